@@ -1,0 +1,225 @@
+"""The codecs, as Kafka frames them, with a limit on what may come out.
+
+Source: `org.apache.kafka.common.compress`; where other clients write something that Kafka's own
+reader accepts too, it is read here as well.
+"""
+
+from __future__ import annotations
+
+import struct
+import threading
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from kfmt_cli.core.wire import Buffer
+
+MIB = 1 << 20
+
+
+class CompressionError(ValueError):
+    """Bytes that the codec cannot read."""
+
+
+class TooLargeError(CompressionError):
+    """Decompression stopped at the limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """How much one batch may decompress to: `ratio` times its compressed bytes, but `always` is
+    allowed and more than `most` never is."""
+
+    most: int = 1 << 30
+    always: int = 64 * MIB
+    ratio: int = 100
+
+    def of(self, compressed: int) -> int:
+        """The limit for that many compressed bytes."""
+        return min(self.most, max(self.always, self.ratio * compressed))
+
+
+# The decompressors of lz4 and zstd are costly to make and must not be shared.
+_per_thread = threading.local()
+
+
+def decompress(codec: str, data: Buffer, limit: int, magic: int = 2) -> bytes:
+    """All that the bytes decompress to, `limit` bytes at most; raises CompressionError."""
+    try:
+        return CODECS[codec](bytes(data), limit, magic)
+    except CompressionError:
+        raise
+    except Exception as error:  # each library has exceptions of its own, some plain RuntimeErrors
+        raise CompressionError(f"{codec}: {_words(error)}") from error
+
+
+def _words(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def _too_large(codec: str, limit: int) -> TooLargeError:
+    return TooLargeError(f"{codec}: more than {limit} bytes come out of it")
+
+
+def _none(data: bytes, limit: int, magic: int) -> bytes:
+    del limit, magic
+    return data
+
+
+def _gzip(data: bytes, limit: int, magic: int) -> bytes:
+    """One or more members; what follows them is ignored when it is no gzip header."""
+    del magic
+    done: list[bytes] = []
+    room = limit
+    while True:
+        member = zlib.decompressobj(wbits=31)
+        done.append(member.decompress(data, room + 1))
+        room -= len(done[-1])
+        if room < 0:
+            raise _too_large("gzip", limit)
+        if not member.eof:
+            raise CompressionError("gzip: the stream ends early")
+        data = member.unused_data
+        if data[:2] != b"\x1f\x8b":
+            return done[0] if len(done) == 1 else b"".join(done)
+
+
+XERIAL_MAGIC = b"\x82SNAPPY\x00"
+_XERIAL_AGAIN = 0x82534E41  # the magic's first bytes where a chunk's length would be
+
+
+def _snappy(data: bytes, limit: int, magic: int) -> bytes:
+    """Xerial's chunks (Kafka's own), or one raw block (other clients)."""
+    del magic
+    if len(data) < 16 or data[:8] != XERIAL_MAGIC:
+        return _snappy_block(data, limit)
+    done: list[bytes] = []
+    room = limit
+    at = 16
+    while len(data) - at >= 4:
+        (length,) = struct.unpack_from(">I", data, at)
+        at += 4
+        if length == _XERIAL_AGAIN:  # streams that were put one behind the other
+            at += 12
+            continue
+        if length > len(data) - at:
+            raise CompressionError(
+                f"snappy: a chunk of {length} bytes where {len(data) - at} are left"
+            )
+        done.append(_snappy_block(data[at : at + length], room))
+        room -= len(done[-1])
+        at += length
+    return b"".join(done)
+
+
+def _snappy_block(block: bytes, limit: int) -> bytes:
+    import snappy
+
+    from kfmt_cli.core.varint import decode
+
+    size, _ = decode(block, 0, len(block), 32)
+    if size > limit:
+        raise _too_large("snappy", limit)
+    done: bytes = snappy.uncompress(block)
+    if len(done) != size:
+        raise CompressionError(f"snappy: {size} bytes are declared, {len(done)} came out")
+    return done
+
+
+LZ4_MAGIC = b"\x04\x22\x4d\x18"
+
+
+def _lz4(data: bytes, limit: int, magic: int) -> bytes:
+    """One frame, with whatever sizes and checksums it says; bytes after it are ignored."""
+    import lz4.frame
+
+    if magic == 0:
+        data = _with_true_header_checksum(data)
+    try:
+        stream = _per_thread.lz4
+        stream.reset()
+    except AttributeError:
+        stream = _per_thread.lz4 = lz4.frame.LZ4FrameDecompressor()
+    # LZ4 cannot grow by more than 255, so most batches need no limit, which costs time.
+    bounded = len(data) * 255 > limit
+    done: bytes = stream.decompress(data, max_length=limit + 1 if bounded else -1)
+    if len(done) > limit:
+        raise _too_large("lz4", limit)
+    if not stream.eof:
+        raise CompressionError("lz4: the frame ends early")
+    return done
+
+
+def _with_true_header_checksum(data: bytes) -> bytes:
+    """Magic 0 has the header checksum taken over the frame's magic too (KAFKA-3160); mend it."""
+    if data[:4] != LZ4_MAGIC or len(data) < 7:
+        raise CompressionError("lz4: no frame header")
+    end = 6 + (8 if data[4] & 0x08 else 0) + (4 if data[4] & 0x01 else 0)
+    if len(data) <= end:
+        raise CompressionError("lz4: the frame ends inside its header")
+    return data[:end] + bytes([xxh32_short(data[4:end]) >> 8 & 0xFF]) + data[end + 1 :]
+
+
+def xxh32_short(data: bytes) -> int:
+    """xxHash32 with seed 0 of fewer than 16 bytes: an LZ4 frame's descriptor."""
+    prime_1, prime_2, prime_3, prime_4, prime_5 = (
+        0x9E3779B1,
+        0x85EBCA77,
+        0xC2B2AE3D,
+        0x27D4EB2F,
+        0x165667B1,
+    )
+    mask = 0xFFFFFFFF
+    value = prime_5 + len(data)
+    words = len(data) // 4
+    for i in range(words):
+        (word,) = struct.unpack_from("<I", data, 4 * i)
+        value = (value + word * prime_3) & mask
+        value = ((value << 17 | value >> 15) & mask) * prime_4 & mask
+    for byte in data[4 * words :]:
+        value = (value + byte * prime_5) & mask
+        value = ((value << 11 | value >> 21) & mask) * prime_1 & mask
+    value = (value ^ value >> 15) * prime_2 & mask
+    value = (value ^ value >> 13) * prime_3 & mask
+    return value ^ value >> 16
+
+
+# No more than this is given to the decompressor at once: a block of at most 128 KiB takes 4 bytes or
+# more, so that what one piece can become stays below `Limit.always`.
+ZSTD_PIECE = 2048
+
+
+def _zstd(data: bytes, limit: int, magic: int) -> bytes:
+    """One or more frames, without relying on their content size."""
+    del magic
+    import zstandard
+
+    try:
+        context = _per_thread.zstd
+    except AttributeError:
+        context = _per_thread.zstd = zstandard.ZstdDecompressor()
+    done: list[bytes] = []
+    room = limit
+    at = 0
+    while at < len(data) or not done:
+        frame = context.decompressobj()
+        while not frame.eof:
+            if at >= len(data):
+                raise CompressionError("zstd: the frame ends early")
+            piece: bytes = frame.decompress(data[at : at + ZSTD_PIECE])
+            at += ZSTD_PIECE
+            done.append(piece)
+            room -= len(piece)
+            if room < 0:
+                raise _too_large("zstd", limit)
+        at = min(at, len(data)) - len(frame.unused_data)
+    return b"".join(done)
+
+
+CODECS: dict[str, Callable[[bytes, int, int], bytes]] = {
+    "none": _none,
+    "gzip": _gzip,
+    "snappy": _snappy,
+    "lz4": _lz4,
+    "zstd": _zstd,
+}

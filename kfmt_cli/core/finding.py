@@ -1,0 +1,54 @@
+"""Findings: damage and oddities as plain values."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+
+class Severity(enum.Enum):
+    """error: bytes that are lost or that a broker refuses; warning: a broker lives with it but a
+    person should know; note: worth knowing, nothing to do."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """A kind of finding. name: stable kebab-case. meaning: what it says about the file. advice:
+    what a broker would do about it, or what to do."""
+
+    name: str
+    severity: Severity
+    meaning: str
+    advice: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One finding. position: byte in the file. offset: the Kafka offset it concerns, if known."""
+
+    file: str
+    code: Code
+    position: int | None
+    message: str
+    offset: int | None = None
+    expected: str | int | None = None
+    found: str | int | None = None
+
+    def row(self) -> dict[str, object]:
+        """The finding as the JSON contract has it."""
+        return {
+            "type": "finding",
+            "file": self.file,
+            "code": self.code.name,
+            "severity": self.code.severity.value,
+            "position": self.position,
+            "offset": self.offset,
+            "message": self.message,
+            "expected": self.expected,
+            "found": self.found,
+            "advice": self.code.advice,
+        }

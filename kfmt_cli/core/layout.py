@@ -1,0 +1,288 @@
+"""Layouts: a structure of the disk format written down once, as a table of fields.
+
+From the table come the slow reader that knows where everything is and why it fails, the program of
+the bulk kernel, the writer, the NumPy dtype, and the names that outputs and docs use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from kfmt_cli.core import kernel
+from kfmt_cli.core.place import DecodeError, Origin, Place
+from kfmt_cli.core.wire import Array, Buffer, Bytes, Integer, Value, Varint, WireError, WireType
+
+MILLISECONDS = "ms"
+IntArray = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
+
+
+@dataclass(frozen=True, slots=True)
+class Bits:
+    """Some bits of an integer. at: the lowest bit. symbols: names by value, None for a yes or no."""
+
+    name: str
+    at: int
+    width: int = 1
+    symbols: tuple[str, ...] | None = None
+    doc: str = ""
+
+    def of(self, raw: int) -> int:
+        """The value of these bits."""
+        return (raw >> self.at) & ((1 << self.width) - 1)
+
+    def symbol(self, value: int) -> str:
+        """The name of a value; `unknown-N` for a value without one."""
+        if self.symbols is None:
+            return "yes" if value else "no"
+        return self.symbols[value] if value < len(self.symbols) else f"unknown-{value}"
+
+
+@dataclass(frozen=True, slots=True)
+class Flags:
+    """The bits of an attributes field."""
+
+    bits: tuple[Bits, ...]
+
+    def __getitem__(self, name: str) -> Bits:
+        return next(bits for bits in self.bits if bits.name == name)
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field. frames: its value is the number of bytes that the rest of the row fills."""
+
+    name: str
+    type: WireType
+    doc: str
+    unit: str | None = None
+    flags: Flags | None = None
+    symbols: tuple[str, ...] | None = None
+    frames: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What the slow reader found: values by field name, their spans in the buffer, the end."""
+
+    values: dict[str, Value]
+    spans: dict[str, tuple[int, int]]
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """What the kernel found in n regions, one int64 column a field.
+
+    rows: (columns, rows); names: a field's column there. A bytes field is two columns, start and
+    (`name_size`) length; an array count and (`name_first`) the first of its rows in `children`.
+    regions: (5, n): start, end, rows up to and with this region, `kernel.STATUSES`, byte after the
+    last whole row.
+    """
+
+    names: Mapping[str, int]
+    rows: IntArray
+    children: IntArray
+    regions: IntArray
+
+    def __getitem__(self, name: str) -> IntArray:
+        return self.rows[self.names[name]]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A structure: its fields in order. source: where Kafka defines it."""
+
+    name: str
+    doc: str
+    source: str
+    fields: tuple[Field, ...]
+
+    @cached_property
+    def size(self) -> int | None:
+        """Bytes of a row, None where it varies."""
+        sizes = [field.type.size for field in self.fields]
+        return None if None in sizes else sum(size for size in sizes if size is not None)
+
+    @cached_property
+    def min_size(self) -> int:
+        """The least bytes of a row."""
+        return sum(_min_size(field.type) for field in self.fields)
+
+    def offset_of(self, name: str) -> int:
+        """Where a field begins in the row; the fields before it must be of fixed size."""
+        at = 0
+        for field in self.fields:
+            if field.name == name:
+                return at
+            assert field.type.size is not None, f"{field.name} has no fixed size"
+            at += field.type.size
+        raise KeyError(name)
+
+    def field(self, name: str) -> Field:
+        """The field of that name."""
+        return next(field for field in self.fields if field.name == name)
+
+    @cached_property
+    def dtype(self) -> np.dtype[np.void]:
+        """The row as a NumPy dtype; every field must be of fixed size."""
+        return np.dtype([(field.name, field.type.dtype) for field in self.fields])
+
+    # The slow reader.
+
+    def read(
+        self, data: Buffer, at: int, end: int, origin: Origin, path: tuple[str, ...] = ()
+    ) -> Row:
+        """The row at byte `at` of a buffer that ends for it at `end`; raises DecodeError."""
+        spans: dict[str, tuple[int, int]] = {}
+        try:
+            values, after = self._read(data, at, end, spans)
+        except WireError as error:
+            place = Place(origin, error.at, (*path, *error.path))
+            raise DecodeError(str(error), place, error.status) from None
+        return Row(values, spans, after)
+
+    def read_values(self, data: Buffer, at: int, end: int) -> tuple[dict[str, Value], int]:
+        """Values and end of the row at `at`, for an array inside another row; raises WireError."""
+        return self._read(data, at, end, {})
+
+    def _read(
+        self, data: Buffer, at: int, end: int, spans: dict[str, tuple[int, int]]
+    ) -> tuple[dict[str, Value], int]:
+        values: dict[str, Value] = {}
+        frame: tuple[Field, int, int] | None = None
+        for field in self.fields:
+            try:
+                value, after = field.type.read(data, at, end)
+                if field.frames:
+                    assert isinstance(value, int)
+                    _check_frame(value, at, end - after)
+                    end = after + value
+                    frame = field, at, value
+            except WireError as error:
+                raise error.below(field.name) from None
+            values[field.name] = value
+            spans[field.name] = at, after
+            at = after
+        if frame and at != end:
+            field, start, value = frame
+            raise WireError(
+                f"{value} bytes are declared, {value - (end - at)} are used",
+                start,
+                "FRAME_NOT_FILLED",
+            ).below(field.name)
+        return values, at
+
+    # The writer.
+
+    def write(self, values: Mapping[str, Value]) -> bytes:
+        """The exact inverse of `read`; a framing field's value is counted, not taken."""
+        done = b""
+        for field in reversed(self.fields):
+            value = len(done) if field.frames else values[field.name]
+            done = field.type.write(value) + done
+        return done
+
+    # The bulk reader.
+
+    @cached_property
+    def names(self) -> dict[str, int]:
+        """Field name → column of `Columns.rows`; column 0, `at`, is where the row starts."""
+        return {"at": 0} | _name_columns(self.fields, 1)
+
+    @cached_property
+    def child(self) -> Layout | None:
+        """The Layout of the array field, if there is one."""
+        for field in self.fields:
+            if isinstance(field.type, Array):
+                return field.type.of
+        return None
+
+    @cached_property
+    def child_names(self) -> dict[str, int]:
+        """Field name → column of `Columns.children`."""
+        return {} if self.child is None else _name_columns(self.child.fields, 0)
+
+    @cached_property
+    def program(self) -> IntArray:
+        """The kernel's instructions: operation, column, argument each."""
+        instructions: list[int] = []
+        for field in self.fields:
+            operation, argument = field.type.instruction
+            if field.frames:
+                varying = isinstance(field.type, Varint)
+                operation = kernel.OPS["ZIGZAG_FRAME" if varying else "FRAME"]
+            instructions += operation, self.names[field.name], argument
+            if isinstance(field.type, Array):
+                for inner in field.type.of.fields:
+                    operation, argument = inner.type.instruction
+                    instructions += operation, self.child_names[inner.name], argument
+        return np.array(instructions, np.int64)
+
+    def columns(self, data: Buffer, starts: IntArray, ends: IntArray, expected: int) -> Columns:
+        """Decode rows from each region until its end or first fault; `expected` rows in all, or so.
+
+        Nothing is trusted: memory is taken for what the bytes can hold, not for what a count says.
+        """
+        regions = np.empty((5, len(starts)), np.int64)
+        regions[0] = starts
+        regions[1] = ends
+        most = int((ends - starts).sum()) // self.min_size + len(starts)
+        capacity = min(expected, most)
+        child_capacity = 1 if self.child is None else 1024
+        while True:
+            rows = np.empty((1 + sum(f.type.columns for f in self.fields), capacity), np.int64)
+            children = np.empty((max(len(self.child_names) * 2, 1), child_capacity), np.int64)
+            n = kernel.decode(data, regions, self.program, rows, children)
+            if n >= 0:
+                return Columns(self.names, rows[:, :n], children, regions)
+            capacity = min(max(2 * capacity, 64), most)
+            child_capacity *= 4
+
+
+def _min_size(wire: WireType) -> int:
+    if wire.size is not None:
+        return wire.size
+    if isinstance(wire, Bytes):
+        return _min_size(wire.length)
+    return 1
+
+
+def _check_frame(length: int, at: int, available: int) -> None:
+    if length < 0:
+        raise WireError(f"a length of {length}", at, "LENGTH_NEGATIVE")
+    if length > available:
+        raise WireError(
+            f"a length of {length} where {available} bytes are left", at, "LENGTH_TOO_BIG"
+        )
+
+
+def _name_columns(fields: tuple[Field, ...], first: int) -> dict[str, int]:
+    names: dict[str, int] = {}
+    for field in fields:
+        names[field.name] = first
+        if isinstance(field.type, Bytes):
+            names[f"{field.name}_size"] = first + 1
+        elif isinstance(field.type, Array):
+            names[f"{field.name}_first"] = first + 1
+        first += field.type.columns
+    return names
+
+
+__all__ = [
+    "MILLISECONDS",
+    "Array",
+    "Bits",
+    "Bytes",
+    "Columns",
+    "Field",
+    "Flags",
+    "IntArray",
+    "Integer",
+    "Layout",
+    "Row",
+    "Varint",
+]

@@ -1,0 +1,370 @@
+"""How bytes that may be anything become text: in JSON, in CSV and in a table's cell.
+
+Text out of a file is never written raw: in JSON every control character is escaped (DEL and the C1
+block too), in cells every character that is not plainly printable, in CSV such text is base64.
+"""
+
+import cython
+
+if cython.compiled:
+    from cython.cimports.kfmt_cli.core.text import (
+        Writer,
+        copy_bytes,
+        put,
+        put_base64,
+        put_hex,
+        put_hex_digit,
+        put_literal,
+        put_number,
+    )
+else:
+    from kfmt_cli.core.text import (
+        Writer,
+        copy_bytes,
+        put,
+        put_base64,
+        put_hex,
+        put_hex_digit,
+        put_literal,
+        put_number,
+    )
+
+COMPILED: bool = bool(cython.compiled)
+
+# How bytes are shown.
+AUTO = cython.declare(cython.int, 0)
+UTF8 = cython.declare(cython.int, 1)
+HEX = cython.declare(cython.int, 2)
+BASE64 = cython.declare(cython.int, 3)
+MODES = {"auto": AUTO, "utf8": UTF8, "hex": HEX, "base64": BASE64}
+
+NULL = cython.declare(cython.int, 0)
+ELLIPSIS = cython.declare(cython.int, 1)
+REPLACEMENT = cython.declare(cython.int, 2)
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-1, check=False)
+def scalar_length(
+    data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, end: cython.Py_ssize_t
+) -> cython.int:
+    """Bytes of the well-formed UTF-8 character at `at` (Unicode 15, table 3-7), 0 when it is none."""
+    first: cython.int = data[at]
+    n: cython.int
+    i: cython.int
+    if first < 0x80:
+        return 1
+    if first < 0xC2 or first > 0xF4:
+        return 0
+    n = 2 if first < 0xE0 else 3 if first < 0xF0 else 4
+    if n > end - at:
+        return 0
+    for i in range(1, n):
+        if data[at + i] & 0xC0 != 0x80:
+            return 0
+    if (
+        (first == 0xE0 and data[at + 1] < 0xA0)
+        or (first == 0xED and data[at + 1] > 0x9F)
+        or (first == 0xF0 and data[at + 1] < 0x90)
+        or (first == 0xF4 and data[at + 1] > 0x8F)
+    ):
+        return 0
+    return n
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-1, check=False)
+def is_utf8(
+    data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, end: cython.Py_ssize_t
+) -> cython.int:
+    n: cython.int
+    while at < end:
+        if data[at] < 0x80:
+            at += 1
+            continue
+        n = scalar_length(data, at, end)
+        if n == 0:
+            return 0
+        at += n
+    return 1
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-1, check=False)
+def _json_text(
+    w: Writer,
+    data: cython.const[cython.uchar][::1],
+    at: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
+    replace: cython.bint,
+) -> cython.int:
+    """The inside of a JSON string; 0 when the bytes are not UTF-8 (and none are replaced)."""
+    out: cython.uchar[::1] = w.out
+    o: cython.Py_ssize_t = w.at
+    byte: cython.int
+    short: cython.int
+    n: cython.int
+    i: cython.int
+    while at < end:
+        byte = data[at]
+        if byte >= 0x20 and byte < 0x7F and byte != 0x22 and byte != 0x5C:
+            out[o] = cython.cast(cython.uchar, byte)
+            o += 1
+            at += 1
+            continue
+        if byte == 0x22 or byte == 0x5C:
+            out[o] = 0x5C
+            out[o + 1] = cython.cast(cython.uchar, byte)
+            o += 2
+            at += 1
+            continue
+        n = scalar_length(data, at, end)
+        if n == 0:
+            if not replace:
+                return 0
+            w.at = o
+            put_literal(w, REPLACEMENT)
+            o = w.at
+            at += 1
+            continue
+        if n == 1 or (n == 2 and byte == 0xC2 and data[at + 1] < 0xA0):
+            byte = data[at + n - 1]
+            short = _short_escape(byte)
+            out[o] = 0x5C
+            if short:
+                out[o + 1] = cython.cast(cython.uchar, short)
+                o += 2
+            else:
+                w.at = o + 1
+                put(w, 117)
+                put(w, 48)
+                put(w, 48)
+                put_hex_digit(w, byte >> 4)
+                put_hex_digit(w, byte & 15)
+                o = w.at
+        else:
+            for i in range(n):
+                out[o + i] = data[at + i]
+            o += n
+        at += n
+    w.at = o
+    return 1
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-1, check=False)
+def _short_escape(byte: cython.int) -> cython.int:
+    """The letter of \\b \\t \\n \\f \\r, else 0."""
+    if byte == 10:
+        return 110
+    if byte == 13:
+        return 114
+    if byte == 9:
+        return 116
+    if byte == 8:
+        return 98
+    if byte == 12:
+        return 102
+    return 0
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-1, check=False)
+def json_bytes(
+    w: Writer,
+    data: cython.const[cython.uchar][::1],
+    at: cython.Py_ssize_t,
+    length: cython.longlong,
+    mode: cython.int,
+    encoding: cython.Py_ssize_t,
+) -> cython.int:
+    """null, "text", or another encoding and the sibling that names it (literals at `encoding`)."""
+    begin: cython.Py_ssize_t = w.at
+    end: cython.Py_ssize_t = at + length
+    if length < 0:
+        return put_literal(w, NULL)
+    put(w, 34)
+    if (mode == AUTO or mode == UTF8) and _json_text(w, data, at, end, False):
+        return put(w, 34)
+    w.at = begin + 1
+    if mode == HEX:
+        put_hex(w, data, at, end)
+    elif mode == UTF8:
+        _json_text(w, data, at, end, True)
+    else:
+        put_base64(w, data, at, end)
+    put(w, 34)
+    return put_literal(w, encoding + (0 if mode == UTF8 else 1 if mode == HEX else 2))
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-1, check=False)
+def csv_encoding(
+    data: cython.const[cython.uchar][::1],
+    at: cython.Py_ssize_t,
+    length: cython.longlong,
+    mode: cython.int,
+) -> cython.int:
+    """The mode that a CSV field is written in: text only where it holds no control character."""
+    i: cython.Py_ssize_t
+    if length < 0:
+        return AUTO
+    if mode == AUTO or mode == UTF8:
+        if not is_utf8(data, at, at + length):
+            return BASE64
+        for i in range(at, at + length):
+            if (data[i] < 32 and data[i] != 9 and data[i] != 10 and data[i] != 13) or (
+                data[i] == 0x7F or (data[i] == 0xC2 and data[i + 1] < 0xA0)
+            ):
+                return BASE64
+        return AUTO
+    return mode
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-1, check=False)
+def csv_bytes(
+    w: Writer,
+    data: cython.const[cython.uchar][::1],
+    at: cython.Py_ssize_t,
+    length: cython.longlong,
+    mode: cython.int,
+) -> cython.int:
+    """Nothing for null, a quoted field for everything else: "" is empty."""
+    if length < 0:
+        return 0
+    begin: cython.Py_ssize_t = w.at
+    put(w, 34)
+    mode = csv_encoding(data, at, length, mode)
+    if mode == HEX:
+        put_hex(w, data, at, at + length)
+    elif mode == BASE64:
+        put_base64(w, data, at, at + length)
+    else:
+        copy_bytes(w, data, at, length)
+        double_quotes(w, begin + 1)
+    return put(w, 34)
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-1, check=False)
+def double_quotes(w: Writer, begin: cython.Py_ssize_t) -> cython.int:
+    """Double each quote in what was written since `begin`."""
+    extra: cython.Py_ssize_t = 0
+    i: cython.Py_ssize_t
+    o: cython.Py_ssize_t
+    for i in range(begin, w.at):
+        if w.out[i] == 34:
+            extra += 1
+    if extra == 0:
+        return 0
+    i = w.at - 1
+    o = i + extra
+    w.at += extra
+    while o > i:
+        w.out[o] = w.out[i]
+        if w.out[i] == 34:
+            o -= 1
+            w.out[o] = 34
+        o -= 1
+        i -= 1
+    return 0
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-1, check=False)
+def _columns(w: Writer, code: cython.longlong) -> cython.int:
+    """Columns that a character beyond ASCII takes, or -2 when it is not plainly printable."""
+    i: cython.Py_ssize_t
+    for i in range(w.wide.shape[1]):
+        if code <= w.wide[1, i]:
+            return cython.cast(cython.int, w.wide[2, i]) if code >= w.wide[0, i] else -2
+    return -2
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-1, check=False)
+def _escaped(w: Writer, code: cython.longlong, n: cython.int) -> cython.int:
+    """\\n, \\t, … or \\xhh of a byte, \\u{…} of a character of n bytes."""
+    short: cython.int = _short_escape(cython.cast(cython.int, code)) if code < 32 else 0
+    shift: cython.int
+    put(w, 92)
+    if short:
+        return put(w, short)
+    if n < 2:
+        put(w, 120)
+        put_hex_digit(w, cython.cast(cython.int, code >> 4))
+        return put_hex_digit(w, cython.cast(cython.int, code & 15))
+    put(w, 117)
+    put(w, 123)
+    shift = 20
+    while shift > 0 and (code >> shift) == 0:
+        shift -= 4
+    while shift >= 0:
+        put_hex_digit(w, cython.cast(cython.int, (code >> shift) & 15))
+        shift -= 4
+    return put(w, 125)
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-1, check=False)
+def cell_bytes(
+    w: Writer,
+    data: cython.const[cython.uchar][::1],
+    at: cython.Py_ssize_t,
+    length: cython.longlong,
+    mode: cython.int,
+    limit: cython.Py_ssize_t,
+) -> cython.int:
+    """A preview: printable text as it is, all else escaped, cut after `limit` columns (0: never)."""
+    begin: cython.Py_ssize_t = w.width
+    start: cython.Py_ssize_t = at
+    end: cython.Py_ssize_t = at + length
+    n: cython.int
+    i: cython.int
+    shown: cython.int
+    code: cython.longlong
+    if length < 0:
+        return put_literal(w, NULL)
+    if mode == BASE64 and (limit == 0 or length * 4 <= limit * 3):
+        return put_base64(w, data, at, end)
+    while at < end:
+        if limit > 0 and (w.width - begin >= limit or at - start > 8 * limit):
+            put_literal(w, ELLIPSIS)
+            return put_number(w, length, False)
+        if mode == HEX or mode == BASE64:
+            put_hex_digit(w, data[at] >> 4)
+            put_hex_digit(w, data[at] & 15)
+            at += 1
+            continue
+        n = scalar_length(data, at, end)
+        code = data[at]
+        if n > 1:
+            code = code & (0x7F >> n)
+            for i in range(1, n):
+                code = (code << 6) | (data[at + i] & 0x3F)
+            shown = _columns(w, code)
+        else:
+            shown = 1 if n == 1 and code >= 32 and code < 127 and code != 92 else -2
+        if n == 1 and code == 92:
+            put(w, 92)
+            put(w, 92)
+        elif shown < 0:
+            _escaped(w, code, n)
+        else:
+            for i in range(n):
+                put(w, data[at + i])
+            w.width += shown - n
+        at += n if n > 0 else 1
+    return 0

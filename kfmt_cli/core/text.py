@@ -1,0 +1,273 @@
+"""Where text is written: a cursor in a buffer, and the numbers, times and digits that go there.
+
+Ordinary Python that Cython also compiles; `text.pxd` beside it lets the other compiled modules call
+these functions without Python in between. Bounds checks stay on, but for the one loop that copies
+bytes: it is entered with both ends checked.
+"""
+
+import cython
+
+COMPILED: bool = bool(cython.compiled)
+
+# Entries of the literal table that the writers themselves need.
+NULL = cython.declare(cython.int, 0)
+ELLIPSIS = cython.declare(cython.int, 1)
+REPLACEMENT = cython.declare(cython.int, 2)
+FIXED_LITERALS = (b"null", "…".encode(), "\ufffd".encode())
+
+FIRST_MS = cython.declare(cython.longlong, -62167219200000)  # 0000-01-01
+LAST_MS = cython.declare(cython.longlong, 253402300799999)  # 9999-12-31
+MARCH_0_MS = cython.declare(cython.longlong, 62162035200000)  # from 0000-03-01 to 1970
+ERA_MS = cython.declare(cython.longlong, 12622780800000)  # 400 years
+
+
+@cython.final
+@cython.cclass
+class Writer:
+    """A cursor in the output buffer."""
+
+    out: cython.uchar[::1]
+    literals: cython.const[cython.uchar][::1]
+    places: cython.const[cython.longlong][:, ::1]  # start, length, columns shown
+    wide: cython.const[cython.longlong][:, ::1]  # printable ranges: first, last, columns
+    at: cython.Py_ssize_t
+    width: cython.Py_ssize_t
+
+    def __init__(
+        self,
+        out: cython.uchar[::1],
+        literals: cython.const[cython.uchar][::1],
+        places: cython.const[cython.longlong][:, ::1],
+        wide: cython.const[cython.longlong][:, ::1],
+    ):
+        self.out = out
+        self.literals = literals
+        self.places = places
+        self.wide = wide
+        self.at = 0
+        self.width = 0
+
+
+@cython.cfunc
+@cython.nogil
+@cython.inline
+@cython.exceptval(-1, check=False)
+def put(w: Writer, byte: cython.int) -> cython.int:
+    w.out[w.at] = cython.cast(cython.uchar, byte)
+    w.at += 1
+    w.width += 1
+    return 0
+
+
+@cython.cfunc
+@cython.nogil
+@cython.boundscheck(False)
+@cython.exceptval(-1, check=False)
+def _copy_unchecked(
+    out: cython.uchar[::1],
+    at: cython.Py_ssize_t,
+    data: cython.const[cython.uchar][::1],
+    start: cython.Py_ssize_t,
+    n: cython.Py_ssize_t,
+) -> cython.int:
+    i: cython.Py_ssize_t
+    for i in range(n):
+        out[at + i] = data[start + i]
+    return 0
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-1, check=False)
+def copy_bytes(
+    w: Writer,
+    data: cython.const[cython.uchar][::1],
+    start: cython.Py_ssize_t,
+    n: cython.Py_ssize_t,
+) -> cython.int:
+    """Copy n bytes; both ends are checked here, once, so that the loop can be wide."""
+    if n <= 0:
+        return 0
+    w.out[w.at] = data[start]
+    w.out[w.at + n - 1] = data[start + n - 1]
+    _copy_unchecked(w.out, w.at, data, start, n)
+    w.at += n
+    return 0
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-1, check=False)
+def put_literal(w: Writer, index: cython.Py_ssize_t) -> cython.int:
+    copy_bytes(w, w.literals, w.places[0, index], w.places[1, index])
+    w.width += w.places[2, index]
+    return 0
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-1, check=False)
+def put_number(w: Writer, value: cython.longlong, grouped: cython.bint) -> cython.int:
+    rest: cython.ulonglong
+    digits: cython.int = 1
+    i: cython.int
+    length: cython.Py_ssize_t
+    at: cython.Py_ssize_t
+    if value < 0:
+        put(w, 45)
+        rest = cython.cast(cython.ulonglong, -(value + 1)) + 1
+    else:
+        rest = cython.cast(cython.ulonglong, value)
+    bound: cython.ulonglong = rest
+    while bound >= 10:
+        bound //= 10
+        digits += 1
+    length = digits
+    if grouped:
+        length += (digits - 1) // 3
+    at = w.at + length
+    w.at = at
+    w.width += length
+    for i in range(digits):
+        if grouped and i > 0 and i % 3 == 0:
+            at -= 1
+            w.out[at] = 32
+        at -= 1
+        w.out[at] = cython.cast(cython.uchar, 48 + rest % 10)
+        rest //= 10
+    return 0
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-1, check=False)
+def put_digits(w: Writer, value: cython.longlong, n: cython.int) -> cython.int:
+    i: cython.int
+    w.at += n
+    w.width += n
+    for i in range(n):
+        w.out[w.at - 1 - i] = cython.cast(cython.uchar, 48 + value % 10)
+        value //= 10
+    return 0
+
+
+@cython.cfunc
+@cython.nogil
+@cython.inline
+@cython.exceptval(-1, check=False)
+def put_hex_digit(w: Writer, nibble: cython.int) -> cython.int:
+    return put(w, 48 + nibble if nibble < 10 else 87 + nibble)
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-1, check=False)
+def put_time(w: Writer, ms: cython.longlong) -> cython.int:
+    """YYYY-MM-DD hh:mm:ss.mmm for 0000..9999, else the plain number with its unit."""
+    if ms < FIRST_MS or ms > LAST_MS:
+        put_number(w, ms, False)
+        put(w, 32)
+        put(w, 109)
+        put(w, 115)
+        return 0
+    # Days and time of day, counted from 0000-03-01 so that leap days end a year.
+    ms += MARCH_0_MS
+    if ms < 0:  # January and February of the year 0: one era earlier
+        ms += ERA_MS
+        put_date(w, ms // 86400000, -400)
+    else:
+        put_date(w, ms // 86400000, 0)
+    ms %= 86400000
+    put(w, 32)
+    put_digits(w, ms // 3600000, 2)
+    put(w, 58)
+    put_digits(w, ms // 60000 % 60, 2)
+    put(w, 58)
+    put_digits(w, ms // 1000 % 60, 2)
+    put(w, 46)
+    put_digits(w, ms % 1000, 3)
+    return 0
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-1, check=False)
+def put_date(w: Writer, days: cython.longlong, first_year: cython.longlong) -> cython.int:
+    """The civil date of a day counted from 0000-03-01 (+ first_year), in eras of 400 years."""
+    era: cython.longlong = days // 146097
+    day: cython.longlong = days % 146097
+    year: cython.longlong = (day - day // 1460 + day // 36524 - day // 146096) // 365
+    month: cython.longlong
+    day -= 365 * year + year // 4 - year // 100
+    month = (5 * day + 2) // 153
+    day -= (153 * month + 2) // 5
+    year += era * 400 + first_year
+    if month >= 10:
+        year += 1
+        month -= 10
+    else:
+        month += 2
+    put_digits(w, year, 4)
+    put(w, 45)
+    put_digits(w, month + 1, 2)
+    put(w, 45)
+    put_digits(w, day + 1, 2)
+    return 0
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-1, check=False)
+def put_hex(
+    w: Writer,
+    data: cython.const[cython.uchar][::1],
+    at: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
+) -> cython.int:
+    i: cython.Py_ssize_t
+    for i in range(at, end):
+        put_hex_digit(w, data[i] >> 4)
+        put_hex_digit(w, data[i] & 15)
+    return 0
+
+
+@cython.cfunc
+@cython.nogil
+@cython.inline
+@cython.exceptval(-1, check=False)
+def _sextet(w: Writer, bits: cython.int) -> cython.int:
+    if bits < 26:
+        return put(w, 65 + bits)
+    if bits < 52:
+        return put(w, 71 + bits)
+    if bits < 62:
+        return put(w, bits - 4)
+    return put(w, 43 if bits == 62 else 47)
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-1, check=False)
+def put_base64(
+    w: Writer,
+    data: cython.const[cython.uchar][::1],
+    at: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
+) -> cython.int:
+    while end - at >= 3:
+        _sextet(w, data[at] >> 2)
+        _sextet(w, ((data[at] & 3) << 4) | (data[at + 1] >> 4))
+        _sextet(w, ((data[at + 1] & 15) << 2) | (data[at + 2] >> 6))
+        _sextet(w, data[at + 2] & 63)
+        at += 3
+    if end - at == 2:
+        _sextet(w, data[at] >> 2)
+        _sextet(w, ((data[at] & 3) << 4) | (data[at + 1] >> 4))
+        _sextet(w, (data[at + 1] & 15) << 2)
+        put(w, 61)
+    elif end - at == 1:
+        _sextet(w, data[at] >> 2)
+        _sextet(w, (data[at] & 3) << 4)
+        put(w, 61)
+        put(w, 61)
+    return 0

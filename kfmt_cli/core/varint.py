@@ -1,0 +1,59 @@
+"""Varints as Kafka writes them: base-128 groups, the lowest first, signed ones through ZigZag.
+
+Follows `org.apache.kafka.common.utils.ByteUtils`: a 32-bit varint has at most 5 bytes, a 64-bit one
+at most 10; what the last byte holds beyond 32 or 64 bits is dropped; longer encodings than needed
+are accepted.
+"""
+
+from __future__ import annotations
+
+MASKS = {32: 0xFFFFFFFF, 64: 0xFFFFFFFFFFFFFFFF}
+MAX_BYTES = {32: 5, 64: 10}
+
+
+class VarintError(ValueError):
+    """Bytes that are no varint. status: the kernel's word for it."""
+
+    def __init__(self, reason: str, status: str) -> None:
+        super().__init__(reason)
+        self.status = status
+
+
+def zigzag(value: int, bits: int) -> int:
+    """0, -1, 1, -2, … → 0, 1, 2, 3, …: (n << 1) ^ (n >> bits - 1), as an unsigned number."""
+    return ((value << 1) ^ (value >> (bits - 1))) & MASKS[bits]
+
+
+def unzigzag(raw: int) -> int:
+    """The inverse of `zigzag`."""
+    return (raw >> 1) ^ -(raw & 1)
+
+
+def groups(raw: int) -> list[int]:
+    """The 7-bit groups of an unsigned number, the lowest first; one group for 0."""
+    found = [raw & 0x7F]
+    while raw := raw >> 7:
+        found.append(raw & 0x7F)
+    return found
+
+
+def encode(raw: int) -> bytes:
+    """An unsigned number as a varint."""
+    *more, last = groups(raw)
+    return bytes([*(group | 0x80 for group in more), last])
+
+
+def decode(data: bytes | memoryview, at: int, end: int, bits: int) -> tuple[int, int]:
+    """The unsigned varint at byte `at` and the byte after it; raises VarintError."""
+    raw = 0
+    for i in range(MAX_BYTES[bits]):
+        if at + i >= end:
+            raise VarintError(f"the bytes end inside a varint, after {i} of its bytes", "EXHAUSTED")
+        byte = data[at + i]
+        raw |= (byte & 0x7F) << (7 * i)
+        if byte < 0x80:
+            return raw & MASKS[bits], at + i + 1
+    raise VarintError(
+        f"a varint of {bits} bits has at most {MAX_BYTES[bits]} bytes, this one goes on",
+        "VARINT_TOO_LONG",
+    )

@@ -1,0 +1,42 @@
+"""What can go wrong, and how the process says so.
+
+KfmtError
+├── UsageError       the command was called wrongly                          exit 2
+├── InputError       an input could not be read at all                       exit 3
+├── OutputError      an output could not be written                          exit 3
+└── DecodeError      bytes that are not what their Layout says (in `core.place`)
+
+Damage inside a readable file is none of these: it becomes findings (`core.finding`).
+"""
+
+import enum
+
+
+class ExitCode(enum.IntEnum):
+    """The exit codes of every command."""
+
+    CLEAN = 0
+    FINDINGS = 1
+    USAGE = 2
+    UNREADABLE = 3
+    INTERRUPTED = 130
+
+
+class KfmtError(Exception):
+    """Something that keeps kfmt from going on; its text is for people."""
+
+    exit_code = ExitCode.UNREADABLE
+
+
+class UsageError(KfmtError):
+    """The command was called wrongly."""
+
+    exit_code = ExitCode.USAGE
+
+
+class InputError(KfmtError):
+    """An input is missing, not permitted, or not a file of Kafka's."""
+
+
+class OutputError(KfmtError):
+    """An output could not be written."""

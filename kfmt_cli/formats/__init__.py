@@ -1,0 +1,1 @@
+"""The formats of Kafka's files as tables: no reading, no printing."""

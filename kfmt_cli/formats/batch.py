@@ -1,0 +1,94 @@
+"""Record batch v2 (magic 2), its records and their headers.
+
+Source: `org.apache.kafka.common.record.DefaultRecordBatch`, `DefaultRecord`.
+"""
+
+from kfmt_cli.core.layout import MILLISECONDS, Bits, Field, Flags, Layout
+from kfmt_cli.core.wire import Array, Bytes, Int8, Int16, Int32, Int64, UInt32, ZigZag32, ZigZag64
+
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+TIMESTAMP_TYPES = ("CreateTime", "LogAppendTime")
+
+ATTRIBUTES = Flags(
+    (
+        Bits("compression", at=0, width=3, symbols=CODECS, doc="Codec of the records."),
+        Bits(
+            "timestamp_type",
+            at=3,
+            symbols=TIMESTAMP_TYPES,
+            doc="Who set the timestamps: the producer, or the broker on appending.",
+        ),
+        Bits("transactional", at=4, doc="The batch belongs to a transaction."),
+        Bits("control", at=5, doc="The batch holds control records, which no consumer is given."),
+        Bits("delete_horizon", at=6, doc="The base timestamp is a delete horizon (KIP-534)."),
+    )
+)
+
+RECORD_BATCH = Layout(
+    "RecordBatch",
+    "The 61-byte header of a batch of magic 2; the records follow it.",
+    "org.apache.kafka.common.record.DefaultRecordBatch",
+    (
+        Field("base_offset", Int64, "Offset of the first record; not covered by the checksum."),
+        Field("batch_length", Int32, "Bytes after this field; the batch is 12 bytes longer."),
+        Field(
+            "partition_leader_epoch",
+            Int32,
+            "Epoch of the leader that appended the batch; -1 is none. Not covered by the checksum.",
+        ),
+        Field("magic", Int8, "Format of the batch: 2. Always byte 16, whatever the format."),
+        Field("crc", UInt32, "CRC-32C from the attributes to the end of the batch."),
+        Field("attributes", Int16, "Bits; the high byte is unused.", flags=ATTRIBUTES),
+        Field("last_offset_delta", Int32, "Last offset, counted from the base offset."),
+        Field(
+            "base_timestamp",
+            Int64,
+            "What record timestamps count from; the delete horizon where its bit is set.",
+            unit=MILLISECONDS,
+        ),
+        Field(
+            "max_timestamp",
+            Int64,
+            "The largest record timestamp, or the append time.",
+            unit=MILLISECONDS,
+        ),
+        Field("producer_id", Int64, "Id of an idempotent or transactional producer; -1 is none."),
+        Field("producer_epoch", Int16, "Epoch of that producer; -1 is none."),
+        Field("base_sequence", Int32, "The producer's number of the first record; -1 is none."),
+        Field("records_count", Int32, "Records in the batch."),
+    ),
+)
+
+RECORD_HEADER = Layout(
+    "RecordHeader",
+    "A header of a record.",
+    "org.apache.kafka.common.record.DefaultRecord",
+    (
+        Field("key", Bytes(ZigZag32, nullable=False), "The header's name, UTF-8."),
+        Field("value", Bytes(ZigZag32), "null when the length is negative."),
+    ),
+)
+
+RECORD = Layout(
+    "Record",
+    "A record of magic 2; compressed batches hold these in one compressed block.",
+    "org.apache.kafka.common.record.DefaultRecord",
+    (
+        Field("length", ZigZag32, "Bytes of the record after this field.", frames=True),
+        Field("attributes", Int8, "Unused."),
+        Field(
+            "timestamp_delta",
+            ZigZag64,
+            "Timestamp, counted from the batch's base timestamp.",
+            unit=MILLISECONDS,
+        ),
+        Field("offset_delta", ZigZag32, "Offset, counted from the batch's base offset."),
+        Field("key", Bytes(ZigZag32), "null when the length is negative."),
+        Field("value", Bytes(ZigZag32), "null when the length is negative: a tombstone."),
+        Field(
+            "headers",
+            Array(ZigZag32, RECORD_HEADER),
+            "In the producer's order; names may repeat.",
+        ),
+    ),
+)

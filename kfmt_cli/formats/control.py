@@ -1,0 +1,37 @@
+"""Control records: what the key says they are, and the marker that ends a transaction.
+
+Source: `org.apache.kafka.common.record.ControlRecordType`, `EndTransactionMarker`.
+"""
+
+from kfmt_cli.core.layout import Field, Layout
+from kfmt_cli.core.wire import Int16, Int32
+
+CONTROL_TYPES = (
+    "ABORT",
+    "COMMIT",
+    "LEADER_CHANGE",
+    "SNAPSHOT_HEADER",
+    "SNAPSHOT_FOOTER",
+    "KRAFT_VERSION",
+    "KRAFT_VOTERS",
+)
+
+CONTROL_RECORD_KEY = Layout(
+    "ControlRecordKey",
+    "The key of a control record; bytes after it are ignored.",
+    "org.apache.kafka.common.record.ControlRecordType",
+    (
+        Field("version", Int16, "Version of the key: 0."),
+        Field("type", Int16, "What the record says.", symbols=CONTROL_TYPES),
+    ),
+)
+
+END_TXN_MARKER = Layout(
+    "EndTxnMarker",
+    "The value of an ABORT or COMMIT control record; bytes after it are ignored.",
+    "org.apache.kafka.common.record.EndTransactionMarker",
+    (
+        Field("version", Int16, "Version of the marker: 0."),
+        Field("coordinator_epoch", Int32, "Epoch of the transaction coordinator."),
+    ),
+)

@@ -1,0 +1,86 @@
+"""Messages of magic 0 and 1, as brokers before 0.11 (and message.format.version) wrote them.
+
+Source: `org.apache.kafka.common.record.LegacyRecord`.
+"""
+
+from kfmt_cli.core.layout import MILLISECONDS, Bits, Field, Flags, Layout
+from kfmt_cli.core.wire import Bytes, Int8, Int32, Int64, UInt32
+from kfmt_cli.formats.batch import CODECS, TIMESTAMP_TYPES
+
+LEGACY_CODECS = CODECS[:4]
+
+_COMPRESSION = Bits(
+    "compression",
+    at=0,
+    width=3,
+    symbols=LEGACY_CODECS,
+    doc="Codec of the message set that the value then is.",
+)
+ATTRIBUTES_V0 = Flags((_COMPRESSION,))
+ATTRIBUTES_V1 = Flags(
+    (
+        _COMPRESSION,
+        Bits(
+            "timestamp_type",
+            at=3,
+            symbols=TIMESTAMP_TYPES,
+            doc="Who set the timestamp: the producer, or the broker on appending.",
+        ),
+    )
+)
+
+_FRONT = (
+    Field("offset", Int64, "Of a wrapper: the offset of its last message."),
+    Field("message_size", Int32, "Bytes after this field.", frames=True),
+    Field("crc", UInt32, "CRC-32 of everything after this field."),
+)
+_KEY = Field("key", Bytes(Int32), "null when the length is negative; null in a wrapper.")
+_VALUE = Field(
+    "value",
+    Bytes(Int32),
+    "null when the length is negative: a tombstone. Of a wrapper: the compressed message set.",
+)
+
+MESSAGE_V0 = Layout(
+    "MessageV0",
+    "A message of magic 0, alone or as the wrapper of a compressed message set.",
+    "org.apache.kafka.common.record.LegacyRecord",
+    (
+        *_FRONT,
+        Field("magic", Int8, "Format of the message: 0."),
+        Field("attributes", Int8, "Bits.", flags=ATTRIBUTES_V0),
+        _KEY,
+        _VALUE,
+    ),
+)
+
+MESSAGE_V1 = Layout(
+    "MessageV1",
+    "A message of magic 1: magic 0 with a timestamp; offsets inside a wrapper are relative.",
+    "org.apache.kafka.common.record.LegacyRecord",
+    (
+        *_FRONT,
+        Field("magic", Int8, "Format of the message: 1."),
+        Field("attributes", Int8, "Bits.", flags=ATTRIBUTES_V1),
+        Field("timestamp", Int64, "Of a wrapper: the largest inside it.", unit=MILLISECONDS),
+        _KEY,
+        _VALUE,
+    ),
+)
+
+MESSAGES = (MESSAGE_V0, MESSAGE_V1)
+
+TEACHING_MESSAGE_V0 = Layout(
+    "TeachingMessageV0",
+    "A simplified message that some articles use to explain magic 0. No broker writes it: the "
+    "checksum is eight bytes wide and covers the value only, and neither offset nor size stand "
+    "before it.",
+    "none: a teaching aid",
+    (
+        Field("crc", Int64, "CRC-32 of the value."),
+        Field("magic", Int8, "0."),
+        Field("attributes", Int8, "Bits.", flags=ATTRIBUTES_V0),
+        Field("key", Bytes(Int32), "null when the length is negative."),
+        Field("value", Bytes(Int32), "null when the length is negative."),
+    ),
+)
