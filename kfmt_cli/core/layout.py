@@ -7,7 +7,7 @@ the bulk kernel, the writer, the NumPy dtype, and the names that outputs and doc
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -121,6 +121,13 @@ class Layout:
             assert field.type.size is not None, f"{field.name} has no fixed size"
             at += field.type.size
         raise KeyError(name)
+
+    def before(self, name: str) -> Layout:
+        """The fields before `name` as a Layout of their own, which frames nothing."""
+        names = [field.name for field in self.fields]
+        front = self.fields[: names.index(name)]
+        fields = tuple(replace(field, frames=False) for field in front)
+        return Layout(f"{self.name} up to {name}", self.doc, self.source, fields)
 
     def field(self, name: str) -> Field:
         """The field of that name."""

@@ -110,19 +110,30 @@ def _find_header(
     start: cython.Py_ssize_t,
     end: cython.Py_ssize_t,
     minimums: cython.const[cython.longlong][::1],
+    zeros: cython.const[cython.longlong][:, ::1],
     available: cython.longlong,
 ) -> cython.longlong:
     at: cython.Py_ssize_t
+    i: cython.Py_ssize_t
+    place: cython.Py_ssize_t
     magic: cython.int
     size: cython.longlong
+    plausible: cython.bint
     for at in range(start, end - 16):
         magic = data[at + 16]
-        if magic >= minimums.shape[0] or data[at] != 0:
+        if magic >= minimums.shape[0]:
             continue
         size = _int32(data, at + 8)
         if size < minimums[magic] or size + 12 > available - at:
             continue
-        return at
+        plausible = True
+        for i in range(zeros.shape[0]):
+            place = at + zeros[i, 1]
+            if zeros[i, 0] == magic and place < end and data[place] & zeros[i, 2]:
+                plausible = False
+                break
+        if plausible:
+            return at
     return -1
 
 
@@ -131,14 +142,16 @@ def find_header(
     start: cython.Py_ssize_t,
     end: cython.Py_ssize_t,
     minimums: cython.const[cython.longlong][::1],
+    zeros: cython.const[cython.longlong][:, ::1],
     available: cython.longlong,
 ):
-    """The first byte in start..end-17 where offset, length and magic could be a batch's, or -1.
+    """The first byte in start..end-17 where a batch's header could be, or -1.
 
-    `available` is how far the file is known to reach, counted like `start`.
+    `zeros` has rows (magic, byte of the header, mask): bits that are never set there. `available`
+    is how far the file may reach, counted like `start`.
     """
     with cython.nogil:
-        at = _find_header(data, start, end, minimums, available)
+        at = _find_header(data, start, end, minimums, zeros, available)
     return at
 
 

@@ -1,0 +1,1 @@
+"""Checks: columns in, findings out."""

@@ -1,0 +1,129 @@
+"""Bytes of a file in bounded blocks.
+
+Files are read with pread and never mapped: a file that is cut while it is mapped kills the process.
+Nothing is written, and the file may grow or shrink while it is read: its end is where a read comes
+back empty.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from pathlib import Path
+from typing import BinaryIO, Protocol
+
+from kfmt_cli.errors import InputError
+
+STREAM_WINDOW = 128 << 20
+READ_AT_ONCE = 1 << 20
+
+
+class Source(Protocol):
+    """A file or a stream.
+
+    name: as the user gave it. size: in bytes when it was opened, None for a stream. largest: the
+    longest block that can be asked for.
+    """
+
+    name: str
+    size: int | None
+    largest: int
+
+    def block(self, position: int, length: int, least: int) -> bytes:
+        """Up to `length` bytes from byte `position` on, `least` at least but at the end.
+
+        Raises InputError when the system cannot read them.
+        """
+
+    def release(self, position: int) -> None:
+        """Bytes before `position` are not asked for again."""
+
+    def close(self) -> None:
+        """Let go of the file."""
+
+
+class FileSource:
+    """A file that can be read anywhere."""
+
+    largest = 1 << 31
+
+    def __init__(self, fd: int, name: str) -> None:
+        self.name = name
+        self.size: int | None = os.fstat(fd).st_size
+        self._fd = fd
+
+    def block(self, position: int, length: int, least: int) -> bytes:
+        try:
+            data = os.pread(self._fd, length, position)
+            while len(data) < least:  # one read may give less than there is
+                more = os.pread(self._fd, length - len(data), position + len(data))
+                if not more:
+                    break
+                data += more
+        except OSError as error:
+            raise InputError(
+                f"{self.name} byte {position}: cannot be read: {error.strerror}"
+            ) from error
+        return data
+
+    def release(self, position: int) -> None:
+        pass
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+
+class StreamSource:
+    """A pipe: read once, keeping only what has not been released."""
+
+    largest = STREAM_WINDOW
+
+    def __init__(self, stream: BinaryIO, name: str) -> None:
+        self.name = name
+        self.size: int | None = None
+        self._stream = stream
+        self._start = 0
+        self._window = bytearray()
+        self._ended = False
+
+    def block(self, position: int, length: int, least: int) -> bytes:
+        at = position - self._start
+        assert at >= 0, "asked for bytes that were released"
+        while len(self._window) < at + least and not self._ended:
+            try:
+                piece = os.read(self._stream.fileno(), READ_AT_ONCE)
+            except OSError as error:
+                raise InputError(f"{self.name}: cannot be read: {error.strerror}") from error
+            self._ended = not piece
+            self._window += piece
+        with memoryview(self._window) as window:
+            return bytes(window[at : at + length])
+
+    def release(self, position: int) -> None:
+        if position - self._start > READ_AT_ONCE:
+            del self._window[: position - self._start]
+            self._start = position
+
+    def close(self) -> None:
+        pass
+
+
+def open_source(path: str, name: str | None = None) -> Source:
+    """The file at `path`, or standard input for `-`; raises InputError."""
+    if path == "-":
+        return StreamSource(sys.stdin.buffer, name or "-")
+    name = name or path
+    try:
+        fd = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0) | os.O_CLOEXEC)
+    except OSError as error:
+        raise InputError(f"{name}: {error.strerror}") from error
+    mode = os.fstat(fd).st_mode
+    if stat.S_ISREG(mode):
+        return FileSource(fd, name)
+    os.close(fd)
+    if stat.S_ISDIR(mode):
+        raise InputError(f"{name}: is a directory")
+    if stat.S_ISFIFO(mode) or stat.S_ISCHR(mode):
+        return StreamSource(Path(path).open("rb"), name)
+    raise InputError(f"{name}: is neither a file nor a pipe")

@@ -1,0 +1,1 @@
+"""Files: tables of `formats` and how they follow one another."""

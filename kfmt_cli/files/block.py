@@ -1,0 +1,126 @@
+"""A block of a log: some bytes, the batches in them as columns, and what was found on the way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from kfmt_cli.core.checksum import CRC32, CRC32C, crc_of_regions
+from kfmt_cli.core.finding import Finding
+from kfmt_cli.core.layout import IntArray
+from kfmt_cli.core.table import Table
+from kfmt_cli.formats.batch import ATTRIBUTES, RECORD_BATCH
+from kfmt_cli.formats.legacy import ATTRIBUTES_V1, MESSAGES
+
+LOG_OVERHEAD = 12  # offset and length field, in front of every batch of any magic
+HEADER_SIZE = RECORD_BATCH.dtype.itemsize
+LEGACY_HEADERS = tuple(message.before("key") for message in MESSAGES)
+NO_TIMESTAMP_TYPE = 2  # behind CreateTime and LogAppendTime
+
+# Where the bytes that a checksum covers begin, by magic.
+CHECKED_FROM = (
+    LEGACY_HEADERS[0].offset_of("magic"),
+    LEGACY_HEADERS[1].offset_of("magic"),
+    RECORD_BATCH.offset_of("attributes"),
+)
+STORED_CRC_AT = (
+    LEGACY_HEADERS[0].offset_of("crc"),
+    LEGACY_HEADERS[1].offset_of("crc"),
+    RECORD_BATCH.offset_of("crc"),
+)
+POLYNOMIALS = (CRC32, CRC32, CRC32C)
+
+BATCH_COLUMNS = (
+    # Where it is: in the block, in the file, in the count of the file's batches.
+    *("start", "end", "position", "size", "number"),
+    # What is stored; a name that the magic lacks stays 0 and is never shown.
+    *("base_offset", "batch_length", "partition_leader_epoch", "magic", "crc", "attributes"),
+    *("last_offset_delta", "base_timestamp", "max_timestamp", "producer_id", "producer_epoch"),
+    *("base_sequence", "records_count"),
+    # What follows from it.
+    *("last_offset", "last_sequence", "crc_computed", "crc_valid"),
+    *("compression", "timestamp_type", "transactional", "control", "delete_horizon"),
+    *("is_v2", "has_timestamp", "has_base_offset"),
+)
+
+
+@dataclass(slots=True)
+class Block:
+    """position: the file's byte that is byte 0 of `data`. Findings come in the file's order."""
+
+    name: str
+    data: bytes
+    position: int
+    batches: Table
+    findings: list[Finding] = field(default_factory=list)
+
+
+def read_batches(
+    data: bytes, position: int, first_number: int, starts: IntArray, ends: IntArray, long_read: bool
+) -> Table:
+    """The headers of the batches at starts..ends of `data`, with their checksums computed."""
+    batches = Table.empty(BATCH_COLUMNS, len(starts))
+    batches["start"] = starts
+    batches["end"] = ends
+    batches["position"] = starts + position
+    batches["size"] = ends - starts
+    batches["number"] = np.arange(first_number, first_number + len(starts))
+    magics = np.frombuffer(data, np.uint8)[starts + RECORD_BATCH.offset_of("magic")]
+    for magic in range(3):
+        rows = np.flatnonzero(magics == magic)
+        if len(rows):
+            (_fill_v2 if magic == 2 else _fill_legacy)(batches, data, rows, magic)
+            batches.data[batches.names["crc_computed"], rows] = crc_of_regions(
+                POLYNOMIALS[magic], data, starts[rows] + CHECKED_FROM[magic], ends[rows], long_read
+            )
+    batches["crc_valid"] = batches["crc"] == batches["crc_computed"]
+    return batches
+
+
+def _fill_v2(batches: Table, data: bytes, rows: IntArray, magic: int) -> None:
+    starts = batches["start"][rows]
+    columns = RECORD_BATCH.columns(data, starts, starts + HEADER_SIZE, len(rows))
+    everything: slice | IntArray = slice(None) if len(rows) == len(batches) else rows
+
+    def put(name: str, values: IntArray | int) -> None:
+        batches.data[batches.names[name], everything] = values
+
+    for stored in RECORD_BATCH.fields:
+        put(stored.name, columns[stored.name])
+    attributes = columns["attributes"]
+    for bits in ATTRIBUTES.bits:
+        put(bits.name, (attributes >> bits.at) & ((1 << bits.width) - 1))
+    put("last_offset", columns["base_offset"] + columns["last_offset_delta"])
+    put("last_sequence", sequence(columns["base_sequence"], columns["last_offset_delta"]))
+    for name in ("is_v2", "has_timestamp", "has_base_offset"):
+        put(name, 1)
+
+
+def _fill_legacy(batches: Table, data: bytes, rows: IntArray, magic: int) -> None:
+    layout = LEGACY_HEADERS[magic]
+    starts = batches["start"][rows]
+    columns = layout.columns(data, starts, starts + layout.dtype.itemsize, len(rows))
+
+    def put(name: str, values: IntArray | int) -> None:
+        batches.data[batches.names[name], rows] = values
+
+    for name in ("magic", "crc", "attributes"):
+        put(name, columns[name])
+    compression = columns["attributes"] & 7
+    put("compression", compression)
+    put("batch_length", columns["message_size"])
+    put("base_offset", columns["offset"])
+    put("last_offset", columns["offset"])
+    put("has_base_offset", compression == 0)
+    put("timestamp_type", NO_TIMESTAMP_TYPE)
+    if magic == 1:
+        bit = ATTRIBUTES_V1["timestamp_type"].at
+        put("timestamp_type", (columns["attributes"] >> bit) & 1)
+        put("max_timestamp", columns["timestamp"])
+        put("has_timestamp", 1)
+
+
+def sequence(base: IntArray, delta: IntArray) -> IntArray:
+    """The sequence number `delta` records after `base`; it wraps to 0 after 2^31 - 1."""
+    return np.where(base < 0, -1, (base + delta) & 0x7FFFFFFF)

@@ -1,0 +1,237 @@
+"""Logs: batches of every magic in bounded blocks, and on past damage.
+
+Follows `org.apache.kafka.common.record.FileLogInputStream` where the file is whole. Where it is
+not, the reader looks for the next header whose checksum is right and says what lies between; see
+`files/damage.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from kfmt_cli.core import scan
+from kfmt_cli.core.finding import Finding
+from kfmt_cli.core.layout import IntArray
+from kfmt_cli.core.source import Source
+from kfmt_cli.files import codes
+from kfmt_cli.files.block import LOG_OVERHEAD, Block, read_batches
+from kfmt_cli.files.damage import HEADER_UP_TO_MAGIC, MINIMUMS, Damage
+
+BLOCK = 1 << 20
+FIRST_BLOCK = 1 << 16  # so that the first rows of a huge file are there at once
+LONG_READ = 32 << 20
+LARGE_BATCH = 64 << 20  # checked in pieces before it is held in memory
+MAX_RELATIVE_OFFSET = (1 << 31) - 1
+
+_MORE = scan.WALKS["MORE"]
+
+
+class LogReader:
+    """Reads the batches of one log from front to back.
+
+    base_offset: what the file's name says, None where it says nothing. After `blocks` is through,
+    `plausible` tells whether anything in the file looked like a batch.
+    """
+
+    def __init__(self, source: Source, base_offset: int | None = None) -> None:
+        self._source = source
+        self._base_offset = base_offset
+        self._damage = Damage(source, base_offset)
+        self._last_offset: int | None = None
+        self._found = np.empty((3, 1024), np.int64)
+        self._n_batches = 0
+        self.plausible = False
+        self.bytes_read = 0
+
+    def blocks(self) -> Iterator[Block]:
+        """The blocks of the file in order; raises InputError when the system cannot read on."""
+        at = 0
+        length = FIRST_BLOCK
+        least = 1
+        while True:
+            data = self._source.block(at, max(length, least), least)
+            if not data:
+                self.bytes_read = at
+                return
+            starts, ends, reason = self._walk(data)
+            if len(starts):
+                block, at = self._block(data, at, starts, ends)
+                self.plausible = True
+            elif reason == _MORE and len(data) < (need := self._need(data, at)):
+                if least < need:
+                    least = need
+                    continue
+                block, at = self._damaged(at, reason)
+            else:
+                block, at = self._damaged(at, reason)
+            self._source.release(at)
+            yield block
+            length = min(2 * length, BLOCK)
+            least = 1
+
+    def _need(self, data: bytes, at: int) -> int:
+        """How many bytes the batch at the front of `data` takes, as far as that can be true."""
+        if len(data) < HEADER_UP_TO_MAGIC:
+            return HEADER_UP_TO_MAGIC
+        need = LOG_OVERHEAD + int.from_bytes(data[8:12], "big")
+        size = self._source.size
+        if size is not None and at + need > size and not self._source.block(at + need - 1, 1, 1):
+            return 0  # nor has the file grown since it was opened
+        if need > self._source.largest:
+            return 0
+        if need > LARGE_BATCH and not self._damage.confirmed(at):
+            return 0
+        return need
+
+    def _walk(self, data: bytes) -> tuple[IntArray, IntArray, int]:
+        regions = np.array([[0], [len(data)], [0], [0]], np.int64)
+        while True:
+            n = scan.walk(data, regions, MINIMUMS, self._found)
+            reason = int(regions[3, 0])
+            if reason != scan.WALKS["FULL"]:
+                return self._found[0, :n].copy(), self._found[1, :n].copy(), reason
+            self._found = np.empty((3, len(data) // HEADER_UP_TO_MAGIC + 1), np.int64)
+
+    def _block(
+        self, data: bytes, at: int, starts: IntArray, ends: IntArray
+    ) -> tuple[Block, int]:
+        """The block of these batches, and where to go on."""
+        size = self._source.size
+        batches = read_batches(
+            data, at, self._n_batches, starts, ends, size is None or size > LONG_READ
+        )
+        block = Block(self._source.name, data, at, batches)
+        after = at + int(ends[-1])
+        if not batches["crc_valid"].all():
+            after = self._judge(block, after)
+        self._check_offsets(block)
+        self._n_batches += len(block.batches)
+        return block, after
+
+    def _judge(self, block: Block, after: int) -> int:
+        """Decide for each batch with a bad checksum whether its length can be believed."""
+        batches = block.batches
+        valid = batches["crc_valid"]
+        for i in np.flatnonzero(valid == 0).tolist():
+            position, size = int(batches["position"][i]), int(batches["size"][i])
+            if i + 1 < len(batches) and valid[i + 1]:
+                verdict = None
+            else:
+                verdict = self._damage.judge(position, size, follows=i + 1 < len(batches))
+            if verdict is None:
+                block.findings.append(self._crc_mismatch(block, i))
+                continue
+            # The length is wrong: drop this batch and what was found by following it.
+            block.batches = batches.select(slice(0, i))
+            block.findings.append(verdict.finding)
+            if verdict.intact:
+                self._append_mended(block, position, verdict.end)
+            return verdict.end
+        return after
+
+    def _append_mended(self, block: Block, position: int, end: int) -> None:
+        """Add the batch at position..end, whose length field is wrong and all else is right."""
+        data = self._source.block(position, end - position, end - position)
+        number = self._n_batches + len(block.batches)
+        starts, ends = np.array([0]), np.array([len(data)])
+        batch = read_batches(data, position, number, starts, ends, False)
+        shift = len(block.data)
+        batch["start"] += shift
+        batch["end"] += shift
+        block.batches = type(batch)(
+            batch.names, np.concatenate([block.batches.data, batch.data], axis=1)
+        )
+        block.data += data
+
+    def _damaged(self, at: int, reason: int) -> tuple[Block, int]:
+        """The block of what stands at a byte where no batch begins."""
+        after_offset = None if self._last_offset is None else self._last_offset + 1
+        verdict = self._damage.look(at, reason, after_offset)
+        self.plausible |= verdict.plausible
+        empty = np.empty(0, np.int64)
+        block = Block(
+            self._source.name, b"", at, read_batches(b"", at, 0, empty, empty, False)
+        )
+        block.findings.append(verdict.finding)
+        if verdict.intact:
+            self._append_mended(block, at, verdict.end)
+            self._check_offsets(block)
+            self._n_batches += 1
+        return block, verdict.end
+
+    def _crc_mismatch(self, block: Block, i: int) -> Finding:
+        batches = block.batches
+        stored, computed = int(batches["crc"][i]), int(batches["crc_computed"][i])
+        position, size = int(batches["position"][i]), int(batches["size"][i])
+        offset = int(batches["base_offset"][i])
+        covered = self._damage.checked_from(int(batches["magic"][i]))
+        return Finding(
+            block.name,
+            codes.CRC_MISMATCH,
+            position,
+            f"batch {batches['number'][i]}, offsets {offset}–{batches['last_offset'][i]}: "
+            f"stored {stored:08x}, computed {computed:08x} over bytes "
+            f"{position + covered}–{position + size - 1}",
+            offset=offset,
+            expected=f"{computed:08x}",
+            found=f"{stored:08x}",
+        )
+
+    def _check_offsets(self, block: Block) -> None:
+        """Offsets must increase from batch to batch and fit the file's name."""
+        batches = block.batches
+        if not len(batches):
+            return
+        base, last = batches["base_offset"], batches["last_offset"]
+        before = np.empty_like(last)
+        before[1:] = last[:-1]
+        before[0] = base[0] - 1 if self._last_offset is None else self._last_offset
+        self._last_offset = int(last[-1])
+        wrong = base <= before
+        if self._base_offset is not None:
+            wrong |= (base < self._base_offset) | (last - self._base_offset > MAX_RELATIVE_OFFSET)
+        codec = batches["compression"]
+        wrong |= codec > np.where(batches["is_v2"] == 1, 4, 3)
+        for i in np.flatnonzero(wrong).tolist():
+            block.findings += self._offset_findings(block, i, int(before[i]))
+        if wrong.any():
+            block.findings.sort(key=lambda finding: finding.position or 0)
+
+    def _offset_findings(self, block: Block, i: int, before: int) -> Iterator[Finding]:
+        batches = block.batches
+        name, position = block.name, int(batches["position"][i])
+        base, last = int(batches["base_offset"][i]), int(batches["last_offset"][i])
+        where = f"batch {batches['number'][i]}"
+        if base <= before:
+            yield Finding(
+                name,
+                codes.OFFSETS_BACKWARDS,
+                position,
+                f"{where} begins at offset {base}, but offset {before} comes before it",
+                offset=base,
+                expected=before + 1,
+                found=base,
+            )
+        of_segment = self._base_offset
+        if of_segment is not None and (base < of_segment or last - of_segment > MAX_RELATIVE_OFFSET):
+            yield Finding(
+                name,
+                codes.OFFSET_OUT_OF_SEGMENT,
+                position,
+                f"{where} holds offsets {base}–{last}, the segment begins at {of_segment}",
+                offset=base,
+                expected=of_segment,
+                found=base,
+            )
+        codec = int(batches["compression"][i])
+        if codec > (4 if batches["is_v2"][i] else 3):
+            yield Finding(
+                name,
+                codes.CODEC_UNKNOWN,
+                position,
+                f"{where} says codec {codec}",
+                offset=base,
+                found=codec,
+            )

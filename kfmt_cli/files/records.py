@@ -1,0 +1,226 @@
+"""Records of a block's batches, of every magic and codec, as one table in offset order.
+
+Rows are decoded in bulk; a batch that does not add up is read again by the slow reader of the same
+Layout, which says where and why. Records before the fault are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from kfmt_cli.core import kernel
+from kfmt_cli.core.compression import CompressionError, Limit, TooLargeError, decompress
+from kfmt_cli.core.finding import Code, Finding
+from kfmt_cli.core.layout import IntArray
+from kfmt_cli.core.place import DecodeError, Origin
+from kfmt_cli.core.table import Table
+from kfmt_cli.files import codes
+from kfmt_cli.files.block import HEADER_SIZE, Block
+from kfmt_cli.formats.batch import CODECS, RECORD
+
+RECORD_COLUMNS = (
+    # Where it is: its batch's row, its bytes in the data, the same in the file (when uncompressed).
+    *("batch", "at", "position", "has_position"),
+    *("offset", "timestamp", "timestamp_type", "has_timestamp", "is_v2"),
+    *("key", "key_size", "value", "value_size", "headers", "headers_first"),
+)
+OK = kernel.STATUSES["OK"]
+
+
+@dataclass(slots=True)
+class Records:
+    """data: what the key, value and header columns point into. rows: `RECORD_COLUMNS`, in order.
+    ends: rows up to and with each batch. headers: (4, n): start and length of key, of value."""
+
+    data: bytes
+    rows: Table
+    headers: IntArray
+    ends: IntArray
+    findings: list[Finding] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """Where a batch's records are: a part of the block, or what was decompressed."""
+
+    batch: int
+    start: int
+    end: int
+    compressed: bool
+
+
+def read_records(block: Block, limit: Limit) -> Iterator[tuple[Block, Records]]:
+    """The records of the block, in runs of batches of the same kind (v2, or older).
+
+    Nearly always one run. Adds what is wrong inside the batches to the records' findings, and the
+    base offset of each older wrapper to the block's batches.
+    """
+    from kfmt_cli.files.messages import read_messages
+
+    is_v2 = block.batches["is_v2"]
+    changes = np.flatnonzero(np.diff(is_v2)) + 1
+    bounds = [0, *changes.tolist(), len(is_v2)]
+    findings = block.findings
+    for first, last in zip(bounds, bounds[1:], strict=False):
+        whole = first == 0 and last == len(is_v2)
+        run = block
+        if not whole:
+            batches = block.batches.select(slice(first, last))
+            until = _position_of(block, last)
+            mine = [f for f in findings if f.position is None or f.position < until]
+            findings = findings[len(mine) :]
+            run = Block(block.name, block.data, block.position, batches, mine)
+        if len(run.batches) and run.batches["is_v2"][0] == 0:
+            yield run, read_messages(run, limit)
+        else:
+            yield run, _read_v2(run, limit)
+
+
+def _position_of(block: Block, batch: int) -> int:
+    """The file's byte where a batch of the block begins; far beyond it behind the last."""
+    positions = block.batches["position"]
+    return int(positions[batch]) if batch < len(positions) else 1 << 62
+
+
+def _read_v2(block: Block, limit: Limit) -> Records:
+    batches = block.batches
+    findings: list[Finding] = []
+    data, starts, ends = _regions(block, limit, findings)
+    counts = batches["records_count"]
+    columns = RECORD.columns(data, starts, ends, int(counts.clip(0).sum()) + 1)
+    row_ends = columns.regions[2]
+    per_batch = np.diff(row_ends, prepend=0)
+    if (columns.regions[3] != OK).any() or (per_batch != counts).any():
+        findings += _explain(block, data, columns.regions)
+    n = columns.rows.shape[1]
+    rows = Table.empty(RECORD_COLUMNS, n)
+    rows["batch"] = batch = np.repeat(np.arange(len(batches)), per_batch)
+    for name in ("at", "key", "key_size", "value", "value_size", "headers", "headers_first"):
+        rows[name] = columns[name]
+    rows["position"] = columns["at"] + block.position
+    rows["has_position"] = (batches["compression"] == 0)[batch]
+    rows["offset"] = batches["base_offset"][batch] + columns["offset_delta"]
+    rows["timestamp"] = np.where(
+        batches["timestamp_type"][batch] == 1,
+        batches["max_timestamp"][batch],
+        batches["base_timestamp"][batch] + columns["timestamp_delta"],
+    )
+    rows["timestamp_type"] = batches["timestamp_type"][batch]
+    rows["has_timestamp"] = 1
+    rows["is_v2"] = 1
+    return Records(data, rows, columns.children, row_ends.copy(), findings)
+
+
+def _regions(
+    block: Block, limit: Limit, findings: list[Finding]
+) -> tuple[bytes, IntArray, IntArray]:
+    """The bytes of the records and each batch's part of them, decompressed where need be."""
+    batches = block.batches
+    starts, ends = batches["start"] + HEADER_SIZE, batches["end"].copy()
+    codecs = batches["compression"]
+    if not codecs.any():
+        return block.data, starts, ends
+    pieces: list[bytes] = []
+    at = 0
+    for i, (start, end, codec) in enumerate(
+        zip(starts.tolist(), ends.tolist(), codecs.tolist(), strict=True)
+    ):
+        piece = block.data[start:end]
+        if codec and piece:
+            piece = inflate(block, i, codec, piece, limit, findings) or b""
+        starts[i] = at
+        at += len(piece)
+        ends[i] = at
+        pieces.append(piece)
+    return b"".join(pieces), starts, ends
+
+
+def inflate(
+    block: Block, i: int, codec: int, data: bytes, limit: Limit, findings: list[Finding]
+) -> bytes | None:
+    """What a batch's bytes decompress to, or None and a finding."""
+    batches = block.batches
+    if codec >= len(CODECS) - (batches["is_v2"][i] == 0):
+        return None  # said when the header was read
+    try:
+        magic = int(batches["magic"][i])
+        return decompress(CODECS[codec], data, limit.of(len(data)), magic)
+    except TooLargeError as error:
+        findings.append(batch_finding(block, i, codes.DECOMPRESSION_LIMIT, str(error)))
+    except CompressionError as error:
+        findings.append(batch_finding(block, i, codes.DECOMPRESSION_FAILED, str(error)))
+    return None
+
+
+def batch_finding(
+    block: Block,
+    i: int,
+    code: Code,
+    message: str,
+    *,
+    expected: str | int | None = None,
+    found: str | int | None = None,
+    position: int | None = None,
+    offset: int | None = None,
+) -> Finding:
+    """A finding about batch i of the block."""
+    batches = block.batches
+    return Finding(
+        block.name,
+        code,
+        int(batches["position"][i]) if position is None else position,
+        f"batch {batches['number'][i]}: {message}",
+        int(batches["base_offset"][i]) if offset is None else offset,
+        expected,
+        found,
+    )
+
+
+def _explain(block: Block, data: bytes, regions: IntArray) -> Iterator[Finding]:
+    """Why records of some batches are missing or too many."""
+    batches = block.batches
+    row_ends = regions[2].tolist()
+    for i, (start, end) in enumerate(zip(*regions[:2].tolist(), strict=True)):
+        declared = int(batches["records_count"][i])
+        n = row_ends[i] - (row_ends[i - 1] if i else 0)
+        compressed = int(batches["compression"][i])
+        if compressed and start == end and batches["end"][i] - batches["start"][i] > HEADER_SIZE:
+            continue  # said when it could not be decompressed
+        if regions[3, i] != OK:
+            at = int(regions[4, i]) - start
+            origin = Origin(block.name, int(batches["position"][i]), decompressed=bool(compressed))
+            if not compressed:
+                origin = Origin(block.name, block.position + start)
+            yield _malformed(block, i, data[start:end], at, origin, n)
+        elif n != declared:
+            yield batch_finding(
+                block,
+                i,
+                codes.RECORDS_COUNT_MISMATCH,
+                f"declares {declared} records, holds {n}",
+                expected=declared,
+                found=n,
+            )
+
+
+def _malformed(
+    block: Block, i: int, region: bytes, at: int, origin: Origin, record: int
+) -> Finding:
+    batch = int(block.batches["number"][i])
+    try:
+        RECORD.read(region, at, len(region), origin, (f"batch {batch}", f"record {record}"))
+    except DecodeError as error:
+        declared = int(block.batches["records_count"][i])
+        more = f" ({len(region) - at} bytes after the last record)" if record >= declared else ""
+        return Finding(
+            block.name,
+            codes.RECORD_MALFORMED,
+            error.place.position,
+            f"{' › '.join(error.place.path)}: {error.reason}, at "
+            f"{origin.byte(error.place.at)}{more}",
+            int(block.batches["base_offset"][i]),
+        )
+    raise AssertionError("the kernel and the slow reader disagree")
