@@ -62,6 +62,7 @@ CELL = cython.declare(cython.int, 11)  # a cell begins; it ends at END_CELL
 END_CELL = cython.declare(cython.int, 12)  # a: width, b: 1 to the right, c: 1 cut at the width
 QUOTE = cython.declare(cython.int, 13)  # a CSV field begins
 END_QUOTE = cython.declare(cython.int, 14)  # it ends: the quotes inside are doubled
+UNLESS = cython.declare(cython.int, 16)  # a: column, b: value, c: passed over when equal
 ENCODING = cython.declare(cython.int, 15)  # a: start column, b: mode; how CSV_BYTES wrote it
 
 OPS = {
@@ -81,6 +82,7 @@ OPS = {
     "QUOTE": QUOTE,
     "END_QUOTE": END_QUOTE,
     "ENCODING": ENCODING,
+    "UNLESS": UNLESS,
 }
 
 
@@ -164,6 +166,9 @@ def _row(
             json_bytes(w, data, columns[a, row], columns[a + 1, row], cython.cast(cython.int, b), c)
         elif op == IF:
             if columns[a, row] != b:
+                pc += c
+        elif op == UNLESS:
+            if columns[a, row] == b:
                 pc += c
         elif op == CHOICE:
             value = columns[a, row]
@@ -302,6 +307,80 @@ def emit(
     with cython.nogil:
         row = _emit(writer, data, program, shape, columns, children, row, end)
     return row
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-1, check=False)
+def _emit_nested(
+    w: Writer,
+    data: cython.const[cython.uchar][::1],
+    outer_program: cython.const[cython.longlong][:, ::1],
+    outer_shape: cython.const[cython.longlong][::1],
+    outer: cython.const[cython.longlong][:, ::1],
+    inner_program: cython.const[cython.longlong][:, ::1],
+    inner_shape: cython.const[cython.longlong][::1],
+    inner: cython.const[cython.longlong][:, ::1],
+    children: cython.const[cython.longlong][:, ::1],
+    ends: cython.const[cython.longlong][::1],
+    state: cython.longlong[::1],
+    last: cython.Py_ssize_t,
+) -> cython.int:
+    i: cython.Py_ssize_t = state[0]
+    row: cython.Py_ssize_t = state[1]
+    done: cython.longlong
+    capacity: cython.Py_ssize_t = w.out.shape[0]
+    while i < last:
+        if state[2] == 0:
+            if _row_room(data, outer_shape, outer, i, children) > capacity - w.at:
+                break
+            _row(w, data, outer_program, 0, outer_program.shape[0], outer, i, children)
+            state[2] = 1
+        done = _emit(w, data, inner_program, inner_shape, inner, children, row, ends[i])
+        row = done
+        if row < ends[i]:
+            break
+        state[2] = 0
+        i += 1
+    state[0] = i
+    state[1] = row
+    return 0
+
+
+def emit_nested(
+    writer: Writer,
+    data: cython.const[cython.uchar][::1],
+    outer_program: cython.const[cython.longlong][:, ::1],
+    outer_shape: cython.const[cython.longlong][::1],
+    outer: cython.const[cython.longlong][:, ::1],
+    inner_program: cython.const[cython.longlong][:, ::1],
+    inner_shape: cython.const[cython.longlong][::1],
+    inner: cython.const[cython.longlong][:, ::1],
+    children: cython.const[cython.longlong][:, ::1],
+    ends: cython.const[cython.longlong][::1],
+    state: cython.longlong[::1],
+    last: cython.Py_ssize_t,
+):
+    """Write each outer row up to `last` and the inner rows below it: up to row `ends[i]` those of i.
+
+    `state` is (outer row, inner row, 1 when the outer row is written already); it is where to go on
+    when the room ran out.
+    """
+    with cython.nogil:
+        _emit_nested(
+            writer,
+            data,
+            outer_program,
+            outer_shape,
+            outer,
+            inner_program,
+            inner_shape,
+            inner,
+            children,
+            ends,
+            state,
+            last,
+        )
 
 
 def room(

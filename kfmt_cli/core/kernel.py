@@ -256,3 +256,65 @@ def decode(
     with cython.nogil:
         n = _decode(data, regions, program, rows, children)
     return n
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-2, check=False)
+def _expand(
+    parents: cython.const[cython.longlong][:, ::1],
+    ends: cython.const[cython.longlong][::1],
+    program: cython.const[cython.longlong][:, ::1],
+    rows: cython.longlong[:, ::1],
+) -> cython.int:
+    p: cython.Py_ssize_t
+    i: cython.Py_ssize_t
+    row: cython.Py_ssize_t
+    first: cython.Py_ssize_t = 0
+    last: cython.Py_ssize_t
+    target: cython.Py_ssize_t
+    addend: cython.Py_ssize_t
+    value: cython.longlong
+    for p in range(ends.shape[0]):
+        last = ends[p]
+        for i in range(program.shape[0]):
+            target = program[i, 0]
+            value = parents[program[i, 1], p]
+            addend = program[i, 2]
+            if addend >= 0 and (program[i, 3] < 0 or parents[program[i, 3], p] != 0):
+                for row in range(first, last):
+                    rows[target, row] = wrapped(value, rows[addend, row])
+            else:
+                for row in range(first, last):
+                    rows[target, row] = value
+        first = last
+    return 0
+
+
+@cython.cfunc
+@cython.nogil
+@cython.inline
+@cython.exceptval(-1, check=True)
+def wrapped(a: cython.longlong, b: cython.longlong) -> cython.longlong:
+    """The sum, wrapping at 64 bits as a broker's does."""
+    if cython.compiled:
+        return cython.cast(
+            cython.longlong, cython.cast(cython.ulonglong, a) + cython.cast(cython.ulonglong, b)
+        )
+    else:  # noqa: RET505 (the compiled module has no code behind the return)
+        return (a + b + MASK_63 + 1 & MASK_64) - MASK_63 - 1
+
+
+def expand(
+    parents: cython.const[cython.longlong][:, ::1],
+    ends: cython.const[cython.longlong][::1],
+    program: cython.const[cython.longlong][:, ::1],
+    rows: cython.longlong[:, ::1],
+):
+    """Fill columns of the rows below each parent; `ends` are rows up to and with those of each.
+
+    An instruction is (target column, parent column, row column or -1, parent column or -1): the
+    parent's value, plus the row's where there is one and the second parent column is not 0.
+    """
+    with cython.nogil:
+        _expand(parents, ends, program, rows)

@@ -229,11 +229,15 @@ class Layout:
                     instructions += operation, self.child_names[inner.name], argument
         return np.array(instructions, np.int64)
 
-    def columns(self, data: Buffer, starts: IntArray, ends: IntArray, expected: int) -> Columns:
+    def columns(
+        self, data: Buffer, starts: IntArray, ends: IntArray, expected: int, spare: int = 0
+    ) -> Columns:
         """Decode rows from each region until its end or first fault; `expected` rows in all, or so.
 
         Nothing is trusted: memory is taken for what the bytes can hold, not for what a count says.
+        spare: columns behind those of the fields, for the caller to fill.
         """
+        width = 1 + sum(field.type.columns for field in self.fields) + spare
         regions = np.empty((5, len(starts)), np.int64)
         regions[0] = starts
         regions[1] = ends
@@ -241,11 +245,11 @@ class Layout:
         capacity = min(expected, most)
         child_capacity = 1 if self.child is None else 1024
         while True:
-            rows = np.empty((1 + sum(f.type.columns for f in self.fields), capacity), np.int64)
+            rows = np.empty((width, capacity), np.int64)
             children = np.empty((max(len(self.child_names) * 2, 1), child_capacity), np.int64)
             n = kernel.decode(data, regions, self.program, rows, children)
             if n >= 0:
-                return Columns(self.names, rows[:, :n], children, regions)
+                return Columns(self.names, np.ascontiguousarray(rows[:, :n]), children, regions)
             capacity = min(max(2 * capacity, 64), most)
             child_capacity *= 4
 

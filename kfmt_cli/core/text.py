@@ -1,11 +1,14 @@
 """Where text is written: a cursor in a buffer, and the numbers, times and digits that go there.
 
 Ordinary Python that Cython also compiles; `text.pxd` beside it lets the other compiled modules call
-these functions without Python in between. Bounds checks stay on, but for the one loop that copies
-bytes: it is entered with both ends checked.
+these functions without Python in between. Bounds checks stay on; bytes are copied at once after
+both ends of both sides were checked.
 """
 
 import cython
+
+if cython.compiled:
+    from cython.cimports.libc.string import memcpy
 
 COMPILED: bool = bool(cython.compiled)
 
@@ -14,6 +17,9 @@ NULL = cython.declare(cython.int, 0)
 ELLIPSIS = cython.declare(cython.int, 1)
 REPLACEMENT = cython.declare(cython.int, 2)
 FIXED_LITERALS = (b"null", "…".encode(), "\ufffd".encode())
+
+LITERAL_PADDING = 32  # zeros behind the literals, so that short ones can be copied as one word
+PAIRS = b"".join(b"%02d" % number for number in range(100))
 
 FIRST_MS = cython.declare(cython.longlong, -62167219200000)  # 0000-01-01
 LAST_MS = cython.declare(cython.longlong, 253402300799999)  # 9999-12-31
@@ -30,6 +36,7 @@ class Writer:
     literals: cython.const[cython.uchar][::1]
     places: cython.const[cython.longlong][:, ::1]  # start, length, columns shown
     wide: cython.const[cython.longlong][:, ::1]  # printable ranges: first, last, columns
+    pairs: cython.const[cython.uchar][::1]
     at: cython.Py_ssize_t
     width: cython.Py_ssize_t
 
@@ -44,6 +51,7 @@ class Writer:
         self.literals = literals
         self.places = places
         self.wide = wide
+        self.pairs = PAIRS
         self.at = 0
         self.width = 0
 
@@ -61,23 +69,6 @@ def put(w: Writer, byte: cython.int) -> cython.int:
 
 @cython.cfunc
 @cython.nogil
-@cython.boundscheck(False)
-@cython.exceptval(-1, check=False)
-def _copy_unchecked(
-    out: cython.uchar[::1],
-    at: cython.Py_ssize_t,
-    data: cython.const[cython.uchar][::1],
-    start: cython.Py_ssize_t,
-    n: cython.Py_ssize_t,
-) -> cython.int:
-    i: cython.Py_ssize_t
-    for i in range(n):
-        out[at + i] = data[start + i]
-    return 0
-
-
-@cython.cfunc
-@cython.nogil
 @cython.exceptval(-1, check=False)
 def copy_bytes(
     w: Writer,
@@ -85,12 +76,17 @@ def copy_bytes(
     start: cython.Py_ssize_t,
     n: cython.Py_ssize_t,
 ) -> cython.int:
-    """Copy n bytes; both ends are checked here, once, so that the loop can be wide."""
+    """Copy n bytes; the first and the last byte of both sides are checked, then all at once."""
+    i: cython.Py_ssize_t
     if n <= 0:
         return 0
     w.out[w.at] = data[start]
     w.out[w.at + n - 1] = data[start + n - 1]
-    _copy_unchecked(w.out, w.at, data, start, n)
+    if cython.compiled:
+        memcpy(cython.address(w.out[w.at]), cython.address(data[start]), n)
+    else:
+        for i in range(n):
+            w.out[w.at + i] = data[start + i]
     w.at += n
     return 0
 
@@ -99,9 +95,21 @@ def copy_bytes(
 @cython.nogil
 @cython.exceptval(-1, check=False)
 def put_literal(w: Writer, index: cython.Py_ssize_t) -> cython.int:
-    copy_bytes(w, w.literals, w.places[0, index], w.places[1, index])
+    start: cython.Py_ssize_t = w.places[0, index]
+    n: cython.Py_ssize_t = w.places[1, index]
     w.width += w.places[2, index]
-    return 0
+    if (
+        cython.compiled
+        and n <= 32
+        and start + 32 <= w.literals.shape[0]
+        and w.at + 32 <= w.out.shape[0]
+    ):
+        # A copy of a size known to the compiler is a few instructions; what it writes too many is
+        # overwritten next.
+        memcpy(cython.address(w.out[w.at]), cython.address(w.literals[start]), 32)
+        w.at += n
+        return 0
+    return copy_bytes(w, w.literals, start, n)
 
 
 @cython.cfunc
@@ -109,32 +117,42 @@ def put_literal(w: Writer, index: cython.Py_ssize_t) -> cython.int:
 @cython.exceptval(-1, check=False)
 def put_number(w: Writer, value: cython.longlong, grouped: cython.bint) -> cython.int:
     rest: cython.ulonglong
+    bound: cython.ulonglong = 10
     digits: cython.int = 1
     i: cython.int
-    length: cython.Py_ssize_t
+    pair: cython.Py_ssize_t
     at: cython.Py_ssize_t
     if value < 0:
         put(w, 45)
         rest = cython.cast(cython.ulonglong, -(value + 1)) + 1
     else:
         rest = cython.cast(cython.ulonglong, value)
-    bound: cython.ulonglong = rest
-    while bound >= 10:
-        bound //= 10
+    while digits < 19 and rest >= bound:  # no int64 has more than 19 digits
+        bound *= 10
         digits += 1
-    length = digits
+    at = w.at + digits
     if grouped:
-        length += (digits - 1) // 3
-    at = w.at + length
+        at += (digits - 1) // 3
+    w.width += at - w.at
     w.at = at
-    w.width += length
-    for i in range(digits):
-        if grouped and i > 0 and i % 3 == 0:
+    if grouped:
+        for i in range(digits):
+            if i > 0 and i % 3 == 0:
+                at -= 1
+                w.out[at] = 32
             at -= 1
-            w.out[at] = 32
-        at -= 1
-        w.out[at] = cython.cast(cython.uchar, 48 + rest % 10)
-        rest //= 10
+            w.out[at] = cython.cast(cython.uchar, 48 + rest % 10)
+            rest //= 10
+        return 0
+    while digits >= 2:
+        pair = 2 * cython.cast(cython.Py_ssize_t, rest % 100)
+        rest //= 100
+        at -= 2
+        w.out[at] = w.pairs[pair]
+        w.out[at + 1] = w.pairs[pair + 1]
+        digits -= 2
+    if digits:
+        w.out[at - 1] = cython.cast(cython.uchar, 48 + rest)
     return 0
 
 

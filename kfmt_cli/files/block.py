@@ -42,18 +42,25 @@ BATCH_COLUMNS = (
     *("last_offset", "last_sequence", "crc_computed", "crc_valid"),
     *("compression", "timestamp_type", "transactional", "control", "delete_horizon"),
     *("is_v2", "has_timestamp", "has_base_offset"),
+    # What its records start from: a byte, a timestamp and whether deltas are added to it.
+    *("records_position", "record_timestamp", "has_delta", "is_plain", "has_sequence"),
+    # What a control batch says: its control record's type, -1 where there is none.
+    "control_type",
 )
+BATCH_NAMES = {name: column for column, name in enumerate(BATCH_COLUMNS)}
 
 
 @dataclass(slots=True)
 class Block:
-    """position: the file's byte that is byte 0 of `data`. Findings come in the file's order."""
+    """position: the file's byte that is byte 0 of `data`. Findings come in the file's order.
+    inflated: the records' bytes and each batch's part of them, where that was done ahead."""
 
     name: str
     data: bytes
     position: int
     batches: Table
     findings: list[Finding] = field(default_factory=list)
+    inflated: tuple[bytes, IntArray, IntArray] | None = None
 
 
 def read_batches(

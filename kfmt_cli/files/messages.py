@@ -58,17 +58,17 @@ def read_messages(block: Block, limit: Limit) -> Records:
     rows = _rows(loose, batches, 0)
     rows["position"] = loose["at"] + block.position
     rows["has_position"] = 1
-    tables = [rows]
+    owner = loose["batch"]
     if len(wrappers):
         inner_data, inner = _unwrap(block, wrappers, limit, findings)
-        tables.append(_rows(inner, batches, len(data)))
+        both = np.concatenate([rows.data, _rows(inner, batches, len(data)).data], axis=1)
+        owner = np.concatenate([owner, inner["batch"]])
+        order = np.argsort(owner, kind="stable")
+        owner = owner[order]
+        rows = Table(rows.names, both).select(order)
         data += inner_data
-    merged = np.concatenate([table.data for table in tables], axis=1)
-    table = Table(rows.names, merged)
-    if len(tables) > 1:
-        table = table.select(np.argsort(table["batch"], kind="stable"))
-    ends = np.searchsorted(table["batch"], np.arange(len(batches)), side="right")
-    return Records(data, table, np.empty((4, 0), np.int64), ends, findings)
+    ends = np.searchsorted(owner, np.arange(len(batches)), side="right")
+    return Records(data, rows, np.empty((4, 0), np.int64), ends, findings)
 
 
 def _decode(data: bytes, starts: IntArray, ends: IntArray) -> tuple[Table, list[Failure]]:
@@ -103,7 +103,7 @@ def _decode(data: bytes, starts: IntArray, ends: IntArray) -> tuple[Table, list[
 def _rows(messages: Table, batches: Table, shift: int) -> Table:
     """Messages as records; their bytes stand `shift` further in the data."""
     rows = Table.empty(RECORD_COLUMNS, len(messages))
-    for name in ("batch", "offset", "timestamp", "has_timestamp", "key_size", "value_size"):
+    for name in ("offset", "timestamp", "has_timestamp", "key_size", "value_size"):
         rows[name] = messages[name]
     for name in ("at", "key", "value"):
         rows[name] = messages[name] + shift

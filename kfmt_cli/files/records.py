@@ -18,15 +18,20 @@ from kfmt_cli.core.layout import IntArray
 from kfmt_cli.core.place import DecodeError, Origin
 from kfmt_cli.core.table import Table
 from kfmt_cli.files import codes
-from kfmt_cli.files.block import HEADER_SIZE, Block
+from kfmt_cli.files.block import BATCH_NAMES, HEADER_SIZE, Block
 from kfmt_cli.formats.batch import CODECS, RECORD
 
-RECORD_COLUMNS = (
-    # Where it is: its batch's row, its bytes in the data, the same in the file (when uncompressed).
-    *("batch", "at", "position", "has_position"),
+DERIVED_COLUMNS = (
     *("offset", "timestamp", "timestamp_type", "has_timestamp", "is_v2"),
-    *("key", "key_size", "value", "value_size", "headers", "headers_first"),
+    # For output only, see `complete`: the batch's place and the record's (when uncompressed).
+    *("batch_position", "position", "has_position", "sequence"),
+    # Filled by `files/control.py` where there are control records.
+    *("control", "control_type", "control_version", "has_marker", "coordinator_epoch"),
 )
+# The stored fields of magic 2, which messages of magic 0 and 1 fill as far as they have them.
+RECORD_COLUMNS = (*RECORD.names, *DERIVED_COLUMNS)
+RECORD_NAMES = {name: column for column, name in enumerate(RECORD_COLUMNS)}
+assert all(RECORD_NAMES[name] == column for name, column in RECORD.names.items())
 OK = kernel.STATUSES["OK"]
 
 
@@ -88,33 +93,54 @@ def _position_of(block: Block, batch: int) -> int:
 def _read_v2(block: Block, limit: Limit) -> Records:
     batches = block.batches
     findings: list[Finding] = []
-    data, starts, ends = _regions(block, limit, findings)
+    data, starts, ends = block.inflated or inflate_block(block, limit, findings)
     counts = batches["records_count"]
-    columns = RECORD.columns(data, starts, ends, int(counts.clip(0).sum()) + 1)
-    row_ends = columns.regions[2]
-    per_batch = np.diff(row_ends, prepend=0)
-    if (columns.regions[3] != OK).any() or (per_batch != counts).any():
-        findings += _explain(block, data, columns.regions)
-    n = columns.rows.shape[1]
-    rows = Table.empty(RECORD_COLUMNS, n)
-    rows["batch"] = batch = np.repeat(np.arange(len(batches)), per_batch)
-    for name in ("at", "key", "key_size", "value", "value_size", "headers", "headers_first"):
-        rows[name] = columns[name]
-    rows["position"] = columns["at"] + block.position
-    rows["has_position"] = (batches["compression"] == 0)[batch]
-    rows["offset"] = batches["base_offset"][batch] + columns["offset_delta"]
-    rows["timestamp"] = np.where(
-        batches["timestamp_type"][batch] == 1,
-        batches["max_timestamp"][batch],
-        batches["base_timestamp"][batch] + columns["timestamp_delta"],
+    columns = RECORD.columns(
+        data, starts, ends, int(counts.clip(0).sum()), spare=len(DERIVED_COLUMNS)
     )
-    rows["timestamp_type"] = batches["timestamp_type"][batch]
-    rows["has_timestamp"] = 1
-    rows["is_v2"] = 1
-    return Records(data, rows, columns.children, row_ends.copy(), findings)
+    row_ends = columns.regions[2].copy()
+    if (columns.regions[3] != OK).any() or (np.diff(row_ends, prepend=0) != counts).any():
+        findings += _explain(block, data, columns.regions)
+    # A record's position is its batch's, the header, and how far into the records it is.
+    batches["records_position"] = batches["position"] + HEADER_SIZE - starts
+    append_time = batches["timestamp_type"] == 1
+    batches["record_timestamp"] = np.where(
+        append_time, batches["max_timestamp"], batches["base_timestamp"]
+    )
+    batches["has_delta"] = ~append_time
+    records = Records(data, Table(RECORD_NAMES, columns.rows), columns.children, row_ends, findings)
+    fill(block, records, _V2_OFFSETS)
+    return records
 
 
-def _regions(
+def fill(block: Block, records: Records, program: IntArray) -> None:
+    """Fill columns of the records from their batches, see `kernel.expand`."""
+    kernel.expand(block.batches.data, records.ends, program, records.rows.data)
+
+
+def expansion(*instructions: tuple[str, str, str | None, str | None]) -> IntArray:
+    """A program for `fill`: (column, the batch's column, record's column to add, if the batch's)."""
+    return np.array(
+        [
+            (
+                RECORD_NAMES[target],
+                BATCH_NAMES[of_batch],
+                RECORD_NAMES[addend] if addend else -1,
+                BATCH_NAMES[condition] if condition else -1,
+            )
+            for target, of_batch, addend, condition in instructions
+        ],
+        np.int64,
+    )
+
+
+_V2_OFFSETS = expansion(
+    ("offset", "base_offset", "offset_delta", None),
+    ("timestamp", "record_timestamp", "timestamp_delta", "has_delta"),
+)
+
+
+def inflate_block(
     block: Block, limit: Limit, findings: list[Finding]
 ) -> tuple[bytes, IntArray, IntArray]:
     """The bytes of the records and each batch's part of them, decompressed where need be."""

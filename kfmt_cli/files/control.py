@@ -1,0 +1,117 @@
+"""Control records: what they say, decoded in bulk.
+
+Source: `org.apache.kafka.common.record.ControlRecordType`: a key has 4 bytes at least, the value of
+an end-transaction marker 6; what follows is ignored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from kfmt_cli.core.finding import Finding
+from kfmt_cli.core.table import Table
+from kfmt_cli.files import codes
+from kfmt_cli.files.block import HEADER_SIZE, Block
+from kfmt_cli.files.records import Records, batch_finding, expansion, fill
+from kfmt_cli.formats.batch import RECORD
+from kfmt_cli.formats.control import CONTROL_RECORD_KEY, CONTROL_TYPES, END_TXN_MARKER
+
+KEY_SIZE = CONTROL_RECORD_KEY.dtype.itemsize
+MARKER_SIZE = END_TXN_MARKER.dtype.itemsize
+MAX_SEQUENCE = (1 << 31) - 1
+MARKERS = (CONTROL_TYPES.index("ABORT"), CONTROL_TYPES.index("COMMIT"))
+
+
+def read_control(block: Block, records: Records) -> Iterator[Finding]:
+    """Fill the control columns of the records; yields what is malformed."""
+    rows = records.rows
+    if not block.batches["control"].any():
+        return
+    batch = np.repeat(np.arange(len(block.batches)), np.diff(records.ends, prepend=0))
+    control = block.batches["control"][batch] == 1
+    for name in ("control", "has_marker"):
+        rows[name] = 0
+    rows["control_type"] = -1
+    whole = control & (rows["key_size"] >= KEY_SIZE)
+    chosen = np.flatnonzero(whole)
+    starts = rows["key"][chosen]
+    keys = CONTROL_RECORD_KEY.columns(records.data, starts, starts + KEY_SIZE, len(chosen))
+    _put(rows, "control", chosen, np.ones_like(chosen))
+    _put(rows, "control_type", chosen, keys["type"])
+    _put(rows, "control_version", chosen, keys["version"])
+    is_marker = whole & np.isin(rows["control_type"], MARKERS)
+    marked = np.flatnonzero(is_marker & (rows["value_size"] >= MARKER_SIZE))
+    starts = rows["value"][marked]
+    markers = END_TXN_MARKER.columns(records.data, starts, starts + MARKER_SIZE, len(marked))
+    _put(rows, "has_marker", marked, np.ones_like(marked))
+    _put(rows, "coordinator_epoch", marked, markers["coordinator_epoch"])
+    broken = (control & ~whole) | (is_marker & (rows["has_marker"] == 0))
+    for row in np.flatnonzero(broken).tolist():
+        yield batch_finding(
+            block,
+            int(batch[row]),
+            codes.CONTROL_MALFORMED,
+            f"a control record with a key of {rows['key_size'][row]} bytes "
+            f"and a value of {rows['value_size'][row]}",
+            offset=int(rows["offset"][row]),
+        )
+
+
+def _put(
+    table: Table, name: str, rows: np.ndarray[tuple[int], np.dtype[np.int64]], values: object
+) -> None:
+    table.data[table.names[name], rows] = values
+
+
+def name_control_batches(block: Block) -> None:
+    """Fill `control_type` of the batches from the first record of each uncompressed control batch."""
+    batches = block.batches
+    batches["control_type"] = -1
+    control = (batches["control"] == 1) & (batches["compression"] == 0)
+    chosen = np.flatnonzero(control & (batches["is_v2"] == 1))
+    if not len(chosen):
+        return
+    starts = batches["start"][chosen] + HEADER_SIZE
+    columns = RECORD.columns(block.data, starts, batches["end"][chosen], len(chosen))
+    ends = columns.regions[2]
+    filled = np.flatnonzero(np.diff(ends, prepend=0))
+    firsts = np.concatenate([[0], ends[:-1]])[filled]
+    whole = columns["key_size"][firsts] >= KEY_SIZE
+    starts = columns["key"][firsts][whole]
+    keys = CONTROL_RECORD_KEY.columns(block.data, starts, starts + KEY_SIZE, len(starts))
+    _put(batches, "control_type", chosen[filled[whole]], keys["type"])
+
+
+_OF_BATCHES = expansion(
+    ("batch_position", "position", None, None),
+    ("timestamp_type", "timestamp_type", None, None),
+    ("has_timestamp", "has_timestamp", None, None),
+    ("is_v2", "is_v2", None, None),
+)
+_OF_V2 = expansion(
+    ("position", "records_position", "at", None),
+    ("has_position", "is_plain", None, None),
+    ("sequence", "base_sequence", "offset_delta", "has_sequence"),
+    ("control", "control", None, None),
+)
+
+
+def complete(block: Block, records: Records) -> None:
+    """Fill what only outputs show: places, sequences, what control records say."""
+    batches, rows = block.batches, records.rows
+    if not len(batches):
+        return
+    if batches["is_v2"][0]:
+        batches["is_plain"] = batches["compression"] == 0
+        batches["has_sequence"] = batches["base_sequence"] >= 0
+        fill(block, records, _OF_BATCHES)
+        fill(block, records, _OF_V2)
+        if batches["has_sequence"].any():
+            rows["sequence"] = np.where(
+                rows["sequence"] > MAX_SEQUENCE, rows["sequence"] & MAX_SEQUENCE, rows["sequence"]
+            )
+        records.findings += read_control(block, records)
+    else:
+        fill(block, records, _OF_BATCHES[:1])

@@ -1,0 +1,390 @@
+"""Templates: what the bulk writer of `core/emit.py` writes for a row, put together in Python."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from kfmt_cli.core import emit, text
+from kfmt_cli.core.emit import OPS
+from kfmt_cli.core.layout import IntArray
+from kfmt_cli.core.table import Table
+
+BUFFER = 1 << 22
+NUMBER_ROOM = 32  # the longest number, time or hex word that one instruction writes
+NO_CHILDREN: IntArray = np.zeros((4, 0), np.int64)
+
+# Characters beyond ASCII that every terminal shows plainly: first, last, columns. Everything else
+# is escaped: controls, invisible and combining characters, what turns the writing direction.
+PRINTABLE = np.array(
+    [
+        (0x00A1, 0x00AC, 1),
+        (0x00AE, 0x02FF, 1),
+        (0x0370, 0x0377, 1),
+        (0x037A, 0x037F, 1),
+        (0x0384, 0x0482, 1),
+        (0x048A, 0x052F, 1),
+        (0x0531, 0x0556, 1),
+        (0x0561, 0x0587, 1),
+        (0x05D0, 0x05EA, 1),
+        (0x0620, 0x064A, 1),
+        (0x0660, 0x066F, 1),
+        (0x0671, 0x06D3, 1),
+        (0x0904, 0x0939, 1),
+        (0x0E01, 0x0E30, 1),
+        (0x10D0, 0x10FF, 1),
+        (0x1100, 0x115F, 2),
+        (0x1E00, 0x1EFF, 1),
+        (0x2010, 0x2027, 1),
+        (0x2030, 0x205E, 1),
+        (0x20A0, 0x20BF, 1),
+        (0x2100, 0x218B, 1),
+        (0x2190, 0x2319, 1),
+        (0x2500, 0x25FC, 1),
+        (0x2713, 0x2717, 1),
+        (0x3001, 0x3029, 2),
+        (0x3041, 0x3096, 2),
+        (0x309B, 0x30FF, 2),
+        (0x3105, 0x312F, 2),
+        (0x3131, 0x318E, 2),
+        (0x3400, 0x4DBF, 2),
+        (0x4E00, 0x9FFF, 2),
+        (0xAC00, 0xD7A3, 2),
+        (0xFF01, 0xFF60, 2),
+        (0x1F300, 0x1F3FA, 2),
+        (0x1F400, 0x1F64F, 2),
+        (0x1F680, 0x1F6C5, 2),
+        (0x1F90D, 0x1F9FF, 2),
+        (0x20000, 0x2FA1D, 2),
+    ],
+    np.int64,
+).T.copy()
+
+
+class Literals:
+    """The fixed words of templates that are written together."""
+
+    def __init__(self) -> None:
+        self._words: list[tuple[bytes, int]] = []
+        self._known: dict[tuple[bytes, int], int] = {}
+        for word in text.FIXED_LITERALS:
+            self.entry(word.decode())
+
+    def entry(self, words: str, width: int | None = None) -> int:
+        """The words' number; the same words share one. width: columns, if not the characters."""
+        key = words.encode(), len(words) if width is None else width
+        if key not in self._known:
+            self._known[key] = self.row([words])
+            self._words[-1] = key
+        return self._known[key]
+
+    def row(self, words: list[str]) -> int:
+        """The number of the first of some words that are numbered one after the other."""
+        first = len(self._words)
+        self._words += [(word.encode(), len(word)) for word in words]
+        return first
+
+    def __getitem__(self, number: int) -> bytes:
+        return self._words[number][0]
+
+    @cached_property
+    def data(self) -> bytes:
+        """All words, one behind the other."""
+        return b"".join(word for word, _ in self._words) + bytes(text.LITERAL_PADDING)
+
+    @cached_property
+    def places(self) -> IntArray:
+        """(3, words): where a word starts in `data`, its bytes, its columns."""
+        lengths = [len(word) for word, _ in self._words]
+        places = np.zeros((3, len(lengths)), np.int64)
+        places[0] = np.cumsum([0, *lengths[:-1]])
+        places[1] = lengths
+        places[2] = [width for _, width in self._words]
+        return places
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A program of `core/emit.py`; made by `Builder`."""
+
+    program: IntArray
+    shape: IntArray
+    literals: Literals
+
+
+class Builder:
+    """Collects instructions; methods are named for what is written.
+
+    columns: names of the rows' columns; children: those of the rows of their array. Templates that
+    are written together share their literals. constants: columns that hold one value in all rows
+    that will be written; what depends on them is decided here, once.
+    """
+
+    def __init__(
+        self,
+        columns: Mapping[str, int],
+        children: Mapping[str, int] | None = None,
+        literals: Literals | None = None,
+        constants: Mapping[str, int] | None = None,
+    ) -> None:
+        self._columns = columns
+        self._constants = constants or {}
+        self._pending: tuple[str, int] = ("", 0)  # a literal that may become longer
+        self._children = children or {}
+        self._program: list[list[int]] = []
+        self._literals = literals or Literals()
+        self._in_child = False
+        self._rooms = [64, 64]  # of a row, of a row of its array
+        self._bytes: tuple[list[int], list[int]] = ([], [])
+        self._each = -1
+
+    def _add(self, op: str, a: int = 0, b: int = 0, c: int = 0, room: int = 0) -> list[int]:
+        self._flush()
+        instruction = [OPS[op], a, b, c]
+        self._program.append(instruction)
+        self._rooms[self._in_child] += room
+        return instruction
+
+    def _column(self, name: str) -> int:
+        return (self._children if self._in_child else self._columns)[name]
+
+    def literal(self, words: str, width: int | None = None) -> None:
+        """Fixed words; `width` columns where that is not their number of characters."""
+        before, columns = self._pending
+        self._pending = before + words, columns + (len(words) if width is None else width)
+
+    def _flush(self) -> None:
+        """Write down the literal that was collected: neighbours become one instruction."""
+        words, width = self._pending
+        self._pending = "", 0
+        if words:
+            entry = self._literals.entry(words, width)
+            self._program.append([OPS["LITERAL"], entry, 0, 0])
+            self._rooms[self._in_child] += len(words.encode())
+
+    def _constant(self, name: str) -> int | None:
+        """The value of a column that holds one value only."""
+        return None if self._in_child else self._constants.get(name)
+
+    def number(self, name: str) -> None:
+        """A column's number."""
+        constant = self._constant(name)
+        if constant is None:
+            self._add("NUMBER", self._column(name), room=NUMBER_ROOM)
+        else:
+            self.literal(str(constant))
+
+    def grouped(self, name: str) -> None:
+        """A column's number, thousands apart."""
+        self._add("GROUPED", self._column(name), room=NUMBER_ROOM)
+
+    def hex32(self, name: str) -> None:
+        """A column's number as eight hexadecimal digits."""
+        self._add("HEX32", self._column(name), room=NUMBER_ROOM)
+
+    def time(self, name: str) -> None:
+        """A column of milliseconds as ISO-8601 in UTC."""
+        self._add("TIME", self._column(name), room=NUMBER_ROOM)
+
+    def choice(self, name: str, words: list[str], other: tuple[str, str]) -> None:
+        """One of the words by a column's number; any other number between the words of `other`."""
+        constant = self._constant(name)
+        if constant is not None and 0 <= constant < len(words):
+            self.literal(words[constant])
+            return
+        first = self._literals.row([*words, *other])
+        room = max(len(word.encode()) for word in (*words, *other))
+        self._add("CHOICE", self._column(name), first, len(words), room=2 * room + NUMBER_ROOM)
+
+    def json_bytes(self, name: str, mode: str) -> None:
+        """Bytes as a JSON string, followed by `"<name>_encoding"` where they are no text."""
+        encodings = ("utf8-replaced", "hex", "base64")
+        first = self._literals.row([f',"{name}_encoding":"{it}"' for it in encodings])
+        self._bytes_of(name)
+        self._add("JSON_BYTES", self._column(name), _mode(mode), first, room=len(name) + 40)
+
+    def csv_bytes(self, name: str, mode: str) -> None:
+        """Bytes as a CSV field: nothing for null, quotes for everything else."""
+        self._bytes_of(name)
+        self._add("CSV_BYTES", self._column(name), _mode(mode), room=8)
+
+    def encoding(self, name: str, mode: str) -> None:
+        """How `csv_bytes` wrote them: nothing for text."""
+        first = self._literals.row(["hex", "base64"])
+        self._add("ENCODING", self._column(name), _mode(mode), first, room=8)
+
+    def cell_bytes(self, name: str, mode: str, limit: int) -> None:
+        """A preview of bytes, cut after `limit` columns when that is not 0."""
+        self._bytes_of(name)
+        self._add("CELL_BYTES", self._column(name), _mode(mode), limit, room=NUMBER_ROOM)
+
+    def _bytes_of(self, name: str) -> None:
+        self._bytes[self._in_child].append(self._column(name))
+
+    def when(self, name: str, value: int) -> AbstractContextManager[None]:
+        """What follows is only written where a column holds `value`."""
+        return self._conditional("IF", name, value, True)
+
+    def unless(self, name: str, value: int) -> AbstractContextManager[None]:
+        """What follows is only written where a column does not hold `value`."""
+        return self._conditional("UNLESS", name, value, False)
+
+    @contextmanager
+    def _conditional(self, op: str, name: str, value: int, equal: bool) -> Iterator[None]:
+        constant = self._constant(name)
+        if constant is not None:
+            kept = self._program, self._pending, self._rooms.copy(), self._bytes
+            if (constant == value) != equal:
+                self._program, self._bytes = [], ([], [])  # what follows is never written
+            yield
+            if (constant == value) != equal:
+                self._program, self._pending, self._rooms, self._bytes = kept
+            return
+        instruction = self._add(op, self._column(name), value)
+        at = len(self._program)
+        yield
+        self._flush()
+        instruction[3] = len(self._program) - at
+
+    @contextmanager
+    def each(self, name: str, separator: str) -> Iterator[None]:
+        """What follows is written for each row of an array; names are then those of its rows."""
+        never = self._constant(name) == 0
+        kept = self._program, self._pending, self._rooms.copy(), self._bytes, self._each
+        if never:
+            self._program, self._bytes = [], ([], [])
+        self._each = self._column(name)
+        entry = self._literals.entry(separator)
+        instruction = self._add("EACH", self._each, 0, entry)
+        at = len(self._program)
+        self._in_child = True
+        self._rooms[1] += len(separator.encode())
+        yield
+        self._flush()
+        self._in_child = False
+        instruction[2] = len(self._program) - at
+        if never:
+            self._program, self._pending, self._rooms, self._bytes, self._each = kept
+
+    @contextmanager
+    def cell(self, width: int, *, right: bool = False, cut: bool = False) -> Iterator[None]:
+        """What follows is padded to `width` columns, or cut there."""
+        self._add("CELL")
+        yield
+        self._add("END_CELL", width, int(right), int(cut), room=width + 4)
+
+    @contextmanager
+    def quoted(self) -> Iterator[None]:
+        """What follows is one CSV field."""
+        self._add("QUOTE")
+        at = len(self._program)
+        yield
+        self._add("END_QUOTE", room=2)
+        # Quotes are doubled: numbers have none, literals and JSON strings at most their own length.
+        for op, a, _, _ in self._program[at:]:
+            if op == OPS["LITERAL"]:
+                self._rooms[0] += len(self._literals[a])
+                self._rooms[1] += len(self._literals[a])
+        self._bytes[0].extend(self._bytes[0])
+        self._bytes[1].extend(self._bytes[1])
+
+    def build(self) -> Template:
+        """The template so far."""
+        self._flush()
+        shape = [*self._rooms, self._each, len(self._bytes[0]), *self._bytes[0], *self._bytes[1]]
+        return Template(
+            np.array(self._program, np.int64).reshape(-1, 4),
+            np.array(shape, np.int64),
+            self._literals,
+        )
+
+
+def _mode(mode: str) -> int:
+    from kfmt_cli.core.quote import MODES
+
+    number: int = MODES[mode]
+    return number
+
+
+_buffers = threading.local()
+
+
+def _writer(template: Template, least: int = 0) -> tuple[text.Writer, bytearray]:
+    """A writer at the front of this thread's buffer."""
+    buffer: bytearray | None = getattr(_buffers, "buffer", None)
+    if buffer is None or len(buffer) < least:
+        buffer = bytearray(max(BUFFER, least))
+        if len(buffer) == BUFFER:
+            _buffers.buffer = buffer
+    literals = template.literals
+    return text.Writer(buffer, literals.data, literals.places, PRINTABLE), buffer
+
+
+def write_rows(
+    template: Template, data: bytes, table: Table, children: IntArray, first: int, last: int
+) -> Iterator[bytes]:
+    """The text of rows first..last-1, in pieces."""
+    least = 0
+    while first < last:
+        writer, buffer = _writer(template, least)
+        done = emit.emit(
+            writer, data, template.program, template.shape, table.data, children, first, last
+        )
+        if writer.at:
+            with memoryview(buffer) as view:
+                yield bytes(view[: writer.at])
+        least = 0
+        if done == first:  # a row larger than the buffer
+            least = emit.room(data, template.shape, table.data, first, children)
+        first = done
+
+
+def write_nested(
+    outer: tuple[Template, Table],
+    inner: tuple[Template, Table],
+    data: bytes,
+    children: IntArray,
+    ends: IntArray,
+    first: int,
+    last: int,
+) -> Iterator[bytes]:
+    """The text of outer rows first..last-1, each with its inner rows below it, in pieces.
+
+    ends: inner rows up to and with each outer one.
+    """
+    outer_template, outer_rows = outer
+    inner_template, inner_rows = inner
+    state = np.array([first, ends[first - 1] if first else 0, 0], np.int64)
+    least = 0
+    while state[0] < last:
+        writer, buffer = _writer(outer_template, least)
+        emit.emit_nested(
+            writer,
+            data,
+            outer_template.program,
+            outer_template.shape,
+            outer_rows.data,
+            inner_template.program,
+            inner_template.shape,
+            inner_rows.data,
+            children,
+            ends,
+            state,
+            last,
+        )
+        least = 0
+        if writer.at:
+            with memoryview(buffer) as view:
+                yield bytes(view[: writer.at])
+        elif state[0] < last:  # a row larger than the buffer
+            template, rows, row = (
+                (inner_template, inner_rows, state[1])
+                if state[2]
+                else (outer_template, outer_rows, state[0])
+            )
+            least = emit.room(data, template.shape, rows.data, int(row), children)
