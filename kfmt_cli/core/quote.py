@@ -327,44 +327,58 @@ def cell_bytes(
     mode: cython.int,
     limit: cython.Py_ssize_t,
 ) -> cython.int:
-    """A preview: printable text as it is, all else escaped, cut after `limit` columns (0: never)."""
+    """A preview: printable text as it is, all else escaped, no wider than `limit` (0: any width).
+
+    What does not fit is cut, and the size of the whole stands behind the cut.
+    """
     begin: cython.Py_ssize_t = w.width
-    start: cython.Py_ssize_t = at
     end: cython.Py_ssize_t = at + length
     n: cython.int
     i: cython.int
     shown: cython.int
     code: cython.longlong
+    note: cython.Py_ssize_t = 2  # "…" and the digits of the size
+    cut_at: cython.Py_ssize_t = -1
+    cut_width: cython.Py_ssize_t = begin
+    size: cython.longlong = length
     if length < 0:
         return put_literal(w, NULL)
-    if mode == BASE64 and (limit == 0 or length * 4 <= limit * 3):
+    if limit == 0 and mode == BASE64:
         return put_base64(w, data, at, end)
+    while size >= 10:
+        size //= 10
+        note += 1
     while at < end:
-        if limit > 0 and (w.width - begin >= limit or at - start > 8 * limit):
-            put_literal(w, ELLIPSIS)
-            return put_number(w, length, False)
+        if limit > 0 and w.width - begin <= limit - note:
+            cut_at = w.at
+            cut_width = w.width
         if mode == HEX or mode == BASE64:
             put_hex_digit(w, data[at] >> 4)
             put_hex_digit(w, data[at] & 15)
             at += 1
-            continue
-        n = scalar_length(data, at, end)
-        code = data[at]
-        if n > 1:
-            code = code & (0x7F >> n)
-            for i in range(1, n):
-                code = (code << 6) | (data[at + i] & 0x3F)
-            shown = _columns(w, code)
         else:
-            shown = 1 if n == 1 and code >= 32 and code < 127 and code != 92 else -2
-        if n == 1 and code == 92:
-            put(w, 92)
-            put(w, 92)
-        elif shown < 0:
-            _escaped(w, code, n)
-        else:
-            for i in range(n):
-                put(w, data[at + i])
-            w.width += shown - n
-        at += n if n > 0 else 1
+            n = scalar_length(data, at, end)
+            code = data[at]
+            if n > 1:
+                code = code & (0x7F >> n)
+                for i in range(1, n):
+                    code = (code << 6) | (data[at + i] & 0x3F)
+                shown = _columns(w, code)
+            else:
+                shown = 1 if n == 1 and code >= 32 and code < 127 and code != 92 else -2
+            if n == 1 and code == 92:
+                put(w, 92)
+                put(w, 92)
+            elif shown < 0:
+                _escaped(w, code, n)
+            else:
+                for i in range(n):
+                    put(w, data[at + i])
+                w.width += shown - n
+            at += n if n > 0 else 1
+        if limit > 0 and w.width - begin > limit:
+            w.at = cut_at if cut_at >= 0 else w.at
+            w.width = cut_width if cut_at >= 0 else w.width
+            put_literal(w, ELLIPSIS)
+            return put_number(w, length, False)
     return 0

@@ -134,7 +134,9 @@ class Bytes:
         length, start = self.length.read(data, at, end)
         if length < 0:
             if not self.nullable:
-                raise WireError(f"a length of {length} where null is no value", at, "LENGTH_NEGATIVE")
+                raise WireError(
+                    f"a length of {length} where null is no value", at, "LENGTH_NEGATIVE"
+                )
             return None, start
         if length > end - start:
             raise WireError(

@@ -46,6 +46,8 @@ BATCH_COLUMNS = (
     *("records_position", "record_timestamp", "has_delta", "is_plain", "has_sequence"),
     # What a control batch says: its control record's type, -1 where there is none.
     "control_type",
+    # How a table shows it (`render/batches.py`).
+    *("single", "single_sequence", "has_producer", "has_time"),
 )
 BATCH_NAMES = {name: column for column, name in enumerate(BATCH_COLUMNS)}
 

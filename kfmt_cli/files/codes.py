@@ -18,18 +18,14 @@ def _code(name: str, severity: Severity, meaning: str, advice: str) -> Code:
 
 _error, _warning = Severity.ERROR, Severity.WARNING
 
-CRC_MISMATCH = _code(
-    "crc-mismatch", _error, "The checksum of a batch does not fit its bytes.", CUT
-)
+CRC_MISMATCH = _code("crc-mismatch", _error, "The checksum of a batch does not fit its bytes.", CUT)
 BATCH_TRUNCATED = _code(
     "batch-truncated",
     _error,
     "The file ends inside a batch: an append that was not finished, or a file that was cut.",
     "A broker that recovers this log cuts the incomplete batch off; consumers never see it.",
 )
-LENGTH_NEGATIVE = _code(
-    "batch-length-negative", _error, "A batch's length field is negative.", CUT
-)
+LENGTH_NEGATIVE = _code("batch-length-negative", _error, "A batch's length field is negative.", CUT)
 LENGTH_TOO_SMALL = _code(
     "batch-length-too-small", _error, "A batch's length field is less than it can be.", CUT
 )
@@ -77,9 +73,7 @@ DECOMPRESSION_LIMIT = _code(
     "Decompression was stopped: more comes out than the limit allows.",
     "If the batch is meant to be that large, raise --max-decompressed.",
 )
-RECORD_MALFORMED = _code(
-    "record-malformed", _error, "A record does not fit its bytes.", UNREADABLE
-)
+RECORD_MALFORMED = _code("record-malformed", _error, "A record does not fit its bytes.", UNREADABLE)
 RECORDS_COUNT_MISMATCH = _code(
     "records-count-mismatch",
     _error,

@@ -122,7 +122,10 @@ class Damage:
 
     def _checksum_fits(self, header: Header, end: int, magic: int) -> bool:
         """Whether the bytes up to `end` have the checksum that the header stores."""
-        if header.position + HEADER_UP_TO_MAGIC > end or end - header.position > self._source.largest:
+        if (
+            header.position + HEADER_UP_TO_MAGIC > end
+            or end - header.position > self._source.largest
+        ):
             return False
         self._spent += end - header.position
         if self._spent > BUDGET + BUDGET_RATIO * self._searched:
@@ -149,9 +152,7 @@ class Damage:
             end = len(data) if stop is None else min(len(data), stop - at + HEADER_UP_TO_MAGIC - 1)
             candidate = -1
             while True:
-                candidate = scan.find_header(
-                    data, candidate + 1, end, MINIMUMS, ZEROS, available
-                )
+                candidate = scan.find_header(data, candidate + 1, end, MINIMUMS, ZEROS, available)
                 if candidate < 0:
                     break
                 if self.confirmed(at + candidate):
@@ -282,7 +283,9 @@ class Damage:
             f"the batch at byte {header.position} says that {header.length} bytes follow; "
             f"{_skipped(header.position, end, found)}"
         )
-        expected = f"at least {MINIMUMS[header.magic]}" if code is not codes.LENGTH_TOO_BIG else None
+        expected = (
+            f"at least {MINIMUMS[header.magic]}" if code is not codes.LENGTH_TOO_BIG else None
+        )
         return Verdict(self._finding(code, header, message, expected, header.length), end)
 
     def _truncated(self, header: Header, end: int) -> Verdict:
@@ -314,9 +317,7 @@ class Damage:
         with_offset: bool = True,
     ) -> Finding:
         offset = header.base_offset if with_offset else None
-        return Finding(
-            self._source.name, code, header.position, message, offset, expected, found
-        )
+        return Finding(self._source.name, code, header.position, message, offset, expected, found)
 
 
 def _skipped(at: int, end: int, found: int | None) -> str:

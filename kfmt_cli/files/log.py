@@ -94,9 +94,7 @@ class LogReader:
                 return self._found[0, :n].copy(), self._found[1, :n].copy(), reason
             self._found = np.empty((3, len(data) // HEADER_UP_TO_MAGIC + 1), np.int64)
 
-    def _block(
-        self, data: bytes, at: int, starts: IntArray, ends: IntArray
-    ) -> tuple[Block, int]:
+    def _block(self, data: bytes, at: int, starts: IntArray, ends: IntArray) -> tuple[Block, int]:
         """The block of these batches, and where to go on."""
         size = self._source.size
         batches = read_batches(
@@ -151,9 +149,7 @@ class LogReader:
         verdict = self._damage.look(at, reason, after_offset)
         self.plausible |= verdict.plausible
         empty = np.empty(0, np.int64)
-        block = Block(
-            self._source.name, b"", at, read_batches(b"", at, 0, empty, empty, False)
-        )
+        block = Block(self._source.name, b"", at, read_batches(b"", at, 0, empty, empty, False))
         block.findings.append(verdict.finding)
         if verdict.intact:
             self._append_mended(block, at, verdict.end)
@@ -215,7 +211,9 @@ class LogReader:
                 found=base,
             )
         of_segment = self._base_offset
-        if of_segment is not None and (base < of_segment or last - of_segment > MAX_RELATIVE_OFFSET):
+        if of_segment is not None and (
+            base < of_segment or last - of_segment > MAX_RELATIVE_OFFSET
+        ):
             yield Finding(
                 name,
                 codes.OFFSET_OUT_OF_SEGMENT,

@@ -167,9 +167,7 @@ def _stops(block: Block, wrapper_of: IntArray, regions: IntArray) -> Iterator[Fi
         yield batch_finding(block, int(wrapper_of[i]), code, message, found=left)
 
 
-def _check_inner(
-    block: Block, data: bytes, inner: Table, ends: IntArray
-) -> Iterator[Finding]:
+def _check_inner(block: Block, data: bytes, inner: Table, ends: IntArray) -> Iterator[Finding]:
     """Checksums of the messages inside wrappers; none may be compressed again."""
     first = np.where(inner["has_timestamp"] == 1, CHECKED_FROM[1], CHECKED_FROM[0])
     computed = crc_of_regions(CRC32, data, inner["at"] + first, ends, False)
@@ -210,7 +208,9 @@ def _place(block: Block, inner: Table) -> Iterator[Finding]:
     batches["base_offset"][owner] = inner["offset"][first_row]
     batches["has_base_offset"][owner] = 1
     append_time = (batches["timestamp_type"][wrapper] == 1) & (inner["has_timestamp"] == 1)
-    inner["timestamp"] = np.where(append_time, batches["max_timestamp"][wrapper], inner["timestamp"])
+    inner["timestamp"] = np.where(
+        append_time, batches["max_timestamp"][wrapper], inner["timestamp"]
+    )
     # A wrapper of magic 1 with offset 0 is taken as it is (librdkafka wrote such ones).
     wrong = np.where(relative, shift < 0, outer != last_inner)
     for i in np.flatnonzero(wrong).tolist():

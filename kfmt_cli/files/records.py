@@ -140,6 +140,17 @@ _V2_OFFSETS = expansion(
 )
 
 
+def inflate_ahead(block: Block, limit: Limit) -> None:
+    """Decompress the records of a block of magic 2 now, for a later `read_records`.
+
+    Decompressors let go of the interpreter for each batch, which slows several threads down; this
+    is for the thread that reads, so that the others need not.
+    """
+    batches = block.batches
+    if batches["compression"].any() and batches["is_v2"].all():
+        block.inflated = inflate_block(block, limit, block.findings)
+
+
 def inflate_block(
     block: Block, limit: Limit, findings: list[Finding]
 ) -> tuple[bytes, IntArray, IntArray]:

@@ -1,0 +1,68 @@
+"""The process: streams, signals, exit codes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+
+from kfmt_cli.errors import ExitCode, KfmtError
+
+
+def main() -> None:
+    """Run the command line and leave with its exit code."""
+    sys.exit(run())
+
+
+def run() -> int:
+    """Run the command line; the exit code."""
+    # NumPy would start a thread for each core that it never uses here.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    try:
+        import click
+
+        from kfmt_cli.cli import kfmt
+
+        try:
+            result = kfmt.main(prog_name="kfmt", standalone_mode=False)
+        except click.exceptions.Abort:
+            raise KeyboardInterrupt from None
+        except click.ClickException as error:
+            error.show()
+            return error.exit_code
+        sys.stdout.flush()
+        return int(result or 0)
+    except KfmtError as error:
+        return _complain(error)
+    except BrokenPipeError:
+        return _leave_quietly(ExitCode.CLEAN)
+    except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second one would only print a traceback
+        return _leave_quietly(ExitCode.INTERRUPTED)
+    except OSError as error:  # click's own output on a full disk
+        return _complain(KfmtError(f"the output cannot be written: {error.strerror}"))
+
+
+def _complain(error: KfmtError) -> int:
+    from kfmt_cli.render.style import safe
+
+    try:
+        sys.stderr.write(f"kfmt: {safe(str(error))}\n")
+        sys.stderr.flush()
+    except OSError:
+        pass
+    return _leave_quietly(error.exit_code)
+
+
+def _leave_quietly(code: int) -> int:
+    """Keep the interpreter from complaining about streams that nobody reads any more."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    return code
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,77 @@
+"""The command line: arguments in, calls out; one file a command."""
+
+from __future__ import annotations
+
+import importlib
+import platform
+
+import click
+
+from kfmt_cli import __version__
+from kfmt_cli.cli.options import EXIT_CODES
+
+SECTIONS = {
+    "Look": {"dump": "dump"},
+    "Learn": {"encode-varint": "varint", "decode-varint": "varint"},
+}
+MODULES = {name: module for section in SECTIONS.values() for name, module in section.items()}
+
+
+class Commands(click.Group):
+    """Imports a command's module when the command is called, and groups them in the help."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(MODULES)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in MODULES:
+            return None
+        module = importlib.import_module(f"kfmt_cli.cli.{MODULES[cmd_name]}")
+        command: click.Command = getattr(module, cmd_name.replace("-", "_"))
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for title, names in SECTIONS.items():
+            rows = []
+            for name in names:
+                command = self.get_command(ctx, name)
+                assert command is not None
+                rows.append((name, command.get_short_help_str(limit=80)))
+            with formatter.section(title):
+                formatter.write_dl(rows)
+
+
+def _print_version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
+    if not value or ctx.resilient_parsing:
+        return
+    from kfmt_cli.core import kernel
+
+    kind = (
+        "compiled" if kernel.COMPILED else "interpreted (slow: no compiler when it was installed)"
+    )
+    python = f"{platform.python_implementation()} {platform.python_version()}"
+    click.echo(
+        f"kfmt {__version__}, Python {python.split(' ', 1)[1]} ({python.split(' ', 1)[0]}), "
+        f"kernel {kind}"
+    )
+    ctx.exit()
+
+
+@click.group(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog=EXIT_CODES,
+)
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Show the version, Python, and whether the kernel is compiled.",
+)
+def kfmt() -> None:
+    """Shows and checks what is really on a Kafka broker's disk.
+
+    Paths may be files, partition directories or whole log directories. Inputs are never changed.
+    """

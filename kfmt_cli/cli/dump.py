@@ -1,0 +1,97 @@
+"""dump: every field of every batch or record of a log."""
+
+from __future__ import annotations
+
+import click
+
+from kfmt_cli.cli.options import (
+    color,
+    jobs,
+    max_decompressed,
+    output_format,
+    paths,
+    strict,
+)
+from kfmt_cli.cli.screen import Screen
+from kfmt_cli.errors import UsageError
+
+
+@click.command(name="dump")
+@paths
+@click.option("--records", is_flag=True, help="Show the records, beneath their batch.")
+@click.option("--bits", is_flag=True, help="Draw the attribute bits of each batch.")
+@click.option("--from-offset", type=int, help="Leave out what comes before this offset.")
+@click.option("--to-offset", type=int, help="Leave out what comes after this offset.")
+@click.option("--limit", type=click.IntRange(min=1), help="Stop after so many rows in all.")
+@click.option(
+    "--bytes",
+    "mode",
+    type=click.Choice(["auto", "utf8", "hex", "base64"]),
+    default="auto",
+    show_default=True,
+    help="How keys, values and headers are written; auto: text, or base64 where it is none.",
+)
+@click.option("--wide", is_flag=True, help="Show all columns, whatever the terminal's width.")
+@click.option("--columns", help="Show these columns of the batch table, e.g. offsets,size,crc.")
+@output_format("table", "json", "csv")
+@color
+@strict
+@jobs
+@max_decompressed
+def dump(
+    paths: tuple[str, ...],
+    records: bool,
+    bits: bool,
+    from_offset: int | None,
+    to_offset: int | None,
+    limit: int | None,
+    mode: str,
+    wide: bool,
+    columns: str | None,
+    format_: str,
+    color: str,
+    strict: bool,
+    jobs: int,
+    max_decompressed: int | None,
+) -> int:
+    """Show every field of every batch, or record, of logs.
+
+    Directories are walked by topic, partition and base offset; - is standard input. Damage is
+    reported where it stands and the rest is shown.
+
+    \b
+    Examples:
+      kfmt dump sample_segments/kafka-3.9.1/txn-0
+      kfmt dump sample_segments/kafka-3.9.1/orders-0 --records --limit 3
+      kfmt dump sample_segments/kafka-3.9.1/txn-0 --bits --limit 1
+      kfmt dump sample_segments/kafka-2.8.2/upgraded-0 --records --format json
+    """
+    from kfmt_cli.cli.dumping import Task, decompression_limit
+    from kfmt_cli.files.select import OffsetRange
+    from kfmt_cli.render.dump import Look
+
+    screen = Screen(color)
+    names = _column_names(columns, records or bits or format_ != "table")
+    if bits and (records or format_ != "table"):
+        raise UsageError("--bits draws batches in a table: not with --records, --format or --json")
+    look = Look(screen.theme, screen.width, mode, wide, names, bits)
+    wanted = OffsetRange(from_offset, to_offset)
+    task = Task(
+        screen, look, format_, records, wanted, limit, jobs, decompression_limit(max_decompressed)
+    )
+    return task.run(paths, strict)
+
+
+def _column_names(columns: str | None, elsewhere: bool) -> tuple[str, ...]:
+    if columns is None:
+        return ()
+    from kfmt_cli.render.batches import DEFAULT, MORE
+
+    if elsewhere:
+        raise UsageError("--columns chooses columns of the batch table only")
+    known = [column.name for column in (*DEFAULT, *MORE)]
+    names = tuple(name.strip() for name in columns.split(","))
+    for name in names:
+        if name not in known:
+            raise UsageError(f"no column is named {name!r}; there are {', '.join(known)}")
+    return names

@@ -1,0 +1,189 @@
+"""How `dump` goes through its files: blocks in order, decoded and written on several cores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+
+from kfmt_cli.cli.screen import Progress, Screen
+from kfmt_cli.core.compression import Limit
+from kfmt_cli.core.finding import Finding, Severity
+from kfmt_cli.core.parallel import map_ordered
+from kfmt_cli.core.source import Source, open_source
+from kfmt_cli.errors import ExitCode, InputError
+from kfmt_cli.files.block import Block
+from kfmt_cli.files.control import complete
+from kfmt_cli.files.discover import FileKind, Input, discover
+from kfmt_cli.files.log import LogReader
+from kfmt_cli.files.records import Records, inflate_ahead, read_records
+from kfmt_cli.files.select import (
+    OffsetRange,
+    first_batches,
+    first_records,
+    select_batches,
+    select_records,
+)
+from kfmt_cli.render.dump import FORMATS, CsvDump, DumpFormat, Look, finding_json, finding_line
+from kfmt_cli.render.style import safe
+
+LOGS = frozenset(kind for kind in FileKind if kind.holds_batches)
+# Below this, threads cost more than they bring.
+WORTH_THREADS = 4 << 20
+
+Piece = bytes | Finding
+Part = tuple[Block, Records | None]
+
+
+def decompression_limit(most: int | None) -> Limit:
+    """What --max-decompressed says."""
+    return Limit() if most is None else Limit(most=most, always=most)
+
+
+@dataclass(slots=True)
+class Task:
+    """One call of `dump`."""
+
+    screen: Screen
+    look: Look
+    format: str
+    records: bool
+    wanted: OffsetRange
+    limit: int | None
+    jobs: int
+    decompression: Limit
+    errors: int = 0
+    warnings: int = 0
+
+    def run(self, paths: tuple[str, ...], strict: bool) -> int:
+        """Dump every file; the exit code."""
+        failed = False
+        if self.format == "csv":
+            self.screen.text(CsvDump.heading(self.records))
+        for path in paths:
+            try:
+                for file in discover(path, LOGS, several=len(paths) > 1):
+                    if self.limit != 0:
+                        self._file(file)
+            except InputError as error:
+                self.screen.note(f"kfmt: {safe(str(error))}\n")
+                failed = True
+        if failed:
+            return ExitCode.UNREADABLE
+        bad = self.errors or (strict and self.warnings)
+        return ExitCode.FINDINGS if bad else ExitCode.CLEAN
+
+    def _file(self, file: Input) -> None:
+        """Dump one file; raises InputError."""
+        if not file.kind.holds_batches and file.kind is not FileKind.UNKNOWN:
+            raise InputError(f"{file.name}: is a {file.kind.value.replace('_', ' ')}, not a log")
+        source = open_source(file.path, file.name)
+        try:
+            base_offset = file.base_offset if file.kind is FileKind.LOG else None
+            blocks = batches_or_nothing(file, LogReader(source, base_offset))
+            out = FORMATS[self.format](file.name, self.look)
+            self.screen.text(out.begin(source.size, base_offset))
+            with self.screen.progress(source.size) as progress:
+                for piece in self._pieces(out, self._ahead(blocks, progress), source):
+                    self._write(out, piece)
+            self.screen.text(out.end())
+        finally:
+            source.close()
+
+    def _ahead(self, blocks: Iterator[Block], progress: Progress) -> Iterator[Block]:
+        """The blocks, prepared as far as the reading thread does it best."""
+        for block in blocks:
+            progress.advance(len(block.data))
+            chosen = select_batches(block, self.wanted) if self.wanted else block
+            if self.records:
+                inflate_ahead(chosen, self.decompression)
+            yield chosen
+
+    def _pieces(self, out: DumpFormat, blocks: Iterator[Block], source: Source) -> Iterator[Piece]:
+        """Output and findings in the order of the file."""
+        if self.limit is not None:
+            for part in self._first(blocks):
+                yield from arrange(out, part)
+            return
+        large = source.size is None or source.size > WORTH_THREADS
+        workers = self.jobs - 1 if large and (self.records or out.stateless) else 0
+        if out.stateless:
+            for pieces in map_ordered(
+                lambda block: [it for part in self._parts(block) for it in arrange(out, part)],
+                blocks,
+                workers,
+            ):
+                yield from pieces
+            return
+        for parts in map_ordered(lambda block: list(self._parts(block)), blocks, workers):
+            for part in parts:
+                yield from arrange(out, part)
+
+    def _parts(self, block: Block) -> Iterator[Part]:
+        """The block's batches, with their records when those are asked for."""
+        if not self.records:
+            yield block, None
+            return
+        for run, records in read_records(block, self.decompression):
+            complete(run, records)
+            yield run, select_records(records, self.wanted) if self.wanted else records
+
+    def _first(self, blocks: Iterator[Block]) -> Iterator[Part]:
+        """The first rows only, as many as are still wanted."""
+        for block in blocks:
+            for part, records in self._parts(block):
+                assert self.limit is not None
+                if records is None:
+                    shown = first_batches(part, self.limit)
+                    self.limit -= len(shown.batches)
+                    yield shown, None
+                else:
+                    shown, rows = first_records(part, records, self.limit)
+                    self.limit -= len(rows.rows)
+                    yield shown, rows
+                if self.limit == 0:
+                    return
+
+    def _write(self, out: DumpFormat, piece: Piece) -> None:
+        if isinstance(piece, bytes):
+            self.screen.write(piece)
+            return
+        self.errors += piece.code.severity is Severity.ERROR
+        self.warnings += piece.code.severity is Severity.WARNING
+        if out.findings_inline:
+            self.screen.text(finding_json(piece))
+        else:
+            self.screen.note(finding_line(piece, self.screen.err_theme))
+
+
+def arrange(out: DumpFormat, part: Part) -> Iterator[Piece]:
+    """The part's rows, each finding behind the batch that it stands in."""
+    block, records = part
+    findings = [*block.findings, *(records.findings if records else ())]
+    findings.sort(key=lambda finding: finding.position or 0)
+    positions = block.batches["position"]
+    done = 0
+    for finding in findings:
+        upto = int(np.searchsorted(positions, finding.position or 0, side="right"))
+        if upto > done:
+            yield from out.text(block, records, done, upto)
+            done = upto
+        yield finding
+    if done < len(positions):
+        yield from out.text(block, records, done, len(positions))
+
+
+def batches_or_nothing(file: Input, reader: LogReader) -> Iterator[Block]:
+    """The reader's blocks; raises InputError at once for a file that is none of Kafka's."""
+    blocks = reader.blocks()
+    first = next(blocks, None)
+    if first is None:
+        return iter(())
+    if len(first.batches) or reader.plausible or file.named_by_kafka:
+        return chain([first], blocks)
+    second = next(blocks, None)
+    if second is None:
+        raise InputError(f"{file.name}: is not a log of Kafka's: no batch in it")
+    return chain([first, second], blocks)

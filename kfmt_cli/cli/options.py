@@ -1,0 +1,98 @@
+"""Options that several commands share, each declared once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from kfmt_cli.core.parallel import available_cores
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+EXIT_CODES = (
+    "Exit codes: 0 clean, 1 findings of severity error, 2 wrong usage, "
+    "3 an input could not be read, 130 interrupted."
+)
+
+
+class Size(click.ParamType):
+    """A number of bytes, with K, M or G for powers of 1024."""
+
+    name = "bytes"
+
+    def convert(
+        self, value: str | int, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int:
+        if isinstance(value, int):
+            return value
+        digits = value.upper().removesuffix("B").removesuffix("I")
+        factor = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}.get(digits[-1:], 1)
+        if factor > 1:
+            digits = digits[:-1]
+        if not digits.isascii() or not digits.isdigit() or int(digits) == 0:
+            self.fail(f"{value!r} is no number of bytes, such as 1048576, 64M or 1G", param, ctx)
+        return int(digits) * factor
+
+
+def paths(function: F) -> F:
+    """PATH…: files, partition directories, log directories, - for standard input."""
+    return click.argument("paths", nargs=-1, required=True, metavar="PATH...")(function)
+
+
+def output_format(*names: str) -> Callable[[F], F]:
+    """--format and --json."""
+
+    def decorate(function: F) -> F:
+        function = click.option(
+            "--json", "format_", flag_value="json", help="Short for --format json."
+        )(function)
+        return click.option(
+            "--format",
+            "format_",
+            type=click.Choice(names),
+            default="table",
+            help="How to write: a table for people, JSON Lines or CSV for programs.",
+            show_default=True,
+        )(function)
+
+    return decorate
+
+
+def color(function: F) -> F:
+    """--color."""
+    return click.option(
+        "--color",
+        type=click.Choice(["auto", "always", "never"]),
+        default="auto",
+        show_default=True,
+        help="Colour; auto is only on a terminal and without NO_COLOR.",
+    )(function)
+
+
+def jobs(function: F) -> F:
+    """--jobs."""
+    return click.option(
+        "--jobs",
+        type=click.IntRange(min=1),
+        default=available_cores,
+        show_default="the cores there are",
+        help="Cores to use.",
+    )(function)
+
+
+def max_decompressed(function: F) -> F:
+    """--max-decompressed."""
+    return click.option(
+        "--max-decompressed",
+        type=Size(),
+        default=None,
+        help="What one batch may decompress to, e.g. 512M. Without it: 64 MiB, or 100 times its "
+        "compressed bytes up to 1 GiB.",
+    )(function)
+
+
+def strict(function: F) -> F:
+    """--strict."""
+    return click.option("--strict", is_flag=True, help="Exit with 1 on warnings, too.")(function)

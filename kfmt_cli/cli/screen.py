@@ -1,0 +1,112 @@
+"""The process's three streams, and the only place that asks whether one is a terminal."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+from kfmt_cli.errors import OutputError
+from kfmt_cli.render.style import COLOUR, PLAIN, Theme
+
+PATIENCE = 1.0  # seconds of work before a progress bar is worth its place
+
+
+class Screen:
+    """Where a command writes. color: auto, always or never."""
+
+    def __init__(self, color: str = "auto") -> None:
+        self.out_is_terminal = sys.stdout.isatty()
+        self.err_is_terminal = sys.stderr.isatty()
+        self.theme = self._theme(color, self.out_is_terminal)
+        self.err_theme = self._theme(color, self.err_is_terminal)
+
+    @staticmethod
+    def _theme(color: str, terminal: bool) -> Theme:
+        if color == "auto":
+            plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+            return COLOUR if terminal and not plain else PLAIN
+        return COLOUR if color == "always" else PLAIN
+
+    @property
+    def width(self) -> int | None:
+        """The columns of the terminal that rows must fit, None where there is none."""
+        return shutil.get_terminal_size().columns if self.out_is_terminal else None
+
+    def write(self, data: bytes) -> None:
+        """Bytes on standard output, at once; raises BrokenPipeError, OutputError."""
+        try:
+            view = memoryview(data)
+            while view:
+                view = view[os.write(sys.stdout.fileno(), view) :]
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise OutputError(f"the output cannot be written: {error.strerror}") from error
+
+    def text(self, words: str) -> None:
+        """Words on standard output."""
+        if words:
+            self.write(words.encode("utf-8", "backslashreplace"))
+
+    def note(self, words: str) -> None:
+        """Words on standard error."""
+        sys.stderr.write(words)
+        sys.stderr.flush()
+
+    @contextmanager
+    def progress(self, total: int | None) -> Iterator[Progress]:
+        """A bar on standard error for `total` bytes, when it is a terminal and it takes long."""
+        progress = Progress(total, self.err_is_terminal)
+        try:
+            yield progress
+        finally:
+            progress.stop()
+
+
+class Progress:
+    """A bar that only appears after a while."""
+
+    def __init__(self, total: int | None, wanted: bool) -> None:
+        self._total = total
+        self._wanted = wanted
+        self._done = 0
+        self._since = time.monotonic()
+        self._bar: object | None = None
+
+    def advance(self, n_bytes: int) -> None:
+        """That many bytes more are done."""
+        self._done += n_bytes
+        if not self._wanted or time.monotonic() - self._since < PATIENCE:
+            return
+        from rich.console import Console
+        from rich.progress import BarColumn, DownloadColumn, Progress, TransferSpeedColumn
+
+        if self._bar is None:
+            console = Console(stderr=True)
+            self._bar = bar = Progress(
+                BarColumn(),
+                DownloadColumn(),
+                TransferSpeedColumn(),
+                console=console,
+                transient=True,
+            )
+            bar.start()
+            bar.add_task("", total=self._total)
+        assert isinstance(self._bar, Progress)
+        self._bar.update(self._bar.task_ids[0], completed=self._done)
+
+    def stop(self) -> None:
+        """Take the bar away."""
+        if self._bar is not None:
+            self._bar.stop()  # type: ignore[attr-defined]
+            self._bar = None
+
+
+def write_all(screen: Screen, pieces: Iterable[bytes]) -> None:
+    """Pieces of output one after the other."""
+    for piece in pieces:
+        screen.write(piece)

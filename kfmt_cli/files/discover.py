@@ -1,0 +1,112 @@
+"""Which files there are and what their names say.
+
+Source: `org.apache.kafka.storage.internals.log.LogFileUtils`, `kafka.log.LocalLog`: segments are
+named for their base offset in 20 digits, partition directories `<topic>-<partition>`.
+"""
+
+from __future__ import annotations
+
+import enum
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from kfmt_cli.errors import InputError
+
+
+class FileKind(enum.Enum):
+    """What a file holds, by its name."""
+
+    LOG = "log"
+    KRAFT_SNAPSHOT = "kraft_snapshot"
+    OFFSET_INDEX = "offset_index"
+    TIME_INDEX = "time_index"
+    TRANSACTION_INDEX = "transaction_index"
+    PRODUCER_SNAPSHOT = "producer_snapshot"
+    UNKNOWN = "unknown"
+
+    @property
+    def holds_batches(self) -> bool:
+        """Whether the file is a sequence of record batches."""
+        return self in (FileKind.LOG, FileKind.KRAFT_SNAPSHOT)
+
+
+SUFFIXES = {
+    ".log": FileKind.LOG,
+    ".index": FileKind.OFFSET_INDEX,
+    ".timeindex": FileKind.TIME_INDEX,
+    ".txnindex": FileKind.TRANSACTION_INDEX,
+    ".snapshot": FileKind.PRODUCER_SNAPSHOT,
+}
+_TRANSIENT = re.compile(r"\.(deleted|cleaned|swap)$")  # a file that a broker is done with, or makes
+_SEGMENT = re.compile(r"^(\d{20})(?=[.-])")
+_KRAFT = re.compile(r"^(\d{20}-\d{10}|bootstrap)\.checkpoint$")
+_PARTITION = re.compile(r"^(.+)-(\d+)$")
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """A file to read. path: to open it; name: to show it. base_offset: of a segment's name."""
+
+    path: str
+    name: str
+    kind: FileKind
+    base_offset: int | None = None
+
+    @property
+    def named_by_kafka(self) -> bool:
+        """Whether the name is one that brokers give to logs and snapshots."""
+        return self.base_offset is not None or self.kind is FileKind.KRAFT_SNAPSHOT
+
+
+def classify(path: str, name: str) -> Input:
+    """What the file's name says."""
+    base = _TRANSIENT.sub("", Path(path).name)
+    if _KRAFT.match(base):
+        return Input(path, name, FileKind.KRAFT_SNAPSHOT)
+    kind = SUFFIXES.get(Path(base).suffix, FileKind.UNKNOWN)
+    segment = _SEGMENT.match(base)
+    offset = int(segment[1]) if segment and kind is not FileKind.UNKNOWN else None
+    return Input(path, name, kind, offset)
+
+
+def discover(path: str, kinds: frozenset[FileKind], several: bool) -> Iterator[Input]:
+    """The file given, or below the directory given those of the wanted kinds.
+
+    Files that a broker has marked as deleted or not finished are taken only when they are given.
+    Names are the path below the directory; where the user gave several paths, they begin with the
+    directory, so that each names one file. Raises InputError for a path that is not there, and for
+    a directory without any such file.
+    """
+    if path == "-" or not Path(path).is_dir():
+        yield classify(path, path)
+        return
+    found = sorted(_walk(path, kinds), key=_order)
+    if not found:
+        wanted = " or ".join(sorted(kind.value.replace("_", " ") for kind in kinds))
+        raise InputError(f"{path}: no {wanted} in this directory")
+    for file in found:
+        full = str(Path(path) / file)
+        yield classify(full, full if several else file)
+
+
+def _walk(top: str, kinds: frozenset[FileKind]) -> Iterator[str]:
+    def fail(error: OSError) -> None:
+        raise InputError(f"{error.filename}: {error.strerror}") from error
+
+    for folder, _, files in os.walk(top, onerror=fail):
+        for file in files:
+            if not _TRANSIENT.search(file) and classify(file, file).kind in kinds:
+                yield os.path.relpath(Path(folder) / file, top)
+
+
+def _order(name: str) -> tuple[list[tuple[str, int]], str]:
+    """Topics by name, partitions by number, segments by base offset."""
+    path = Path(name)
+    folders = []
+    for part in path.parent.parts:
+        partition = _PARTITION.match(part)
+        folders.append((partition[1], int(partition[2])) if partition else (part, -1))
+    return folders, path.name

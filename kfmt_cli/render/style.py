@@ -1,0 +1,58 @@
+"""Colours and what they mean; nothing here asks whether there is a terminal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+RESET = "\x1b[0m"
+
+
+@dataclass(frozen=True, slots=True)
+class Theme:
+    """Escape sequences by meaning, all empty without colour."""
+
+    offset: str = ""
+    dim: str = ""
+    flag: str = ""
+    good: str = ""
+    bad: str = ""
+    warn: str = ""
+    bold: str = ""
+    reset: str = ""
+
+    def paint(self, style: str, words: str) -> str:
+        """The words in one of the styles."""
+        code = getattr(self, style)
+        return f"{code}{words}{self.reset}" if code else words
+
+
+PLAIN = Theme()
+COLOUR = Theme(
+    offset="\x1b[36m",
+    dim="\x1b[2m",
+    flag="\x1b[35m",
+    good="\x1b[32m",
+    bad="\x1b[1;31m",
+    warn="\x1b[33m",
+    bold="\x1b[1m",
+    reset=RESET,
+)
+
+
+def grouped(number: int) -> str:
+    """A number with its thousands apart."""
+    return f"{number:,}".replace(",", " ")
+
+
+def count(number: int, noun: str, nouns: str = "") -> str:
+    """1 batch, 2 batches."""
+    return f"{grouped(number)} {noun if number == 1 else nouns or noun + 's'}"
+
+
+def safe(words: str) -> str:
+    """Words from outside with whatever could disturb a terminal escaped."""
+    if words.isprintable():
+        return words
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode() for char in words
+    )
