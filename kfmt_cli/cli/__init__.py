@@ -12,6 +12,7 @@ from kfmt_cli.cli.options import EXIT_CODES
 
 SECTIONS = {
     "Look": {"dump": "dump"},
+    "Check": {"verify-crc": "verify_crc"},
     "Learn": {"encode-varint": "varint", "decode-varint": "varint"},
 }
 MODULES = {name: module for section in SECTIONS.values() for name, module in section.items()}

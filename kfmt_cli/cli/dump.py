@@ -66,7 +66,8 @@ def dump(
       kfmt dump sample_segments/kafka-3.9.1/txn-0 --bits --limit 1
       kfmt dump sample_segments/kafka-2.8.2/upgraded-0 --records --format json
     """
-    from kfmt_cli.cli.dumping import Task, decompression_limit
+    from kfmt_cli.cli.dumping import Task
+    from kfmt_cli.core.compression import Limit
     from kfmt_cli.files.select import OffsetRange
     from kfmt_cli.render.dump import Look
 
@@ -77,7 +78,7 @@ def dump(
     look = Look(screen.theme, screen.width, mode, wide, names, bits)
     wanted = OffsetRange(from_offset, to_offset)
     task = Task(
-        screen, look, format_, records, wanted, limit, jobs, decompression_limit(max_decompressed)
+        screen, look, format_, records, wanted, limit, jobs, Limit.of_option(max_decompressed)
     )
     return task.run(paths, strict)
 

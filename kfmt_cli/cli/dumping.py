@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain
 
 import numpy as np
 
@@ -12,13 +11,12 @@ from kfmt_cli.cli.screen import Progress, Screen
 from kfmt_cli.core.compression import Limit
 from kfmt_cli.core.finding import Finding, Severity
 from kfmt_cli.core.parallel import map_ordered
-from kfmt_cli.core.source import Source, open_source
 from kfmt_cli.errors import ExitCode, InputError
 from kfmt_cli.files.block import Block
 from kfmt_cli.files.control import complete
-from kfmt_cli.files.discover import FileKind, Input, discover
-from kfmt_cli.files.log import LogReader
-from kfmt_cli.files.records import Records, inflate_ahead, read_records
+from kfmt_cli.files.discover import LOGS, Input, discover
+from kfmt_cli.files.open_log import open_log
+from kfmt_cli.files.records import Records, inflate_ahead, read_records, runs
 from kfmt_cli.files.select import (
     OffsetRange,
     first_batches,
@@ -28,18 +26,10 @@ from kfmt_cli.files.select import (
 )
 from kfmt_cli.render.dump import FORMATS, CsvDump, DumpFormat, Look, finding_json, finding_line
 from kfmt_cli.render.style import safe
+from kfmt_cli.render.template import recycle
 
-LOGS = frozenset(kind for kind in FileKind if kind.holds_batches)
-# Below this, threads cost more than they bring.
-WORTH_THREADS = 4 << 20
-
-Piece = bytes | Finding
+Piece = memoryview | Finding
 Part = tuple[Block, Records | None]
-
-
-def decompression_limit(most: int | None) -> Limit:
-    """What --max-decompressed says."""
-    return Limit() if most is None else Limit(most=most, always=most)
 
 
 @dataclass(slots=True)
@@ -77,20 +67,13 @@ class Task:
 
     def _file(self, file: Input) -> None:
         """Dump one file; raises InputError."""
-        if not file.kind.holds_batches and file.kind is not FileKind.UNKNOWN:
-            raise InputError(f"{file.name}: is a {file.kind.value.replace('_', ' ')}, not a log")
-        source = open_source(file.path, file.name)
-        try:
-            base_offset = file.base_offset if file.kind is FileKind.LOG else None
-            blocks = batches_or_nothing(file, LogReader(source, base_offset))
+        with open_log(file) as log:
             out = FORMATS[self.format](file.name, self.look)
-            self.screen.text(out.begin(source.size, base_offset))
-            with self.screen.progress(source.size) as progress:
-                for piece in self._pieces(out, self._ahead(blocks, progress), source):
+            self.screen.text(out.begin(log.size, log.base_offset))
+            with self.screen.progress(log.size) as progress:
+                for piece in self._pieces(out, self._ahead(log.blocks, progress), log.is_large):
                     self._write(out, piece)
             self.screen.text(out.end())
-        finally:
-            source.close()
 
     def _ahead(self, blocks: Iterator[Block], progress: Progress) -> Iterator[Block]:
         """The blocks, prepared as far as the reading thread does it best."""
@@ -107,8 +90,7 @@ class Task:
             for part in self._first(blocks):
                 yield from arrange(out, part)
             return
-        large = source.size is None or source.size > WORTH_THREADS
-        workers = self.jobs - 1 if large and (self.records or out.stateless) else 0
+        workers = self.jobs if large and (self.records or out.stateless) else 0
         if out.stateless:
             for pieces in map_ordered(
                 lambda block: [it for part in self._parts(block) for it in arrange(out, part)],
@@ -126,7 +108,8 @@ class Task:
         if not self.records:
             yield block, None
             return
-        for run, records in read_records(block, self.decompression):
+        for run in runs(block):
+            records = read_records(run, self.decompression)
             complete(run, records)
             yield run, select_records(records, self.wanted) if self.wanted else records
 
@@ -147,8 +130,9 @@ class Task:
                     return
 
     def _write(self, out: DumpFormat, piece: Piece) -> None:
-        if isinstance(piece, bytes):
+        if isinstance(piece, memoryview):
             self.screen.write(piece)
+            recycle(piece)
             return
         self.errors += piece.code.severity is Severity.ERROR
         self.warnings += piece.code.severity is Severity.WARNING
@@ -173,17 +157,3 @@ def arrange(out: DumpFormat, part: Part) -> Iterator[Piece]:
         yield finding
     if done < len(positions):
         yield from out.text(block, records, done, len(positions))
-
-
-def batches_or_nothing(file: Input, reader: LogReader) -> Iterator[Block]:
-    """The reader's blocks; raises InputError at once for a file that is none of Kafka's."""
-    blocks = reader.blocks()
-    first = next(blocks, None)
-    if first is None:
-        return iter(())
-    if len(first.batches) or reader.plausible or file.named_by_kafka:
-        return chain([first], blocks)
-    second = next(blocks, None)
-    if second is None:
-        raise InputError(f"{file.name}: is not a log of Kafka's: no batch in it")
-    return chain([first, second], blocks)

@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from kfmt_cli.errors import OutputError
@@ -36,7 +36,7 @@ class Screen:
         """The columns of the terminal that rows must fit, None where there is none."""
         return shutil.get_terminal_size().columns if self.out_is_terminal else None
 
-    def write(self, data: bytes) -> None:
+    def write(self, data: bytes | memoryview) -> None:
         """Bytes on standard output, at once; raises BrokenPipeError, OutputError."""
         try:
             view = memoryview(data)
@@ -104,9 +104,3 @@ class Progress:
         if self._bar is not None:
             self._bar.stop()  # type: ignore[attr-defined]
             self._bar = None
-
-
-def write_all(screen: Screen, pieces: Iterable[bytes]) -> None:
-    """Pieces of output one after the other."""
-    for piece in pieces:
-        screen.write(piece)

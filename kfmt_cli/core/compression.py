@@ -34,6 +34,11 @@ class Limit:
     always: int = 64 * MIB
     ratio: int = 100
 
+    @classmethod
+    def of_option(cls, most: int | None) -> Limit:
+        """What --max-decompressed says: so much, whatever the ratio."""
+        return cls() if most is None else cls(most=most, always=most)
+
     def of(self, compressed: int) -> int:
         """The limit for that many compressed bytes."""
         return min(self.most, max(self.always, self.ratio * compressed))

@@ -3,7 +3,6 @@ cdef class Writer:
     cdef const unsigned char[::1] literals
     cdef const long long[:, ::1] places
     cdef const long long[:, ::1] wide
-    cdef const unsigned char[::1] pairs
     cdef public Py_ssize_t at
     cdef Py_ssize_t width
 

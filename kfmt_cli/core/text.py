@@ -19,7 +19,6 @@ REPLACEMENT = cython.declare(cython.int, 2)
 FIXED_LITERALS = (b"null", "…".encode(), "\ufffd".encode())
 
 LITERAL_PADDING = 32  # zeros behind the literals, so that short ones can be copied as one word
-PAIRS = b"".join(b"%02d" % number for number in range(100))
 
 FIRST_MS = cython.declare(cython.longlong, -62167219200000)  # 0000-01-01
 LAST_MS = cython.declare(cython.longlong, 253402300799999)  # 9999-12-31
@@ -36,7 +35,6 @@ class Writer:
     literals: cython.const[cython.uchar][::1]
     places: cython.const[cython.longlong][:, ::1]  # start, length, columns shown
     wide: cython.const[cython.longlong][:, ::1]  # printable ranges: first, last, columns
-    pairs: cython.const[cython.uchar][::1]
     at: cython.Py_ssize_t
     width: cython.Py_ssize_t
 
@@ -51,7 +49,6 @@ class Writer:
         self.literals = literals
         self.places = places
         self.wide = wide
-        self.pairs = PAIRS
         self.at = 0
         self.width = 0
 
@@ -120,7 +117,6 @@ def put_number(w: Writer, value: cython.longlong, grouped: cython.bint) -> cytho
     bound: cython.ulonglong = 10
     digits: cython.int = 1
     i: cython.int
-    pair: cython.Py_ssize_t
     at: cython.Py_ssize_t
     if value < 0:
         put(w, 45)
@@ -144,16 +140,33 @@ def put_number(w: Writer, value: cython.longlong, grouped: cython.bint) -> cytho
             w.out[at] = cython.cast(cython.uchar, 48 + rest % 10)
             rest //= 10
         return 0
+    w.out[at - digits] = 48
+    w.out[at - 1] = 48  # both ends are checked here
+    if cython.compiled:
+        _digits_before(cython.address(w.out[at - 1]) + 1, rest, digits)
+    else:
+        w.out[at - digits : at] = b"%d" % rest
+    return 0
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _digits_before(
+    after: cython.p_uchar, rest: cython.ulonglong, digits: cython.int
+) -> cython.void:
+    """Write the last `digits` digits in front of a place; the caller has checked the room."""
+    pair: cython.uint
     while digits >= 2:
-        pair = 2 * cython.cast(cython.Py_ssize_t, rest % 100)
+        pair = cython.cast(cython.uint, rest % 100)
         rest //= 100
-        at -= 2
-        w.out[at] = w.pairs[pair]
-        w.out[at + 1] = w.pairs[pair + 1]
+        after -= 2
+        after[0] = cython.cast(cython.uchar, 48 + pair // 10)
+        after[1] = cython.cast(cython.uchar, 48 + pair % 10)
         digits -= 2
     if digits:
-        w.out[at - 1] = cython.cast(cython.uchar, 48 + rest)
-    return 0
+        after -= 1
+        after[0] = cython.cast(cython.uchar, 48 + rest)
 
 
 @cython.cfunc

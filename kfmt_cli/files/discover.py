@@ -33,6 +33,8 @@ class FileKind(enum.Enum):
         return self in (FileKind.LOG, FileKind.KRAFT_SNAPSHOT)
 
 
+LOGS = frozenset(kind for kind in FileKind if kind.holds_batches)
+
 SUFFIXES = {
     ".log": FileKind.LOG,
     ".index": FileKind.OFFSET_INDEX,

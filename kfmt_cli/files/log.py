@@ -41,7 +41,7 @@ class LogReader:
         self._damage = Damage(source, base_offset)
         self._last_offset: int | None = None
         self._found = np.empty((3, 1024), np.int64)
-        self._n_batches = 0
+        self.n_batches = 0
         self.plausible = False
         self.bytes_read = 0
 
@@ -98,14 +98,14 @@ class LogReader:
         """The block of these batches, and where to go on."""
         size = self._source.size
         batches = read_batches(
-            data, at, self._n_batches, starts, ends, size is None or size > LONG_READ
+            data, at, self.n_batches, starts, ends, size is None or size > LONG_READ
         )
         block = Block(self._source.name, data, at, batches)
         after = at + int(ends[-1])
         if not batches["crc_valid"].all():
             after = self._judge(block, after)
         self._check_offsets(block)
-        self._n_batches += len(block.batches)
+        self.n_batches += len(block.batches)
         return block, after
 
     def _judge(self, block: Block, after: int) -> int:
@@ -132,7 +132,7 @@ class LogReader:
     def _append_mended(self, block: Block, position: int, end: int) -> None:
         """Add the batch at position..end, whose length field is wrong and all else is right."""
         data = self._source.block(position, end - position, end - position)
-        number = self._n_batches + len(block.batches)
+        number = self.n_batches + len(block.batches)
         starts, ends = np.array([0]), np.array([len(data)])
         batch = read_batches(data, position, number, starts, ends, False)
         shift = len(block.data)
@@ -154,7 +154,7 @@ class LogReader:
         if verdict.intact:
             self._append_mended(block, at, verdict.end)
             self._check_offsets(block)
-            self._n_batches += 1
+            self.n_batches += 1
         return block, verdict.end
 
     def _crc_mismatch(self, block: Block, i: int) -> Finding:

@@ -57,31 +57,36 @@ class Region:
     compressed: bool
 
 
-def read_records(block: Block, limit: Limit) -> Iterator[tuple[Block, Records]]:
-    """The records of the block, in runs of batches of the same kind (v2, or older).
+def runs(block: Block) -> Iterator[Block]:
+    """The block in runs of batches of the same kind, magic 2 or older; nearly always one."""
+    is_v2 = block.batches["is_v2"]
+    changes = np.flatnonzero(np.diff(is_v2)) + 1
+    if not len(changes):
+        yield block
+        return
+    findings = block.findings
+    bounds = [0, *changes.tolist(), len(is_v2)]
+    for first, last in zip(bounds, bounds[1:], strict=False):
+        until = _position_of(block, last)
+        mine = [it for it in findings if it.position is None or it.position < until]
+        findings = findings[len(mine) :]
+        batches = block.batches.select(slice(first, last))
+        yield Block(block.name, block.data, block.position, batches, mine)
 
-    Nearly always one run. Adds what is wrong inside the batches to the records' findings, and the
-    base offset of each older wrapper to the block's batches.
+
+def is_legacy(run: Block) -> bool:
+    """Whether a run is one of magic 0 and 1."""
+    return len(run.batches) > 0 and not run.batches["is_v2"][0]
+
+
+def read_records(run: Block, limit: Limit) -> Records:
+    """The records of a run, and what is wrong inside its batches.
+
+    The base offset of each older wrapper is added to the run's batches.
     """
     from kfmt_cli.files.messages import read_messages
 
-    is_v2 = block.batches["is_v2"]
-    changes = np.flatnonzero(np.diff(is_v2)) + 1
-    bounds = [0, *changes.tolist(), len(is_v2)]
-    findings = block.findings
-    for first, last in zip(bounds, bounds[1:], strict=False):
-        whole = first == 0 and last == len(is_v2)
-        run = block
-        if not whole:
-            batches = block.batches.select(slice(first, last))
-            until = _position_of(block, last)
-            mine = [f for f in findings if f.position is None or f.position < until]
-            findings = findings[len(mine) :]
-            run = Block(block.name, block.data, block.position, batches, mine)
-        if len(run.batches) and run.batches["is_v2"][0] == 0:
-            yield run, read_messages(run, limit)
-        else:
-            yield run, _read_v2(run, limit)
+    return read_messages(run, limit) if is_legacy(run) else _read_v2(run, limit)
 
 
 def _position_of(block: Block, batch: int) -> int:

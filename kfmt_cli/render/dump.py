@@ -69,7 +69,9 @@ class DumpFormat(ABC):
         return ""
 
     @abstractmethod
-    def text(self, block: Block, records: Records | None, first: int, last: int) -> Iterator[bytes]:
+    def text(
+        self, block: Block, records: Records | None, first: int, last: int
+    ) -> Iterator[memoryview]:
         """Batches first..last-1 of the block."""
 
     def end(self) -> str:
@@ -94,7 +96,9 @@ class JsonDump(DumpFormat):
         record = json_template("record", self.file, RECORD, RECORD_NAMES, mode, literals, known)
         return batch, record
 
-    def text(self, block: Block, records: Records | None, first: int, last: int) -> Iterator[bytes]:
+    def text(
+        self, block: Block, records: Records | None, first: int, last: int
+    ) -> Iterator[memoryview]:
         if records is None:
             template, _ = self._templates(())
             return write_rows(template, b"", block.batches, NO_CHILDREN, first, last)
@@ -136,7 +140,9 @@ class CsvDump(DumpFormat):
         """The first line of the output."""
         return ",".join(csv_names(RECORD if records else BATCH)) + "\n"
 
-    def text(self, block: Block, records: Records | None, first: int, last: int) -> Iterator[bytes]:
+    def text(
+        self, block: Block, records: Records | None, first: int, last: int
+    ) -> Iterator[memoryview]:
         if records is None:
             return write_rows(self._batches, b"", block.batches, NO_CHILDREN, first, last)
         ends = records.ends
@@ -169,7 +175,9 @@ class TableDump(DumpFormat):
             parts.append(f"base offset {base_offset}")
         return "   ".join(parts) + "\n"
 
-    def text(self, block: Block, records: Records | None, first: int, last: int) -> Iterator[bytes]:
+    def text(
+        self, block: Block, records: Records | None, first: int, last: int
+    ) -> Iterator[memoryview]:
         if first >= last:
             return
         name_control_batches(block)
@@ -179,17 +187,17 @@ class TableDump(DumpFormat):
             yield from self._record_lines(block, records, first, last)
         elif self.look.bits:
             for i in range(first, last):
-                yield self._bits(block, i).encode()
+                yield memoryview(self._bits(block, i).encode())
         else:
             yield from self._batch_lines(block.batches, first, last)
 
-    def _batch_lines(self, batches: Table, first: int, last: int) -> Iterator[bytes]:
+    def _batch_lines(self, batches: Table, first: int, last: int) -> Iterator[memoryview]:
         theme = self.look.theme
         fresh = not self._columns
         if fresh or self.look.screen is None:
             self._choose(batches)
         if fresh:
-            yield heading(self._columns, theme).encode()
+            yield memoryview(heading(self._columns, theme).encode())
         self._flags |= any(
             bool(batches[name][first:last].any()) for name, _, _ in batch_table.FLAGS
         )
@@ -229,7 +237,7 @@ class TableDump(DumpFormat):
 
     def _record_lines(
         self, block: Block, records: Records, first: int, last: int
-    ) -> Iterator[bytes]:
+    ) -> Iterator[memoryview]:
         theme, screen = self.look.theme, None if self.look.wide else self.look.screen
         start = int(records.ends[first - 1]) if first else 0
         self._records += int(records.ends[last - 1]) - start
@@ -237,7 +245,7 @@ class TableDump(DumpFormat):
             self._columns = record_table.columns_of(
                 records.rows, records.headers, self.look.mode, screen
             )
-            yield heading(self._columns, theme).encode()
+            yield memoryview(heading(self._columns, theme).encode())
         literals = Literals()
         outer = record_table.outer_template(BATCH_NAMES, theme, literals)
         builder = Builder(RECORD_NAMES, HEADER_COLUMNS, literals)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -15,7 +15,8 @@ from kfmt_cli.core.emit import OPS
 from kfmt_cli.core.layout import IntArray
 from kfmt_cli.core.table import Table
 
-BUFFER = 1 << 22
+BUFFER = 1 << 20
+MOST_FREE = 32
 NUMBER_ROOM = 32  # the longest number, time or hex word that one instruction writes
 NO_CHILDREN: IntArray = np.zeros((4, 0), np.int64)
 
@@ -311,33 +312,39 @@ def _mode(mode: str) -> int:
     return number
 
 
-_buffers = threading.local()
+# Buffers that were written and may be used again: new memory costs more than filling it.
+_free: deque[bytearray] = deque()
+
+
+def recycle(piece: memoryview) -> None:
+    """Give back the buffer of a piece that has been written out."""
+    buffer = piece.obj
+    piece.release()
+    if isinstance(buffer, bytearray) and len(buffer) == BUFFER and len(_free) < MOST_FREE:
+        _free.append(buffer)
 
 
 def _writer(template: Template, least: int = 0) -> tuple[text.Writer, bytearray]:
-    """A writer at the front of this thread's buffer."""
-    buffer: bytearray | None = getattr(_buffers, "buffer", None)
-    if buffer is None or len(buffer) < least:
-        buffer = bytearray(max(BUFFER, least))
-        if len(buffer) == BUFFER:
-            _buffers.buffer = buffer
+    """A writer at the front of a buffer."""
+    try:
+        buffer = _free.popleft() if least <= BUFFER else bytearray(least)
+    except IndexError:
+        buffer = bytearray(BUFFER)
     literals = template.literals
     return text.Writer(buffer, literals.data, literals.places, PRINTABLE), buffer
 
 
 def write_rows(
     template: Template, data: bytes, table: Table, children: IntArray, first: int, last: int
-) -> Iterator[bytes]:
-    """The text of rows first..last-1, in pieces."""
+) -> Iterator[memoryview]:
+    """The text of rows first..last-1, in pieces that `recycle` wants back."""
     least = 0
     while first < last:
         writer, buffer = _writer(template, least)
         done = emit.emit(
             writer, data, template.program, template.shape, table.data, children, first, last
         )
-        if writer.at:
-            with memoryview(buffer) as view:
-                yield bytes(view[: writer.at])
+        yield memoryview(buffer)[: writer.at]
         least = 0
         if done == first:  # a row larger than the buffer
             least = emit.room(data, template.shape, table.data, first, children)
@@ -352,7 +359,7 @@ def write_nested(
     ends: IntArray,
     first: int,
     last: int,
-) -> Iterator[bytes]:
+) -> Iterator[memoryview]:
     """The text of outer rows first..last-1, each with its inner rows below it, in pieces.
 
     ends: inner rows up to and with each outer one.
@@ -378,13 +385,11 @@ def write_nested(
             last,
         )
         least = 0
-        if writer.at:
-            with memoryview(buffer) as view:
-                yield bytes(view[: writer.at])
-        elif state[0] < last:  # a row larger than the buffer
+        if writer.at == 0 and state[0] < last:  # a row larger than the buffer
             template, rows, row = (
                 (inner_template, inner_rows, state[1])
                 if state[2]
                 else (outer_template, outer_rows, state[0])
             )
             least = emit.room(data, template.shape, rows.data, int(row), children)
+        yield memoryview(buffer)[: writer.at]

@@ -1,0 +1,95 @@
+"""verify-crc: structure and checksum of every batch of a log, and what is inside when asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from kfmt_cli.checks.records import check_records
+from kfmt_cli.core.compression import Limit
+from kfmt_cli.core.finding import Finding, Severity
+from kfmt_cli.core.parallel import map_ordered
+from kfmt_cli.files.block import Block
+from kfmt_cli.files.control import read_control
+from kfmt_cli.files.discover import Input
+from kfmt_cli.files.open_log import open_log
+from kfmt_cli.files.records import inflate_ahead, is_legacy, read_records, runs
+
+
+@dataclass(slots=True)
+class FileResult:
+    """What was found in a file."""
+
+    file: str
+    kind: str
+    bytes: int = 0
+    batches: int = 0
+    records: int = 0
+    errors: int = 0
+    warnings: int = 0
+    notes: int = 0
+
+    def count(self, finding: Finding) -> None:
+        """Add a finding to the counts."""
+        self.errors += finding.code.severity is Severity.ERROR
+        self.warnings += finding.code.severity is Severity.WARNING
+        self.notes += finding.code.severity is Severity.NOTE
+
+
+@dataclass(frozen=True, slots=True)
+class Verifier:
+    """How to verify. deep: decompress and decode every record. workers: threads for one file."""
+
+    deep: bool
+    limit: Limit
+    workers: int
+
+    def verify(
+        self,
+        file: Input,
+        report: Callable[[Finding], None],
+        advance: Callable[[int], None],
+    ) -> FileResult:
+        """Verify one file, reporting findings in its order; raises InputError.
+
+        advance: is told how many bytes more were read.
+        """
+        result = FileResult(file.name, file.kind.value)
+        with open_log(file) as log:
+            result.kind = "log" if file.kind.value == "unknown" else file.kind.value
+            blocks = self._ahead(log.blocks, advance)
+            workers = self.workers if self.deep and log.is_large else 0
+            for n_records, findings in map_ordered(self._look_inside, blocks, workers):
+                result.records += n_records
+                for finding in findings:
+                    result.count(finding)
+                    report(finding)
+            result.bytes = log.reader.bytes_read
+            result.batches = log.reader.n_batches
+        return result
+
+    def _ahead(self, blocks: Iterable[Block], advance: Callable[[int], None]) -> Iterator[Block]:
+        for block in blocks:
+            advance(len(block.data))
+            if self.deep:
+                inflate_ahead(block, self.limit)
+            yield block
+
+    def _look_inside(self, block: Block) -> tuple[int, list[Finding]]:
+        """The number of records of a block, and its findings in the file's order."""
+        n_records = 0
+        findings: list[Finding] = []
+        for run in runs(block):
+            findings += run.findings
+            if self.deep or is_legacy(run):
+                # The checksums of messages inside wrappers take decompression in any case.
+                records = read_records(run, self.limit)
+                n_records += len(records.rows)
+                findings += records.findings
+                if self.deep:
+                    findings += check_records(run, records)
+                    findings += read_control(run, records)
+            else:
+                n_records += int(run.batches["records_count"].sum())
+        findings.sort(key=lambda finding: finding.position or 0)
+        return n_records, findings

@@ -1,0 +1,48 @@
+"""verify-crc: structure and checksum of every batch."""
+
+from __future__ import annotations
+
+import click
+
+from kfmt_cli.cli.options import color, jobs, max_decompressed, output_format, paths, strict
+
+
+@click.command(name="verify-crc")
+@paths
+@click.option(
+    "--deep",
+    is_flag=True,
+    help="Also decompress and decode every record; compare counts, offsets and timestamps.",
+)
+@output_format("table", "json", "csv")
+@color
+@strict
+@jobs
+@max_decompressed
+def verify_crc(
+    paths: tuple[str, ...],
+    deep: bool,
+    format_: str,
+    color: str,
+    strict: bool,
+    jobs: int,
+    max_decompressed: int | None,
+) -> int:
+    """Check structure and checksum of every batch of logs.
+
+    CRC-32C for magic 2, CRC-32 for magic 0 and 1, outer and inner. Goes on past damage; shows the
+    stored and the computed checksum of each bad batch, a line a file, and a summary.
+
+    \b
+    Examples:
+      kfmt verify-crc sample_segments
+      kfmt verify-crc sample_segments/kafka-3.9.1/orders-0 --deep
+      kfmt verify-crc sample_segments/damaged --format json
+    """
+    from kfmt_cli.checks.verify import Verifier
+    from kfmt_cli.cli.screen import Screen
+    from kfmt_cli.cli.verifying import Task
+    from kfmt_cli.core.compression import Limit
+
+    verifier = Verifier(deep, Limit.of_option(max_decompressed), jobs)
+    return Task(Screen(color), format_, verifier, jobs).run(paths, strict)

@@ -1,0 +1,60 @@
+"""Opening a log, and telling early when a file is none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain
+
+from kfmt_cli.core.source import open_source
+from kfmt_cli.errors import InputError
+from kfmt_cli.files.block import Block
+from kfmt_cli.files.discover import FileKind, Input
+from kfmt_cli.files.log import LogReader
+
+# Below this, threads cost more than they bring.
+LARGE = 4 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class OpenLog:
+    """A log that is being read. size: None for a stream. base_offset: of the name, if it counts."""
+
+    blocks: Iterator[Block]
+    reader: LogReader
+    size: int | None
+    base_offset: int | None
+
+    @property
+    def is_large(self) -> bool:
+        """Whether threads are worth their while."""
+        return self.size is None or self.size > LARGE
+
+
+@contextmanager
+def open_log(file: Input) -> Iterator[OpenLog]:
+    """The file's batches; raises InputError for what is no log of Kafka's."""
+    if not file.kind.holds_batches and file.kind is not FileKind.UNKNOWN:
+        raise InputError(f"{file.name}: is a {file.kind.value.replace('_', ' ')}, not a log")
+    source = open_source(file.path, file.name)
+    try:
+        base_offset = file.base_offset if file.kind is FileKind.LOG else None
+        reader = LogReader(source, base_offset)
+        yield OpenLog(_checked(file, reader), reader, source.size, base_offset)
+    finally:
+        source.close()
+
+
+def _checked(file: Input, reader: LogReader) -> Iterator[Block]:
+    """The reader's blocks; raises InputError at once when nothing in the file is a batch."""
+    blocks = reader.blocks()
+    first = next(blocks, None)
+    if first is None:
+        return iter(())
+    if len(first.batches) or reader.plausible or file.named_by_kafka:
+        return chain([first], blocks)
+    second = next(blocks, None)
+    if second is None:
+        raise InputError(f"{file.name}: is not a log of Kafka's: no batch in it")
+    return chain([first, second], blocks)
