@@ -84,7 +84,7 @@ class Task:
                 inflate_ahead(chosen, self.decompression)
             yield chosen
 
-    def _pieces(self, out: DumpFormat, blocks: Iterator[Block], source: Source) -> Iterator[Piece]:
+    def _pieces(self, out: DumpFormat, blocks: Iterator[Block], large: bool) -> Iterator[Piece]:
         """Output and findings in the order of the file."""
         if self.limit is not None:
             for part in self._first(blocks):

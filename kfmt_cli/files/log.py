@@ -19,7 +19,7 @@ from kfmt_cli.files import codes
 from kfmt_cli.files.block import LOG_OVERHEAD, Block, read_batches
 from kfmt_cli.files.damage import HEADER_UP_TO_MAGIC, MINIMUMS, Damage
 
-BLOCK = 1 << 20
+BLOCK = 1 << 21
 FIRST_BLOCK = 1 << 16  # so that the first rows of a huge file are there at once
 LONG_READ = 32 << 20
 LARGE_BATCH = 64 << 20  # checked in pieces before it is held in memory

@@ -1,0 +1,80 @@
+"""The sample segments, and kfmt run on them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tools.kafka import KEPT_SUFFIX, ROOT, SAMPLES, sample_logs
+
+Row = dict[str, Any]
+
+ORDERS = SAMPLES / "kafka-3.9.1-broker1/orders-0/00000000000000000000.log"
+TXN = SAMPLES / "kafka-3.9.1-broker1/txn-0/00000000000000000000.log"
+UPGRADED = SAMPLES / "kafka-2.8.2/upgraded-0/00000000000000000000.log"
+
+
+@dataclass(frozen=True)
+class Done:
+    """A finished run of kfmt."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def rows(self) -> list[Row]:
+        """The output as JSON Lines."""
+        return [json.loads(line) for line in self.out.splitlines()]
+
+    def of(self, kind: str) -> list[Row]:
+        """The rows of one type."""
+        return [row for row in self.rows if row["type"] == kind]
+
+    @property
+    def codes(self) -> list[str]:
+        """The codes of all findings."""
+        return [row["code"] for row in self.of("finding")]
+
+
+def environment(**changes: str) -> dict[str, str]:
+    """What kfmt runs with: no colour settings of the caller's."""
+    kept = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "COLUMNS", "TERM")}
+    return {**kept, "PYTHONPATH": str(ROOT), **changes}
+
+
+def kfmt(*arguments: str | Path, stdin: bytes = b"", cwd: Path = ROOT, **env: str) -> Done:
+    """Run the command line in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-m", "kfmt_cli", *map(str, arguments)],
+        input=stdin,
+        capture_output=True,
+        cwd=cwd,
+        env=environment(**env),
+        timeout=120,
+        check=False,
+    )
+    assert b"Traceback" not in done.stderr, done.stderr.decode()
+    return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def every_log() -> list[Path]:
+    """Every log of the samples, those of remote storage included."""
+    return sorted([*SAMPLES.rglob("*.log"), *SAMPLES.rglob("*.checkpoint")])
+
+
+def kept_texts() -> Iterator[tuple[Path, str]]:
+    """Each sample with what kafka-dump-log prints for it."""
+    for log in sample_logs():
+        yield log, log.with_name(log.name + KEPT_SUFFIX).read_bytes().decode()
+
+
+def name_of(path: Path) -> str:
+    """A sample's name in test ids."""
+    return str(path.relative_to(SAMPLES))

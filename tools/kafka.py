@@ -1,0 +1,107 @@
+"""Kafka's own code, run from its published jars: the judge of the interop tests.
+
+    python tools/kafka.py dump VERSION FILE…     what kafka-dump-log prints for each file
+    python tools/kafka.py keep                   write the kept texts beside the sample segments
+
+Needs java and mvn. Jars are kept below $KAFKA_JARS, ~/.cache/kafka-jars without it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+SAMPLES = ROOT / "sample_segments"
+VERSION = "3.9.1"
+KEPT_SUFFIX = f".kafka-dump-log-{VERSION}.txt"
+
+POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
+<groupId>kfmt</groupId><artifactId>kafka-jars</artifactId><version>1</version><dependencies>
+<dependency><groupId>org.apache.kafka</groupId><artifactId>kafka_2.13</artifactId>
+<version>{version}</version></dependency>
+<dependency><groupId>org.apache.kafka</groupId><artifactId>kafka-tools</artifactId>
+<version>{version}</version></dependency>
+</dependencies></project>"""
+QUIET = """log4j.rootLogger=ERROR, e
+log4j.appender.e=org.apache.log4j.ConsoleAppender
+log4j.appender.e.target=System.err
+log4j.appender.e.layout=org.apache.log4j.SimpleLayout
+"""
+
+
+def missing() -> str | None:
+    """What Kafka cannot be run without and is not there."""
+    gone = [tool for tool in ("java", "mvn") if shutil.which(tool) is None]
+    return f"{' and '.join(gone)} not found" if gone else None
+
+
+def jars(version: str) -> Path:
+    """The folder with the jars of a version, fetched through Maven when needed."""
+    home = Path(os.environ.get("KAFKA_JARS", Path.home() / ".cache" / "kafka-jars")) / version
+    if not (home / "complete").exists():
+        home.mkdir(parents=True, exist_ok=True)
+        (home / "pom.xml").write_text(POM.format(version=version))
+        subprocess.run(
+            ["mvn", "-q", "-B", "dependency:copy-dependencies", f"-DoutputDirectory={home}"],
+            cwd=home,
+            check=True,
+            stdout=sys.stderr,
+        )
+        (home / "complete").touch()
+    quiet = home / "log4j.properties"
+    if not quiet.exists():
+        quiet.write_text(QUIET)
+    return home
+
+
+def java(version: str, main_class: str, *arguments: str) -> list[str]:
+    """The command that runs a class of Kafka's."""
+    home = jars(version)
+    logging = f"-Dlog4j.configuration=file:{home}/log4j.properties"
+    return ["java", "-Xmx512m", logging, "-cp", f"{home}/*", main_class, *arguments]
+
+
+def dump_command(version: str, *arguments: str) -> list[str]:
+    """The command that is kafka-dump-log."""
+    return java(version, "kafka.tools.DumpLogSegments", *arguments)
+
+
+def dump_log(version: str, files: list[Path], cwd: Path) -> dict[Path, str]:
+    """What kafka-dump-log prints of batches, records, keys and payloads of each file below cwd."""
+    names = ",".join(str(file.relative_to(cwd)) for file in files)
+    command = dump_command(version, "--print-data-log", "--files", names)
+    done = subprocess.run(command, cwd=cwd, check=True, capture_output=True)
+    text = done.stdout.decode("utf-8", "replace")
+    parts = text.split("Dumping ")[1:]
+    by_name = {part.split("\n", 1)[0]: part.split("\n", 1)[1] for part in parts}
+    return {file: by_name[str(file.relative_to(cwd))] for file in files}
+
+
+def sample_logs() -> list[Path]:
+    """Every log and KRaft snapshot among the samples that Kafka's tool accepts by name."""
+    logs = [*SAMPLES.rglob("*.log"), *SAMPLES.rglob("*.checkpoint")]
+    return sorted(it for it in logs if "damaged" not in it.parts and "remote" not in it.parts)
+
+
+def keep() -> None:
+    """Write what kafka-dump-log prints beside each sample."""
+    for file, text in dump_log(VERSION, sample_logs(), SAMPLES).items():
+        file.with_name(file.name + KEPT_SUFFIX).write_bytes(text.encode())
+
+
+def main() -> None:
+    if sys.argv[1:] == ["keep"]:
+        keep()
+    elif len(sys.argv) > 3 and sys.argv[1] == "dump":
+        for file in sys.argv[3:]:
+            subprocess.run(dump_command(sys.argv[2], "--files", file), check=True)
+    else:
+        raise SystemExit(__doc__)
+
+
+if __name__ == "__main__":
+    main()
