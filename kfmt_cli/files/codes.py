@@ -32,7 +32,7 @@ LENGTH_TOO_SMALL = _code(
 LENGTH_TOO_BIG = _code(
     "batch-length-too-big",
     _error,
-    "A batch's length field reaches past the next undamaged batch.",
+    "A batch's length field reaches past the next undamaged batch, or the end of the file.",
     "A broker takes everything up to the declared end for one batch: " + CUT[0].lower() + CUT[1:],
 )
 MAGIC_UNKNOWN = _code("magic-unknown", _error, "A batch's magic is not 0, 1 or 2.", CUT)
@@ -47,7 +47,7 @@ ZERO_TAIL = _code(
     "recovers this log cuts the zeros off; in an older segment it then deletes every later one.",
 )
 ZERO_HOLE = _code(
-    "zero-hole", _error, "Zeros between two batches: pages that were lost in a crash.", CUT
+    "zero-hole", _error, "Zeros where a batch should begin: pages that were lost in a crash.", CUT
 )
 GARBAGE = _code("garbage", _error, "Bytes that are no batch.", CUT)
 OFFSETS_BACKWARDS = _code(

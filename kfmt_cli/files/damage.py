@@ -114,36 +114,57 @@ class Damage:
 
     def confirmed(self, at: int) -> bool:
         """Whether a whole batch with the right checksum begins at `at`."""
-        header = Header(at, self._source.block(at, HEADER_SIZE, HEADER_SIZE))
+        header = self._header(at)
         magic = header.magic
         if magic not in (0, 1, 2) or header.length < MINIMUMS[magic]:
             return False
         return self._checksum_fits(header, at + header.size, magic)
 
+    def _header(self, at: int) -> Header:
+        return Header(at, self._source.block(at, HEADER_SIZE, HEADER_SIZE))
+
     def _checksum_fits(self, header: Header, end: int, magic: int) -> bool:
         """Whether the bytes up to `end` have the checksum that the header stores."""
+        size = self._source.size
         if (
             header.position + HEADER_UP_TO_MAGIC > end
             or end - header.position > self._source.largest
         ):
             return False
-        self._spent += end - header.position
-        if self._spent > BUDGET + BUDGET_RATIO * self._searched:
+        if size is not None and end > size and not self._source.block(end - 1, 1, 1):
             return False
         at = STORED_CRC_AT[magic]
         stored = int.from_bytes(header.data[at : at + 4], "big")
         crc = RunningCrc(POLYNOMIALS[magic])
         at = header.position + CHECKED_FROM[magic]
         while at < end:
+            if self._spent > BUDGET + BUDGET_RATIO * self._searched:
+                return False
             piece = self._source.block(at, min(WINDOW, end - at), min(WINDOW, end - at))
             if not piece:
                 return False
             crc.update(piece)
             at += len(piece)
+            self._spent += len(piece)
         return crc.value == stored
 
-    def find_batch(self, at: int, stop: int | None = None) -> int | None:
-        """The first confirmed batch that begins at `at` or later, before `stop`."""
+    def _belongs(self, at: int, after: int | None) -> bool:
+        """Whether the confirmed batch at `at` is one of the log, not one inside a record.
+
+        A record may hold whole batches, and compressed message sets of magic 0 and 1 begin with a
+        message as it was. Those have offsets of their own, and no batch follows them.
+        """
+        header = self._header(at)
+        if after is None or header.base_offset > after:
+            return True
+        end = at + header.size
+        return not self._source.block(end, 1, 1) or self.confirmed(end)
+
+    def find_batch(self, at: int, after: int | None, stop: int | None = None) -> int | None:
+        """The first confirmed batch that begins at `at` or later, before `stop`.
+
+        after: an offset that comes before the batch's.
+        """
         while True:
             length = WINDOW if stop is None else min(WINDOW, stop - at + HEADER_SIZE)
             data = self._source.block(at, length, length)
@@ -155,7 +176,7 @@ class Damage:
                 candidate = scan.find_header(data, candidate + 1, end, MINIMUMS, ZEROS, available)
                 if candidate < 0:
                     break
-                if self.confirmed(at + candidate):
+                if self.confirmed(at + candidate) and self._belongs(at + candidate, after):
                     return at + candidate
             self._searched += len(data)
             self._seen = max(self._seen, at)
@@ -180,13 +201,13 @@ class Damage:
         end = position + size
         if not self._source.block(end, 1, 1) or self.confirmed(end):
             return None
-        header = Header(position, self._source.block(position, HEADER_SIZE, HEADER_SIZE))
-        inside = self.find_batch(position + 1, end)
+        header = self._header(position)
+        inside = self.find_batch(position + 1, header.base_offset, end)
         if inside is not None:
             return self._wrong_length(header, codes.LENGTH_TOO_BIG, inside)
         if follows:
             return None
-        beyond = self.find_batch(end, end + REACH)
+        beyond = self.find_batch(end, header.base_offset, end + REACH)
         if beyond is None and not self._source.block(end + REACH, 1, 1):
             beyond = self._end_of_file(end)
         if beyond is not None and self._checksum_fits(header, beyond, header.magic):
@@ -198,9 +219,7 @@ class Damage:
         found = f"the batch at byte {header.position} says that {header.length} bytes follow"
         if intact:
             expected = end - header.position - LOG_OVERHEAD
-            message = f"{found}; its checksum is right for {expected}, up to the next batch"
-            if code is codes.LENGTH_TOO_SMALL:
-                message = f"{found}; its checksum is right for {expected}"
+            message = f"{found}; its checksum is right for {expected}"
         else:
             expected = None
             message = (
@@ -215,16 +234,18 @@ class Damage:
 
         after_offset: the offset that the next batch would have if none were missing.
         """
-        data = self._source.block(at, HEADER_SIZE, HEADER_SIZE)
-        header = Header(at, data)
+        header = self._header(at)
         zeros = self._zeros(at)
         if not self._source.block(zeros, 1, 1):
-            return self._zero_tail(at, zeros)
+            # Fewer zeros may be the front of a batch that was cut: of its offset, of its length.
+            few = zeros - at < LOG_OVERHEAD
+            return self._truncated(header, zeros) if few else self._zero_tail(at, zeros)
         # A header's first bytes may be zeros themselves, up to its length field.
-        found = self.find_batch(max(at + 1, zeros - LOG_OVERHEAD))
-        if found is not None and found <= zeros:
-            return self._zero_hole(at, found)
+        before = None if after_offset is None else after_offset - 1
+        found = self.find_batch(max(at + 1, zeros - LOG_OVERHEAD), before)
         end = self._end_of_file(at) if found is None else found
+        if zeros - at >= HEADER_UP_TO_MAGIC or end <= zeros:
+            return self._zero_hole(at, min(zeros, end), end, found)
         offset = self._base_offset if after_offset is None else after_offset
         plausible = header.could_hold(offset)
         if plausible and reason == scan.WALKS["MAGIC"]:
@@ -233,9 +254,15 @@ class Damage:
             negative = header.length < 0
             code = codes.LENGTH_NEGATIVE if negative else codes.LENGTH_TOO_SMALL
             return self._bad_length(header, code, end, found)
-        if plausible and reason == scan.WALKS["MORE"] and found is not None:
-            return self._bad_length(header, codes.LENGTH_TOO_BIG, end, found)
-        if found is None and reason == scan.WALKS["MORE"] and (plausible or len(data) < 17):
+        if plausible and reason == scan.WALKS["MORE"]:
+            whole = len(header.data) == HEADER_SIZE and end - at <= REACH
+            if found is not None or (whole and self._checksum_fits(header, end, header.magic)):
+                return self._bad_length(header, codes.LENGTH_TOO_BIG, end, found)
+        if (
+            found is None
+            and reason == scan.WALKS["MORE"]
+            and (plausible or len(header.data) < HEADER_UP_TO_MAGIC)
+        ):
             return self._truncated(header, end)
         return self._garbage(header, end, found)
 
@@ -254,11 +281,14 @@ class Damage:
         place = Header(at, b"")
         return Verdict(self._finding(codes.ZERO_TAIL, place, message, None, end - at, False), end)
 
-    def _zero_hole(self, at: int, found: int) -> Verdict:
-        message = f"{found - at} zero bytes skipped; the next batch begins at byte {found}"
+    def _zero_hole(self, at: int, zeros: int, end: int, found: int | None) -> Verdict:
+        message = f"{zeros - at} zero bytes"
+        if zeros < end:
+            message += f" and {end - zeros} bytes behind them that are no batch"
+        message += f"; {_skipped(at, end, found)}"
         place = Header(at, b"")
-        finding = self._finding(codes.ZERO_HOLE, place, message, None, found - at, False)
-        return Verdict(finding, found)
+        finding = self._finding(codes.ZERO_HOLE, place, message, None, zeros - at, False)
+        return Verdict(finding, end)
 
     def _unknown_magic(self, header: Header, end: int, found: int | None) -> Verdict:
         fitting = [

@@ -1,0 +1,201 @@
+"""Each kind of damage has its code and its place, and costs nothing but itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.samples import ORDERS, TXN, UPGRADED, Row, kfmt
+from tests.segments import DAMAGES, GARBAGE, int32, positions, with_bytes, write
+
+
+def records_of(rows: list[Row]) -> list[tuple[int, str | None, str | None]]:
+    return [(r["offset"], r["key"], r["value"]) for r in rows if r["type"] == "record"]
+
+
+@pytest.fixture(scope="module")
+def whole() -> list[tuple[int, str | None, str | None]]:
+    return records_of(kfmt("dump", ORDERS, "--records", "--json").rows)
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+@pytest.mark.parametrize("batch", [0, 3, 11])
+def test_damage_has_its_code_and_place_and_all_else_is_shown(
+    name: str, batch: int, tmp_path: Path, whole: list[tuple[int, str | None, str | None]]
+) -> None:
+    if name == "an offset from before" and batch == 0:
+        batch = 1
+    if name == "a length that ends inside the next batch" and batch == 11:
+        batch = 10
+    damage, code, still_shown = DAMAGES[name]
+    data = ORDERS.read_bytes()
+    places = positions(data)
+    at, end = places[batch], places[batch + 1]
+    file = write(tmp_path, damage(data, at, end))
+    done = kfmt("dump", file, "--records", "--json")
+    assert done.code == 1
+    assert done.codes[0] == code
+    assert done.of("finding")[0]["position"] == at
+    shown = {(r["offset"], r["key"], r["value"]) for r in done.of("record")}
+    lost = set(whole[batch * 20 : batch * 20 + 20])
+    assert set(whole) - lost <= shown
+    if still_shown and "offset" not in name and "bit" not in name:
+        assert records_of(done.rows) == whole
+
+
+def test_a_file_that_ends_inside_a_batch(tmp_path: Path) -> None:
+    data = ORDERS.read_bytes()
+    at = positions(data)[3]
+    for cut in (1, 10, 16, 17, 60, 61, 500):
+        done = kfmt("verify-crc", write(tmp_path, data[: at + cut]), "--json")
+        assert (done.code, done.codes) == (1, ["batch-truncated"])
+        assert done.of("finding")[0]["position"] == at
+        assert done.of("file")[0]["batches"] == 3
+
+
+@pytest.mark.parametrize("n", [12, 17, 100, 5_000_000])
+def test_a_zero_tail(tmp_path: Path, n: int) -> None:
+    data = ORDERS.read_bytes()
+    done = kfmt("verify-crc", write(tmp_path, data + bytes(n)), "--json")
+    assert (done.code, done.codes) == (1, ["zero-tail"])
+    assert done.of("finding")[0]["position"] == len(data)
+    assert done.of("finding")[0]["found"] == n
+    assert done.of("file")[0]["batches"] == 12
+
+
+def test_a_tail_of_garbage_says_how_much_was_skipped(tmp_path: Path) -> None:
+    data = ORDERS.read_bytes()
+    done = kfmt("verify-crc", write(tmp_path, data + GARBAGE), "--json")
+    finding = done.of("finding")[0]
+    assert (finding["code"], finding["position"]) == ("garbage", len(data))
+    assert f"{len(GARBAGE)} bytes skipped" in finding["message"]
+
+
+def test_two_damaged_batches_side_by_side_are_two_findings(tmp_path: Path) -> None:
+    data = ORDERS.read_bytes()
+    places = positions(data)
+    for batch in (3, 4, 11):
+        data = with_bytes(data, places[batch] + 100, b"zzzz")
+    done = kfmt("verify-crc", write(tmp_path, data), "--json")
+    assert done.codes == ["crc-mismatch"] * 3
+    assert [row["position"] for row in done.of("finding")] == [places[i] for i in (3, 4, 11)]
+    assert done.of("file")[0]["batches"] == 12
+
+
+def test_a_batch_inside_a_damaged_batch_is_not_taken_for_one_of_the_log(tmp_path: Path) -> None:
+    """A record may hold a whole Kafka batch; damage around it must not bring it to the surface."""
+    data = ORDERS.read_bytes()
+    places = positions(data)
+    inner = data[: places[1]]
+    outer = with_bytes(
+        data[places[1] : places[2]], 8, int32(places[2] - places[1] - 12 + len(inner))
+    )
+    outer += inner  # its checksum is wrong now, its length is right
+    done = kfmt("verify-crc", write(tmp_path, inner + outer + data[places[2] :]), "--json")
+    assert done.codes == ["crc-mismatch"]
+    assert done.of("file")[0]["batches"] == 12
+
+
+def test_stored_and_computed_checksum_are_shown(tmp_path: Path) -> None:
+    data = ORDERS.read_bytes()
+    done = kfmt("dump", write(tmp_path, with_bytes(data, 17, b"\0\0\0\0")), "--json")
+    batch = done.of("batch")[0]
+    stored = int.from_bytes(data[17:21], "big")
+    assert (batch["crc"], batch["crc_valid"], batch["crc_computed"]) == (0, False, stored)
+    finding = done.of("finding")[0]
+    assert (finding["found"], finding["expected"]) == ("00000000", f"{stored:08x}")
+    assert "crc_computed" not in done.of("batch")[1]
+
+
+def test_older_messages_too(tmp_path: Path) -> None:
+    data = UPGRADED.read_bytes()
+    places = positions(data)
+    for i in (1, 5, 40):
+        done = kfmt(
+            "verify-crc", write(tmp_path, with_bytes(data, places[i] + 30, b"\xee")), "--json"
+        )
+        assert "crc-mismatch" in done.codes
+        assert done.of("file")[0]["batches"] == len(places) - 1
+
+
+def test_an_unknown_codec(tmp_path: Path) -> None:
+    from tests.rebuild import with_crc
+
+    data = ORDERS.read_bytes()
+    end = positions(data)[1]
+    batch = with_crc(with_bytes(data[:end], 22, b"\x07"))
+    for deep in ([], ["--deep"]):
+        done = kfmt("verify-crc", write(tmp_path, batch + data[end:]), "--json", *deep)
+        assert (done.code, done.codes) == (1, ["codec-unknown"])
+
+
+def test_a_count_that_does_not_match(tmp_path: Path) -> None:
+    from tests.rebuild import with_crc
+
+    data = ORDERS.read_bytes()
+    end = positions(data)[1]
+    for count in (0, 19, 21, (1 << 31) - 1):
+        batch = with_crc(with_bytes(data[:end], 57, int32(count)))
+        done = kfmt("verify-crc", "--deep", write(tmp_path, batch + data[end:]), "--json")
+        assert (done.code, done.codes) == (1, ["records-count-mismatch"])
+        finding = done.of("finding")[0]
+        assert (finding["expected"], finding["found"]) == (count, 20)
+
+
+def test_a_record_that_does_not_fit_keeps_those_before_it(tmp_path: Path) -> None:
+    from tests.rebuild import with_crc
+
+    data = ORDERS.read_bytes()
+    end = positions(data)[1]
+    batch = with_crc(with_bytes(data[:end], 61 + 53, b"\xff\xff\xff\xff\x07"))
+    done = kfmt("dump", "--records", write(tmp_path, batch + data[end:]), "--json")
+    assert (done.code, done.codes) == (1, ["record-malformed"])
+    finding = done.of("finding")[0]
+    assert finding["position"] == 61 + 53
+    assert "record 1 › length" in finding["message"]
+    assert [row["offset"] for row in done.of("record")] == [0, *range(20, 240)]
+
+
+def test_offsets_and_timestamps_that_contradict_the_header(tmp_path: Path) -> None:
+    from tests.rebuild import with_crc
+
+    data = ORDERS.read_bytes()
+    end = positions(data)[1]
+    for at, new, code in (
+        (23, int32(5), "record-offset-out-of-batch"),
+        (35, bytes(8), "max-timestamp-mismatch"),
+    ):
+        batch = with_crc(with_bytes(data[:end], at, new))
+        done = kfmt("verify-crc", "--deep", write(tmp_path, batch), "--json")
+        assert done.codes == [code]
+        assert done.code == (code == "record-offset-out-of-batch")
+    assert kfmt("verify-crc", "--deep", "--strict", tmp_path, "--json").code == 1
+
+
+def test_offsets_that_the_file_name_does_not_allow(tmp_path: Path) -> None:
+    file = write(tmp_path, ORDERS.read_bytes(), "00000000000000000100.log")
+    done = kfmt("verify-crc", file, "--json")
+    assert done.codes == ["offset-out-of-segment"] * 5
+
+
+def test_a_control_record_that_is_too_short(tmp_path: Path) -> None:
+    from tests.rebuild import control_batch
+
+    file = write(tmp_path, control_batch(b"\0\0", b"\0" * 6) + control_batch(b"\0\0\0\1", b"\0", 1))
+    done = kfmt("verify-crc", "--deep", file, "--json")
+    assert done.codes == ["control-malformed"] * 2
+
+
+def test_a_decompression_error_and_a_bomb(tmp_path: Path) -> None:
+    from tests.rebuild import compressed_batch
+
+    import gzip
+
+    broken = compressed_batch(1, b"no gzip at all", 3)
+    bomb = compressed_batch(1, gzip.compress(bytes(100 << 20)), 3, base_offset=10)
+    file = write(tmp_path, broken + bomb + TXN.read_bytes())
+    done = kfmt("verify-crc", "--deep", file, "--json")
+    assert done.codes[:2] == ["decompression-failed", "decompression-limit"]
+    small = kfmt("dump", "--records", file, "--json", "--max-decompressed", "100")
+    assert small.codes.count("decompression-limit") > 1

@@ -1,0 +1,146 @@
+"""Whatever is done to a file: no exception, bounded work, and what was not touched is still shown."""
+
+from __future__ import annotations
+
+import json
+import random
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kfmt_cli.checks.records import check_records
+from kfmt_cli.core.compression import Limit
+from kfmt_cli.core.finding import Finding
+from kfmt_cli.core.source import open_source
+from kfmt_cli.files.control import complete
+from kfmt_cli.files.log import LogReader
+from kfmt_cli.files.records import read_records, runs
+from kfmt_cli.render.dump import CsvDump, JsonDump, Look, TableDump, finding_json, finding_line
+from kfmt_cli.render.style import PLAIN
+from tests.samples import every_log, name_of
+from tests.segments import write
+
+LOOK = Look(PLAIN, 100)
+LIMIT = Limit(most=8 << 20, always=1 << 20)
+LOGS = [log for log in every_log() if 0 < log.stat().st_size < 60_000 and "remote" not in log.parts]
+
+Batch = tuple[int, int, int]
+
+
+def read_everything(file: Path) -> tuple[list[Batch], list[Finding]]:
+    """All that kfmt does with a log; (position, size, crc) of each batch whose checksum is right."""
+    source = open_source(str(file))
+    batches: list[Batch] = []
+    findings: list[Finding] = []
+    formats = [kind("x", LOOK) for kind in (JsonDump, CsvDump, TableDump)]
+    for block in LogReader(source, 0).blocks():
+        findings += block.findings
+        for run in runs(block):
+            records = read_records(run, LIMIT)
+            complete(run, records)
+            findings += records.findings
+            findings += check_records(run, records)
+            rows = run.batches
+            for i in range(len(rows)):
+                if rows["crc_valid"][i]:
+                    batches.append(
+                        (int(rows["position"][i]), int(rows["size"][i]), int(rows["crc"][i]))
+                    )
+            for out in formats:
+                text = b"".join(map(bytes, out.text(run, records, 0, len(rows))))
+                if isinstance(out, JsonDump):
+                    for line in text.splitlines():
+                        json.loads(line)
+    for finding in findings:
+        json.loads(finding_json(finding))
+        finding_line(finding, PLAIN)
+    source.close()
+    return batches, findings
+
+
+def flip(data: bytearray, rng: random.Random) -> tuple[int, int, int]:
+    """Flip some bits in a few bytes; the bytes touched, and how far what follows was moved."""
+    at = rng.randrange(len(data))
+    end = min(at + rng.randint(1, 8), len(data))
+    for i in range(at, end):
+        data[i] ^= rng.randint(1, 255)
+    return at, end, 0
+
+
+def zero(data: bytearray, rng: random.Random) -> tuple[int, int, int]:
+    """Overwrite a stretch with zeros."""
+    at = rng.randrange(len(data))
+    end = min(at + rng.randint(1, 600), len(data))
+    data[at:end] = bytes(end - at)
+    return at, end, 0
+
+
+def cut(data: bytearray, rng: random.Random) -> tuple[int, int, int]:
+    """Take a stretch out."""
+    at = rng.randrange(len(data))
+    end = min(at + rng.randint(1, 600), len(data))
+    del data[at:end]
+    return at, end, at - end
+
+
+def insert(data: bytearray, rng: random.Random) -> tuple[int, int, int]:
+    """Put random bytes in."""
+    at = rng.randrange(len(data))
+    new = rng.randbytes(rng.randint(1, 600))
+    data[at:at] = new
+    return at, at, len(new)
+
+
+def extreme(data: bytearray, rng: random.Random) -> tuple[int, int, int]:
+    """Overwrite four bytes with an extreme number."""
+    at = rng.randrange(max(len(data) - 4, 1))
+    value = rng.choice([0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0, 1, 0x7F000000, 0x00FFFFFF])
+    new = value.to_bytes(4, "big")[: len(data) - at]
+    data[at : at + 4] = new
+    return at, at + len(new), 0
+
+
+Mutation = Callable[[bytearray, random.Random], tuple[int, int, int]]
+MUTATIONS: list[Mutation] = [flip, zero, cut, insert, extreme]
+
+
+@pytest.mark.parametrize("log", LOGS, ids=[name_of(log) for log in LOGS])
+def test_any_mutation_costs_only_what_it_touches(log: Path, tmp_path: Path) -> None:
+    original = log.read_bytes()
+    whole, findings = read_everything(write(tmp_path, original))
+    assert not [it for it in findings if it.code.name != "offset-out-of-segment"]
+    rng = random.Random(name_of(log))
+    for mutate in MUTATIONS * 3:
+        data = bytearray(original)
+        first, last, shift = mutate(data, rng)
+        shown, _ = read_everything(write(tmp_path, bytes(data)))
+        kept = set(shown)
+        for position, size, crc in whole:
+            if position + size <= first:
+                assert (position, size, crc) in kept, (mutate.__name__, first, last)
+            elif position >= last and position + size + shift <= len(data):
+                assert (position + shift, size, crc) in kept, (mutate.__name__, first, last)
+
+
+def test_random_bytes_are_read_in_bounded_memory(tmp_path: Path) -> None:
+    rng = random.Random(7)
+    for size in (1, 16, 17, 61, 1000, 300_000):
+        read_everything(write(tmp_path, rng.randbytes(size)))
+        # Mostly zeros and small numbers look like lengths and magics all over.
+        read_everything(
+            write(tmp_path, bytes(rng.choice(b"\0\0\0\0\0\1\2\x31") for _ in range(size)))
+        )
+
+
+def test_a_count_that_promises_billions_takes_no_memory(tmp_path: Path) -> None:
+    from tests.rebuild import batch_of, record
+
+    batch = batch_of(record(b"k", b"v"), 0, (1 << 31) - 1)
+    file = write(tmp_path, batch * 50)
+    tracemalloc.start()
+    read_everything(file)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 32 << 20
