@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 
-from kfmt_cli.errors import ExitCode, KfmtError
+from kfmt_cli.errors import ExitCode, KfmtError, OutputClosed
 
 
 def main() -> None:
@@ -32,10 +32,10 @@ def run() -> int:
             return error.exit_code
         sys.stdout.flush()
         return int(result or 0)
+    except OutputClosed as closed:
+        return _leave_quietly(closed.exit_code)
     except KfmtError as error:
         return _complain(error)
-    except BrokenPipeError:
-        return _leave_quietly(ExitCode.CLEAN)
     except KeyboardInterrupt:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second one would only print a traceback
         return _leave_quietly(ExitCode.INTERRUPTED)

@@ -4,6 +4,7 @@ KfmtError
 ├── UsageError       the command was called wrongly                          exit 2
 ├── InputError       an input could not be read at all                       exit 3
 ├── OutputError      an output could not be written                          exit 3
+├── OutputClosed     nobody reads the output any more                        exit 0
 └── DecodeError      bytes that are not what their Layout says (in `core.place`)
 
 Damage inside a readable file is none of these: it becomes findings (`core.finding`).
@@ -40,3 +41,9 @@ class InputError(KfmtError):
 
 class OutputError(KfmtError):
     """An output could not be written."""
+
+
+class OutputClosed(KfmtError):  # noqa: N818 (not an error)
+    """Whoever read the output has had enough, as `head` does; there is nothing to complain about."""
+
+    exit_code = ExitCode.CLEAN

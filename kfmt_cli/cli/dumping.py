@@ -139,7 +139,7 @@ class Task:
         if out.findings_inline:
             self.screen.text(finding_json(piece))
         else:
-            self.screen.note(finding_line(piece, self.screen.err_theme))
+            self.screen.note(finding_line(piece, self.screen.err_theme, self.screen.err_width))
 
 
 def arrange(out: DumpFormat, part: Part) -> Iterator[Piece]:

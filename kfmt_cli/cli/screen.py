@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from kfmt_cli.errors import OutputError
+from kfmt_cli.errors import OutputClosed, OutputError
 from kfmt_cli.render.style import COLOUR, PLAIN, Theme
 
 PATIENCE = 1.0  # seconds of work before a progress bar is worth its place
@@ -36,14 +36,20 @@ class Screen:
         """The columns of the terminal that rows must fit, None where there is none."""
         return shutil.get_terminal_size().columns if self.out_is_terminal else None
 
+    @property
+    def err_width(self) -> int | None:
+        """The columns of the terminal that standard error is, None where it is none."""
+        return shutil.get_terminal_size().columns if self.err_is_terminal else None
+
     def write(self, data: bytes | memoryview) -> None:
-        """Bytes on standard output, at once; raises BrokenPipeError, OutputError."""
+        """Bytes on standard output, at once; raises OutputClosed, OutputError."""
         try:
             view = memoryview(data)
             while view:
                 view = view[os.write(sys.stdout.fileno(), view) :]
         except BrokenPipeError:
-            raise
+            # click would turn the plain error into an exit code of its own.
+            raise OutputClosed from None
         except OSError as error:
             raise OutputError(f"the output cannot be written: {error.strerror}") from error
 

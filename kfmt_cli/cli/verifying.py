@@ -15,7 +15,7 @@ from kfmt_cli.errors import ExitCode, InputError
 from kfmt_cli.files.discover import LOGS, Input, discover
 from kfmt_cli.render.bulk import json_text
 from kfmt_cli.render.dump import finding_json, finding_line
-from kfmt_cli.render.style import Theme, count, grouped, safe
+from kfmt_cli.render.style import Theme, clip_left, count, grouped, safe
 
 # Processes are worth their start from here on.
 MANY_BYTES = 64 << 20
@@ -23,6 +23,11 @@ MANY_BYTES = 64 << 20
 MOST_SHOWN = 100
 # A process hands so many findings over at once; a file with more is done again, one by one.
 MOST_HANDED = 10_000
+
+# The numbers of the table and their columns, the more important ones first.
+NUMBERS = {"batches": 9, "records": 11, "bytes": 14}
+VERDICT = 12
+MIN_NAME = 16
 
 Result = tuple[Input, FileResult | str | None, list[Finding]]
 
@@ -124,7 +129,8 @@ class Task:
     def _tell(self, result: FileResult, findings: list[Finding]) -> None:
         """Findings on standard error."""
         theme = self.screen.err_theme
-        self.screen.note("".join(finding_line(it, theme) for it in findings[:MOST_SHOWN]))
+        width = self.screen.err_width
+        self.screen.note("".join(finding_line(it, theme, width) for it in findings[:MOST_SHOWN]))
         more = result.errors + result.warnings + result.notes - len(findings[:MOST_SHOWN])
         if more > 0:
             self.screen.note(f"         … and {grouped(more)} more: --format json shows them all\n")
@@ -133,10 +139,10 @@ class Task:
         if self.format == "csv":
             self.screen.text(_csv_line([*_row(FileResult("", ""))]))
         elif self.format == "table" and any_input:
-            words = (
-                f" {'segment':<{self.name_width}}  {'batches':>9}  {'records':>11}  {'bytes':>14}"
+            heads = [(name, name) for name in NUMBERS]
+            self.screen.text(
+                self.screen.theme.paint("bold", self._cells("segment", heads, "result"))
             )
-            self.screen.text(self.screen.theme.paint("bold", f"{words}  result") + "\n")
 
     def _line(self, result: FileResult, theme: Theme) -> str:
         verdict = theme.paint("good", "ok")
@@ -144,11 +150,24 @@ class Task:
             verdict = theme.paint("bad", count(result.errors, "error"))
         elif result.warnings:
             verdict = theme.paint("warn", count(result.warnings, "warning"))
-        return (
-            f" {safe(result.file):<{self.name_width}}  {grouped(result.batches):>9}  "
-            f"{grouped(result.records):>11}  {theme.paint('dim', f'{grouped(result.bytes):>14}')}  "
-            f"{verdict}\n"
-        )
+        numbers = [(name, grouped(getattr(result, name))) for name in NUMBERS]
+        return self._cells(safe(result.file), numbers, verdict)
+
+    def _cells(self, name: str, numbers: list[tuple[str, str]], verdict: str) -> str:
+        """A line of the table; on a narrow screen without the numbers that matter less."""
+        room = self.screen.width or 1 << 30
+        shown = list(NUMBERS)
+        while shown and self._width(shown) + MIN_NAME > room:
+            shown.pop()
+        width = min(self.name_width, max(room - self._width(shown), MIN_NAME))
+        cells = [f" {clip_left(name, width):<{width}}"]
+        cells += [f"{words:>{NUMBERS[it]}}" for it, words in numbers if it in shown]
+        return "  ".join([*cells, verdict]) + "\n"
+
+    @staticmethod
+    def _width(shown: list[str]) -> int:
+        """What a line takes beside the name."""
+        return 1 + sum(NUMBERS[name] + 2 for name in shown) + 2 + VERDICT
 
     def _exit_code(self, strict: bool) -> ExitCode:
         if self.failed:

@@ -160,6 +160,13 @@ class Damage:
         end = at + header.size
         return not self._source.block(end, 1, 1) or self.confirmed(end)
 
+    def _leads_to(self, at: int, after: int, end: int) -> bool:
+        """Whether undamaged batches with offsets beyond `after` fill the bytes at..end."""
+        while at < end and self.confirmed(at) and (header := self._header(at)).base_offset > after:
+            after = header.base_offset
+            at += header.size
+        return at == end
+
     def find_batch(self, at: int, after: int | None, stop: int | None = None) -> int | None:
         """The first confirmed batch that begins at `at` or later, before `stop`.
 
@@ -194,15 +201,18 @@ class Damage:
         return at
 
     def judge(self, position: int, size: int, follows: bool) -> Verdict | None:
-        """What to make of a batch whose checksum is wrong and that no undamaged batch follows.
+        """What to make of a batch whose checksum is wrong.
 
-        None: its length can be believed. follows: a batch follows that is damaged as well.
+        None: its length can be believed. follows: a batch stands behind it, as its length says,
+        though perhaps a damaged one.
         """
         end = position + size
-        if not self._source.block(end, 1, 1) or self.confirmed(end):
-            return None
         header = self._header(position)
         inside = self.find_batch(position + 1, header.base_offset, end)
+        if not self._source.block(end, 1, 1) or self.confirmed(end):
+            # The length leads to the right place; but bytes may be missing before it.
+            if inside is None or not self._leads_to(inside, header.base_offset, end):
+                return None
         if inside is not None:
             return self._wrong_length(header, codes.LENGTH_TOO_BIG, inside)
         if follows:

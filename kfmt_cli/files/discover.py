@@ -28,6 +28,12 @@ class FileKind(enum.Enum):
     UNKNOWN = "unknown"
 
     @property
+    def words(self) -> str:
+        """The kind with its article, for messages."""
+        name = self.value.replace("_", " ")
+        return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
+
+    @property
     def holds_batches(self) -> bool:
         """Whether the file is a sequence of record batches."""
         return self in (FileKind.LOG, FileKind.KRAFT_SNAPSHOT)
@@ -87,8 +93,7 @@ def discover(path: str, kinds: frozenset[FileKind], several: bool) -> Iterator[I
         return
     found = sorted(_walk(path, kinds), key=_order)
     if not found:
-        wanted = " or ".join(sorted(kind.value.replace("_", " ") for kind in kinds))
-        raise InputError(f"{path}: no {wanted} in this directory")
+        raise InputError(f"{path}: no log in this directory or below it")
     for file in found:
         full = str(Path(path) / file)
         yield classify(full, full if several else file)

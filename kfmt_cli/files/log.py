@@ -111,13 +111,9 @@ class LogReader:
     def _judge(self, block: Block, after: int) -> int:
         """Decide for each batch with a bad checksum whether its length can be believed."""
         batches = block.batches
-        valid = batches["crc_valid"]
-        for i in np.flatnonzero(valid == 0).tolist():
+        for i in np.flatnonzero(batches["crc_valid"] == 0).tolist():
             position, size = int(batches["position"][i]), int(batches["size"][i])
-            if i + 1 < len(batches) and valid[i + 1]:
-                verdict = None
-            else:
-                verdict = self._damage.judge(position, size, follows=i + 1 < len(batches))
+            verdict = self._damage.judge(position, size, follows=i + 1 < len(batches))
             if verdict is None:
                 block.findings.append(self._crc_mismatch(block, i))
                 continue

@@ -36,7 +36,7 @@ class OpenLog:
 def open_log(file: Input) -> Iterator[OpenLog]:
     """The file's batches; raises InputError for what is no log of Kafka's."""
     if not file.kind.holds_batches and file.kind is not FileKind.UNKNOWN:
-        raise InputError(f"{file.name}: is a {file.kind.value.replace('_', ' ')}, not a log")
+        raise InputError(f"{file.name}: is {file.kind.words}, not a log")
     source = open_source(file.path, file.name)
     try:
         base_offset = file.base_offset if file.kind is FileKind.LOG else None

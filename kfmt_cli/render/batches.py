@@ -12,6 +12,8 @@ from kfmt_cli.render.style import Theme
 from kfmt_cli.render.template import Builder
 
 TIME_WIDTH = 23
+CRC_WIDTH = 10
+KNOWN_TYPES = range(len(CONTROL_TYPES))
 FLAGS = (
     ("transactional", "T", "transactional"),
     ("control", "C", "control"),
@@ -137,10 +139,19 @@ def _crc(builder: Builder, theme: Theme) -> None:
         builder.literal(" ")
         builder.hex32("crc")
         builder.literal(theme.reset, 0)
+
+
+def _crc_and_marker(builder: Builder, theme: Theme) -> None:
+    _crc(builder, theme)
     for number, name in enumerate(CONTROL_TYPES):
         with builder.when("control_type", number):
             builder.literal("  ")
             builder.literal(theme.flag + name + theme.reset, len(name))
+
+
+def _marker_width(batches: Table) -> int:
+    names = [CONTROL_TYPES[it] for it in set(batches["control_type"].tolist()) if it in KNOWN_TYPES]
+    return CRC_WIDTH + max((2 + len(name) for name in names), default=0)
 
 
 def _grouped(name: str) -> Column:
@@ -224,8 +235,10 @@ DEFAULT = (
     Column("producer", "producer", _producer_width, _producer, 8, cut=True),
     Column("sequence", "sequence", _sequence_width, _sequence, 9, right=True, cut=True),
     Column("timestamp", "max timestamp (UTC)", lambda _: TIME_WIDTH, _time, 7),
-    Column("crc", "crc", lambda _: 10, _crc, 2),
+    Column("crc", "crc", lambda _: CRC_WIDTH, _crc, 2),
 )
+# The same with what a control batch says behind it, where there are control batches.
+CRC_AND_MARKER = Column("crc", "crc", _marker_width, _crc_and_marker, 2)
 # What --wide adds, and --columns may name.
 MORE = (
     _plain("magic", "magic", 11),

@@ -22,7 +22,7 @@ from kfmt_cli.render.bits import draw
 from kfmt_cli.render.bulk import HEADER_COLUMNS, csv_names, csv_template, json_template, json_text
 from kfmt_cli.render.columns import Column, fit, heading, write_line
 from kfmt_cli.render.shown import BATCH, RECORD
-from kfmt_cli.render.style import Theme, count, grouped, safe
+from kfmt_cli.render.style import Theme, clip_left, count, grouped, safe
 from kfmt_cli.render.template import (
     NO_CHILDREN,
     Builder,
@@ -167,13 +167,13 @@ class TableDump(DumpFormat):
 
     def begin(self, size: int | None, base_offset: int | None) -> str:
         self._size = size
-        theme = self.look.theme
-        parts = [theme.paint("bold", safe(self.file))]
-        if size is not None:
-            parts.append(f"{grouped(size)} bytes")
-        if base_offset is not None:
-            parts.append(f"base offset {base_offset}")
-        return "   ".join(parts) + "\n"
+        name = safe(self.file)
+        details = "" if size is None else f"   {grouped(size)} bytes"
+        details += "" if base_offset is None else f"   base offset {base_offset}"
+        room = len(name + details) if self.look.screen is None else self.look.screen
+        if len(name + details) > room:
+            details = ""
+        return self.look.theme.paint("bold", clip_left(name, room)) + details + "\n"
 
     def text(
         self, block: Block, records: Records | None, first: int, last: int
@@ -215,6 +215,9 @@ class TableDump(DumpFormat):
             columns = [every[name] for name in look.columns]
         elif look.wide:
             columns = [*batch_table.DEFAULT[:-1], *batch_table.MORE, batch_table.DEFAULT[-1]]
+        if look.screen is None or batches["control"].any():
+            marked = batch_table.CRC_AND_MARKER
+            columns = [marked if column.name == "crc" else column for column in columns]
         ahead = self._ahead(batches) if not known else batches
         widths = [
             max(len(column.heading), column.width(ahead), known.get(column.name, 0))
@@ -288,7 +291,7 @@ class TableDump(DumpFormat):
 FORMATS: dict[str, type[DumpFormat]] = {"table": TableDump, "json": JsonDump, "csv": CsvDump}
 
 
-def finding_line(finding: Finding, theme: Theme) -> str:
+def finding_line(finding: Finding, theme: Theme, width: int | None = None) -> str:
     """A finding for people: what, where, why, and what a broker does about it."""
     severity = finding.code.severity.value
     style = {"error": "bad", "warning": "warn"}.get(severity, "dim")
@@ -296,8 +299,19 @@ def finding_line(finding: Finding, theme: Theme) -> str:
     if finding.position is not None:
         place += f" byte {grouped(finding.position)}"
     head = theme.paint(style, f"{severity:<7}  {finding.code.name}")
-    advice = theme.paint("dim", f"         {finding.code.advice}")
-    return f"{head}   {place}\n         {safe(finding.message)}\n{advice}\n"
+    lines = [f"{head}   {place}"]
+    lines += _wrapped(safe(finding.message), width)
+    lines += [theme.paint("dim", line) for line in _wrapped(finding.code.advice, width)]
+    return "\n".join(lines) + "\n"
+
+
+def _wrapped(words: str, width: int | None) -> list[str]:
+    indent = " " * 9
+    if width is None:
+        return [indent + words]
+    import textwrap
+
+    return textwrap.wrap(words, max(width, 30), initial_indent=indent, subsequent_indent=indent)
 
 
 def finding_json(finding: Finding) -> str:

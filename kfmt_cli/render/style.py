@@ -49,6 +49,11 @@ def count(number: int, noun: str, nouns: str = "") -> str:
     return f"{grouped(number)} {noun if number == 1 else nouns or noun + 's'}"
 
 
+def clip_left(words: str, width: int) -> str:
+    """The words, or their end where they are wider: of a path that is what tells files apart."""
+    return words if len(words) <= width else "…" + words[len(words) - width + 1 :]
+
+
 def safe(words: str) -> str:
     """Words from outside with whatever could disturb a terminal escaped."""
     if words.isprintable():
