@@ -2,7 +2,9 @@
 
 from setuptools import Extension, setup
 
-KERNELS = tuple(f"kfmt_cli.core.{name}" for name in ("kernel", "scan", "text", "quote", "emit"))
+KERNELS = tuple(
+    f"kfmt_cli.core.{name}" for name in ("kernel", "scan", "text", "quote", "cell", "room", "emit")
+)
 
 
 def extensions() -> list[Extension]:

@@ -44,6 +44,6 @@ class OutputError(KfmtError):
 
 
 class OutputClosed(KfmtError):  # noqa: N818 (not an error)
-    """Whoever read the output has had enough, as `head` does; there is nothing to complain about."""
+    """Whoever read the output has had enough, as `head` does: no reason to complain."""
 
     exit_code = ExitCode.CLEAN

@@ -188,9 +188,9 @@ def test_a_control_record_that_is_too_short(tmp_path: Path) -> None:
 
 
 def test_a_decompression_error_and_a_bomb(tmp_path: Path) -> None:
-    from tests.rebuild import compressed_batch
-
     import gzip
+
+    from tests.rebuild import compressed_batch
 
     broken = compressed_batch(1, b"no gzip at all", 3)
     bomb = compressed_batch(1, gzip.compress(bytes(100 << 20)), 3, base_offset=10)

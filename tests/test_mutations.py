@@ -1,4 +1,4 @@
-"""Whatever is done to a file: no exception, bounded work, and what was not touched is still shown."""
+"""Whatever is done to a file: no exception, bounded work, and what is untouched is shown."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from kfmt_cli.core.source import open_source
 from kfmt_cli.files.control import complete
 from kfmt_cli.files.log import LogReader
 from kfmt_cli.files.records import read_records, runs
-from kfmt_cli.render.dump import CsvDump, JsonDump, Look, TableDump, finding_json, finding_line
+from kfmt_cli.render.dump import CsvDump, JsonDump, Look, TableDump
+from kfmt_cli.render.finding import finding_json, finding_line
 from kfmt_cli.render.style import PLAIN
 from tests.samples import every_log, name_of
 from tests.segments import write
@@ -30,7 +31,7 @@ Batch = tuple[int, int, int]
 
 
 def read_everything(file: Path) -> tuple[list[Batch], list[Finding]]:
-    """All that kfmt does with a log; (position, size, crc) of each batch whose checksum is right."""
+    """All that kfmt does with a log; place and checksum of each undamaged batch."""
     source = open_source(str(file))
     batches: list[Batch] = []
     findings: list[Finding] = []
@@ -43,11 +44,9 @@ def read_everything(file: Path) -> tuple[list[Batch], list[Finding]]:
             findings += records.findings
             findings += check_records(run, records)
             rows = run.batches
-            for i in range(len(rows)):
-                if rows["crc_valid"][i]:
-                    batches.append(
-                        (int(rows["position"][i]), int(rows["size"][i]), int(rows["crc"][i]))
-                    )
+            good = rows.select(rows["crc_valid"] == 1)
+            places = zip(*(good[it].tolist() for it in ("position", "size", "crc")), strict=True)
+            batches += places
             for out in formats:
                 text = b"".join(map(bytes, out.text(run, records, 0, len(rows))))
                 if isinstance(out, JsonDump):

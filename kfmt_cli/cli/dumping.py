@@ -24,9 +24,10 @@ from kfmt_cli.files.select import (
     select_batches,
     select_records,
 )
-from kfmt_cli.render.dump import FORMATS, CsvDump, DumpFormat, Look, finding_json, finding_line
+from kfmt_cli.render.dump import FORMATS, CsvDump, DumpFormat, Look
+from kfmt_cli.render.finding import finding_json, finding_line
 from kfmt_cli.render.style import safe
-from kfmt_cli.render.template import recycle
+from kfmt_cli.render.write import recycle
 
 Piece = memoryview | Finding
 Part = tuple[Block, Records | None]

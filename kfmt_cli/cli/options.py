@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -11,13 +11,18 @@ from kfmt_cli.core.parallel import available_cores
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+if TYPE_CHECKING:
+    _IntType = click.ParamType[int]
+else:  # not generic in every version of click
+    _IntType = click.ParamType
+
 EXIT_CODES = (
     "Exit codes: 0 clean, 1 findings of severity error, 2 wrong usage, "
     "3 an input could not be read, 130 interrupted."
 )
 
 
-class Size(click.ParamType):
+class Size(_IntType):
     """A number of bytes, with K, M or G for powers of 1024."""
 
     name = "bytes"

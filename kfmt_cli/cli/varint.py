@@ -126,7 +126,8 @@ def _number(words: str, encoding: Encoding) -> int:
         raise UsageError(f"{words!r} is no whole number") from None
     if not encoding.lowest <= value <= encoding.highest:
         raise UsageError(
-            f"{words} is out of range: {encoding.name} takes {encoding.lowest} to {encoding.highest}"
+            f"{words} is out of range: a {encoding.name} takes "
+            f"{encoding.lowest} to {encoding.highest}"
         )
     return value
 

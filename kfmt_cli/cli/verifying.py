@@ -14,7 +14,7 @@ from kfmt_cli.core.finding import Finding
 from kfmt_cli.errors import ExitCode, InputError
 from kfmt_cli.files.discover import LOGS, Input, discover
 from kfmt_cli.render.bulk import json_text
-from kfmt_cli.render.dump import finding_json, finding_line
+from kfmt_cli.render.finding import finding_json, finding_line
 from kfmt_cli.render.style import Theme, clip_left, count, grouped, safe
 
 # Processes are worth their start from here on.

@@ -1,8 +1,8 @@
 """CRC-32 and CRC-32C of many regions of a block.
 
-Small regions go through the compiled loop (a call into a library costs more than they do), long ones
-through zlib and the crc32c package, which use the processor's instructions. The crc32c package takes
-longer to import than the loop needs for tens of megabytes, so it is only used for long reads.
+Small regions go through the compiled loop (a call into a library costs more than they do), long
+ones through zlib and the crc32c package, which use the processor's instructions. The crc32c package
+takes longer to import than the loop needs for tens of megabytes: it is only used for long reads.
 """
 
 from __future__ import annotations

@@ -189,8 +189,8 @@ def xxh32_short(data: bytes) -> int:
     return value ^ value >> 16
 
 
-# No more than this is given to the decompressor at once: a block of at most 128 KiB takes 4 bytes or
-# more, so that what one piece can become stays below `Limit.always`.
+# No more than this is given to the decompressor at once: a block of at most 128 KiB takes 4 bytes
+# or more, so that what one piece can become stays below `Limit.always`.
 ZSTD_PIECE = 2048
 
 

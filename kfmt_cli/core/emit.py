@@ -13,13 +13,14 @@ against the buffer: a row is only begun when its worst case fits, and bounds che
 import cython
 
 if cython.compiled:
+    from cython.cimports.kfmt_cli.core.cell import cell_bytes, end_cell
     from cython.cimports.kfmt_cli.core.quote import (
-        cell_bytes,
         csv_bytes,
         csv_encoding,
         double_quotes,
         json_bytes,
     )
+    from cython.cimports.kfmt_cli.core.room import row_room
     from cython.cimports.kfmt_cli.core.text import (
         Writer,
         put,
@@ -29,13 +30,9 @@ if cython.compiled:
         put_time,
     )
 else:
-    from kfmt_cli.core.quote import (
-        cell_bytes,
-        csv_bytes,
-        csv_encoding,
-        double_quotes,
-        json_bytes,
-    )
+    from kfmt_cli.core.cell import cell_bytes, end_cell
+    from kfmt_cli.core.quote import csv_bytes, csv_encoding, double_quotes, json_bytes
+    from kfmt_cli.core.room import row_room
     from kfmt_cli.core.text import (
         Writer,
         put,
@@ -59,7 +56,7 @@ CELL_BYTES = cython.declare(cython.int, 8)  # a: start column, b: mode, c: most 
 IF = cython.declare(cython.int, 9)  # a: column, b: value, c: instructions passed over when unequal
 EACH = cython.declare(cython.int, 10)  # a: count column, b: instructions, c: separator literal
 CELL = cython.declare(cython.int, 11)  # a cell begins; it ends at END_CELL
-END_CELL = cython.declare(cython.int, 12)  # a: width, b: 1 to the right, c: 1 cut at the width
+END_CELL = cython.declare(cython.int, 12)  # a: width, b: side (see `end_cell`), c: 1 cut there
 QUOTE = cython.declare(cython.int, 13)  # a CSV field begins
 END_QUOTE = cython.declare(cython.int, 14)  # it ends: the quotes inside are doubled
 UNLESS = cython.declare(cython.int, 16)  # a: column, b: value, c: passed over when equal
@@ -86,48 +83,7 @@ OPS = {
 }
 
 
-ELLIPSIS = cython.declare(cython.int, 1)  # of the literal table
 HEX = cython.declare(cython.int, 2)  # the first mode of `quote.MODES` that is no text
-EXPANSION = cython.declare(cython.int, 6)  # the most bytes that one byte becomes (\u00xx)
-
-
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(-1, check=False)
-def _end_cell(
-    w: Writer,
-    begin: cython.Py_ssize_t,
-    width: cython.Py_ssize_t,
-    right: cython.bint,
-    cut: cython.bint,
-) -> cython.int:
-    """Pad what was written since `begin` to its width, or cut it there."""
-    i: cython.Py_ssize_t
-    pad: cython.Py_ssize_t = width - w.width
-    if pad < 0 and cut:
-        i = begin
-        w.width = 0
-        while i < w.at and w.width < width - 1:  # cells that are cut hold narrow characters only
-            i += 1
-            while i < w.at and w.out[i] & 0xC0 == 0x80:
-                i += 1
-            w.width += 1
-        w.at = i
-        return put_literal(w, ELLIPSIS)
-    if pad <= 0:
-        return 0
-    if right:
-        i = w.at - 1
-        while i >= begin:
-            w.out[i + pad] = w.out[i]
-            i -= 1
-        for i in range(begin, begin + pad):
-            w.out[i] = 32
-        w.at += pad
-    else:
-        for i in range(pad):
-            put(w, 32)
-    return 0
 
 
 @cython.cfunc
@@ -197,7 +153,7 @@ def _row(
             cell = w.at
             w.width = 0
         elif op == END_CELL:
-            _end_cell(w, cell, a, b != 0, c != 0)
+            end_cell(w, cell, a, cython.cast(cython.int, b), c != 0)
         elif op == CELL_BYTES:
             cell_bytes(w, data, columns[a, row], columns[a + 1, row], cython.cast(cython.int, b), c)
         elif op == CSV_BYTES:
@@ -220,55 +176,6 @@ def _row(
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(-1, check=False)
-def _room(
-    data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, length: cython.longlong
-) -> cython.longlong:
-    """Upper bound of what a bytes field becomes; long ones are looked at."""
-    i: cython.Py_ssize_t
-    room: cython.longlong
-    if length <= 0:
-        return 0
-    if length < 4096:
-        return length * EXPANSION
-    room = 3 * length  # the most that replacement characters, hex and base64 take
-    for i in range(at, at + length):
-        if data[i] < 32 or data[i] == 0x7F or data[i] == 0xC2:
-            room += EXPANSION - 3
-    return room
-
-
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(-1, check=False)
-def _row_room(
-    data: cython.const[cython.uchar][::1],
-    shape: cython.const[cython.longlong][::1],
-    columns: cython.const[cython.longlong][:, ::1],
-    row: cython.Py_ssize_t,
-    children: cython.const[cython.longlong][:, ::1],
-) -> cython.longlong:
-    """Upper bound of what a row becomes; see `emit` for `shape`."""
-    room: cython.longlong = shape[0]
-    i: cython.Py_ssize_t
-    j: cython.Py_ssize_t
-    n: cython.Py_ssize_t = shape[3]
-    first: cython.longlong
-    for i in range(4, 4 + n):
-        room += _room(data, columns[shape[i], row], columns[shape[i] + 1, row])
-    if shape[2] >= 0:
-        first = columns[shape[2] + 1, row]
-        for j in range(columns[shape[2], row]):
-            room += shape[1]
-            for i in range(4 + n, shape.shape[0]):
-                room += _room(
-                    data, children[shape[i], first + j], children[shape[i] + 1, first + j]
-                )
-    return room
-
-
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(-1, check=False)
 def _emit(
     w: Writer,
     data: cython.const[cython.uchar][::1],
@@ -281,7 +188,7 @@ def _emit(
 ) -> cython.longlong:
     capacity: cython.Py_ssize_t = w.out.shape[0]
     while row < end:
-        if _row_room(data, shape, columns, row, children) > capacity - w.at:
+        if row_room(data, shape, columns, row, children) > capacity - w.at:
             return row
         _row(w, data, program, 0, program.shape[0], columns, row, children)
         row += 1
@@ -332,7 +239,7 @@ def _emit_nested(
     capacity: cython.Py_ssize_t = w.out.shape[0]
     while i < last:
         if state[2] == 0:
-            if _row_room(data, outer_shape, outer, i, children) > capacity - w.at:
+            if row_room(data, outer_shape, outer, i, children) > capacity - w.at:
                 break
             _row(w, data, outer_program, 0, outer_program.shape[0], outer, i, children)
             state[2] = 1
@@ -361,7 +268,7 @@ def emit_nested(
     state: cython.longlong[::1],
     last: cython.Py_ssize_t,
 ):
-    """Write each outer row up to `last` and the inner rows below it: up to row `ends[i]` those of i.
+    """Write each outer row up to `last` and the inner rows below it, to row `ends[i]` those of i.
 
     `state` is (outer row, inner row, 1 when the outer row is written already); it is where to go on
     when the room ran out.
@@ -381,14 +288,3 @@ def emit_nested(
             state,
             last,
         )
-
-
-def room(
-    data: cython.const[cython.uchar][::1],
-    shape: cython.const[cython.longlong][::1],
-    columns: cython.const[cython.longlong][:, ::1],
-    row: cython.Py_ssize_t,
-    children: cython.const[cython.longlong][:, ::1],
-):
-    """Upper bound, in bytes, of what a row becomes."""
-    return _row_room(data, shape, columns, row, children)

@@ -301,7 +301,7 @@ def wrapped(a: cython.longlong, b: cython.longlong) -> cython.longlong:
         return cython.cast(
             cython.longlong, cython.cast(cython.ulonglong, a) + cython.cast(cython.ulonglong, b)
         )
-    else:  # noqa: RET505 (the compiled module has no code behind the return)
+    else:
         return (a + b + MASK_63 + 1 & MASK_64) - MASK_63 - 1
 
 

@@ -22,7 +22,7 @@ IntArray = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 
 @dataclass(frozen=True, slots=True)
 class Bits:
-    """Some bits of an integer. at: the lowest bit. symbols: names by value, None for a yes or no."""
+    """Some bits of an integer. at: the lowest. symbols: names by value, None for yes or no."""
 
     name: str
     at: int
@@ -89,7 +89,8 @@ class Columns:
     regions: IntArray
 
     def __getitem__(self, name: str) -> IntArray:
-        return self.rows[self.names[name]]
+        column: IntArray = self.rows[self.names[name]]
+        return column
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""How bytes that may be anything become text: in JSON, in CSV and in a table's cell.
+"""How bytes that may be anything become text, in JSON and in CSV.
 
 Text out of a file is never written raw: in JSON every control character is escaped (DEL and the C1
 block too), in cells every character that is not plainly printable, in CSV such text is base64.
@@ -15,7 +15,6 @@ if cython.compiled:
         put_hex,
         put_hex_digit,
         put_literal,
-        put_number,
     )
 else:
     from kfmt_cli.core.text import (
@@ -26,7 +25,6 @@ else:
         put_hex,
         put_hex_digit,
         put_literal,
-        put_number,
     )
 
 COMPILED: bool = bool(cython.compiled)
@@ -39,7 +37,6 @@ BASE64 = cython.declare(cython.int, 3)
 MODES = {"auto": AUTO, "utf8": UTF8, "hex": HEX, "base64": BASE64}
 
 NULL = cython.declare(cython.int, 0)
-ELLIPSIS = cython.declare(cython.int, 1)
 REPLACEMENT = cython.declare(cython.int, 2)
 
 
@@ -49,7 +46,7 @@ REPLACEMENT = cython.declare(cython.int, 2)
 def scalar_length(
     data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, end: cython.Py_ssize_t
 ) -> cython.int:
-    """Bytes of the well-formed UTF-8 character at `at` (Unicode 15, table 3-7), 0 when it is none."""
+    """Bytes of the UTF-8 character at `at` (Unicode 15, table 3-7), 0 when it is malformed."""
     first: cython.int = data[at]
     n: cython.int
     i: cython.int
@@ -132,7 +129,7 @@ def _json_text(
             continue
         if n == 1 or (n == 2 and byte == 0xC2 and data[at + 1] < 0xA0):
             byte = data[at + n - 1]
-            short = _short_escape(byte)
+            short = short_escape(byte)
             out[o] = 0x5C
             if short:
                 out[o + 1] = cython.cast(cython.uchar, short)
@@ -157,7 +154,7 @@ def _json_text(
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(-1, check=False)
-def _short_escape(byte: cython.int) -> cython.int:
+def short_escape(byte: cython.int) -> cython.int:
     """The letter of \\b \\t \\n \\f \\r, else 0."""
     if byte == 10:
         return 110
@@ -276,109 +273,4 @@ def double_quotes(w: Writer, begin: cython.Py_ssize_t) -> cython.int:
             w.out[o] = 34
         o -= 1
         i -= 1
-    return 0
-
-
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(-1, check=False)
-def _columns(w: Writer, code: cython.longlong) -> cython.int:
-    """Columns that a character beyond ASCII takes, or -2 when it is not plainly printable."""
-    i: cython.Py_ssize_t
-    for i in range(w.wide.shape[1]):
-        if code <= w.wide[1, i]:
-            return cython.cast(cython.int, w.wide[2, i]) if code >= w.wide[0, i] else -2
-    return -2
-
-
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(-1, check=False)
-def _escaped(w: Writer, code: cython.longlong, n: cython.int) -> cython.int:
-    """\\n, \\t, … or \\xhh of a byte, \\u{…} of a character of n bytes."""
-    short: cython.int = _short_escape(cython.cast(cython.int, code)) if code < 32 else 0
-    shift: cython.int
-    put(w, 92)
-    if short:
-        return put(w, short)
-    if n < 2:
-        put(w, 120)
-        put_hex_digit(w, cython.cast(cython.int, code >> 4))
-        return put_hex_digit(w, cython.cast(cython.int, code & 15))
-    put(w, 117)
-    put(w, 123)
-    shift = 20
-    while shift > 0 and (code >> shift) == 0:
-        shift -= 4
-    while shift >= 0:
-        put_hex_digit(w, cython.cast(cython.int, (code >> shift) & 15))
-        shift -= 4
-    return put(w, 125)
-
-
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(-1, check=False)
-def cell_bytes(
-    w: Writer,
-    data: cython.const[cython.uchar][::1],
-    at: cython.Py_ssize_t,
-    length: cython.longlong,
-    mode: cython.int,
-    limit: cython.Py_ssize_t,
-) -> cython.int:
-    """A preview: printable text as it is, all else escaped, no wider than `limit` (0: any width).
-
-    What does not fit is cut, and the size of the whole stands behind the cut.
-    """
-    begin: cython.Py_ssize_t = w.width
-    end: cython.Py_ssize_t = at + length
-    n: cython.int
-    i: cython.int
-    shown: cython.int
-    code: cython.longlong
-    note: cython.Py_ssize_t = 2  # "…" and the digits of the size
-    cut_at: cython.Py_ssize_t = -1
-    cut_width: cython.Py_ssize_t = begin
-    size: cython.longlong = length
-    if length < 0:
-        return put_literal(w, NULL)
-    if limit == 0 and mode == BASE64:
-        return put_base64(w, data, at, end)
-    while size >= 10:
-        size //= 10
-        note += 1
-    while at < end:
-        if limit > 0 and w.width - begin <= limit - note:
-            cut_at = w.at
-            cut_width = w.width
-        if mode == HEX or mode == BASE64:
-            put_hex_digit(w, data[at] >> 4)
-            put_hex_digit(w, data[at] & 15)
-            at += 1
-        else:
-            n = scalar_length(data, at, end)
-            code = data[at]
-            if n > 1:
-                code = code & (0x7F >> n)
-                for i in range(1, n):
-                    code = (code << 6) | (data[at + i] & 0x3F)
-                shown = _columns(w, code)
-            else:
-                shown = 1 if n == 1 and code >= 32 and code < 127 and code != 92 else -2
-            if n == 1 and code == 92:
-                put(w, 92)
-                put(w, 92)
-            elif shown < 0:
-                _escaped(w, code, n)
-            else:
-                for i in range(n):
-                    put(w, data[at + i])
-                w.width += shown - n
-            at += n if n > 0 else 1
-        if limit > 0 and w.width - begin > limit:
-            w.at = cut_at if cut_at >= 0 else w.at
-            w.width = cut_width if cut_at >= 0 else w.width
-            put_literal(w, ELLIPSIS)
-            return put_number(w, length, False)
     return 0

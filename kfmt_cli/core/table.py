@@ -9,6 +9,8 @@ import numpy as np
 
 from kfmt_cli.core.layout import IntArray
 
+BoolArray = np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
+
 
 @dataclass(frozen=True, slots=True)
 class Table:
@@ -28,11 +30,12 @@ class Table:
         return self.data.shape[1]
 
     def __getitem__(self, name: str) -> IntArray:
-        return self.data[self.names[name]]
+        column: IntArray = self.data[self.names[name]]
+        return column
 
-    def __setitem__(self, name: str, values: IntArray | int) -> None:
+    def __setitem__(self, name: str, values: IntArray | BoolArray | int) -> None:
         self.data[self.names[name]] = values
 
-    def select(self, rows: IntArray | slice | np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Table:
+    def select(self, rows: IntArray | slice | BoolArray) -> Table:
         """The table with these rows only."""
         return Table(self.names, np.ascontiguousarray(self.data[:, rows]))

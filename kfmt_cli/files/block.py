@@ -79,7 +79,10 @@ def read_batches(
     for magic in range(3):
         rows = np.flatnonzero(magics == magic)
         if len(rows):
-            (_fill_v2 if magic == 2 else _fill_legacy)(batches, data, rows, magic)
+            if magic == 2:
+                _fill_v2(batches, data, rows)
+            else:
+                _fill_legacy(batches, data, rows, magic)
             batches.data[batches.names["crc_computed"], rows] = crc_of_regions(
                 POLYNOMIALS[magic], data, starts[rows] + CHECKED_FROM[magic], ends[rows], long_read
             )
@@ -87,7 +90,7 @@ def read_batches(
     return batches
 
 
-def _fill_v2(batches: Table, data: bytes, rows: IntArray, magic: int) -> None:
+def _fill_v2(batches: Table, data: bytes, rows: IntArray) -> None:
     starts = batches["start"][rows]
     columns = RECORD_BATCH.columns(data, starts, starts + HEADER_SIZE, len(rows))
     everything: slice | IntArray = slice(None) if len(rows) == len(batches) else rows

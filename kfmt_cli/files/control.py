@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from kfmt_cli.core.finding import Finding
+from kfmt_cli.core.layout import IntArray
 from kfmt_cli.core.table import Table
 from kfmt_cli.files import codes
 from kfmt_cli.files.block import HEADER_SIZE, Block
@@ -60,13 +61,13 @@ def read_control(block: Block, records: Records) -> Iterator[Finding]:
 
 
 def _put(
-    table: Table, name: str, rows: np.ndarray[tuple[int], np.dtype[np.int64]], values: object
+    table: Table, name: str, rows: np.ndarray[tuple[int], np.dtype[np.int64]], values: IntArray
 ) -> None:
     table.data[table.names[name], rows] = values
 
 
 def name_control_batches(block: Block) -> None:
-    """Fill `control_type` of the batches from the first record of each uncompressed control batch."""
+    """Fill the batches' `control_type` from the first record of uncompressed control batches."""
     batches = block.batches
     batches["control_type"] = -1
     control = (batches["control"] == 1) & (batches["compression"] == 0)

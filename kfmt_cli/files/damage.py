@@ -1,59 +1,28 @@
 """Where a log is damaged: what is wrong there, and where the next undamaged batch begins.
 
 A byte counts as the start of a batch again when a plausible header stands there and its checksum is
-right. The checksum covers neither the length nor the magic, so a batch whose checksum is right up to
-the next batch has lost nothing but those: it is shown as it is.
+right. The checksum covers neither the length nor the magic, so a batch whose checksum is right up
+to the next batch has lost nothing but those: it is shown as it is.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from kfmt_cli.core import scan
 from kfmt_cli.core.checksum import RunningCrc
 from kfmt_cli.core.finding import Code, Finding
 from kfmt_cli.core.source import Source
 from kfmt_cli.files import codes
-from kfmt_cli.files.block import (
-    CHECKED_FROM,
-    HEADER_SIZE,
-    LEGACY_HEADERS,
-    LOG_OVERHEAD,
-    POLYNOMIALS,
-    STORED_CRC_AT,
-)
-from kfmt_cli.formats.batch import RECORD_BATCH
-from kfmt_cli.formats.legacy import MESSAGES
+from kfmt_cli.files.block import CHECKED_FROM, HEADER_SIZE, LOG_OVERHEAD, POLYNOMIALS, STORED_CRC_AT
+from kfmt_cli.files.header import HEADER_UP_TO_MAGIC, MINIMUMS, ZEROS, Header
 
-HEADER_UP_TO_MAGIC = RECORD_BATCH.offset_of("magic") + 1
-# The least value of the length field, by magic.
-MINIMUMS = np.array(
-    [*(message.min_size - LOG_OVERHEAD for message in MESSAGES), HEADER_SIZE - LOG_OVERHEAD],
-    np.int64,
-)
-_SIGN = 0x80
-# Bits that no header has set, as (magic, byte, mask): what tells headers from payload.
-ZEROS = np.array(
-    [
-        *((magic, 0, 0xFF) for magic in range(3)),  # an offset of 2^56 and more
-        (0, LEGACY_HEADERS[0].offset_of("attributes"), 0xF8),
-        (1, LEGACY_HEADERS[1].offset_of("attributes"), 0xF0),
-        (2, RECORD_BATCH.offset_of("attributes"), 0xFF),
-        (2, RECORD_BATCH.offset_of("attributes") + 1, 0x80),
-        (2, RECORD_BATCH.offset_of("last_offset_delta"), _SIGN),
-        (2, RECORD_BATCH.offset_of("records_count"), _SIGN),
-    ],
-    np.int64,
-)
 WINDOW = 1 << 20
 # A pipe's bytes are kept this far back, and a batch's checksum is looked for this far ahead.
 REACH = 64 << 20
 # Checksums that may be computed for candidates: this many bytes, and this many a byte searched.
 BUDGET = 256 << 20
 BUDGET_RATIO = 16
-RANGE = 1 << 31
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,36 +34,6 @@ class Verdict:
     end: int
     intact: bool = False
     plausible: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Header:
-    """The front of what may be a batch."""
-
-    position: int
-    data: bytes
-
-    @property
-    def base_offset(self) -> int:
-        return int.from_bytes(self.data[:8], "big", signed=True)
-
-    @property
-    def length(self) -> int:
-        return int.from_bytes(self.data[8:12], "big", signed=True)
-
-    @property
-    def size(self) -> int:
-        return LOG_OVERHEAD + self.length
-
-    @property
-    def magic(self) -> int:
-        return self.data[16] if len(self.data) >= HEADER_UP_TO_MAGIC else -1
-
-    def could_hold(self, offset: int | None) -> bool:
-        """Whether a batch that comes after the one before `offset` could begin like this."""
-        if offset is None:
-            return 0 <= self.base_offset < 1 << 48
-        return offset <= self.base_offset < offset + RANGE
 
 
 class Damage:
@@ -211,8 +150,9 @@ class Damage:
         inside = self.find_batch(position + 1, header.base_offset, end)
         if not self._source.block(end, 1, 1) or self.confirmed(end):
             # The length leads to the right place; but bytes may be missing before it.
-            if inside is None or not self._leads_to(inside, header.base_offset, end):
-                return None
+            leads = inside is not None and self._leads_to(inside, header.base_offset, end)
+            inside = inside if leads else None
+            follows = True
         if inside is not None:
             return self._wrong_length(header, codes.LENGTH_TOO_BIG, inside)
         if follows:

@@ -17,7 +17,8 @@ from kfmt_cli.core.layout import IntArray
 from kfmt_cli.core.source import Source
 from kfmt_cli.files import codes
 from kfmt_cli.files.block import LOG_OVERHEAD, Block, read_batches
-from kfmt_cli.files.damage import HEADER_UP_TO_MAGIC, MINIMUMS, Damage
+from kfmt_cli.files.damage import Damage
+from kfmt_cli.files.header import HEADER_UP_TO_MAGIC, MINIMUMS
 
 BLOCK = 1 << 21
 FIRST_BLOCK = 1 << 16  # so that the first rows of a huge file are there at once

@@ -1,8 +1,8 @@
 """Messages of magic 0 and 1: loose ones, and those inside compressed wrappers.
 
-Follows `org.apache.kafka.common.record.AbstractLegacyRecordBatch`: a wrapper's value is a compressed
-message set. Inside a wrapper of magic 0 offsets are absolute; inside one of magic 1 they are
-relative and end at the wrapper's offset, with gaps where compaction has been.
+Follows `org.apache.kafka.common.record.AbstractLegacyRecordBatch`: a wrapper's value is a
+compressed message set. Inside a wrapper of magic 0 offsets are absolute; inside one of magic 1 they
+are relative and end at the wrapper's offset, with gaps where compaction has been.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from kfmt_cli.core.place import DecodeError, Origin
 from kfmt_cli.core.table import Table
 from kfmt_cli.files import codes
 from kfmt_cli.files.block import CHECKED_FROM, NO_TIMESTAMP_TYPE, Block
-from kfmt_cli.files.damage import HEADER_UP_TO_MAGIC, MINIMUMS
+from kfmt_cli.files.header import HEADER_UP_TO_MAGIC, MINIMUMS
 from kfmt_cli.files.records import RECORD_COLUMNS, Records, batch_finding, inflate
 from kfmt_cli.formats.legacy import MESSAGES
 

@@ -28,8 +28,8 @@ class OpenLog:
 
     @property
     def is_large(self) -> bool:
-        """Whether threads are worth their while."""
-        return self.size is None or self.size > LARGE
+        """Whether threads are worth their while; rows of a stream are to come as it does."""
+        return self.size is not None and self.size > LARGE
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 
@@ -66,7 +67,7 @@ def runs(block: Block) -> Iterator[Block]:
         return
     findings = block.findings
     bounds = [0, *changes.tolist(), len(is_v2)]
-    for first, last in zip(bounds, bounds[1:], strict=False):
+    for first, last in pairwise(bounds):
         until = _position_of(block, last)
         mine = [it for it in findings if it.position is None or it.position < until]
         findings = findings[len(mine) :]
@@ -124,7 +125,7 @@ def fill(block: Block, records: Records, program: IntArray) -> None:
 
 
 def expansion(*instructions: tuple[str, str, str | None, str | None]) -> IntArray:
-    """A program for `fill`: (column, the batch's column, record's column to add, if the batch's)."""
+    """A program for `fill`: (column, batch's column, record's column to add, only if batch's)."""
     return np.array(
         [
             (

@@ -9,7 +9,6 @@ from functools import cache
 
 import numpy as np
 
-from kfmt_cli.core.finding import Finding
 from kfmt_cli.core.table import Table
 from kfmt_cli.files.block import BATCH_NAMES, Block
 from kfmt_cli.files.control import name_control_batches
@@ -19,18 +18,12 @@ from kfmt_cli.formats.legacy import ATTRIBUTES_V0, ATTRIBUTES_V1
 from kfmt_cli.render import batches as batch_table
 from kfmt_cli.render import records as record_table
 from kfmt_cli.render.bits import draw
-from kfmt_cli.render.bulk import HEADER_COLUMNS, csv_names, csv_template, json_template, json_text
+from kfmt_cli.render.bulk import HEADER_COLUMNS, csv_names, csv_template, json_template
 from kfmt_cli.render.columns import Column, fit, heading, write_line
 from kfmt_cli.render.shown import BATCH, RECORD
 from kfmt_cli.render.style import Theme, clip_left, count, grouped, safe
-from kfmt_cli.render.template import (
-    NO_CHILDREN,
-    Builder,
-    Literals,
-    Template,
-    write_nested,
-    write_rows,
-)
+from kfmt_cli.render.template import Builder, Literals, Template
+from kfmt_cli.render.write import NO_CHILDREN, write_nested, write_rows
 
 # Columns whose value is mostly the same all over a block; the template is then made for that value.
 OFTEN_CONSTANT = (
@@ -250,7 +243,7 @@ class TableDump(DumpFormat):
             )
             yield memoryview(heading(self._columns, theme).encode())
         literals = Literals()
-        outer = record_table.outer_template(BATCH_NAMES, theme, literals)
+        outer = record_table.outer_template(BATCH_NAMES, theme, literals, screen)
         builder = Builder(RECORD_NAMES, HEADER_COLUMNS, literals)
         write_line(builder, self._columns, theme, cut=screen is not None)
         yield from write_nested(
@@ -283,37 +276,11 @@ class TableDump(DumpFormat):
         if self._records:
             words += f", {count(self._records, 'record')}"
         lines = [f"{words} shown"]
-        if self._flags and any(column.name == "flags" for column, _ in self._columns):
+        room = self.look.screen or len(batch_table.LEGEND)
+        with_flags = self._flags and any(column.name == "flags" for column, _ in self._columns)
+        if with_flags and len(batch_table.LEGEND) <= room:
             lines.insert(0, batch_table.LEGEND)
         return "".join(self.look.theme.paint("dim", line) + "\n" for line in lines)
 
 
 FORMATS: dict[str, type[DumpFormat]] = {"table": TableDump, "json": JsonDump, "csv": CsvDump}
-
-
-def finding_line(finding: Finding, theme: Theme, width: int | None = None) -> str:
-    """A finding for people: what, where, why, and what a broker does about it."""
-    severity = finding.code.severity.value
-    style = {"error": "bad", "warning": "warn"}.get(severity, "dim")
-    place = safe(finding.file)
-    if finding.position is not None:
-        place += f" byte {grouped(finding.position)}"
-    head = theme.paint(style, f"{severity:<7}  {finding.code.name}")
-    lines = [f"{head}   {place}"]
-    lines += _wrapped(safe(finding.message), width)
-    lines += [theme.paint("dim", line) for line in _wrapped(finding.code.advice, width)]
-    return "\n".join(lines) + "\n"
-
-
-def _wrapped(words: str, width: int | None) -> list[str]:
-    indent = " " * 9
-    if width is None:
-        return [indent + words]
-    import textwrap
-
-    return textwrap.wrap(words, max(width, 30), initial_indent=indent, subsequent_indent=indent)
-
-
-def finding_json(finding: Finding) -> str:
-    """A finding as a line of JSON."""
-    return json_text(finding.row()) + "\n"

@@ -15,19 +15,39 @@ from kfmt_cli.render.template import Builder, Literals, Template
 QUOTES = 2
 NULL_VALUE = "null (tombstone)"
 MIN_TEXT = 8
+CONTROL_ROOM = 40  # for a marker and its epoch
 
 
-def outer_template(columns: dict[str, int], theme: Theme, literals: Literals) -> Template:
+def outer_template(
+    columns: dict[str, int], theme: Theme, literals: Literals, screen: int | None
+) -> Template:
     """The line of a batch above its records."""
     builder = Builder(columns, None, literals)
-    builder.literal(theme.dim + " batch ")
+    with builder.when("crc_valid", 1):
+        builder.literal(theme.dim, 0)
+    with builder.when("crc_valid", 0):
+        builder.literal(theme.bad, 0)
+    with builder.cell(0 if screen is None else screen, cut=screen is not None, pad=False):
+        _describe_batch(builder)
+    builder.literal(theme.reset + "\n", 0)
+    return builder.build()
+
+
+def _describe_batch(builder: Builder) -> None:
+    """What matters of a batch, in words."""
+    builder.literal(" batch ")
     builder.number("number")
     builder.literal(" at ")
     builder.number("position")
+    with builder.when("crc_valid", 0):
+        builder.literal(" · checksum wrong")
     with builder.when("is_v2", 1):
         builder.literal(" · ")
         builder.number("records_count")
-        builder.literal(" records")
+        with builder.when("records_count", 1):
+            builder.literal(" record")
+        with builder.unless("records_count", 1):
+            builder.literal(" records")
     builder.literal(" · magic ")
     builder.number("magic")
     with builder.unless("compression", 0):
@@ -41,10 +61,6 @@ def outer_template(columns: dict[str, int], theme: Theme, literals: Literals) ->
         builder.number("producer_id")
         builder.literal(" epoch ")
         builder.number("producer_epoch")
-    with builder.when("crc_valid", 0):
-        builder.literal(theme.reset + theme.bad + " · checksum wrong")
-    builder.literal(theme.reset + "\n")
-    return builder.build()
 
 
 def columns_of(
@@ -122,18 +138,22 @@ def _key_column(mode: str, limit: int) -> Column:
 
 
 def _value_column(mode: str, limit: int) -> Column:
+    null = NULL_VALUE if limit == 0 or limit >= len(NULL_VALUE) else "null"
+    with_epoch = limit == 0 or limit >= CONTROL_ROOM
+
     def write(builder: Builder, theme: Theme) -> None:
         with builder.when("control", 1):
             builder.literal(theme.flag, 0)
             builder.choice("control_type", list(CONTROL_TYPES), ("control type ", ""))
-            with builder.when("has_marker", 1):
-                builder.literal(" · coordinator epoch ")
-                builder.number("coordinator_epoch")
+            if with_epoch:
+                with builder.when("has_marker", 1):
+                    builder.literal(" · coordinator epoch ")
+                    builder.number("coordinator_epoch")
             builder.literal(theme.reset, 0)
         with builder.unless("control", 1):
             with builder.when("value_size", -1):
                 builder.literal(theme.dim, 0)
-                builder.literal(NULL_VALUE)
+                builder.literal(null)
                 builder.literal(theme.reset, 0)
             with builder.when("value_size", 0):
                 builder.literal(theme.dim, 0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -10,61 +9,12 @@ from functools import cached_property
 
 import numpy as np
 
-from kfmt_cli.core import emit, text
+from kfmt_cli.core import text
 from kfmt_cli.core.emit import OPS
 from kfmt_cli.core.layout import IntArray
-from kfmt_cli.core.table import Table
 
-BUFFER = 1 << 20
-MOST_FREE = 32
+NO_PADDING = 2
 NUMBER_ROOM = 32  # the longest number, time or hex word that one instruction writes
-NO_CHILDREN: IntArray = np.zeros((4, 0), np.int64)
-
-# Characters beyond ASCII that every terminal shows plainly: first, last, columns. Everything else
-# is escaped: controls, invisible and combining characters, what turns the writing direction.
-PRINTABLE = np.array(
-    [
-        (0x00A1, 0x00AC, 1),
-        (0x00AE, 0x02FF, 1),
-        (0x0370, 0x0377, 1),
-        (0x037A, 0x037F, 1),
-        (0x0384, 0x0482, 1),
-        (0x048A, 0x052F, 1),
-        (0x0531, 0x0556, 1),
-        (0x0561, 0x0587, 1),
-        (0x05D0, 0x05EA, 1),
-        (0x0620, 0x064A, 1),
-        (0x0660, 0x066F, 1),
-        (0x0671, 0x06D3, 1),
-        (0x0904, 0x0939, 1),
-        (0x0E01, 0x0E30, 1),
-        (0x10D0, 0x10FF, 1),
-        (0x1100, 0x115F, 2),
-        (0x1E00, 0x1EFF, 1),
-        (0x2010, 0x2027, 1),
-        (0x2030, 0x205E, 1),
-        (0x20A0, 0x20BF, 1),
-        (0x2100, 0x218B, 1),
-        (0x2190, 0x2319, 1),
-        (0x2500, 0x25FC, 1),
-        (0x2713, 0x2717, 1),
-        (0x3001, 0x3029, 2),
-        (0x3041, 0x3096, 2),
-        (0x309B, 0x30FF, 2),
-        (0x3105, 0x312F, 2),
-        (0x3131, 0x318E, 2),
-        (0x3400, 0x4DBF, 2),
-        (0x4E00, 0x9FFF, 2),
-        (0xAC00, 0xD7A3, 2),
-        (0xFF01, 0xFF60, 2),
-        (0x1F300, 0x1F3FA, 2),
-        (0x1F400, 0x1F64F, 2),
-        (0x1F680, 0x1F6C5, 2),
-        (0x1F90D, 0x1F9FF, 2),
-        (0x20000, 0x2FA1D, 2),
-    ],
-    np.int64,
-).T.copy()
 
 
 class Literals:
@@ -273,11 +223,13 @@ class Builder:
             self._program, self._pending, self._rooms, self._bytes, self._each = kept
 
     @contextmanager
-    def cell(self, width: int, *, right: bool = False, cut: bool = False) -> Iterator[None]:
-        """What follows is padded to `width` columns, or cut there."""
+    def cell(
+        self, width: int, *, right: bool = False, cut: bool = False, pad: bool = True
+    ) -> Iterator[None]:
+        """What follows is padded to `width` columns, or cut there, or both."""
         self._add("CELL")
         yield
-        self._add("END_CELL", width, int(right), int(cut), room=width + 4)
+        self._add("END_CELL", width, int(right) if pad else NO_PADDING, int(cut), room=width + 4)
 
     @contextmanager
     def quoted(self) -> Iterator[None]:
@@ -310,86 +262,3 @@ def _mode(mode: str) -> int:
 
     number: int = MODES[mode]
     return number
-
-
-# Buffers that were written and may be used again: new memory costs more than filling it.
-_free: deque[bytearray] = deque()
-
-
-def recycle(piece: memoryview) -> None:
-    """Give back the buffer of a piece that has been written out."""
-    buffer = piece.obj
-    piece.release()
-    if isinstance(buffer, bytearray) and len(buffer) == BUFFER and len(_free) < MOST_FREE:
-        _free.append(buffer)
-
-
-def _writer(template: Template, least: int = 0) -> tuple[text.Writer, bytearray]:
-    """A writer at the front of a buffer."""
-    try:
-        buffer = _free.popleft() if least <= BUFFER else bytearray(least)
-    except IndexError:
-        buffer = bytearray(BUFFER)
-    literals = template.literals
-    return text.Writer(buffer, literals.data, literals.places, PRINTABLE), buffer
-
-
-def write_rows(
-    template: Template, data: bytes, table: Table, children: IntArray, first: int, last: int
-) -> Iterator[memoryview]:
-    """The text of rows first..last-1, in pieces that `recycle` wants back."""
-    least = 0
-    while first < last:
-        writer, buffer = _writer(template, least)
-        done = emit.emit(
-            writer, data, template.program, template.shape, table.data, children, first, last
-        )
-        yield memoryview(buffer)[: writer.at]
-        least = 0
-        if done == first:  # a row larger than the buffer
-            least = emit.room(data, template.shape, table.data, first, children)
-        first = done
-
-
-def write_nested(
-    outer: tuple[Template, Table],
-    inner: tuple[Template, Table],
-    data: bytes,
-    children: IntArray,
-    ends: IntArray,
-    first: int,
-    last: int,
-) -> Iterator[memoryview]:
-    """The text of outer rows first..last-1, each with its inner rows below it, in pieces.
-
-    ends: inner rows up to and with each outer one.
-    """
-    outer_template, outer_rows = outer
-    inner_template, inner_rows = inner
-    state = np.array([first, ends[first - 1] if first else 0, 0], np.int64)
-    least = 0
-    while state[0] < last:
-        writer, buffer = _writer(outer_template, least)
-        emit.emit_nested(
-            writer,
-            data,
-            outer_template.program,
-            outer_template.shape,
-            outer_rows.data,
-            inner_template.program,
-            inner_template.shape,
-            inner_rows.data,
-            children,
-            ends,
-            state,
-            last,
-        )
-        least = 0
-        if writer.at == 0 and state[0] < last:  # a row larger than the buffer
-            template, rows, row = (
-                (inner_template, inner_rows, state[1])
-                if state[2]
-                else (outer_template, outer_rows, state[0])
-            )
-            least = emit.room(data, template.shape, rows.data, int(row), children)
-        yield memoryview(buffer)[: writer.at]

@@ -1,0 +1,2 @@
+COMPILED: bool
+MODES: dict[str, int]

@@ -1,0 +1,52 @@
+"""Imports point down; files stay of a size that one can read."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from tests.samples import ROOT
+
+LEVELS = [
+    {"errors"},
+    {"core"},
+    {"formats"},
+    {"files"},
+    {"checks", "writers", "topics", "render", "spark"},
+    {"cli"},
+]
+LEVEL = {name: level for level, names in enumerate(LEVELS) for name in names}
+# Renderers show what checks find; they take findings, never the checks themselves.
+MODULES = sorted((ROOT / "kfmt_cli").rglob("*.py"))
+
+
+def imported(module: Path) -> set[str]:
+    """The parts of kfmt_cli that a module imports, wherever in it."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(module.read_text())):
+        names: list[str] = []
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names = [node.module]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        parts = [name.removeprefix("cython.cimports.").split(".") for name in names]
+        found |= {part[1] for part in parts if part[0] == "kfmt_cli" and len(part) > 1}
+    return found
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: str(module.relative_to(ROOT)))
+def test_imports_point_down(module: Path) -> None:
+    part = module.relative_to(ROOT / "kfmt_cli").parts[0].removesuffix(".py")
+    if part.startswith("__"):
+        return
+    for other in imported(module):
+        assert other == part or LEVEL[other] < LEVEL[part], f"{part} imports {other}"
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: str(module.relative_to(ROOT)))
+def test_every_module_says_its_job_and_is_short(module: Path) -> None:
+    text = module.read_text()
+    assert ast.get_docstring(ast.parse(text))
+    assert text.count("\n") <= 330

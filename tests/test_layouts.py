@@ -1,0 +1,177 @@
+"""Layouts: what is written is read again; rows and columns say the same, on any bytes."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kfmt_cli.core import kernel
+from kfmt_cli.core.layout import Layout
+from kfmt_cli.core.place import DecodeError, Origin
+from kfmt_cli.core.wire import Array, Bytes, Integer, Varint
+from kfmt_cli.formats.batch import RECORD, RECORD_BATCH
+from kfmt_cli.formats.control import CONTROL_RECORD_KEY, END_TXN_MARKER
+from kfmt_cli.formats.legacy import MESSAGE_V0, MESSAGE_V1, TEACHING_MESSAGE_V0
+from tests.samples import ORDERS
+from tests.segments import positions
+
+LAYOUTS = [
+    *(RECORD_BATCH, RECORD, MESSAGE_V0, MESSAGE_V1, CONTROL_RECORD_KEY, END_TXN_MARKER),
+    TEACHING_MESSAGE_V0,
+]
+STATUS_NAMES = {number: name for name, number in kernel.STATUSES.items()}
+
+
+def values_of(wire: Any) -> st.SearchStrategy[Any]:
+    """Values of a wire type."""
+    if isinstance(wire, Integer):
+        bits = 8 * wire.size
+        return (
+            st.integers(-(1 << bits - 1), (1 << bits - 1) - 1)
+            if wire.signed
+            else st.integers(0, (1 << bits) - 1)
+        )
+    if isinstance(wire, Varint):
+        return st.integers(-(1 << wire.bits - 1), (1 << wire.bits - 1) - 1)
+    if isinstance(wire, Bytes):
+        some = st.binary(max_size=200)
+        return st.none() | some if wire.nullable else some
+    assert isinstance(wire, Array)
+    return st.lists(rows_of(wire.of), max_size=5)
+
+
+def rows_of(layout: Layout) -> st.SearchStrategy[dict[str, Any]]:
+    """Rows of a layout; a framing length is counted by the writer."""
+    return st.fixed_dictionaries(
+        {f.name: st.just(0) if f.frames else values_of(f.type) for f in layout.fields}
+    )
+
+
+def without_frames(layout: Layout, values: dict[str, Any]) -> dict[str, Any]:
+    return {f.name: values[f.name] for f in layout.fields if not f.frames}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: layout.name)
+def test_what_is_written_is_read_again(layout: Layout) -> None:
+    @settings(max_examples=60, deadline=None)
+    @given(rows_of(layout))
+    def check(values: dict[str, Any]) -> None:
+        data = layout.write(values)
+        row = layout.read(data, 0, len(data), Origin("x"))
+        assert row.end == len(data)
+        assert without_frames(layout, row.values) == without_frames(layout, values)
+        assert layout.write(row.values) == data
+        spans = [row.spans[field.name] for field in layout.fields]
+        assert spans[0][0] == 0
+        assert spans[-1][1] == len(data)
+        assert all(a[1] == b[0] for a, b in zip(spans, spans[1:], strict=False))
+
+    check()
+
+
+def rows_by_columns(layout: Layout, data: bytes, expected: int) -> tuple[list[Any], str, int]:
+    """All rows of a region through the kernel, in the slow reader's words."""
+    columns = layout.columns(data, np.array([0]), np.array([len(data)]), expected)
+    rows = []
+    for i in range(columns.rows.shape[1]):
+        values: dict[str, Any] = {}
+        for field in layout.fields:
+            if isinstance(field.type, Bytes):
+                values[field.name] = piece(data, columns.rows, columns.names[field.name], i)
+            elif isinstance(field.type, Array):
+                first = int(columns[f"{field.name}_first"][i])
+                values[field.name] = [
+                    {
+                        name: piece(data, columns.children, layout.child_names[name], first + j)
+                        for name in ("key", "value")
+                    }
+                    for j in range(int(columns[field.name][i]))
+                ]
+            else:
+                values[field.name] = int(columns[field.name][i])
+        rows.append(values)
+    return rows, STATUS_NAMES[int(columns.regions[3, 0])], int(columns.regions[4, 0])
+
+
+def piece(data: bytes, columns: Any, column: int, row: int) -> bytes | None:
+    start, length = int(columns[column, row]), int(columns[column + 1, row])
+    return None if length < 0 else data[start : start + length]
+
+
+def rows_by_reader(layout: Layout, data: bytes) -> tuple[list[Any], str, int]:
+    """The same through the slow reader."""
+    rows = []
+    at = 0
+    while at < len(data):
+        try:
+            row = layout.read(data, at, len(data), Origin("x"))
+        except DecodeError as error:
+            return rows, error.status, at
+        rows.append(row.values)
+        at = row.end
+    return rows, "OK", at
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: layout.name)
+def test_columns_are_the_rows_on_any_bytes(layout: Layout) -> None:
+    @settings(max_examples=150, deadline=None)
+    @given(st.lists(rows_of(layout), max_size=6), st.binary(max_size=30), st.randoms())
+    def check(rows: list[dict[str, Any]], tail: bytes, rng: random.Random) -> None:
+        data = bytearray(b"".join(layout.write(row) for row in rows) + tail)
+        for _ in range(rng.randint(0, 3)):
+            if data:
+                data[rng.randrange(len(data))] = rng.choice([0, 1, 0x7F, 0x80, 0xFF])
+        for expected in (0, 1, 10_000):
+            assert rows_by_columns(layout, bytes(data), expected) == rows_by_reader(
+                layout, bytes(data)
+            )
+
+    check()
+
+
+def test_columns_are_the_rows_on_a_real_segment() -> None:
+    data = ORDERS.read_bytes()
+    places = positions(data)
+    for start, end in zip(places, places[1:], strict=False):
+        records = data[start + 61 : end]
+        assert rows_by_columns(RECORD, records, 20) == rows_by_reader(RECORD, records)
+
+
+def test_every_field_has_its_words() -> None:
+    for layout in LAYOUTS:
+        assert layout.doc
+        assert layout.source
+        for field in layout.fields:
+            assert field.doc, f"{layout.name}.{field.name}"
+
+
+def test_the_header_is_one_numpy_row() -> None:
+    data = ORDERS.read_bytes()
+    row = np.frombuffer(data, RECORD_BATCH.dtype, 1)[0]
+    read = RECORD_BATCH.read(data, 0, 61, Origin("x")).values
+    assert {name: int(row[name]) for name in read} == read
+
+
+def test_an_error_says_where() -> None:
+    data = ORDERS.read_bytes()[61:200]
+    with pytest.raises(DecodeError) as caught:
+        RECORD.read(data, 0, 30, Origin("a.log", 61), ("batch 0", "record 0"))
+    assert str(caught.value) == (
+        "a.log byte 61, batch 0 › record 0 › length: a length of 52 where 29 bytes are left"
+    )
+
+
+def test_the_teaching_message_is_the_one_of_the_articles() -> None:
+    value = b"this is the first message"
+    data = TEACHING_MESSAGE_V0.write(
+        {"crc": 4252115574, "magic": 0, "attributes": 1, "key": b"first", "value": value}
+    )
+    assert len(data) == 48
+    import zlib
+
+    assert zlib.crc32(value) == 4252115574
