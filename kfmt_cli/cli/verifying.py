@@ -52,7 +52,6 @@ class Task:
         sizes = [_size(file) for file in inputs]
         self.name_width = max([len("segment"), *(len(safe(file.name)) for file in inputs)])
         many = len(inputs) > 1 and self.jobs > 1 and sum(sizes) >= MANY_BYTES
-        self._begin(bool(inputs))
         with self.screen.progress(sum(sizes)) as progress:
             if many:
                 for file, result, findings in self._in_processes(inputs):
@@ -112,6 +111,8 @@ class Task:
         if isinstance(result, str):
             self._complain(result)
             return
+        if not self.files:
+            self._heading()
         self.files += 1
         self.damaged += result.errors > 0
         for name in ("bytes", "batches", "records", "errors", "warnings", "notes"):
@@ -135,10 +136,11 @@ class Task:
         if more > 0:
             self.screen.note(f"         … and {grouped(more)} more: --format json shows them all\n")
 
-    def _begin(self, any_input: bool) -> None:
+    def _heading(self) -> None:
+        """The line above the first file's."""
         if self.format == "csv":
             self.screen.text(_csv_line([*_row(FileResult("", ""))]))
-        elif self.format == "table" and any_input:
+        elif self.format == "table":
             heads = [(name, name) for name in NUMBERS]
             self.screen.text(
                 self.screen.theme.paint("bold", self._cells("segment", heads, "result"))

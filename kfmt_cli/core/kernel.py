@@ -302,7 +302,7 @@ def wrapped(a: cython.longlong, b: cython.longlong) -> cython.longlong:
             cython.longlong, cython.cast(cython.ulonglong, a) + cython.cast(cython.ulonglong, b)
         )
     else:
-        return (a + b + MASK_63 + 1 & MASK_64) - MASK_63 - 1
+        return (int(a) + int(b) + MASK_63 + 1 & MASK_64) - MASK_63 - 1
 
 
 def expand(

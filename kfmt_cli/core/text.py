@@ -45,6 +45,8 @@ class Writer:
         places: cython.const[cython.longlong][:, ::1],
         wide: cython.const[cython.longlong][:, ::1],
     ):
+        if not cython.compiled:  # what the compiler does for typed arguments
+            out, literals = memoryview(out), memoryview(literals)
         self.out = out
         self.literals = literals
         self.places = places
@@ -118,6 +120,8 @@ def put_number(w: Writer, value: cython.longlong, grouped: cython.bint) -> cytho
     digits: cython.int = 1
     i: cython.int
     at: cython.Py_ssize_t
+    if not cython.compiled:
+        value = int(value)  # a NumPy integer overflows where Python's does not
     if value < 0:
         put(w, 45)
         rest = cython.cast(cython.ulonglong, -(value + 1)) + 1

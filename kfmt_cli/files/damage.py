@@ -279,7 +279,7 @@ class Damage:
                 f"the file ends after {there}"
             )
             finding = self._finding(codes.BATCH_TRUNCATED, header, message, header.size, there)
-        return Verdict(finding, end)
+        return Verdict(finding, end, plausible=len(header.data) >= HEADER_UP_TO_MAGIC)
 
     def _garbage(self, header: Header, end: int, found: int | None) -> Verdict:
         message = f"no batch at byte {header.position}; {_skipped(header.position, end, found)}"
