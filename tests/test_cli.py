@@ -19,8 +19,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.samples import ORDERS, ROOT, SAMPLES, TXN, Row, environment, kfmt
+from tests.samples import ORDERS, TXN, Row, environment, kfmt
 from tests.segments import positions, write
+from tools.kafka import ROOT, SAMPLES
 
 COMMAND = [sys.executable, "-m", "kfmt_cli"]
 
@@ -207,7 +208,7 @@ def test_standard_input_is_a_log_too() -> None:
         assert piped.out.replace('"kind":"log"', "") == named.replace('"kind":"log"', "")
 
 
-def test_standard_input_that_is_damaged(tmp_path: Path) -> None:
+def test_standard_input_that_is_damaged() -> None:
     data = bytearray(ORDERS.read_bytes())
     data[3000:3100] = bytes(100)
     data += bytes(3_000_000)

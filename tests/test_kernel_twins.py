@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from kfmt_cli.core import kernel
-from tests.samples import ORDERS, ROOT, SAMPLES, TXN, UPGRADED, environment
+from tests.samples import ORDERS, TXN, UPGRADED, environment
 from tests.segments import positions, write
+from tools.kafka import ROOT, SAMPLES
 
 V2 = "kafka-3.9.1-broker1"
 SMALL = [

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.samples import ROOT
+from tools.kafka import ROOT
 
 LEVELS = [
     {"errors"},

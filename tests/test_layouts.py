@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -69,7 +70,7 @@ def test_what_is_written_is_read_again(layout: Layout) -> None:
         spans = [row.spans[field.name] for field in layout.fields]
         assert spans[0][0] == 0
         assert spans[-1][1] == len(data)
-        assert all(a[1] == b[0] for a, b in zip(spans, spans[1:], strict=False))
+        assert all(a[1] == b[0] for a, b in pairwise(spans))
 
     check()
 
@@ -105,7 +106,7 @@ def piece(data: bytes, columns: Any, column: int, row: int) -> bytes | None:
 
 def rows_by_reader(layout: Layout, data: bytes) -> tuple[list[Any], str, int]:
     """The same through the slow reader."""
-    rows = []
+    rows: list[Any] = []
     at = 0
     while at < len(data):
         try:
@@ -137,7 +138,7 @@ def test_columns_are_the_rows_on_any_bytes(layout: Layout) -> None:
 def test_columns_are_the_rows_on_a_real_segment() -> None:
     data = ORDERS.read_bytes()
     places = positions(data)
-    for start, end in zip(places, places[1:], strict=False):
+    for start, end in pairwise(places):
         records = data[start + 61 : end]
         assert rows_by_columns(RECORD, records, 20) == rows_by_reader(RECORD, records)
 

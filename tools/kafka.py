@@ -84,7 +84,7 @@ def dump_log(version: str, files: list[Path], cwd: Path) -> dict[Path, str]:
 def sample_logs() -> list[Path]:
     """Every log and KRaft snapshot among the samples that Kafka's tool accepts by name."""
     logs = [*SAMPLES.rglob("*.log"), *SAMPLES.rglob("*.checkpoint")]
-    return sorted(it for it in logs if "damaged" not in it.parts and "remote" not in it.parts)
+    return sorted(it for it in logs if "remote" not in it.parts)
 
 
 def keep() -> None:

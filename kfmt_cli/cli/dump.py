@@ -61,9 +61,9 @@ def dump(
 
     \b
     Examples:
-      kfmt dump sample_segments/kafka-3.9.1/txn-0
-      kfmt dump sample_segments/kafka-3.9.1/orders-0 --records --limit 3
-      kfmt dump sample_segments/kafka-3.9.1/txn-0 --bits --limit 1
+      kfmt dump sample_segments/kafka-3.9.1-broker1/txn-0
+      kfmt dump sample_segments/kafka-3.9.1-broker1/orders-0 --records --limit 3
+      kfmt dump sample_segments/kafka-3.9.1-broker1/txn-0 --bits --limit 1
       kfmt dump sample_segments/kafka-2.8.2/upgraded-0 --records --format json
     """
     from kfmt_cli.cli.dumping import Task

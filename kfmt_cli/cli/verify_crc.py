@@ -35,9 +35,9 @@ def verify_crc(
 
     \b
     Examples:
-      kfmt verify-crc sample_segments
-      kfmt verify-crc sample_segments/kafka-3.9.1/orders-0 --deep
-      kfmt verify-crc sample_segments/damaged --format json
+      kfmt verify-crc sample_segments/kafka-2.8.2
+      kfmt verify-crc sample_segments/kafka-3.9.1-broker1/orders-0 --deep
+      kfmt verify-crc damaged_segments --format json
     """
     from kfmt_cli.checks.verify import Verifier
     from kfmt_cli.cli.screen import Screen

@@ -157,7 +157,7 @@ def _marker_width(batches: Table) -> int:
 def _grouped(name: str) -> Column:
     return Column(
         name,
-        name.removesuffix("_length"),
+        name.removeprefix("batch_"),
         lambda batches: digits(batches[name], apart=True),
         lambda builder, _: builder.grouped(name),
         keep=2,

@@ -1,0 +1,55 @@
+"""What the docs say is what the code does."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from kfmt_cli.cli import MODULES
+from tests.samples import kfmt
+from tools.kafka import ROOT
+from tools.make_docs import PAGES_BY_NAME
+
+
+@pytest.mark.parametrize("name", PAGES_BY_NAME)
+def test_made_pages_are_up_to_date(name: str) -> None:
+    assert (ROOT / "docs" / name).read_text() == PAGES_BY_NAME[name]()
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_each_command_has_help_with_examples_that_work(name: str) -> None:
+    done = kfmt(name, "--help")
+    assert done.code == 0
+    examples = re.findall(r"^ +(kfmt .*)$", done.out.split("Examples:")[1], re.MULTILINE)
+    assert len(examples) >= 2
+    for example in examples:
+        ran = kfmt(*shlex.split(example)[1:])
+        assert ran.code == (1 if "damaged" in example else 0), example
+        assert ran.out
+
+
+def test_the_readme_shows_real_output() -> None:
+    blocks = re.findall(r"```console\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    checked = 0
+    for block in blocks:
+        for part in re.split(r"^(?=\$ )", block, flags=re.MULTILINE):
+            command, _, expected = part.partition("\n")
+            if command.startswith("$ kfmt "):
+                done = kfmt(*shlex.split(command)[2:])
+                assert done.out + done.err == expected.rstrip("\n") + "\n", command
+                checked += 1
+    assert checked >= 4
+
+
+def test_links_in_the_docs_lead_somewhere() -> None:
+    for page in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
+        for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
+            if "://" not in target:
+                assert (page.parent / Path(target)).exists(), f"{page.name}: {target}"
+
+
+def test_every_exit_code_is_in_the_help() -> None:
+    assert "0 clean, 1 findings of severity error" in " ".join(kfmt("--help").out.split())

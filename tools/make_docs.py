@@ -1,0 +1,128 @@
+"""Write the pages that follow from the code: formats, commands, findings.
+
+python -m tools.make_docs            write them
+python -m tools.make_docs --check    only say whether they are up to date
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+from kfmt_cli.cli import MODULES, kfmt
+from kfmt_cli.core.layout import Field, Layout
+from kfmt_cli.files.codes import CODES
+from kfmt_cli.formats.batch import RECORD, RECORD_BATCH, RECORD_HEADER
+from kfmt_cli.formats.control import CONTROL_RECORD_KEY, END_TXN_MARKER
+from kfmt_cli.formats.legacy import MESSAGE_V0, MESSAGE_V1, TEACHING_MESSAGE_V0
+from tools.kafka import ROOT
+
+PAGES: list[tuple[str, list[Layout]]] = [
+    ("Record batch, magic 2", [RECORD_BATCH, RECORD, RECORD_HEADER]),
+    ("Control records", [CONTROL_RECORD_KEY, END_TXN_MARKER]),
+    ("Messages, magic 0 and 1", [MESSAGE_V0, MESSAGE_V1]),
+    ("For teaching", [TEACHING_MESSAGE_V0]),
+]
+MADE = "<!-- made by tools/make_docs.py -->\n"
+
+
+def formats() -> str:
+    """docs/formats.md"""
+    parts = [
+        f"# Formats\n\n{MADE}\nAll integers are big-endian two's complement; varints are base-128 "
+        "groups, the lowest first. `varint` and `varlong` are zigzag-encoded.\n"
+    ]
+    for title, layouts in PAGES:
+        parts.append(f"\n## {title}\n")
+        for layout in layouts:
+            size = f" {layout.size} bytes." if layout.size is not None else ""
+            parts.append(
+                f"\n### {layout.name}\n\n{layout.doc}{size} Source: `{layout.source}`.\n\n"
+            )
+            parts.append("| at | field | type | |\n|---|---|---|---|\n")
+            at: int | None = 0
+            for field in layout.fields:
+                place = "" if at is None else str(at)
+                parts.append(
+                    f"| {place} | `{field.name}` | {field.type.name} | {_words(field)} |\n"
+                )
+                size_of = field.type.size
+                at = None if at is None or size_of is None else at + size_of
+            parts += [_bits(field) for field in layout.fields if field.flags]
+    return "".join(parts)
+
+
+def _words(field: Field) -> str:
+    unit = f" ({field.unit})" if field.unit else ""
+    symbols = ""
+    if field.symbols:
+        symbols = " " + ", ".join(f"{i} {name}" for i, name in enumerate(field.symbols)) + "."
+    return f"{field.doc}{symbols}{unit}"
+
+
+def _bits(field: Field) -> str:
+    assert field.flags is not None
+    lines = [f"\nBits of `{field.name}`:\n\n| bits | name | values | |\n|---|---|---|---|\n"]
+    for bits in field.flags.bits:
+        last = bits.at + bits.width - 1
+        places = str(bits.at) if last == bits.at else f"{bits.at}–{last}"
+        values = "0 no, 1 yes"
+        if bits.symbols:
+            values = ", ".join(f"{i} {name}" for i, name in enumerate(bits.symbols))
+        lines.append(f"| {places} | `{bits.name}` | {values} | {bits.doc} |\n")
+    return "".join(lines)
+
+
+def commands() -> str:
+    """docs/commands.md"""
+    os.environ["COLUMNS"] = "100"
+    parts = [f"# Commands\n\n{MADE}\n```\n{_help(kfmt, 'kfmt', None)}```\n"]
+    context = click.Context(kfmt, info_name="kfmt")
+    for name in MODULES:
+        command = kfmt.get_command(context, name)
+        assert command is not None
+        parts.append(f"\n## {name}\n\n```\n{_help(command, name, context)}```\n")
+    return "".join(parts)
+
+
+def _help(command: click.Command, name: str, parent: click.Context | None) -> str:
+    context = click.Context(
+        command, info_name=name, parent=parent, max_content_width=100, terminal_width=100
+    )
+    return command.get_help(context) + "\n"
+
+
+def findings() -> str:
+    """docs/findings.md"""
+    rows = [
+        f"| `{code.name}` | {code.severity.value} | {code.meaning} | {code.advice} |\n"
+        for code in sorted(CODES.values(), key=lambda code: code.name)
+    ]
+    return (
+        f"# Findings\n\n{MADE}\nEvery kind of finding. Codes are stable. error: bytes that are lost "
+        "or that a broker refuses (exit code 1); warning: a broker lives with it, a person should "
+        "know (exit code 1 with `--strict`).\n\n"
+        "| code | severity | meaning | what follows |\n|---|---|---|---|\n" + "".join(rows)
+    )
+
+
+PAGES_BY_NAME = {"formats.md": formats, "commands.md": commands, "findings.md": findings}
+
+
+def main() -> None:
+    stale = []
+    for name, page in PAGES_BY_NAME.items():
+        file = ROOT / "docs" / name
+        text = page()
+        if not file.exists() or file.read_text() != text:
+            stale.append(name)
+            if "--check" not in sys.argv:
+                file.write_text(text)
+    if stale and "--check" in sys.argv:
+        raise SystemExit(f"stale: {', '.join(stale)}; run python -m tools.make_docs")
+
+
+if __name__ == "__main__":
+    main()
