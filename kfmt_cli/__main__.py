@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -18,6 +19,8 @@ def run() -> int:
     """Run the command line; the exit code."""
     # NumPy would start a thread for each core that it never uses here.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    # Few objects live long here; looking through all of them often would only cost time.
+    gc.set_threshold(100_000)
     try:
         import click
 

@@ -30,10 +30,11 @@ MADE = "<!-- made by tools/make_docs.py -->\n"
 
 def formats() -> str:
     """docs/formats.md"""
-    parts = [
-        f"# Formats\n\n{MADE}\nAll integers are big-endian two's complement; varints are base-128 "
-        "groups, the lowest first. `varint` and `varlong` are zigzag-encoded.\n"
-    ]
+    intro = (
+        "All integers are big-endian two's complement; varints are base-128 groups, the lowest "
+        "first. `varint` and `varlong` are zigzag-encoded."
+    )
+    parts = [f"# Formats\n\n{MADE}\n{intro}\n"]
     for title, layouts in PAGES:
         parts.append(f"\n## {title}\n")
         for layout in layouts:
@@ -101,9 +102,9 @@ def findings() -> str:
         for code in sorted(CODES.values(), key=lambda code: code.name)
     ]
     return (
-        f"# Findings\n\n{MADE}\nEvery kind of finding. Codes are stable. error: bytes that are lost "
-        "or that a broker refuses (exit code 1); warning: a broker lives with it, a person should "
-        "know (exit code 1 with `--strict`).\n\n"
+        f"# Findings\n\n{MADE}\nEvery kind of finding. Codes are stable. error: bytes that are "
+        "lost or that a broker refuses (exit code 1); warning: a broker lives with it, a person "
+        "should know (exit code 1 with `--strict`).\n\n"
         "| code | severity | meaning | what follows |\n|---|---|---|---|\n" + "".join(rows)
     )
 

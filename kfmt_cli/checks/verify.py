@@ -55,7 +55,7 @@ class Verifier:
         advance: is told how many bytes more were read.
         """
         result = FileResult(file.name, file.kind.value)
-        with open_log(file) as log:
+        with open_log(file, read_ahead=not self.deep) as log:
             result.kind = "log" if file.kind.value == "unknown" else file.kind.value
             blocks = self._ahead(log.blocks, advance)
             workers = self.workers if self.deep and log.is_large else 0

@@ -68,7 +68,7 @@ class Task:
 
     def _file(self, file: Input) -> None:
         """Dump one file; raises InputError."""
-        with open_log(file) as log:
+        with open_log(file, read_ahead=not self.records) as log:
             out = FORMATS[self.format](file.name, self.look)
             self.screen.text(out.begin(log.size, log.base_offset))
             with self.screen.progress(log.size) as progress:

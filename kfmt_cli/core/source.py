@@ -10,13 +10,18 @@ from __future__ import annotations
 import os
 import stat
 import sys
+import threading
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 from kfmt_cli.errors import InputError
 
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
+
 STREAM_WINDOW = 128 << 20
 READ_AT_ONCE = 1 << 20
+WORTH_READING_AHEAD = 32 << 20
 
 
 class Source(Protocol):
@@ -36,6 +41,9 @@ class Source(Protocol):
         Raises InputError when the system cannot read them.
         """
 
+    def prefetch(self, position: int, length: int) -> None:
+        """This block will be asked for next; it may be read ahead."""
+
     def release(self, position: int) -> None:
         """Bytes before `position` are not asked for again."""
 
@@ -52,10 +60,12 @@ class FileSource:
         self.name = name
         self.size: int | None = os.fstat(fd).st_size
         self._fd = fd
+        self._reader: ThreadPoolExecutor | None = None
+        self._ahead: tuple[int, int, Future[bytes]] | None = None
 
     def block(self, position: int, length: int, least: int) -> bytes:
         try:
-            data = os.pread(self._fd, length, position)
+            data = self._first_read(position, length)
             while len(data) < least:  # one read may give less than there is
                 more = os.pread(self._fd, length - len(data), position + len(data))
                 if not more:
@@ -67,10 +77,37 @@ class FileSource:
             ) from error
         return data
 
+    def _first_read(self, position: int, length: int) -> bytes:
+        """One read, or what was read ahead."""
+        if self._ahead is not None and self._ahead[:2] == (position, length):
+            data = self._ahead[2].result()
+            self._ahead = None
+            return data
+        return os.pread(self._fd, length, position)
+
+    def prefetch(self, position: int, length: int) -> None:
+        if self.size is None or self.size < WORTH_READING_AHEAD:
+            return
+        if self._reader is None:
+            from concurrent.futures import ThreadPoolExecutor
+
+            self._reader = ThreadPoolExecutor(1)
+        started = threading.Event()
+        read = self._reader.submit(self._read_ahead, position, length, started)
+        self._ahead = position, length, read
+        # Checksums keep the interpreter lock: without a wait the reading would begin behind them.
+        started.wait()
+
+    def _read_ahead(self, position: int, length: int, started: threading.Event) -> bytes:
+        started.set()
+        return os.pread(self._fd, length, position)
+
     def release(self, position: int) -> None:
         pass
 
     def close(self) -> None:
+        if self._reader is not None:
+            self._reader.shutdown()
         os.close(self._fd)
 
 
@@ -99,6 +136,9 @@ class StreamSource:
             self._window += piece
         with memoryview(self._window) as window:
             return bytes(window[at : at + length])
+
+    def prefetch(self, position: int, length: int) -> None:
+        pass
 
     def release(self, position: int) -> None:
         if position - self._start > READ_AT_ONCE:

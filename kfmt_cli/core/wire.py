@@ -36,10 +36,13 @@ class WireError(ValueError):
 class WireType(Protocol):
     """What a Field's type can do.
 
-    size: bytes of a value, None where it varies. instruction: the kernel's (operation, argument).
+    name: for people. size: bytes of a value, None where it varies. instruction: the kernel's
+    (operation, argument).
     columns: how many columns the kernel fills. dtype: NumPy's name for it, None without a size.
     """
 
+    @property
+    def name(self) -> str: ...
     @property
     def size(self) -> int | None: ...
     @property

@@ -36,9 +36,12 @@ class LogReader:
     `plausible` tells whether anything in the file looked like a batch.
     """
 
-    def __init__(self, source: Source, base_offset: int | None = None) -> None:
+    def __init__(
+        self, source: Source, base_offset: int | None = None, read_ahead: bool = False
+    ) -> None:
         self._source = source
         self._base_offset = base_offset
+        self._read_ahead = read_ahead
         self._damage = Damage(source, base_offset)
         self._last_offset: int | None = None
         self._found = np.empty((3, 1024), np.int64)
@@ -57,7 +60,10 @@ class LogReader:
                 self.bytes_read = at
                 return
             starts, ends, reason = self._walk(data)
+            length = min(2 * length, BLOCK)
             if len(starts):
+                if self._read_ahead:
+                    self._source.prefetch(at + int(ends[-1]), length)
                 block, at = self._block(data, at, starts, ends)
                 self.plausible = True
             elif reason == _MORE and len(data) < (need := self._need(data, at)):
@@ -69,7 +75,6 @@ class LogReader:
                 block, at = self._damaged(at, reason)
             self._source.release(at)
             yield block
-            length = min(2 * length, BLOCK)
             least = 1
 
     def _need(self, data: bytes, at: int) -> int:

@@ -33,14 +33,17 @@ class OpenLog:
 
 
 @contextmanager
-def open_log(file: Input) -> Iterator[OpenLog]:
-    """The file's batches; raises InputError for what is no log of Kafka's."""
+def open_log(file: Input, read_ahead: bool) -> Iterator[OpenLog]:
+    """The file's batches; raises InputError for what is no log of Kafka's.
+
+    read_ahead: a thread reads while this one works; for callers that keep no other threads busy.
+    """
     if not file.kind.holds_batches and file.kind is not FileKind.UNKNOWN:
         raise InputError(f"{file.name}: is {file.kind.words}, not a log")
     source = open_source(file.path, file.name)
     try:
         base_offset = file.base_offset if file.kind is FileKind.LOG else None
-        reader = LogReader(source, base_offset)
+        reader = LogReader(source, base_offset, read_ahead)
         yield OpenLog(_checked(file, reader), reader, source.size, base_offset)
     finally:
         source.close()

@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 
 from kfmt_cli.formats.batch import RECORD_HEADER
+from kfmt_cli.render.json_text import json_text
 from kfmt_cli.render.shown import Kind, Shown
 from kfmt_cli.render.template import Builder, Literals, Template
 
 HEADER_COLUMNS = {"key": 0, "key_size": 1, "value": 2, "value_size": 3}
 assert [field.name for field in RECORD_HEADER.fields] == ["key", "value"]
-
-
-def json_text(value: object) -> str:
-    """A value as JSON that is safe to print: control characters escaped, other text as it is."""
-    plain = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    if plain.isprintable():
-        return plain
-    return "".join(
-        f"\\u{ord(char):04x}" if char == "\x7f" or "\x80" <= char < "\xa0" else char
-        for char in plain
-    )
 
 
 def json_template(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kfmt_cli.core.finding import Finding
-from kfmt_cli.render.bulk import json_text
+from kfmt_cli.render.json_text import json_text
 from kfmt_cli.render.style import Theme, grouped, safe
 
 
