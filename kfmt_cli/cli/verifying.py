@@ -13,8 +13,8 @@ from kfmt_cli.cli.screen import Screen
 from kfmt_cli.core.finding import Finding
 from kfmt_cli.errors import ExitCode, InputError
 from kfmt_cli.files.discover import LOGS, Input, discover
-from kfmt_cli.render.json_text import json_text
 from kfmt_cli.render.finding import finding_json, finding_line
+from kfmt_cli.render.json_text import json_text
 from kfmt_cli.render.style import Theme, clip_left, count, grouped, safe
 
 # Processes are worth their start from here on.

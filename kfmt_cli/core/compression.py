@@ -140,11 +140,11 @@ def _lz4(data: bytes, limit: int, magic: int) -> bytes:
 
     if magic == 0:
         data = _with_true_header_checksum(data)
-    try:
-        stream = _per_thread.lz4
+    stream = _per_thread.__dict__.pop("lz4", None)
+    if stream is None:
+        stream = lz4.frame.LZ4FrameDecompressor()
+    else:
         stream.reset()
-    except AttributeError:
-        stream = _per_thread.lz4 = lz4.frame.LZ4FrameDecompressor()
     # LZ4 cannot grow by more than 255, so most batches need no limit, which costs time.
     bounded = len(data) * 255 > limit
     done: bytes = stream.decompress(data, max_length=limit + 1 if bounded else -1)
@@ -152,6 +152,8 @@ def _lz4(data: bytes, limit: int, magic: int) -> bytes:
         raise _too_large("lz4", limit)
     if not stream.eof:
         raise CompressionError("lz4: the frame ends early")
+    # Only after a whole frame: `reset` leaves the rest of a frame's declared size behind.
+    _per_thread.lz4 = stream
     return done
 
 

@@ -1,0 +1,170 @@
+"""Codecs: Kafka's framing and what other clients write, faults, and the limit."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import struct
+from pathlib import Path
+
+import lz4.frame
+import pytest
+import snappy
+import zstandard
+
+from kfmt_cli.core.compression import (
+    XERIAL_MAGIC,
+    CompressionError,
+    Limit,
+    TooLargeError,
+    decompress,
+    xxh32_short,
+)
+from kfmt_cli.formats.batch import CODECS
+from tests.rebuild import batch_of, record
+from tests.samples import kfmt
+from tests.segments import write
+
+PLAIN = b"".join(record(b"key-%d" % i, os.urandom(40) + b"value" * 40, i) for i in range(300))
+N = 300
+LIMIT = 64 << 20
+
+
+def xerial(data: bytes, chunk: int = 32 << 10) -> bytes:
+    out = XERIAL_MAGIC + struct.pack(">ii", 1, 1)
+    for at in range(0, len(data), chunk):
+        block = snappy.compress(data[at : at + chunk])
+        out += struct.pack(">i", len(block)) + block
+    return out
+
+
+def zstd_stream(data: bytes) -> bytes:
+    """A frame that does not say its size, as Kafka writes it."""
+    stream = zstandard.ZstdCompressor().compressobj()
+    return stream.compress(data) + stream.flush()
+
+
+def lz4_frame(data: bytes, **options: object) -> bytes:
+    done: bytes = lz4.frame.compress(
+        data, **{"store_size": False, "block_linked": False, **options}
+    )
+    return done
+
+
+VARIANTS = {
+    "gzip": ("gzip", gzip.compress(PLAIN)),
+    "gzip, two members": ("gzip", gzip.compress(PLAIN[:5000]) + gzip.compress(PLAIN[5000:])),
+    "gzip, zeros behind it": ("gzip", gzip.compress(PLAIN) + bytes(20)),
+    "snappy, xerial": ("snappy", xerial(PLAIN)),
+    "snappy, xerial in small chunks": ("snappy", xerial(PLAIN, 100)),
+    "snappy, two xerial streams": ("snappy", xerial(PLAIN[:5000]) + xerial(PLAIN[5000:])),
+    "snappy, a raw block": ("snappy", snappy.compress(PLAIN)),
+    "lz4": ("lz4", lz4_frame(PLAIN)),
+    "lz4 with its size": ("lz4", lz4_frame(PLAIN, store_size=True)),
+    "lz4 with checksums": ("lz4", lz4_frame(PLAIN, content_checksum=True, block_checksum=True)),
+    "lz4 in linked blocks": ("lz4", lz4_frame(PLAIN, block_linked=True)),
+    "lz4, bytes behind it": ("lz4", lz4_frame(PLAIN) + b"more"),
+    **{f"lz4, block size {n}": ("lz4", lz4_frame(PLAIN, block_size=n)) for n in (4, 5, 6, 7)},
+    "zstd": ("zstd", zstd_stream(PLAIN)),
+    "zstd with its size": ("zstd", zstandard.ZstdCompressor().compress(PLAIN)),
+    "zstd with a checksum": ("zstd", zstandard.ZstdCompressor(write_checksum=True).compress(PLAIN)),
+    "zstd, three frames": (
+        "zstd",
+        b"".join(map(zstd_stream, (PLAIN[:9], PLAIN[9:99], PLAIN[99:]))),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_every_framing_is_read(name: str, tmp_path: Path) -> None:
+    codec, blob = VARIANTS[name]
+    assert decompress(codec, blob, LIMIT) == PLAIN
+    batch = batch_of(blob, CODECS.index(codec), N)
+    done = kfmt("verify-crc", "--deep", write(tmp_path, batch), "--json")
+    assert (done.code, done.codes) == (0, [])
+    assert done.of("file")[0]["records"] == N
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_the_limit_is_exact(name: str) -> None:
+    codec, blob = VARIANTS[name]
+    assert decompress(codec, blob, len(PLAIN)) == PLAIN
+    with pytest.raises(TooLargeError):
+        decompress(codec, blob, len(PLAIN) - 1)
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_a_stream_that_ends_early_is_an_error(name: str) -> None:
+    codec, blob = VARIANTS[name]
+    if "behind" in name or "members" in name or "small chunks" in name:
+        return  # what stands behind the stream, or between its parts, may go
+    for cut in (5, 100, len(blob) // 2):
+        with pytest.raises(CompressionError):
+            decompress(codec, blob[:-cut], LIMIT)
+
+
+@pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
+def test_garbage_is_an_error(codec: str) -> None:
+    for data in (b"", b"\0", b"garbage", bytes(100), b"\xff" * 100):
+        if codec == "snappy" and data[:1] == b"\0":
+            continue  # a raw block of no bytes, with others behind it, may be taken or refused
+        with pytest.raises(CompressionError):
+            decompress(codec, data, LIMIT)
+
+
+def test_a_broken_frame_leaves_nothing_behind_for_the_next() -> None:
+    with_size = lz4_frame(PLAIN, store_size=True)
+    for broken in (with_size[:-100], b"garbage" * 9, with_size[:20] + b"\xff" * 50):
+        with pytest.raises(CompressionError):
+            decompress("lz4", broken, LIMIT)
+        assert decompress("lz4", lz4_frame(PLAIN), LIMIT) == PLAIN
+
+
+def test_the_wrong_header_checksum_of_magic_0_is_mended() -> None:
+    """KAFKA-3160: taken over the frame's magic, too: 1a instead of 82."""
+    right = lz4_frame(PLAIN, block_size=4)
+    assert right[:7].hex() == "04224d18604082"
+    wrong = right[:6] + b"\x1a" + right[7:]
+    assert decompress("lz4", wrong, LIMIT, magic=0) == PLAIN
+    with pytest.raises(CompressionError):
+        decompress("lz4", wrong, LIMIT, magic=1)
+
+
+def test_xxh32_of_a_descriptor() -> None:
+    assert xxh32_short(b"\x60\x40") >> 8 & 0xFF == 0x82
+    assert xxh32_short(b"") == 0x02CC5D05
+
+
+@pytest.mark.parametrize("codec", ["gzip", "lz4", "zstd"])
+def test_a_bomb_is_stopped(codec: str, tmp_path: Path) -> None:
+    zeros = bytes(256 << 20)
+    blob = {
+        "gzip": lambda: gzip.compress(zeros),
+        "lz4": lambda: lz4_frame(zeros),
+        "zstd": lambda: zstd_stream(zeros),
+    }[codec]()
+    if len(blob) * Limit().ratio < len(zeros):
+        done = kfmt(
+            "verify-crc",
+            "--deep",
+            write(tmp_path, batch_of(blob, CODECS.index(codec), 1)),
+            "--json",
+        )
+        assert done.codes == ["decompression-limit"]
+    with pytest.raises(TooLargeError):
+        decompress(codec, blob, 1 << 20)
+
+
+def test_what_is_allowed() -> None:
+    limit = Limit()
+    assert limit.of(10) == 64 << 20
+    assert limit.of(1 << 20) == 100 << 20
+    assert limit.of(1 << 30) == 1 << 30
+    assert Limit.of_option(5).of(1 << 20) == 5
+
+
+def test_a_batch_may_decompress_to_more_than_the_ratio_when_asked(tmp_path: Path) -> None:
+    big = record(b"k", bytes(80 << 20))
+    file = write(tmp_path, batch_of(gzip.compress(big), 1, 1))
+    assert kfmt("verify-crc", "--deep", file, "--json").codes == ["decompression-limit"]
+    assert kfmt("verify-crc", "--deep", file, "--max-decompressed", "1G").code == 0
