@@ -6,6 +6,7 @@ import gc
 import os
 import signal
 import sys
+from pathlib import Path
 
 from kfmt_cli.errors import ExitCode, KfmtError, OutputClosed
 
@@ -21,6 +22,8 @@ def run() -> int:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # Few objects live long here; looking through all of them often would only cost time.
     gc.set_threshold(100_000)
+    if sys.stderr is None:
+        sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 (until the process ends)
     try:
         import click
 
@@ -33,7 +36,8 @@ def run() -> int:
         except click.ClickException as error:
             error.show()
             return error.exit_code
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
         return int(result or 0)
     except OutputClosed as closed:
         return _leave_quietly(closed.exit_code)
@@ -60,6 +64,8 @@ def _complain(error: KfmtError) -> int:
 def _leave_quietly(code: int) -> int:
     """Keep the interpreter from complaining about streams that nobody reads any more."""
     for stream in (sys.stdout, sys.stderr):
+        if stream is None:
+            continue
         try:
             stream.flush()
         except OSError:

@@ -140,7 +140,11 @@ def test_a_count_that_does_not_match(tmp_path: Path) -> None:
         done = kfmt("verify-crc", "--deep", write(tmp_path, batch + data[end:]), "--json")
         assert (done.code, done.codes) == (1, ["records-count-mismatch"])
         finding = done.of("finding")[0]
-        assert (finding["expected"], finding["found"]) == (count, 20)
+        assert (finding["expected"], finding["found"]) == (
+            (count, 20) if count <= 20 else ("0–20", count)
+        )
+        if count > 20:  # that much is seen without looking inside
+            assert kfmt("verify-crc", tmp_path, "--json").codes == ["records-count-mismatch"]
 
 
 def test_a_record_that_does_not_fit_keeps_those_before_it(tmp_path: Path) -> None:
@@ -168,7 +172,7 @@ def test_offsets_and_timestamps_that_contradict_the_header(tmp_path: Path) -> No
     ):
         batch = with_crc(with_bytes(data[:end], at, new))
         done = kfmt("verify-crc", "--deep", write(tmp_path, batch), "--json")
-        assert done.codes == [code]
+        assert done.codes[-1] == code
         assert done.code == (code == "record-offset-out-of-batch")
     assert kfmt("verify-crc", "--deep", "--strict", tmp_path, "--json").code == 1
 

@@ -35,12 +35,19 @@ def _check_offsets(
     backwards = np.diff(offset) <= 0
     backwards[firsts[1:] - 1] = False
     if backwards.any():
-        for row in np.flatnonzero(backwards).tolist():
+        rows = np.flatnonzero(backwards)
+        owners, first, times = np.unique(
+            np.searchsorted(records.ends, rows, side="right"), return_index=True, return_counts=True
+        )
+        for i, row, n in zip(owners.tolist(), rows[first].tolist(), times.tolist(), strict=True):
             yield batch_finding(
                 block,
-                int(np.searchsorted(records.ends, row, side="right")),
+                i,
                 codes.RECORD_OFFSETS_BACKWARDS,
-                f"offset {offset[row + 1]} follows offset {offset[row]}",
+                f"offset {offset[row + 1]} follows offset {offset[row]}"
+                + (f", the first of {n} such places in the batch" if n > 1 else ""),
+                expected=f"more than {offset[row]}",
+                found=int(offset[row + 1]),
                 offset=int(offset[row + 1]),
             )
     last = batches["last_offset"][filled]
@@ -69,6 +76,7 @@ def _check_timestamps(
     stored = batches["max_timestamp"][filled]
     wrong = (largest != stored) & (batches["timestamp_type"][filled] == 0)
     # A batch that could not be read to its end may hold the largest in what is missing.
+    wrong &= np.minimum.reduceat(records.rows["has_timestamp"], firsts) == 1
     whole = (counts == batches["records_count"][filled]) | (batches["is_v2"][filled] == 0)
     for i in np.flatnonzero(wrong & whole).tolist():
         yield batch_finding(

@@ -75,6 +75,8 @@ def dump(
     names = _column_names(columns, records or bits or format_ != "table")
     if bits and (records or format_ != "table"):
         raise UsageError("--bits draws batches in a table: not with --records, --format or --json")
+    if from_offset is not None and to_offset is not None and from_offset > to_offset:
+        raise UsageError(f"--from-offset {from_offset} lies behind --to-offset {to_offset}")
     look = Look(screen.theme, screen.width, mode, wide, names, bits)
     wanted = OffsetRange(from_offset, to_offset)
     task = Task(

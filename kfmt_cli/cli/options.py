@@ -22,6 +22,9 @@ EXIT_CODES = (
 )
 
 
+PROGRAM_FORMATS = {"json": "JSON Lines", "csv": "CSV"}
+
+
 class Size(_IntType):
     """A number of bytes, with K, M or G for powers of 1024."""
 
@@ -49,6 +52,8 @@ def paths(function: F) -> F:
 def output_format(*names: str) -> Callable[[F], F]:
     """--format and --json."""
 
+    others = " or ".join(PROGRAM_FORMATS[name] for name in names if name != "table")
+
     def decorate(function: F) -> F:
         function = click.option(
             "--json", "format_", flag_value="json", help="Short for --format json."
@@ -58,7 +63,7 @@ def output_format(*names: str) -> Callable[[F], F]:
             "format_",
             type=click.Choice(names),
             default="table",
-            help="How to write: a table for people, JSON Lines or CSV for programs.",
+            help=f"How to write: a table for people, {others} for programs.",
             show_default=True,
         )(function)
 

@@ -19,6 +19,8 @@ class Screen:
     """Where a command writes. color: auto, always or never."""
 
     def __init__(self, color: str = "auto") -> None:
+        if sys.stdout is None:
+            raise OutputError("the output cannot be written: standard output is closed")
         self.out_is_terminal = sys.stdout.isatty()
         self.err_is_terminal = sys.stderr.isatty()
         self.theme = self._theme(color, self.out_is_terminal)

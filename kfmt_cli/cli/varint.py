@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 
 import click
@@ -126,7 +127,7 @@ def _number(words: str, encoding: Encoding) -> int:
         raise UsageError(f"{words!r} is no whole number") from None
     if not encoding.lowest <= value <= encoding.highest:
         raise UsageError(
-            f"{words} is out of range: a {encoding.name} takes "
+            f"{words} is out of range: {encoding.name} takes "
             f"{encoding.lowest} to {encoding.highest}"
         )
     return value
@@ -137,7 +138,7 @@ def _encode(value: int, encoding: Encoding) -> bytes:
 
 
 def _bytes(words: tuple[str, ...]) -> bytes:
-    joined = "".join("".join(word.split()).lower().removeprefix("0x") for word in words)
+    joined = "".join(re.sub(r"[\s:,]", "", word).lower().removeprefix("0x") for word in words)
     try:
         data = bytes.fromhex(joined)
     except ValueError:
@@ -201,7 +202,8 @@ def draw(value: int, data: bytes, encoding: Encoding, theme: Theme) -> str:
         ("low first", "  ".join(continued) + "   continuation bit · group"),
         ("bytes", f"{theme.paint('good', data.hex(' ').upper())}   {_size(len(data), encoding)}"),
     ]
-    lines = [theme.paint("bold", f" {value} as a {encoding.name} ({kind})")]
+    article = "an" if encoding.name[0] == "u" else "a"
+    lines = [theme.paint("bold", f" {value} as {article} {encoding.name} ({kind})")]
     lines += [f"   {theme.paint('dim', f'{name:<12}')} {words}" for name, words in steps]
     return "\n".join(lines) + "\n"
 

@@ -247,7 +247,7 @@ class Layout:
         child_capacity = 1 if self.child is None else 1024
         while True:
             rows = np.empty((width, capacity), np.int64)
-            children = np.empty((max(len(self.child_names) * 2, 1), child_capacity), np.int64)
+            children = np.empty((max(len(self.child_names), 1), child_capacity), np.int64)
             n = kernel.decode(data, regions, self.program, rows, children)
             if n >= 0:
                 return Columns(self.names, np.ascontiguousarray(rows[:, :n]), children, regions)

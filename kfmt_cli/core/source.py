@@ -154,16 +154,17 @@ def open_source(path: str, name: str | None = None) -> Source:
     if path == "-":
         return StreamSource(sys.stdin.buffer, name or "-")
     name = name or path
+    shown = os.fsencode(path).decode("utf-8", "backslashreplace")
     try:
         fd = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0) | os.O_CLOEXEC)
     except OSError as error:
-        raise InputError(f"{name}: {error.strerror}") from error
+        raise InputError(f"{shown}: {error.strerror}") from error
     mode = os.fstat(fd).st_mode
     if stat.S_ISREG(mode):
         return FileSource(fd, name)
     os.close(fd)
     if stat.S_ISDIR(mode):
-        raise InputError(f"{name}: is a directory")
-    if stat.S_ISFIFO(mode) or stat.S_ISCHR(mode):
+        raise InputError(f"{shown}: is a directory")
+    if stat.S_ISFIFO(mode):
         return StreamSource(Path(path).open("rb"), name)
-    raise InputError(f"{name}: is neither a file nor a pipe")
+    raise InputError(f"{shown}: is neither a file nor a pipe")

@@ -42,6 +42,8 @@ BATCH_COLUMNS = (
     *("last_offset", "last_sequence", "crc_computed", "crc_valid"),
     *("compression", "timestamp_type", "transactional", "control", "delete_horizon"),
     *("is_v2", "has_timestamp", "has_base_offset"),
+    # Its records could not be decompressed, which has been said.
+    "unreadable",
     # What its records start from: a byte, a timestamp and whether deltas are added to it.
     *("records_position", "record_timestamp", "has_delta", "is_plain", "has_sequence"),
     # What a control batch says: its control record's type, -1 where there is none.

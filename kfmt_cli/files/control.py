@@ -54,10 +54,14 @@ def read_control(block: Block, records: Records) -> Iterator[Finding]:
             block,
             int(batch[row]),
             codes.CONTROL_MALFORMED,
-            f"a control record with a key of {rows['key_size'][row]} bytes "
-            f"and a value of {rows['value_size'][row]}",
+            f"a control record with {_bytes(rows['key_size'][row])} as key (at least {KEY_SIZE} "
+            f"are needed), {_bytes(rows['value_size'][row])} as value (of a marker: {MARKER_SIZE})",
             offset=int(rows["offset"][row]),
         )
+
+
+def _bytes(size: int) -> str:
+    return "null" if size < 0 else f"{size} bytes"
 
 
 def _put(

@@ -7,15 +7,23 @@ to the next batch has lost nothing but those: it is shown as it is.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 from kfmt_cli.core import scan
 from kfmt_cli.core.checksum import RunningCrc
-from kfmt_cli.core.finding import Code, Finding
+from kfmt_cli.core.finding import Code
 from kfmt_cli.core.source import Source
 from kfmt_cli.files import codes
 from kfmt_cli.files.block import CHECKED_FROM, HEADER_SIZE, LOG_OVERHEAD, POLYNOMIALS, STORED_CRC_AT
-from kfmt_cli.files.header import HEADER_UP_TO_MAGIC, MINIMUMS, ZEROS, Header
+from kfmt_cli.files.header import (
+    HEADER_UP_TO_MAGIC,
+    MINIMUMS,
+    ZEROS,
+    Header,
+    message_fits,
+    records_fit,
+)
+from kfmt_cli.files.verdict import Verdict, Verdicts
 
 WINDOW = 1 << 20
 # A pipe's bytes are kept this far back, and a batch's checksum is looked for this far ahead.
@@ -23,17 +31,9 @@ REACH = 64 << 20
 # Checksums that may be computed for candidates: this many bytes, and this many a byte searched.
 BUDGET = 256 << 20
 BUDGET_RATIO = 16
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """end: where to go on. intact: the bytes up to there are a batch but for its length or magic.
-    plausible: the place looked like a batch of Kafka's."""
-
-    finding: Finding
-    end: int
-    intact: bool = False
-    plausible: bool = True
+# So many batches in a row are no chance, nor the contents of a record.
+CHAIN = 3
+MORE, SIZE, MAGIC = (scan.WALKS[name] for name in ("MORE", "SIZE", "MAGIC"))
 
 
 class Damage:
@@ -42,6 +42,7 @@ class Damage:
     def __init__(self, source: Source, base_offset: int | None) -> None:
         self._source = source
         self._base_offset = base_offset
+        self._verdicts = Verdicts(source.name)
         self._spent = 0
         self._searched = 0
         self._seen = 0  # where a search got to; a pipe may have let go of what is far before it
@@ -87,30 +88,70 @@ class Damage:
             self._spent += len(piece)
         return crc.value == stored
 
-    def _belongs(self, at: int, after: int | None) -> bool:
+    def _belongs(self, at: int, after: Header | None, offset: int | None) -> bool:
         """Whether the confirmed batch at `at` is one of the log, not one inside a record.
 
         A record may hold whole batches, and compressed message sets of magic 0 and 1 begin with a
-        message as it was. Those have offsets of their own, and no batch follows them.
+        message as it was. Those have offsets of their own, and what follows them is no batch.
+        after: the damaged batch that is searched, offset: one that comes before the batch's.
         """
         header = self._header(at)
-        if after is None or header.base_offset > after:
+        if offset is None:
             return True
-        end = at + header.size
-        return not self._source.block(end, 1, 1) or self.confirmed(end)
+        goes_on = after is None or header.magic != 2 or header.base_offset == after.next_offset
+        return (goes_on and header.base_offset > offset) or self._chain(at, CHAIN)
+
+    def _chain(self, at: int, n: int) -> bool:
+        """Whether n undamaged batches with growing offsets stand at `at`, or all there are."""
+        offset = -1
+        for _ in range(n):
+            if not self._source.block(at, 1, 1):
+                return True
+            header = self._header(at)
+            if header.base_offset <= offset or not self.confirmed(at):
+                return False
+            offset = header.base_offset
+            at += header.size
+        return True
 
     def _leads_to(self, at: int, after: int, end: int) -> bool:
         """Whether undamaged batches with offsets beyond `after` fill the bytes at..end."""
         while at < end and self.confirmed(at) and (header := self._header(at)).base_offset > after:
             after = header.base_offset
             at += header.size
-        return at == end
+        beyond = self._header(end)
+        return at == end and (len(beyond.data) < HEADER_UP_TO_MAGIC or beyond.base_offset > after)
 
-    def find_batch(self, at: int, after: int | None, stop: int | None = None) -> int | None:
-        """The first confirmed batch that begins at `at` or later, before `stop`.
+    def _holds_records(self, header: Header) -> bool:
+        """Whether what the batch holds ends just where its length says, so that none is missing."""
+        data = self._source.block(header.position, header.size, header.size)
+        if header.magic < 2:
+            return message_fits(data, header.magic)
+        return records_fit(data)
 
-        after: an offset that comes before the batch's.
+    def _proven_end(self, header: Header, ends: Iterator[int]) -> int | None:
+        """The first of some ends for which the header's checksum is right."""
+        for end in ends:
+            if end - header.position > REACH:
+                return None
+            if self._checksum_fits(header, end, header.magic):
+                return end
+        return None
+
+    def find_batch(
+        self, at: int, offset: int | None, stop: int | None = None, after: Header | None = None
+    ) -> int | None:
+        """The first batch of the log that begins at `at` or later, before `stop`.
+
+        offset: one that comes before the batch's. after: the damaged batch that is searched.
         """
+        for found in self._confirmed_from(at, stop):
+            if self._belongs(found, after, offset):
+                return found
+        return None
+
+    def _confirmed_from(self, at: int, stop: int | None) -> Iterator[int]:
+        """Where undamaged batches begin, from `at` on and before `stop`."""
         while True:
             length = WINDOW if stop is None else min(WINDOW, stop - at + HEADER_SIZE)
             data = self._source.block(at, length, length)
@@ -122,12 +163,12 @@ class Damage:
                 candidate = scan.find_header(data, candidate + 1, end, MINIMUMS, ZEROS, available)
                 if candidate < 0:
                     break
-                if self.confirmed(at + candidate) and self._belongs(at + candidate, after):
-                    return at + candidate
+                if self.confirmed(at + candidate):
+                    yield at + candidate
             self._searched += len(data)
             self._seen = max(self._seen, at)
             if len(data) < WINDOW or end < len(data):
-                return None
+                return
             at += len(data) - HEADER_SIZE
             self._source.release(at - REACH)
 
@@ -147,7 +188,9 @@ class Damage:
         """
         end = position + size
         header = self._header(position)
-        inside = self.find_batch(position + 1, header.base_offset, end)
+        if size <= REACH and self._holds_records(header):
+            return None
+        inside = self.find_batch(position + 1, header.base_offset, end, header)
         if not self._source.block(end, 1, 1) or self.confirmed(end):
             # The length leads to the right place; but bytes may be missing before it.
             leads = inside is not None and self._leads_to(inside, header.base_offset, end)
@@ -157,27 +200,20 @@ class Damage:
             return self._wrong_length(header, codes.LENGTH_TOO_BIG, inside)
         if follows:
             return None
-        beyond = self.find_batch(end, header.base_offset, end + REACH)
-        if beyond is None and not self._source.block(end + REACH, 1, 1):
-            beyond = self._end_of_file(end)
-        if beyond is not None and self._checksum_fits(header, beyond, header.magic):
+        beyond = self._proven_end(header, self._ends(end, end + REACH))
+        if beyond is not None:
             return self._wrong_length(header, codes.LENGTH_TOO_SMALL, beyond)
         return None
 
     def _wrong_length(self, header: Header, code: Code, end: int) -> Verdict:
         intact = end - header.position <= REACH and self._checksum_fits(header, end, header.magic)
-        found = f"the batch at byte {header.position} says that {header.length} bytes follow"
-        if intact:
-            expected = end - header.position - LOG_OVERHEAD
-            message = f"{found}; its checksum is right for {expected}"
-        else:
-            expected = None
-            message = (
-                f"{found}, but an undamaged batch begins at byte {end}: "
-                f"{end - header.position} bytes skipped"
-            )
-        finding = self._finding(code, header, message, expected, header.length)
-        return Verdict(finding, end, intact)
+        return self._verdicts.wrong_length(header, code, end, intact)
+
+    def _ends(self, at: int, stop: int) -> Iterator[int]:
+        """Where a batch may end: where an undamaged one begins, or at the end of the file."""
+        yield from self._confirmed_from(at, stop)
+        if not self._source.block(stop, 1, 1):
+            yield self._end_of_file(at)
 
     def look(self, at: int, reason: int, after_offset: int | None) -> Verdict:
         """What stands at a byte where no whole batch begins; `reason` is the walk's.
@@ -189,32 +225,46 @@ class Damage:
         if not self._source.block(zeros, 1, 1):
             # Fewer zeros may be the front of a batch that was cut: of its offset, of its length.
             few = zeros - at < LOG_OVERHEAD
-            return self._truncated(header, zeros) if few else self._zero_tail(at, zeros)
+            return (
+                self._verdicts.truncated(header, zeros)
+                if few
+                else self._verdicts.zero_tail(at, zeros)
+            )
+        expected = self._base_offset if after_offset is None else after_offset
+        plausible = header.could_hold(expected) and zeros - at < HEADER_UP_TO_MAGIC
+        if plausible and (proven := self._by_checksum(header, reason)):
+            return proven
         # A header's first bytes may be zeros themselves, up to its length field.
         before = None if after_offset is None else after_offset - 1
-        found = self.find_batch(max(at + 1, zeros - LOG_OVERHEAD), before)
+        within = header if plausible and reason == MORE else None
+        found = self.find_batch(max(at + 1, zeros - LOG_OVERHEAD), before, after=within)
         end = self._end_of_file(at) if found is None else found
         if zeros - at >= HEADER_UP_TO_MAGIC or end <= zeros:
-            return self._zero_hole(at, min(zeros, end), end, found)
-        offset = self._base_offset if after_offset is None else after_offset
-        plausible = header.could_hold(offset)
-        if plausible and reason == scan.WALKS["MAGIC"]:
-            return self._unknown_magic(header, end, found)
-        if plausible and reason == scan.WALKS["SIZE"]:
-            negative = header.length < 0
-            code = codes.LENGTH_NEGATIVE if negative else codes.LENGTH_TOO_SMALL
-            return self._bad_length(header, code, end, found)
-        if plausible and reason == scan.WALKS["MORE"]:
-            whole = len(header.data) == HEADER_SIZE and end - at <= REACH
-            if found is not None or (whole and self._checksum_fits(header, end, header.magic)):
-                return self._bad_length(header, codes.LENGTH_TOO_BIG, end, found)
-        if (
-            found is None
-            and reason == scan.WALKS["MORE"]
-            and (plausible or len(header.data) < HEADER_UP_TO_MAGIC)
-        ):
-            return self._truncated(header, end)
-        return self._garbage(header, end, found)
+            return self._verdicts.zero_hole(at, min(zeros, end), end, found)
+        if plausible and reason == MAGIC:
+            return self._verdicts.unknown_magic(header, end, found, None)
+        if plausible and (reason == SIZE or found is not None):
+            return self._verdicts.bad_length(header, self._length_code(header, reason), end, found)
+        cut = plausible or len(header.data) < HEADER_UP_TO_MAGIC
+        if cut and found is None and reason == MORE:
+            return self._verdicts.truncated(header, end)
+        return self._verdicts.garbage(header, end, found)
+
+    def _by_checksum(self, header: Header, reason: int) -> Verdict | None:
+        """What the checksum says of a batch whose length or magic cannot be true."""
+        if len(header.data) < HEADER_SIZE:
+            return None
+        if reason == MAGIC:
+            end = header.position + header.size
+            for magic in (2, 1, 0):
+                if header.length >= MINIMUMS[magic] and self._checksum_fits(header, end, magic):
+                    return self._verdicts.unknown_magic(header, end, end, magic)
+            return None
+        at = header.position
+        proven = self._proven_end(header, self._ends(at + HEADER_UP_TO_MAGIC, at + REACH))
+        if proven is None:
+            return None
+        return self._wrong_length(header, self._length_code(header, reason), proven)
 
     def _zeros(self, at: int) -> int:
         """The first byte from `at` on that is not zero, or the end of the file."""
@@ -226,81 +276,9 @@ class Damage:
             self._source.release(at - REACH)
         return at
 
-    def _zero_tail(self, at: int, end: int) -> Verdict:
-        message = f"{end - at} zero bytes from byte {at} to the end of the file"
-        place = Header(at, b"")
-        return Verdict(self._finding(codes.ZERO_TAIL, place, message, None, end - at, False), end)
-
-    def _zero_hole(self, at: int, zeros: int, end: int, found: int | None) -> Verdict:
-        message = f"{zeros - at} zero bytes"
-        if zeros < end:
-            message += f" and {end - zeros} bytes behind them that are no batch"
-        message += f"; {_skipped(at, end, found)}"
-        place = Header(at, b"")
-        finding = self._finding(codes.ZERO_HOLE, place, message, None, zeros - at, False)
-        return Verdict(finding, end)
-
-    def _unknown_magic(self, header: Header, end: int, found: int | None) -> Verdict:
-        fitting = [
-            magic
-            for magic in (2, 1, 0)
-            if end - header.position <= REACH and self._checksum_fits(header, end, magic)
-        ]
-        message = f"magic {header.magic}; {_skipped(header.position, end, found)}"
-        if fitting:
-            message = (
-                f"magic {header.magic}; read as magic {fitting[0]} the checksum is right: "
-                f"{_skipped(header.position, end, found)}"
-            )
-        expected = fitting[0] if fitting else "0, 1 or 2"
-        finding = self._finding(codes.MAGIC_UNKNOWN, header, message, expected, header.magic)
-        return Verdict(finding, end)
-
-    def _bad_length(self, header: Header, code: Code, end: int, found: int | None) -> Verdict:
-        if end - header.position <= REACH and self._checksum_fits(header, end, header.magic):
-            return self._wrong_length(header, code, end)
-        message = (
-            f"the batch at byte {header.position} says that {header.length} bytes follow; "
-            f"{_skipped(header.position, end, found)}"
-        )
-        expected = (
-            f"at least {MINIMUMS[header.magic]}" if code is not codes.LENGTH_TOO_BIG else None
-        )
-        return Verdict(self._finding(code, header, message, expected, header.length), end)
-
-    def _truncated(self, header: Header, end: int) -> Verdict:
-        there = end - header.position
-        if len(header.data) < HEADER_UP_TO_MAGIC:
-            message = f"{there} bytes at the end are too few for a batch"
-            finding = self._finding(codes.BATCH_TRUNCATED, header, message, None, there, False)
-        else:
-            message = (
-                f"the batch at byte {header.position} takes {header.size} bytes, "
-                f"the file ends after {there}"
-            )
-            finding = self._finding(codes.BATCH_TRUNCATED, header, message, header.size, there)
-        return Verdict(finding, end, plausible=len(header.data) >= HEADER_UP_TO_MAGIC)
-
-    def _garbage(self, header: Header, end: int, found: int | None) -> Verdict:
-        message = f"no batch at byte {header.position}; {_skipped(header.position, end, found)}"
-        size = end - header.position
-        finding = self._finding(codes.GARBAGE, header, message, None, size, False)
-        return Verdict(finding, end, plausible=False)
-
-    def _finding(
-        self,
-        code: Code,
-        header: Header,
-        message: str,
-        expected: str | int | None,
-        found: str | int,
-        with_offset: bool = True,
-    ) -> Finding:
-        offset = header.base_offset if with_offset else None
-        return Finding(self._source.name, code, header.position, message, offset, expected, found)
-
-
-def _skipped(at: int, end: int, found: int | None) -> str:
-    if found is None:
-        return f"{end - at} bytes skipped, to the end of the file"
-    return f"{end - at} bytes skipped, up to the next batch at byte {found}"
+    @staticmethod
+    def _length_code(header: Header, reason: int) -> Code:
+        """What is wrong with a length field that a walk stopped at."""
+        if reason == MORE:
+            return codes.LENGTH_TOO_BIG
+        return codes.LENGTH_NEGATIVE if header.length < 0 else codes.LENGTH_TOO_SMALL

@@ -73,11 +73,16 @@ def classify(path: str, name: str) -> Input:
     """What the file's name says."""
     base = _TRANSIENT.sub("", Path(path).name)
     if _KRAFT.match(base):
-        return Input(path, name, FileKind.KRAFT_SNAPSHOT)
+        return Input(path, printable(name), FileKind.KRAFT_SNAPSHOT)
     kind = SUFFIXES.get(Path(base).suffix, FileKind.UNKNOWN)
     segment = _SEGMENT.match(base)
     offset = int(segment[1]) if segment and kind is not FileKind.UNKNOWN else None
-    return Input(path, name, kind, offset)
+    return Input(path, printable(name), kind, offset)
+
+
+def printable(name: str) -> str:
+    """A name as text, with the bytes that are no UTF-8 as \\xhh."""
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
 def discover(path: str, kinds: frozenset[FileKind], several: bool) -> Iterator[Input]:
@@ -93,7 +98,7 @@ def discover(path: str, kinds: frozenset[FileKind], several: bool) -> Iterator[I
         return
     found = sorted(_walk(path, kinds), key=_order)
     if not found:
-        raise InputError(f"{path}: no log in this directory or below it")
+        raise InputError(f"{printable(path)}: no log in this directory or below it")
     for file in found:
         full = str(Path(path) / file)
         yield classify(full, full if several else file)
@@ -101,12 +106,15 @@ def discover(path: str, kinds: frozenset[FileKind], several: bool) -> Iterator[I
 
 def _walk(top: str, kinds: frozenset[FileKind]) -> Iterator[str]:
     def fail(error: OSError) -> None:
-        raise InputError(f"{error.filename}: {error.strerror}") from error
+        raise InputError(f"{printable(error.filename)}: {error.strerror}") from error
 
     for folder, _, files in os.walk(top, onerror=fail):
         for file in files:
-            if not _TRANSIENT.search(file) and classify(file, file).kind in kinds:
-                yield os.path.relpath(Path(folder) / file, top)
+            path = Path(folder) / file
+            wanted = not _TRANSIENT.search(file) and classify(file, file).kind in kinds
+            # A pipe would keep everything waiting; a link that leads nowhere is an error.
+            if wanted and (path.is_file() or not path.exists()):
+                yield os.path.relpath(path, top)
 
 
 def _order(name: str) -> tuple[list[tuple[str, int]], str]:

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kfmt_cli.core import kernel
+from kfmt_cli.core.place import DecodeError, Origin
 from kfmt_cli.files.block import HEADER_SIZE, LEGACY_HEADERS, LOG_OVERHEAD
-from kfmt_cli.formats.batch import RECORD_BATCH
+from kfmt_cli.formats.batch import ATTRIBUTES, RECORD, RECORD_BATCH
 from kfmt_cli.formats.legacy import MESSAGES
 
 HEADER_UP_TO_MAGIC = RECORD_BATCH.offset_of("magic") + 1
@@ -54,10 +56,42 @@ class Header:
 
     @property
     def magic(self) -> int:
-        return self.data[16] if len(self.data) >= HEADER_UP_TO_MAGIC else -1
+        if len(self.data) < HEADER_UP_TO_MAGIC:
+            return -1
+        return int.from_bytes(self.data[16:17], "big", signed=True)
+
+    @property
+    def next_offset(self) -> int:
+        """The offset that follows the batch's last."""
+        if self.magic < 2:
+            return self.base_offset + 1
+        at = RECORD_BATCH.offset_of("last_offset_delta")
+        return self.base_offset + int.from_bytes(self.data[at : at + 4], "big", signed=True) + 1
 
     def could_hold(self, offset: int | None) -> bool:
         """Whether a batch that comes after the one before `offset` could begin like this."""
         if offset is None:
             return 0 <= self.base_offset < 1 << 48
         return offset <= self.base_offset < offset + RANGE
+
+
+def message_fits(data: bytes, magic: int) -> bool:
+    """Whether key and value of a message of magic 0 or 1 fill just these bytes."""
+    try:
+        MESSAGES[magic].read(data, 0, len(data), Origin(""))
+    except DecodeError:
+        return False
+    return True
+
+
+def records_fit(data: bytes) -> bool:
+    """Whether a batch of magic 2 that is not compressed holds just the records that it declares."""
+    header = RECORD_BATCH.read(data, 0, HEADER_SIZE, Origin("")).values
+    attributes, count = header["attributes"], header["records_count"]
+    assert isinstance(attributes, int)
+    assert isinstance(count, int)
+    if ATTRIBUTES["compression"].of(attributes) or count < 1:
+        return False
+    start, end = np.array([HEADER_SIZE]), np.array([len(data)])
+    regions = RECORD.columns(data, start, end, min(count, len(data))).regions
+    return bool(regions[3, 0] == kernel.STATUSES["OK"] and regions[2, 0] == count)

@@ -190,8 +190,10 @@ class LogReader:
         wrong = base <= before
         if self._base_offset is not None:
             wrong |= (base < self._base_offset) | (last - self._base_offset > MAX_RELATIVE_OFFSET)
-        codec = batches["compression"]
-        wrong |= codec > np.where(batches["is_v2"] == 1, 4, 3)
+        is_v2 = batches["is_v2"] == 1
+        wrong |= batches["compression"] > np.where(is_v2, 4, 3)
+        delta, declared = batches["last_offset_delta"], batches["records_count"]
+        wrong |= is_v2 & ((delta < 0) | (declared < 0) | (declared > delta + 1))
         for i in np.flatnonzero(wrong).tolist():
             block.findings += self._offset_findings(block, i, int(before[i]))
         if wrong.any():
@@ -224,6 +226,21 @@ class LogReader:
                 offset=base,
                 expected=of_segment,
                 found=base,
+            )
+        delta, declared = int(batches["last_offset_delta"][i]), int(batches["records_count"][i])
+        if batches["is_v2"][i] and delta < 0:
+            message = f"{where} ends at offset {last}, before it begins at {base}"
+            yield Finding(name, codes.OFFSETS_BACKWARDS, position, message, base, None, delta)
+        elif batches["is_v2"][i] and not 0 <= declared <= delta + 1:
+            yield Finding(
+                name,
+                codes.RECORDS_COUNT_MISMATCH,
+                position,
+                f"{where} declares {declared} records; its offsets {base}–{last} leave room for "
+                f"0 to {delta + 1}",
+                offset=base,
+                expected=f"0–{delta + 1}",
+                found=declared,
             )
         codec = int(batches["compression"][i])
         if codec > (4 if batches["is_v2"][i] else 3):

@@ -150,8 +150,8 @@ def _unwrap(
         findings.append(_explain(block, i, data, failure, origin, name))
     message = inner_table["batch"].copy()
     inner_table["batch"] = wrapper_of[message]
-    findings += _check_inner(block, data, inner_table, ends[message])
     findings += _place(block, inner_table)
+    findings += _check_inner(block, data, inner_table, ends[message])
     return data, inner_table
 
 
@@ -163,7 +163,7 @@ def _stops(block: Block, wrapper_of: IntArray, regions: IntArray) -> Iterator[Fi
         code = codes.INNER_SET_MALFORMED
         if reasons[i] == scan.WALKS["MORE"]:
             code = codes.INNER_SET_TRUNCATED
-        message = f"{left} bytes at the end of its message set are no whole message"
+        message = f"{left} bytes at the end of its message set are no message of magic 0 or 1"
         yield batch_finding(block, int(wrapper_of[i]), code, message, found=left)
 
 
@@ -177,17 +177,18 @@ def _check_inner(block: Block, data: bytes, inner: Table, ends: IntArray) -> Ite
             block,
             int(inner["batch"][row]),
             codes.INNER_CRC_MISMATCH,
-            f"message with inner offset {inner['offset'][row]}: "
+            f"the message with offset {inner['offset'][row]}: "
             f"stored {stored:08x}, computed {int(computed[row]):08x}",
             expected=f"{int(computed[row]):08x}",
             found=f"{stored:08x}",
+            offset=int(inner["offset"][row]),
         )
     for row in np.flatnonzero(inner["attributes"] & 7).tolist():
         yield batch_finding(
             block,
             int(inner["batch"][row]),
             codes.INNER_SET_MALFORMED,
-            f"message with inner offset {inner['offset'][row]} is compressed itself",
+            f"the message with offset {inner['offset'][row]} is compressed itself",
         )
 
 

@@ -143,6 +143,7 @@ def expansion(*instructions: tuple[str, str, str | None, str | None]) -> IntArra
 _V2_OFFSETS = expansion(
     ("offset", "base_offset", "offset_delta", None),
     ("timestamp", "record_timestamp", "timestamp_delta", "has_delta"),
+    ("has_timestamp", "has_timestamp", None, None),
 )
 
 
@@ -173,7 +174,9 @@ def inflate_block(
     ):
         piece = block.data[start:end]
         if codec and piece:
-            piece = inflate(block, i, codec, piece, limit, findings) or b""
+            inflated = inflate(block, i, codec, piece, limit, findings)
+            batches.data[BATCH_NAMES["unreadable"], i] = inflated is None
+            piece = inflated or b""
         starts[i] = at
         at += len(piece)
         ends[i] = at
@@ -230,15 +233,15 @@ def _explain(block: Block, data: bytes, regions: IntArray) -> Iterator[Finding]:
         declared = int(batches["records_count"][i])
         n = row_ends[i] - (row_ends[i - 1] if i else 0)
         compressed = int(batches["compression"][i])
-        if compressed and start == end and batches["end"][i] - batches["start"][i] > HEADER_SIZE:
-            continue  # said when it could not be decompressed
+        if batches["unreadable"][i]:
+            continue
         if regions[3, i] != OK:
             at = int(regions[4, i]) - start
             origin = Origin(block.name, int(batches["position"][i]), decompressed=bool(compressed))
             if not compressed:
                 origin = Origin(block.name, block.position + start)
             yield _malformed(block, i, data[start:end], at, origin, n)
-        elif n != declared:
+        elif n != declared and 0 <= declared <= int(batches["last_offset_delta"][i]) + 1:
             yield batch_finding(
                 block,
                 i,

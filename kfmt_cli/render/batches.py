@@ -28,10 +28,10 @@ def prepare(batches: Table) -> None:
     base, last = batches["base_offset"], batches["last_offset"]
     batches["single"] = np.where(batches["has_base_offset"] == 1, base == last, 2)
     batches["single_sequence"] = np.where(
-        batches["base_sequence"] < 0, 2, batches["base_sequence"] == batches["last_sequence"]
+        batches["base_sequence"] == -1, 2, batches["base_sequence"] == batches["last_sequence"]
     )
     batches["single_sequence"] = np.where(batches["is_v2"] == 1, batches["single_sequence"], 2)
-    batches["has_producer"] = (batches["producer_id"] >= 0) & (batches["is_v2"] == 1)
+    batches["has_producer"] = (batches["producer_id"] != -1) & (batches["is_v2"] == 1)
     batches["has_time"] = (batches["has_timestamp"] == 1) & (batches["max_timestamp"] != -1)
 
 

@@ -261,9 +261,12 @@ class TableDump(DumpFormat):
         magic, raw = int(batches["magic"][i]), int(batches["attributes"][i])
         flags = (ATTRIBUTES_V0, ATTRIBUTES_V1, ATTRIBUTES)[magic]
         width = 16 if magic == 2 else 8
-        base = batches["base_offset"][i] if batches["has_base_offset"][i] else ""
-        offsets = f"{base}–{batches['last_offset'][i]}"
-        if base == batches["last_offset"][i]:
+        base = batches["base_offset"][i]
+        known = bool(batches["has_base_offset"][i])
+        offsets = (
+            f"{base}–{batches['last_offset'][i]}" if known else f"…{batches['last_offset'][i]}"
+        )
+        if known and base == batches["last_offset"][i]:
             offsets = f"{base}"
         title = (
             f" batch at {batches['position'][i]}, offsets {offsets}, magic {magic}    "

@@ -85,6 +85,17 @@ def _writer(template: Template, least: int = 0) -> tuple[text.Writer, bytearray]
     return text.Writer(buffer, literals.data, literals.places, PRINTABLE), buffer
 
 
+def _piece(buffer: bytearray, length: int) -> memoryview:
+    """The front of a buffer; a copy where little is in it, as pieces may have to wait."""
+    with memoryview(buffer) as whole:
+        if length > len(buffer) // 4:
+            return memoryview(buffer)[:length]
+        piece = memoryview(bytes(whole[:length]))
+    if len(buffer) == BUFFER and len(_free) < MOST_FREE:
+        _free.append(buffer)
+    return piece
+
+
 def write_rows(
     template: Template, data: bytes, table: Table, children: IntArray, first: int, last: int
 ) -> Iterator[memoryview]:
@@ -95,7 +106,7 @@ def write_rows(
         done = emit.emit(
             writer, data, template.program, template.shape, table.data, children, first, last
         )
-        yield memoryview(buffer)[: writer.at]
+        yield _piece(buffer, writer.at)
         least = 0
         if done == first:  # a row larger than the buffer
             least = room.room(data, template.shape, table.data, first, children)
@@ -143,4 +154,4 @@ def write_nested(
                 else (outer_template, outer_rows, state[0])
             )
             least = room.room(data, template.shape, rows.data, int(row), children)
-        yield memoryview(buffer)[: writer.at]
+        yield _piece(buffer, writer.at)
