@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kfmt_cli.core import kernel
-from kfmt_cli.core.place import DecodeError, Origin
+from kfmt_cli.core.place import Origin
 from kfmt_cli.files.block import HEADER_SIZE, LEGACY_HEADERS, LOG_OVERHEAD
 from kfmt_cli.formats.batch import ATTRIBUTES, RECORD, RECORD_BATCH
 from kfmt_cli.formats.legacy import MESSAGES
@@ -73,15 +73,6 @@ class Header:
         if offset is None:
             return 0 <= self.base_offset < 1 << 48
         return offset <= self.base_offset < offset + RANGE
-
-
-def message_fits(data: bytes, magic: int) -> bool:
-    """Whether key and value of a message of magic 0 or 1 fill just these bytes."""
-    try:
-        MESSAGES[magic].read(data, 0, len(data), Origin(""))
-    except DecodeError:
-        return False
-    return True
 
 
 def records_fit(data: bytes) -> bool:
