@@ -13,7 +13,7 @@ from kfmt_cli.files.block import Block
 from kfmt_cli.files.control import read_control
 from kfmt_cli.files.discover import Input
 from kfmt_cli.files.open_log import open_log
-from kfmt_cli.files.records import inflate_ahead, is_legacy, read_records, runs
+from kfmt_cli.files.records import inflate_ahead, is_heavy, is_legacy, read_records, runs
 
 
 @dataclass(slots=True)
@@ -59,7 +59,7 @@ class Verifier:
             result.kind = "log" if file.kind.value == "unknown" else file.kind.value
             blocks = self._ahead(log.blocks, advance)
             workers = self.workers if self.deep and log.is_large else 0
-            for n_records, findings in map_ordered(self._look_inside, blocks, workers):
+            for n_records, findings in map_ordered(self._look_inside, blocks, workers, is_heavy):
                 result.records += n_records
                 for finding in findings:
                     result.count(finding)
@@ -72,8 +72,9 @@ class Verifier:
         for block in blocks:
             advance(len(block.data))
             if self.deep:
-                inflate_ahead(block, self.limit)
-            yield block
+                yield from inflate_ahead(block, self.limit)
+            else:
+                yield block
 
     def _look_inside(self, block: Block) -> tuple[int, list[Finding]]:
         """The number of records of a block, and its findings in the file's order."""

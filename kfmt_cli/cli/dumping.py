@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +16,7 @@ from kfmt_cli.files.block import Block
 from kfmt_cli.files.control import complete
 from kfmt_cli.files.discover import LOGS, Input, discover
 from kfmt_cli.files.open_log import open_log
-from kfmt_cli.files.records import Records, inflate_ahead, read_records, runs
+from kfmt_cli.files.records import Records, inflate_ahead, is_heavy, read_records, runs
 from kfmt_cli.files.select import (
     OffsetRange,
     first_batches,
@@ -82,8 +82,9 @@ class Task:
             progress.advance(len(block.data))
             chosen = select_batches(block, self.wanted) if self.wanted else block
             if self.records:
-                inflate_ahead(chosen, self.decompression)
-            yield chosen
+                yield from inflate_ahead(chosen, self.decompression)
+            else:
+                yield chosen
 
     def _pieces(self, out: DumpFormat, blocks: Iterator[Block], large: bool) -> Iterator[Piece]:
         """Output and findings in the order of the file."""
@@ -92,17 +93,21 @@ class Task:
                 yield from arrange(out, part)
             return
         workers = self.jobs if large and (self.records or out.stateless) else 0
-        if out.stateless:
-            for pieces in map_ordered(
-                lambda block: [it for part in self._parts(block) for it in arrange(out, part)],
-                blocks,
-                workers,
-            ):
-                yield from pieces
+        if not out.stateless:
+            for parts in map_ordered(self._decoded, blocks, workers, is_heavy):
+                for part in parts:
+                    yield from arrange(out, part)
             return
-        for parts in map_ordered(lambda block: list(self._parts(block)), blocks, workers):
-            for part in parts:
-                yield from arrange(out, part)
+
+        def write(block: Block) -> Iterable[Piece]:
+            pieces = (it for part in self._parts(block) for it in arrange(out, part))
+            return pieces if is_heavy(block) else list(pieces)
+
+        for written in map_ordered(write, blocks, workers, is_heavy):
+            yield from written
+
+    def _decoded(self, block: Block) -> Iterable[Part]:
+        return self._parts(block) if is_heavy(block) else list(self._parts(block))
 
     def _parts(self, block: Block) -> Iterator[Part]:
         """The block's batches, with their records when those are asked for."""

@@ -38,6 +38,7 @@ LENGTH_TOO_BIG = cython.declare(cython.int, 3)  # a length that reaches past its
 LENGTH_NEGATIVE = cython.declare(cython.int, 4)  # where null is not allowed
 FRAME_NOT_FILLED = cython.declare(cython.int, 5)
 COUNT_TOO_BIG = cython.declare(cython.int, 6)
+FULL = cython.declare(cython.int, 7)  # no room for more rows
 
 OPS = {
     "INT": INT,
@@ -58,6 +59,7 @@ STATUSES = {
     "LENGTH_NEGATIVE": LENGTH_NEGATIVE,
     "FRAME_NOT_FILLED": FRAME_NOT_FILLED,
     "COUNT_TOO_BIG": COUNT_TOO_BIG,
+    "FULL": FULL,
 }
 
 
@@ -92,6 +94,7 @@ def _decode(
     shift: cython.int
     last_shift: cython.int
     status: cython.int
+    full: cython.bint = False
     repeat_left: cython.longlong
     repeat_pc: cython.Py_ssize_t
     repeat_end: cython.Py_ssize_t
@@ -99,10 +102,12 @@ def _decode(
     for r in range(regions.shape[1]):
         at = regions[0, r]
         end = regions[1, r]
-        status = OK
-        while at < end:
+        status = FULL if full else OK
+        while at < end and not full:
             if row >= capacity:
-                return -1
+                full = True
+                status = FULL
+                break
             rows[0, row] = at
             row_child = child
             limit = end
@@ -119,7 +124,8 @@ def _decode(
                         if repeat_left > 0:
                             pc = repeat_pc
                             if child >= child_capacity:
-                                return -1
+                                status = FULL
+                                break
                             continue
                         repeat_end = n_program
                     if pc >= n_program:
@@ -215,7 +221,8 @@ def _decode(
                     rows[column, row] = value
                     if value > 0:
                         if child >= child_capacity:
-                            return -1
+                            status = FULL
+                            break
                         repeat_left = value
                         repeat_pc = pc
                         repeat_end = pc + 3 * argument
@@ -228,6 +235,8 @@ def _decode(
                     rows[column, row] = value
             if status == OK and framed and at != limit:
                 status = FRAME_NOT_FILLED
+            if status == FULL:
+                full = True
             if status != OK:
                 child = row_child
                 at = rows[0, row]
@@ -236,7 +245,7 @@ def _decode(
         regions[2, r] = row
         regions[3, r] = status
         regions[4, r] = at
-    return row
+    return -1 if full else row
 
 
 def decode(
@@ -251,7 +260,7 @@ def decode(
     `regions` is (5, n): start and end go in; the number of rows so far, the status (`STATUSES`) and
     the byte where the last undamaged row ends come out. `rows` (columns, capacity) gets a column a
     field, column 0 being the row's start; `children` those of the array inside a row. Returns -1
-    when one of the two has too little room: nothing is lost, call again with more.
+    when one of the two has too little room; the regions then say how far it went (`FULL`).
     """
     with cython.nogil:
         n = _decode(data, regions, program, rows, children)

@@ -231,28 +231,38 @@ class Layout:
         return np.array(instructions, np.int64)
 
     def columns(
-        self, data: Buffer, starts: IntArray, ends: IntArray, expected: int, spare: int = 0
+        self,
+        data: Buffer,
+        starts: IntArray,
+        ends: IntArray,
+        expected: int,
+        spare: int = 0,
+        most_rows: int = 1 << 40,
     ) -> Columns:
         """Decode rows from each region until its end or first fault; `expected` rows in all, or so.
 
-        Nothing is trusted: memory is taken for what the bytes can hold, not for what a count says.
-        spare: columns behind those of the fields, for the caller to fill.
+        Nothing is trusted: memory is taken for what the bytes can hold, not for what a count says,
+        and for `most_rows` rows and as many of their array at most; regions that this leaves
+        unfinished have the status FULL. spare: columns behind those of the fields, for the caller.
         """
         width = 1 + sum(field.type.columns for field in self.fields) + spare
         regions = np.empty((5, len(starts)), np.int64)
         regions[0] = starts
         regions[1] = ends
-        most = int((ends - starts).sum()) // self.min_size + len(starts)
+        most = min(int((ends - starts).sum()) // self.min_size + len(starts), most_rows)
+        most_children = 1 if self.child is None else min(len(data) + 1, most_rows)
         capacity = min(expected, most)
-        child_capacity = 1 if self.child is None else 1024
+        child_capacity = min(1024, most_children)
         while True:
             rows = np.empty((width, capacity), np.int64)
             children = np.empty((max(len(self.child_names), 1), child_capacity), np.int64)
             n = kernel.decode(data, regions, self.program, rows, children)
+            if n < 0 and capacity == most and child_capacity == most_children:
+                n = int(regions[2, -1])
             if n >= 0:
                 return Columns(self.names, np.ascontiguousarray(rows[:, :n]), children, regions)
             capacity = min(max(2 * capacity, 64), most)
-            child_capacity *= 4
+            child_capacity = min(child_capacity * 4, most_children)
 
 
 def _min_size(wire: WireType) -> int:

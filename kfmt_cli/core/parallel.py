@@ -19,10 +19,16 @@ def available_cores() -> int:
         return os.cpu_count() or 1
 
 
-def map_ordered(function: Callable[[T], R], items: Iterable[T], workers: int) -> Iterator[R]:
+def map_ordered(
+    function: Callable[[T], R],
+    items: Iterable[T],
+    workers: int,
+    alone: Callable[[T], bool] = lambda _: False,
+) -> Iterator[R]:
     """function(item) for each item, in order, on `workers` threads; a few items ahead at most.
 
-    The items are made in the caller's thread. With no workers everything happens there.
+    The items are made in the caller's thread. With no workers everything happens there, and so
+    does the work on items that are to be alone, after all before them.
     """
     if workers < 1:
         yield from map(function, items)
@@ -33,6 +39,11 @@ def map_ordered(function: Callable[[T], R], items: Iterable[T], workers: int) ->
     pending: deque[Future[R]] = deque()
     try:
         for item in items:
+            if alone(item):
+                while pending:
+                    yield pending.popleft().result()
+                yield function(item)
+                continue
             pending.append(pool.submit(function, item))
             if len(pending) > 2 * workers:
                 yield pending.popleft().result()

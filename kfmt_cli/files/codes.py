@@ -73,6 +73,12 @@ DECOMPRESSION_LIMIT = _code(
     "Decompression was stopped: more comes out than the limit allows.",
     "If the batch is meant to be that large, raise --max-decompressed.",
 )
+RECORDS_LIMIT = _code(
+    "records-limit",
+    _error,
+    "A batch holds more records, or headers, than kfmt keeps in memory at once.",
+    "No producer makes batches of millions of records; the first ones are shown.",
+)
 RECORD_MALFORMED = _code("record-malformed", _error, "A record does not fit its bytes.", UNREADABLE)
 RECORDS_COUNT_MISMATCH = _code(
     "records-count-mismatch",

@@ -122,7 +122,7 @@ class Damage:
         return at == end and (len(beyond.data) < HEADER_UP_TO_MAGIC or beyond.base_offset > after)
 
     def _holds_records(self, header: Header) -> bool:
-        """Whether the records of a batch of magic 2 end just where its length says: none is missing.
+        """Whether the records of a batch of magic 2 end where its length says: none is missing.
 
         Of older messages that would say nothing: they consist of lengths only.
         """

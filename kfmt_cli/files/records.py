@@ -33,7 +33,11 @@ DERIVED_COLUMNS = (
 RECORD_COLUMNS = (*RECORD.names, *DERIVED_COLUMNS)
 RECORD_NAMES = {name: column for column, name in enumerate(RECORD_COLUMNS)}
 assert all(RECORD_NAMES[name] == column for name, column in RECORD.names.items())
-OK = kernel.STATUSES["OK"]
+OK, FULL = kernel.STATUSES["OK"], kernel.STATUSES["FULL"]
+# Of a block, so that its columns stay below some hundred megabytes whatever was compressed.
+MOST_RECORDS = 1 << 21
+# A block is cut where its records decompress to more, so that none takes much memory.
+PART = 8 << 20
 
 
 @dataclass(slots=True)
@@ -65,14 +69,8 @@ def runs(block: Block) -> Iterator[Block]:
     if not len(changes):
         yield block
         return
-    findings = block.findings
-    bounds = [0, *changes.tolist(), len(is_v2)]
-    for first, last in pairwise(bounds):
-        until = _position_of(block, last)
-        mine = [it for it in findings if it.position is None or it.position < until]
-        findings = findings[len(mine) :]
-        batches = block.batches.select(slice(first, last))
-        yield Block(block.name, block.data, block.position, batches, mine)
+    for first, last in pairwise([0, *changes.tolist(), len(is_v2)]):
+        yield _part(block, first, last)
 
 
 def is_legacy(run: Block) -> bool:
@@ -99,10 +97,15 @@ def _position_of(block: Block, batch: int) -> int:
 def _read_v2(block: Block, limit: Limit) -> Records:
     batches = block.batches
     findings: list[Finding] = []
-    data, starts, ends = block.inflated or inflate_block(block, limit, findings)
+    data, starts, ends = block.inflated or _inflate(block, limit, findings)
     counts = batches["records_count"]
     columns = RECORD.columns(
-        data, starts, ends, int(counts.clip(0).sum()), spare=len(DERIVED_COLUMNS)
+        data,
+        starts,
+        ends,
+        int(counts.clip(0).sum()),
+        spare=len(DERIVED_COLUMNS),
+        most_rows=MOST_RECORDS,
     )
     row_ends = columns.regions[2].copy()
     if (columns.regions[3] != OK).any() or (np.diff(row_ends, prepend=0) != counts).any():
@@ -147,41 +150,68 @@ _V2_OFFSETS = expansion(
 )
 
 
-def inflate_ahead(block: Block, limit: Limit) -> None:
+def inflate_ahead(block: Block, limit: Limit) -> Iterator[Block]:
     """Decompress the records of a block of magic 2 now, for a later `read_records`.
 
     Decompressors let go of the interpreter for each batch, which slows several threads down; this
-    is for the thread that reads, so that the others need not.
+    is for the thread that reads, so that the others need not. The block comes back in parts of
+    `PART` decompressed bytes or little more.
     """
     batches = block.batches
-    if batches["compression"].any() and batches["is_v2"].all():
-        block.inflated = inflate_block(block, limit, block.findings)
+    if not batches["compression"].any() or not batches["is_v2"].all():
+        yield block
+        return
+    first = size = 0
+    pieces: list[bytes] = []
+    for i in range(len(batches)):
+        piece = _records_of(block, i, limit, block.findings)
+        pieces.append(piece)
+        size += len(piece)
+        if size >= PART or i + 1 == len(batches):
+            part = _part(block, first, i + 1)
+            ends = np.cumsum([len(it) for it in pieces])
+            starts = np.concatenate([[0], ends[:-1]])
+            part.inflated = b"".join(pieces), starts, ends
+            yield part
+            first, size, pieces = i + 1, 0, []
 
 
-def inflate_block(
+def is_heavy(block: Block) -> bool:
+    """Whether a block takes so much memory that it must be alone."""
+    return block.inflated is not None and len(block.inflated[0]) > 2 * PART
+
+
+def _part(block: Block, first: int, last: int) -> Block:
+    """Batches first..last-1 as a block, with the findings that stand before the next batch."""
+    begin = _position_of(block, first) if first else -1
+    end = _position_of(block, last)
+    mine = [it for it in block.findings if begin <= (it.position or 0) < end]
+    batches = block.batches.select(slice(first, last))
+    return Block(block.name, block.data, block.position, batches, mine)
+
+
+def _records_of(block: Block, i: int, limit: Limit, findings: list[Finding]) -> bytes:
+    """The bytes of a batch's records, decompressed; none, and a finding, where that fails."""
+    batches = block.batches
+    piece = block.data[int(batches["start"][i]) + HEADER_SIZE : int(batches["end"][i])]
+    codec = int(batches["compression"][i])
+    if not codec or not piece:
+        return piece
+    inflated = inflate(block, i, codec, piece, limit, findings)
+    batches.data[BATCH_NAMES["unreadable"], i] = inflated is None
+    return inflated or b""
+
+
+def _inflate(
     block: Block, limit: Limit, findings: list[Finding]
 ) -> tuple[bytes, IntArray, IntArray]:
     """The bytes of the records and each batch's part of them, decompressed where need be."""
     batches = block.batches
-    starts, ends = batches["start"] + HEADER_SIZE, batches["end"].copy()
-    codecs = batches["compression"]
-    if not codecs.any():
-        return block.data, starts, ends
-    pieces: list[bytes] = []
-    at = 0
-    for i, (start, end, codec) in enumerate(
-        zip(starts.tolist(), ends.tolist(), codecs.tolist(), strict=True)
-    ):
-        piece = block.data[start:end]
-        if codec and piece:
-            inflated = inflate(block, i, codec, piece, limit, findings)
-            batches.data[BATCH_NAMES["unreadable"], i] = inflated is None
-            piece = inflated or b""
-        starts[i] = at
-        at += len(piece)
-        ends[i] = at
-        pieces.append(piece)
-    return b"".join(pieces), starts, ends
+    if not batches["compression"].any():
+        return block.data, batches["start"] + HEADER_SIZE, batches["end"].copy()
+    pieces = [_records_of(block, i, limit, findings) for i in range(len(batches))]
+    ends = np.cumsum([len(it) for it in pieces])
+    return b"".join(pieces), np.concatenate([[0], ends[:-1]]), ends
 
 
 def inflate(
@@ -235,7 +265,10 @@ def _explain(block: Block, data: bytes, regions: IntArray) -> Iterator[Finding]:
         compressed = int(batches["compression"][i])
         if batches["unreadable"][i]:
             continue
-        if regions[3, i] != OK:
+        if regions[3, i] == FULL:
+            message = f"records or headers beyond {MOST_RECORDS} are not looked at"
+            yield batch_finding(block, i, codes.RECORDS_LIMIT, message, found=declared)
+        elif regions[3, i] != OK:
             at = int(regions[4, i]) - start
             origin = Origin(block.name, int(batches["position"][i]), decompressed=bool(compressed))
             if not compressed:

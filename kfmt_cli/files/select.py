@@ -33,11 +33,7 @@ def select_batches(block: Block, wanted: OffsetRange) -> Block:
         keep &= (batches["base_offset"] <= wanted.last) | (batches["has_base_offset"] == 0)
     if keep.all():
         return block
-    inflated = block.inflated
-    if inflated is not None:
-        data, starts, ends = inflated
-        inflated = data, starts[keep], ends[keep]
-    return replace(block, batches=batches.select(keep), inflated=inflated)
+    return replace(block, batches=batches.select(keep))
 
 
 def select_records(records: Records, wanted: OffsetRange) -> Records:
