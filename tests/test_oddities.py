@@ -1,0 +1,165 @@
+"""What no broker writes but a file may hold, and names and places that are out of the ordinary."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from kfmt_cli.files.records import MOST_RECORDS
+from tests.rebuild import batch_of, record, with_crc
+from tests.samples import ORDERS, environment, kfmt
+from tests.segments import NAME, int32, with_bytes, write
+from tools.kafka import ROOT
+
+
+def test_a_compressed_batch_that_holds_nothing_is_no_clean_batch(tmp_path: Path) -> None:
+    file = write(tmp_path, batch_of(gzip.compress(b""), 1, 5))
+    done = kfmt("verify-crc", "--deep", file, "--json")
+    assert (done.code, done.codes) == (1, ["records-count-mismatch"])
+
+
+def test_counts_and_deltas_that_cannot_be_are_seen_without_looking_inside(tmp_path: Path) -> None:
+    batch = batch_of(record(b"k", b"v"), 0, 1)
+    for at, value, code in (
+        (57, -1, "records-count-mismatch"),
+        (57, 2, "records-count-mismatch"),
+        (23, -1, "offsets-backwards"),
+    ):
+        file = write(tmp_path, with_crc(with_bytes(batch, at, int32(value))))
+        done = kfmt("verify-crc", file, "--json")
+        assert (done.code, done.codes) == (1, [code])
+        assert done.of("file")[0]["records"] in (0, 1)
+
+
+def nested() -> tuple[bytes, bytes, bytes]:
+    """A batch, one whose value holds two batches with offsets of their own, and one more."""
+    inner = batch_of(record(b"x", b"y"), 0, 1, 7) + batch_of(record(b"x", b"y"), 0, 1, 8)
+    return (
+        batch_of(record(b"a", b"b"), 0, 1, 0),
+        batch_of(record(b"k", inner), 0, 1, 1),
+        batch_of(record(b"c", b"d"), 0, 1, 2),
+    )
+
+
+@pytest.mark.parametrize("length", [10, 100, 1000, (1 << 31) - 1])
+def test_batches_inside_a_record_stay_inside_when_its_length_is_wrong(
+    length: int, tmp_path: Path
+) -> None:
+    first, outer, last = nested()
+    file = write(tmp_path, first + with_bytes(outer, 8, int32(length)) + last)
+    done = kfmt("dump", "--records", file, "--json")
+    assert [row["offset"] for row in done.of("record")] == [0, 1, 2]
+    assert len(done.codes) == 1
+    assert done.codes[0].startswith("batch-length-too")
+
+
+def test_batches_inside_a_record_stay_inside_when_its_magic_is_wrong(tmp_path: Path) -> None:
+    first, outer, last = nested()
+    file = write(tmp_path, first + with_bytes(outer, 16, b"\x09") + last)
+    done = kfmt("dump", "--records", file, "--json")
+    assert [row["offset"] for row in done.of("record")] == [0, 2]
+    assert done.codes == ["magic-unknown"]
+    assert done.of("finding")[0]["found"] == 9
+
+
+def test_batches_inside_a_record_stay_inside_when_its_checksum_is_wrong(tmp_path: Path) -> None:
+    first, outer, last = nested()
+    file = write(tmp_path, first + with_bytes(outer, 17, b"\0\0\0\7") + last)
+    done = kfmt("dump", "--records", file, "--json")
+    assert [row["offset"] for row in done.of("record")] == [0, 1, 2]
+    assert done.codes == ["crc-mismatch"]
+
+
+def peak_megabytes(*arguments: str | Path) -> float:
+    """The most memory that a run of kfmt takes."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "kfmt_cli", *map(str, arguments)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        cwd=ROOT,
+        env=environment(),
+    )
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode in (0, 1)
+    return usage.ru_maxrss / 1024
+
+
+def test_thousands_of_findings_take_no_memory(tmp_path: Path) -> None:
+    bad = with_bytes(batch_of(record(b"k", b"v"), 0, 1), 17, b"\0\0\0\1")
+    file = write(tmp_path, bad * 3000)
+    for arguments in (["--json"], ["--records", "--json"], ["--format", "csv"], ["--records"]):
+        assert peak_megabytes("dump", file, *arguments) < 150
+
+
+def test_millions_of_records_out_of_a_few_bytes_take_bounded_memory(tmp_path: Path) -> None:
+    one = record(b"", b"")
+    n = MOST_RECORDS + 1_000_000
+    blob = zstandard.ZstdCompressor().compress(one * n)
+    assert len(blob) < 10_000
+    file = write(tmp_path, batch_of(blob, 4, n))
+    assert peak_megabytes("verify-crc", "--deep", file) < 700
+    assert "records-limit" in kfmt("verify-crc", "--deep", file, "--json").codes
+
+
+def test_highly_compressed_batches_are_taken_a_few_at_a_time(tmp_path: Path) -> None:
+    plain = b"".join(record(b"key", b"v" * 1000, i) for i in range(4000))
+    batch = batch_of(zstandard.ZstdCompressor().compress(plain), 4, 4000)
+    file = write(tmp_path, b"".join(with_bytes(batch, 6, bytes([i, 0])) for i in range(60)))
+    done = kfmt("verify-crc", "--deep", file, "--json")
+    assert done.of("file")[0]["records"] == 240_000
+    assert peak_megabytes("verify-crc", "--deep", file) < 200
+    assert peak_megabytes("dump", "--records", "--json", file) < 200
+
+
+def test_a_name_that_is_no_utf_8_is_shown_with_its_bytes(tmp_path: Path) -> None:
+    name = os.fsdecode(b"bad\xff.log")
+    (tmp_path / name).write_bytes(ORDERS.read_bytes())
+    for command in ("dump", "verify-crc"):
+        done = kfmt(command, tmp_path, "--json")
+        assert done.code == 0
+        assert done.rows[0]["file"] == "bad\\xff.log"
+        assert kfmt(command, tmp_path).code == 0
+
+
+def test_pipes_inside_a_directory_are_passed_over(tmp_path: Path) -> None:
+    write(tmp_path / "a-0", ORDERS.read_bytes())
+    (tmp_path / "b-0").mkdir()
+    os.mkfifo(tmp_path / "b-0" / NAME)
+    done = kfmt("verify-crc", tmp_path, "--json")
+    assert [row["file"] for row in done.of("file")] == [f"a-0/{NAME}"]
+
+
+def test_a_link_that_leads_nowhere_is_named(tmp_path: Path) -> None:
+    (tmp_path / NAME).symlink_to("gone")
+    done = kfmt("verify-crc", tmp_path)
+    assert done.code == 3
+    assert done.err == f"kfmt: {tmp_path / NAME}: No such file or directory\n"
+
+
+def test_closed_streams_are_said_or_done_without() -> None:
+    command = f"{sys.executable} -m kfmt_cli dump {ORDERS}"
+    for closing, code in ((">&-", 3), ("2>&-", 0)):
+        done = subprocess.run(
+            ["bash", "-c", f"{command} {closing}"],
+            capture_output=True,
+            cwd=ROOT,
+            env=environment(),
+            check=False,
+        )
+        assert done.returncode == code
+        assert b"Traceback" not in done.stderr
+
+
+def test_devices_are_refused() -> None:
+    assert kfmt("dump", "/dev/zero").code == 3
+
+
+def test_a_range_that_is_upside_down_is_refused() -> None:
+    assert kfmt("dump", ORDERS, "--from-offset", "9", "--to-offset", "5").code == 2
