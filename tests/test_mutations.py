@@ -21,7 +21,8 @@ from kfmt_cli.render.dump import CsvDump, JsonDump, Look, TableDump
 from kfmt_cli.render.finding import finding_json, finding_line
 from kfmt_cli.render.style import PLAIN
 from tests.samples import every_log, name_of
-from tests.segments import write
+from tests.segments import NAME, write
+from tools.kafka import SAMPLES
 
 LOOK = Look(PLAIN, 100)
 LIMIT = Limit(most=8 << 20, always=1 << 20)
@@ -143,3 +144,21 @@ def test_a_count_that_promises_billions_takes_no_memory(tmp_path: Path) -> None:
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 32 << 20
+
+
+@pytest.mark.parametrize(
+    ("name", "first", "last"),
+    [
+        ("kafka-3.9.1-broker2/__transaction_state-1", 9636, 10177),
+        ("kafka-3.9.1-broker1/__transaction_state-0", 12279, 12813),
+        ("kafka-3.9.1-tiered/broker/__transaction_state-0", 3247, 3253),
+    ],
+)
+def test_bytes_missing_from_a_single_record_do_not_cost_the_next_batch(
+    name: str, first: int, last: int, tmp_path: Path
+) -> None:
+    data = (SAMPLES / name / NAME).read_bytes()
+    whole, _ = read_everything(write(tmp_path, data))
+    shown, _ = read_everything(write(tmp_path, data[:first] + data[last:]))
+    after = {(at - (last - first), size, crc) for at, size, crc in whole if at >= last}
+    assert after <= set(shown)

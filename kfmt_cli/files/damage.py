@@ -20,7 +20,6 @@ from kfmt_cli.files.header import (
     MINIMUMS,
     ZEROS,
     Header,
-    records_fit,
 )
 from kfmt_cli.files.verdict import Verdict, Verdicts
 
@@ -121,15 +120,6 @@ class Damage:
         beyond = self._header(end)
         return at == end and (len(beyond.data) < HEADER_UP_TO_MAGIC or beyond.base_offset > after)
 
-    def _holds_records(self, header: Header) -> bool:
-        """Whether the records of a batch of magic 2 end where its length says: none is missing.
-
-        Of older messages that would say nothing: they consist of lengths only.
-        """
-        if header.magic != 2 or header.size > REACH:
-            return False
-        return records_fit(self._source.block(header.position, header.size, header.size))
-
     def _proven_end(self, header: Header, ends: Iterator[int]) -> int | None:
         """The first of some ends for which the header's checksum is right."""
         for end in ends:
@@ -189,8 +179,6 @@ class Damage:
         """
         end = position + size
         header = self._header(position)
-        if self._holds_records(header):
-            return None
         inside = self.find_batch(position + 1, header.base_offset, end, header)
         if not self._source.block(end, 1, 1) or self.confirmed(end):
             # The length leads to the right place; but bytes may be missing before it.

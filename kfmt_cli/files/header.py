@@ -6,10 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kfmt_cli.core import kernel
-from kfmt_cli.core.place import Origin
 from kfmt_cli.files.block import HEADER_SIZE, LEGACY_HEADERS, LOG_OVERHEAD
-from kfmt_cli.formats.batch import ATTRIBUTES, RECORD, RECORD_BATCH
+from kfmt_cli.formats.batch import RECORD_BATCH
 from kfmt_cli.formats.legacy import MESSAGES
 
 HEADER_UP_TO_MAGIC = RECORD_BATCH.offset_of("magic") + 1
@@ -73,16 +71,3 @@ class Header:
         if offset is None:
             return 0 <= self.base_offset < 1 << 48
         return offset <= self.base_offset < offset + RANGE
-
-
-def records_fit(data: bytes) -> bool:
-    """Whether a batch of magic 2 that is not compressed holds just the records that it declares."""
-    header = RECORD_BATCH.read(data, 0, HEADER_SIZE, Origin("")).values
-    attributes, count = header["attributes"], header["records_count"]
-    assert isinstance(attributes, int)
-    assert isinstance(count, int)
-    if ATTRIBUTES["compression"].of(attributes) or count < 1:
-        return False
-    start, end = np.array([HEADER_SIZE]), np.array([len(data)])
-    regions = RECORD.columns(data, start, end, min(count, len(data))).regions
-    return bool(regions[3, 0] == kernel.STATUSES["OK"] and regions[2, 0] == count)
