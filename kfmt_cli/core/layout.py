@@ -14,7 +14,7 @@ import numpy as np
 
 from kfmt_cli.core import kernel
 from kfmt_cli.core.place import DecodeError, Origin, Place
-from kfmt_cli.core.wire import Array, Buffer, Bytes, Integer, Value, Varint, WireError, WireType
+from kfmt_cli.core.wire import Array, Buffer, Bytes, Value, Varint, WireError, WireType
 
 MILLISECONDS = "ms"
 IntArray = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
@@ -292,19 +292,3 @@ def _name_columns(fields: tuple[Field, ...], first: int) -> dict[str, int]:
             names[f"{field.name}_first"] = first + 1
         first += field.type.columns
     return names
-
-
-__all__ = [
-    "MILLISECONDS",
-    "Array",
-    "Bits",
-    "Bytes",
-    "Columns",
-    "Field",
-    "Flags",
-    "IntArray",
-    "Integer",
-    "Layout",
-    "Row",
-    "Varint",
-]

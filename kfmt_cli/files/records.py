@@ -169,9 +169,7 @@ def inflate_ahead(block: Block, limit: Limit) -> Iterator[Block]:
         size += len(piece)
         if size >= PART or i + 1 == len(batches):
             part = _part(block, first, i + 1)
-            ends = np.cumsum([len(it) for it in pieces])
-            starts = np.concatenate([[0], ends[:-1]])
-            part.inflated = b"".join(pieces), starts, ends
+            part.inflated = _joined(pieces)
             yield part
             first, size, pieces = i + 1, 0, []
 
@@ -210,7 +208,12 @@ def _inflate(
     if not batches["compression"].any():
         return block.data, batches["start"] + HEADER_SIZE, batches["end"].copy()
     pieces = [_records_of(block, i, limit, findings) for i in range(len(batches))]
-    ends = np.cumsum([len(it) for it in pieces])
+    return _joined(pieces)
+
+
+def _joined(pieces: list[bytes]) -> tuple[bytes, IntArray, IntArray]:
+    """The pieces one behind the other, and where each starts and ends."""
+    ends = np.cumsum([len(piece) for piece in pieces])
     return b"".join(pieces), np.concatenate([[0], ends[:-1]]), ends
 
 
