@@ -3,7 +3,8 @@
 from setuptools import Extension, setup
 
 KERNELS = tuple(
-    f"kfmt_cli.core.{name}" for name in ("kernel", "scan", "text", "quote", "cell", "room", "emit")
+    f"kfmt_cli.core.{name}"
+    for name in ("kernel", "encode", "scan", "text", "quote", "cell", "room", "emit")
 )
 
 

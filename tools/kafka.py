@@ -58,11 +58,11 @@ def jars(version: str) -> Path:
     return home
 
 
-def java(version: str, main_class: str, *arguments: str) -> list[str]:
-    """The command that runs a class of Kafka's."""
+def java(version: str, *arguments: str) -> list[str]:
+    """The command that runs java on Kafka's jars: options, a class or source file, arguments."""
     home = jars(version)
     logging = f"-Dlog4j.configuration=file:{home}/log4j.properties"
-    return ["java", "-Xmx512m", logging, "-cp", f"{home}/*", main_class, *arguments]
+    return ["java", "-Xmx512m", logging, "-cp", f"{home}/*", *arguments]
 
 
 def dump_command(version: str, *arguments: str) -> list[str]:

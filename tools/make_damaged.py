@@ -27,6 +27,11 @@ def main() -> None:
         write(folder / f"{name}-0", DAMAGES[damage][0](data, at, end))
     write(folder / "truncated-0", data[: at + 500])
     write(folder / "zero-tail-0", data + bytes(4096))
+    index = bytearray(ORDERS.with_suffix(".index").read_bytes())
+    index[23] ^= 1  # the position of the third entry
+    write(folder / "index-not-at-batch-0", data)
+    write(folder / "index-not-at-batch-0", bytes(index), ORDERS.with_suffix(".index").name)
+    shutil.copy(ORDERS.with_suffix(".timeindex"), folder / "index-not-at-batch-0")
 
 
 if __name__ == "__main__":

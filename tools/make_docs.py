@@ -13,16 +13,22 @@ import click
 
 from kfmt_cli.cli import MODULES, kfmt
 from kfmt_cli.core.layout import Field, Layout
+from kfmt_cli.files import index_codes
 from kfmt_cli.files.codes import CODES
 from kfmt_cli.formats.batch import RECORD, RECORD_BATCH, RECORD_HEADER
+from kfmt_cli.formats.checkpoint import CHECKPOINTS
 from kfmt_cli.formats.control import CONTROL_RECORD_KEY, END_TXN_MARKER
+from kfmt_cli.formats.index import ABORTED_TRANSACTION, OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
 from kfmt_cli.formats.legacy import MESSAGE_V0, MESSAGE_V1, TEACHING_MESSAGE_V0
+from kfmt_cli.formats.snapshot import PRODUCER_SNAPSHOT, PRODUCER_STATE
 from tools.kafka import ROOT
 
 PAGES: list[tuple[str, list[Layout]]] = [
     ("Record batch, magic 2", [RECORD_BATCH, RECORD, RECORD_HEADER]),
     ("Control records", [CONTROL_RECORD_KEY, END_TXN_MARKER]),
     ("Messages, magic 0 and 1", [MESSAGE_V0, MESSAGE_V1]),
+    ("Indexes", [OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY, ABORTED_TRANSACTION]),
+    ("Producer snapshot", [PRODUCER_SNAPSHOT, PRODUCER_STATE]),
     ("For teaching", [TEACHING_MESSAGE_V0]),
 ]
 MADE = "<!-- made by tools/make_docs.py -->\n"
@@ -52,6 +58,14 @@ def formats() -> str:
                 size_of = field.type.size
                 at = None if at is None or size_of is None else at + size_of
             parts += [_bits(field) for field in layout.fields if field.flags]
+    parts.append(
+        "\n## Checkpoints\n\nText: a line with the version, 0; a line with the number of "
+        "entries; a line an entry.\n\n| file | entry | | source |\n|---|---|---|---|\n"
+    )
+    parts += [
+        f"| `{it.name}` | `{' '.join(it.columns)}` | {it.doc} | `{it.source}` |\n"
+        for it in CHECKPOINTS.values()
+    ]
     return "".join(parts)
 
 
@@ -97,6 +111,7 @@ def _help(command: click.Command, name: str, parent: click.Context | None) -> st
 
 def findings() -> str:
     """docs/findings.md"""
+    assert index_codes.INDEX_MISSING.name in CODES  # those of other files are declared, too
     rows = [
         f"| `{code.name}` | {code.severity.value} | {code.meaning} | {code.advice} |\n"
         for code in sorted(CODES.values(), key=lambda code: code.name)

@@ -13,8 +13,10 @@ from kfmt_cli.core.finding import Finding, Severity
 from kfmt_cli.core.parallel import map_ordered
 from kfmt_cli.errors import ExitCode, InputError
 from kfmt_cli.files.block import Block
+from kfmt_cli.files.checkpoint import read_checkpoint
 from kfmt_cli.files.control import complete
-from kfmt_cli.files.discover import LOGS, Input, discover
+from kfmt_cli.files.discover import LOGS, FileKind, Input, discover
+from kfmt_cli.files.fixed import FIXED, read_rows
 from kfmt_cli.files.open_log import open_log
 from kfmt_cli.files.records import Records, inflate_ahead, is_heavy, read_records, runs
 from kfmt_cli.files.select import (
@@ -24,9 +26,10 @@ from kfmt_cli.files.select import (
     select_batches,
     select_records,
 )
-from kfmt_cli.render.dump import FORMATS, CsvDump, DumpFormat, Look
+from kfmt_cli.render import entries
+from kfmt_cli.render.dump import FORMATS, CsvDump, DumpFormat, Look, title
 from kfmt_cli.render.finding import finding_json, finding_line
-from kfmt_cli.render.style import safe
+from kfmt_cli.render.style import count, grouped, safe
 from kfmt_cli.render.write import recycle
 
 Piece = memoryview | Finding
@@ -47,12 +50,11 @@ class Task:
     decompression: Limit
     errors: int = 0
     warnings: int = 0
+    heading: str = ""
 
     def run(self, paths: tuple[str, ...], strict: bool) -> int:
         """Dump every file; the exit code."""
         failed = False
-        if self.format == "csv":
-            self.screen.text(CsvDump.heading(self.records))
         for path in paths:
             try:
                 for file in discover(path, LOGS, several=len(paths) > 1):
@@ -68,12 +70,68 @@ class Task:
 
     def _file(self, file: Input) -> None:
         """Dump one file; raises InputError."""
+        if file.kind in FIXED:
+            self._rows(file)
+        elif file.kind is FileKind.CHECKPOINT:
+            self._checkpoint(file)
+        else:
+            self._log(file)
+
+    def _heading(self, line: str) -> None:
+        """The first line of CSV, again where another kind of file follows."""
+        if self.format == "csv" and line != self.heading:
+            self.screen.text(line)
+            self.heading = line
+
+    def _rows(self, file: Input) -> None:
+        """Dump an index or a producer snapshot."""
+        kind, rows = FIXED[file.kind], read_rows(file)
+        if "offset" in rows.table.names and self.wanted:
+            rows.table = rows.table.select(self.wanted.holds(rows.table["offset"]))
+        if self.limit is not None:
+            rows.table = rows.table.select(slice(0, self.limit))
+            self.limit -= len(rows.table)
+        self._heading(entries.csv_heading(kind))
+        self._title(file, rows.size)
+        theme = self.screen.theme
+        pieces = entries.write_entries(
+            file.name, kind, rows, self.format, theme, None if self.look.wide else self.look.screen
+        )
+        for piece in pieces:
+            self.screen.write(piece)
+        for finding in rows.findings:
+            self._write_finding(finding)
+        if self.format == "table":
+            words = count(len(rows.table), "entry", "entries") + " shown"
+            if rows.padding:
+                words += f", {grouped(rows.padding)} bytes of zeros behind them"
+            self.screen.text(theme.paint("dim", words) + "\n")
+
+    def _checkpoint(self, file: Input) -> None:
+        """Dump a checkpoint file."""
+        read = read_checkpoint(file)
+        read.rows = read.rows[: self.limit]
+        if self.limit is not None:
+            self.limit -= len(read.rows)
+        self._heading(entries.checkpoint_csv_heading(read))
+        self._title(file, None)
+        for text in entries.write_checkpoint(file.name, read, self.format, self.screen.theme):
+            self.screen.text(text)
+        for finding in read.findings:
+            self._write_finding(finding)
+
+    def _title(self, file: Input, size: int | None) -> None:
+        if self.format == "table":
+            self.screen.text(title(file.name, size, file.base_offset, self.look))
+
+    def _log(self, file: Input) -> None:
         with open_log(file, read_ahead=not self.records) as log:
             out = FORMATS[self.format](file.name, self.look)
+            self._heading(CsvDump.heading(self.records))
             self.screen.text(out.begin(log.size, log.base_offset))
             with self.screen.progress(log.size) as progress:
                 for piece in self._pieces(out, self._ahead(log.blocks, progress), log.is_large):
-                    self._write(out, piece)
+                    self._write(piece)
             self.screen.text(out.end())
 
     def _ahead(self, blocks: Iterator[Block], progress: Progress) -> Iterator[Block]:
@@ -135,14 +193,17 @@ class Task:
                 if self.limit == 0:
                     return
 
-    def _write(self, out: DumpFormat, piece: Piece) -> None:
+    def _write(self, piece: Piece) -> None:
         if isinstance(piece, memoryview):
             self.screen.write(piece)
             recycle(piece)
-            return
+        else:
+            self._write_finding(piece)
+
+    def _write_finding(self, piece: Finding) -> None:
         self.errors += piece.code.severity is Severity.ERROR
         self.warnings += piece.code.severity is Severity.WARNING
-        if out.findings_inline:
+        if FORMATS[self.format].findings_inline:
             self.screen.text(finding_json(piece))
         else:
             self.screen.note(finding_line(piece, self.screen.err_theme, self.screen.err_width))

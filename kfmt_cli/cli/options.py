@@ -106,3 +106,10 @@ def max_decompressed(function: F) -> F:
 def strict(function: F) -> F:
     """--strict."""
     return click.option("--strict", is_flag=True, help="Exit with 1 on warnings, too.")(function)
+
+
+def force(function: F) -> F:
+    """--force."""
+    return click.option(
+        "--force", is_flag=True, help="Replace files that are there already in DST."
+    )(function)

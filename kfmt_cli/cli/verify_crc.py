@@ -45,4 +45,4 @@ def verify_crc(
     from kfmt_cli.core.compression import Limit
 
     verifier = Verifier(deep, Limit.of_option(max_decompressed), jobs)
-    return Task(Screen(color), format_, verifier, jobs).run(paths, strict)
+    return Task.of(Screen(color), format_, verifier, jobs).run(paths, strict)

@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from kfmt_cli.core import kernel
+from kfmt_cli.core import encode, kernel
 from kfmt_cli.core.place import DecodeError, Origin, Place
 from kfmt_cli.core.wire import Array, Buffer, Bytes, Value, Varint, WireError, WireType
 
@@ -229,6 +229,12 @@ class Layout:
                     operation, argument = inner.type.instruction
                     instructions += operation, self.child_names[inner.name], argument
         return np.array(instructions, np.int64)
+
+    def sizes(self, rows: IntArray, children: IntArray) -> tuple[IntArray, IntArray]:
+        """Of each row of `Columns.rows`: the bytes that its frame counts, and all its bytes."""
+        bodies, sizes = np.empty((2, rows.shape[1]), np.int64)
+        encode.measure(self.program, rows, children, bodies, sizes)
+        return bodies, sizes
 
     def columns(
         self,

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kfmt_cli.errors import InputError
+from kfmt_cli.formats.checkpoint import CHECKPOINTS
 
 
 class FileKind(enum.Enum):
@@ -25,6 +26,7 @@ class FileKind(enum.Enum):
     TIME_INDEX = "time_index"
     TRANSACTION_INDEX = "transaction_index"
     PRODUCER_SNAPSHOT = "producer_snapshot"
+    CHECKPOINT = "checkpoint"
     UNKNOWN = "unknown"
 
     @property
@@ -49,7 +51,8 @@ SUFFIXES = {
     ".snapshot": FileKind.PRODUCER_SNAPSHOT,
 }
 _TRANSIENT = re.compile(r"\.(deleted|cleaned|swap)$")  # a file that a broker is done with, or makes
-_SEGMENT = re.compile(r"^(\d{20})(?=[.-])")
+# Segments are named for their base offset; so are the files of remote storage and its cache.
+_SEGMENT = re.compile(r"^(?:(\d{20})(?=[.-])|(\d{1,20})(?=_))")
 _KRAFT = re.compile(r"^(\d{20}-\d{10}|bootstrap)\.checkpoint$")
 _PARTITION = re.compile(r"^(.+)-(\d+)$")
 
@@ -74,9 +77,12 @@ def classify(path: str, name: str) -> Input:
     base = _TRANSIENT.sub("", Path(path).name)
     if _KRAFT.match(base):
         return Input(path, printable(name), FileKind.KRAFT_SNAPSHOT)
+    if base in CHECKPOINTS or base.endswith(".leader_epoch_checkpoint"):
+        return Input(path, printable(name), FileKind.CHECKPOINT)
     kind = SUFFIXES.get(Path(base).suffix, FileKind.UNKNOWN)
     segment = _SEGMENT.match(base)
-    offset = int(segment[1]) if segment and kind is not FileKind.UNKNOWN else None
+    named = segment is not None and kind is not FileKind.UNKNOWN
+    offset = int(segment[1] or segment[2]) if segment and named else None
     return Input(path, printable(name), kind, offset)
 
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kfmt_cli.core.table import Table
+from kfmt_cli.core.layout import IntArray
+from kfmt_cli.core.table import BoolArray, Table
 from kfmt_cli.files.block import Block
 from kfmt_cli.files.records import Records
 
@@ -20,6 +21,15 @@ class OffsetRange:
 
     def __bool__(self) -> bool:
         return self.first is not None or self.last is not None
+
+    def holds(self, offsets: IntArray) -> BoolArray:
+        """Which of the offsets are wanted."""
+        wanted = np.ones(len(offsets), np.bool_)
+        if self.first is not None:
+            wanted &= offsets >= self.first
+        if self.last is not None:
+            wanted &= offsets <= self.last
+        return wanted
 
 
 def select_batches(block: Block, wanted: OffsetRange) -> Block:

@@ -43,6 +43,17 @@ class Look:
     bits: bool = False
 
 
+def title(file: str, size: int | None, base_offset: int | None, look: Look) -> str:
+    """The line above a file's table."""
+    name = safe(file)
+    details = "" if size is None else f"   {grouped(size)} bytes"
+    details += "" if base_offset is None else f"   base offset {base_offset}"
+    room = len(name + details) if look.screen is None else look.screen
+    if len(name + details) > room:
+        details = ""
+    return look.theme.paint("bold", clip_left(name, room)) + details + "\n"
+
+
 class DumpFormat(ABC):
     """Writes the batches of one file, with the records below them when records are given.
 
@@ -160,13 +171,7 @@ class TableDump(DumpFormat):
 
     def begin(self, size: int | None, base_offset: int | None) -> str:
         self._size = size
-        name = safe(self.file)
-        details = "" if size is None else f"   {grouped(size)} bytes"
-        details += "" if base_offset is None else f"   base offset {base_offset}"
-        room = len(name + details) if self.look.screen is None else self.look.screen
-        if len(name + details) > room:
-            details = ""
-        return self.look.theme.paint("bold", clip_left(name, room)) + details + "\n"
+        return title(self.file, size, base_offset, self.look)
 
     def text(
         self, block: Block, records: Records | None, first: int, last: int

@@ -1,0 +1,181 @@
+"""What a log says about the entries of its indexes, gathered in one pass over its batches."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kfmt_cli.core.compression import Limit
+from kfmt_cli.core.layout import IntArray
+from kfmt_cli.core.table import BoolArray, Table
+from kfmt_cli.files.block import BATCH_NAMES, Block
+from kfmt_cli.files.control import name_control_batches
+from kfmt_cli.files.records import Records, read_records, runs
+from kfmt_cli.formats.control import CONTROL_TYPES
+
+AT_BATCH = ("starts", "at_number", "at_base", "at_last", "in_damage")
+HOLDER = ("held", "holder_position", "holder_number", "holder_max", "earlier_max", "of_record")
+MARKER = ("contradicted",)
+NO_TIMESTAMP = -1
+ABORT = CONTROL_TYPES.index("ABORT")
+
+
+class Facts:
+    """Looks up, block by block, the batches that entries point at and those that hold them.
+
+    position_entries, offset_entries, marker_entries: rows with a `log_position`, an `offset` (and
+    a `timestamp`), a `last_offset` and `producer_id`. After the last block, `at`, `holders` and
+    `markers` say for each of them what was found.
+    """
+
+    def __init__(
+        self, positions: Table | None, offsets: list[Table], markers: Table | None, limit: Limit
+    ) -> None:
+        self.at = Table.empty(AT_BATCH, 0 if positions is None else len(positions))
+        self.holders = [Table.empty(HOLDER, len(table)) for table in offsets]
+        self.markers = Table.empty(MARKER, 0 if markers is None else len(markers))
+        self._positions = positions
+        self._by_position = _sorted(positions, "log_position")
+        self._offsets = offsets
+        self._by_offset = [_sorted(table, "offset") for table in offsets]
+        self._by_marker = _sorted(markers, "last_offset")
+        self._marker_entries = markers
+        self._limit = limit
+        self.end = 0
+        self.first_offset: int | None = None
+        self.last_offset = -1
+        self.max_timestamp = NO_TIMESTAMP
+        self.largest_batch = 0
+        self.has_v2 = False
+
+    def take(self, block: Block) -> None:
+        """Go through the batches of the next block."""
+        batches = block.batches
+        if not len(batches):
+            return
+        if self.first_offset is None:
+            self.first_offset = int(batches["base_offset"][0])
+        last = np.maximum.accumulate(batches["last_offset"]).clip(self.last_offset)
+        times = np.where(batches["has_timestamp"] == 1, batches["max_timestamp"], NO_TIMESTAMP)
+        earlier = np.concatenate([[self.max_timestamp], times])
+        np.maximum.accumulate(earlier, out=earlier)
+        self._take_positions(block)
+        for entries, order, holders in zip(
+            self._offsets, self._by_offset, self.holders, strict=True
+        ):
+            first = np.searchsorted(entries["offset"][order], self.last_offset, side="right")
+            behind = np.searchsorted(entries["offset"][order], last[-1], side="right")
+            chosen = order[first:behind]
+            if len(chosen):
+                self._take_holders(block, entries, chosen, holders, (last, times, earlier))
+        self._take_markers(block)
+        self.last_offset = int(last[-1])
+        self.max_timestamp = int(earlier[-1])
+        self.largest_batch = max(self.largest_batch, int(batches["size"].max()))
+        self.has_v2 |= bool(batches["is_v2"].any())
+        self.end = int(batches["position"][-1] + batches["size"][-1])
+
+    def finish(self, log_size: int) -> None:
+        """Mark the entries that point behind the last batch, into what is left of the log."""
+        self._mark_damage(self.end, log_size)
+
+    def _mark_damage(self, start: int, end: int) -> None:
+        if self._positions is not None and start < end:
+            at = self._positions["log_position"]
+            self.at["in_damage"] = self.at["in_damage"] | ((at >= start) & (at < end))
+
+    def _take_positions(self, block: Block) -> None:
+        """The batches that entries point at."""
+        batches = block.batches
+        starts = batches["position"]
+        ends = starts + batches["size"]
+        before = np.concatenate([[self.end], ends[:-1]])
+        for i in np.flatnonzero(before < starts).tolist():
+            self._mark_damage(int(before[i]), int(starts[i]))
+        if self._positions is None:
+            return
+        wanted = self._positions["log_position"][self._by_position]
+        first, behind = np.searchsorted(wanted, [starts[0], ends[-1]])
+        chosen = self._by_position[first:behind]
+        batch = np.searchsorted(starts, wanted[first:behind], side="right") - 1
+        exact = starts[batch] == wanted[first:behind]
+        chosen, batch = chosen[exact], batch[exact]
+        _put(self.at, "starts", chosen, np.ones_like(chosen))
+        _put(self.at, "at_number", chosen, batches["number"][batch])
+        bases = np.array([self._base(block, i) for i in batch.tolist()], np.int64)
+        _put(self.at, "at_base", chosen, bases)
+        _put(self.at, "at_last", chosen, batches["last_offset"][batch])
+
+    def _take_holders(
+        self,
+        block: Block,
+        entries: Table,
+        chosen: IntArray,
+        holders: Table,
+        columns: tuple[IntArray, IntArray, IntArray],
+    ) -> None:
+        """The batches that hold the entries' offsets, or are the first behind them."""
+        batches = block.batches
+        last, times, earlier = columns
+        offsets = entries["offset"][chosen]
+        batch = np.searchsorted(last, offsets)
+        held = batches["base_offset"][batch] <= offsets
+        # Of a wrapper only the last offset is known before it is decompressed.
+        for i in np.flatnonzero(batches["has_base_offset"][batch] == 0).tolist():
+            held[i] = self._base(block, int(batch[i])) <= offsets[i]
+        _put(holders, "held", chosen, held)
+        _put(holders, "holder_position", chosen, batches["position"][batch])
+        _put(holders, "holder_number", chosen, batches["number"][batch])
+        _put(holders, "holder_max", chosen, times[batch])
+        _put(holders, "earlier_max", chosen, earlier[batch])
+        if "timestamp" not in entries.names:
+            return
+        # Brokers before 3.7 wrote the record that had the timestamp, in the middle of its batch.
+        for i in np.flatnonzero(held & (entries["timestamp"][chosen] != times[batch])).tolist():
+            rows = self._records(block, int(batch[i])).rows
+            of_record = rows["offset"] == offsets[i]
+            same = rows["timestamp"][of_record] == entries["timestamp"][chosen[i]]
+            holders.data[holders.names["of_record"], chosen[i]] = bool(same.any())
+
+    def _take_markers(self, block: Block) -> None:
+        """Aborted transactions whose last offset holds something else than their marker."""
+        if self._marker_entries is None or not len(self._marker_entries):
+            return
+        batches = block.batches
+        name_control_batches(block)
+        wanted = self._marker_entries["last_offset"][self._by_marker]
+        first = np.searchsorted(wanted, self.last_offset, side="right")
+        behind = np.searchsorted(wanted, batches["last_offset"].max(), side="right")
+        chosen = self._by_marker[first:behind]
+        offsets = wanted[first:behind]
+        batch = np.searchsorted(np.maximum.accumulate(batches["last_offset"]), offsets)
+        there = batches["base_offset"][batch] <= offsets
+        # Compaction empties markers, or removes them, and leaves the index as it is.
+        emptied = (batches["control"][batch] == 1) & (batches["records_count"][batch] == 0)
+        fits = batches["control_type"][batch] == ABORT
+        fits &= batches["producer_id"][batch] == self._marker_entries["producer_id"][chosen]
+        _put(self.markers, "contradicted", chosen, there & ~fits & ~emptied)
+
+    def _base(self, block: Block, i: int) -> int:
+        """The first offset of a batch; a wrapper's inside it."""
+        batches = block.batches
+        if not batches["has_base_offset"][i]:
+            rows = self._records(block, i).rows
+            batches.data[BATCH_NAMES["has_base_offset"], i] = 1
+            first = rows["offset"][0] if len(rows) else batches["last_offset"][i]
+            batches.data[BATCH_NAMES["base_offset"], i] = first
+        return int(batches["base_offset"][i])
+
+    def _records(self, block: Block, i: int) -> Records:
+        one = Block(block.name, block.data, block.position, block.batches.select(slice(i, i + 1)))
+        return read_records(next(runs(one)), self._limit)
+
+
+def _sorted(table: Table | None, name: str) -> IntArray:
+    """The rows in the order of a column."""
+    if table is None:
+        return np.zeros(0, np.int64)
+    return np.argsort(table[name], kind="stable")
+
+
+def _put(table: Table, name: str, rows: IntArray, values: IntArray | BoolArray) -> None:
+    table.data[table.names[name], rows] = values

@@ -1,0 +1,276 @@
+"""The rules for the entries of an index.
+
+They are those that hold for the files of every broker version, so that no healthy index is accused:
+leaders, followers, the cleaner and recovery, and old and new brokers, each write entries of their
+own kind. Source: `org.apache.kafka.storage.internals.log.OffsetIndex`, `TimeIndex`, `LogSegment`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from kfmt_cli.checks.index_facts import Facts
+from kfmt_cli.core.finding import Code, Finding
+from kfmt_cli.core.layout import IntArray
+from kfmt_cli.core.table import BoolArray, Table
+from kfmt_cli.files import index_codes as codes
+from kfmt_cli.files.discover import FileKind, Input
+from kfmt_cli.files.fixed import Rows
+from kfmt_cli.files.segment import Segment
+
+
+def padding_finding(segment: Segment, file: Input, rows: Rows) -> Finding:
+    times = file.kind is FileKind.TIME_INDEX
+    code = codes.TIME_INDEX_ZERO_TAIL if times else codes.INDEX_ZERO_TAIL
+    if segment.is_last:
+        code = codes.INDEX_PREALLOCATED
+    width = rows.size - rows.padding
+    return Finding(
+        file.name,
+        code,
+        width,
+        f"{rows.padding} bytes of zeros behind {len(rows.table)} entries"
+        + ("" if segment.is_last else ", and later segments follow"),
+        None,
+        width,
+        rows.size,
+    )
+
+
+def order_findings(file: Input, table: Table) -> Iterator[Finding]:
+    """Entries that do not come after the one before them."""
+    if file.kind is FileKind.OFFSET_INDEX:
+        first, second, code = "offset", "log_position", codes.INDEX_NOT_INCREASING
+        wrong = (np.diff(table[first]) <= 0) | (np.diff(table[second]) <= 0)
+    elif file.kind is FileKind.TIME_INDEX:
+        first, second, code = "timestamp", "offset", codes.TIME_INDEX_NOT_INCREASING
+        wrong = (np.diff(table[first]) <= 0) | (np.diff(table[second]) < 0)
+    else:
+        first, second = "last_offset", "last_offset"
+        code = codes.TRANSACTION_INDEX_NOT_INCREASING
+        wrong = np.diff(table[first]) <= 0
+    names = [first] if first == second else [first, second]
+    for i in np.flatnonzero(wrong).tolist():
+        before, here = (
+            ", ".join(f"{name.replace('_', ' ')} {table[name][row]}" for name in names)
+            for row in (i, i + 1)
+        )
+        yield Finding(
+            file.name,
+            code,
+            int(table["position"][i + 1]),
+            f"entry {i + 1}: {here}, behind {before}",
+            int(table["offset"][i + 1]) if "offset" in table.names else None,
+            f"more than {table[first][i]}",
+            int(table[first][i + 1]),
+        )
+
+
+@dataclass(slots=True)
+class IndexRules:
+    """One index of a segment and what its log says of it."""
+
+    segment: Segment
+    file: Input
+    rows: Rows
+    facts: Facts
+    damaged: bool
+
+    def findings(self, interval: int, log_size: int) -> Iterator[Finding]:
+        """Everything about this index."""
+        table = self.rows.table
+        yield from self.rows.findings
+        yield from order_findings(self.file, table)
+        if self.rows.padding:
+            yield padding_finding(self.segment, self.file, self.rows)
+        if not len(table):
+            return
+        if self.file.kind is FileKind.OFFSET_INDEX:
+            yield from self._offsets(self.facts.holders[0], log_size)
+            yield from self._sparse(interval, log_size)
+        elif self.file.kind is FileKind.TIME_INDEX:
+            yield from self._times(self.facts.holders[-1])
+        else:
+            yield from self._markers()
+
+    def _each(
+        self, wrong: BoolArray, done: BoolArray, code: Code, words: Callable[[int], str], **at: str
+    ) -> Iterator[Finding]:
+        """A finding for each entry that breaks a rule and has not broken one before."""
+        table = self.rows.table
+        for i in np.flatnonzero(wrong & ~done).tolist():
+            yield Finding(
+                self.file.name,
+                code,
+                int(table["position"][i]),
+                f"entry {i}: {words(i)}",
+                int(table["offset"][i]) if "offset" in table.names else None,
+                at.get("expected"),
+                int(table[at["found"]][i]),
+            )
+        done |= wrong
+
+    def _note(self, rows: IntArray, code: Code, words: str) -> Iterator[Finding]:
+        """One note for all the entries that it is true of."""
+        if len(rows):
+            position = int(self.rows.table["position"][rows[0]])
+            yield Finding(self.file.name, code, position, words, None, None, len(rows))
+
+    def _out_of_segment(self) -> BoolArray:
+        """Entries before the segment, or behind its last offset where that is known."""
+        table = self.rows.table
+        out: BoolArray = table["relative_offset"] < 0
+        if not self.damaged:
+            out |= table["offset"] > self.facts.last_offset
+        return out
+
+    def _segment_words(self) -> str:
+        return f"the segment holds {self.file.base_offset or 0}–{self.facts.last_offset}"
+
+    def _offsets(self, holders: Table, log_size: int) -> Iterator[Finding]:
+        table, at = self.rows.table, self.facts.at
+        position, offset = table["log_position"], table["offset"]
+        unknown = at["in_damage"] == 1
+        if self.damaged:
+            unknown |= (offset > self.facts.last_offset) | (position >= self.facts.end)
+        done = unknown & (position > 0) & (position < log_size)
+        in_damage = np.flatnonzero(done)
+        yield from self._each(
+            (position <= 0) | (position >= log_size),
+            done,
+            codes.INDEX_POSITION_OUT_OF_LOG,
+            lambda i: f"offset {offset[i]} at byte {position[i]} of a log of {log_size} bytes",
+            expected=f"1–{log_size - 1}",
+            found="log_position",
+        )
+        yield from self._each(
+            self._out_of_segment(),
+            done,
+            codes.INDEX_OFFSET_OUT_OF_SEGMENT,
+            lambda i: f"offset {offset[i]}; {self._segment_words()}",
+            expected=f"{self.file.base_offset or 0}–{self.facts.last_offset}",
+            found="offset",
+        )
+        yield from self._each(
+            at["starts"] == 0,
+            done,
+            codes.INDEX_NOT_AT_BATCH,
+            lambda i: f"offset {offset[i]} at byte {position[i]} of the log, where no batch begins",
+            expected="the first byte of a batch",
+            found="log_position",
+        )
+        yield from self._each(
+            at["at_base"] > offset,
+            done,
+            codes.INDEX_OFFSET_BEFORE_BATCH,
+            lambda i: (
+                f"offset {offset[i]} at byte {position[i]}, where batch {at['at_number'][i]} "
+                f"begins with offset {at['at_base'][i]}"
+            ),
+            found="offset",
+        )
+        yield from self._each(
+            (holders["held"] == 0) | (holders["holder_position"] < position),
+            done,
+            codes.INDEX_OFFSET_NOT_IN_LOG,
+            lambda i: f"no batch from byte {position[i]} on holds offset {offset[i]}",
+            found="offset",
+        )
+        further = np.flatnonzero((offset > at["at_last"]) & ~done)
+        yield from self._note(
+            further,
+            codes.INDEX_FURTHER_ON,
+            f"{len(further)} of {len(table)} entries, from offset {offset[further[:1]].sum()} on",
+        )
+        yield from self._in_damage(in_damage)
+
+    def _in_damage(self, rows: IntArray) -> Iterator[Finding]:
+        words = f"{len(rows)} of {len(self.rows.table)} entries"
+        yield from self._note(rows, codes.INDEX_IN_DAMAGE, words)
+
+    def _sparse(self, interval: int, log_size: int) -> Iterator[Finding]:
+        """Stretches without an entry that even the largest batch does not explain."""
+        position = np.concatenate([[0], self.rows.table["log_position"], [log_size]])
+        stretch = np.diff(position)
+        sparse = np.flatnonzero(stretch > interval + self.facts.largest_batch)
+        words = (
+            f"{len(sparse)} stretches longer than {interval} bytes, the longest "
+            f"{stretch.max()} bytes"
+        )
+        yield from self._note(sparse.clip(0, len(self.rows.table) - 1), codes.INDEX_SPARSE, words)
+
+    def _times(self, holders: Table) -> Iterator[Finding]:
+        table = self.rows.table
+        time, offset = table["timestamp"], table["offset"]
+        done = (offset > self.facts.last_offset) & self.damaged
+        if self.damaged:
+            done |= holders["held"] == 0
+        in_damage = np.flatnonzero(done)
+        yield from self._each(
+            self._out_of_segment(),
+            done,
+            codes.TIME_INDEX_OFFSET_OUT_OF_SEGMENT,
+            lambda i: f"offset {offset[i]}; {self._segment_words()}",
+            expected=f"{self.file.base_offset or 0}–{self.facts.last_offset}",
+            found="offset",
+        )
+        yield from self._each(
+            holders["held"] == 0,
+            done,
+            codes.TIME_INDEX_OFFSET_NOT_IN_LOG,
+            lambda i: f"no batch holds offset {offset[i]}",
+            found="offset",
+        )
+        yield from self._each(
+            (holders["holder_max"] != time) & (holders["of_record"] == 0),
+            done,
+            codes.TIME_INDEX_TIMESTAMP_NOT_IN_LOG,
+            lambda i: (
+                f"timestamp {time[i]} for offset {offset[i]}, whose batch "
+                f"{holders['holder_number'][i]} has max timestamp {holders['holder_max'][i]}"
+            ),
+            found="timestamp",
+        )
+        yield from self._each(
+            holders["earlier_max"] >= time,
+            done,
+            codes.TIME_INDEX_NOT_LARGEST,
+            lambda i: (
+                f"timestamp {time[i]} for offset {offset[i]}, but a batch before it has "
+                f"{holders['earlier_max'][i]}"
+            ),
+            found="timestamp",
+        )
+        largest = self.facts.max_timestamp
+        closed = not self.segment.is_last and not self.damaged
+        if closed and int(time[-1]) < largest:
+            words = f"the last entry has {time[-1]}, the segment {largest}"
+            last = int(table["position"][-1])
+            code = codes.TIME_INDEX_ENDS_EARLY
+            yield Finding(self.file.name, code, last, words, None, largest, int(time[-1]))
+        yield from self._in_damage(in_damage)
+
+    def _markers(self) -> Iterator[Finding]:
+        table = self.rows.table
+        done = np.zeros(len(table), np.bool_)
+        yield from self._each(
+            table["version"] != 0,
+            done,
+            codes.TRANSACTION_INDEX_VERSION,
+            lambda i: f"version {table['version'][i]}, only 0 is known",
+            expected="0",
+            found="version",
+        )
+        yield from self._each(
+            self.facts.markers["contradicted"] == 1,
+            done,
+            codes.TRANSACTION_INDEX_NOT_A_MARKER,
+            lambda i: (
+                f"producer {table['producer_id'][i]}: offset {table['last_offset'][i]} is no "
+                "ABORT marker of it"
+            ),
+            found="last_offset",
+        )

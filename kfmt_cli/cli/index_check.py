@@ -1,0 +1,63 @@
+"""index-check: the indexes of segments against their logs."""
+
+from __future__ import annotations
+
+import click
+
+from kfmt_cli.cli.options import Size, color, max_decompressed, output_format, paths, strict
+from kfmt_cli.errors import UsageError
+
+
+@click.command(name="index-check")
+@paths
+@click.option("--lookup-offset", type=int, help="Show how a broker finds this offset.")
+@click.option(
+    "--lookup-timestamp", type=int, help="Show how a broker finds this time (ms since 1970)."
+)
+@click.option(
+    "--index-interval-bytes",
+    type=Size(),
+    default=4096,
+    show_default=True,
+    help="The broker's setting, for the notes on stretches without an entry.",
+)
+@output_format("table", "json", "csv")
+@color
+@strict
+@max_decompressed
+def index_check(
+    paths: tuple[str, ...],
+    lookup_offset: int | None,
+    lookup_timestamp: int | None,
+    index_interval_bytes: int,
+    format_: str,
+    color: str,
+    strict: bool,
+    max_decompressed: int | None,
+) -> int:
+    """Check .index, .timeindex and .txnindex against their log.
+
+    By rules that hold for the files of every broker version: leaders', followers', the cleaner's
+    and recovery's, and those that a running broker has preallocated. A healthy index is never
+    accused. Each finding says which entry, what was expected, what a broker would do about it.
+
+    \b
+    Examples:
+      kfmt index-check sample_segments/kafka-3.9.1-broker2/replicated-0
+      kfmt index-check damaged_segments/index-not-at-batch-0
+      kfmt index-check sample_segments/kafka-3.9.1-broker1/txn-0 --lookup-offset 500
+    """
+    from kfmt_cli.checks.index import IndexChecker
+    from kfmt_cli.cli.index_checking import Lookups, Task
+    from kfmt_cli.cli.screen import Screen
+    from kfmt_cli.core.compression import Limit
+
+    screen = Screen(color)
+    if lookup_offset is not None and lookup_timestamp is not None:
+        raise UsageError("--lookup-offset and --lookup-timestamp: one at a time")
+    if lookup_offset is not None or lookup_timestamp is not None:
+        if format_ == "csv":
+            raise UsageError("a look-up is shown as a table or as JSON")
+        return Lookups(screen, format_, lookup_offset, lookup_timestamp).run(paths)
+    checker = IndexChecker(Limit.of_option(max_decompressed), index_interval_bytes)
+    return Task.of(screen, format_, checker).run(paths, strict)

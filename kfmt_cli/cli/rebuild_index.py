@@ -1,0 +1,57 @@
+"""rebuild-index: the indexes that a recovering broker would write."""
+
+from __future__ import annotations
+
+import click
+
+from kfmt_cli.cli.options import Size, color, force, output_format, strict
+
+
+@click.command(name="rebuild-index")
+@click.argument("paths", nargs=-1, required=True, metavar="LOG... DST")
+@click.option(
+    "--in-place",
+    is_flag=True,
+    help="Replace the files beside the logs (no DST then); the old ones are kept as *.old.",
+)
+@click.option(
+    "--index-interval-bytes",
+    type=Size(),
+    default=4096,
+    show_default=True,
+    help="The topic's index.interval.bytes.",
+)
+@force
+@output_format("table", "json")
+@color
+@strict
+def rebuild_index(
+    paths: tuple[str, ...],
+    in_place: bool,
+    index_interval_bytes: int,
+    force: bool,
+    format_: str,
+    color: str,
+    strict: bool,
+) -> int:
+    """Write the .index, .timeindex, .txnindex and .snapshot that a recovering broker would.
+
+    Byte for byte, without the broker. LOG is a log, a partition directory or a log directory. DST
+    is a directory; the files of one partition go into it, of several into one folder each. Where a
+    log is damaged, a broker cuts it: its indexes end there.
+
+    \b
+    Examples:
+      kfmt rebuild-index sample_segments/kafka-3.9.1-broker1/orders-0 DST
+      kfmt rebuild-index sample_segments/kafka-3.9.1-broker1/txn-0 DST --index-interval-bytes 1024
+    """
+    from kfmt_cli.cli.rebuilding import Task
+    from kfmt_cli.cli.screen import Screen
+    from kfmt_cli.errors import UsageError
+
+    if not in_place and len(paths) < 2:
+        raise UsageError("give the logs and then DST, a directory; or --in-place")
+    task = Task.of(Screen(color), format_, index_interval_bytes)
+    if in_place:
+        return task.run(paths, None, strict)
+    return task.run(paths[:-1], (paths[-1], force), strict)

@@ -1,0 +1,120 @@
+"""How `rebuild-index` goes through its logs and puts the files where they belong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from kfmt_cli.cli.report import Report
+from kfmt_cli.cli.screen import Progress, Screen
+from kfmt_cli.core.finding import Severity
+from kfmt_cli.errors import InputError
+from kfmt_cli.files.discover import FileKind, Input, discover
+from kfmt_cli.render.style import safe
+from kfmt_cli.writers.output import Staging, replace_keeping_old, set_aside, staged
+from kfmt_cli.writers.rebuild import Rebuilt, rebuild
+
+NUMBERS = {"entries": 9, "batches": 9, "bytes": 14}
+
+
+@dataclass(slots=True)
+class RebuildResult:
+    """What was written for a log."""
+
+    file: str
+    kind: str
+    bytes: int = 0
+    batches: int = 0
+    entries: int = 0
+    errors: int = 0
+    warnings: int = 0
+    notes: int = 0
+
+
+@dataclass(slots=True)
+class Task:
+    """One call of `rebuild-index`."""
+
+    report: Report
+    interval: int
+
+    @classmethod
+    def of(cls, screen: Screen, format_: str, interval: int) -> Task:
+        """A task that reports on the screen."""
+        report = Report(screen, format_, RebuildResult("", ""), NUMBERS, ("segment", "segments"))
+        return cls(report, interval)
+
+    def run(self, paths: tuple[str, ...], to: tuple[str, bool] | None, strict: bool) -> int:
+        """Rebuild beside the logs, or below `to`, a directory that may be forced; the exit code."""
+        partitions = list(self._partitions(paths))
+        logs = [log for _, group in partitions for log in group]
+        self.report.name_width = max([len("segment"), *(len(safe(it.name)) for it in logs)])
+        total = sum(Path(it.path).stat().st_size for it in logs if Path(it.path).exists())
+        with self.report.screen.progress(total) as progress:
+            if to is None:
+                for _, group in partitions:
+                    for done in self._rebuilt(group, progress):
+                        self._beside(done)
+            elif partitions:
+                with staged(*to) as staging:
+                    for folder, group in partitions:
+                        for done in self._rebuilt(group, progress):
+                            self._below(staging, folder, done)
+        return self.report.end(strict)
+
+    def _partitions(self, paths: tuple[str, ...]) -> Iterator[tuple[str, list[Input]]]:
+        """The logs of each partition, and the folder below DST that is theirs."""
+        found: dict[tuple[str, str], list[Input]] = {}
+        folders = [path for path in paths if Path(path).is_dir()]
+        for path in paths:
+            try:
+                for log in discover(path, frozenset({FileKind.LOG}), several=len(paths) > 1):
+                    if log.kind is not FileKind.LOG:
+                        raise InputError(f"{log.name}: is not named .log")
+                    below = ""
+                    if path in folders:
+                        below = str(Path(log.path).parent.relative_to(path))
+                        if len(folders) > 1:
+                            below = str(Path(Path(path).name) / below)
+                    key = str(Path(log.path).parent), below
+                    found.setdefault(key, []).append(log)
+            except InputError as error:
+                self.report.complain(str(error))
+        for (_, below), logs in found.items():
+            yield below, sorted(logs, key=lambda log: log.base_offset or 0)
+
+    def _rebuilt(self, logs: list[Input], progress: Progress) -> Iterator[Rebuilt]:
+        try:
+            for done in rebuild(logs, self.interval, progress.advance):
+                result = RebuildResult(
+                    done.log.name, done.log.kind.value, done.size, done.batches, done.entries
+                )
+                for finding in done.findings:
+                    severity = finding.code.severity
+                    result.errors += severity is Severity.ERROR
+                    result.warnings += severity is Severity.WARNING
+                    result.notes += severity is Severity.NOTE
+                yield done
+                self.report.add(result, done.findings)
+        except InputError as error:
+            self.report.complain(str(error))
+
+    @staticmethod
+    def _below(staging: Staging, folder: str, done: Rebuilt) -> None:
+        for name, data in done.files.items():
+            if data is not None:
+                staging.put(str(Path(folder) / name), data)
+
+    def _beside(self, done: Rebuilt) -> None:
+        """Replace what differs; what is right already stays untouched."""
+        for name, data in done.files.items():
+            path = Path(done.log.path).with_name(name)
+            if data is None:
+                kept = set_aside(path)
+            elif path.exists() and path.read_bytes() == data:
+                continue
+            else:
+                kept = replace_keeping_old(path, data)
+            if kept is not None:
+                self.report.screen.note(f"{safe(str(path))}: the old one is {safe(kept.name)}\n")

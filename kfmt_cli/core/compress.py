@@ -1,0 +1,102 @@
+"""The codecs, written as Kafka frames them: the inverse of `core/compression.py`.
+
+Source: `org.apache.kafka.common.compress`. The framing is Kafka's to the byte. What is inside
+depends on the library: gzip and snappy come out as from Java's (zlib and snappy are the same code
+there), zstd where its version is the same; LZ4 blocks of lz4-java differ, as it chooses its matches
+in its own way.
+"""
+
+from __future__ import annotations
+
+import struct
+import threading
+import zlib
+from collections.abc import Callable
+
+from kfmt_cli.core.compression import LZ4_MAGIC, XERIAL_MAGIC, xxh32_short
+
+XERIAL_HEADER = XERIAL_MAGIC + struct.pack(">ii", 1, 1)  # version, compatible version
+XERIAL_BLOCK = 32 << 10
+LZ4_BLOCK = 64 << 10
+LZ4_DESCRIPTOR = b"\x60\x40"  # version 1, independent blocks, no checksums; blocks of 64 KiB
+LZ4_END = bytes(4)
+LZ4_STORED = 0x80000000
+ZSTD_LEVEL = 3  # the default of Kafka's codec
+
+_per_thread = threading.local()
+
+
+def compress(codec: str, data: bytes, magic: int = 2) -> bytes:
+    """The bytes in Kafka's framing of a codec, for records of a magic."""
+    return COMPRESSORS[codec](data, magic)
+
+
+def _none(data: bytes, magic: int) -> bytes:
+    del magic
+    return data
+
+
+def _gzip(data: bytes, magic: int) -> bytes:
+    """One member, its header as Java's from 16 on."""
+    del magic
+    stream = zlib.compressobj(wbits=31)
+    done = stream.compress(data) + stream.flush()
+    return done[:8] + b"\x00\xff" + done[10:]
+
+
+def _snappy(data: bytes, magic: int) -> bytes:
+    """Xerial's stream: a header, then blocks with their lengths."""
+    del magic
+    import snappy
+
+    done = [XERIAL_HEADER]
+    for at in range(0, len(data), XERIAL_BLOCK):
+        block = snappy.compress(data[at : at + XERIAL_BLOCK])
+        done += struct.pack(">i", len(block)), block
+    return b"".join(done)
+
+
+def _lz4(data: bytes, magic: int) -> bytes:
+    """A frame of independent blocks; magic 0 has the checksum of its header wrong (KAFKA-3160)."""
+    import lz4.block
+
+    covered = LZ4_MAGIC + LZ4_DESCRIPTOR if magic == 0 else LZ4_DESCRIPTOR
+    done = [LZ4_MAGIC, LZ4_DESCRIPTOR, bytes([xxh32_short(covered) >> 8 & 0xFF])]
+    for at in range(0, len(data), LZ4_BLOCK):
+        plain = data[at : at + LZ4_BLOCK]
+        block = lz4.block.compress(plain, store_size=False)
+        if len(block) >= len(plain):
+            done += struct.pack("<I", len(plain) | LZ4_STORED), plain
+        else:
+            done += struct.pack("<I", len(block)), block
+    done.append(LZ4_END)
+    return b"".join(done)
+
+
+def _zstd(data: bytes, magic: int) -> bytes:
+    """A frame without content size and checksum, flushed before its end as Java's stream is."""
+    del magic
+    import zstandard
+
+    try:
+        context = _per_thread.zstd
+    except AttributeError:
+        context = _per_thread.zstd = zstandard.ZstdCompressor(
+            level=ZSTD_LEVEL, write_content_size=False
+        )
+    stream = context.compressobj()
+    pieces: list[bytes] = [
+        stream.compress(data),
+        stream.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK),
+        stream.flush(),
+    ]
+    return b"".join(pieces)
+
+
+COMPRESSORS: dict[str, Callable[[bytes, int], bytes]] = {
+    "none": _none,
+    "gzip": _gzip,
+    "snappy": _snappy,
+    "lz4": _lz4,
+    "zstd": _zstd,
+}

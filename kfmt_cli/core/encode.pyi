@@ -1,0 +1,17 @@
+from kfmt_cli.core.layout import IntArray
+from kfmt_cli.core.wire import Buffer
+
+COMPILED: bool
+
+def measure(
+    program: IntArray, rows: IntArray, children: IntArray, bodies: IntArray, sizes: IntArray
+) -> None: ...
+def encode(
+    data: Buffer,
+    program: IntArray,
+    rows: IntArray,
+    children: IntArray,
+    bodies: IntArray,
+    starts: IntArray,
+    out: bytearray,
+) -> None: ...

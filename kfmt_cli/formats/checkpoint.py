@@ -1,0 +1,55 @@
+"""The text files of a broker: a version line, a line with the number of entries, the entries.
+
+Source: `org.apache.kafka.server.common.CheckpointFile`; columns are parted by white space.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A kind of checkpoint file. columns: of an entry, all integers but the topic."""
+
+    name: str
+    doc: str
+    source: str
+    columns: tuple[str, ...]
+
+
+_PARTITION = ("topic", "partition", "offset")
+
+CHECKPOINTS = {
+    it.name: it
+    for it in (
+        Checkpoint(
+            "recovery-point-offset-checkpoint",
+            "Up to where each partition is known to be on disk.",
+            "org.apache.kafka.storage.internals.checkpoint.OffsetCheckpointFile",
+            _PARTITION,
+        ),
+        Checkpoint(
+            "replication-offset-checkpoint",
+            "The high watermark of each partition.",
+            "org.apache.kafka.storage.internals.checkpoint.OffsetCheckpointFile",
+            _PARTITION,
+        ),
+        Checkpoint(
+            "log-start-offset-checkpoint",
+            "Where partitions begin whose start lies inside their first segment.",
+            "org.apache.kafka.storage.internals.checkpoint.OffsetCheckpointFile",
+            _PARTITION,
+        ),
+        Checkpoint(
+            "cleaner-offset-checkpoint",
+            "The first offset of each partition that compaction has not been over.",
+            "org.apache.kafka.storage.internals.checkpoint.OffsetCheckpointFile",
+            _PARTITION,
+        ),
+        Checkpoint(
+            "leader-epoch-checkpoint",
+            "The first offset of each leader epoch.",
+            "org.apache.kafka.storage.internals.checkpoint.LeaderEpochCheckpointFile",
+            ("epoch", "start_offset"),
+        ),
+    )
+}

@@ -1,0 +1,36 @@
+"""The producer snapshot: what a broker knows of each producer at the offset in the file's name.
+
+Source: `org.apache.kafka.storage.internals.log.ProducerStateManager`, `ProducerSnapshot.json`.
+"""
+
+from kfmt_cli.core.layout import MILLISECONDS, Field, Layout
+from kfmt_cli.core.wire import Int16, Int32, Int64, UInt32
+
+PRODUCER_SNAPSHOT = Layout(
+    "ProducerSnapshot",
+    "The front of `.snapshot`; as many ProducerState follow as it says.",
+    "org.apache.kafka.storage.internals.log.ProducerStateManager",
+    (
+        Field("version", Int16, "Version of the file: 1."),
+        Field("crc", UInt32, "CRC-32C from the next field to the end of the file."),
+        Field("producers_count", Int32, "How many producers follow."),
+    ),
+)
+
+PRODUCER_STATE = Layout(
+    "ProducerState",
+    "A producer in a `.snapshot`.",
+    "org.apache.kafka.storage.internals.log.ProducerStateManager",
+    (
+        Field("producer_id", Int64, "The producer."),
+        Field("producer_epoch", Int16, "Its epoch."),
+        Field("last_sequence", Int32, "Sequence of its last record; -1 where no batch is known."),
+        Field("last_offset", Int64, "Offset of its last record; -1 where no batch is known."),
+        Field("offset_delta", Int32, "Offsets that its last batch takes, less one."),
+        Field("timestamp", Int64, "Max timestamp of its last batch.", unit=MILLISECONDS),
+        Field("coordinator_epoch", Int32, "Epoch of the coordinator that wrote its last marker."),
+        Field(
+            "current_txn_first_offset", Int64, "First offset of its open transaction; -1 is none."
+        ),
+    ),
+)

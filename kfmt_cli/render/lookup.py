@@ -1,0 +1,63 @@
+"""A look-up for people: each step of the search, the entry, the scan, the batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timezone
+
+from kfmt_cli.files.lookup import Lookup, Search
+from kfmt_cli.render.style import Theme, count, grouped, safe
+
+
+def lookup_lines(lookup: Lookup, theme: Theme) -> Iterator[str]:
+    """The lines of a look-up."""
+    target = _value(lookup.column, lookup.target)
+    yield theme.paint("bold", f"{safe(lookup.log)}   {lookup.column} {target}") + "\n"
+    for search in lookup.searches:
+        yield from _search_lines(search, theme)
+    yield f" scan from byte {grouped(lookup.scan_from)} of the log\n"
+    for batch in lookup.scanned:
+        yield theme.paint("dim", f"   passed  {_batch(batch)}\n")
+    more = lookup.n_scanned - len(lookup.scanned)
+    if more:
+        yield theme.paint("dim", f"   passed  {count(more, 'more batch', 'more batches')}\n")
+    if lookup.batch is None:
+        yield theme.paint("bad", "   not found: the log ends before it") + "\n"
+    else:
+        yield theme.paint("good", f"   found   {_batch(lookup.batch)}") + "\n"
+
+
+def _search_lines(search: Search, theme: Theme) -> Iterator[str]:
+    target = _value(search.column, search.target)
+    yield f" {safe(search.index)}, {count(search.entries, 'entry', 'entries')}: "
+    yield f"the greatest {search.column} not above {target}\n"
+    for step in search.steps:
+        bounds = f"{step.low}–{step.high}"
+        value = _value(search.column, step.value)
+        yield theme.paint("dim", f"   {bounds:>13}  entry {step.middle}: {value}, {step.verdict}\n")
+    if search.entry is None:
+        yield "   no entry is: begin at the base offset, byte 0\n"
+        return
+    words = [
+        f"{name.replace('_', ' ')} {_value(name, value)}"
+        for name, value in search.found.items()
+        if name != "position"
+    ]
+    yield theme.paint("offset", f"   entry {search.entry}: {', '.join(words)}") + "\n"
+
+
+def _batch(batch: dict[str, int]) -> str:
+    return (
+        f"byte {grouped(batch['position'])}, offsets {batch['base_offset']}–"
+        f"{batch['last_offset']}, max timestamp {_value('timestamp', batch['max_timestamp'])}"
+    )
+
+
+def _value(column: str, value: int) -> str:
+    if column != "timestamp":
+        return grouped(value) if column.endswith("position") else str(value)
+    try:
+        moment = datetime.fromtimestamp(value / 1000, timezone.utc)
+    except (OverflowError, ValueError, OSError):
+        return str(value)
+    return f"{value} ({moment:%Y-%m-%d %H:%M:%S}.{value % 1000:03d})"

@@ -1,0 +1,1 @@
+"""Writers: records → batches → segments and their indexes."""

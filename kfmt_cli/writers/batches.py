@@ -1,0 +1,124 @@
+"""Batches out of records: the inverse of `files/block.py` and `files/records.py`.
+
+What is stored follows from the tables: deltas against the batch's base timestamp and offset, sizes,
+counts, checksums; compressed first, then length, checksum and count, as Kafka's builder does.
+Source: `org.apache.kafka.common.record.MemoryRecordsBuilder`, `DefaultRecordBatch.writeHeader`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from kfmt_cli.core import encode
+from kfmt_cli.core.checksum import CRC32C, crc_of_regions
+from kfmt_cli.core.compress import compress
+from kfmt_cli.core.layout import IntArray
+from kfmt_cli.core.table import Table
+from kfmt_cli.files.block import CHECKED_FROM, HEADER_SIZE, LOG_OVERHEAD
+from kfmt_cli.files.records import Records
+from kfmt_cli.formats.batch import ATTRIBUTES, CODECS, RECORD, RECORD_BATCH
+
+MAX_SEQUENCE = (1 << 31) - 1
+# The header's fields that a caller says; the others follow from the records.
+GIVEN = (
+    *("base_offset", "partition_leader_epoch", "attributes", "last_offset_delta"),
+    *("base_timestamp", "max_timestamp", "producer_id", "producer_epoch", "base_sequence"),
+)
+DRAFT_COLUMNS = ("magic", *GIVEN)
+CODEC_BITS = ATTRIBUTES["compression"]
+APPEND_TIME = 1 << ATTRIBUTES["timestamp_type"].at
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Batches as bytes, and where they start and end in them; see `writers/index.py` for the rest.
+
+    last_offset, max_timestamp: of each, -1 where it has no timestamp.
+    """
+
+    data: bytes | bytearray
+    starts: IntArray
+    ends: IntArray
+    last_offset: IntArray
+    max_timestamp: IntArray
+
+
+def write_batches(drafts: Table, records: Records) -> Written:
+    """Batches of magic 2. drafts: `DRAFT_COLUMNS`; records.ends: records up to and with each."""
+    counts = np.diff(records.ends, prepend=0)
+    rows = records.rows
+    owner = np.repeat(np.arange(len(drafts)), counts)
+    rows["attributes"] = 0
+    rows["offset_delta"] = rows["offset"] - drafts["base_offset"][owner]
+    append_time = drafts["attributes"][owner] & APPEND_TIME != 0
+    rows["timestamp_delta"] = np.where(
+        append_time, 0, rows["timestamp"] - drafts["base_timestamp"][owner]
+    )
+    codecs = drafts["attributes"] & ((1 << CODEC_BITS.width) - 1)
+    bodies, sizes = RECORD.sizes(rows.data, records.headers)
+    plain = bool((codecs == 0).all())
+    # Uncompressed records go where they stay, with room for the headers between them.
+    gaps = HEADER_SIZE * (owner + 1) if plain else 0
+    ends = np.cumsum(sizes)
+    total = int(ends[-1]) if len(ends) else 0
+    out = bytearray(total + (HEADER_SIZE * len(drafts) if plain else 0))
+    encode.encode(
+        records.data, RECORD.program, rows.data, records.headers, bodies, ends - sizes + gaps, out
+    )
+    record_ends = np.concatenate([[0], ends])[records.ends]
+    if plain:
+        batch_ends = record_ends + HEADER_SIZE * np.arange(1, len(drafts) + 1)
+    else:
+        out, batch_ends = _compressed(out, record_ends, codecs)
+    batch_starts = np.concatenate([[0], batch_ends[:-1]])[: len(drafts)]
+    _write_headers(out, drafts, counts, batch_starts, batch_ends)
+    last = drafts["base_offset"] + drafts["last_offset_delta"]
+    return Written(out, batch_starts, batch_ends, last, drafts["max_timestamp"])
+
+
+def _compressed(plain: bytearray, ends: IntArray, codecs: IntArray) -> tuple[bytearray, IntArray]:
+    """The records of each batch compressed, with room for its header."""
+    pieces = list(_pieces(bytes(plain), ends, codecs))
+    out = bytearray()
+    for piece in pieces:
+        out += bytes(HEADER_SIZE)
+        out += piece
+    return out, np.cumsum([HEADER_SIZE + len(piece) for piece in pieces])
+
+
+def _pieces(plain: bytes, ends: IntArray, codecs: IntArray) -> Iterator[bytes]:
+    start = 0
+    for end, codec in zip(ends.tolist(), codecs.tolist(), strict=True):
+        yield compress(CODECS[codec], plain[start:end])
+        start = end
+
+
+def _write_headers(
+    out: bytearray, drafts: Table, counts: IntArray, starts: IntArray, ends: IntArray
+) -> None:
+    headers = np.zeros(len(drafts), RECORD_BATCH.dtype)
+    for name in GIVEN:
+        headers[name] = drafts[name]
+    headers["magic"] = 2
+    headers["records_count"] = counts
+    headers["batch_length"] = ends - starts - LOG_OVERHEAD
+    put_rows(out, starts, headers)
+    headers["crc"] = crc_of_regions(CRC32C, memoryview(out), starts + CHECKED_FROM[2], ends, True)
+    put_rows(out, starts, headers)
+
+
+def put_rows(
+    out: bytearray, starts: IntArray, rows: np.ndarray[tuple[int], np.dtype[np.void]]
+) -> None:
+    """Lay fixed rows down at their starts."""
+    width = rows.dtype.itemsize
+    target = np.frombuffer(out, np.uint8)
+    target[starts[:, None] + np.arange(width)] = rows.view(np.uint8).reshape(-1, width)
+
+
+def sequence_after(sequence: int, n: int) -> int:
+    """The sequence number n records later; it wraps to 0 after 2^31 - 1."""
+    return (sequence + n) & MAX_SEQUENCE

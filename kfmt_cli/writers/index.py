@@ -1,0 +1,116 @@
+"""The indexes of a log, as a recovering broker writes them.
+
+Source: `org.apache.kafka.storage.internals.log.LogSegment.recover`: an entry for a batch that
+begins more than the interval behind the last indexed one; the time index gets the largest timestamp
+so far with each of them, and once more at the end.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+
+import numpy as np
+
+from kfmt_cli.core.layout import IntArray, Layout
+from kfmt_cli.core.table import Table
+from kfmt_cli.errors import InputError
+from kfmt_cli.files.block import Block
+from kfmt_cli.formats.index import OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
+
+INTERVAL = 4096  # index.interval.bytes of a broker
+NO_TIMESTAMP = -1
+MAX_RELATIVE = (1 << 31) - 1
+
+
+class IndexBuilder:
+    """Takes the batches of a log in their order and gives its two indexes."""
+
+    def __init__(self, base_offset: int, interval: int = INTERVAL) -> None:
+        self.base_offset = base_offset
+        self._interval = interval
+        self._indexed = 0
+        self._largest = NO_TIMESTAMP
+        self._largest_offset = -1
+        self._offsets: list[IntArray] = []
+        self._times: list[IntArray] = []
+
+    def add(self, positions: IntArray, last_offset: IntArray, max_timestamp: IntArray) -> None:
+        """The next batches: where they begin in the log, and -1 as timestamp of those without."""
+        if not len(positions):
+            return
+        rows = np.array(self._choose(positions), np.int64)
+        earlier = np.concatenate([[self._largest], max_timestamp])
+        largest = np.maximum.accumulate(earlier)
+        # Which batch first had the largest timestamp so far.
+        first = np.flatnonzero(np.diff(largest, prepend=largest[0] - 1) > 0)
+        offsets = np.concatenate([[self._largest_offset], last_offset])
+        of_largest = offsets[first[np.searchsorted(first, np.arange(len(largest)), "right") - 1]]
+        if len(rows):
+            self._offsets.append(np.array([last_offset[rows], positions[rows]]))
+            self._times.append(np.array([largest[rows + 1], of_largest[rows + 1]]))
+        self._largest = int(largest[-1])
+        self._largest_offset = int(of_largest[-1])
+
+    def _choose(self, positions: IntArray) -> list[int]:
+        """Which of the batches get an entry."""
+        places = positions.tolist()
+        rows: list[int] = []
+        row = bisect_right(places, self._indexed + self._interval)
+        while row < len(places):
+            rows.append(row)
+            self._indexed = places[row]
+            row = bisect_right(places, self._indexed + self._interval, row + 1)
+        return rows
+
+    @property
+    def n_entries(self) -> int:
+        """Entries of the offset index so far."""
+        return sum(part.shape[1] for part in self._offsets)
+
+    def offset_index(self) -> bytes:
+        """The content of `.index`."""
+        offsets, positions = _joined(self._offsets)
+        columns = {"relative_offset": self._relative(offsets), "log_position": positions}
+        return fixed_rows(OFFSET_INDEX_ENTRY, columns)
+
+    def time_index(self) -> bytes:
+        """The content of `.timeindex`."""
+        times, offsets = _joined(
+            [*self._times, np.array([[self._largest], [self._largest_offset]])]
+        )
+        # Only a timestamp that is larger than the last entry's makes an entry.
+        new = np.diff(times, prepend=NO_TIMESTAMP) > 0
+        columns = {"timestamp": times[new], "relative_offset": self._relative(offsets[new])}
+        return fixed_rows(TIME_INDEX_ENTRY, columns)
+
+    def _relative(self, offsets: IntArray) -> IntArray:
+        relative = offsets - self.base_offset
+        if len(relative) and not 0 <= int(relative.min()) <= int(relative.max()) <= MAX_RELATIVE:
+            raise InputError(
+                f"offsets {offsets.min()}–{offsets.max()} do not fit into an index of a segment "
+                f"that begins at {self.base_offset}"
+            )
+        return relative
+
+
+def timestamps_of(batches: Table) -> IntArray:
+    """The max timestamps that indexes go by: -1 for batches that have none."""
+    return np.where(batches["has_timestamp"] == 1, batches["max_timestamp"], NO_TIMESTAMP)
+
+
+def add_block(builder: IndexBuilder, block: Block, n: int) -> None:
+    """The first n batches of a block of a log."""
+    batches = block.batches
+    builder.add(batches["position"][:n], batches["last_offset"][:n], timestamps_of(batches)[:n])
+
+
+def fixed_rows(layout: Layout, columns: dict[str, IntArray]) -> bytes:
+    """Rows of a Layout of fixed size, one behind the other."""
+    rows = np.empty(len(next(iter(columns.values()))), layout.dtype)
+    for name, values in columns.items():
+        rows[name] = values
+    return rows.tobytes()
+
+
+def _joined(parts: list[IntArray]) -> IntArray:
+    return np.concatenate([np.empty((2, 0), np.int64), *parts], axis=1)

@@ -1,0 +1,115 @@
+"""rebuild-index: what a recovering broker writes beside a log.
+
+Where the log is damaged, a broker cuts it; the indexes end there, too. Source:
+`org.apache.kafka.storage.internals.log.LogSegment.recover`, `LogLoader`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kfmt_cli.core.finding import Finding, Severity
+from kfmt_cli.errors import InputError
+from kfmt_cli.files import codes, index_codes
+from kfmt_cli.files.block import Block
+from kfmt_cli.files.discover import Input, classify
+from kfmt_cli.files.fixed import read_rows
+from kfmt_cli.files.open_log import open_log
+from kfmt_cli.writers.index import IndexBuilder, add_block
+from kfmt_cli.writers.producers import Producers, aborted_row
+
+# What a broker does not look at when it recovers a log.
+UNNOTICED = (codes.CODEC_UNKNOWN, codes.RECORDS_COUNT_MISMATCH)
+
+
+@dataclass(slots=True)
+class Rebuilt:
+    """The files of a log by name, without their folder; None for one that should not be there."""
+
+    log: Input
+    size: int = 0
+    batches: int = 0
+    entries: int = 0
+    files: dict[str, bytes | None] = field(default_factory=dict)
+    findings: list[Finding] = field(default_factory=list)
+
+
+def rebuild(logs: list[Input], interval: int, advance: Callable[[int], None]) -> Iterator[Rebuilt]:
+    """The files of the logs of one partition, which come in their order; raises InputError."""
+    producers = Producers(known=False)
+    for log in logs:
+        if log.base_offset is None:
+            raise InputError(f"{log.name}: its name does not begin with a base offset of 20 digits")
+        if not producers.known:
+            at_log = _producers_at(log)
+            producers = at_log if at_log.known else producers
+        yield _rebuild(log, interval, producers, advance)
+
+
+def _producers_at(log: Input) -> Producers:
+    """The producers at the front of a log: none at offset 0, else those of its snapshot."""
+    offset = log.base_offset or 0
+    producers = Producers(known=offset == 0, end=offset)
+    path = Path(log.path).with_name(f"{offset:020}.snapshot")
+    if offset and path.exists():
+        rows = read_rows(classify(str(path), path.name))
+        if not rows.findings:
+            producers.load(rows.table, offset)
+            producers.known = True
+    return producers
+
+
+def _rebuild(
+    log: Input, interval: int, producers: Producers, advance: Callable[[int], None]
+) -> Rebuilt:
+    assert log.base_offset is not None
+    done = Rebuilt(log)
+    index = IndexBuilder(log.base_offset, interval)
+    aborted: list[dict[str, int]] = []
+    cut = False
+    has_producers = False
+    with open_log(log, read_ahead=True) as opened:
+        for block in opened.blocks:
+            advance(len(block.data))
+            done.findings += block.findings
+            n = 0 if cut else _before_damage(block)
+            cut |= n < len(block.batches) or any(map(_is_cut, block.findings))
+            if n:
+                add_block(index, block, n)
+                aborted += producers.take(block, n)
+                batches = block.batches
+                has_producers |= bool((batches["producer_id"] * batches["is_v2"] >= 0).any())
+            done.batches += n
+        done.size = opened.reader.bytes_read
+    stem = Path(log.path).name.split(".", 1)[0]
+    done.files[f"{stem}.index"] = index.offset_index()
+    done.files[f"{stem}.timeindex"] = index.time_index()
+    done.entries = index.n_entries
+    done.files[f"{stem}.txnindex"] = b"".join(map(aborted_row, aborted)) or None
+    if producers.known:
+        if done.batches:
+            done.files[f"{producers.end:020}.snapshot"] = producers.snapshot()
+    elif has_producers:
+        done.findings.append(
+            Finding(
+                log.name,
+                index_codes.PRODUCERS_UNKNOWN,
+                None,
+                "earlier segments are not here, nor is the snapshot at its base offset",
+            )
+        )
+    return done
+
+
+def _is_cut(finding: Finding) -> bool:
+    return finding.code.severity is Severity.ERROR and finding.code not in UNNOTICED
+
+
+def _before_damage(block: Block) -> int:
+    """How many batches of the block a recovering broker keeps."""
+    cuts = [it.position or 0 for it in block.findings if _is_cut(it)]
+    if not cuts:
+        return len(block.batches)
+    return int((block.batches["position"] < min(cuts)).sum())

@@ -1,0 +1,231 @@
+"""index-check: no healthy index is accused, and each broken one is found out."""
+
+from __future__ import annotations
+
+import shutil
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from kfmt_cli.checks.index import IndexChecker
+from kfmt_cli.core.compression import Limit
+from kfmt_cli.core.finding import Finding, Severity
+from kfmt_cli.files.segment import segments
+from tests.broken_indexes import OFFSET_BREAKS, TIME_BREAKS, Entries, Segment, packed, unpacked
+from tests.samples import ORDERS, TXN, kfmt, name_of
+from tools.kafka import SAMPLES
+
+# Of the live ones the preallocated indexes of the active segment are not kept: 10 MiB of zeros.
+LIVE = SAMPLES / "kafka-3.9.1-live"
+PARTITIONS = sorted({it.parent for it in SAMPLES.rglob("*index") if LIVE not in it.parents})
+INDEXED = sorted(
+    it
+    for it in SAMPLES.rglob("*.index")
+    if it.stat().st_size and it.with_suffix(".log").exists() and it.stat().st_size < 1 << 20
+)
+OFFSET, TIME = ">ii", ">qi"
+
+
+def check(path: Path) -> list[Finding]:
+    """All findings of the segments below a path."""
+    checker = IndexChecker(Limit())
+    return [
+        finding
+        for segment in segments(str(path), several=False)
+        for _, findings in checker.check(segment, lambda _: None)
+        for finding in findings
+    ]
+
+
+def errors(path: Path) -> set[str]:
+    """The codes of all errors."""
+    return {it.code.name for it in check(path) if it.code.severity is Severity.ERROR}
+
+
+@cache
+def facts(log: Path) -> Segment:
+    """What kfmt says of the log itself."""
+    rows = kfmt("dump", log, "--records", "--json").of("batch")
+    return Segment(
+        log.stat().st_size,
+        [
+            (
+                it["position"],
+                it["size"],
+                it["base_offset"],
+                it["last_offset"],
+                -1 if it["max_timestamp"] is None else it["max_timestamp"],
+            )
+            for it in rows
+        ],
+        int(log.name[:20]),
+    )
+
+
+@pytest.mark.parametrize("folder", PARTITIONS, ids=name_of)
+def test_no_index_of_a_real_broker_is_accused(folder: Path) -> None:
+    done = kfmt("index-check", folder, "--json", "--strict")
+    assert done.code == 0, done.out
+    summary = done.rows[-1]
+    assert (summary["type"], summary["errors"], summary["warnings"]) == ("summary", 0, 0)
+
+
+def test_all_of_a_broker_at_once() -> None:
+    done = kfmt("index-check", SAMPLES / "kafka-3.9.1-broker2")
+    assert done.code == 0
+    assert "none damaged" in done.out.splitlines()[-1]
+
+
+def test_the_indexes_of_a_live_broker_are_preallocated(tmp_path: Path) -> None:
+    shutil.copytree(LIVE, tmp_path / "live")
+    for name in ("orders-0/00000000000000001440", "txn-0/00000000000000000635"):
+        for suffix, size in ((".index", 10_485_760), (".timeindex", 10_485_756)):
+            with (tmp_path / "live" / (name + suffix)).open("wb") as out:
+                out.truncate(size)
+    done = kfmt("index-check", tmp_path / "live", "--json", "--strict")
+    assert done.code == 0
+    assert [it for it in done.codes if it.startswith("index-pre")] == ["index-preallocated"] * 4
+
+
+@pytest.mark.parametrize("index", INDEXED, ids=name_of)
+def test_each_rule_is_checked_in_each_offset_index(index: Path, tmp_path: Path) -> None:
+    log = index.with_suffix(".log")
+    shutil.copy(log, tmp_path)
+    entries = unpacked(index.read_bytes(), OFFSET)
+    (tmp_path / index.name).write_bytes(packed(entries, OFFSET))
+    copy = tmp_path / log.name
+    broken(tmp_path / index.name, copy, entries, OFFSET)
+
+
+@pytest.mark.parametrize("index", INDEXED, ids=name_of)
+def test_each_rule_is_checked_in_each_time_index(index: Path, tmp_path: Path) -> None:
+    log, times = index.with_suffix(".log"), index.with_suffix(".timeindex")
+    if not times.exists() or not times.stat().st_size:
+        return  # magic 0 has no timestamps
+    shutil.copy(log, tmp_path)
+    shutil.copy(index, tmp_path)
+    entries = unpacked(times.read_bytes(), TIME)
+    broken(tmp_path / times.name, tmp_path / log.name, entries, TIME)
+
+
+def broken(index: Path, log: Path, entries: Entries, form: str) -> None:
+    """Break an index in each way that its entries allow."""
+    applied = 0
+    for name, (change, code) in (OFFSET_BREAKS if form == OFFSET else TIME_BREAKS).items():
+        changed = change(entries, facts(log))
+        if changed is None:
+            continue
+        index.write_bytes(packed(changed, form))
+        assert code in errors(index), name
+        applied += 1
+    assert applied >= 3
+    prefix = "index" if form == OFFSET else "time-index"
+    index.write_bytes(packed(entries, form) + b"\0\1\2")
+    assert errors(index) == {f"{prefix}-trailing-bytes"}
+    index.write_bytes(packed(entries, form) + bytes(12 * 8))
+    assert errors(index) == set()
+    later = log.with_name(f"{int(log.name[:20]) + 10**6:020}.log")
+    later.write_bytes(b"")
+    assert errors(index) == {f"{prefix}-zero-tail"}
+    later.unlink()
+
+
+@pytest.mark.parametrize("suffix", [".index", ".timeindex"])
+def test_an_index_that_is_missing(suffix: str, tmp_path: Path) -> None:
+    for file in ORDERS.parent.iterdir():
+        shutil.copy(file, tmp_path)
+    (tmp_path / ORDERS.name).with_suffix(suffix).unlink()
+    done = kfmt("index-check", tmp_path, "--json")
+    assert done.code == 1
+    (finding,) = done.of("finding")
+    assert finding["code"] == ("index-missing" if suffix == ".index" else "time-index-missing")
+    assert finding["file"] == ORDERS.with_suffix(suffix).name
+    assert kfmt("index-check", tmp_path / ORDERS.name, "--json").code == 1
+
+
+def test_an_index_without_a_log(tmp_path: Path) -> None:
+    shutil.copy(ORDERS.with_suffix(".index"), tmp_path)
+    done = kfmt("index-check", tmp_path, "--json")
+    assert (done.code, done.codes) == (0, ["index-without-log"])
+    assert kfmt("index-check", tmp_path, "--strict").code == 1
+
+
+def test_an_index_of_a_damaged_log_is_not_accused(tmp_path: Path) -> None:
+    for suffix in (".index", ".timeindex"):
+        shutil.copy(ORDERS.with_suffix(suffix), tmp_path)
+    data = ORDERS.read_bytes()
+    for cut in (len(data) - 100, 20_000, 5_000):
+        (tmp_path / ORDERS.name).write_bytes(data[:cut])
+        done = kfmt("index-check", tmp_path, "--json")
+        errors = [it for it in done.of("finding") if it["severity"] == "error"]
+        truncated = [it for it in errors if it["code"] == "batch-truncated"]
+        assert len(truncated) == 1
+        rest = {it["code"] for it in errors} - {"batch-truncated"}
+        assert rest <= {"index-position-out-of-log"}  # behind the end of the file
+
+
+def test_a_transaction_index_is_held_against_the_markers(tmp_path: Path) -> None:
+    for file in TXN.parent.iterdir():
+        shutil.copy(file, tmp_path)
+    index = tmp_path / TXN.with_suffix(".txnindex").name
+    data = index.read_bytes()
+    assert errors(index) == set()
+    for at, code in (
+        (1, "transaction-index-version"),
+        (9, "transaction-index-not-a-marker"),
+        (25, "transaction-index-not-a-marker"),
+    ):
+        index.write_bytes(data[:at] + bytes([data[at] ^ 3]) + data[at + 1 :])
+        assert code in errors(index)
+    index.write_bytes(data[34:68] + data[:34] + data[68:])
+    assert errors(index) == {"transaction-index-entries-not-increasing"}
+    index.write_bytes(data[:-1])
+    assert errors(index) == {"transaction-index-trailing-bytes"}
+
+
+def test_findings_say_which_entry_and_what_follows(tmp_path: Path) -> None:
+    for suffix in (".log", ".index", ".timeindex"):
+        shutil.copy(ORDERS.with_suffix(suffix), tmp_path)
+    index = tmp_path / ORDERS.with_suffix(".index").name
+    data = bytearray(index.read_bytes())
+    data[23] ^= 1  # the position of entry 2
+    index.write_bytes(data)
+    done = kfmt("index-check", index, "--json")
+    assert done.code == 1
+    finding = done.of("finding")[0]
+    assert finding["code"] == "index-entry-not-at-batch"
+    assert (finding["position"], finding["severity"]) == (16, "error")
+    assert "entry 2" in finding["message"]
+    assert "rebuild-index" in finding["advice"]
+    table = kfmt("index-check", index)
+    assert "1 error" in table.out
+    assert "index-entry-not-at-batch" in table.err
+
+
+@pytest.mark.parametrize("offset", [0, 39, 40, 239, 100_000])
+def test_a_look_up_finds_the_batch_that_a_scan_finds(offset: int) -> None:
+    (row,) = kfmt("index-check", ORDERS, "--lookup-offset", str(offset), "--json").rows
+    batches = kfmt("dump", ORDERS, "--json").rows
+    holding = [it for it in batches if it["last_offset"] >= offset]
+    if not holding:
+        assert row["batch"] is None
+        return
+    assert row["batch"]["position"] == holding[0]["position"]
+    assert row["scan_from"] <= holding[0]["position"]
+
+
+@pytest.mark.parametrize("timestamp", [0, 1_700_000_050_000, 1_700_000_198_196, 1 << 50])
+def test_a_look_up_by_time(timestamp: int) -> None:
+    (row,) = kfmt("index-check", ORDERS, "--lookup-timestamp", str(timestamp), "--json").rows
+    batches = kfmt("dump", ORDERS, "--json").rows
+    young = [it for it in batches if it["max_timestamp"] >= timestamp]
+    assert (row["batch"] or {}).get("position") == (young[0]["position"] if young else None)
+    table = kfmt("index-check", ORDERS, "--lookup-timestamp", str(timestamp))
+    assert ("found" in table.out) == bool(young) or "not found" in table.out
+
+
+def test_a_look_up_chooses_the_segment() -> None:
+    (row,) = kfmt("index-check", ORDERS.parent, "--lookup-offset", "500", "--json").rows
+    assert row["file"] == "00000000000000000480.log"
+    assert row["batch"]["base_offset"] <= 500 <= row["batch"]["last_offset"]

@@ -1,0 +1,65 @@
+"""Rebuilt indexes are those of a real broker that recovered the same logs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.samples import kfmt
+from tools import broker, kafka
+
+pytestmark = [
+    pytest.mark.interop,
+    pytest.mark.skipif(kafka.missing() is not None, reason=str(kafka.missing())),
+]
+# KRaft's own log is not loaded as others are; remote storage has other names.
+PARTITIONS = sorted(
+    {
+        log.parent
+        for log in kafka.SAMPLES.rglob("*.log")
+        if log.parent.name != "__cluster_metadata-0" and "remote" not in log.parts
+    }
+)
+OTHER_INTERVALS = {
+    "txn-0": "1024",
+    "compacted-0": "100",
+    "upgraded-0": "1",
+    "v1-none-0": "700",
+    "v0-compacted-0": "64",
+    "replicated-0": "100000",
+}
+
+
+def test_rebuilt_indexes_are_those_of_a_recovering_broker(tmp_path: Path) -> None:
+    jobs = [(partition, "4096") for partition in PARTITIONS]
+    jobs += [
+        (partition, OTHER_INTERVALS[partition.name])
+        for partition in PARTITIONS
+        if partition.name in OTHER_INTERVALS
+    ]
+    outs = [tmp_path / f"broker-{i}" for i in range(len(jobs))]
+    broker.recover_all(
+        [
+            (partition, out, {"index.interval.bytes": interval})
+            for (partition, interval), out in zip(jobs, outs, strict=True)
+        ]
+    )
+    compared = 0
+    for i, ((partition, interval), theirs) in enumerate(zip(jobs, outs, strict=True)):
+        ours = tmp_path / f"kfmt-{i}"
+        done = kfmt("rebuild-index", partition, ours, "--index-interval-bytes", interval)
+        assert done.code == 0, done.err
+        files = {
+            it.name: it.read_bytes()
+            for it in theirs.iterdir()
+            if it.suffix in (".index", ".timeindex", ".txnindex", ".snapshot")
+        }
+        mine = {it.name: it.read_bytes() for it in ours.iterdir()}
+        if not sum(log.stat().st_size for log in partition.glob("*.log")):
+            files = {name: data for name, data in files.items() if not name.endswith(".snapshot")}
+        assert sorted(mine) == sorted(files), (partition, interval)
+        for name, data in files.items():
+            assert mine[name] == data, (partition, interval, name)
+            compared += 1
+    assert compared > 300
