@@ -13,7 +13,11 @@ from kfmt_cli.cli.options import EXIT_CODES
 SECTIONS = {
     "Look": {"dump": "dump"},
     "Check": {"verify-crc": "verify_crc", "index-check": "index_check"},
-    "Write": {"rebuild-index": "rebuild_index"},
+    "Write": {
+        "build": "build",
+        "convert-v0-to-v2": "convert",
+        "rebuild-index": "rebuild_index",
+    },
     "Learn": {"encode-varint": "varint", "decode-varint": "varint"},
 }
 MODULES = {name: module for section in SECTIONS.values() for name, module in section.items()}

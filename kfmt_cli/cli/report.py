@@ -83,7 +83,7 @@ class Report:
             self.screen.text(json_text({**summary, "exit_code": int(exit_code)}) + "\n")
         elif self.format == "table" and self.files:
             words = [count(self.files, *self.noun)]
-            words += [_counted(total[name], name) for name in self.numbers if name != "bytes"]
+            words += [_counted(total[name], name) for name in self.numbers if "bytes" not in name]
             words.append(f"{grouped(self.damaged)} damaged" if self.damaged else "none damaged")
             words += [_counted(total[it], it) for it in ("warnings", "notes") if total[it]]
             style = "bad" if self.damaged else "good"
@@ -114,7 +114,7 @@ class Report:
         if self.format == "csv":
             self.screen.text(_csv_line([*row_of(self.empty)]))
         elif self.format == "table":
-            heads = [(name, name) for name in self.numbers]
+            heads = [(name, name.replace("_", " ")) for name in self.numbers]
             self.screen.text(
                 self.screen.theme.paint("bold", self._cells(self.noun[0], heads, "result"))
             )
@@ -152,8 +152,9 @@ def row_of(result: Result) -> dict[str, object]:
 
 
 def _counted(number: int, nouns: str) -> str:
-    noun = {"batches": "batch", "entries": "entry"}.get(nouns, nouns.removesuffix("s"))
-    return count(number, noun, nouns)
+    words = nouns.replace("_", " ")
+    noun = {"batches": "batch", "entries": "entry"}.get(words, words.removesuffix("s"))
+    return count(number, noun, words)
 
 
 def _csv_line(values: list[str]) -> str:

@@ -73,6 +73,17 @@ def runs(block: Block) -> Iterator[Block]:
         yield _part(block, first, last)
 
 
+def split(block: Block, most: int) -> Iterator[Block]:
+    """The block in parts of about `most` bytes of batches, one batch at least."""
+    ends = np.cumsum(block.batches["size"])
+    first = 0
+    while first < len(ends):
+        before = int(ends[first - 1]) if first else 0
+        last = max(int(np.searchsorted(ends, before + most, "right")), first + 1)
+        yield _part(block, first, last)
+        first = last
+
+
 def is_legacy(run: Block) -> bool:
     """Whether a run is one of magic 0 and 1."""
     return len(run.batches) > 0 and not run.batches["is_v2"][0]

@@ -21,7 +21,6 @@ from kfmt_cli.files.block import CHECKED_FROM, HEADER_SIZE, LOG_OVERHEAD
 from kfmt_cli.files.records import Records
 from kfmt_cli.formats.batch import ATTRIBUTES, CODECS, RECORD, RECORD_BATCH
 
-MAX_SEQUENCE = (1 << 31) - 1
 # The header's fields that a caller says; the others follow from the records.
 GIVEN = (
     *("base_offset", "partition_leader_epoch", "attributes", "last_offset_delta"),
@@ -34,16 +33,30 @@ APPEND_TIME = 1 << ATTRIBUTES["timestamp_type"].at
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """Batches as bytes, and where they start and end in them; see `writers/index.py` for the rest.
+    """Batches as bytes, where they start and end in them, and what indexes go by.
 
-    last_offset, max_timestamp: of each, -1 where it has no timestamp.
+    max_timestamp: -1 where a batch has none.
     """
 
-    data: bytes | bytearray
+    data: bytes | bytearray | memoryview
     starts: IntArray
     ends: IntArray
+    base_offset: IntArray
     last_offset: IntArray
     max_timestamp: IntArray
+
+    def part(self, first: int, last: int) -> Written:
+        """Batches first..last-1 of it."""
+        rows = slice(first, last)
+        start, end = (int(self.starts[first]), int(self.ends[last - 1])) if last > first else (0, 0)
+        return Written(
+            memoryview(self.data)[start:end],
+            self.starts[rows] - start,
+            self.ends[rows] - start,
+            self.base_offset[rows],
+            self.last_offset[rows],
+            self.max_timestamp[rows],
+        )
 
 
 def write_batches(drafts: Table, records: Records) -> Written:
@@ -76,7 +89,8 @@ def write_batches(drafts: Table, records: Records) -> Written:
     batch_starts = np.concatenate([[0], batch_ends[:-1]])[: len(drafts)]
     _write_headers(out, drafts, counts, batch_starts, batch_ends)
     last = drafts["base_offset"] + drafts["last_offset_delta"]
-    return Written(out, batch_starts, batch_ends, last, drafts["max_timestamp"])
+    base = drafts["base_offset"]
+    return Written(out, batch_starts, batch_ends, base, last, drafts["max_timestamp"])
 
 
 def _compressed(plain: bytearray, ends: IntArray, codecs: IntArray) -> tuple[bytearray, IntArray]:
@@ -117,8 +131,3 @@ def put_rows(
     width = rows.dtype.itemsize
     target = np.frombuffer(out, np.uint8)
     target[starts[:, None] + np.arange(width)] = rows.view(np.uint8).reshape(-1, width)
-
-
-def sequence_after(sequence: int, n: int) -> int:
-    """The sequence number n records later; it wraps to 0 after 2^31 - 1."""
-    return (sequence + n) & MAX_SEQUENCE

@@ -23,7 +23,10 @@ MAX_RELATIVE = (1 << 31) - 1
 
 
 class IndexBuilder:
-    """Takes the batches of a log in their order and gives its two indexes."""
+    """Takes the batches of a log in their order and gives its two indexes.
+
+    n_entries: of the offset index so far.
+    """
 
     def __init__(self, base_offset: int, interval: int = INTERVAL) -> None:
         self.base_offset = base_offset
@@ -33,6 +36,9 @@ class IndexBuilder:
         self._largest_offset = -1
         self._offsets: list[IntArray] = []
         self._times: list[IntArray] = []
+        self.n_entries = 0
+        self._n_times = 0
+        self._last_time = NO_TIMESTAMP
 
     def add(self, positions: IntArray, last_offset: IntArray, max_timestamp: IntArray) -> None:
         """The next batches: where they begin in the log, and -1 as timestamp of those without."""
@@ -47,7 +53,11 @@ class IndexBuilder:
         of_largest = offsets[first[np.searchsorted(first, np.arange(len(largest)), "right") - 1]]
         if len(rows):
             self._offsets.append(np.array([last_offset[rows], positions[rows]]))
-            self._times.append(np.array([largest[rows + 1], of_largest[rows + 1]]))
+            times = largest[rows + 1]
+            self._times.append(np.array([times, of_largest[rows + 1]]))
+            self.n_entries += len(rows)
+            self._n_times += int((np.diff(times, prepend=self._last_time) > 0).sum())
+            self._last_time = int(times[-1])
         self._largest = int(largest[-1])
         self._largest_offset = int(of_largest[-1])
 
@@ -62,10 +72,25 @@ class IndexBuilder:
             row = bisect_right(places, self._indexed + self._interval, row + 1)
         return rows
 
-    @property
-    def n_entries(self) -> int:
-        """Entries of the offset index so far."""
-        return sum(part.shape[1] for part in self._offsets)
+    def room(self, positions: IntArray, max_timestamp: IntArray, index_bytes: int) -> int:
+        """How many of the next batches come before an index of so many bytes is full.
+
+        Source: `AbstractIndex.isFull`, `TimeIndex.isFull`, which keeps one entry for the end.
+        """
+        most_offsets = index_bytes // OFFSET_INDEX_ENTRY.dtype.itemsize - self.n_entries
+        most_times = index_bytes // TIME_INDEX_ENTRY.dtype.itemsize - 1
+        if most_offsets <= 0 or most_times <= self._n_times:
+            return 0
+        if len(positions) < min(most_offsets, most_times - self.n_entries):
+            return len(positions)
+        indexed = self._indexed
+        rows = np.array(self._choose(positions), np.int64)
+        self._indexed = indexed
+        largest = np.maximum.accumulate(np.concatenate([[self._largest], max_timestamp]))
+        times = np.cumsum(np.diff(largest[rows + 1], prepend=self._last_time) > 0)
+        full = (np.arange(1, len(rows) + 1) >= most_offsets) | (times + self._n_times >= most_times)
+        first = np.flatnonzero(full)
+        return int(rows[first[0]]) + 1 if len(first) else len(positions)
 
     def offset_index(self) -> bytes:
         """The content of `.index`."""

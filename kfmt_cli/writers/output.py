@@ -59,6 +59,7 @@ class Staging:
     def __init__(self, destination: str, force: bool = False) -> None:
         self.destination = Path(destination)
         self._force = force
+        self._refused = False
         parent = self.destination.absolute().parent
         if self.destination.is_symlink() or self.destination.exists():
             if not self.destination.is_dir():
@@ -82,8 +83,23 @@ class Staging:
         finally:
             out.abandon()
 
+    def lift(self, folder: Path) -> None:
+        """Move the files of a folder up to the top, where they belong when there is one only."""
+        if folder == Path():
+            return
+        with _writing(self.destination):
+            for file in list((self.folder / folder).iterdir()):
+                file.rename(self.folder / file.name)
+            (self.folder / folder).rmdir()
+
+    def refuse(self) -> None:
+        """Nothing of this is to appear."""
+        self._refused = True
+
     def commit(self) -> None:
         """Let everything appear; raises UsageError for files that are there already."""
+        if self._refused:
+            return
         names = sorted(
             str(it.relative_to(self.folder)) for it in self.folder.rglob("*") if not it.is_dir()
         )

@@ -32,6 +32,7 @@ class Rebuilt:
     size: int = 0
     batches: int = 0
     entries: int = 0
+    has_producers: bool = False
     files: dict[str, bytes | None] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
 
@@ -69,7 +70,6 @@ def _rebuild(
     index = IndexBuilder(log.base_offset, interval)
     aborted: list[dict[str, int]] = []
     cut = False
-    has_producers = False
     with open_log(log, read_ahead=True) as opened:
         for block in opened.blocks:
             advance(len(block.data))
@@ -80,7 +80,7 @@ def _rebuild(
                 add_block(index, block, n)
                 aborted += producers.take(block, n)
                 batches = block.batches
-                has_producers |= bool((batches["producer_id"] * batches["is_v2"] >= 0).any())
+                done.has_producers |= bool((batches["producer_id"] * batches["is_v2"] >= 0).any())
             done.batches += n
         done.size = opened.reader.bytes_read
     stem = Path(log.path).name.split(".", 1)[0]
@@ -91,7 +91,7 @@ def _rebuild(
     if producers.known:
         if done.batches:
             done.files[f"{producers.end:020}.snapshot"] = producers.snapshot()
-    elif has_producers:
+    elif done.has_producers:
         done.findings.append(
             Finding(
                 log.name,

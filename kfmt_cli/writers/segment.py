@@ -35,6 +35,10 @@ class SegmentWriter:
         self.index.add(starts, batches.last_offset, batches.max_timestamp)
         self._log.write(batches.data)
 
+    def abandon(self) -> None:
+        """Let go of the files as they are; nothing after `close`."""
+        self._log.abandon()
+
     def close(self) -> None:
         """Finish the log and write its indexes."""
         self._log.close()

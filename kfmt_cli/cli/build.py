@@ -1,0 +1,114 @@
+"""build: segments out of JSON lines."""
+
+from __future__ import annotations
+
+import click
+
+from kfmt_cli.cli.options import Size, color, force, output_format
+from kfmt_cli.errors import UsageError
+from kfmt_cli.formats.batch import CODECS, TIMESTAMP_TYPES
+
+
+@click.command(name="build")
+@click.argument("source", metavar="JSONL")
+@click.argument("destination", metavar="DST")
+@click.option("--batch-records", type=click.IntRange(min=1), help="Records in a batch at most.")
+@click.option(
+    "--batch-bytes",
+    type=Size(),
+    default=16384,
+    show_default=True,
+    help="Bytes of records in a batch, before compression.",
+)
+@click.option("--compression", type=click.Choice(CODECS), default="none", show_default=True)
+@click.option("--magic", type=click.Choice(["0", "1", "2"]), default="2", show_default=True)
+@click.option("--base-offset", type=click.IntRange(min=0), help="Of the first segment and record.")
+@click.option(
+    "--timestamp-type",
+    type=click.Choice(TIMESTAMP_TYPES),
+    default="CreateTime",
+    show_default=True,
+    help="LogAppendTime: one time for all records of a batch.",
+)
+@click.option("--producer-id", type=click.IntRange(min=0), help="Batches get sequence numbers.")
+@click.option("--producer-epoch", type=click.IntRange(0, 32767), default=0, show_default=True)
+@click.option("--transactional", is_flag=True, help="Batches belong to a transaction.")
+@click.option("--segment-bytes", type=Size(), help="Roll at this size; 1 GiB where none is given.")
+@click.option(
+    "--segment-ms",
+    type=click.IntRange(min=1),
+    help="Roll when a batch is so much younger than the segment's first; 7 days.",
+)
+@click.option("--segment-index-bytes", type=Size(), help="Roll when an index is full; 10 MiB.")
+@click.option(
+    "--index-interval-bytes", type=Size(), default=4096, show_default=True, help="As the topic's."
+)
+@force
+@output_format("table", "json")
+@color
+def build(
+    source: str,
+    destination: str,
+    batch_records: int | None,
+    batch_bytes: int,
+    compression: str,
+    magic: str,
+    base_offset: int | None,
+    timestamp_type: str,
+    producer_id: int | None,
+    producer_epoch: int,
+    transactional: bool,
+    segment_bytes: int | None,
+    segment_ms: int | None,
+    segment_index_bytes: int | None,
+    index_interval_bytes: int,
+    force: bool,
+    format_: str,
+    color: str,
+) -> int:
+    """Write segments from JSON lines, as dump --records --json prints them (- is standard input).
+
+    Batch lines, where there are any, say how records are grouped and what the header holds; leave
+    a field out and it follows from the records. Without batch lines the options group them. A
+    record needs no more than a value: {"value":"hello"}. Records with "control" make control
+    batches; "producer_id" and "transactional" may stand in records, too. Segments are rolled as a
+    broker rolls them, or where the lines name another file.
+
+    \b
+    Examples:
+      kfmt build sample_segments/hand-made.jsonl DST
+      kfmt build sample_segments/hand-made.jsonl DST --compression zstd --batch-records 2
+    """
+    from kfmt_cli.cli.building import Task
+    from kfmt_cli.cli.screen import Screen
+    from kfmt_cli.writers.build import Options
+    from kfmt_cli.writers.drafts import Bounds
+    from kfmt_cli.writers.rolling import Rolling
+
+    if transactional and producer_id is None:
+        raise UsageError("--transactional needs --producer-id")
+    if magic != "2" and (producer_id is not None or compression == "zstd"):
+        raise UsageError(f"magic {magic} knows neither producers nor zstd")
+    import time
+
+    options = Options(
+        int(magic),
+        compression,
+        TIMESTAMP_TYPES.index(timestamp_type),
+        Bounds(batch_bytes, batch_records),
+        base_offset,
+        -1 if producer_id is None else producer_id,
+        producer_epoch,
+        transactional,
+        int(time.time() * 1000),
+    )
+    given = (segment_bytes, segment_ms, segment_index_bytes)
+    default = Rolling()
+    rolling = Rolling(
+        segment_bytes or default.size,
+        segment_ms or default.age,
+        segment_index_bytes or default.index_bytes,
+        index_interval_bytes,
+        by_file=not any(given),
+    )
+    return Task.of(Screen(color), format_, options, rolling).run(source, destination, force)

@@ -1,0 +1,101 @@
+"""How `build` writes its segments, and its report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+
+from kfmt_cli.cli.report import Report
+from kfmt_cli.cli.screen import Screen
+from kfmt_cli.errors import InputError
+from kfmt_cli.files.discover import classify
+from kfmt_cli.render.style import count
+from kfmt_cli.writers.build import Builder, Options
+from kfmt_cli.writers.jsonl import Line, read_lines
+from kfmt_cli.writers.output import Staging, staged
+from kfmt_cli.writers.rebuild import rebuild
+from kfmt_cli.writers.rolling import Rolling, RollingWriter
+
+NUMBERS = {"batches": 9, "entries": 9, "bytes": 14}
+FROM_THE_LOG = (".txnindex", ".snapshot")
+
+
+@dataclass(slots=True)
+class BuildResult:
+    """What was written of a segment."""
+
+    file: str
+    kind: str
+    bytes: int = 0
+    batches: int = 0
+    entries: int = 0
+    errors: int = 0
+    warnings: int = 0
+    notes: int = 0
+
+
+@dataclass(slots=True)
+class Task:
+    """One call of `build`."""
+
+    report: Report
+    options: Options
+    rolling: Rolling
+
+    @classmethod
+    def of(cls, screen: Screen, format_: str, options: Options, rolling: Rolling) -> Task:
+        """A task that reports on the screen."""
+        report = Report(screen, format_, BuildResult("", ""), NUMBERS, ("segment", "segments"))
+        return cls(report, options, rolling)
+
+    def run(self, source: str, destination: str, force: bool) -> int:
+        """Build DST from the lines; the exit code."""
+        self.report.name_width = len("00000000000000000000.log")
+        with staged(destination, force) as staging:
+            writer = RollingWriter(staging, self.rolling)
+            builder = Builder(self.options, writer, self.rolling.by_file)
+            try:
+                builder.build(_pieces(source), lambda _: None)
+                writer.finish()
+            finally:
+                writer.abandon()
+            if not writer.logs:
+                raise InputError(f"{source}: no record in it")
+            self._finish(staging, writer)
+        screen = self.report.screen
+        if builder.ignored:
+            words = count(builder.ignored, "line")
+            screen.note(f"left out: {words} that say what was found, not what is in a log\n")
+        if builder.other_counts:
+            words = count(builder.other_counts, "batch", "batches")
+            screen.note(f"{words} got another records_count: that of the records that follow\n")
+        exit_code = self.report.end(strict=False)
+        if self.report.format == "table":
+            screen.text(f"{count(builder.records, 'record')}\n")
+        return exit_code
+
+    def _finish(self, staging: Staging, writer: RollingWriter) -> None:
+        """What follows from the logs once they are whole; they are read back for it."""
+        flat = len(writer.logs) == 1
+        for folder, segments in writer.logs.items():
+            names = [segment.name for segment in segments]
+            logs = [classify(str(staging.folder / name), name) for name in names]
+            for done in rebuild(logs, self.rolling.interval, lambda _: None):
+                if done.findings and any(it.code.severity.value == "error" for it in done.findings):
+                    self.report.screen.note("what was built has findings; verify-crc shows them\n")
+                for name, data in done.files.items():
+                    known = name.endswith(".txnindex") or done.has_producers
+                    if data is not None and name.endswith(FROM_THE_LOG) and known:
+                        staging.put(str(PurePath(folder) / name), data)
+                shown = PurePath(done.log.name).name if flat else done.log.name
+                result = BuildResult(shown, "log", done.size, done.batches, done.entries)
+                self.report.add(result, done.findings)
+        if flat:
+            (folder,) = writer.logs
+            staging.lift(Path(folder))
+
+
+def _pieces(source: str) -> Iterator[list[Line]]:
+    for _, lines in read_lines(source):
+        yield lines

@@ -1,0 +1,65 @@
+"""convert-v0-to-v2: old message formats as magic 2."""
+
+from __future__ import annotations
+
+import click
+
+from kfmt_cli.cli.options import Size, color, jobs, max_decompressed, output_format
+from kfmt_cli.formats.batch import CODECS
+
+
+@click.command(name="convert-v0-to-v2")
+@click.argument("source", metavar="SRC")
+@click.argument("destination", metavar="DST")
+@click.option(
+    "--compression",
+    type=click.Choice(["keep", *CODECS]),
+    default="keep",
+    show_default=True,
+    help="Codec of the new batches; keep: each wrapper's own, none for loose messages.",
+)
+@click.option(
+    "--batch-bytes",
+    type=Size(),
+    default=16384,
+    show_default=True,
+    help="Loose messages are grouped into batches of about so many bytes.",
+)
+@click.option("--skip-damaged", is_flag=True, help="Leave out what is damaged and go on.")
+@output_format("table", "json")
+@color
+@jobs
+@max_decompressed
+def convert_v0_to_v2(
+    source: str,
+    destination: str,
+    compression: str,
+    batch_bytes: int,
+    skip_damaged: bool,
+    format_: str,
+    color: str,
+    jobs: int,
+    max_decompressed: int | None,
+) -> int:
+    """Rewrite logs of magic 0 and 1 as magic 2, for brokers that no longer take the old formats.
+
+    SRC is a log, a partition directory or a whole log directory; DST must not be there yet. Offsets
+    (gaps included), timestamps and their type, keys and values stay what they are; a compressed
+    wrapper becomes one batch; batches of magic 2 pass through unchanged; checkpoints and other
+    files are carried along; indexes are made anew. Everything is read back and compared before DST
+    appears.
+
+    \b
+    Examples:
+      kfmt convert-v0-to-v2 sample_segments/kafka-2.8.2/v0-gzip-0 DST
+      kfmt convert-v0-to-v2 sample_segments/kafka-0.8.2.2 DST --compression zstd
+    """
+    from kfmt_cli.cli.converting import Task
+    from kfmt_cli.cli.screen import Screen
+    from kfmt_cli.core.compression import Limit
+    from kfmt_cli.writers.convert import Converter
+    from kfmt_cli.writers.drafts import Bounds
+
+    codec = None if compression == "keep" else compression
+    converter = Converter(codec, Bounds(batch_bytes), Limit.of_option(max_decompressed), jobs)
+    return Task.of(Screen(color), format_, converter, skip_damaged).run(source, destination)

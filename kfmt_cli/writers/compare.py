@@ -1,0 +1,76 @@
+"""Whether two logs hold the same records: offset, timestamp, its type, key, value, headers.
+
+Both sides are laid down in one form and compared as bytes, so that nothing depends on how the
+records are batched or compressed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from kfmt_cli.core import encode
+from kfmt_cli.core.layout import Field, IntArray, Layout
+from kfmt_cli.core.wire import Array, Bytes, Int8, Int64, ZigZag32
+from kfmt_cli.files.records import RECORD_NAMES, Records
+from kfmt_cli.formats.batch import RECORD_HEADER
+from kfmt_cli.writers.drafts import normalize
+
+COMPARED = Layout(
+    "ComparedRecord",
+    "What a consumer is given of a record.",
+    "org.apache.kafka.clients.consumer.ConsumerRecord",
+    (
+        Field("offset", Int64, "Offset."),
+        Field("timestamp", Int64, "Timestamp; -1 without one."),
+        Field("timestamp_type", Int8, "Its type."),
+        Field("key", Bytes(ZigZag32), "Key."),
+        Field("value", Bytes(ZigZag32), "Value."),
+        Field("headers", Array(ZigZag32, RECORD_HEADER), "Headers."),
+    ),
+)
+
+
+def _program() -> IntArray:
+    """The Layout's program for the columns of `Records.rows`."""
+    program: IntArray = COMPARED.program.reshape(-1, 3).copy()
+    for instruction, field in zip(program, COMPARED.fields, strict=False):
+        instruction[1] = RECORD_NAMES[field.name]
+    return program.reshape(-1)
+
+
+PROGRAM = _program()
+
+
+def common_form(records: Records) -> memoryview:
+    """The records as bytes that depend on nothing but what a consumer is given."""
+    rows = records.rows
+    normalize(rows)
+    bodies, sizes = np.empty((2, len(rows)), np.int64)
+    encode.measure(PROGRAM, rows.data, records.headers, bodies, sizes)
+    ends = np.cumsum(sizes)
+    out = bytearray(int(ends[-1]) if len(ends) else 0)
+    encode.encode(records.data, PROGRAM, rows.data, records.headers, bodies, ends - sizes, out)
+    return memoryview(out)
+
+
+def same_records(ours: Iterable[Records], theirs: Iterable[Records]) -> bool:
+    """Whether both give the same records in the same order."""
+    left, right = _pieces(ours), _pieces(theirs)
+    a = b = memoryview(b"")
+    while True:
+        a = a or next(left, a)
+        b = b or next(right, b)
+        n = min(len(a), len(b))
+        if not n:
+            return not a and not b
+        if a[:n] != b[:n]:
+            return False
+        a, b = a[n:], b[n:]
+
+
+def _pieces(all_records: Iterable[Records]) -> Iterator[memoryview]:
+    for records in all_records:
+        if len(records.rows):
+            yield common_form(records)

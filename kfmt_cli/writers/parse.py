@@ -1,0 +1,170 @@
+"""Lines of JSON as the columns that the writers take: the inverse of `dump --records`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from operator import attrgetter
+
+import numpy as np
+
+from kfmt_cli.core.layout import IntArray
+from kfmt_cli.core.table import Table
+from kfmt_cli.errors import InputError
+from kfmt_cli.files.records import RECORD_COLUMNS, Records
+from kfmt_cli.formats.batch import TIMESTAMP_TYPES
+from kfmt_cli.formats.control import CONTROL_RECORD_KEY, CONTROL_TYPES, END_TXN_MARKER
+from kfmt_cli.writers.jsonl import Control, Line, octets
+
+COLUMNS = (*RECORD_COLUMNS, "header_bytes")
+HEADER_OVERHEAD = 10
+
+
+def records_of(
+    lines: Sequence[Line], offsets: IntArray, timestamps: IntArray, default_type: int
+) -> Records:
+    """The records as columns; raises InputError. default_type: for lines without a type."""
+    rows = Table.empty(COLUMNS, len(lines))
+    rows["offset"] = offsets
+    rows["timestamp"] = timestamps
+    rows["has_timestamp"] = 1
+    rows["timestamp_type"] = _types(lines, default_type)
+    pool = _Pool()
+    keys = _values(lines, "key", [line.key for line in lines], [it.key_encoding for it in lines])
+    values = _values(
+        lines, "value", [line.value for line in lines], [it.value_encoding for it in lines]
+    )
+    for i, line in enumerate(lines):
+        if line.control is not None and keys[i] is None:
+            keys[i], values[i] = _control(line, line.control)
+    rows["key"], rows["key_size"] = pool.put(keys)
+    rows["value"], rows["value_size"] = pool.put(values)
+    headers: IntArray = np.zeros((4, 0), np.int64)
+    if any(line.headers for line in lines):
+        headers = _headers(lines, rows, pool)
+    return Records(pool.data(), rows, headers, np.zeros(0, np.int64))
+
+
+class _Pool:
+    """Bytes one behind the other."""
+
+    def __init__(self) -> None:
+        self._pieces: list[bytes] = []
+        self._size = 0
+
+    def put(self, values: Sequence[bytes | None]) -> tuple[IntArray, IntArray]:
+        """Where the values start, and their sizes; -1 for null."""
+        null = [i for i, value in enumerate(values) if value is None] if None in values else []
+        pieces = [value or b"" for value in values]
+        sizes = np.fromiter(map(len, pieces), np.int64, len(pieces))
+        ends = np.cumsum(sizes) + self._size
+        starts = ends - sizes
+        self._pieces += pieces
+        self._size = int(ends[-1]) if len(ends) else self._size
+        sizes[null] = -1
+        return starts, sizes
+
+    def data(self) -> bytes:
+        return b"".join(self._pieces)
+
+
+def _values(
+    lines: Sequence[Line], name: str, texts: list[str | None], encodings: list[str | None]
+) -> list[bytes | None]:
+    """Keys or values as bytes."""
+    try:
+        if not any(encodings):
+            return [None if text is None else text.encode() for text in texts]
+    except UnicodeEncodeError:
+        pass  # said below, with its record
+    done = []
+    for i, (text, encoding) in enumerate(zip(texts, encodings, strict=True)):
+        done.append(_octets(lines[i], name, text, encoding))
+    return done
+
+
+def _octets(line: Line, name: str, text: str | None, encoding: str | None) -> bytes | None:
+    try:
+        return octets(text, encoding)
+    except ValueError as error:
+        raise wrong(line, f"{name}: {error}") from None
+
+
+def wrong(line: Line, words: str) -> InputError:
+    """What is wrong with a line, which has been read already."""
+    offset = line.offset if line.type == "record" else line.base_offset
+    where = "" if offset is None else f" with offset {offset}"
+    return InputError(f"{line.file or 'input'}: {line.type}{where}: {words}")
+
+
+def _types(lines: Sequence[Line], default: int) -> IntArray:
+    given = {line.timestamp_type for line in lines}
+    names = {name: number for number, name in enumerate(TIMESTAMP_TYPES)}
+    names["NoTimestampType"] = 0
+    if len(given) == 1 and given <= {None, *names}:
+        (one,) = given
+        return np.full(len(lines), default if one is None else names[one])
+    try:
+        return np.array(
+            [default if it.timestamp_type is None else names[it.timestamp_type] for it in lines],
+            np.int64,
+        )
+    except KeyError:
+        for line in lines:
+            if line.timestamp_type not in (None, *names):
+                raise wrong(line, f"timestamp_type {line.timestamp_type!r} is none") from None
+        raise
+
+
+def _control(line: Line, control: Control) -> tuple[bytes, bytes | None]:
+    """Key and value of a control record that is given by its meaning."""
+    kind = control.type
+    if isinstance(kind, str):
+        if kind not in CONTROL_TYPES:
+            raise wrong(line, f"control type {kind!r} is none of {', '.join(CONTROL_TYPES)}")
+        kind = CONTROL_TYPES.index(kind)
+    key = CONTROL_RECORD_KEY.write({"version": control.version, "type": kind})
+    if line.value is not None or kind > 1:
+        return key, _octets(line, "value", line.value, line.value_encoding)
+    epoch = control.coordinator_epoch or 0
+    return key, END_TXN_MARKER.write({"version": 0, "coordinator_epoch": epoch})
+
+
+def _headers(lines: Sequence[Line], rows: Table, pool: _Pool) -> IntArray:
+    """The headers of all records: start and size of key, of value."""
+    counts = np.array([len(line.headers or ()) for line in lines], np.int64)
+    rows["headers"] = counts
+    rows["headers_first"] = np.cumsum(counts) - counts
+    keys: list[bytes | None] = []
+    values: list[bytes | None] = []
+    for line in lines:
+        for it in line.headers or ():
+            keys.append(_octets(line, "header key", it.key, it.key_encoding))
+            values.append(_octets(line, "header value", it.value, it.value_encoding))
+    headers = np.array([*pool.put(keys), *pool.put(values)])
+    sizes = headers[1] + headers[3].clip(0) + HEADER_OVERHEAD
+    ends = np.concatenate([[0], np.cumsum(sizes)])
+    firsts = rows["headers_first"]
+    rows["header_bytes"] = ends[firsts + counts] - ends[firsts]
+    return headers
+
+
+def integers(
+    lines: Sequence[Line], name: str, missing: Callable[[int], int] | int, bits: int = 64
+) -> IntArray:
+    """A field of all lines; `missing` gives that of line i where it has none."""
+    values = list(map(attrgetter(name), lines))
+    if None in values:
+        values = [
+            (missing(i) if callable(missing) else missing) if value is None else value
+            for i, value in enumerate(values)
+        ]
+    most = 1 << (bits - 1)
+    try:
+        done = np.array(values, np.int64)
+        fits = bits == 64 or not len(done) or -most <= done.min() <= done.max() < most
+    except OverflowError:
+        fits = False
+    if not fits:
+        i = next(i for i, value in enumerate(values) if not -most <= value < most)
+        raise wrong(lines[i], f"{name} {values[i]} does not fit into {bits} bits")
+    return done
