@@ -22,6 +22,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from bench import writing
 from bench.make_files import FULL, HERE, SMOKE, make
 from tools import kafka
 
@@ -181,6 +182,15 @@ def machine() -> str:
     )
 
 
+def put(name: str, lines: list[str]) -> None:
+    """Put a table between its marks in docs/benchmarks.md."""
+    page = kafka.ROOT / "docs" / "benchmarks.md"
+    before, _, rest = page.read_text().partition(f"<!-- {name} -->")
+    _, _, after = rest.partition(f"<!-- end of {name} -->")
+    table = "\n".join(lines)
+    page.write_text(f"{before}<!-- {name} -->\n{table}\n<!-- end of {name} -->{after}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--smoke", action="store_true", help="small files, once")
@@ -198,12 +208,14 @@ def main() -> None:
         row = line(job, with_kafka, installed if not arguments.smoke else lambda _: False, runs)
         rows.append(row)
         print(row, flush=True)
+    written = []
+    print()
+    for row in writing.rows(files["none"], arguments.smoke, with_kafka, runs, measure):
+        written.append(row)
+        print(row, flush=True)
     if arguments.write:
-        page = kafka.ROOT / "docs" / "benchmarks.md"
-        before, _, rest = page.read_text().partition("<!-- table -->")
-        _, _, after = rest.partition("<!-- end of table -->")
-        table = "\n".join([f"Machine: {machine()}.", "", *rows])
-        page.write_text(f"{before}<!-- table -->\n{table}\n<!-- end of table -->{after}")
+        put("table", [f"Machine: {machine()}.", "", *rows])
+        put("writing", written)
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
     print(f"\nlargest process: {peak:.0f} MB")
 

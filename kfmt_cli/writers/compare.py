@@ -1,12 +1,9 @@
-"""Whether two logs hold the same records: offset, timestamp, its type, key, value, headers.
+"""One form for records, whatever their magic, batch and codec, so that logs can be compared.
 
-Both sides are laid down in one form and compared as bytes, so that nothing depends on how the
-records are batched or compressed.
+What counts is what a consumer is given: offset, timestamp, its type, key, value, headers.
 """
 
 from __future__ import annotations
-
-from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -43,7 +40,7 @@ def _program() -> IntArray:
 PROGRAM = _program()
 
 
-def common_form(records: Records) -> memoryview:
+def common_form(records: Records) -> bytearray:
     """The records as bytes that depend on nothing but what a consumer is given."""
     rows = records.rows
     normalize(rows)
@@ -52,25 +49,4 @@ def common_form(records: Records) -> memoryview:
     ends = np.cumsum(sizes)
     out = bytearray(int(ends[-1]) if len(ends) else 0)
     encode.encode(records.data, PROGRAM, rows.data, records.headers, bodies, ends - sizes, out)
-    return memoryview(out)
-
-
-def same_records(ours: Iterable[Records], theirs: Iterable[Records]) -> bool:
-    """Whether both give the same records in the same order."""
-    left, right = _pieces(ours), _pieces(theirs)
-    a = b = memoryview(b"")
-    while True:
-        a = a or next(left, a)
-        b = b or next(right, b)
-        n = min(len(a), len(b))
-        if not n:
-            return not a and not b
-        if a[:n] != b[:n]:
-            return False
-        a, b = a[n:], b[n:]
-
-
-def _pieces(all_records: Iterable[Records]) -> Iterator[memoryview]:
-    for records in all_records:
-        if len(records.rows):
-            yield common_form(records)
+    return out

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import TypeVar
 
 import numpy as np
@@ -33,7 +34,8 @@ from kfmt_cli.files.records import (
 )
 from kfmt_cli.formats.batch import CODECS
 from kfmt_cli.writers.batches import Written, write_batches
-from kfmt_cli.writers.drafts import Bounds, cut, draft, must_part, normalize
+from kfmt_cli.writers.compare import common_form
+from kfmt_cli.writers.drafts import Bounds, cut, draft, must_part
 from kfmt_cli.writers.index import timestamps_of
 from kfmt_cli.writers.segment import SegmentWriter
 
@@ -45,13 +47,14 @@ NO_HEADERS = np.zeros((4, 0), np.int64)
 
 @dataclass(slots=True)
 class Counts:
-    """What was converted. left_out: messages, as far as they could be counted, and batches."""
+    """What was converted. left_out: damaged batches. digest: of the records in one form."""
 
     messages: int = 0
     batches: int = 0
     batches_after: int = 0
     left_out: int = 0
     findings: list[Finding] = field(default_factory=list)
+    digest: bytes = b""
 
     @property
     def damaged(self) -> bool:
@@ -61,10 +64,11 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of a log, converted."""
+    """A part of a log, converted. form: its records in their common form."""
 
     written: Written | None
     counts: Counts
+    form: bytearray
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,17 +83,25 @@ class Converter:
     def convert(self, log: Input, writer: SegmentWriter, advance: Callable[[int], None]) -> Counts:
         """All of a log into a segment; raises InputError, OutputError."""
         total = Counts()
+        digest = blake2b()
         for piece in self._each(log, self._convert, advance):
             if piece.written is not None:
                 writer.append(piece.written)
             for name in ("messages", "batches", "batches_after", "left_out", "findings"):
                 setattr(total, name, getattr(total, name) + getattr(piece.counts, name))
+            digest.update(piece.form)
+        total.digest = digest.digest()
         return total
 
-    def intact(self, log: Input, advance: Callable[[int], None]) -> Iterator[Records]:
-        """The records that `convert` takes from a log, in its order."""
-        for records, _ in self._each(log, self._intact, advance):
-            yield records
+    def digest(self, log: Input, advance: Callable[[int], None]) -> bytes:
+        """The digest of the undamaged records of a log, as in `Counts`."""
+        digest = blake2b()
+        for form in self._each(log, self._form, advance):
+            digest.update(form)
+        return digest.digest()
+
+    def _form(self, part: Block) -> bytearray:
+        return common_form(self._intact(part)[0])
 
     def _each(
         self,
@@ -126,20 +138,16 @@ class Converter:
         good = batches["crc_valid"] == 1
         counts = Counts(0, len(batches), 0, int((~good).sum()), list(part.findings))
         if not len(batches):
-            return Piece(None, counts)
-        if is_legacy(part):
-            records, counts.findings = self._intact(part)
-            counts.messages = len(records.rows)
-            written = self._rewrite(part, records)
-        else:
-            counts.messages = int(batches["records_count"][good].clip(0).sum())
-            written = _unchanged(part, good)
+            return Piece(None, counts, bytearray())
+        records, counts.findings = self._intact(part)
+        counts.messages = len(records.rows)
+        form = common_form(records)
+        written = self._rewrite(part, records) if is_legacy(part) else _unchanged(part, good)
         counts.batches_after = len(written.starts)
-        return Piece(written, counts)
+        return Piece(written, counts, form)
 
     def _rewrite(self, part: Block, records: Records) -> Written:
         rows, batches = records.rows, part.batches
-        normalize(rows)
         owner = np.repeat(np.arange(len(batches)), np.diff(records.ends, prepend=0))
         wrapped = batches["compression"][owner] != 0
         parted = must_part(rows)

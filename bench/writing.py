@@ -1,0 +1,140 @@
+"""Indexes and writing: what kfmt does with a big segment, and what of it kafka-dump-log can do."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from bench.make_files import HERE, NAME
+from tools import kafka
+
+KFMT = [sys.executable, "-m", "kfmt_cli"]
+RECORDS = 2_000_000
+DST = "DST"
+
+HEAD = """| job | kfmt | kfmt memory | rate | goal | kafka-dump-log |
+|---|---|---|---|---|---|"""
+
+
+class Timed(Protocol):
+    """A measured process."""
+
+    @property
+    def seconds(self) -> float: ...
+    @property
+    def megabytes(self) -> float: ...
+
+
+@dataclass(frozen=True)
+class WritingJob:
+    """records: how many the job handles. goal: in seconds, or `rate` in records a second."""
+
+    name: str
+    ours: list[str]
+    seconds: float | None = None
+    rate: float | None = None
+    records: int = 0
+    megabytes: float | None = None
+    kafka: list[str] | None = None
+
+
+def prepare(log: str, n_records: int) -> tuple[str, str]:
+    """Indexes beside the log; its first records as JSON Lines and as a log of magic 1."""
+    if not Path(log).with_suffix(".index").exists():
+        subprocess.run(
+            [*KFMT, "rebuild-index", "--in-place", log], check=True, stdout=subprocess.DEVNULL
+        )
+    lines = HERE / "data" / f"records-{n_records}.jsonl"
+    if not lines.exists():
+        with lines.open("wb") as out:
+            command = [*KFMT, "dump", "--records", "--json", "--limit", str(n_records), log]
+            subprocess.run(command, check=True, stdout=out)
+    old = HERE / "data" / f"magic-1-{n_records}-0"
+    if not old.exists():
+        command = [*KFMT, "build", "-", str(old), "--magic", "1", "--base-offset", "0"]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as build:
+            assert build.stdin is not None
+            with lines.open("rb") as records:
+                # Without the batch lines, which say magic 2.
+                build.stdin.writelines(it for it in records if it.startswith(b'{"type":"record"'))
+    return str(lines), str(old / NAME)
+
+
+def jobs(log: str, n_records: int) -> list[WritingJob]:
+    """Everything that is measured."""
+    lines, old = prepare(log, n_records)
+    index = str(Path(log).with_suffix(".index"))
+    return [
+        WritingJob(
+            "index-check",
+            ["index-check", log],
+            seconds=0.5,
+            kafka=["--verify-index-only", "--files", index],
+        ),
+        WritingJob("rebuild-index", ["rebuild-index", log, DST], seconds=0.5),
+        WritingJob(
+            "convert-v0-to-v2, magic 1, uncompressed",
+            ["convert-v0-to-v2", old, DST],
+            rate=1e6,
+            records=n_records,
+            megabytes=300,
+        ),
+        WritingJob(
+            "convert-v0-to-v2 --compression lz4",
+            ["convert-v0-to-v2", old, DST, "--compression", "lz4"],
+            records=n_records,
+        ),
+        WritingJob("build", ["build", lines, DST], rate=5e5, records=n_records),
+        WritingJob(
+            "build --compression zstd",
+            ["build", "--compression", "zstd", "--magic", "2", lines, DST],
+            records=n_records,
+        ),
+    ]
+
+
+def rows(
+    log: str,
+    smoke: bool,
+    with_kafka: bool,
+    runs: int,
+    measure: Callable[[list[str], int], Timed],
+) -> Iterator[str]:
+    """The lines of the table."""
+    yield HEAD
+    for job in jobs(log, 20_000 if smoke else RECORDS):
+        ours = best(job, runs, measure)
+        rate = f"{job.records / ours.seconds / 1e6:.2f} M records/s" if job.records else "–"
+        goals = []
+        if job.seconds is not None:
+            goals.append(f"≤ {job.seconds} s{' met' if ours.seconds <= job.seconds else ''}")
+        if job.rate is not None:
+            met = job.records / ours.seconds >= job.rate
+            goals.append(f"≥ {job.rate / 1e6:g} M records/s{' met' if met else ''}")
+        if job.megabytes is not None:
+            met = ours.megabytes <= job.megabytes
+            goals.append(f"≤ {job.megabytes:g} MB{' met' if met else ''}")
+        theirs = "–"
+        if job.kafka and with_kafka:
+            timing = measure(kafka.dump_command(kafka.VERSION, *job.kafka), max(runs - 1, 1))
+            theirs = f"{timing.seconds:.2f} s, {timing.megabytes:.0f} MB"
+        cells = [job.name, f"{ours.seconds:.2f} s", f"{ours.megabytes:.0f} MB", rate]
+        yield "| " + " | ".join([*cells, ", ".join(goals) or "–", theirs]) + " |"
+
+
+def best(job: WritingJob, runs: int, measure: Callable[[list[str], int], Timed]) -> Timed:
+    """The best of some runs, each with a target of its own."""
+    timings = []
+    for _ in range(runs):
+        with tempfile.TemporaryDirectory(dir=HERE / "data") as folder:
+            target = str(Path(folder) / "out")
+            command = [target if it == DST else it for it in job.ours]
+            timings.append(measure([*KFMT, *command], 1))
+            shutil.rmtree(target, ignore_errors=True)
+    return min(timings, key=lambda it: it.seconds)

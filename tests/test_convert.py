@@ -1,0 +1,268 @@
+"""convert-v0-to-v2: the same records in magic 2, and nothing half done."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.samples import UPGRADED, Row, environment, kfmt
+from tests.segments import positions
+from tools.kafka import ROOT, SAMPLES
+
+OLD = [SAMPLES / "kafka-0.8.2.2", SAMPLES / "kafka-2.8.2"]
+PARTITIONS = sorted({log.parent for folder in OLD for log in folder.rglob("*.log")})
+CONSUMED = ("offset", "key_size", "key", "value_size", "value")
+V1 = SAMPLES / "kafka-2.8.2/v1-none-0"
+
+
+def records(path: Path) -> list[Row]:
+    return kfmt("dump", path, "--records", "--json").of("record")
+
+
+def comparable(row: Row) -> tuple[object, ...]:
+    """What must be the same: magic 0 has no timestamp, which magic 2 says as -1."""
+    none = row["timestamp"] is None
+    time = -1 if none else row["timestamp"]
+    kind = "CreateTime" if none else row["timestamp_type"]
+    return *(row[name] for name in CONSUMED), time, kind, row["headers"] or []
+
+
+@pytest.mark.parametrize("partition", PARTITIONS, ids=lambda it: f"{it.parent.name}-{it.name}")
+def test_every_record_is_the_same(partition: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    done = kfmt("convert-v0-to-v2", partition, out, "--json")
+    assert done.code == 0, done.err
+    before, after = records(partition), records(out)
+    assert [comparable(row) for row in after] == [comparable(row) for row in before]
+    rows = [row for row in kfmt("dump", out, "--json").rows if row["type"] == "batch"]
+    assert {row["magic"] for row in rows} <= {2}
+    assert sum(row["messages"] for row in done.of("file")) == len(before)
+    checked = kfmt("verify-crc", "--deep", "--strict", out)
+    assert checked.code == 0
+    assert kfmt("index-check", "--strict", out).code == 0
+    names = {it.name for it in partition.iterdir()}
+    kept = {it.name for it in out.iterdir()}
+    gone = {it for it in names if it.endswith((".deleted", ".txt"))}
+    assert names - gone <= kept | {it for it in names if it.endswith("index")}
+
+
+def test_a_whole_log_directory(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    done = kfmt("convert-v0-to-v2", OLD[1], out)
+    assert done.code == 0
+    assert "read back and compared" in done.out
+    for name in ("meta.properties", "recovery-point-offset-checkpoint"):
+        assert (out / name).read_bytes() == (OLD[1] / name).read_bytes()
+    assert (out / "upgraded-0/leader-epoch-checkpoint").exists()
+    assert not [it for it in out.rglob("*") if it.name.endswith((".deleted", ".kfmt"))]
+    assert kfmt("verify-crc", out).code == 0
+
+
+def test_batches_of_magic_2_pass_through_unchanged(tmp_path: Path) -> None:
+    kfmt("convert-v0-to-v2", UPGRADED, tmp_path / "out")
+    before, after = UPGRADED.read_bytes(), (tmp_path / "out" / UPGRADED.name).read_bytes()
+    rows = kfmt("dump", UPGRADED, "--json").rows
+    first = next(row["position"] for row in rows if row["magic"] == 2)
+    assert all(row["magic"] == 2 for row in rows if row["position"] >= first)
+    assert after.endswith(before[first:])
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
+def test_another_codec(codec: str, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    done = kfmt("convert-v0-to-v2", V1, out, "--compression", codec, "--batch-bytes", "2000")
+    assert done.code == 0
+    batches = kfmt("dump", out, "--json").rows
+    assert {row["attributes"]["compression"] for row in batches} == {codec}
+    assert len(batches) > 20
+    assert [comparable(it) for it in records(out)] == [comparable(it) for it in records(V1)]
+
+
+def test_offsets_keep_their_gaps(tmp_path: Path) -> None:
+    partition = SAMPLES / "kafka-2.8.2/v0-compacted-0"
+    out = tmp_path / "out"
+    assert kfmt("convert-v0-to-v2", partition, out).code == 0
+    offsets = [row["offset"] for row in records(out)]
+    assert offsets == [row["offset"] for row in records(partition)]
+    assert offsets != list(range(offsets[0], offsets[0] + len(offsets)))
+
+
+def damaged_copy(tmp_path: Path) -> Path:
+    """A partition whose first segment has a flipped bit in its third message."""
+    copy = tmp_path / "v1-none-0"
+    shutil.copytree(V1, copy)
+    log = copy / "00000000000000000000.log"
+    data = bytearray(log.read_bytes())
+    data[positions(bytes(data))[2] + 40] ^= 1
+    log.write_bytes(data)
+    return copy
+
+
+def test_damage_is_reported_and_left_out_only_on_demand(tmp_path: Path) -> None:
+    source, out = damaged_copy(tmp_path), tmp_path / "out"
+    refused = kfmt("convert-v0-to-v2", source, out, "--json")
+    assert (refused.code, refused.codes) == (1, ["crc-mismatch"])
+    assert "--skip-damaged" in refused.err
+    assert not out.exists()
+    done = kfmt("convert-v0-to-v2", source, out, "--skip-damaged", "--json")
+    assert (done.code, done.codes) == (1, ["crc-mismatch"])
+    assert done.of("summary")[0]["left_out"] == 1
+    offsets = [row["offset"] for row in records(out)]
+    assert offsets == [row["offset"] for row in records(V1) if row["offset"] != 2]
+    assert {it.name for it in tmp_path.iterdir()} == {"v1-none-0", "out"}
+
+
+def test_a_message_inside_a_wrapper_with_a_wrong_checksum(tmp_path: Path) -> None:
+    import zlib
+
+    from kfmt_cli.core.compress import compress
+    from kfmt_cli.formats.legacy import MESSAGE_V1
+
+    def message(offset: int, attributes: int, key: bytes | None, value: bytes, bad: int) -> bytes:
+        values = {
+            "offset": offset,
+            "crc": 0,
+            "magic": 1,
+            "attributes": attributes,
+            "timestamp": 1000,
+            "key": key,
+            "value": value,
+        }
+        body = MESSAGE_V1.write(values)
+        return body[:12] + struct.pack(">I", zlib.crc32(body[16:]) ^ bad) + body[16:]
+
+    inner = b"".join(message(i, 0, b"k", b"v%d" % i, i == 1) for i in range(3))
+    log = tmp_path / "in" / "00000000000000000000.log"
+    log.parent.mkdir()
+    log.write_bytes(message(2, 1, None, compress("gzip", inner, 1), 0))
+    assert kfmt("convert-v0-to-v2", log, tmp_path / "out").code == 1
+    done = kfmt("convert-v0-to-v2", log, tmp_path / "out", "--skip-damaged", "--json")
+    assert (done.code, done.codes) == (1, ["inner-crc-mismatch"])
+    assert [row["offset"] for row in records(tmp_path / "out")] == [0, 2]
+
+
+def test_an_existing_target_is_refused(tmp_path: Path) -> None:
+    for target in (tmp_path / "there", tmp_path / "file"):
+        if target.name == "file":
+            target.write_text("mine")
+        else:
+            target.mkdir()
+        done = kfmt("convert-v0-to-v2", V1, target)
+        assert done.code == 2
+        assert "must be new" in done.err
+    assert (tmp_path / "file").read_text() == "mine"
+    inside = kfmt("convert-v0-to-v2", tmp_path, tmp_path / "inside")
+    assert inside.code == 2
+
+
+def test_a_source_without_logs_and_one_in_the_middle_of_a_swap(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    assert kfmt("convert-v0-to-v2", tmp_path / "empty", tmp_path / "out").code == 3
+    assert kfmt("convert-v0-to-v2", tmp_path / "none", tmp_path / "out").code == 3
+    swap = tmp_path / "swap"
+    shutil.copytree(V1, swap)
+    (swap / "00000000000000000000.log").rename(swap / "00000000000000000000.log.swap")
+    done = kfmt("convert-v0-to-v2", swap, tmp_path / "out")
+    assert done.code == 3
+    assert "start it once" in done.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_source_is_never_changed(tmp_path: Path) -> None:
+    copy = tmp_path / "source"
+    shutil.copytree(V1, copy)
+    before = {it.name: (it.read_bytes(), it.stat().st_mtime_ns) for it in copy.iterdir()}
+    for it in copy.iterdir():
+        it.chmod(0o444)
+    copy.chmod(0o555)
+    try:
+        assert kfmt("convert-v0-to-v2", copy, tmp_path / "out").code == 0
+        assert kfmt("rebuild-index", copy, tmp_path / "indexes").code == 0
+        assert kfmt("index-check", copy).code == 0
+    finally:
+        copy.chmod(0o755)
+    assert {it.name: (it.read_bytes(), it.stat().st_mtime_ns) for it in copy.iterdir()} == before
+
+
+LIMITED = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+import signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+from kfmt_cli.__main__ import main
+sys.argv = ["kfmt", *sys.argv[1:]]
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["convert-v0-to-v2", str(V1)],
+        ["build", str(ROOT / "tests/golden"), "--segment-bytes", "1M"],
+    ],
+    ids=["convert", "build"],
+)
+def test_a_disk_that_is_full_leaves_nothing(command: list[str], tmp_path: Path) -> None:
+    if command[0] == "build":
+        lines = tmp_path / "lines.jsonl"
+        lines.write_bytes(b'{"value":"%s"}\n' % (b"x" * 1000) * 100)
+        command = ["build", str(lines)]
+    done = subprocess.run(
+        [sys.executable, "-c", LIMITED, *command, str(tmp_path / "out")],
+        capture_output=True,
+        env=environment(),
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 3, done.stderr
+    assert b"cannot be written: File too large" in done.stderr
+    assert {it.name for it in tmp_path.iterdir()} <= {"lines.jsonl"}
+
+
+def test_too_little_room_is_said_before_anything_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from kfmt_cli.errors import OutputError
+    from kfmt_cli.writers.output import need_room
+
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=1000))
+    need_room(str(tmp_path / "a/b"), 1000)
+    with pytest.raises(OutputError, match="1001 bytes are needed, 1000 are free"):
+        need_room(str(tmp_path / "a/b"), 1001)
+
+
+def test_a_killed_process_leaves_nothing_under_the_final_name(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.mkdir()
+    data = (V1 / "00000000000000000000.log").read_bytes()
+    with (source / "00000000000000000000.log").open("wb") as out:
+        for _ in range(1500):
+            out.write(data)
+    killed_while_writing = 0
+    for delay in (0.3, 0.5, 0.8, 1.2):
+        target = tmp_path / "out"
+        process = subprocess.Popen(
+            [sys.executable, "-m", "kfmt_cli", "convert-v0-to-v2", source, target],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env=environment(),
+        )
+        time.sleep(delay)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        assert not target.exists()
+        left = [it.name for it in tmp_path.iterdir() if it.name != "source"]
+        killed_while_writing += bool(left)
+        assert all(it.startswith(".kfmt-unfinished-") for it in left)
+        for name in left:
+            shutil.rmtree(tmp_path / name)
+    assert killed_while_writing
+    assert [it.name for it in source.iterdir()] == ["00000000000000000000.log"]
