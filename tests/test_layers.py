@@ -14,7 +14,8 @@ LEVELS = [
     {"core"},
     {"formats"},
     {"files"},
-    {"checks", "writers", "topics", "render", "spark"},
+    {"checks", "writers", "topics", "render"},
+    {"spark"},  # jobs put checks and renderers to work, as commands do
     {"cli"},
 ]
 LEVEL = {name: level for level, names in enumerate(LEVELS) for name in names}

@@ -258,6 +258,33 @@ def _encode(
     return 0
 
 
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-1, check=False)
+def _gather(
+    data: cython.const[cython.uchar][::1],
+    starts: cython.const[cython.longlong][::1],
+    ends: cython.const[cython.longlong][::1],
+    out: cython.uchar[::1],
+) -> cython.int:
+    i: cython.Py_ssize_t
+    at: cython.Py_ssize_t = 0
+    for i in range(starts.shape[0]):
+        at = _put_bytes(out, at, data, starts[i], ends[i] - at)
+    return 0
+
+
+def gather(
+    data: cython.const[cython.uchar][::1],
+    starts: cython.const[cython.longlong][::1],
+    ends: cython.const[cython.longlong][::1],
+    out: cython.uchar[::1],
+) -> None:
+    """Parts of `data` one behind the other; `ends` say where each is to end in `out`."""
+    with cython.nogil:
+        _gather(data, starts, ends, out)
+
+
 def measure(
     program: cython.const[cython.longlong][::1],
     rows: cython.longlong[:, ::1],

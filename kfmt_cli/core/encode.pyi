@@ -3,6 +3,7 @@ from kfmt_cli.core.wire import Buffer
 
 COMPILED: bool
 
+def gather(data: Buffer, starts: IntArray, ends: IntArray, out: bytearray) -> None: ...
 def measure(
     program: IntArray, rows: IntArray, children: IntArray, bodies: IntArray, sizes: IntArray
 ) -> None: ...

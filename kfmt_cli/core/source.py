@@ -111,6 +111,32 @@ class FileSource:
         os.close(self._fd)
 
 
+class Window:
+    """A source that ends at byte `size`, whatever lies behind."""
+
+    def __init__(self, source: Source, size: int) -> None:
+        self._source = source
+        self.name = source.name
+        self.size: int | None = size
+        self.largest = source.largest
+
+    def block(self, position: int, length: int, least: int) -> bytes:
+        assert self.size is not None
+        room = max(self.size - position, 0)
+        return self._source.block(position, min(length, room), min(least, room)) if room else b""
+
+    def prefetch(self, position: int, length: int) -> None:
+        assert self.size is not None
+        if position < self.size:
+            self._source.prefetch(position, min(length, self.size - position))
+
+    def release(self, position: int) -> None:
+        self._source.release(position)
+
+    def close(self) -> None:
+        self._source.close()
+
+
 class StreamSource:
     """A pipe: read once, keeping only what has not been released."""
 

@@ -138,3 +138,29 @@ WRAPPER_OFFSET_INVALID = code(
     "A wrapper's offset does not fit the offsets of the messages inside it.",
     UNREADABLE,
 )
+
+# Of files that are read some time after they were listed.
+FILE_VANISHED = code(
+    "file-vanished",
+    _error,
+    "A file is no longer there, or cannot be opened.",
+    "Its rows are missing. A broker may have deleted it meanwhile; read a copy of its disk.",
+)
+FILE_UNREADABLE = code(
+    "file-unreadable",
+    _error,
+    "The system could not read a file to its end.",
+    "Rows behind that place are missing. Copy the disk first if it is failing.",
+)
+FILE_SHRANK = code(
+    "file-shrank",
+    _error,
+    "A file is shorter than it was when the work was planned.",
+    "Rows behind its end are missing.",
+)
+FILE_GREW = code(
+    "file-grew",
+    Severity.NOTE,
+    "A file is longer than it was when the work was planned.",
+    "A broker is writing it. What it held at the planning was read.",
+)

@@ -86,6 +86,16 @@ def classify(path: str, name: str) -> Input:
     return Input(path, printable(name), kind, offset)
 
 
+# `<topic>-<partition>`, then what brokers add to directories that move or go, or a topic's id.
+_FOLDER = re.compile(r"^(.+)-(\d+)(?:-[\w-]{22}|\.[0-9a-f]{32}-(?:future|delete|stray))?$")
+
+
+def partition_of(path: str) -> tuple[str | None, int | None]:
+    """The topic and the partition that the directory of a file is named for."""
+    named = _FOLDER.match(Path(path).parent.name)
+    return (named[1], int(named[2])) if named else (None, None)
+
+
 def printable(name: str) -> str:
     """A name as text, with the bytes that are no UTF-8 as \\xhh."""
     return os.fsencode(name).decode("utf-8", "backslashreplace")

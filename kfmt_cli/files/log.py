@@ -49,9 +49,12 @@ class LogReader:
         self.plausible = False
         self.bytes_read = 0
 
-    def blocks(self) -> Iterator[Block]:
-        """The blocks of the file in order; raises InputError when the system cannot read on."""
-        at = 0
+    def blocks(self, start: int = 0) -> Iterator[Block]:
+        """The blocks in order; raises InputError when the system cannot read on.
+
+        start: a byte where a batch is known to begin.
+        """
+        at = start
         length = FIRST_BLOCK
         least = 1
         while True:

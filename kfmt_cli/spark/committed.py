@@ -1,0 +1,85 @@
+"""What a consumer that reads committed records is given: neither aborted transactions nor what lies
+behind the first open one.
+
+Aborted ones are those of the `.txnindex` files, as a broker answers fetches by them. Open ones follow
+from the newest producer snapshot and the logs behind it, as a starting broker replays them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import PurePath
+
+from kfmt_cli.core.table import Table
+from kfmt_cli.errors import InputError
+from kfmt_cli.files.discover import FileKind, Input, classify
+from kfmt_cli.files.fixed import read_rows
+from kfmt_cli.files.log import LogReader
+from kfmt_cli.spark.plan import Piece, Split, Transactions
+from kfmt_cli.spark.storage import is_local, listing, local, open_stored
+from kfmt_cli.writers.producers import Producers
+
+
+def with_transactions(splits: list[Split], files: list[Piece]) -> list[Split]:
+    """The splits, each with what it needs to know of its directories; raises InputError."""
+    logs: dict[str, list[Piece]] = defaultdict(list)
+    for it in files:
+        logs[folder_of(it.path)].append(it)
+    known = {folder: _transactions(folder, pieces) for folder, pieces in logs.items()}
+    return [
+        Split(
+            split.pieces,
+            tuple((it, known[it]) for it in sorted({folder_of(p.path) for p in split.pieces})),
+        )
+        for split in splits
+    ]
+
+
+def folder_of(path: str) -> str:
+    """The directory of a file."""
+    return path.rpartition("/")[0]
+
+
+def _transactions(folder: str, logs: list[Piece]) -> Transactions:
+    if not is_local(folder):
+        raise InputError(f"{folder}: isolation read_committed is for local directories")
+    aborted: set[tuple[int, int, int]] = set()
+    snapshots: list[Input] = []
+    for it in listing(folder):
+        file = classify(it.path, it.path)
+        if PurePath(it.path).parent != PurePath(local(folder)):
+            continue
+        if file.kind is FileKind.TRANSACTION_INDEX:
+            aborted |= set(_aborted(read_rows(file).table))
+        elif file.kind is FileKind.PRODUCER_SNAPSHOT:
+            snapshots.append(file)
+    producers = Producers()
+    for file in sorted(snapshots, key=lambda it: it.base_offset or 0, reverse=True):
+        rows = read_rows(file)
+        if not rows.findings:
+            producers.load(rows.table, file.base_offset or 0)
+            break
+    for piece in sorted(logs, key=lambda it: it.base_offset or 0):
+        later = [it.base_offset or 0 for it in logs if (it.base_offset or 0) > (piece.base_offset or 0)]
+        if later and min(later) <= producers.end:
+            continue  # all of it is in the snapshot
+        _replay(piece, producers)
+    open_ = [it.current_txn_first_offset for it in producers.of.values()]
+    first = min((it for it in open_ if it >= 0), default=None)
+    return Transactions(tuple(sorted(aborted)), first)
+
+
+def _aborted(table: Table) -> list[tuple[int, int, int]]:
+    names = ("producer_id", "first_offset", "last_offset")
+    return list(zip(*(table[name].tolist() for name in names), strict=True))
+
+
+def _replay(piece: Piece, producers: Producers) -> None:
+    source = open_stored(piece.path)
+    try:
+        for block in LogReader(source, piece.base_offset).blocks():
+            block.batches = block.batches.select(block.batches["base_offset"] >= producers.end)
+            if len(block.batches):
+                producers.take(block, len(block.batches))
+    finally:
+        source.close()

@@ -1,0 +1,51 @@
+"""A query's filters as bounds of a request."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timezone
+from typing import Any
+
+from kfmt_cli.spark.request import Request
+
+BOUNDS = {
+    "GreaterThan": ("start",),
+    "GreaterThanOrEqual": ("start",),
+    "LessThan": ("end",),
+    "LessThanOrEqual": ("end",),
+    "EqualTo": ("start", "end"),
+}
+
+
+def narrowed(request: Request, filter_: Any) -> Request:
+    """The request with the bounds that a filter of Spark's implies; others change nothing.
+
+    Bounds are taken as including their value: what that lets through too much, Spark takes out.
+    """
+    ends = BOUNDS.get(type(filter_).__name__)
+    column = getattr(filter_, "attribute", ())
+    if ends is None or len(column) != 1 or request.table != "records":
+        return request
+    (name,) = column
+    value = filter_.value
+    if name == "topic" and len(ends) == 2 and isinstance(value, str):
+        topics = request.topics & {value} if request.topics else frozenset({value})
+        return replace(request, topics=topics or frozenset({value}))
+    if name == "offset" and isinstance(value, int):
+        return _bounded(request, "offset", ends, value)
+    if name == "timestamp" and isinstance(value, datetime):
+        moment = value if value.tzinfo else value.replace(tzinfo=timezone.utc)
+        return _bounded(request, "time", ends, int(moment.timestamp() * 1000))
+    return request
+
+
+def _bounded(request: Request, what: str, ends: tuple[str, ...], value: int) -> Request:
+    for end in ends:
+        name = f"{end}_{what}"
+        known = getattr(request, name)
+        # A millisecond of room: Spark's times are finer.
+        bound = value - 1 if end == "start" else value + 1
+        if known is not None:
+            bound = max(known, bound) if end == "start" else min(known, bound)
+        request = replace(request, **{name: bound})
+    return request

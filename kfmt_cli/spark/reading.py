@@ -1,0 +1,108 @@
+"""The batches and records of a part of a file; what is wrong with it becomes findings.
+
+Memory is that of a block and its columns, whatever the file: blocks are cut where their records
+decompress to more than a few megabytes (`files/records.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from kfmt_cli.core.finding import Finding, Severity
+from kfmt_cli.core.source import Source, Window
+from kfmt_cli.errors import InputError, KfmtError
+from kfmt_cli.files import codes
+from kfmt_cli.files.block import Block
+from kfmt_cli.files.discover import FileKind
+from kfmt_cli.files.log import LogReader
+from kfmt_cli.files.records import Records, inflate_ahead, read_records, runs
+from kfmt_cli.spark.plan import Piece
+from kfmt_cli.spark.request import Request
+from kfmt_cli.spark.splits import bounds
+from kfmt_cli.spark.storage import open_stored
+
+
+class DamagedError(KfmtError):
+    """FAILFAST met damage."""
+
+
+@dataclass(slots=True)
+class Reading:
+    """Reads pieces for a request. findings: of the piece that was read last."""
+
+    request: Request
+    findings: list[Finding] = field(default_factory=list)
+
+    def blocks(self, piece: Piece) -> Iterator[Block]:
+        """The batches that begin in a piece; raises DamagedError in FAILFAST."""
+        self.findings = []
+        try:
+            source = open_stored(piece.path)
+        except InputError as error:
+            self.found(Finding(piece.path, codes.FILE_VANISHED, None, str(error)))
+            return
+        try:
+            yield from self._blocks(source, piece)
+        except InputError as error:
+            self.found(Finding(piece.path, codes.FILE_UNREADABLE, None, str(error)))
+        finally:
+            source.close()
+
+    def _blocks(self, source: Source, piece: Piece) -> Iterator[Block]:
+        size = source.size or 0
+        grew = piece.is_last and size > piece.size
+        if piece.is_last and size != piece.size:
+            code = codes.FILE_GREW if grew else codes.FILE_SHRANK
+            words = f"{piece.size} bytes when the work was planned, {size} now"
+            self.found(Finding(piece.path, code, None, words, None, piece.size, size))
+        start, end = bounds(source, piece)
+        if start >= min(end, size):
+            return
+        base = piece.base_offset if piece.kind is FileKind.LOG else None
+        for block in LogReader(Window(source, min(end, size)), base).blocks(start):
+            for finding in block.findings:
+                # A batch that was being appended at the planning goes on behind that end.
+                if not (grew and finding.code is codes.BATCH_TRUNCATED):
+                    self.found(finding)
+            yield block
+
+    def records(self, piece: Piece) -> Iterator[tuple[Block, Records]]:
+        """The records of a piece, by runs of batches of the same kind."""
+        for block in self.blocks(piece):
+            for part in inflate_ahead(self._near(block), self.request.limit):
+                for finding in part.findings:
+                    self.found(finding)
+                for run in runs(part):
+                    records = read_records(run, self.request.limit)
+                    for finding in records.findings:
+                        self.found(finding)
+                    yield run, records
+
+    def _near(self, block: Block) -> Block:
+        """The block with only those batches that can hold something wanted."""
+        request, batches = self.request, block.batches
+        keep = np.ones(len(batches), np.bool_)
+        if request.start_offset is not None:
+            keep &= batches["last_offset"] >= request.start_offset
+        if request.end_offset is not None:
+            known = batches["has_base_offset"] == 1
+            keep &= (batches["base_offset"] <= request.end_offset) | ~known
+        if request.start_time is not None:
+            keep &= (batches["max_timestamp"] >= request.start_time) & (
+                batches["has_timestamp"] == 1
+            )
+        chosen = batches if keep.all() else batches.select(keep)
+        # Without the findings: they have been taken.
+        return Block(block.name, block.data, block.position, chosen)
+
+    def found(self, finding: Finding) -> None:
+        """Keep a finding; raises DamagedError in FAILFAST."""
+        if self.request.fail_fast and finding.code.severity is Severity.ERROR:
+            where = "" if finding.position is None else f" byte {finding.position}"
+            raise DamagedError(
+                f"{finding.file}{where}: {finding.code.name}: {finding.message}"
+            )
+        self.findings.append(finding)

@@ -1,0 +1,133 @@
+"""What a reader is asked for, out of the options of Spark or of a job."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+
+from kfmt_cli.core.compression import Limit
+from kfmt_cli.core.parallel import available_cores
+from kfmt_cli.errors import UsageError
+from kfmt_cli.spark.tables import TABLES, Column, chosen
+
+MIB = 1 << 20
+OPTIONS = {
+    "table": "segments, batches, records (the default), index_entries or findings",
+    "path, paths": "what `load` is given: files or directories, local or of an object store",
+    "columns": "names with commas between them; the others are not made",
+    "startOffset, endOffset": "offsets, both included",
+    "startTime, endTime": "ISO-8601 (UTC without a zone) or milliseconds, both included",
+    "topics": "names with commas between them",
+    "isolation": "read_uncommitted (the default) or read_committed",
+    "maxSplitBytes": "bytes of files for one task, 128 MiB",
+    "batchRows": "rows of an Arrow batch, 32768",
+    "mode": "PERMISSIVE (the default): damage becomes findings; FAILFAST: it stops the query",
+    "deep": "true: `findings` and `segments` decode every record, too",
+    "maxDecompressed": "bytes that one batch may decompress to",
+}
+KNOWN = {name for names in OPTIONS for name in names.lower().split(", ")}
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Offsets and times (in milliseconds) are bounds that belong to what is wanted."""
+
+    table: str = "records"
+    paths: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    start_offset: int | None = None
+    end_offset: int | None = None
+    start_time: int | None = None
+    end_time: int | None = None
+    topics: frozenset[str] = frozenset()
+    committed: bool = False
+    max_split: int = 128 * MIB
+    batch_rows: int = 32768
+    fail_fast: bool = False
+    deep: bool = False
+    parallelism: int = field(default_factory=available_cores)
+    limit: Limit = field(default_factory=Limit)
+
+    @property
+    def shown(self) -> tuple[Column, ...]:
+        """The columns of the result."""
+        return chosen(self.table, self.columns)
+
+
+def request_of(options: Mapping[str, str]) -> Request:
+    """The request that Spark's options make; raises UsageError."""
+    given = {name.lower(): value for name, value in options.items()}
+    unknown = sorted(set(given) - KNOWN - {"parallelism"})
+    if unknown:
+        raise UsageError(f"kfmt: no option {unknown[0]!r}; there are {', '.join(OPTIONS)}")
+    table = given.get("table", "records")
+    if table not in TABLES:
+        raise UsageError(f"kfmt: no table {table!r}; there are {', '.join(TABLES)}")
+    columns = _names(given.get("columns", ""))
+    known = {column.name for column in TABLES[table]}
+    for name in columns:
+        if name not in known:
+            raise UsageError(f"kfmt: table {table} has no column {name!r}")
+    paths = tuple(json.loads(given["paths"])) if "paths" in given else ()
+    paths += (given["path"],) if "path" in given else ()
+    isolation = _choice(given, "isolation", ("read_uncommitted", "read_committed"))
+    mode = _choice(given, "mode", ("permissive", "failfast"))
+    limit = _number(given, "maxdecompressed")
+    return Request(
+        table=table,
+        paths=paths,
+        columns=columns,
+        start_offset=_number(given, "startoffset"),
+        end_offset=_number(given, "endoffset"),
+        start_time=_time(given, "starttime"),
+        end_time=_time(given, "endtime"),
+        topics=frozenset(_names(given.get("topics", ""))),
+        committed=isolation == "read_committed",
+        max_split=_number(given, "maxsplitbytes") or 128 * MIB,
+        batch_rows=_number(given, "batchrows") or 32768,
+        fail_fast=mode == "failfast",
+        deep=_choice(given, "deep", ("false", "true")) == "true",
+        parallelism=_number(given, "parallelism") or os.cpu_count() or 1,
+        limit=Limit.of_option(limit),
+    )
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def _choice(given: Mapping[str, str], name: str, values: tuple[str, ...]) -> str:
+    value = given.get(name, values[0]).lower()
+    if value not in values:
+        raise UsageError(f"kfmt: option {name} is {given[name]!r}, not {' or '.join(values)}")
+    return value
+
+
+def _number(given: Mapping[str, str], name: str) -> int | None:
+    if name not in given:
+        return None
+    try:
+        return int(given[name])
+    except ValueError:
+        raise UsageError(f"kfmt: option {name} is {given[name]!r}, no number") from None
+
+
+def _time(given: Mapping[str, str], name: str) -> int | None:
+    text = given.get(name)
+    return None if text is None else milliseconds(name, text)
+
+
+def milliseconds(name: str, text: str) -> int:
+    """A time as milliseconds since the epoch; raises UsageError."""
+    if text.lstrip("-").isdigit():
+        return int(text)
+    try:
+        moment = datetime.fromisoformat(text.replace("Z", "+00:00"))
+    except ValueError:
+        raise UsageError(f"kfmt: {name} is {text!r}, no time such as 2026-11-20T15:00") from None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=timezone.utc)
+    return round(moment.timestamp() * 1000)

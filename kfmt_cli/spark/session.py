@@ -1,0 +1,125 @@
+"""A Spark session of one's own, and clear words where there cannot be one."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kfmt_cli.errors import UsageError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LEAST_JAVA = 17
+LEAST_SPARK = (4, 0)
+QUIET = """status = error
+rootLogger.level = error
+rootLogger.appenderRef.stderr.ref = stderr
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n
+"""
+
+
+def check_packages() -> None:
+    """Raise UsageError when pyspark or pyarrow is missing or too old."""
+    for name in ("pyspark", "pyarrow"):
+        if importlib.util.find_spec(name) is None:
+            raise UsageError(f"{name} is not installed: pip install 'kfmt-cli[spark]'")
+    import pyspark
+
+    version = tuple(int(it) for it in re.findall(r"\d+", pyspark.__version__)[:2])
+    if version < LEAST_SPARK:
+        raise UsageError(
+            f"pyspark {pyspark.__version__} is too old, 4.0 is needed: "
+            "pip install -U 'kfmt-cli[spark]'"
+        )
+
+
+def check_java() -> None:
+    """Raise UsageError when there is no Java that Spark runs on."""
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    need = f"Spark needs Java {LEAST_JAVA} or newer"
+    if java is None or not Path(java).exists():
+        where = f"JAVA_HOME is {home}, which has no bin/java" if home else "there is no java"
+        raise UsageError(f"{need}, and {where}; install a JDK, or set JAVA_HOME")
+    try:
+        done = subprocess.run(
+            [java, "-version"], capture_output=True, timeout=30, check=False, text=True
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise UsageError(f"{need}, and {java} does not run: {error}") from error
+    found = re.search(r'version "(\d+)(?:\.(\d+))?', done.stderr + done.stdout)
+    if found is None:
+        raise UsageError(f"{need}, and {java} -version does not say which it is")
+    version = int(found[2] or 0) if found[1] == "1" else int(found[1])
+    if version < LEAST_JAVA:
+        raise UsageError(f"{need}, {java} is Java {version}; set JAVA_HOME to a newer one")
+
+
+@contextmanager
+def session(master: str, settings: dict[str, str] | None = None) -> Iterator[SparkSession]:
+    """A session that says nothing of itself, stopped at the end; raises UsageError."""
+    check_packages()
+    if master.startswith("local"):
+        check_java()
+        # Workers of a local session are to run this very Python, with its packages.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    from pyspark import SparkConf, SparkContext
+    from pyspark.errors import PySparkException
+    from pyspark.java_gateway import launch_gateway
+    from pyspark.sql import SparkSession
+
+    with tempfile.TemporaryDirectory(prefix="kfmt-spark-") as scratch:
+        quiet = Path(scratch) / "log4j2.properties"
+        quiet.write_text(QUIET)
+        log = Path(scratch) / "spark.log"
+        conf = SparkConf().setMaster(master).setAppName("kfmt")
+        defaults = {
+            "spark.ui.enabled": "false",
+            "spark.ui.showConsoleProgress": "false",
+            "spark.sql.session.timeZone": "UTC",
+            "spark.sql.execution.arrow.maxRecordsPerBatch": "32768",
+        }
+        for name, value in {**defaults, **(settings or {})}.items():
+            if not conf.contains(name):
+                conf.set(name, value)
+        before = os.environ.get("LOG4J_CONFIGURATION_FILE")
+        if before is None:
+            os.environ["LOG4J_CONFIGURATION_FILE"] = str(quiet)
+        try:
+            with log.open("wb") as words:
+                gateway = launch_gateway(conf, popen_kwargs={"stderr": words, "stdout": words})
+            context = SparkContext(gateway=gateway, conf=conf)
+        except (PySparkException, OSError, RuntimeError) as error:
+            said = log.read_text(errors="replace").strip().splitlines() if log.exists() else []
+            last = f": {said[-1]}" if said else ""
+            raise UsageError(f"Spark did not start on {master}: {error}{last}") from error
+        finally:
+            if before is None:
+                os.environ.pop("LOG4J_CONFIGURATION_FILE", None)
+        spark = SparkSession(context)
+        try:
+            yield spark
+        finally:
+            with suppress(Exception):
+                spark.stop()
+            # The next session of this process begins with a JVM of its own.
+            with suppress(Exception):
+                gateway.shutdown()
+                gateway.proc.stdin.close()
+            SparkContext._gateway = None
+            SparkContext._jvm = None

@@ -1,0 +1,137 @@
+"""Files, local or of whatever pyarrow.fs speaks: listing them, and reading them in blocks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pyarrow as pa
+from pyarrow import fs
+
+from kfmt_cli.core.source import Source, open_source
+from kfmt_cli.errors import InputError
+
+LARGEST = 1 << 31
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A file. modified: nanoseconds since the epoch, 0 where the storage does not say."""
+
+    path: str
+    size: int
+    modified: int
+
+
+def is_local(path: str) -> bool:
+    """Whether a path is one of this machine's file systems."""
+    return "://" not in path or path.startswith("file://")
+
+
+def local(path: str) -> str:
+    """A local path without its scheme."""
+    return path.removeprefix("file://")
+
+
+@cache
+def _file_system(scheme_and_host: str) -> fs.FileSystem:
+    try:
+        return fs.FileSystem.from_uri(scheme_and_host)[0]
+    except (pa.ArrowInvalid, OSError) as error:
+        raise InputError(f"{scheme_and_host}: {error}") from error
+
+
+def _at(path: str) -> tuple[fs.FileSystem, str, str]:
+    """The file system, what goes before its own paths, and the path there."""
+    scheme, rest = path.split("://", 1)
+    host, _, below = rest.partition("/")
+    system = _file_system(f"{scheme}://{host}/")
+    if scheme in ("hdfs", "viewfs", "mock"):
+        return system, f"{scheme}://{host}", f"/{below}"
+    return system, f"{scheme}://", f"{host}/{below}"
+
+
+def listing(path: str) -> Iterator[Stored]:
+    """The files below a directory, or the file itself; raises InputError for what is not there."""
+    if is_local(path):
+        yield from _local_listing(local(path))
+        return
+    system, prefix, below = _at(path)
+    try:
+        info = system.get_file_info(below)
+        found = [info]
+        if info.type is fs.FileType.Directory:
+            found = system.get_file_info(fs.FileSelector(below, recursive=True))
+    except OSError as error:
+        raise InputError(f"{path}: {error}") from error
+    if info.type is fs.FileType.NotFound:
+        raise InputError(f"{path}: is not there")
+    for it in found:
+        if it.type is fs.FileType.File:
+            yield Stored(prefix + it.path, it.size, it.mtime_ns or 0)
+
+
+def _local_listing(path: str) -> Iterator[Stored]:
+    top = os.path.abspath(path)  # noqa: PTH100 (links stay as they are named)
+    if not Path(top).is_dir():
+        try:
+            about = Path(top).stat()
+        except OSError as error:
+            raise InputError(f"{path}: {error.strerror}") from error
+        yield Stored(top, about.st_size, about.st_mtime_ns)
+        return
+    folders = [top]
+    while folders:
+        folder = folders.pop()
+        try:
+            with os.scandir(folder) as entries:
+                for entry in entries:
+                    if entry.is_dir():
+                        folders.append(entry.path)
+                    elif entry.is_file():
+                        about = entry.stat()
+                        yield Stored(entry.path, about.st_size, about.st_mtime_ns)
+        except OSError as error:
+            raise InputError(f"{error.filename}: {error.strerror}") from error
+
+
+class StoredSource:
+    """A file of an object store or a distributed file system."""
+
+    largest = LARGEST
+
+    def __init__(self, path: str) -> None:
+        self.name = path
+        system, _, below = _at(path)
+        try:
+            self._file = system.open_input_file(below)
+            self.size: int | None = self._file.size()
+        except OSError as error:
+            raise InputError(f"{path}: {error}") from error
+
+    def block(self, position: int, length: int, least: int) -> bytes:
+        del least  # a read gives all there is
+        assert self.size is not None
+        room = max(min(length, self.size - position), 0)
+        try:
+            data: bytes = self._file.read_at(room, position) if room else b""
+        except OSError as error:
+            raise InputError(f"{self.name} byte {position}: cannot be read: {error}") from error
+        return data
+
+    def prefetch(self, position: int, length: int) -> None:
+        pass
+
+    def release(self, position: int) -> None:
+        pass
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def open_stored(path: str) -> Source:
+    """A file to read in blocks; raises InputError."""
+    return open_source(local(path), path) if is_local(path) else StoredSource(path)
