@@ -18,6 +18,7 @@ SECTIONS = {
         "convert-v0-to-v2": "convert",
         "rebuild-index": "rebuild_index",
     },
+    "Scale": {"pipeline": "pipeline"},
     "Learn": {"encode-varint": "varint", "decode-varint": "varint"},
 }
 MODULES = {name: module for section in SECTIONS.values() for name, module in section.items()}

@@ -18,17 +18,13 @@ HEADER = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())
 def longs(values: IntArray, given: BoolArray | None = None) -> pa.Array:
     """64-bit numbers; null where they are not given."""
     values = np.ascontiguousarray(values)
-    return pa.Array.from_buffers(
-        pa.int64(), len(values), [_validity(given), pa.py_buffer(values)]
-    )
+    return pa.Array.from_buffers(pa.int64(), len(values), [_validity(given), pa.py_buffer(values)])
 
 
 def ints(values: IntArray, given: BoolArray | None = None) -> pa.Array:
     """32-bit numbers."""
     narrow = np.ascontiguousarray(values, np.int32)
-    return pa.Array.from_buffers(
-        pa.int32(), len(narrow), [_validity(given), pa.py_buffer(narrow)]
-    )
+    return pa.Array.from_buffers(pa.int32(), len(narrow), [_validity(given), pa.py_buffer(narrow)])
 
 
 def times(milliseconds: IntArray, given: BoolArray | None = None) -> pa.Array:
@@ -45,9 +41,7 @@ def times(milliseconds: IntArray, given: BoolArray | None = None) -> pa.Array:
 def flags(values: IntArray, given: BoolArray | None = None) -> pa.Array:
     """Yes and no."""
     bits = np.packbits(np.asarray(values) != 0, bitorder="little")
-    return pa.Array.from_buffers(
-        pa.bool_(), len(values), [_validity(given), pa.py_buffer(bits)]
-    )
+    return pa.Array.from_buffers(pa.bool_(), len(values), [_validity(given), pa.py_buffer(bits)])
 
 
 def octets(data: bytes, starts: IntArray, sizes: IntArray) -> pa.Array:

@@ -1,8 +1,8 @@
 """What a consumer that reads committed records is given: neither aborted transactions nor what lies
 behind the first open one.
 
-Aborted ones are those of the `.txnindex` files, as a broker answers fetches by them. Open ones follow
-from the newest producer snapshot and the logs behind it, as a starting broker replays them.
+Aborted ones are those of the `.txnindex` files, as a broker answers fetches by them. Open ones
+follow from the newest producer snapshot and the logs behind it, as a starting broker replays them.
 """
 
 from __future__ import annotations
@@ -60,7 +60,9 @@ def _transactions(folder: str, logs: list[Piece]) -> Transactions:
             producers.load(rows.table, file.base_offset or 0)
             break
     for piece in sorted(logs, key=lambda it: it.base_offset or 0):
-        later = [it.base_offset or 0 for it in logs if (it.base_offset or 0) > (piece.base_offset or 0)]
+        later = [
+            it.base_offset or 0 for it in logs if (it.base_offset or 0) > (piece.base_offset or 0)
+        ]
         if later and min(later) <= producers.end:
             continue  # all of it is in the snapshot
         _replay(piece, producers)

@@ -23,10 +23,10 @@ def narrowed(request: Request, filter_: Any) -> Request:
     Bounds are taken as including their value: what that lets through too much, Spark takes out.
     """
     ends = BOUNDS.get(type(filter_).__name__)
-    column = getattr(filter_, "attribute", ())
+    column: tuple[str, ...] = getattr(filter_, "attribute", ())
     if ends is None or len(column) != 1 or request.table != "records":
         return request
-    (name,) = column
+    name = column[0]
     value = filter_.value
     if name == "topic" and len(ends) == 2 and isinstance(value, str):
         topics = request.topics & {value} if request.topics else frozenset({value})
@@ -47,5 +47,5 @@ def _bounded(request: Request, what: str, ends: tuple[str, ...], value: int) -> 
         bound = value - 1 if end == "start" else value + 1
         if known is not None:
             bound = max(known, bound) if end == "start" else min(known, bound)
-        request = replace(request, **{name: bound})
+        request = replace(request, **{name: bound})  # type: ignore[arg-type]
     return request

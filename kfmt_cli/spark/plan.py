@@ -1,14 +1,14 @@
 """Which files there are, and how they are shared out to tasks.
 
-Big logs are cut at nominal bytes; where the nearest batch begins is found by the task itself, by the
-same rule on both sides of each cut (`spark/splits.py`), so that planning opens no file. Small files are
-packed together, as a task costs more than they do.
+Big logs are cut at nominal bytes; where the nearest batch begins is found by the task itself, by
+the same rule on both sides of each cut (`spark/splits.py`), so that planning opens no file. Small
+files are packed together, as a task costs more than they do.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kfmt_cli.errors import InputError
 from kfmt_cli.files.discover import FileKind, classify, partition_of
@@ -36,6 +36,10 @@ class Piece:
     modified: int
     start: int
     end: int
+
+    def part(self, start: int, end: int) -> Piece:
+        """The part of the file that begins in these bytes."""
+        return replace(self, start=start, end=end)
 
     @property
     def is_last(self) -> bool:
@@ -79,9 +83,7 @@ def files_of(request: Request) -> list[Piece]:
             known = file.kind in kinds or (alone and file.kind is FileKind.UNKNOWN)
             if known and _wanted(request, it.path):
                 base = file.base_offset
-                found[it.path] = Piece(
-                    it.path, file.kind, base, it.size, it.modified, 0, it.size
-                )
+                found[it.path] = Piece(it.path, file.kind, base, it.size, it.modified, 0, it.size)
         if not given:
             raise InputError(f"{path}: no file in it")
     return sorted(found.values(), key=_order)
@@ -100,13 +102,9 @@ def _wanted(request: Request, path: str) -> bool:
 def plan(request: Request) -> list[Split]:
     """The request shared out; an empty list where there is nothing to read."""
     files = files_of(request)
-    total = sum(it.size + OPENING for it in files)
-    # As Spark does for its own files: enough tasks for the cores, none of them tiny.
-    target = min(request.max_split, max(LEAST_SPLIT, -(-total // max(request.parallelism, 1))))
-    if request.max_split < LEAST_SPLIT:
-        target = request.max_split
-    parts = files if request.table in WHOLE else list(_cut(files, target))
-    splits = [Split(tuple(pieces)) for pieces in _pack(parts, target)]
+    target = target_of(request, files)
+    parts = files if request.table in WHOLE else list(cut(files, target))
+    splits = [Split(tuple(pieces)) for pieces in pack(parts, target)]
     if request.committed and request.table == "records":
         from kfmt_cli.spark.committed import with_transactions
 
@@ -114,7 +112,14 @@ def plan(request: Request) -> list[Split]:
     return splits
 
 
-def _cut(files: Iterable[Piece], target: int) -> Iterator[Piece]:
+def target_of(request: Request, pieces: list[Piece]) -> int:
+    """Bytes for one task: enough tasks for the cores, as Spark has for its own files."""
+    total = sum(it.end - it.start + OPENING for it in pieces)
+    share = -(-total // max(request.parallelism, 1))
+    return min(request.max_split, max(LEAST_SPLIT, share))
+
+
+def cut(files: Iterable[Piece], target: int) -> Iterator[Piece]:
     """Logs larger than the target in parts of it."""
     for it in files:
         n = -(-it.size // target) if it.kind is FileKind.LOG else 1
@@ -124,10 +129,10 @@ def _cut(files: Iterable[Piece], target: int) -> Iterator[Piece]:
         width = -(-it.size // n)
         for start in range(0, it.size, width):
             end = min(start + width, it.size)
-            yield Piece(it.path, it.kind, it.base_offset, it.size, it.modified, start, end)
+            yield it.part(start, end)
 
 
-def _pack(parts: Iterable[Piece], target: int) -> Iterator[list[Piece]]:
+def pack(parts: Iterable[Piece], target: int) -> Iterator[list[Piece]]:
     """Parts together until they make a task's worth."""
     pieces: list[Piece] = []
     room = target
@@ -140,5 +145,3 @@ def _pack(parts: Iterable[Piece], target: int) -> Iterator[list[Piece]]:
         room -= cost
     if pieces:
         yield pieces
-
-

@@ -102,7 +102,5 @@ class Reading:
         """Keep a finding; raises DamagedError in FAILFAST."""
         if self.request.fail_fast and finding.code.severity is Severity.ERROR:
             where = "" if finding.position is None else f" byte {finding.position}"
-            raise DamagedError(
-                f"{finding.file}{where}: {finding.code.name}: {finding.message}"
-            )
+            raise DamagedError(f"{finding.file}{where}: {finding.code.name}: {finding.message}")
         self.findings.append(finding)

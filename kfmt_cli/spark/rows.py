@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 
-from kfmt_cli.checks.records import check_records
-from kfmt_cli.core.finding import Finding, Severity
+from kfmt_cli.core.finding import Finding
 from kfmt_cli.core.layout import IntArray
 from kfmt_cli.core.table import BoolArray, Table
 from kfmt_cli.errors import InputError
 from kfmt_cli.files import codes
 from kfmt_cli.files.block import Block
-from kfmt_cli.files.control import read_control
 from kfmt_cli.files.discover import classify
 from kfmt_cli.files.fixed import read_rows
 from kfmt_cli.files.records import Records, is_legacy
-from kfmt_cli.formats.batch import CODECS
 from kfmt_cli.render.shown import BATCH, TIMESTAMPS, Kind, Shown
 from kfmt_cli.spark import arrow
+from kfmt_cli.spark.checking import check_piece
 from kfmt_cli.spark.plan import Piece, Split, Transactions
 from kfmt_cli.spark.reading import Reading
 from kfmt_cli.spark.request import Request
@@ -35,19 +34,23 @@ MAX_SEQUENCE = (1 << 31) - 1
 def read_split(request: Request, split: Split) -> Iterator[pa.RecordBatch]:
     """The rows of a split."""
     transactions = dict(split.transactions)
-    make = {
-        "records": _records,
-        "batches": _batches,
-        "findings": _findings,
-        "segments": _segments,
-        "index_entries": _index_entries,
-    }[request.table]
     for piece in split.pieces:
-        yield from make(request, piece, transactions)
+        if request.table == "records":
+            known = transactions.get(piece.path.rpartition("/")[0])
+            yield from record_batches(Reading(request), piece, known)
+        elif request.table == "batches":
+            yield from batch_batches(Reading(request), piece)
+        else:
+            make = {
+                "findings": _findings,
+                "segments": _segments,
+                "index_entries": _index_entries,
+            }[request.table]
+            yield from make(request, piece)
 
 
-def batch_of(request: Request, n: int, make: Callable[[Column], pa.Array]) -> pa.RecordBatch:
-    """The wanted columns as an Arrow batch of n rows."""
+def batch_of(request: Request, make: Callable[[Column], pa.Array]) -> pa.RecordBatch:
+    """The wanted columns as an Arrow batch."""
     columns = request.shown
     return pa.RecordBatch.from_arrays(
         [make(column) for column in columns], schema=arrow_schema(columns)
@@ -86,16 +89,16 @@ class _Part:
         return column
 
 
-def _records(
-    request: Request, piece: Piece, transactions: dict[str, Transactions]
+def record_batches(
+    reading: Reading, piece: Piece, known: Transactions | None = None
 ) -> Iterator[pa.RecordBatch]:
-    reading = Reading(request)
-    known = transactions.get(piece.path.rpartition("/")[0])
+    """The records of a piece; without aborted and open transactions where they are known."""
+    request = replace(reading.request, table="records")
     for run, records in reading.records(piece):
         counts = np.diff(records.ends, prepend=0)
         owner = np.repeat(np.arange(len(run.batches)), counts)
         part = _Part(run, records, records.rows, owner)
-        keep = _wanted(request, part, known if request.committed else None)
+        keep = _wanted(request, part, known)
         if keep is not None and not keep.all():
             part = _Part(run, records, records.rows.select(keep), owner[keep])
         for first, last in _slices(request, part.rows):
@@ -103,7 +106,17 @@ def _records(
             if (first, last) != (0, len(rows)):
                 rows = rows.select(slice(first, last))
             here = _Part(run, records, rows, part.owner[first:last])
-            yield batch_of(request, last - first, lambda it, p=here: _record(piece, p, it.name))
+            yield batch_of(request, partial(_record, piece, here))
+
+
+def select_wanted(request: Request, run: Block, records: Records) -> Records:
+    """The wanted records of a run, beneath the same batches."""
+    owner = np.repeat(np.arange(len(run.batches)), np.diff(records.ends, prepend=0))
+    keep = _wanted(request, _Part(run, records, records.rows, owner), None)
+    if keep is None or keep.all():
+        return records
+    kept = np.concatenate([[0], np.cumsum(keep)])
+    return replace(records, rows=records.rows.select(keep), ends=kept[records.ends])
 
 
 def _wanted(request: Request, part: _Part, known: Transactions | None) -> BoolArray | None:
@@ -154,7 +167,8 @@ def _slices(request: Request, rows: Table) -> Iterator[tuple[int, int]]:
         first = last
 
 
-def _record(piece: Piece, part: _Part, name: str) -> pa.Array:
+def _record(piece: Piece, part: _Part, column: Column) -> pa.Array:
+    name = column.name
     rows, v2 = part.rows, not is_legacy(part.run)
     n = len(rows)
     shared = of_file(piece, name, n)
@@ -205,11 +219,10 @@ _MEMBERS = {
 _ONLY = {it.name: it.only for it in BATCH if it.only}
 
 
-def _batches(
-    request: Request, piece: Piece, transactions: dict[str, Transactions]
-) -> Iterator[pa.RecordBatch]:
-    del transactions
-    for block in Reading(request).blocks(piece):
+def batch_batches(reading: Reading, piece: Piece) -> Iterator[pa.RecordBatch]:
+    """The batches of a piece."""
+    request = replace(reading.request, table="batches")
+    for block in reading.blocks(piece):
         batches = block.batches
         keep = np.ones(len(batches), np.bool_)
         if request.start_offset is not None:
@@ -222,7 +235,7 @@ def _batches(
             keep &= batches["max_timestamp"] <= request.end_time
         chosen = batches if keep.all() else batches.select(keep)
         if len(chosen):
-            yield batch_of(request, len(chosen), lambda it, t=chosen: _batch(piece, t, it))
+            yield batch_of(request, partial(_batch, piece, chosen))
 
 
 def _batch(piece: Piece, table: Table, column: Column) -> pa.Array:
@@ -233,7 +246,7 @@ def _batch(piece: Piece, table: Table, column: Column) -> pa.Array:
     values = table[shown.source]
     given = table[shown.given] == 1 if shown.given else None
     if column.name in _ONLY:
-        name, value = _ONLY[column.name] or ("", 0)
+        name, value = _ONLY[column.name]
         given = table[name] == value
     if column.name.startswith(("producer_", "base_sequence", "last_sequence")):
         given = (values >= 0) & (table["is_v2"] == 1)
@@ -244,113 +257,13 @@ def _batch(piece: Piece, table: Table, column: Column) -> pa.Array:
     return arrow.times(values, given) if column.type is Type.TIME else arrow.longs(values, given)
 
 
-# findings, segments
+# findings, segments, index entries
 
 
-@dataclass(slots=True)
-class Summary:
-    """What a whole file holds."""
-
-    piece: Piece
-    batches: int = 0
-    records: int = 0
-    first_offset: int | None = None
-    last_offset: int | None = None
-    least: int | None = None
-    largest: int | None = None
-    magics: int = 0
-    codecs: int = 0
-    errors: int = 0
-    warnings: int = 0
-    notes: int = 0
-
-    def take(self, block: Block) -> None:
-        """Add the batches of a block."""
-        table = block.batches
-        if not len(table):
-            return
-        self.batches += len(table)
-        counts = np.where(table["is_v2"] == 1, table["records_count"].clip(0), 1)
-        self.records += int(counts.sum())
-        if self.first_offset is None:
-            self.first_offset = int(table["base_offset"][0])
-        self.last_offset = int(table["last_offset"][-1])
-        times = table["max_timestamp"][(table["has_timestamp"] == 1) & (table["max_timestamp"] >= 0)]
-        if len(times):
-            least, largest = int(times.min()), int(times.max())
-            self.least = least if self.least is None else min(self.least, least)
-            self.largest = largest if self.largest is None else max(self.largest, largest)
-        self.magics |= int(np.bitwise_or.reduce(1 << table["magic"].clip(0, 2)))
-        self.codecs |= int(np.bitwise_or.reduce(1 << table["compression"]))
-
-    def count(self, findings: Iterable[Finding]) -> None:
-        """Add findings."""
-        for finding in findings:
-            self.errors += finding.code.severity is Severity.ERROR
-            self.warnings += finding.code.severity is Severity.WARNING
-            self.notes += finding.code.severity is Severity.NOTE
-
-    def value(self, name: str) -> object:
-        """A column of the table `segments`."""
-        topic, partition = self.piece.place
-        special = {
-            "file": self.piece.path,
-            "topic": topic,
-            "partition": partition,
-            "base_offset": self.piece.base_offset,
-            "bytes": self.piece.size,
-            "min_timestamp": _micros(self.least),
-            "max_timestamp": _micros(self.largest),
-            "magics": [str(it) for it in range(3) if self.magics >> it & 1],
-            "codecs": [name for it, name in enumerate(CODECS) if self.codecs >> it & 1],
-        }
-        return special[name] if name in special else getattr(self, name)
-
-
-def _micros(milliseconds: int | None) -> int | None:
-    far = milliseconds is None or abs(milliseconds) > arrow.MOST_MILLISECONDS
-    return None if far or milliseconds is None else milliseconds * 1000
-
-
-def check_piece(request: Request, piece: Piece) -> tuple[Summary, list[Finding]]:
-    """What a piece holds and what is wrong with it; every record too when that is asked for."""
-    reading, summary = Reading(request), Summary(piece)
-    if not request.deep:
-        for block in reading.blocks(piece):
-            summary.take(block)
-            if not block.batches["is_v2"].all():
-                _count_wrapped(request, summary, block)
-    else:
-        for run, records in reading.records(piece):
-            summary.take(run)
-            if is_legacy(run):
-                summary.records += len(records.rows) - len(run.batches)
-            for finding in [*check_records(run, records), *read_control(run, records)]:
-                reading.found(finding)
-    findings = sorted(reading.findings, key=lambda it: it.position or 0)
-    summary.count(findings)
-    return summary, findings
-
-
-def _count_wrapped(request: Request, summary: Summary, block: Block) -> None:
-    """Messages inside wrappers can only be counted when they are decompressed."""
-    from kfmt_cli.files.records import read_records, runs
-
-    for run in runs(block):
-        if is_legacy(run) and run.batches["compression"].any():
-            records = read_records(run, request.limit)
-            summary.records += len(records.rows) - len(run.batches)
-
-
-def _segments(
-    request: Request, piece: Piece, transactions: dict[str, Transactions]
-) -> Iterator[pa.RecordBatch]:
-    del transactions
+def _segments(request: Request, piece: Piece) -> Iterator[pa.RecordBatch]:
     summary, _ = check_piece(request, piece)
-    schema = arrow_schema(request.shown)
-    yield batch_of(
-        request, 1, lambda it: pa.array([summary.value(it.name)], schema.field(it.name).type)
-    )
+    schema, row = arrow_schema(request.shown), summary.as_row()
+    yield batch_of(request, lambda it: pa.array([row[it.name]], schema.field(it.name).type))
 
 
 def finding_rows(request: Request, piece: Piece, findings: list[Finding]) -> pa.RecordBatch:
@@ -365,22 +278,16 @@ def finding_rows(request: Request, piece: Piece, findings: list[Finding]) -> pa.
             values = [None if value is None else str(value) for value in values]
         return pa.array(values, schema.field(it.name).type)
 
-    return batch_of(request, len(rows), column)
+    return batch_of(request, column)
 
 
-def _findings(
-    request: Request, piece: Piece, transactions: dict[str, Transactions]
-) -> Iterator[pa.RecordBatch]:
-    del transactions
+def _findings(request: Request, piece: Piece) -> Iterator[pa.RecordBatch]:
     _, findings = check_piece(request, piece)
     if findings:
         yield finding_rows(request, piece, findings)
 
 
-def _index_entries(
-    request: Request, piece: Piece, transactions: dict[str, Transactions]
-) -> Iterator[pa.RecordBatch]:
-    del transactions
+def _index_entries(request: Request, piece: Piece) -> Iterator[pa.RecordBatch]:
     file = classify(local(piece.path), piece.path)
     reading = Reading(request)
     try:
@@ -405,4 +312,4 @@ def _index_entries(
         return arrow.times(values) if it.type is Type.TIME else arrow.longs(values)
 
     if n:
-        yield batch_of(request, n, column)
+        yield batch_of(request, column)

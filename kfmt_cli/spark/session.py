@@ -102,7 +102,8 @@ def session(master: str, settings: dict[str, str] | None = None) -> Iterator[Spa
             os.environ["LOG4J_CONFIGURATION_FILE"] = str(quiet)
         try:
             with log.open("wb") as words:
-                gateway = launch_gateway(conf, popen_kwargs={"stderr": words, "stdout": words})
+                popen = {"stderr": words, "stdout": words}
+                gateway = launch_gateway(conf, popen_kwargs=popen)  # type: ignore[no-untyped-call]
             context = SparkContext(gateway=gateway, conf=conf)
         except (PySparkException, OSError, RuntimeError) as error:
             said = log.read_text(errors="replace").strip().splitlines() if log.exists() else []

@@ -38,7 +38,7 @@ class KfmtReader(DataSourceReader):
         splits = plan(self.request) or [Split(())]
         return [SplitPartition(split) for split in splits]
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a split."""
         from kfmt_cli.spark.rows import read_split
 

@@ -1,10 +1,10 @@
-"""Where a part of a log really begins: at the first batch at or behind its nominal byte that an entry
-of the offset index points at, and that was looked at.
+"""Where a part of a log really begins: at the first batch at or behind its nominal byte that an
+entry of the offset index points at, and that was looked at.
 
-Both tasks beside a cut come to the same byte, so that each batch belongs to one of them. The index is
-never trusted: a place counts only when a batch with a right checksum stands there, holds the entry's
-offset or comes before it, and other batches follow on it up to the end of the file or for a while.
-Without such a place the first part takes everything.
+Both tasks beside a cut come to the same byte, so that each batch belongs to one of them. The index
+is never trusted: a place counts only when a batch with a right checksum stands there, holds the
+entry's offset or comes before it, and other batches follow on it. Without such a place the first
+part takes everything.
 """
 
 from __future__ import annotations
@@ -63,7 +63,9 @@ def _entries(log: str) -> IntArray:
         data = b""
     finally:
         source.close()
-    rows = np.frombuffer(data, OFFSET_INDEX_ENTRY.dtype, len(data) // OFFSET_INDEX_ENTRY.dtype.itemsize)
+    rows = np.frombuffer(
+        data, OFFSET_INDEX_ENTRY.dtype, len(data) // OFFSET_INDEX_ENTRY.dtype.itemsize
+    )
     entries = np.array([rows["relative_offset"], rows["log_position"]], np.int64)
     entries = entries[:, entries[1] > 0]
     increasing = bool((np.diff(entries[1]) > 0).all())

@@ -54,6 +54,12 @@ def _at(path: str) -> tuple[fs.FileSystem, str, str]:
     return system, f"{scheme}://", f"{host}/{below}"
 
 
+def file_system_at(path: str) -> tuple[fs.FileSystem, str]:
+    """The file system of a path with a scheme, and the path there; raises InputError."""
+    system, _, below = _at(path)
+    return system, below
+
+
 def listing(path: str) -> Iterator[Stored]:
     """The files below a directory, or the file itself; raises InputError for what is not there."""
     if is_local(path):

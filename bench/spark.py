@@ -1,0 +1,177 @@
+"""kfmt on Spark: rates of a warm session on a big segment, beside what Spark can take at all.
+
+    python -m bench.spark             full size; --write puts the table in docs/benchmarks.md
+    python -m bench.spark --smoke     a small file, once
+
+The ceiling is a data source that yields the same constant Arrow batches again and again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+
+from bench.make_files import FULL, HERE, SMOKE, make
+from bench.run import machine, put
+from kfmt_cli.spark import register
+from kfmt_cli.spark.jobs import export, verify
+from kfmt_cli.spark.jobs.context import Context
+from kfmt_cli.spark.plan import plan
+from kfmt_cli.spark.request import request_of
+from kfmt_cli.spark.session import session
+
+MASTER = "local[2]"
+ROWS = 32768
+
+
+class Constant(DataSource):
+    """As many rows as asked for, of one constant batch."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "constant"
+
+    def schema(self) -> str:
+        return "offset bigint, timestamp timestamp, value binary"
+
+    def reader(self, schema: Any) -> DataSourceReader:
+        del schema
+        return ConstantReader(int(self.options["rows"]))
+
+
+class ConstantReader(DataSourceReader):
+    """Two tasks."""
+
+    def __init__(self, rows: int) -> None:
+        self.rows = rows
+
+    def partitions(self) -> list[InputPartition]:
+        return [InputPartition(self.rows // 2), InputPartition(self.rows - self.rows // 2)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        batch = pa.RecordBatch.from_pydict(
+            {
+                "offset": pa.array(range(ROWS), pa.int64()),
+                "timestamp": pa.array([0] * ROWS, pa.timestamp("us", "UTC")),
+                "value": pa.array([b"v" * 60] * ROWS),
+            }
+        )
+        left = partition.value
+        while left > 0:
+            yield batch.slice(0, min(left, ROWS))
+            left -= ROWS
+
+
+def best(work: Callable[[], object], runs: int) -> float:
+    """The best time of some runs."""
+    times = []
+    for _ in range(runs):
+        began = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - began)
+    return min(times)
+
+
+def many_files(folder: Path, n: int) -> None:
+    """Empty segments of many partitions."""
+    for i in range(n):
+        partition = folder / f"topic-{i // 1000}-{i % 10}"
+        partition.mkdir(exist_ok=True)
+        (partition / f"{i:020}.log").touch()
+
+
+def rows(log: str, runs: int, n_files: int) -> Iterator[str]:
+    """The lines of the table."""
+    size = Path(log).stat().st_size
+    request = replace(request_of({}), paths=(str(Path(log).absolute()),), parallelism=2)
+    yield "| job | time | rate | goal |\n|---|---|---|---|"
+    with session(MASTER) as spark, tempfile.TemporaryDirectory(dir=HERE / "data") as scratch:
+        register(spark)
+        spark.dataSource.register(Constant)
+        reader = spark.read.format("kfmt")
+        n = reader.option("columns", "offset").load(log).count()
+
+        def of_records(name: str, seconds: float, goal: float | None) -> str:
+            rate = n / seconds / 1e6
+            met = "" if goal is None else f"≥ {goal:g} M{' met' if rate >= goal else ''}"
+            return f"| {name} | {seconds:.2f} s | {rate:.1f} M records/s | {met or '–'} |"
+
+        few = "offset,timestamp"
+        frame = spark.read.format("kfmt").option("columns", few).load(log)
+        yield of_records(f"count over records ({few})", best(frame.count, runs), 3)
+        whole = spark.read.format("kfmt").load(log)
+        yield of_records(
+            "all columns of records (noop sink)",
+            best(lambda: whole.write.format("noop").mode("overwrite").save(), runs),
+            None,
+        )
+        ceiling = spark.read.format("constant").option("rows", n).load()
+        yield of_records("ceiling: count over constant batches", best(ceiling.count, runs), None)
+        yield of_records(
+            "ceiling: three constant columns (noop sink)",
+            best(lambda: ceiling.write.format("noop").mode("overwrite").save(), runs),
+            None,
+        )
+
+        def job(module: Any) -> None:
+            to = f"{scratch}/{time.monotonic_ns()}"
+            module.run_job(Context(spark, request, to, "parquet", lambda _: None))
+            shutil.rmtree(to)
+
+        seconds = best(lambda: job(verify), runs)
+        rate = size / seconds / 1e9
+        met = " met" if rate >= 1 else ""
+        yield f"| verify | {seconds:.2f} s | {rate:.2f} GB/s | ≥ 1 GB/s{met} |"
+        yield of_records("export of records to Parquet", best(lambda: job(export), runs), 2.5)
+        yield of_records(
+            "the same through Spark's own writer",
+            best(lambda: whole.write.mode("overwrite").parquet(f"{scratch}/spark"), 1),
+            None,
+        )
+        command = [sys.executable, "-m", "kfmt_cli", "verify-crc", log]
+        alone = best(lambda: subprocess.run(command, check=True, capture_output=True), runs)
+        rate = size / alone / 1e9
+        yield f"| kfmt verify-crc without Spark, whole process | {alone:.2f} s | {rate:.2f} GB/s | – |"
+        many = Path(scratch) / "many"
+        many.mkdir()
+        many_files(many, n_files)
+        asked = replace(request, paths=(str(many),))
+        seconds = best(lambda: plan(asked), runs)
+        met = " met" if seconds < 2 else ""
+        yield f"| planning of {n_files} files | {seconds:.2f} s | – | < 2 s{met} |"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--smoke", action="store_true", help="a small file, once")
+    parser.add_argument("--write", action="store_true", help="put the table in docs/benchmarks.md")
+    arguments = parser.parse_args()
+    spec = (SMOKE if arguments.smoke else FULL)[0]
+    log = make(spec, HERE / "data")
+    if not log.with_suffix(".index").exists():
+        command = [sys.executable, "-m", "kfmt_cli", "rebuild-index", "--in-place", str(log)]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    import pyspark
+
+    written = [f"{machine()}; Spark {pyspark.__version__}, {MASTER}.", ""]
+    print(written[0] + "\n")
+    for row in rows(str(log), 1 if arguments.smoke else 3, 200 if arguments.smoke else 20_000):
+        written.append(row)
+        print(row, flush=True)
+    if arguments.write:
+        put("spark", written)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,137 @@
+"""How `pipeline` starts Spark, runs a job and says what came of it."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kfmt_cli.cli.screen import Screen
+from kfmt_cli.errors import ExitCode, InputError, UsageError
+from kfmt_cli.render.style import count, grouped, safe
+
+NOT_HERE = (
+    "none of the inputs could be opened by Spark's executors. A local path must be there on every "
+    "one of them: put the segments on storage that they share (s3://, gs://, hdfs://, NFS), or run "
+    "with --master 'local[*]' where they are"
+)
+
+
+@dataclass(slots=True)
+class Task:
+    """One call of a job."""
+
+    job: str
+    screen: Screen
+    options: dict[str, Any]
+
+    def run(self) -> int:
+        """Run the job; the exit code. Raises UsageError, InputError, OutputError."""
+        from kfmt_cli.spark.session import check_packages, session
+
+        check_packages()
+        from kfmt_cli.spark.jobs.context import Context
+
+        request = self._request()
+        to = self._destination()
+        module = importlib.import_module(f"kfmt_cli.spark.jobs.{self.job}")
+        settings = dict(self._setting(it) for it in self.options["conf"])
+        with session(self.options["master"], settings) as spark:
+            total = None if self.job == "stats" else sum(_sizes(request))
+            with self.screen.progress(total) as progress:
+                tables = tuple(self.options.get("tables", "records").split(","))
+                context = Context(
+                    spark, request, to, self.options["format_"], progress.advance, tables
+                )
+                summary = self._job(module, context)
+        for line in summary.lines:
+            self.screen.text(f"  {safe(line)}\n")
+        words = ", ".join(_words(name, n) for name, n in summary.numbers.items())
+        if summary.vanished and summary.vanished >= summary.numbers.get("segments", 0):
+            raise InputError(NOT_HERE)
+        bad = summary.errors or (
+            self.options.get("strict") and summary.numbers.get("warnings")
+        )
+        exit_code = ExitCode.FINDINGS if bad else ExitCode.CLEAN
+        style = "bad" if summary.errors else "good"
+        self.screen.text(self.screen.theme.paint(style, words) + f"   exit {int(exit_code)}\n")
+        for path in summary.written:
+            self.screen.text(f"  {safe(path)}\n")
+        return exit_code
+
+    def _job(self, module: Any, context: Any) -> Any:
+        from pyspark.errors import PySparkException
+
+        try:
+            return module.run_job(context)
+        except PySparkException as error:
+            raise InputError(f"the job failed: {_reason(error)}") from error
+
+    def _request(self) -> Any:
+        """What the options say, by the rules of the data source."""
+        from dataclasses import replace
+
+        from kfmt_cli.core.compression import Limit
+        from kfmt_cli.spark.request import milliseconds, request_of
+
+        options = self.options
+        given = {"topics": options["topics"], "columns": options.get("columns") or ""}
+        request = request_of({"table": "records", **given})
+        times = {
+            f"{end}_time": milliseconds(f"--{name}-time", options[f"{name}_time"])
+            for end, name in (("start", "from"), ("end", "to"))
+            if options.get(f"{name}_time")
+        }
+        if request.columns and options["format_"] != "parquet":
+            raise UsageError("--columns chooses columns of Parquet files only")
+        return replace(
+            request,
+            paths=tuple(_absolute(path) for path in options["paths"]),
+            max_split=options["max_split_bytes"],
+            limit=Limit.of_option(options["max_decompressed"]),
+            deep=options.get("deep", False),
+            start_offset=options.get("from_offset"),
+            end_offset=options.get("to_offset"),
+            **times,
+        )
+
+    def _destination(self) -> str:
+        to = _absolute(self.options["to"])
+        if "://" not in to and Path(to).exists() and not Path(to).is_dir():
+            raise UsageError(f"{self.options['to']}: is there and is not a directory")
+        return to
+
+    @staticmethod
+    def _setting(text: str) -> tuple[str, str]:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise UsageError(f"--conf {text!r} is not NAME=VALUE")
+        return name, value
+
+
+def _absolute(path: str) -> str:
+    """A local path as every process sees it."""
+    return path if "://" in path else str(Path(path).absolute())
+
+
+def _sizes(request: Any) -> list[int]:
+    from kfmt_cli.spark.plan import files_of
+
+    return [it.size for it in files_of(request)]
+
+
+def _words(name: str, n: int) -> str:
+    if name == "damaged":
+        return f"{grouped(n)} damaged" if n else "none damaged"
+    noun = {"batches": "batch", "bytes": "byte"}.get(name, name.removesuffix("s"))
+    return count(n, noun, name)
+
+
+def _reason(error: Exception) -> str:
+    """The last line of what Python said in the task, or the first of Spark's."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    own = [line for line in lines if line.startswith("kfmt_cli.") and ":" in line]
+    if own:
+        return own[-1].split(": ", 1)[1]
+    return lines[0] if lines else type(error).__name__

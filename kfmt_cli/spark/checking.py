@@ -1,0 +1,148 @@
+"""A file summed up and checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from kfmt_cli.checks.records import check_records
+from kfmt_cli.core.finding import Finding, Severity
+from kfmt_cli.files.block import Block
+from kfmt_cli.files.control import read_control
+from kfmt_cli.files.records import is_legacy, read_records, runs
+from kfmt_cli.formats.batch import CODECS
+from kfmt_cli.spark.plan import Piece
+from kfmt_cli.spark.reading import Reading
+from kfmt_cli.spark.request import Request
+
+MOST_MILLISECONDS = (1 << 63) // 1000 - 1
+NUMBERS = (
+    *("batches", "records", "first_offset", "last_offset", "least", "largest", "magics", "codecs"),
+    *("errors", "warnings", "notes"),
+)
+
+
+@dataclass(slots=True)
+class Summary:
+    """What a whole file holds."""
+
+    piece: Piece
+    batches: int = 0
+    records: int = 0
+    first_offset: int | None = None
+    last_offset: int | None = None
+    least: int | None = None
+    largest: int | None = None
+    magics: int = 0
+    codecs: int = 0
+    errors: int = 0
+    warnings: int = 0
+    notes: int = 0
+
+    def take(self, block: Block) -> None:
+        """Add the batches of a block."""
+        table = block.batches
+        if not len(table):
+            return
+        self.batches += len(table)
+        counts = np.where(table["is_v2"] == 1, table["records_count"].clip(0), 1)
+        self.records += int(counts.sum())
+        if self.first_offset is None:
+            self.first_offset = int(table["base_offset"][0])
+        self.last_offset = int(table["last_offset"][-1])
+        times = table["max_timestamp"][
+            (table["has_timestamp"] == 1) & (table["max_timestamp"] >= 0)
+        ]
+        if len(times):
+            least, largest = int(times.min()), int(times.max())
+            self.least = least if self.least is None else min(self.least, least)
+            self.largest = largest if self.largest is None else max(self.largest, largest)
+        self.magics |= int(np.bitwise_or.reduce(1 << table["magic"].clip(0, 2)))
+        self.codecs |= int(np.bitwise_or.reduce(1 << table["compression"]))
+
+    def count(self, findings: Iterable[Finding]) -> None:
+        """Add findings."""
+        for finding in findings:
+            self.errors += finding.code.severity is Severity.ERROR
+            self.warnings += finding.code.severity is Severity.WARNING
+            self.notes += finding.code.severity is Severity.NOTE
+
+    def add(self, other: Summary) -> None:
+        """Add what a later part of the same file holds."""
+        for name in ("batches", "records", "errors", "warnings", "notes"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.magics |= other.magics
+        self.codecs |= other.codecs
+        if self.first_offset is None:
+            self.first_offset = other.first_offset
+        if other.last_offset is not None:
+            self.last_offset = other.last_offset
+        for name, better in (("least", min), ("largest", max)):
+            both = [it for it in (getattr(self, name), getattr(other, name)) if it is not None]
+            setattr(self, name, better(both) if both else None)
+
+    def as_dict(self) -> dict[str, int | None]:
+        """The numbers, for a result that is kept."""
+        return {name: getattr(self, name) for name in NUMBERS}
+
+    @classmethod
+    def of_dict(cls, piece: Piece, numbers: dict[str, int | None]) -> Summary:
+        """The inverse of `as_dict`."""
+        return cls(piece, **numbers)  # type: ignore[arg-type]
+
+    def as_row(self) -> dict[str, object]:
+        """A row of the table `segments`."""
+        topic, partition = self.piece.place
+        return {
+            "file": self.piece.path,
+            "topic": topic,
+            "partition": partition,
+            "base_offset": self.piece.base_offset,
+            "bytes": self.piece.size,
+            "batches": self.batches,
+            "records": self.records,
+            "first_offset": self.first_offset,
+            "last_offset": self.last_offset,
+            "min_timestamp": _micros(self.least),
+            "max_timestamp": _micros(self.largest),
+            "magics": [str(it) for it in range(3) if self.magics >> it & 1],
+            "codecs": [name for it, name in enumerate(CODECS) if self.codecs >> it & 1],
+            "errors": self.errors,
+            "warnings": self.warnings,
+            "notes": self.notes,
+        }
+
+
+def _micros(milliseconds: int | None) -> int | None:
+    far = milliseconds is None or abs(milliseconds) > MOST_MILLISECONDS
+    return None if far or milliseconds is None else milliseconds * 1000
+
+
+def check_piece(request: Request, piece: Piece) -> tuple[Summary, list[Finding]]:
+    """What a piece holds and what is wrong with it; every record too when that is asked for."""
+    reading, summary = Reading(request), Summary(piece)
+    if not request.deep:
+        for block in reading.blocks(piece):
+            summary.take(block)
+            if not block.batches["is_v2"].all():
+                _count_wrapped(request, summary, block)
+    else:
+        for run, records in reading.records(piece):
+            summary.take(run)
+            if is_legacy(run):
+                summary.records += len(records.rows) - len(run.batches)
+            for finding in [*check_records(run, records), *read_control(run, records)]:
+                reading.found(finding)
+    findings = sorted(reading.findings, key=lambda it: it.position or 0)
+    summary.count(findings)
+    return summary, findings
+
+
+def _count_wrapped(request: Request, summary: Summary, block: Block) -> None:
+    """Messages inside wrappers can only be counted when they are decompressed."""
+    for run in runs(block):
+        if is_legacy(run) and run.batches["compression"].any():
+            records = read_records(run, request.limit)
+            summary.records += len(records.rows) - len(run.batches)

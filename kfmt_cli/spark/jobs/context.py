@@ -1,0 +1,82 @@
+"""What a job is given, what it gives back, and the tables that it writes."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from kfmt_cli.render.json_text import json_text
+from kfmt_cli.spark.output import appearing
+from kfmt_cli.spark.request import Request
+from kfmt_cli.spark.tables import TABLES, arrow_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SUFFIX = {"parquet": "parquet", "json": "jsonl", "csv": "csv"}
+# Columns with few different values, which a dictionary makes small; others it only makes slow.
+FEW_VALUES = ["topic", "file", "timestamp_type", "compression", "code", "severity", "advice"]
+
+
+@dataclass(slots=True)
+class Context:
+    """One run of a job. to: the directory. tables: what an export is to hold."""
+
+    spark: SparkSession
+    request: Request
+    to: str
+    format: str
+    advance: Callable[[int], None]
+    tables: tuple[str, ...] = ("records",)
+
+
+@dataclass(slots=True)
+class Summary:
+    """What a job did. lines: for people. numbers: for programs, in their order."""
+
+    numbers: dict[str, int] = field(default_factory=dict)
+    written: list[str] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
+    errors: int = 0
+    vanished: int = 0
+
+
+def write_table(path: str, table: pa.Table, format_: str) -> str:
+    """A small table as one file, whole; its path."""
+    place = f"{path}.{SUFFIX[format_]}"
+    with appearing(place) as out:
+        if format_ == "parquet":
+            import pyarrow.parquet as pq
+
+            few = [name for name in FEW_VALUES if name in table.column_names]
+            pq.write_table(table, out, compression="zstd", use_dictionary=few)
+        elif format_ == "json":
+            for row in table.to_pylist():
+                out.write((json_text(plain(row)) + "\n").encode())
+        else:
+            text = io.StringIO()
+            lines = csv.writer(text, lineterminator="\n")
+            lines.writerow(table.column_names)
+            for row in table.to_pylist():
+                cells = plain(row).values()
+                lines.writerow(["|".join(it) if isinstance(it, list) else it for it in cells])
+            out.write(text.getvalue().encode())
+    return place
+
+
+def plain(row: dict[str, object]) -> dict[str, object]:
+    """A row with what JSON has no type for as text."""
+    done: dict[str, object] = {}
+    for name, value in row.items():
+        done[name] = value.isoformat() if hasattr(value, "isoformat") else value
+    return done
+
+
+def table_of(name: str, rows: Iterable[dict[str, object]]) -> pa.Table:
+    """Rows as one of the documented tables."""
+    return pa.Table.from_pylist(list(rows), schema=arrow_schema(TABLES[name]))

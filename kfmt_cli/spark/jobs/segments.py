@@ -1,0 +1,16 @@
+"""segments: one row a file."""
+
+from __future__ import annotations
+
+from kfmt_cli.spark.jobs.context import Context, Summary, table_of, write_table
+from kfmt_cli.spark.jobs.verify import check, collect, job_options, summarize
+from kfmt_cli.spark.work import Job
+
+
+def run_job(context: Context) -> Summary:
+    """Sum up every file."""
+    files, findings = collect(context, Job("segments", check, job_options(context)))
+    rows = table_of("segments", [it.as_row() for it in files])
+    return summarize(
+        files, findings, [write_table(f"{context.to}/segments/part-0", rows, context.format)]
+    )

@@ -1,0 +1,199 @@
+"""Work on many pieces: shared out to tasks, each piece's result kept in a file of its own.
+
+A job's directory has `_kfmt/job.json`, which says what the job is and how each input was cut, and a
+result a piece below `_kfmt/done`. A piece whose result is there is not done again, so that a job
+that was stopped goes on; inputs that have changed are done anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import TimeoutError as NotYet
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from kfmt_cli.errors import UsageError
+from kfmt_cli.spark.output import get_json, names_in, put_json, remove
+from kfmt_cli.spark.plan import Piece, Split, cut, files_of, pack, target_of
+from kfmt_cli.spark.request import Request
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+VERSION = 1
+PATIENCE = 0.2  # seconds between two looks at how far it is
+
+Result = dict[str, Any]
+Work = Callable[[Request, Piece, str], Result]
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What is done with each piece. options: what its results depend on.
+
+    work: called in a task with the request, the piece and the directory; its result is JSON.
+    whole: pieces are whole files.
+    """
+
+    name: str
+    work: Work
+    options: dict[str, object]
+    whole: bool = False
+
+
+@dataclass(slots=True)
+class Ledger:
+    """A job's directory: what is planned and what is done."""
+
+    to: str
+    job: Job
+    cuts: dict[str, Result] = field(default_factory=dict)
+
+    @property
+    def _plan(self) -> str:
+        return f"{self.to}/_kfmt/job.json"
+
+    @property
+    def done_folder(self) -> str:
+        """Where the results are."""
+        return f"{self.to}/_kfmt/done"
+
+    def open(self) -> None:
+        """Read what is there; raises UsageError for another job's directory."""
+        known = get_json(self._plan)
+        if known is None:
+            if names_in(self.to):
+                raise UsageError(f"{self.to}: is not empty, and not a directory of kfmt pipeline")
+            return
+        mine = json.loads(json.dumps(self.job.options))
+        if (known["version"], known["job"], known["options"]) != (VERSION, self.job.name, mine):
+            raise UsageError(
+                f"{self.to}: holds the results of another job or of other options; choose "
+                "another --to"
+            )
+        self.cuts = known["files"]
+
+    def plan(self, request: Request) -> list[Piece]:
+        """The pieces of all inputs, cut as they were before where they have not changed."""
+        files = files_of(request)
+        target = target_of(request, files)
+        pieces: list[Piece] = []
+        names = names_in(self.done_folder)
+        for file in files:
+            known = self.cuts.get(file.path)
+            same = known is not None and known["about"] == [file.size, file.modified]
+            if known is not None and not same:
+                self._forget(file.path, known, names)
+            if known is not None and same:
+                bounds = known["cuts"]
+                parts = [file.part(a, b) for a, b in pairwise(bounds)]
+            else:
+                parts = [file] if self.job.whole else list(cut([file], target))
+            bounds = [0, *(it.end for it in parts)]
+            self.cuts[file.path] = {"about": [file.size, file.modified], "cuts": bounds}
+            pieces += parts
+        put_json(
+            self._plan,
+            {
+                "version": VERSION,
+                "job": self.job.name,
+                "options": self.job.options,
+                "files": self.cuts,
+            },
+        )
+        return pieces
+
+    def _forget(self, path: str, known: Result, names: set[str]) -> None:
+        """Take away what was made of an input that has changed."""
+        bounds = known["cuts"]
+        for start in bounds[:-1]:
+            name = name_of(path, start)
+            if f"{name}.json" in names:
+                place = f"{self.done_folder}/{name}.json"
+                for output in (get_json(place) or {}).get("outputs", []):
+                    remove(f"{self.to}/{output}")
+                remove(place)
+
+    def results(self, pieces: Iterable[Piece]) -> Iterator[tuple[Piece, Result | None]]:
+        """What is known of each piece."""
+        names = names_in(self.done_folder)
+        for piece in pieces:
+            name = f"{name_of(piece.path, piece.start)}.json"
+            yield piece, get_json(f"{self.done_folder}/{name}") if name in names else None
+
+
+def name_of(path: str, start: int) -> str:
+    """A name for what is made of a piece: the segment's, its start, and which file it was."""
+    stem = path.rpartition("/")[2].partition(".")[0][:60]
+    which = hashlib.blake2b(path.encode(), digest_size=6).hexdigest()
+    return f"{stem}-{start:012}-{which}"
+
+
+def run(
+    spark: SparkSession,
+    request: Request,
+    ledger: Ledger,
+    pieces: list[Piece],
+    advance: Callable[[int], None],
+) -> list[tuple[Piece, Result]]:
+    """Do what is not done; the results of all pieces, in their order.
+
+    advance: is told how many bytes of inputs more are done.
+    """
+    open_ = [piece for piece, result in ledger.results(pieces) if result is None]
+    splits = [Split(tuple(it)) for it in pack(open_, target_of(request, open_))]
+    if splits:
+        _run(spark, request, ledger, splits, advance)
+    found = []
+    for piece, result in ledger.results(pieces):
+        if result is None:
+            raise UsageError(
+                f"{ledger.done_folder}: the results that tasks wrote are not to be seen here; --to "
+                "must be a directory that the driver and all executors share"
+            )
+        found.append((piece, result))
+    return found
+
+
+def _run(
+    spark: SparkSession,
+    request: Request,
+    ledger: Ledger,
+    splits: list[Split],
+    advance: Callable[[int], None],
+) -> None:
+    """One task a split."""
+    shared = spark.sparkContext.broadcast(splits)
+    work, to, done = ledger.job.work, ledger.to, ledger.done_folder
+
+    def task(number: int) -> int:
+        for piece in shared.value[number].pieces:
+            result = work(request, piece, to)
+            put_json(f"{done}/{name_of(piece.path, piece.start)}.json", result)
+        return number
+
+    # An RDD: `mapInArrow` of a DataFrame would need pandas.
+    numbers = spark.sparkContext.parallelize(range(len(splits)), len(splits)).map(task)
+    sizes = {
+        f"{name_of(piece.path, piece.start)}.json": piece.end - piece.start
+        for split in splits
+        for piece in split.pieces
+    }
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(numbers.collect)
+        seen: set[str] = set()
+        while True:
+            try:
+                running.result(timeout=PATIENCE)
+                break
+            except NotYet:
+                if not running.done():
+                    new = (names_in(done) - seen) & sizes.keys()
+                    seen |= new
+                    advance(sum(sizes[name] for name in new))
+                    continue
+                raise
