@@ -50,9 +50,7 @@ class Task:
         words = ", ".join(_words(name, n) for name, n in summary.numbers.items())
         if summary.vanished and summary.vanished >= summary.numbers.get("segments", 0):
             raise InputError(NOT_HERE)
-        bad = summary.errors or (
-            self.options.get("strict") and summary.numbers.get("warnings")
-        )
+        bad = summary.errors or (self.options.get("strict") and summary.numbers.get("warnings"))
         exit_code = ExitCode.FINDINGS if bad else ExitCode.CLEAN
         style = "bad" if summary.errors else "good"
         self.screen.text(self.screen.theme.paint(style, words) + f"   exit {int(exit_code)}\n")
@@ -93,7 +91,7 @@ class Task:
             deep=options.get("deep", False),
             start_offset=options.get("from_offset"),
             end_offset=options.get("to_offset"),
-            **times,
+            **times,  # type: ignore[arg-type]
         )
 
     def _destination(self) -> str:

@@ -26,6 +26,8 @@ OPTIONS = {
     "batchRows": "rows of an Arrow batch, 32768",
     "mode": "PERMISSIVE (the default): damage becomes findings; FAILFAST: it stops the query",
     "deep": "true: `findings` and `segments` decode every record, too",
+    "filterPushdown": "true: what a query's WHERE excludes is not read at all. Needs Spark 4.1, its "
+    "conf spark.sql.python.filterPushdown.enabled, and a `load` of its own for each query",
     "maxDecompressed": "bytes that one batch may decompress to",
 }
 KNOWN = {name for names in OPTIONS for name in names.lower().split(", ")}
@@ -48,6 +50,7 @@ class Request:
     batch_rows: int = 32768
     fail_fast: bool = False
     deep: bool = False
+    pushdown: bool = False
     parallelism: int = field(default_factory=available_cores)
     limit: Limit = field(default_factory=Limit)
 
@@ -90,6 +93,7 @@ def request_of(options: Mapping[str, str]) -> Request:
         batch_rows=_number(given, "batchrows") or 32768,
         fail_fast=mode == "failfast",
         deep=_choice(given, "deep", ("false", "true")) == "true",
+        pushdown=_choice(given, "filterpushdown", ("false", "true")) == "true",
         parallelism=_number(given, "parallelism") or os.cpu_count() or 1,
         limit=Limit.of_option(limit),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import logging
 import os
 import re
 import shutil
@@ -87,6 +88,8 @@ def session(master: str, settings: dict[str, str] | None = None) -> Iterator[Spa
         quiet = Path(scratch) / "log4j2.properties"
         quiet.write_text(QUIET)
         log = Path(scratch) / "spark.log"
+        # One machine is given retries, too: without the second number a task has one attempt.
+        master = re.sub(r"^local\[(\*|\d+)\]$", r"local[\1,4]", master)
         conf = SparkConf().setMaster(master).setAppName("kfmt")
         defaults = {
             "spark.ui.enabled": "false",
@@ -113,6 +116,8 @@ def session(master: str, settings: dict[str, str] | None = None) -> Iterator[Spa
             if before is None:
                 os.environ.pop("LOG4J_CONFIGURATION_FILE", None)
         spark = SparkSession(context)
+        for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+            logging.getLogger(name).disabled = True  # each error as a line of JSON, besides
         try:
             yield spark
         finally:
@@ -122,5 +127,6 @@ def session(master: str, settings: dict[str, str] | None = None) -> Iterator[Spa
             with suppress(Exception):
                 gateway.shutdown()
                 gateway.proc.stdin.close()
+                gateway.proc.wait(timeout=30)
             SparkContext._gateway = None
             SparkContext._jvm = None

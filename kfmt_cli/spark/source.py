@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
-# Spark asks for filters in a worker of this name, and only when its conf allows it.
+# Spark asks for filters in a worker of this name, and only when its conf allows it. Up to 4.3 what
+# is pushed stays with the DataFrame: its next query, whatever it asks for, gets the same rows. So
+# the option has to be given, too.
 PUSHDOWN = "pyspark.sql.worker.data_source_pushdown_filters"
 
 
@@ -72,4 +74,5 @@ class KfmtDataSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         del schema
         request = request_of(self.options)
-        return FilteringReader(request) if PUSHDOWN in sys.modules else KfmtReader(request)
+        pushed = request.pushdown and PUSHDOWN in sys.modules
+        return FilteringReader(request) if pushed else KfmtReader(request)

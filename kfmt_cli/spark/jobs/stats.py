@@ -76,8 +76,9 @@ def run_job(context: Context) -> Summary:
 
 
 def _line(row: dict[str, object]) -> str:
+    topic = row["topic"] or "(no partition directory)"
     return (
-        f"{row['topic'] or '(no partition directory)':<28} {row['partitions']:>4} partitions {row['records']:>12} records "
+        f"{topic:<28} {row['partitions']:>4} partitions {row['records']:>12} records "
         f"{row['bytes']:>14} bytes  {row['records_per_batch']:>8} a batch  skew {row['skew']}  "
         f"{row['codecs']}"
     )

@@ -1,0 +1,79 @@
+"""Rows of `kfmt dump` and of Spark's tables in one form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from tests.samples import kfmt
+
+Key = tuple[Any, ...]
+
+
+def dumped(*paths: Path, code: int = 0) -> list[Key]:
+    """The records that `kfmt dump` shows."""
+    done = kfmt("dump", *paths, "--records", "--json", "--bytes", "hex")
+    assert done.code == code, done.err
+    top = paths[0] if len(paths) == 1 and paths[0].is_dir() else Path()
+    found: list[Key] = []
+    batch: dict[str, Any] = {}
+    for row in done.rows:
+        if row["type"] == "batch":
+            batch = row
+        elif row["type"] == "record":
+            found.append(_of_dump(top, batch, row))
+    return sorted(found, key=_order)
+
+
+def _of_dump(top: Path, batch: dict[str, Any], row: dict[str, Any]) -> Key:
+    time = None if row["timestamp"] in (None, -1) else row["timestamp"] * 1000
+    headers = None
+    if row["headers"] is not None:
+        headers = tuple(
+            (bytes.fromhex(it["key"]).decode(errors="replace"), it["value"])
+            for it in row["headers"]
+        )
+    produced = batch["producer_id"] not in (None, -1)
+    return (
+        str((top / row["file"]).absolute()),
+        row["offset"],
+        time,
+        row["timestamp_type"],
+        row["key"],
+        row["value"],
+        headers,
+        batch["producer_id"] if produced else None,
+        batch["producer_epoch"] if produced else None,
+        row["sequence"] if row["sequence"] not in (None, -1) else None,
+        batch["attributes"]["transactional"],
+        batch["attributes"]["control"],
+        row["position"],
+        row["batch_position"],
+    )
+
+
+COLUMNS = (
+    *("file", "offset", "micros", "timestamp_type", "key", "value", "headers", "producer_id"),
+    *("producer_epoch", "sequence", "transactional", "control", "position", "batch_position"),
+)
+
+
+def of_rows(rows: Iterable[dict[str, Any]]) -> list[Key]:
+    """Rows of the table `records`, the timestamp as `micros`."""
+    found: list[Key] = []
+    for row in rows:
+        headers = row["headers"]
+        if headers is not None:
+            headers = tuple((it["key"], _hex(it["value"])) for it in headers)
+        values = {**row, "key": _hex(row["key"]), "value": _hex(row["value"]), "headers": headers}
+        found.append(tuple(values[name] for name in COLUMNS))
+    return sorted(found, key=_order)
+
+
+def _hex(value: bytes | None) -> str | None:
+    return None if value is None else bytes(value).hex()
+
+
+def _order(key: Key) -> tuple[object, ...]:
+    return key[0], key[1], key[13], str(key[4])

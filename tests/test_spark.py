@@ -1,0 +1,333 @@
+"""The data source and the jobs in real Spark sessions."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.samples import ORDERS, TXN, environment, kfmt
+from tests.spark_rows import Key, dumped, of_rows
+from tools.kafka import ROOT, SAMPLES
+
+pytest.importorskip("pyspark")
+pq = pytest.importorskip("pyarrow.parquet")
+
+from kfmt_cli.errors import UsageError  # noqa: E402
+from kfmt_cli.spark import register  # noqa: E402
+from kfmt_cli.spark import session as sessions  # noqa: E402
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.skipif(shutil.which("java") is None, reason="java not found"),
+]
+BROKERS = sorted(it for it in SAMPLES.iterdir() if it.is_dir())
+PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[Any]:
+    with sessions.session("local[2]") as session:
+        register(session)
+        yield session
+
+
+def records(frame: Any) -> list[Key]:
+    """A frame's rows in the form of `spark_rows`."""
+    with_micros = frame.selectExpr("*", "unix_micros(timestamp) AS micros").drop("timestamp")
+    return of_rows(row.asDict(recursive=True) for row in with_micros.collect())
+
+
+@pytest.mark.parametrize("folder", BROKERS, ids=lambda it: it.name)
+def test_records_over_spark_are_those_of_dump(folder: Path, spark: Any) -> None:
+    frame = spark.read.format("kfmt").option("maxSplitBytes", 400_000).load(str(folder))
+    assert records(frame) == dumped(folder)
+
+
+def test_several_paths_a_view_and_sql(spark: Any) -> None:
+    paths = [str(ORDERS.parent), str(TXN.parent)]
+    assert spark.read.format("kfmt").load(paths).count() == 1500 + 736
+    spark.sql(
+        "CREATE OR REPLACE TEMPORARY VIEW segments USING kfmt "
+        f"OPTIONS (path '{ORDERS.parent}', table 'segments')"
+    )
+    (row,) = spark.sql(
+        "SELECT sum(records) AS n, min(base_offset) AS first FROM segments"
+    ).collect()
+    assert (row.n, row.first) == (1500, 0)
+    keys = spark.read.format("kfmt").option("columns", "key").load(paths[0])
+    assert keys.columns == ["key"]
+
+
+def test_schemas_are_those_that_are_documented(spark: Any) -> None:
+    from kfmt_cli.spark.tables import TABLES
+
+    for name, columns in TABLES.items():
+        frame = spark.read.format("kfmt").option("table", name).load(str(ORDERS.parent))
+        fields = {field.name: field.dataType.simpleString() for field in frame.schema}
+        assert fields == {column.name: column.type.value for column in columns}
+        assert all(field.nullable for field in frame.schema)
+        frame.collect()
+
+
+def test_damage_is_rows_and_failfast_stops(spark: Any) -> None:
+    folder = ROOT / "damaged_segments"
+    assert records(spark.read.format("kfmt").load(str(folder))) == dumped(folder, code=1)
+    found = spark.read.format("kfmt").option("table", "findings").load(str(folder))
+    assert "crc-mismatch" in {row.code for row in found.collect()}
+    strict = spark.read.format("kfmt").option("mode", "FAILFAST")
+    with pytest.raises(Exception, match=r"flipped-bit-0/0+\.log byte 7702: crc-mismatch"):
+        strict.load(str(folder / "flipped-bit-0")).count()
+
+
+def test_what_is_wrong_is_said_when_the_query_is_planned(spark: Any) -> None:
+    with pytest.raises(Exception, match="no table 'x'"):
+        spark.read.format("kfmt").option("table", "x").load(str(ORDERS.parent)).count()
+    with pytest.raises(Exception, match="No such file"):
+        spark.read.format("kfmt").load("/no/such/folder").count()
+    assert spark.read.format("kfmt").option("topics", "none").load(str(ORDERS.parent)).count() == 0
+
+
+def test_filters_are_pushed_only_where_both_sides_ask(spark: Any) -> None:
+    def count(condition: str, **options: str) -> int:
+        frame = spark.read.format("kfmt").options(**options).load(str(ORDERS.parent))
+        n: int = frame.where(condition).count()
+        return n
+
+    conditions = {
+        "offset >= 100 AND offset < 300": 200,
+        "offset = 7": 1,
+        "topic = 'orders' AND offset > 1489": 10,
+        "topic = 'other'": 0,
+        "timestamp < timestamp'2023-11-14 22:13:30'": 0,
+    }
+    by_time = "timestamp < timestamp'2023-11-14 22:13:30'"
+    conditions[by_time] = count(by_time)
+    assert conditions[by_time] > 0
+    for enabled in ("false", "true"):
+        spark.conf.set(PUSHDOWN, enabled)
+        try:
+            for condition, expected in conditions.items():
+                assert count(condition) == expected
+                assert count(condition, filterPushdown="true") == expected
+        finally:
+            spark.conf.unset(PUSHDOWN)
+
+
+def test_a_task_that_is_killed_is_done_again(spark: Any, tmp_path: Path) -> None:
+    """A worker dies in its first attempt; the result is whole and has nothing twice."""
+    marker = tmp_path / "died"
+
+    def work(number: int) -> int:
+        if number == 1 and not marker.exists():
+            marker.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return number
+
+    assert spark.sparkContext.parallelize(range(3), 3).map(work).collect() == [0, 1, 2]
+    assert marker.exists()
+
+
+def run(*arguments: str | Path, code: int = 0) -> str:
+    done = kfmt("pipeline", *arguments)
+    assert done.code == code, done.out + done.err
+    assert "WARN" not in done.err
+    return done.out
+
+
+def exported(folder: Path) -> list[Key]:
+    """The records below an export of Parquet files."""
+    import pyarrow as pa
+
+    rows: list[dict[str, Any]] = []
+    for file in folder.rglob("records/**/*.parquet"):
+        table = pq.ParquetFile(file).read()
+        table = table.append_column("micros", table["timestamp"].cast(pa.int64()))
+        rows += table.drop_columns(["timestamp"]).to_pylist()
+    return of_rows(rows)
+
+
+def test_export_is_resumed_and_has_nothing_twice(tmp_path: Path) -> None:
+    source, to = tmp_path / "in", tmp_path / "out"
+    shutil.copytree(SAMPLES / "kafka-3.9.1-broker2", source)
+    out = run("export", source, "--to", to, "--tables", "records,batches")
+    assert "exit 0" in out
+    everything = dumped(source)
+    assert exported(to) == everything
+    topics = {it.parent.parent.name for it in to.rglob("records/**/*.parquet")}
+    assert "topic=replicated" in topics
+    times = {it: it.stat().st_mtime_ns for it in to.rglob("records/**/*.parquet")}
+    # Half of it is lost, one input changes: only that is done again.
+    done = sorted((to / "_kfmt/done").iterdir())
+    for it in done[::2]:
+        it.unlink()
+    log = next(source.glob("txn-1/*0.log"))
+    log.write_bytes(log.read_bytes()[:-100])
+    run("export", source, "--to", to, "--tables", "records,batches", code=1)
+    after = {it: it.stat().st_mtime_ns for it in to.rglob("records/**/*.parquet")}
+    assert sum(times[it] == after.get(it) for it in times) >= len(done) // 2 - 1
+    assert exported(to) == dumped(source, code=1)
+    refused = kfmt("pipeline", "export", source, "--to", to, "--format", "csv")
+    assert refused.code == 2
+    assert "other options" in refused.err
+
+
+def test_a_job_that_is_killed_goes_on(tmp_path: Path) -> None:
+    to = tmp_path / "out"
+    source = SAMPLES / "kafka-3.9.1-broker1"
+    command = [sys.executable, "-m", "kfmt_cli", "pipeline", "export", str(source), "--to", str(to)]
+    process = subprocess.Popen(
+        command, env=environment(), stdout=subprocess.DEVNULL, start_new_session=True
+    )
+
+    def kill_when_some_are_done() -> None:
+        for _ in range(600):
+            done = to / "_kfmt/done"
+            if done.exists() and any(done.glob("*.json")):
+                break
+            time.sleep(0.05)
+        os.killpg(process.pid, signal.SIGKILL)
+
+    killer = threading.Thread(target=kill_when_some_are_done)
+    killer.start()
+    killer.join()
+    process.wait()
+    for _ in range(100):  # its workers
+        time.sleep(0.05)
+    run("export", source, "--to", to)
+    assert exported(to) == dumped(source)
+    left = [it.name for it in to.rglob("*.unfinished")]
+    assert all(it.startswith(".") for it in left)
+
+
+@pytest.mark.parametrize("format_", ["json", "csv"])
+def test_export_as_text_is_what_dump_prints(format_: str, tmp_path: Path) -> None:
+    to = tmp_path / "out"
+    run(
+        "export", TXN, "--to", to, "--format", format_, "--from-offset", "100", "--to-offset", "120"
+    )
+    (file,) = (to / "records").rglob("*.*")
+    options = ("--records", "--format", format_, "--from-offset", "100", "--to-offset", "120")
+    expected = kfmt("dump", TXN.absolute(), *options).out
+    lines = file.read_text().splitlines()
+    offsets = [json.loads(it)["offset"] for it in lines if '"type":"record"' in it]
+    if format_ == "json":
+        assert offsets == list(range(100, 121))
+        assert [it for it in lines if '"record"' in it] == [
+            it for it in expected.splitlines() if '"record"' in it
+        ]
+    else:
+        assert file.read_text() == expected
+
+
+def test_verify_says_what_verify_crc_says(tmp_path: Path) -> None:
+    folder = ROOT / "damaged_segments"
+    out = run("verify", folder, "--to", tmp_path / "out", "--format", "json", "--deep", code=1)
+    assert "7 damaged" in out
+    found = [json.loads(it) for it in (tmp_path / "out/findings/part-0.jsonl").open()]
+    expected = kfmt("verify-crc", "--deep", folder, "--json").of("finding")
+    assert sorted((it["code"], it["position"]) for it in found) == sorted(
+        (it["code"], it["position"]) for it in expected
+    )
+    segments = [json.loads(it) for it in (tmp_path / "out/segments/part-0.jsonl").open()]
+    assert sum(it["errors"] > 0 for it in segments) == 7
+    again = run("verify", folder, "--to", tmp_path / "out", "--format", "json", "--deep", code=1)
+    assert again == out
+
+
+def test_segments_and_stats(tmp_path: Path) -> None:
+    broker = SAMPLES / "kafka-3.9.1-broker1"
+    run("segments", broker, "--to", tmp_path / "segments", "--format", "csv")
+    lines = (tmp_path / "segments/segments/part-0.csv").read_text().splitlines()
+    assert len(lines) == 1 + 43
+    out = run("stats", broker, "--to", tmp_path / "stats")
+    assert "orders" in out
+    topics = {
+        it["topic"]: it for it in pq.read_table(tmp_path / "stats/topics.parquet").to_pylist()
+    }
+    assert (topics["orders"]["records"], topics["orders"]["batches"]) == (1500, 75)
+    assert topics["txn"]["codecs"] == "lz4,none,zstd"
+    producers = pq.read_table(tmp_path / "stats/producers.parquet").to_pylist()
+    assert {it["producer_id"] for it in producers if it["topic"] == "txn"} >= {0, 1, 2, 1000}
+    assert kfmt("pipeline", "stats", broker, "--to", tmp_path / "stats").code == 2
+
+
+def test_a_file_that_vanishes_and_paths_that_nobody_sees(spark: Any, tmp_path: Path) -> None:
+    from dataclasses import replace
+
+    from kfmt_cli.spark.jobs import export
+    from kfmt_cli.spark.jobs.context import Context
+    from kfmt_cli.spark.request import request_of
+
+    source = tmp_path / "in"
+    shutil.copytree(ORDERS.parent, source / "orders-0")
+    request = replace(request_of({}), paths=(str(source),))
+    gone = source / "orders-0/00000000000000000480.log"
+
+    class Vanishing:
+        """The session, whose tasks find one file gone."""
+
+        @property
+        def sparkContext(self) -> Any:  # noqa: N802
+            gone.unlink(missing_ok=True)
+            return spark.sparkContext
+
+    vanishing: Any = Vanishing()
+    context = Context(vanishing, request, str(tmp_path / "out"), "parquet", lambda _: None)
+    summary = export.run_job(context)
+    assert (summary.errors, summary.vanished) == (1, 1)
+    assert len(exported(tmp_path / "out")) == 1500 - 240
+    missing = kfmt("pipeline", "verify", tmp_path / "none", "--to", tmp_path / "x")
+    assert missing.code == 3
+    assert "No such file" in missing.err
+    occupied = kfmt("pipeline", "verify", source, "--to", source)
+    assert occupied.code == 2
+
+
+def test_a_cluster_of_processes(tmp_path: Path) -> None:
+    import pyspark
+
+    work = Path(pyspark.__file__).parent / "work"
+    before = set(work.glob("*")) if work.exists() else set()
+    try:
+        to = tmp_path / "out"
+        run("export", ORDERS.parent, "--to", to, "--master", "local-cluster[2,1,1024]")
+        assert exported(to) == dumped(ORDERS.parent)
+    finally:
+        for it in set(work.glob("*")) - before if work.exists() else ():
+            shutil.rmtree(it, ignore_errors=True)
+
+
+def test_java_that_is_missing_or_too_old_is_said_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(UsageError, match="has no bin/java"):
+        sessions.check_java()
+    java = tmp_path / "bin/java"
+    java.parent.mkdir()
+    for version, bad in (("1.8.0_392", True), ("11.0.2", True), ("17.0.1", False), ("25", False)):
+        java.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\"' >&2\n")
+        java.chmod(0o755)
+        if bad:
+            with pytest.raises(UsageError, match="needs Java 17 or newer"):
+                sessions.check_java()
+        else:
+            sessions.check_java()
+    java.write_text("#!/bin/sh\nexit 1\n")
+    with pytest.raises(UsageError, match="does not say"):
+        sessions.check_java()
+    monkeypatch.delenv("JAVA_HOME")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(UsageError, match="there is no java"):
+        sessions.check_java()

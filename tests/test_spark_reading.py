@@ -1,0 +1,254 @@
+"""What tasks do, without Spark: splits, tables, damage."""
+
+from __future__ import annotations
+
+import shutil
+import struct
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.samples import ORDERS, TXN, kfmt
+from tests.spark_rows import dumped, of_rows
+from tools.kafka import ROOT, SAMPLES
+
+pa = pytest.importorskip("pyarrow")
+pc = pytest.importorskip("pyarrow.compute")
+
+from kfmt_cli.errors import InputError, UsageError  # noqa: E402
+from kfmt_cli.spark.plan import Split, files_of, plan  # noqa: E402
+from kfmt_cli.spark.reading import DamagedError  # noqa: E402
+from kfmt_cli.spark.request import Request, request_of  # noqa: E402
+from kfmt_cli.spark.rows import read_split  # noqa: E402
+
+FOLDERS = sorted(it for it in SAMPLES.iterdir() if it.is_dir())
+
+
+def asked(*paths: Path, **options: str) -> Request:
+    return replace(request_of(options), paths=tuple(map(str, paths)))
+
+
+def rows_of(request: Request, splits: list[Split] | None = None) -> Iterator[dict[str, Any]]:
+    for split in plan(request) if splits is None else splits:
+        for batch in read_split(request, split):
+            table = pa.Table.from_batches([batch])
+            if "timestamp" in table.column_names and request.table == "records":
+                table = table.append_column("micros", table["timestamp"].cast(pa.int64()))
+                table = table.drop_columns(["timestamp"])
+            yield from table.to_pylist()
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda it: it.name)
+@pytest.mark.parametrize("split", ["134217728", "50000", "4000"])
+def test_records_are_those_of_dump_whatever_the_splits(folder: Path, split: str) -> None:
+    request = asked(folder, maxSplitBytes=split)
+    assert of_rows(rows_of(request)) == dumped(folder)
+
+
+@given(width=st.integers(300, 40_000))
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_each_batch_belongs_to_one_split(width: int) -> None:
+    logs = [ORDERS, TXN, SAMPLES / "kafka-3.9.1-broker1/codec-lz4-0/00000000000000000000.log"]
+    for log in logs:
+        request = asked(log, table="batches", maxSplitBytes=str(width))
+        found = [row["position"] for row in rows_of(request)]
+        whole = [row["position"] for row in rows_of(asked(log, table="batches"))]
+        assert found == whole
+
+
+def test_an_index_that_lies_is_not_believed(tmp_path: Path) -> None:
+    log = tmp_path / "orders-0" / ORDERS.name
+    log.parent.mkdir()
+    shutil.copy(ORDERS, log)
+    whole = of_rows(rows_of(asked(log)))
+    lies = [
+        b"".join(struct.pack(">ii", i, 100 * i + 50) for i in range(1, 200)),
+        b"".join(struct.pack(">ii", i, 2575 * i) for i in range(1, 20)),
+        bytes(10_000),
+        b"\xff" * 999,
+    ]
+    for lie in lies:
+        log.with_suffix(".index").write_bytes(lie)
+        for width in ("1000", "7000", "16000"):
+            assert of_rows(rows_of(asked(log, maxSplitBytes=width))) == whole
+
+
+def test_damage_is_findings_and_the_rest_is_read() -> None:
+    folder = ROOT / "damaged_segments"
+    assert of_rows(rows_of(asked(folder))) == dumped(folder, code=1)
+    found = {
+        (Path(row["file"]).parent.name, row["code"])
+        for row in rows_of(asked(folder, table="findings"))
+    }
+    rows = kfmt("verify-crc", folder, "--json").of("finding")
+    assert found == {(Path(row["file"]).parent.name, row["code"]) for row in rows}
+    with pytest.raises(DamagedError, match=r"0000\.log byte 7702: crc-mismatch"):
+        list(rows_of(asked(folder / "flipped-bit-0", mode="FAILFAST")))
+
+
+def test_segments_are_those_of_verify_crc() -> None:
+    folder = SAMPLES / "kafka-2.8.2"
+    rows = list(rows_of(asked(folder, table="segments")))
+    files = kfmt("verify-crc", folder, "--json").of("file")
+    names = ("bytes", "batches", "records", "errors")
+    assert [[row[name] for name in names] for row in rows] == [
+        [row[name] for name in names] for row in files
+    ]
+    mixed = next(row for row in rows if row["topic"] == "upgraded")
+    assert mixed["magics"] == ["0", "1", "2"]
+    assert set(mixed["codecs"]) == {"none", "gzip", "snappy", "lz4"}
+
+
+def test_batches_have_the_fields_of_the_contract() -> None:
+    rows = {row["position"]: row for row in rows_of(asked(TXN, table="batches"))}
+    for batch in kfmt("dump", TXN, "--json").rows:
+        row = rows[batch["position"]]
+        flat = {**batch, **batch["attributes"], "attributes": batch["attributes"]["raw"]}
+        names = ["size", "magic", "base_offset", "last_offset", "crc", "crc_valid", "attributes"]
+        names += ["compression", "transactional", "control", "records_count", "producer_id"]
+        assert [row[it] for it in names] == [flat[it] for it in names]
+        assert row["max_timestamp"].timestamp() == pytest.approx(batch["max_timestamp"] / 1000)
+        assert row["crc_computed"] is None
+
+
+def test_index_entries_are_those_of_dump() -> None:
+    rows = list(rows_of(asked(ORDERS.parent, table="index_entries")))
+    first = [it for it in rows if it["file"] == str(ORDERS.with_suffix(".index"))]
+    entries = kfmt("dump", ORDERS.with_suffix(".index"), "--json").rows
+    names = ("position", "relative_offset", "offset", "log_position")
+    assert [[it[n] for n in names] for it in first] == [[it[n] for n in names] for it in entries]
+    assert {it["kind"] for it in rows} == {"offset_index", "time_index"}
+
+
+def test_bounds_topics_and_columns() -> None:
+    folder = SAMPLES / "kafka-3.9.1-broker1"
+    orders = {"topics": "orders", "columns": "offset,timestamp"}
+    request = asked(folder, **orders, startOffset="100", endOffset="259")
+    assert [row["offset"] for row in rows_of(request)] == list(range(100, 260))
+    record = next(rows_of(request))
+    assert set(record) == {"offset", "micros"}
+    some = dumped(ORDERS.parent)
+    low, high = 1_700_000_050_000, 1_700_000_200_000
+    wanted = sorted(row[1] for row in some if low * 1000 <= (row[2] or 0) <= high * 1000)
+    for start, end in ((str(low), str(high)), ("2023-11-14T22:14:10Z", "2023-11-14T22:16:40")):
+        request = asked(folder, **orders, startTime=start, endTime=end)
+        assert sorted(row["offset"] for row in rows_of(request)) == wanted
+
+
+def test_batch_rows_bound_the_arrow_batches() -> None:
+    request = asked(ORDERS.parent, batchRows="7")
+    sizes = [len(it) for split in plan(request) for it in read_split(request, split)]
+    assert max(sizes) == 7
+    assert sum(sizes) == 1500
+
+
+def test_read_committed_leaves_out_what_a_consumer_is_not_given() -> None:
+    for folder in (TXN.parent, SAMPLES / "kafka-3.9.1-live/txn-0"):
+        everything = dumped(folder)
+        given = of_rows(rows_of(asked(folder, isolation="read_committed")))
+        aborted: set[object] = set()
+        for index in folder.glob("*.txnindex"):
+            for row in kfmt("dump", index, "--json").rows:
+                aborted |= {
+                    it[1]
+                    for it in everything
+                    if it[7] == row["producer_id"]
+                    and row["first_offset"] <= it[1] <= row["last_offset"]
+                }
+        expected = [it for it in everything if not it[11] and it[1] not in aborted]
+        if "live" in str(folder):
+            # The fourth producer's transaction is open: nothing from its first offset on.
+            assert given == [it for it in expected if it[1] < 630]
+            assert len(given) == 360
+        else:
+            assert given == expected
+            assert len(given) == 460
+
+
+def test_files_that_change_between_planning_and_reading(tmp_path: Path) -> None:
+    folder = tmp_path / "orders-0"
+    folder.mkdir()
+    data = ORDERS.read_bytes()
+    for name in ("gone", "short", "long"):
+        (folder / f"{name}.log").write_bytes(data)
+    request = asked(folder, table="findings")
+    splits = plan(request)
+    records = replace(request, table="records")
+    (folder / "gone.log").unlink()
+    (folder / "short.log").write_bytes(data[:20_000])
+    (folder / "long.log").write_bytes(data + data[:3000])
+    codes = {(Path(row["file"]).stem, row["code"]) for row in rows_of(request, splits)}
+    assert {("gone", "file-vanished"), ("short", "file-shrank"), ("long", "file-grew")} <= codes
+    assert ("long", "offsets-backwards") not in codes
+    read = [row["offset"] for row in rows_of(records, splits) if "long" in row["file"]]
+    assert read == list(range(240))
+    with pytest.raises(DamagedError, match="file-vanished"):
+        list(rows_of(replace(records, fail_fast=True), splits))
+
+
+def test_a_file_that_grows_by_half_a_batch(tmp_path: Path) -> None:
+    log = tmp_path / ORDERS.name
+    data = ORDERS.read_bytes()
+    log.write_bytes(data[:-500])
+    request = asked(log, table="findings")
+    splits = plan(request)
+    log.write_bytes(data)
+    assert {row["code"] for row in rows_of(request, splits)} == {"file-grew"}
+
+
+def test_planning_packs_small_files_and_cuts_big_ones(tmp_path: Path) -> None:
+    for i in range(300):
+        folder = tmp_path / f"t-{i}"
+        folder.mkdir()
+        (folder / ORDERS.name).write_bytes(b"")
+    assert len(plan(asked(tmp_path))) <= 10
+    big = tmp_path / "t-0" / ORDERS.name
+    with big.open("wb") as out:
+        out.truncate(1 << 30)
+    splits = plan(replace(asked(tmp_path), parallelism=2))
+    assert len([it for split in splits for it in split.pieces if it.path == str(big)]) == 8
+    assert len(files_of(asked(tmp_path))) == 300
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"table": "nonsense"}, "no table 'nonsense'"),
+        ({"columns": "offset,nonsense"}, "no column 'nonsense'"),
+        ({"startOffsets": "1"}, "no option 'startoffsets'"),
+        ({"startOffset": "x"}, "no number"),
+        ({"startTime": "yesterday"}, "no time"),
+        ({"mode": "DROPMALFORMED"}, "mode is 'DROPMALFORMED'"),
+        ({"isolation": "serializable"}, "isolation"),
+    ],
+)
+def test_wrong_options_are_said(options: dict[str, str], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        request_of(options)
+
+
+def test_a_path_that_is_not_there() -> None:
+    with pytest.raises(InputError, match="No such file"):
+        plan(asked(Path("/no/such/folder")))
+    with pytest.raises(InputError):
+        plan(replace(request_of({}), paths=("nonsense://bucket/x",)))
+
+
+def test_object_stores_are_read_through_pyarrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file system of Arrow's other than the local one, with a scheme of its own."""
+    from pyarrow import fs
+
+    from kfmt_cli.spark import storage
+
+    local = fs.SubTreeFileSystem(str(SAMPLES), fs.LocalFileSystem())
+    monkeypatch.setattr(storage, "_at", lambda path: (local, "s3://", path.split("://", 1)[1]))
+    request = replace(request_of({}), paths=("s3://kafka-3.9.1-broker1/orders-0",))
+    found = of_rows(rows_of(replace(request, max_split=9000)))
+    expected = dumped(ORDERS.parent)
+    assert [it[1:] for it in found] == [it[1:] for it in expected]
+    assert found[0][0] == "s3://kafka-3.9.1-broker1/orders-0/00000000000000000000.log"
