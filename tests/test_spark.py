@@ -234,12 +234,16 @@ def test_verify_says_what_verify_crc_says(tmp_path: Path) -> None:
     folder = ROOT / "damaged_segments"
     out = run("verify", folder, "--to", tmp_path / "out", "--format", "json", "--deep", code=1)
     assert "7 damaged" in out
-    found = [json.loads(it) for it in (tmp_path / "out/findings/part-0.jsonl").open()]
+    found = [
+        json.loads(it) for it in (tmp_path / "out/findings/part-0.jsonl").read_text().splitlines()
+    ]
     expected = kfmt("verify-crc", "--deep", folder, "--json").of("finding")
     assert sorted((it["code"], it["position"]) for it in found) == sorted(
         (it["code"], it["position"]) for it in expected
     )
-    segments = [json.loads(it) for it in (tmp_path / "out/segments/part-0.jsonl").open()]
+    segments = [
+        json.loads(it) for it in (tmp_path / "out/segments/part-0.jsonl").read_text().splitlines()
+    ]
     assert sum(it["errors"] > 0 for it in segments) == 7
     again = run("verify", folder, "--to", tmp_path / "out", "--format", "json", "--deep", code=1)
     assert again == out

@@ -26,7 +26,7 @@ OPTIONS = {
     "batchRows": "rows of an Arrow batch, 32768",
     "mode": "PERMISSIVE (the default): damage becomes findings; FAILFAST: it stops the query",
     "deep": "true: `findings` and `segments` decode every record, too",
-    "filterPushdown": "true: what a query's WHERE excludes is not read at all. Needs Spark 4.1, its "
+    "filterPushdown": "true: what a query's WHERE excludes is not read. Needs Spark 4.1, its "
     "conf spark.sql.python.filterPushdown.enabled, and a `load` of its own for each query",
     "maxDecompressed": "bytes that one batch may decompress to",
 }
