@@ -17,13 +17,17 @@ from kfmt_cli.core.place import DecodeError, Origin
 from kfmt_cli.core.wire import Array, Bytes, Integer, Varint
 from kfmt_cli.formats.batch import RECORD, RECORD_BATCH
 from kfmt_cli.formats.control import CONTROL_RECORD_KEY, END_TXN_MARKER
+from kfmt_cli.formats.index import ABORTED_TRANSACTION, OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
 from kfmt_cli.formats.legacy import MESSAGE_V0, MESSAGE_V1, TEACHING_MESSAGE_V0
+from kfmt_cli.formats.snapshot import PRODUCER_SNAPSHOT, PRODUCER_STATE
 from tests.samples import ORDERS
 from tests.segments import positions
 
 LAYOUTS = [
     *(RECORD_BATCH, RECORD, MESSAGE_V0, MESSAGE_V1, CONTROL_RECORD_KEY, END_TXN_MARKER),
     TEACHING_MESSAGE_V0,
+    *(OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY, ABORTED_TRANSACTION),
+    *(PRODUCER_SNAPSHOT, PRODUCER_STATE),
 ]
 STATUS_NAMES = {number: name for name, number in kernel.STATUSES.items()}
 

@@ -30,6 +30,9 @@ from kfmt_cli.spark import session as sessions  # noqa: E402
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.skipif(shutil.which("java") is None, reason="java not found"),
+    # Spark 4.0 leaves the sockets that it collects results through to the garbage collector.
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 BROKERS = sorted(it for it in SAMPLES.iterdir() if it.is_dir())
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"

@@ -21,6 +21,8 @@ from kfmt_cli.formats.control import CONTROL_RECORD_KEY, END_TXN_MARKER
 from kfmt_cli.formats.index import ABORTED_TRANSACTION, OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
 from kfmt_cli.formats.legacy import MESSAGE_V0, MESSAGE_V1, TEACHING_MESSAGE_V0
 from kfmt_cli.formats.snapshot import PRODUCER_SNAPSHOT, PRODUCER_STATE
+from kfmt_cli.spark.request import OPTIONS
+from kfmt_cli.spark.tables import TABLES
 from tools.kafka import ROOT
 
 PAGES: list[tuple[str, list[Layout]]] = [
@@ -99,6 +101,11 @@ def commands() -> str:
         command = kfmt.get_command(context, name)
         assert command is not None
         parts.append(f"\n## {name}\n\n```\n{_help(command, name, context)}```\n")
+        if isinstance(command, click.Group):
+            within = click.Context(command, info_name=name, parent=context)
+            for inner, job in command.commands.items():
+                words = _help(job, inner, within)
+                parts.append(f"\n### {name} {inner}\n\n```\n{words}```\n")
     return "".join(parts)
 
 
@@ -124,7 +131,27 @@ def findings() -> str:
     )
 
 
-PAGES_BY_NAME = {"formats.md": formats, "commands.md": commands, "findings.md": findings}
+def spark_tables() -> str:
+    """docs/spark-tables.md"""
+    intro = (
+        "All columns are nullable, timestamps are microseconds in UTC. Null is: the format has no "
+        "such field, or the file says there is none (a timestamp or producer id of -1)."
+    )
+    parts = [f"# Tables and options of the data source\n\n{MADE}\n{intro}\n"]
+    for name, columns in TABLES.items():
+        parts.append(f"\n## {name}\n\n| column | type | |\n|---|---|---|\n")
+        parts += [f"| `{it.name}` | {it.type.value} | {it.doc} |\n" for it in columns]
+    parts.append("\n## Options\n\n| option | |\n|---|---|\n")
+    parts += [f"| `{name}` | {words} |\n" for name, words in OPTIONS.items()]
+    return "".join(parts)
+
+
+PAGES_BY_NAME = {
+    "formats.md": formats,
+    "commands.md": commands,
+    "findings.md": findings,
+    "spark-tables.md": spark_tables,
+}
 
 
 def main() -> None:
