@@ -97,9 +97,19 @@ class IndexRules:
             yield from self._markers()
 
     def _each(
-        self, wrong: BoolArray, done: BoolArray, code: Code, words: Callable[[int], str], **at: str
+        self,
+        wrong: BoolArray,
+        done: BoolArray,
+        code: Code,
+        words: Callable[[int], str],
+        *,
+        found: str,
+        expected: str | IntArray,
     ) -> Iterator[Finding]:
-        """A finding for each entry that breaks a rule and has not broken one before."""
+        """A finding for each entry that breaks a rule and has not broken one before.
+
+        found: the column that is wrong; expected: what should be in it, for all or each of them.
+        """
         table = self.rows.table
         for i in np.flatnonzero(wrong & ~done).tolist():
             yield Finding(
@@ -108,8 +118,8 @@ class IndexRules:
                 int(table["position"][i]),
                 f"entry {i}: {words(i)}",
                 int(table["offset"][i]) if "offset" in table.names else None,
-                at.get("expected"),
-                int(table[at["found"]][i]),
+                expected if isinstance(expected, str) else int(expected[i]),
+                int(table[found][i]),
             )
         done |= wrong
 
@@ -170,6 +180,7 @@ class IndexRules:
                 f"offset {offset[i]} at byte {position[i]}, where batch {at['at_number'][i]} "
                 f"begins with offset {at['at_base'][i]}"
             ),
+            expected="that of the batch at its position, or a later one",
             found="offset",
         )
         yield from self._each(
@@ -177,6 +188,7 @@ class IndexRules:
             done,
             codes.INDEX_OFFSET_NOT_IN_LOG,
             lambda i: f"no batch from byte {position[i]} on holds offset {offset[i]}",
+            expected="an offset of a batch",
             found="offset",
         )
         further = np.flatnonzero((offset > at["at_last"]) & ~done)
@@ -222,6 +234,7 @@ class IndexRules:
             done,
             codes.TIME_INDEX_OFFSET_NOT_IN_LOG,
             lambda i: f"no batch holds offset {offset[i]}",
+            expected="an offset of a batch",
             found="offset",
         )
         yield from self._each(
@@ -232,6 +245,7 @@ class IndexRules:
                 f"timestamp {time[i]} for offset {offset[i]}, whose batch "
                 f"{holders['holder_number'][i]} has max timestamp {holders['holder_max'][i]}"
             ),
+            expected=holders["holder_max"],
             found="timestamp",
         )
         yield from self._each(
@@ -242,6 +256,7 @@ class IndexRules:
                 f"timestamp {time[i]} for offset {offset[i]}, but a batch before it has "
                 f"{holders['earlier_max'][i]}"
             ),
+            expected="more than all before it",
             found="timestamp",
         )
         largest = self.facts.max_timestamp
@@ -272,5 +287,6 @@ class IndexRules:
                 f"producer {table['producer_id'][i]}: offset {table['last_offset'][i]} is no "
                 "ABORT marker of it"
             ),
+            expected="the offset of an ABORT marker",
             found="last_offset",
         )

@@ -1,0 +1,115 @@
+"""rebuild-index: where its files go, and what it does with damage. What is in them is compared with
+a real broker's in test_interop_indexes.py."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from tests.samples import ORDERS, TXN, kfmt
+from tests.segments import positions
+from tools.kafka import SAMPLES
+
+
+def copied(folder: Path, to: Path) -> Path:
+    """A partition without its indexes."""
+    to.mkdir(parents=True)
+    for log in folder.glob("*.log"):
+        shutil.copy(log, to)
+    return to
+
+
+def test_what_a_broker_recovered_last_is_rebuilt(tmp_path: Path) -> None:
+    """The samples' snapshots and transaction indexes follow from their logs alone."""
+    out = tmp_path / "out"
+    assert kfmt("rebuild-index", copied(TXN.parent, tmp_path / "txn-0"), out).code == 0
+    for name in ("txnindex", "snapshot"):
+        for file in TXN.parent.glob(f"*.{name}"):
+            assert (out / file.name).read_bytes() == file.read_bytes()
+    assert kfmt("index-check", out).code == 0
+
+
+def test_in_place_keeps_the_old_files_and_leaves_right_ones_alone(tmp_path: Path) -> None:
+    folder = tmp_path / "orders-0"
+    shutil.copytree(ORDERS.parent, folder)
+    first = folder / ORDERS.with_suffix(".index").name
+    was = first.read_bytes()
+    broken = was[:8] + b"\0\0\0\1\0\0\0\1" + was[16:]
+    first.write_bytes(broken)
+    assert kfmt("index-check", folder).code == 1
+    done = kfmt("rebuild-index", "--in-place", folder, "--index-interval-bytes", "2048")
+    assert done.code == 0
+    assert f"{first.name}.old" in done.err
+    assert (folder / f"{first.name}.old").read_bytes() == broken
+    assert kfmt("index-check", folder).code == 0
+    times = {it.name: it.stat().st_mtime_ns for it in folder.iterdir()}
+    again = kfmt("rebuild-index", "--in-place", folder, "--index-interval-bytes", "2048")
+    assert (again.code, again.err) == (0, "")
+    assert {it.name: it.stat().st_mtime_ns for it in folder.iterdir()} == times
+    other = kfmt("rebuild-index", "--in-place", folder, "--index-interval-bytes", "100000")
+    assert f"{first.name}.old2" in other.err
+    assert not list(folder.glob(".kfmt*"))
+
+
+def test_one_partition_goes_flat_several_keep_their_folders(tmp_path: Path) -> None:
+    flat, deep, two = (tmp_path / name for name in ("flat", "deep", "two"))
+    assert kfmt("rebuild-index", ORDERS, flat).code == 0
+    assert {it.name for it in flat.iterdir()} == {
+        "00000000000000000000.index",
+        "00000000000000000000.timeindex",
+        "00000000000000000240.snapshot",
+    }
+    assert kfmt("rebuild-index", SAMPLES / "kafka-3.9.1-broker2", deep).code == 0
+    assert (deep / "txn-1/00000000000000000000.txnindex").exists()
+    assert kfmt("rebuild-index", ORDERS.parent, TXN.parent, two).code == 0
+    assert {it.name for it in two.iterdir()} == {"orders-0", "txn-0"}
+
+
+def test_an_existing_file_is_kept_without_force(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert kfmt("rebuild-index", ORDERS, out).code == 0
+    refused = kfmt("rebuild-index", ORDERS, out)
+    assert refused.code == 2
+    assert "--force" in refused.err
+    assert kfmt("rebuild-index", ORDERS, out, "--force").code == 0
+    assert kfmt("rebuild-index", ORDERS).code == 2
+    missing = kfmt("rebuild-index", tmp_path / "none", tmp_path / "out2")
+    assert missing.code == 3
+    assert not (tmp_path / "out2").exists()
+
+
+def test_the_indexes_of_a_damaged_log_end_where_a_broker_cuts_it(tmp_path: Path) -> None:
+    data = ORDERS.read_bytes()
+    at = positions(data)[6]
+    for name, damaged in (
+        ("flip", data[: at + 80] + bytes([data[at + 80] ^ 1]) + data[at + 81 :]),
+        ("cut", data[: at + 200]),
+        ("zeros", data[:at] + bytes(4096)),
+    ):
+        log = tmp_path / name / ORDERS.name
+        log.parent.mkdir()
+        log.write_bytes(damaged)
+        assert kfmt("rebuild-index", log, tmp_path / f"{name}-out").code == 1
+        whole = tmp_path / f"{name}-whole" / ORDERS.name
+        whole.parent.mkdir()
+        whole.write_bytes(data[:at])
+        assert kfmt("rebuild-index", whole, tmp_path / f"{name}-right").code == 0
+        for suffix in (".index", ".timeindex"):
+            ours = (tmp_path / f"{name}-out" / ORDERS.name).with_suffix(suffix).read_bytes()
+            right = (tmp_path / f"{name}-right" / ORDERS.name).with_suffix(suffix).read_bytes()
+            assert ours == right
+
+
+def test_a_later_segment_alone_does_not_say_who_its_producers_are(tmp_path: Path) -> None:
+    later = TXN.parent / "00000000000000000357.log"
+    alone = tmp_path / "alone" / later.name
+    alone.parent.mkdir()
+    shutil.copy(later, alone)
+    done = kfmt("rebuild-index", alone, tmp_path / "out", "--json")
+    assert (done.code, done.codes) == (0, ["producers-unknown"])
+    assert not list((tmp_path / "out").glob("*.snapshot"))
+    shutil.copy(later.with_suffix(".snapshot"), alone.parent)
+    done = kfmt("rebuild-index", alone, tmp_path / "known", "--json")
+    assert done.codes == []
+    for name in ("00000000000000000635.snapshot", "00000000000000000357.txnindex"):
+        assert (tmp_path / "known" / name).read_bytes() == (TXN.parent / name).read_bytes()
