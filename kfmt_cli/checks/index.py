@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from kfmt_cli.checks.index_facts import Facts
 from kfmt_cli.checks.index_rules import IndexRules, order_findings, padding_finding
 from kfmt_cli.core.compression import Limit
-from kfmt_cli.core.finding import Finding, Severity
+from kfmt_cli.core.finding import Finding, Tally
 from kfmt_cli.core.table import Table
 from kfmt_cli.files import index_codes as codes
 from kfmt_cli.files.discover import FileKind, Input
@@ -23,7 +23,7 @@ MISSING = {
 
 
 @dataclass(slots=True)
-class IndexResult:
+class IndexResult(Tally):
     """What was found in a file."""
 
     file: str
@@ -33,12 +33,6 @@ class IndexResult:
     errors: int = 0
     warnings: int = 0
     notes: int = 0
-
-    def count(self, finding: Finding) -> None:
-        """Add a finding to the counts."""
-        self.errors += finding.code.severity is Severity.ERROR
-        self.warnings += finding.code.severity is Severity.WARNING
-        self.notes += finding.code.severity is Severity.NOTE
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +58,7 @@ class IndexChecker:
         facts, damage, size = self._walk(segment.log, rows, advance)
         if damage:
             result = IndexResult(segment.log.name, "log", size)
-            for finding in damage:
-                result.count(finding)
+            result.count(damage)
             yield result, damage
         for kind in (k for k in SUFFIX_OF if k in segment.wanted):
             if kind in rows:
@@ -100,8 +93,7 @@ class IndexChecker:
 def _result(file: Input, rows: Rows, findings: list[Finding]) -> tuple[IndexResult, list[Finding]]:
     findings.sort(key=lambda finding: finding.position or 0)
     result = IndexResult(file.name, file.kind.value, rows.size, len(rows.table))
-    for finding in findings:
-        result.count(finding)
+    result.count(findings)
     return result, findings
 
 
@@ -113,7 +105,7 @@ def _missing(log: Input, kind: FileKind, facts: Facts) -> tuple[IndexResult, lis
     name = log.name.replace(".log", SUFFIX_OF[kind])
     finding = Finding(name, code, None, f"{log.name} is there, {SUFFIX_OF[kind]} is not")
     result = IndexResult(name, kind.value)
-    result.count(finding)
+    result.count([finding])
     return result, [finding]
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from kfmt_cli.checks.records import check_records
 from kfmt_cli.core.compression import Limit
-from kfmt_cli.core.finding import Finding, Severity
+from kfmt_cli.core.finding import Finding, Tally
 from kfmt_cli.core.parallel import map_ordered
 from kfmt_cli.files.block import Block
 from kfmt_cli.files.control import read_control
@@ -17,7 +17,7 @@ from kfmt_cli.files.records import inflate_ahead, is_heavy, is_legacy, read_reco
 
 
 @dataclass(slots=True)
-class FileResult:
+class FileResult(Tally):
     """What was found in a file."""
 
     file: str
@@ -28,12 +28,6 @@ class FileResult:
     errors: int = 0
     warnings: int = 0
     notes: int = 0
-
-    def count(self, finding: Finding) -> None:
-        """Add a finding to the counts."""
-        self.errors += finding.code.severity is Severity.ERROR
-        self.warnings += finding.code.severity is Severity.WARNING
-        self.notes += finding.code.severity is Severity.NOTE
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +55,8 @@ class Verifier:
             workers = self.workers if self.deep and log.is_large else 0
             for n_records, findings in map_ordered(self._look_inside, blocks, workers, is_heavy):
                 result.records += n_records
+                result.count(findings)
                 for finding in findings:
-                    result.count(finding)
                     report(finding)
             result.bytes = log.reader.bytes_read
             result.batches = log.reader.n_batches

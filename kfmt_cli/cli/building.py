@@ -8,6 +8,7 @@ from pathlib import Path, PurePath
 
 from kfmt_cli.cli.report import Report
 from kfmt_cli.cli.screen import Screen
+from kfmt_cli.core.finding import Tally
 from kfmt_cli.errors import InputError
 from kfmt_cli.files.discover import classify
 from kfmt_cli.render.style import count
@@ -22,7 +23,7 @@ FROM_THE_LOG = (".txnindex", ".snapshot")
 
 
 @dataclass(slots=True)
-class BuildResult:
+class BuildResult(Tally):
     """What was written of a segment."""
 
     file: str
@@ -82,14 +83,13 @@ class Task:
             names = [segment.name for segment in segments]
             logs = [classify(str(staging.folder / name), name) for name in names]
             for done in rebuild(logs, self.rolling.interval, lambda _: None):
-                if done.findings and any(it.code.severity.value == "error" for it in done.findings):
-                    self.report.screen.note("what was built has findings; verify-crc shows them\n")
                 for name, data in done.files.items():
                     known = name.endswith(".txnindex") or done.has_producers
                     if data is not None and name.endswith(FROM_THE_LOG) and known:
                         staging.put(str(PurePath(folder) / name), data)
                 shown = PurePath(done.log.name).name if flat else done.log.name
                 result = BuildResult(shown, "log", done.size, done.batches, done.entries)
+                result.count(done.findings)
                 self.report.add(result, done.findings)
         if flat:
             (folder,) = writer.logs

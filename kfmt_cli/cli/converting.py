@@ -11,11 +11,11 @@ from pathlib import Path
 
 from kfmt_cli.cli.report import Report
 from kfmt_cli.cli.screen import Progress, Screen
-from kfmt_cli.core.finding import Severity
+from kfmt_cli.core.finding import Tally
 from kfmt_cli.errors import InputError, OutputError, UsageError
 from kfmt_cli.files.discover import FileKind, Input, classify, printable
 from kfmt_cli.render.style import count, grouped, safe
-from kfmt_cli.writers.convert import Converter, Counts
+from kfmt_cli.writers.convert import Converter
 from kfmt_cli.writers.output import Staging, need_room, staged
 from kfmt_cli.writers.segment import SegmentWriter
 
@@ -26,7 +26,7 @@ MADE_ANEW = (FileKind.OFFSET_INDEX, FileKind.TIME_INDEX)
 
 
 @dataclass(slots=True)
-class ConvertResult:
+class ConvertResult(Tally):
     """What became of a log. left_out: damaged batches that are not in the new one."""
 
     file: str
@@ -102,7 +102,8 @@ class Task:
         for name in ("messages", "batches", "batches_after", "left_out"):
             setattr(result, name, getattr(counts, name))
         result.bytes, result.bytes_after = Path(log.path).stat().st_size, writer.size
-        self.report.add(_counted(result, counts), counts.findings)
+        result.count(counts.findings)
+        self.report.add(result, counts.findings)
         shutil.copystat(log.path, staging.folder / log.name)
         return counts.damaged
 
@@ -132,14 +133,6 @@ class Task:
                 f"back and compared; {count(self.carried, 'other file')} carried along"
             )
             screen.text(screen.theme.paint("good", line) + "\n")
-
-
-def _counted(result: ConvertResult, counts: Counts) -> ConvertResult:
-    severities = [it.code.severity for it in counts.findings]
-    result.errors = severities.count(Severity.ERROR)
-    result.warnings = severities.count(Severity.WARNING)
-    result.notes = severities.count(Severity.NOTE)
-    return result
 
 
 def _check(source: str, destination: str) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kfmt_cli.cli.report import Report
 from kfmt_cli.cli.screen import Progress, Screen
-from kfmt_cli.core.finding import Severity
+from kfmt_cli.core.finding import Tally
 from kfmt_cli.errors import InputError
 from kfmt_cli.files.discover import FileKind, Input, discover
 from kfmt_cli.render.style import safe
@@ -19,7 +19,7 @@ NUMBERS = {"entries": 9, "batches": 9, "bytes": 14}
 
 
 @dataclass(slots=True)
-class RebuildResult:
+class RebuildResult(Tally):
     """What was written for a log."""
 
     file: str
@@ -90,11 +90,7 @@ class Task:
                 result = RebuildResult(
                     done.log.name, done.log.kind.value, done.size, done.batches, done.entries
                 )
-                for finding in done.findings:
-                    severity = finding.code.severity
-                    result.errors += severity is Severity.ERROR
-                    result.warnings += severity is Severity.WARNING
-                    result.notes += severity is Severity.NOTE
+                result.count(done.findings)
                 yield done
                 self.report.add(result, done.findings)
         except InputError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 
@@ -52,3 +53,18 @@ class Finding:
             "found": self.found,
             "advice": self.code.advice,
         }
+
+
+class Tally:
+    """What counts findings by severity: whatever has these three numbers."""
+
+    errors: int
+    warnings: int
+    notes: int
+
+    def count(self, findings: Iterable[Finding]) -> None:
+        """Add findings to the counts."""
+        for finding in findings:
+            self.errors += finding.code.severity is Severity.ERROR
+            self.warnings += finding.code.severity is Severity.WARNING
+            self.notes += finding.code.severity is Severity.NOTE

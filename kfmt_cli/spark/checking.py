@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
 from kfmt_cli.checks.records import check_records
-from kfmt_cli.core.finding import Finding, Severity
+from kfmt_cli.core.finding import Finding, Tally
 from kfmt_cli.files.block import Block
 from kfmt_cli.files.control import read_control
 from kfmt_cli.files.records import is_legacy, read_records, runs
@@ -25,7 +24,7 @@ NUMBERS = (
 
 
 @dataclass(slots=True)
-class Summary:
+class Summary(Tally):
     """What a whole file holds."""
 
     piece: Piece
@@ -61,13 +60,6 @@ class Summary:
             self.largest = largest if self.largest is None else max(self.largest, largest)
         self.magics |= int(np.bitwise_or.reduce(1 << table["magic"].clip(0, 2)))
         self.codecs |= int(np.bitwise_or.reduce(1 << table["compression"]))
-
-    def count(self, findings: Iterable[Finding]) -> None:
-        """Add findings."""
-        for finding in findings:
-            self.errors += finding.code.severity is Severity.ERROR
-            self.warnings += finding.code.severity is Severity.WARNING
-            self.notes += finding.code.severity is Severity.NOTE
 
     def add(self, other: Summary) -> None:
         """Add what a later part of the same file holds."""
