@@ -11,6 +11,9 @@ import pytest
 from kfmt_cli.checks.index import IndexChecker
 from kfmt_cli.core.compression import Limit
 from kfmt_cli.core.finding import Finding, Severity
+from kfmt_cli.files.discover import classify
+from kfmt_cli.files.open_log import open_log
+from kfmt_cli.files.records import read_records, runs
 from kfmt_cli.files.segment import segments
 from tests.broken_indexes import OFFSET_BREAKS, TIME_BREAKS, Entries, Segment, packed, unpacked
 from tests.samples import ORDERS, TXN, kfmt, name_of
@@ -45,36 +48,31 @@ def errors(path: Path) -> set[str]:
 
 @cache
 def facts(log: Path) -> Segment:
-    """What kfmt says of the log itself."""
-    rows = kfmt("dump", log, "--records", "--json").of("batch")
-    return Segment(
-        log.stat().st_size,
-        [
-            (
-                it["position"],
-                it["size"],
-                it["base_offset"],
-                it["last_offset"],
-                -1 if it["max_timestamp"] is None else it["max_timestamp"],
-            )
-            for it in rows
-        ],
-        int(log.name[:20]),
-    )
+    """What kfmt says of the log itself; of a wrapper with its first offset inside."""
+    found = []
+    names = ("position", "size", "base_offset", "last_offset", "max_timestamp", "has_timestamp")
+    with open_log(classify(str(log), log.name), read_ahead=False) as opened:
+        for block in opened.blocks:
+            for run in runs(block):
+                read_records(run, Limit())
+                columns = [run.batches[name].tolist() for name in names]
+                for *four, time, timed in zip(*columns, strict=True):
+                    found.append((*four, time if timed else -1))
+    return Segment(log.stat().st_size, found, int(log.name[:20]))
 
 
 @pytest.mark.parametrize("folder", PARTITIONS, ids=name_of)
 def test_no_index_of_a_real_broker_is_accused(folder: Path) -> None:
-    done = kfmt("index-check", folder, "--json", "--strict")
-    assert done.code == 0, done.out
-    summary = done.rows[-1]
-    assert (summary["type"], summary["errors"], summary["warnings"]) == ("summary", 0, 0)
+    assert not [it for it in check(folder) if it.code.severity is not Severity.NOTE]
 
 
 def test_all_of_a_broker_at_once() -> None:
-    done = kfmt("index-check", SAMPLES / "kafka-3.9.1-broker2")
+    done = kfmt("index-check", SAMPLES / "kafka-3.9.1-broker2", "--strict")
     assert done.code == 0
     assert "none damaged" in done.out.splitlines()[-1]
+    done = kfmt("index-check", SAMPLES / "kafka-2.8.2", "--json", "--strict")
+    summary = done.rows[-1]
+    assert (summary["type"], summary["errors"], summary["warnings"]) == ("summary", 0, 0)
 
 
 def test_the_indexes_of_a_live_broker_are_preallocated(tmp_path: Path) -> None:
