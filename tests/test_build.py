@@ -207,6 +207,7 @@ def test_an_edited_dump(tmp_path: Path) -> None:
         ),
         (b'{"type":"batch","base_offset":9}\n{"value":"a","offset":3}\n', "before its base_offset"),
         (b"", "no record in it"),
+        (b'{"value":"a","offset":-5}\n', "offset -5 is negative"),
     ],
 )
 def test_what_cannot_be_built_is_said_and_nothing_appears(
@@ -228,6 +229,18 @@ def test_existing_files_are_kept_without_force(tmp_path: Path) -> None:
     assert kfmt("build", "-", out, "--force", stdin=b'{"value":"second"}\n').code == 0
     assert rows(out)[1]["value"] == "second"
     assert not list(tmp_path.rglob(".kfmt*"))
+
+
+def test_offsets_far_apart_and_at_the_end_of_what_there_is(tmp_path: Path) -> None:
+    offsets = [3, 7, 500, 2_000_000_000, 3_000_000_000, (1 << 63) - 2]
+    for magic in ("0", "1", "2"):
+        for codec in ("none", "gzip"):
+            data = lines(*({"value": "x", "offset": it, "timestamp": 9} for it in offsets))
+            folder = tmp_path / f"{magic}-{codec}"
+            options = ("--magic", magic, "--compression", codec)
+            again = built(folder, data, *options)
+            assert [row["offset"] for row in again if row["type"] == "record"] == offsets
+            assert len(list((folder / "out").glob("*.log"))) == 3
 
 
 def test_mixed_magic_in_one_segment(tmp_path: Path) -> None:

@@ -82,7 +82,7 @@ class Task:
         for folder, segments in writer.logs.items():
             names = [segment.name for segment in segments]
             logs = [classify(str(staging.folder / name), name) for name in names]
-            for done in rebuild(logs, self.rolling.interval, lambda _: None):
+            for done in rebuild(logs, self.rolling.interval, lambda _: None, from_nothing=True):
                 for name, data in done.files.items():
                     known = name.endswith(".txnindex") or done.has_producers
                     if data is not None and name.endswith(FROM_THE_LOG) and known:

@@ -17,6 +17,7 @@ from kfmt_cli.writers.batches import CODEC_BITS, DRAFT_COLUMNS
 
 RECORD_OVERHEAD = 21  # what a record takes at most beside its key and value
 MAX_DELTA = (1 << 31) - 1
+MAX_OFFSET = (1 << 63) - 1
 NO_TIMESTAMP = -1
 APPEND_TIME = 1  # in a column of timestamp types
 TYPE_BIT = ATTRIBUTES["timestamp_type"].at
@@ -74,7 +75,8 @@ def cut(rows: Table, parted: BoolArray, loose: BoolArray, bounds: Bounds) -> Int
                 end = int(np.searchsorted(ends, before + bounds.most_bytes, "right"))
                 end = min(max(end, row + 1), row + most)
             if is_far:
-                end = min(end, int(np.searchsorted(offset, offset[row] + MAX_DELTA, "right")))
+                furthest = min(int(offset[row]) + MAX_DELTA, MAX_OFFSET)
+                end = min(end, int(np.searchsorted(offset, furthest, "right")))
             if end >= last:
                 break
             starts.append(end)

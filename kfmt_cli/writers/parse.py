@@ -23,6 +23,9 @@ def records_of(
     lines: Sequence[Line], offsets: IntArray, timestamps: IntArray, default_type: int
 ) -> Records:
     """The records as columns; raises InputError. default_type: for lines without a type."""
+    if len(offsets) and int(offsets.min()) < 0:
+        i = int(offsets.argmin())
+        raise wrong(lines[i], f"offset {offsets[i]} is negative")
     rows = Table.empty(COLUMNS, len(lines))
     rows["offset"] = offsets
     rows["timestamp"] = timestamps

@@ -37,9 +37,14 @@ class Rebuilt:
     findings: list[Finding] = field(default_factory=list)
 
 
-def rebuild(logs: list[Input], interval: int, advance: Callable[[int], None]) -> Iterator[Rebuilt]:
-    """The files of the logs of one partition, which come in their order; raises InputError."""
-    producers = Producers(known=False)
+def rebuild(
+    logs: list[Input], interval: int, advance: Callable[[int], None], from_nothing: bool = False
+) -> Iterator[Rebuilt]:
+    """The files of the logs of one partition, which come in their order; raises InputError.
+
+    from_nothing: no producer wrote anything before the first of them.
+    """
+    producers = Producers(known=from_nothing)
     for log in logs:
         if log.base_offset is None:
             raise InputError(f"{log.name}: its name does not begin with a base offset of 20 digits")
@@ -79,8 +84,8 @@ def _rebuild(
             if n:
                 add_block(index, block, n)
                 aborted += producers.take(block, n)
-                batches = block.batches
-                done.has_producers |= bool((batches["producer_id"] * batches["is_v2"] >= 0).any())
+                of_producers = (block.batches["producer_id"] >= 0) & (block.batches["is_v2"] == 1)
+                done.has_producers |= bool(of_producers.any())
             done.batches += n
         done.size = opened.reader.bytes_read
     stem = Path(log.path).name.split(".", 1)[0]
