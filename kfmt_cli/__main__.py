@@ -22,6 +22,8 @@ def run() -> int:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # Few objects live long here; looking through all of them often would only cost time.
     gc.set_threshold(100_000)
+    # So that what is unfinished is taken away when the system asks to stop.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     if sys.stderr is None:
         sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 (until the process ends)
     try:

@@ -206,6 +206,14 @@ def test_an_edited_dump(tmp_path: Path) -> None:
             "have no headers",
         ),
         (b'{"type":"batch","base_offset":9}\n{"value":"a","offset":3}\n', "before its base_offset"),
+        (b'{"type":"batch","attributes":{"raw":5}}\n', "codec 5 does not exist"),
+        (b'{"type":"batch","attributes":{"raw":65536}}\n', "do not fit into 16 bits"),
+        (
+            b'{"control":{"type":"COMMIT","coordinator_epoch":99999999999},"producer_id":7}\n',
+            "too large",
+        ),
+        (b'{"value":"a","file":"a\\u0000b/00000000000000000000.log"}\n', "is no name of a file"),
+        (b'{"value":"a","transactional":true}\n', "of no producer"),
         (b"", "no record in it"),
         (b'{"value":"a","offset":-5}\n', "offset -5 is negative"),
     ],
@@ -241,6 +249,27 @@ def test_offsets_far_apart_and_at_the_end_of_what_there_is(tmp_path: Path) -> No
             again = built(folder, data, *options)
             assert [row["offset"] for row in again if row["type"] == "record"] == offsets
             assert len(list((folder / "out").glob("*.log"))) == 3
+
+
+@pytest.mark.parametrize("file", ["../{}", "/{}", "a/../{}", "./{}", "../../x/../{}"])
+def test_nothing_is_written_or_moved_outside_of_the_target(file: str, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "important.txt").write_text("mine")
+    name = file.format("00000000000000000003.log")
+    data = lines({"value": "x", "file": name, "offset": 3})
+    for more in (b"", lines({"value": "y", "file": "a-0/00000000000000000000.log", "offset": 0})):
+        done = kfmt("build", "-", home / "out", "--force", stdin=data + more)
+        assert done.code == 0, done.err
+        assert {it.name for it in home.iterdir()} == {"important.txt", "out"}
+        assert {it.name for it in tmp_path.iterdir()} == {"home"}
+    assert (home / "important.txt").read_text() == "mine"
+
+
+def test_a_byte_order_mark_and_windows_line_ends(tmp_path: Path) -> None:
+    data = b"\xef\xbb\xbf" + b'{"value":"a"}\r\n{"value":"b"}\r\n'
+    records = [row for row in built(tmp_path, data) if row["type"] == "record"]
+    assert [row["value"] for row in records] == ["a", "b"]
 
 
 def test_mixed_magic_in_one_segment(tmp_path: Path) -> None:

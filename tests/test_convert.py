@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import struct
@@ -148,6 +149,24 @@ def test_a_message_inside_a_wrapper_with_a_wrong_checksum(tmp_path: Path) -> Non
     assert [row["offset"] for row in records(tmp_path / "out")] == [0, 2]
 
 
+@pytest.mark.parametrize("magic", ["0", "1"])
+def test_wrappers_that_overlap_are_damage(magic: str, tmp_path: Path) -> None:
+    source = tmp_path / "in"
+    data = b"".join(b'{"offset":%d,"value":"v"}\n' % it for it in (5, 6, 3, 4, 5, 9))
+    options = ("--magic", magic, "--compression", "gzip", "--batch-records", "4")
+    made = kfmt("build", "-", source, *options, "--base-offset", "0", stdin=data)
+    assert made.code == 0, made.err
+    checked = kfmt("verify-crc", "--deep", source, "--json")
+    assert checked.code == 1
+    assert "offsets-backwards" in checked.codes
+    assert kfmt("convert-v0-to-v2", source, tmp_path / "out").code == 1
+    assert not (tmp_path / "out").exists()
+    done = kfmt("convert-v0-to-v2", source, tmp_path / "out", "--skip-damaged")
+    assert done.code == 1
+    assert [row["offset"] for row in records(tmp_path / "out")] == [5, 6, 9]
+    assert kfmt("index-check", tmp_path / "out", "--strict").code == 0
+
+
 def test_an_existing_target_is_refused(tmp_path: Path) -> None:
     for target in (tmp_path / "there", tmp_path / "file"):
         if target.name == "file":
@@ -237,6 +256,26 @@ def test_too_little_room_is_said_before_anything_is_written(
     need_room(str(tmp_path / "a/b"), 1000)
     with pytest.raises(OutputError, match="1001 bytes are needed, 1000 are free"):
         need_room(str(tmp_path / "a/b"), 1001)
+
+
+def test_a_process_that_is_asked_to_stop_cleans_up(tmp_path: Path) -> None:
+    lines = tmp_path / "lines"
+    os.mkfifo(lines)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "kfmt_cli", "build", lines, tmp_path / "out"],
+        stderr=subprocess.DEVNULL,
+        env=environment(),
+    )
+    with lines.open("wb") as out:
+        out.write(b'{"value":"x"}\n')
+        out.flush()
+        for _ in range(100):
+            if any(it.name.startswith(".kfmt") for it in tmp_path.iterdir()):
+                break
+            time.sleep(0.05)
+        process.send_signal(signal.SIGTERM)
+        process.wait(20)
+    assert {it.name for it in tmp_path.iterdir()} == {"lines"}
 
 
 def test_a_killed_process_leaves_nothing_under_the_final_name(tmp_path: Path) -> None:

@@ -87,6 +87,8 @@ def build(
 
     if transactional and producer_id is None:
         raise UsageError("--transactional needs --producer-id")
+    if magic == "0" and timestamp_type != "CreateTime":
+        raise UsageError("magic 0 knows no timestamps")
     if magic != "2" and (producer_id is not None or compression == "zstd"):
         raise UsageError(f"magic {magic} knows neither producers nor zstd")
     import time

@@ -70,6 +70,10 @@ class Task:
         for path in paths:
             try:
                 for log in discover(path, frozenset({FileKind.LOG}), several=len(paths) > 1):
+                    if path == "-":
+                        raise InputError("-: standard input is not taken here")
+                    if not Path(path).exists():
+                        raise InputError(f"{log.name}: No such file or directory")
                     if log.kind is not FileKind.LOG:
                         raise InputError(f"{log.name}: is not named .log")
                     below = ""

@@ -179,6 +179,8 @@ class Builder:
     def _attributes(self, line: Line) -> int:
         """The attributes of a batch line: the names count, `raw` has the bits without one."""
         given = line.attributes or Attributes()
+        if not -(1 << 15) <= given.raw < 1 << 16:
+            raise wrong(line, f"raw attributes {given.raw} do not fit into 16 bits")
         bits = given.raw & 0xFFFF
         if given.compression is not None:
             if given.compression not in CODECS:
@@ -186,6 +188,8 @@ class Builder:
             bits = bits & ~7 | CODECS.index(given.compression)
         elif line.attributes is None:
             bits = CODECS.index(self.options.codec)
+        if bits & 7 >= len(CODECS):
+            raise wrong(line, f"codec {bits & 7} does not exist")
         for name in ("transactional", "control", "delete_horizon"):
             value = getattr(given, name)
             if value is not None:
@@ -225,6 +229,9 @@ class Builder:
                 for it in chosen
             ]
         )
+        lost = np.flatnonzero(transactional & (producers < 0))
+        if len(lost):
+            raise wrong(chosen[lost[0]], "transactional, but of no producer")
         parted = must_part(rows)
         for column in (producers, epochs, control, transactional):
             parted[1:] |= np.diff(column.astype(np.int64)) != 0

@@ -25,6 +25,7 @@ from kfmt_cli.files.open_log import open_log
 from kfmt_cli.files.records import (
     RECORD_COLUMNS,
     Records,
+    batch_finding,
     expansion,
     fill,
     is_legacy,
@@ -127,6 +128,11 @@ class Converter:
         inner = [it.offset for it in records.findings if it.code is codes.INNER_CRC_MISMATCH]
         if inner:
             rows &= ~np.isin(records.rows["offset"], np.array(inner, np.int64))
+        if is_legacy(part) and (np.diff(records.rows["offset"]) <= 0).any():
+            # A batch of magic 2 cannot hold them, and no index could find them.
+            offset = records.rows["offset"]
+            records.findings += _backwards(part, records)
+            rows[1:] &= offset[1:] > np.maximum.accumulate(offset)[:-1]
         if not rows.all():
             kept = np.concatenate([[0], np.cumsum(rows)])
             records.ends = kept[records.ends]
@@ -159,6 +165,16 @@ class Converter:
         drafts = draft(rows, firsts, codecs)
         ends = np.append(firsts[1:], len(rows))[: len(firsts)]
         return write_batches(drafts, Records(records.data, rows, NO_HEADERS, ends))
+
+
+def _backwards(part: Block, records: Records) -> Iterator[Finding]:
+    """Offsets inside wrappers that do not increase; those of the wrappers have been looked at."""
+    offset = records.rows["offset"]
+    row = int(np.flatnonzero(np.diff(offset) <= 0)[0]) + 1
+    owner = int(np.searchsorted(records.ends, row, side="right"))
+    if part.batches["compression"][owner]:
+        words = f"offset {offset[row]} follows offset {offset[row - 1]}"
+        yield batch_finding(part, owner, codes.RECORD_OFFSETS_BACKWARDS, words)
 
 
 def _unchanged(part: Block, good: BoolArray) -> Written:

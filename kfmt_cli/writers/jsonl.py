@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import base64
 import binascii
-import os
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import PurePath
 from typing import Any
 
 import msgspec
@@ -20,6 +19,7 @@ from kfmt_cli.errors import InputError
 
 PIECE = 256 << 10
 LONGEST_LINE = 1 << 30
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 IGNORED = ("finding", "file", "summary")
 
 
@@ -96,7 +96,8 @@ def read_lines(path: str) -> Iterator[tuple[int, list[Line]]]:
     source = open_source(path)
     number = 1
     try:
-        for data in _whole_lines(source):
+        for piece in _whole_lines(source):
+            data = piece.removeprefix(BYTE_ORDER_MARK) if number == 1 else piece
             try:
                 lines = _decoder.decode_lines(data)
             except (msgspec.DecodeError, UnicodeDecodeError):
@@ -153,13 +154,19 @@ def octets(text: str | None, encoding: str | None) -> bytes | None:
 
 
 def segment_of(file: str | None) -> tuple[str, int | None]:
-    """The folder and the base offset that a line's `file` names."""
+    """The folder and the base offset that a line's `file` names; raises LineError.
+
+    The folder is one plain name, or none: what is written stays below DST.
+    """
     if file is None:
         return "", None
-    path = Path(file)
+    if not file.isprintable():
+        raise LineError(f"{file!r} is no name of a file")
+    path = PurePath(file)
     digits = path.name.split(".", 1)[0].split("-", 1)[0]
     base = int(digits) if len(digits) == 20 and digits.isdigit() else None
-    return os.path.normpath(path.parent).rsplit(os.sep, 1)[-1], base
+    folder = path.parent.name
+    return "" if folder in ("", ".", "..") else folder, base
 
 
 def as_dict(line: Line) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import BinaryIO
 
 from kfmt_cli.core.wire import Buffer
@@ -22,14 +22,14 @@ PREFIX = ".kfmt-unfinished-"
 
 
 class OutputFile:
-    """A file that is being written; raises OutputError."""
+    """A file that is being written; raises OutputError. path: what it is to be, for messages."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, temporary: Path) -> None:
         self.path = path
         self.size = 0
         with _writing(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._file: BinaryIO = path.open("xb", buffering=1 << 20)
+            temporary.parent.mkdir(parents=True, exist_ok=True)
+            self._file: BinaryIO = temporary.open("xb", buffering=1 << 20)
 
     def write(self, data: Buffer | bytearray) -> None:
         """Bytes at the end of the file."""
@@ -71,8 +71,13 @@ class Staging:
         self._whole = parent != self.destination
 
     def file(self, name: str) -> OutputFile:
-        """A new file below the folder."""
-        return OutputFile(self.folder / name)
+        """A new file below the folder; raises UsageError where DST has one of that name."""
+        path = PurePath(name)
+        assert not path.is_absolute(), name
+        assert ".." not in path.parts, name
+        if not self._force and (self.destination / path).exists():
+            raise UsageError(f"{self.destination / path}: is there already; --force replaces it")
+        return OutputFile(self.destination / path, self.folder / path)
 
     def put(self, name: str, data: bytes) -> None:
         """A whole file below the folder."""
@@ -87,6 +92,8 @@ class Staging:
         """Move the files of a folder up to the top, where they belong when there is one only."""
         if folder == Path():
             return
+        assert len(folder.parts) == 1, folder
+        assert folder.name != "..", folder
         with _writing(self.destination):
             for file in list((self.folder / folder).iterdir()):
                 file.rename(self.folder / file.name)

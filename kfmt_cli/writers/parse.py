@@ -125,11 +125,14 @@ def _control(line: Line, control: Control) -> tuple[bytes, bytes | None]:
         if kind not in CONTROL_TYPES:
             raise wrong(line, f"control type {kind!r} is none of {', '.join(CONTROL_TYPES)}")
         kind = CONTROL_TYPES.index(kind)
-    key = CONTROL_RECORD_KEY.write({"version": control.version, "type": kind})
-    if line.value is not None or kind > 1:
-        return key, _octets(line, "value", line.value, line.value_encoding)
-    epoch = control.coordinator_epoch or 0
-    return key, END_TXN_MARKER.write({"version": 0, "coordinator_epoch": epoch})
+    try:
+        key = CONTROL_RECORD_KEY.write({"version": control.version, "type": kind})
+        if line.value is not None or kind > 1:
+            return key, _octets(line, "value", line.value, line.value_encoding)
+        epoch = control.coordinator_epoch or 0
+        return key, END_TXN_MARKER.write({"version": 0, "coordinator_epoch": epoch})
+    except OverflowError:
+        raise wrong(line, "a number of its control is too large") from None
 
 
 def _headers(lines: Sequence[Line], rows: Table, pool: _Pool) -> IntArray:
