@@ -180,6 +180,15 @@ def test_a_transaction_index_is_held_against_the_markers(tmp_path: Path) -> None
     assert errors(index) == {"transaction-index-entries-not-increasing"}
     index.write_bytes(data[:-1])
     assert errors(index) == {"transaction-index-trailing-bytes"}
+    index.write_bytes(data[34:])
+    (missing,) = check(index)
+    assert missing.code.name == "transaction-index-entry-missing"
+    assert missing.code.severity is Severity.WARNING
+    index.write_bytes(b"")
+    assert len(check(index)) == len(data) // 34
+    index.unlink()
+    everything = [it for it in check(tmp_path / TXN.name) if it.code == missing.code]
+    assert len(everything) == len(data) // 34
 
 
 def test_findings_say_which_entry_and_what_follows(tmp_path: Path) -> None:

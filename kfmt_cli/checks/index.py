@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kfmt_cli.checks.index_facts import Facts
-from kfmt_cli.checks.index_rules import IndexRules, order_findings, padding_finding
+from kfmt_cli.checks.index_rules import (
+    IndexRules,
+    missing_aborts,
+    order_findings,
+    padding_finding,
+)
 from kfmt_cli.core.compression import Limit
 from kfmt_cli.core.finding import Finding, Tally
 from kfmt_cli.core.table import Table
@@ -65,6 +70,8 @@ class IndexChecker:
                 check = IndexRules(segment, segment.indexes[kind], rows[kind], facts, bool(damage))
                 findings = list(check.findings(self.interval, size))
                 yield _result(segment.indexes[kind], rows[kind], findings)
+            elif kind is FileKind.TRANSACTION_INDEX and facts.aborted and not damage:
+                yield _without_aborts(segment.log, facts)
             elif kind in MISSING and segment.log.base_offset is not None and facts.end:
                 yield _missing(segment.log, kind, facts)
 
@@ -107,6 +114,15 @@ def _missing(log: Input, kind: FileKind, facts: Facts) -> tuple[IndexResult, lis
     result = IndexResult(name, kind.value)
     result.count([finding])
     return result, [finding]
+
+
+def _without_aborts(log: Input, facts: Facts) -> tuple[IndexResult, list[Finding]]:
+    """The line of a transaction index that should be there."""
+    name = log.name.replace(".log", SUFFIX_OF[FileKind.TRANSACTION_INDEX])
+    findings = list(missing_aborts(replace(log, name=name), None, facts))
+    result = IndexResult(name, FileKind.TRANSACTION_INDEX.value)
+    result.count(findings)
+    return result, findings
 
 
 def _alone(segment: Segment, file: Input, rows: Rows) -> list[Finding]:

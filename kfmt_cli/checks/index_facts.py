@@ -24,7 +24,8 @@ class Facts:
 
     position_entries, offset_entries, marker_entries: rows with a `log_position`, an `offset` (and
     a `timestamp`), a `last_offset` and `producer_id`. After the last block, `at`, `holders` and
-    `markers` say for each of them what was found.
+    `markers` say for each of them what was found; `aborted` are the transactions (producer, first
+    offset, marker) that the segment holds whole.
     """
 
     def __init__(
@@ -40,6 +41,8 @@ class Facts:
         self._by_marker = _sorted(markers, "last_offset")
         self._marker_entries = markers
         self._limit = limit
+        self._open: dict[int, int] = {}
+        self.aborted: list[tuple[int, int, int]] = []
         self.end = 0
         self.first_offset: int | None = None
         self.last_offset = -1
@@ -138,10 +141,13 @@ class Facts:
 
     def _take_markers(self, block: Block) -> None:
         """Aborted transactions whose last offset holds something else than their marker."""
-        if self._marker_entries is None or not len(self._marker_entries):
-            return
         batches = block.batches
+        if not batches["transactional"].any():
+            return
         name_control_batches(block)
+        self._follow_transactions(batches)
+        if self._marker_entries is None:
+            return
         wanted = self._marker_entries["last_offset"][self._by_marker]
         first = np.searchsorted(wanted, self.last_offset, side="right")
         behind = np.searchsorted(wanted, batches["last_offset"].max(), side="right")
@@ -154,6 +160,20 @@ class Facts:
         fits = batches["control_type"][batch] == ABORT
         fits &= batches["producer_id"][batch] == self._marker_entries["producer_id"][chosen]
         _put(self.markers, "contradicted", chosen, there & ~fits & ~emptied)
+
+    def _follow_transactions(self, batches: Table) -> None:
+        """Note the transactions that begin and are aborted in this segment."""
+        chosen = batches.select(batches["transactional"] == 1)
+        names = ("producer_id", "control", "control_type", "base_offset")
+        for producer, control, kind, offset in zip(
+            *(chosen[name].tolist() for name in names), strict=True
+        ):
+            if not control:
+                self._open.setdefault(producer, offset)
+                continue
+            first = self._open.pop(producer, None)
+            if kind == ABORT and first is not None:
+                self.aborted.append((producer, first, offset))
 
     def _base(self, block: Block, i: int) -> int:
         """The first offset of a batch; a wrapper's inside it."""

@@ -40,6 +40,29 @@ def padding_finding(segment: Segment, file: Input, rows: Rows) -> Finding:
     )
 
 
+def missing_aborts(file: Input, table: Table | None, facts: Facts) -> Iterator[Finding]:
+    """Transactions that begin and are aborted in the segment, and are not in its index."""
+    known: dict[tuple[int, int], int] = {}
+    if table is not None:
+        names = ("producer_id", "last_offset", "first_offset")
+        for producer, last, first in zip(*(table[name].tolist() for name in names), strict=True):
+            known[producer, last] = first
+    for producer, first, last in facts.aborted:
+        found = known.get((producer, last))
+        if found is None or found > first:
+            words = "no entry" if found is None else f"an entry that begins at {found}"
+            yield Finding(
+                file.name,
+                codes.TRANSACTION_INDEX_ENTRY_MISSING,
+                None,
+                f"the transaction of producer {producer} at offsets {first}–{last} was aborted; "
+                f"there is {words}",
+                first,
+                first,
+                found,
+            )
+
+
 def order_findings(file: Input, table: Table) -> Iterator[Finding]:
     """Entries that do not come after the one before them."""
     if file.kind is FileKind.OFFSET_INDEX:
@@ -86,15 +109,15 @@ class IndexRules:
         yield from order_findings(self.file, table)
         if self.rows.padding:
             yield padding_finding(self.segment, self.file, self.rows)
-        if not len(table):
+        if self.file.kind is FileKind.TRANSACTION_INDEX:
+            yield from self._markers()
+        if not len(table) or self.file.kind is FileKind.TRANSACTION_INDEX:
             return
         if self.file.kind is FileKind.OFFSET_INDEX:
             yield from self._offsets(self.facts.holders[0], log_size)
             yield from self._sparse(interval, log_size)
-        elif self.file.kind is FileKind.TIME_INDEX:
-            yield from self._times(self.facts.holders[-1])
         else:
-            yield from self._markers()
+            yield from self._times(self.facts.holders[-1])
 
     def _each(
         self,
@@ -290,3 +313,4 @@ class IndexRules:
             expected="the offset of an ABORT marker",
             found="last_offset",
         )
+        yield from missing_aborts(self.file, table, self.facts)

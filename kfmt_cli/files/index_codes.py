@@ -189,6 +189,13 @@ TRANSACTION_INDEX_NOT_A_MARKER = code(
     "The last offset of an entry is not that of an ABORT marker of its producer.",
     _ABORTED,
 )
+TRANSACTION_INDEX_ENTRY_MISSING = code(
+    "transaction-index-entry-missing",
+    _warning,
+    "A transaction that was aborted in the segment is not in its transaction index.",
+    "Consumers that read committed records are given its records. rebuild-index writes a right "
+    "one.",
+)
 
 SNAPSHOT_CRC_MISMATCH = code(
     "snapshot-crc-mismatch",
