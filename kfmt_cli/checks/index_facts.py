@@ -7,7 +7,7 @@ import numpy as np
 from kfmt_cli.core.compression import Limit
 from kfmt_cli.core.layout import IntArray
 from kfmt_cli.core.table import BoolArray, Table
-from kfmt_cli.files.block import BATCH_NAMES, Block
+from kfmt_cli.files.block import BATCH_NAMES, NO_TIMESTAMP, Block, max_timestamps
 from kfmt_cli.files.control import name_control_batches
 from kfmt_cli.files.records import Records, read_records, runs
 from kfmt_cli.formats.control import CONTROL_TYPES
@@ -15,7 +15,6 @@ from kfmt_cli.formats.control import CONTROL_TYPES
 AT_BATCH = ("starts", "at_number", "at_base", "at_last", "in_damage")
 HOLDER = ("held", "holder_position", "holder_number", "holder_max", "earlier_max", "of_record")
 MARKER = ("contradicted",)
-NO_TIMESTAMP = -1
 ABORT = CONTROL_TYPES.index("ABORT")
 
 
@@ -44,7 +43,6 @@ class Facts:
         self._open: dict[int, int] = {}
         self.aborted: list[tuple[int, int, int]] = []
         self.end = 0
-        self.first_offset: int | None = None
         self.last_offset = -1
         self.max_timestamp = NO_TIMESTAMP
         self.largest_batch = 0
@@ -55,10 +53,8 @@ class Facts:
         batches = block.batches
         if not len(batches):
             return
-        if self.first_offset is None:
-            self.first_offset = int(batches["base_offset"][0])
         last = np.maximum.accumulate(batches["last_offset"]).clip(self.last_offset)
-        times = np.where(batches["has_timestamp"] == 1, batches["max_timestamp"], NO_TIMESTAMP)
+        times = max_timestamps(batches)
         earlier = np.concatenate([[self.max_timestamp], times])
         np.maximum.accumulate(earlier, out=earlier)
         self._take_positions(block)

@@ -2,38 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
-from kfmt_cli.cli.report import Report
+from kfmt_cli.cli.report import Report, SegmentResult
 from kfmt_cli.cli.screen import Screen
-from kfmt_cli.core.finding import Tally
 from kfmt_cli.errors import InputError
 from kfmt_cli.files.discover import classify
 from kfmt_cli.render.style import count
 from kfmt_cli.writers.build import Builder, Options
-from kfmt_cli.writers.jsonl import Line, read_lines
+from kfmt_cli.writers.jsonl import read_lines
 from kfmt_cli.writers.output import Staging, staged
 from kfmt_cli.writers.rebuild import rebuild
 from kfmt_cli.writers.rolling import Rolling, RollingWriter
 
 NUMBERS = {"batches": 9, "entries": 9, "bytes": 14}
 FROM_THE_LOG = (".txnindex", ".snapshot")
-
-
-@dataclass(slots=True)
-class BuildResult(Tally):
-    """What was written of a segment."""
-
-    file: str
-    kind: str
-    bytes: int = 0
-    batches: int = 0
-    entries: int = 0
-    errors: int = 0
-    warnings: int = 0
-    notes: int = 0
 
 
 @dataclass(slots=True)
@@ -47,7 +31,7 @@ class Task:
     @classmethod
     def of(cls, screen: Screen, format_: str, options: Options, rolling: Rolling) -> Task:
         """A task that reports on the screen."""
-        report = Report(screen, format_, BuildResult("", ""), NUMBERS, ("segment", "segments"))
+        report = Report(screen, format_, SegmentResult("", ""), NUMBERS, ("segment", "segments"))
         return cls(report, options, rolling)
 
     def run(self, source: str, destination: str, force: bool) -> int:
@@ -57,7 +41,7 @@ class Task:
             writer = RollingWriter(staging, self.rolling)
             builder = Builder(self.options, writer, self.rolling.by_file)
             try:
-                builder.build(_pieces(source), lambda _: None)
+                builder.build(read_lines(source))
                 writer.finish()
             finally:
                 writer.abandon()
@@ -88,14 +72,9 @@ class Task:
                     if data is not None and name.endswith(FROM_THE_LOG) and known:
                         staging.put(str(PurePath(folder) / name), data)
                 shown = PurePath(done.log.name).name if flat else done.log.name
-                result = BuildResult(shown, "log", done.size, done.batches, done.entries)
+                result = SegmentResult(shown, "log", done.size, done.batches, done.entries)
                 result.count(done.findings)
                 self.report.add(result, done.findings)
         if flat:
             (folder,) = writer.logs
             staging.lift(Path(folder))
-
-
-def _pieces(source: str) -> Iterator[list[Line]]:
-    for _, lines in read_lines(source):
-        yield lines

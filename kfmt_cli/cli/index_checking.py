@@ -9,6 +9,7 @@ from kfmt_cli.checks.index import IndexChecker, IndexResult
 from kfmt_cli.cli.report import Report
 from kfmt_cli.cli.screen import Screen
 from kfmt_cli.errors import ExitCode, InputError
+from kfmt_cli.files.discover import size_of
 from kfmt_cli.files.lookup import Lookup, choose, look_up
 from kfmt_cli.files.segment import Segment, segments
 from kfmt_cli.render.json_text import json_text
@@ -42,7 +43,7 @@ class Task:
             if it is not None
         ]
         self.report.name_width = max([len("index"), *names])
-        total = sum(_size(it.log.path) for it in found if it.log is not None)
+        total = sum(size_of(it.log) for it in found if it.log is not None)
         with self.report.screen.progress(total) as progress:
             for segment in found:
                 try:
@@ -61,13 +62,6 @@ def _segments(paths: tuple[str, ...], report: Report) -> list[Segment]:
         except InputError as error:
             report.complain(str(error))
     return found
-
-
-def _size(path: str) -> int:
-    try:
-        return Path(path).stat().st_size
-    except OSError:
-        return 0
 
 
 @dataclass(slots=True)

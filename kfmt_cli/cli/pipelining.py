@@ -32,17 +32,20 @@ class Task:
 
         check_packages()
         from kfmt_cli.spark.jobs.context import Context
+        from kfmt_cli.spark.plan import files_of
 
         request = self._request()
         to = self._destination()
         module = importlib.import_module(f"kfmt_cli.spark.jobs.{self.job}")
         settings = dict(self._setting(it) for it in self.options["conf"])
         with session(self.options["master"], settings) as spark:
-            total = None if self.job == "stats" else sum(_sizes(request))
+            # `stats` asks the data source, which lists for itself.
+            files = None if self.job == "stats" else files_of(request)
+            total = None if files is None else sum(it.size for it in files)
             with self.screen.progress(total) as progress:
                 tables = tuple(self.options.get("tables", "records").split(","))
                 context = Context(
-                    spark, request, to, self.options["format_"], progress.advance, tables
+                    spark, request, to, self.options["format_"], progress.advance, tables, files
                 )
                 summary = self._job(module, context)
         for line in summary.lines:
@@ -111,12 +114,6 @@ class Task:
 def _absolute(path: str) -> str:
     """A local path as every process sees it."""
     return path if "://" in path else str(Path(path).absolute())
-
-
-def _sizes(request: Any) -> list[int]:
-    from kfmt_cli.spark.plan import files_of
-
-    return [it.size for it in files_of(request)]
 
 
 def _words(name: str, n: int) -> str:

@@ -6,30 +6,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from kfmt_cli.cli.report import Report
+from kfmt_cli.cli.report import Report, SegmentResult
 from kfmt_cli.cli.screen import Progress, Screen
-from kfmt_cli.core.finding import Tally
 from kfmt_cli.errors import InputError
-from kfmt_cli.files.discover import FileKind, Input, discover
+from kfmt_cli.files.discover import FileKind, Input, discover, size_of
 from kfmt_cli.render.style import safe
 from kfmt_cli.writers.output import Staging, replace_keeping_old, set_aside, staged
 from kfmt_cli.writers.rebuild import Rebuilt, rebuild
 
 NUMBERS = {"entries": 9, "batches": 9, "bytes": 14}
-
-
-@dataclass(slots=True)
-class RebuildResult(Tally):
-    """What was written for a log."""
-
-    file: str
-    kind: str
-    bytes: int = 0
-    batches: int = 0
-    entries: int = 0
-    errors: int = 0
-    warnings: int = 0
-    notes: int = 0
 
 
 @dataclass(slots=True)
@@ -42,7 +27,7 @@ class Task:
     @classmethod
     def of(cls, screen: Screen, format_: str, interval: int) -> Task:
         """A task that reports on the screen."""
-        report = Report(screen, format_, RebuildResult("", ""), NUMBERS, ("segment", "segments"))
+        report = Report(screen, format_, SegmentResult("", ""), NUMBERS, ("segment", "segments"))
         return cls(report, interval)
 
     def run(self, paths: tuple[str, ...], to: tuple[str, bool] | None, strict: bool) -> int:
@@ -50,7 +35,7 @@ class Task:
         partitions = list(self._partitions(paths))
         logs = [log for _, group in partitions for log in group]
         self.report.name_width = max([len("segment"), *(len(safe(it.name)) for it in logs)])
-        total = sum(Path(it.path).stat().st_size for it in logs if Path(it.path).exists())
+        total = sum(map(size_of, logs))
         with self.report.screen.progress(total) as progress:
             if to is None:
                 for _, group in partitions:
@@ -91,7 +76,7 @@ class Task:
     def _rebuilt(self, logs: list[Input], progress: Progress) -> Iterator[Rebuilt]:
         try:
             for done in rebuild(logs, self.interval, progress.advance):
-                result = RebuildResult(
+                result = SegmentResult(
                     done.log.name, done.log.kind.value, done.size, done.batches, done.entries
                 )
                 result.count(done.findings)

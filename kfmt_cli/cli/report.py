@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from dataclasses import Field, dataclass, field, fields
 from typing import Any, ClassVar, Protocol
 
 from kfmt_cli.cli.screen import Screen
-from kfmt_cli.core.finding import Finding
+from kfmt_cli.core.finding import Finding, Tally
 from kfmt_cli.errors import ExitCode
+from kfmt_cli.render.csv_text import csv_line
 from kfmt_cli.render.finding import finding_json, finding_line
 from kfmt_cli.render.json_text import json_text
 from kfmt_cli.render.style import Theme, clip_left, count, grouped, safe
@@ -29,6 +28,20 @@ class Result(Protocol):
     errors: int
     warnings: int
     notes: int
+
+
+@dataclass(slots=True)
+class SegmentResult(Tally):
+    """What was written of a segment, by the commands that write some."""
+
+    file: str
+    kind: str
+    bytes: int = 0
+    batches: int = 0
+    entries: int = 0
+    errors: int = 0
+    warnings: int = 0
+    notes: int = 0
 
 
 @dataclass(slots=True)
@@ -68,7 +81,7 @@ class Report:
             self.screen.text("".join(finding_json(it) for it in findings))
             self.screen.text(json_text({"type": "file", **row_of(result)}) + "\n")
         elif self.format == "csv":
-            self.screen.text(_csv_line([str(value) for value in row_of(result).values()]))
+            self.screen.text(csv_line(row_of(result).values()))
             self._tell(result, findings)
         else:
             self.screen.text(self._line(result, self.screen.theme))
@@ -112,7 +125,7 @@ class Report:
     def _heading(self) -> None:
         """The line above the first file's."""
         if self.format == "csv":
-            self.screen.text(_csv_line([*row_of(self.empty)]))
+            self.screen.text(csv_line(row_of(self.empty)))
         elif self.format == "table":
             heads = [(name, name.replace("_", " ")) for name in self.numbers]
             self.screen.text(
@@ -155,9 +168,3 @@ def _counted(number: int, nouns: str) -> str:
     words = nouns.replace("_", " ")
     noun = {"batches": "batch", "entries": "entry"}.get(words, words.removesuffix("s"))
     return count(number, noun, words)
-
-
-def _csv_line(values: list[str]) -> str:
-    line = io.StringIO()
-    csv.writer(line, lineterminator="\n").writerow(values)
-    return line.getvalue()

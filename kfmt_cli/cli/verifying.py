@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from kfmt_cli.checks.verify import FileResult, Verifier
 from kfmt_cli.cli.report import MOST_SHOWN, Report
 from kfmt_cli.cli.screen import Screen
 from kfmt_cli.core.finding import Finding
 from kfmt_cli.errors import InputError
-from kfmt_cli.files.discover import LOGS, Input, discover
+from kfmt_cli.files.discover import LOGS, Input, discover, size_of
 from kfmt_cli.render.finding import finding_json
 from kfmt_cli.render.style import safe
 
@@ -43,14 +42,14 @@ class Task:
     def run(self, paths: tuple[str, ...], strict: bool) -> int:
         """Verify every file; the exit code."""
         inputs = list(self._inputs(paths))
-        sizes = [_size(file) for file in inputs]
+        sizes = [size_of(file) for file in inputs]
         names = (len(safe(file.name)) for file in inputs)
         self.report.name_width = max([len("segment"), *names])
         many = len(inputs) > 1 and self.jobs > 1 and sum(sizes) >= MANY_BYTES
         with self.report.screen.progress(sum(sizes)) as progress:
             if many:
                 for file, result, findings in self._in_processes(inputs):
-                    progress.advance(_size(file))
+                    progress.advance(size_of(file))
                     self._finish(file, result, findings)
             else:
                 for file in inputs:
@@ -117,10 +116,3 @@ def verify_apart(file: Input, verifier: Verifier) -> tuple[FileResult | str | No
         return None, []
     except InputError as error:
         return str(error), []
-
-
-def _size(file: Input) -> int:
-    try:
-        return 0 if file.path == "-" else Path(file.path).stat().st_size
-    except OSError:
-        return 0

@@ -16,6 +16,7 @@ from kfmt_cli.formats.legacy import ATTRIBUTES_V1, MESSAGES
 LOG_OVERHEAD = 12  # offset and length field, in front of every batch of any magic
 HEADER_SIZE = RECORD_BATCH.dtype.itemsize
 LEGACY_HEADERS = tuple(message.before("key") for message in MESSAGES)
+NO_TIMESTAMP = -1
 NO_TIMESTAMP_TYPE = 2  # behind CreateTime and LogAppendTime
 
 # Where the bytes that a checksum covers begin, by magic.
@@ -133,6 +134,11 @@ def _fill_legacy(batches: Table, data: bytes, rows: IntArray, magic: int) -> Non
         put("timestamp_type", (columns["attributes"] >> bit) & 1)
         put("max_timestamp", columns["timestamp"])
         put("has_timestamp", 1)
+
+
+def max_timestamps(batches: Table) -> IntArray:
+    """The max timestamps of batches, `NO_TIMESTAMP` for those of magic 0, which have none."""
+    return np.where(batches["has_timestamp"] == 1, batches["max_timestamp"], NO_TIMESTAMP)
 
 
 def sequence(base: IntArray, delta: IntArray) -> IntArray:

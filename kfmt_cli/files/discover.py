@@ -86,6 +86,19 @@ def classify(path: str, name: str) -> Input:
     return Input(path, printable(name), kind, offset)
 
 
+def is_transient(name: str) -> bool:
+    """Whether a file is one that a broker is done with, or has not finished."""
+    return _TRANSIENT.search(name) is not None
+
+
+def size_of(file: Input) -> int:
+    """The file's bytes, as far as they can be told."""
+    try:
+        return 0 if file.path == "-" else Path(file.path).stat().st_size
+    except OSError:
+        return 0
+
+
 # `<topic>-<partition>`, then what brokers add to directories that move or go, or a topic's id.
 _FOLDER = re.compile(r"^(.+)-(\d+)(?:-[\w-]{22}|\.[0-9a-f]{32}-(?:future|delete|stray))?$")
 
@@ -127,7 +140,7 @@ def _walk(top: str, kinds: frozenset[FileKind]) -> Iterator[str]:
     for folder, _, files in os.walk(top, onerror=fail):
         for file in files:
             path = Path(folder) / file
-            wanted = not _TRANSIENT.search(file) and classify(file, file).kind in kinds
+            wanted = not is_transient(file) and classify(file, file).kind in kinds
             # A pipe would keep everything waiting; a link that leads nowhere is an error.
             if wanted and (path.is_file() or not path.exists()):
                 yield os.path.relpath(path, top)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -14,6 +12,7 @@ from kfmt_cli.files.checkpoint import Entries
 from kfmt_cli.files.fixed import FixedKind, Rows, columns_of
 from kfmt_cli.render.bulk import csv_names, csv_template, json_template
 from kfmt_cli.render.columns import Column, digits, fit, heading, write_line
+from kfmt_cli.render.csv_text import csv_line
 from kfmt_cli.render.json_text import json_text
 from kfmt_cli.render.shown import Shown
 from kfmt_cli.render.style import Theme, safe
@@ -40,7 +39,7 @@ def write_entries(
     """The rows in one of the formats; CSV without its heading."""
     table = rows.table
     if format_ == "table":
-        columns = _columns(kind, table)
+        columns = _columns(kind)
         widths = [max(len(it.heading), it.width(table)) for it in columns]
         chosen = fit(columns, widths, screen)
         yield memoryview(heading(chosen, theme).encode())
@@ -59,7 +58,7 @@ def csv_heading(kind: FixedKind) -> str:
     return ",".join(csv_names(shown(kind))) + "\n"
 
 
-def _columns(kind: FixedKind, table: Table) -> list[Column]:
+def _columns(kind: FixedKind) -> list[Column]:
     """All of the Layout's fields; an offset that is counted from the base is shown itself."""
     fields = {it.name: it for it in kind.layout.fields}
     names = [it for it in columns_of(kind.layout) if it != "relative_offset"]
@@ -69,7 +68,7 @@ def _columns(kind: FixedKind, table: Table) -> list[Column]:
         times = name in fields and fields[name].unit == MILLISECONDS
         title = HEADINGS.get(name, name.replace("_", " "))
         if times:
-            columns.append(_time_column(name, f"{title} (UTC)", place, table))
+            columns.append(_time_column(name, f"{title} (UTC)", place))
         else:
             columns.append(_number_column(name, title, place, style))
     return columns
@@ -91,9 +90,7 @@ def _number_column(name: str, title: str, place: int, style: str) -> Column:
     return Column(name, title, width, write, place, right=True, style=style)
 
 
-def _time_column(name: str, title: str, place: int, table: Table) -> Column:
-    del table
-
+def _time_column(name: str, title: str, place: int) -> Column:
     def write(builder: Builder, theme: Theme) -> None:
         del theme
         with builder.when(name, -1):
@@ -117,9 +114,7 @@ def write_checkpoint(file: str, entries: Entries, format_: str, theme: Theme) ->
             yield json_text({**row, **dict(zip(names, values, strict=True))}) + "\n"
     elif format_ == "csv":
         for position, values in entries.rows:
-            text = io.StringIO()
-            csv.writer(text, lineterminator="\n").writerow([file, position, *values])
-            yield text.getvalue()
+            yield csv_line([file, position, *values])
     else:
         lines: list[Sequence[str | int]] = [[name.replace("_", " ") for name in names]]
         lines += [values for _, values in entries.rows]

@@ -12,11 +12,11 @@ from kfmt_cli.files.block import Block
 from kfmt_cli.files.control import read_control
 from kfmt_cli.files.records import is_legacy, read_records, runs
 from kfmt_cli.formats.batch import CODECS
+from kfmt_cli.spark.arrow import MOST_MILLISECONDS
 from kfmt_cli.spark.plan import Piece
 from kfmt_cli.spark.reading import Reading
 from kfmt_cli.spark.request import Request
 
-MOST_MILLISECONDS = (1 << 63) // 1000 - 1
 NUMBERS = (
     *("batches", "records", "first_offset", "last_offset", "least", "largest", "magics", "codecs"),
     *("errors", "warnings", "notes"),
@@ -108,8 +108,18 @@ class Summary(Tally):
 
 
 def _micros(milliseconds: int | None) -> int | None:
-    far = milliseconds is None or abs(milliseconds) > MOST_MILLISECONDS
-    return None if far or milliseconds is None else milliseconds * 1000
+    if milliseconds is None or abs(milliseconds) > MOST_MILLISECONDS:
+        return None
+    return milliseconds * 1000
+
+
+def finding_row(piece: Piece, finding: Finding) -> dict[str, object]:
+    """A row of the table `findings`."""
+    topic, partition = piece.place
+    row = {**finding.row(), "topic": topic, "partition": partition}
+    for name in ("expected", "found"):
+        row[name] = None if row[name] is None else str(row[name])
+    return row
 
 
 def check_piece(request: Request, piece: Piece) -> tuple[Summary, list[Finding]]:

@@ -8,6 +8,7 @@ follow from the newest producer snapshot and the logs behind it, as a starting b
 from __future__ import annotations
 
 from collections import defaultdict
+from itertools import zip_longest
 from pathlib import PurePath
 
 from kfmt_cli.core.table import Table
@@ -59,13 +60,11 @@ def _transactions(folder: str, logs: list[Piece]) -> Transactions:
         if not rows.findings:
             producers.load(rows.table, file.base_offset or 0)
             break
-    for piece in sorted(logs, key=lambda it: it.base_offset or 0):
-        later = [
-            it.base_offset or 0 for it in logs if (it.base_offset or 0) > (piece.base_offset or 0)
-        ]
-        if later and min(later) <= producers.end:
-            continue  # all of it is in the snapshot
-        _replay(piece, producers)
+    logs.sort(key=lambda it: it.base_offset or 0)
+    for piece, following in zip_longest(logs, logs[1:]):
+        # All of a log is in the snapshot when the next one begins there or before.
+        if following is None or (following.base_offset or 0) > producers.end:
+            _replay(piece, producers)
     open_ = [it.current_txn_first_offset for it in producers.of.values()]
     first = min((it for it in open_ if it >= 0), default=None)
     return Transactions(tuple(sorted(aborted)), first)

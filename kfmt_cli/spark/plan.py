@@ -11,17 +11,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from kfmt_cli.errors import InputError
-from kfmt_cli.files.discover import FileKind, classify, partition_of
+from kfmt_cli.files.discover import LOGS, FileKind, classify, is_transient, partition_of
 from kfmt_cli.spark.request import MIB, Request
 from kfmt_cli.spark.storage import listing
 
 OPENING = 1 * MIB  # what opening a file costs, in bytes that could be read meanwhile
 LEAST_SPLIT = 32 * MIB
-TRANSIENT = (".deleted", ".cleaned", ".swap")
 KINDS = {
     "index_entries": frozenset({FileKind.OFFSET_INDEX, FileKind.TIME_INDEX}),
 }
-LOGS = frozenset({FileKind.LOG, FileKind.KRAFT_SNAPSHOT})
 WHOLE = ("segments", "index_entries")  # tables with something that is true of a whole file
 
 
@@ -77,7 +75,7 @@ def files_of(request: Request) -> list[Piece]:
         given = list(listing(path))
         for it in given:
             alone = len(given) == 1
-            if it.path.endswith(TRANSIENT) and not alone:
+            if is_transient(it.path) and not alone:
                 continue
             file = classify(it.path, it.path)
             known = file.kind in kinds or (alone and file.kind is FileKind.UNKNOWN)

@@ -14,13 +14,13 @@ from kfmt_cli.core.layout import IntArray
 from kfmt_cli.core.table import BoolArray, Table
 from kfmt_cli.errors import InputError
 from kfmt_cli.files import codes
-from kfmt_cli.files.block import Block
+from kfmt_cli.files.block import Block, sequence
 from kfmt_cli.files.discover import classify
 from kfmt_cli.files.fixed import read_rows
 from kfmt_cli.files.records import Records, is_legacy
 from kfmt_cli.render.shown import BATCH, TIMESTAMPS, Kind, Shown
 from kfmt_cli.spark import arrow
-from kfmt_cli.spark.checking import check_piece
+from kfmt_cli.spark.checking import check_piece, finding_row
 from kfmt_cli.spark.plan import Piece, Split, Transactions
 from kfmt_cli.spark.reading import Reading
 from kfmt_cli.spark.request import Request
@@ -28,7 +28,6 @@ from kfmt_cli.spark.storage import local
 from kfmt_cli.spark.tables import Column, Type, arrow_schema
 
 MOST_BYTES = 64 << 20  # of keys, values and headers in an Arrow batch
-MAX_SEQUENCE = (1 << 31) - 1
 
 
 def read_split(request: Request, split: Split) -> Iterator[pa.RecordBatch]:
@@ -196,8 +195,8 @@ def _record(piece: Piece, part: _Part, column: Column) -> pa.Array:
     if name == "producer_epoch":
         return arrow.ints(part.of_batch(name), has_producer)
     if name == "sequence":
-        base = part.of_batch("base_sequence")
-        return arrow.ints((base + rows["offset_delta"]) & MAX_SEQUENCE, (base >= 0) & v2)
+        numbers = sequence(part.of_batch("base_sequence"), rows["offset_delta"])
+        return arrow.ints(numbers, (numbers >= 0) & v2)
     if name in ("transactional", "control"):
         return arrow.flags(part.of_batch(name), None if v2 else np.zeros(n, np.bool_))
     if name == "batch_position":
@@ -266,25 +265,15 @@ def _segments(request: Request, piece: Piece) -> Iterator[pa.RecordBatch]:
     yield batch_of(request, lambda it: pa.array([row[it.name]], schema.field(it.name).type))
 
 
-def finding_rows(request: Request, piece: Piece, findings: list[Finding]) -> pa.RecordBatch:
-    """Findings of a piece as rows."""
-    topic, partition = piece.place
-    rows = [{**it.row(), "topic": topic, "partition": partition} for it in findings]
-    schema = arrow_schema(request.shown)
-
-    def column(it: Column) -> pa.Array:
-        values = [row[it.name] for row in rows]
-        if it.type is Type.TEXT:
-            values = [None if value is None else str(value) for value in values]
-        return pa.array(values, schema.field(it.name).type)
-
-    return batch_of(request, column)
-
-
 def _findings(request: Request, piece: Piece) -> Iterator[pa.RecordBatch]:
     _, findings = check_piece(request, piece)
     if findings:
-        yield finding_rows(request, piece, findings)
+        rows = [finding_row(piece, it) for it in findings]
+        schema = arrow_schema(request.shown)
+        yield batch_of(
+            request,
+            lambda it: pa.array([row[it.name] for row in rows], schema.field(it.name).type),
+        )
 
 
 def _index_entries(request: Request, piece: Piece) -> Iterator[pa.RecordBatch]:

@@ -10,15 +10,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from concurrent.futures import TimeoutError as NotYet
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from kfmt_cli.errors import UsageError
 from kfmt_cli.spark.output import get_json, names_in, put_json, remove
-from kfmt_cli.spark.plan import Piece, Split, cut, files_of, pack, target_of
+from kfmt_cli.spark.plan import Piece, Split, cut, pack, target_of
 from kfmt_cli.spark.request import Request
 
 if TYPE_CHECKING:
@@ -36,13 +35,11 @@ class Job:
     """What is done with each piece. options: what its results depend on.
 
     work: called in a task with the request, the piece and the directory; its result is JSON.
-    whole: pieces are whole files.
     """
 
     name: str
     work: Work
     options: dict[str, object]
-    whole: bool = False
 
 
 @dataclass(slots=True)
@@ -77,22 +74,19 @@ class Ledger:
             )
         self.cuts = known["files"]
 
-    def plan(self, request: Request) -> list[Piece]:
+    def plan(self, request: Request, files: list[Piece]) -> list[Piece]:
         """The pieces of all inputs, cut as they were before where they have not changed."""
-        files = files_of(request)
         target = target_of(request, files)
         pieces: list[Piece] = []
         names = names_in(self.done_folder)
         for file in files:
             known = self.cuts.get(file.path)
             same = known is not None and known["about"] == [file.size, file.modified]
-            if known is not None and not same:
-                self._forget(file.path, known, names)
             if known is not None and same:
-                bounds = known["cuts"]
-                parts = [file.part(a, b) for a, b in pairwise(bounds)]
+                parts = [file.part(a, b) for a, b in pairwise(known["cuts"])]
             else:
-                parts = [file] if self.job.whole else list(cut([file], target))
+                self._forget(file.path, known, names)
+                parts = list(cut([file], target))
             bounds = [0, *(it.end for it in parts)]
             self.cuts[file.path] = {"about": [file.size, file.modified], "cuts": bounds}
             pieces += parts
@@ -107,10 +101,9 @@ class Ledger:
         )
         return pieces
 
-    def _forget(self, path: str, known: Result, names: set[str]) -> None:
+    def _forget(self, path: str, known: Result | None, names: set[str]) -> None:
         """Take away what was made of an input that has changed."""
-        bounds = known["cuts"]
-        for start in bounds[:-1]:
+        for start in known["cuts"][:-1] if known else ():
             name = name_of(path, start)
             if f"{name}.json" in names:
                 place = f"{self.done_folder}/{name}.json"
@@ -186,14 +179,8 @@ def _run(
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(numbers.collect)
         seen: set[str] = set()
-        while True:
-            try:
-                running.result(timeout=PATIENCE)
-                break
-            except NotYet:
-                if not running.done():
-                    new = (names_in(done) - seen) & sizes.keys()
-                    seen |= new
-                    advance(sum(sizes[name] for name in new))
-                    continue
-                raise
+        while wait([running], timeout=PATIENCE).not_done:
+            new = (names_in(done) - seen) & sizes.keys()
+            seen |= new
+            advance(sum(sizes[name] for name in new))
+        running.result()

@@ -6,7 +6,7 @@ first one are grouped by the options.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,6 +14,8 @@ import numpy as np
 from kfmt_cli.core.layout import IntArray
 from kfmt_cli.core.table import BoolArray, Table
 from kfmt_cli.errors import InputError
+from kfmt_cli.files.block import NO_TIMESTAMP
+from kfmt_cli.files.control import MAX_SEQUENCE
 from kfmt_cli.files.records import Records
 from kfmt_cli.formats.batch import ATTRIBUTES, CODECS, TIMESTAMP_TYPES
 from kfmt_cli.writers.batches import DRAFT_COLUMNS, Written, write_batches
@@ -24,9 +26,7 @@ from kfmt_cli.writers.parse import integers, records_of, wrong
 from kfmt_cli.writers.rolling import RollingWriter
 
 BIT = {bits.name: 1 << bits.at for bits in ATTRIBUTES.bits}
-NAMED = sum(((1 << bits.width) - 1) << bits.at for bits in ATTRIBUTES.bits)
 ENOUGH = 8192  # lines, so that each call of NumPy does much
-MAX_SEQUENCE = (1 << 31) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,6 @@ class Builder:
     writer: RollingWriter
     by_file: bool
     records: int = 0
-    batches: int = 0
     ignored: int = 0
     other_counts: int = 0
     _held: list[Line] = field(default_factory=list)
@@ -61,10 +60,9 @@ class Builder:
     _next_offset: int | None = None
     _sequences: dict[int, int] = field(default_factory=dict)
 
-    def build(self, pieces: Iterable[Sequence[Line]], advance: Callable[[int], None]) -> None:
+    def build(self, pieces: Iterable[Sequence[Line]]) -> None:
         """All the lines; raises InputError, OutputError."""
         for lines in pieces:
-            advance(len(lines))
             self._take(lines)
         self._flush(final=True)
 
@@ -117,7 +115,7 @@ class Builder:
         bases = integers(lines, "base_offset", lambda i: self._base(records, row_ends - counts, i))
         within = np.arange(len(records)) - (row_ends - counts)[owner]
         offsets = integers(records, "offset", lambda i: int(bases[owner[i]] + within[i]))
-        times = integers(records, "timestamp", lambda i: self._time_of(lines[owner[i]]))
+        times = integers(records, "timestamp", lambda i: _or_none(lines[owner[i]].max_timestamp))
         rows = records_of(records, offsets, times, 0)
         rows.ends = row_ends
         drafts = self._drafts(lines, bases, rows, counts)
@@ -128,10 +126,6 @@ class Builder:
         first = int(firsts[i])
         own = records[first].offset if first < len(records) else None
         return own if own is not None else self._next_offset or 0
-
-    def _time_of(self, batch: Line) -> int:
-        """The timestamp of a record that has none: -1 where there are none."""
-        return -1 if batch.max_timestamp is None else batch.max_timestamp
 
     def _check_counts(self, lines: list[Line], counts: IntArray) -> None:
         for line, n in zip(lines, counts.tolist(), strict=True):
@@ -300,7 +294,6 @@ class Builder:
             raise InputError(f"magic {magic} is none of 0, 1 and 2")
         self.writer.append(written)
         self.records += len(records.rows)
-        self.batches += len(written.starts)
         if len(written.last_offset):
             self._next_offset = int(written.last_offset[-1]) + 1
 
@@ -312,6 +305,11 @@ class Builder:
             raise InputError("magic 0 and 1 know neither transactions nor control records")
         if (drafts["attributes"] & 7 == CODECS.index("zstd")).any():
             raise InputError("magic 0 and 1 know no zstd")
+
+
+def _or_none(timestamp: int | None) -> int:
+    """The timestamp, `NO_TIMESTAMP` without one."""
+    return NO_TIMESTAMP if timestamp is None else timestamp
 
 
 def _counted(lines: Sequence[Line], start: int) -> IntArray:

@@ -19,7 +19,7 @@ from kfmt_cli.core.finding import Finding, Severity
 from kfmt_cli.core.parallel import map_ordered
 from kfmt_cli.core.table import BoolArray, Table
 from kfmt_cli.files import codes
-from kfmt_cli.files.block import Block
+from kfmt_cli.files.block import Block, max_timestamps
 from kfmt_cli.files.discover import Input
 from kfmt_cli.files.open_log import open_log
 from kfmt_cli.files.records import (
@@ -37,7 +37,6 @@ from kfmt_cli.formats.batch import CODECS
 from kfmt_cli.writers.batches import Written, write_batches
 from kfmt_cli.writers.compare import common_form
 from kfmt_cli.writers.drafts import Bounds, cut, draft, must_part
-from kfmt_cli.writers.index import timestamps_of
 from kfmt_cli.writers.segment import SegmentWriter
 
 T = TypeVar("T")
@@ -189,7 +188,7 @@ def _unchanged(part: Block, good: BoolArray) -> Written:
     else:
         data = b"".join(part.data[a:b] for a, b in zip(starts, stops, strict=True))
     base, last = batches["base_offset"], batches["last_offset"]
-    return Written(data, ends - sizes, ends, base, last, timestamps_of(batches))
+    return Written(data, ends - sizes, ends, base, last, max_timestamps(batches))
 
 
 def _parts(blocks: Iterator[Block], advance: Callable[[int], None]) -> Iterator[Block]:

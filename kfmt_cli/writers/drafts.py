@@ -12,13 +12,13 @@ import numpy as np
 
 from kfmt_cli.core.layout import IntArray
 from kfmt_cli.core.table import BoolArray, Table
+from kfmt_cli.files.block import NO_TIMESTAMP
 from kfmt_cli.formats.batch import ATTRIBUTES
 from kfmt_cli.writers.batches import CODEC_BITS, DRAFT_COLUMNS
 
 RECORD_OVERHEAD = 21  # what a record takes at most beside its key and value
 MAX_DELTA = (1 << 31) - 1
 MAX_OFFSET = (1 << 63) - 1
-NO_TIMESTAMP = -1
 APPEND_TIME = 1  # in a column of timestamp types
 TYPE_BIT = ATTRIBUTES["timestamp_type"].at
 NONE = ("partition_leader_epoch", "producer_id", "producer_epoch", "base_sequence")

@@ -12,13 +12,11 @@ from bisect import bisect_right
 import numpy as np
 
 from kfmt_cli.core.layout import IntArray, Layout
-from kfmt_cli.core.table import Table
 from kfmt_cli.errors import InputError
-from kfmt_cli.files.block import Block
+from kfmt_cli.files.block import NO_TIMESTAMP
 from kfmt_cli.formats.index import OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
 
 INTERVAL = 4096  # index.interval.bytes of a broker
-NO_TIMESTAMP = -1
 MAX_RELATIVE = (1 << 31) - 1
 
 
@@ -116,17 +114,6 @@ class IndexBuilder:
                 f"that begins at {self.base_offset}"
             )
         return relative
-
-
-def timestamps_of(batches: Table) -> IntArray:
-    """The max timestamps that indexes go by: -1 for batches that have none."""
-    return np.where(batches["has_timestamp"] == 1, batches["max_timestamp"], NO_TIMESTAMP)
-
-
-def add_block(builder: IndexBuilder, block: Block, n: int) -> None:
-    """The first n batches of a block of a log."""
-    batches = block.batches
-    builder.add(batches["position"][:n], batches["last_offset"][:n], timestamps_of(batches)[:n])
 
 
 def fixed_rows(layout: Layout, columns: dict[str, IntArray]) -> bytes:

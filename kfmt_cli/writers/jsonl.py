@@ -10,7 +10,6 @@ import base64
 import binascii
 from collections.abc import Iterator
 from pathlib import PurePath
-from typing import Any
 
 import msgspec
 
@@ -88,10 +87,10 @@ class LineError(InputError):
 _decoder = msgspec.json.Decoder(Line)
 
 
-def read_lines(path: str) -> Iterator[tuple[int, list[Line]]]:
-    """Lines in pieces, with the number of the first; raises InputError.
+def read_lines(path: str) -> Iterator[list[Line]]:
+    """Lines in pieces; raises InputError.
 
-    Findings and summaries of a dump are passed over (`type` says so); empty lines are none.
+    Empty lines are none; a mistake is said with the number of its line.
     """
     source = open_source(path)
     number = 1
@@ -102,7 +101,7 @@ def read_lines(path: str) -> Iterator[tuple[int, list[Line]]]:
                 lines = _decoder.decode_lines(data)
             except (msgspec.DecodeError, UnicodeDecodeError):
                 _explain(source.name, number, data)
-            yield number, lines
+            yield lines
             number += data.count(b"\n")
     finally:
         source.close()
@@ -167,8 +166,3 @@ def segment_of(file: str | None) -> tuple[str, int | None]:
     base = int(digits) if len(digits) == 20 and digits.isdigit() else None
     folder = path.parent.name
     return "" if folder in ("", ".", "..") else folder, base
-
-
-def as_dict(line: Line) -> dict[str, Any]:
-    """A line's fields, for messages."""
-    return {name: getattr(line, name) for name in Line.__struct_fields__}

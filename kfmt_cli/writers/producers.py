@@ -16,7 +16,6 @@ from kfmt_cli.files.block import HEADER_SIZE, Block
 from kfmt_cli.files.control import MARKERS, name_control_batches
 from kfmt_cli.formats.batch import RECORD
 from kfmt_cli.formats.control import CONTROL_TYPES, END_TXN_MARKER
-from kfmt_cli.formats.index import ABORTED_TRANSACTION
 from kfmt_cli.formats.snapshot import PRODUCER_SNAPSHOT, PRODUCER_STATE
 
 ABORT = CONTROL_TYPES.index("ABORT")
@@ -132,11 +131,6 @@ class Producers:
         crc = RunningCrc(CRC32C)
         crc.update(checked + states)
         return PRODUCER_SNAPSHOT.write({**front, "crc": crc.value}) + states
-
-
-def aborted_row(row: dict[str, int]) -> bytes:
-    """An entry of `.txnindex`."""
-    return ABORTED_TRANSACTION.write(row)
 
 
 def _columns(batches: Table, chosen: np.ndarray[tuple[int], np.dtype[np.int64]]) -> list[list[int]]:

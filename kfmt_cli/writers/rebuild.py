@@ -13,12 +13,13 @@ from pathlib import Path
 from kfmt_cli.core.finding import Finding, Severity
 from kfmt_cli.errors import InputError
 from kfmt_cli.files import codes, index_codes
-from kfmt_cli.files.block import Block
+from kfmt_cli.files.block import Block, max_timestamps
 from kfmt_cli.files.discover import Input, classify
 from kfmt_cli.files.fixed import read_rows
 from kfmt_cli.files.open_log import open_log
-from kfmt_cli.writers.index import IndexBuilder, add_block
-from kfmt_cli.writers.producers import Producers, aborted_row
+from kfmt_cli.formats.index import ABORTED_TRANSACTION
+from kfmt_cli.writers.index import IndexBuilder
+from kfmt_cli.writers.producers import Producers
 
 # What a broker does not look at when it recovers a log.
 UNNOTICED = (codes.CODEC_UNKNOWN, codes.RECORDS_COUNT_MISMATCH)
@@ -82,9 +83,10 @@ def _rebuild(
             n = 0 if cut else _before_damage(block)
             cut |= n < len(block.batches) or any(map(_is_cut, block.findings))
             if n:
-                add_block(index, block, n)
+                batches = block.batches.select(slice(0, n))
+                index.add(batches["position"], batches["last_offset"], max_timestamps(batches))
                 aborted += producers.take(block, n)
-                of_producers = (block.batches["producer_id"] >= 0) & (block.batches["is_v2"] == 1)
+                of_producers = (batches["producer_id"] >= 0) & (batches["is_v2"] == 1)
                 done.has_producers |= bool(of_producers.any())
             done.batches += n
         done.size = opened.reader.bytes_read
@@ -92,7 +94,7 @@ def _rebuild(
     done.files[f"{stem}.index"] = index.offset_index()
     done.files[f"{stem}.timeindex"] = index.time_index()
     done.entries = index.n_entries
-    done.files[f"{stem}.txnindex"] = b"".join(map(aborted_row, aborted)) or None
+    done.files[f"{stem}.txnindex"] = b"".join(map(ABORTED_TRANSACTION.write, aborted)) or None
     if producers.known:
         if done.batches:
             done.files[f"{producers.end:020}.snapshot"] = producers.snapshot()

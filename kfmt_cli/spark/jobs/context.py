@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from kfmt_cli.render.csv_text import csv_line
 from kfmt_cli.render.json_text import json_text
 from kfmt_cli.spark.output import appearing
+from kfmt_cli.spark.plan import Piece, files_of
 from kfmt_cli.spark.request import Request
 from kfmt_cli.spark.tables import TABLES, arrow_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+MOST_KEPT = 10_000  # findings of a piece that are kept one by one
 SUFFIX = {"parquet": "parquet", "json": "jsonl", "csv": "csv"}
 # Columns with few different values, which a dictionary makes small; others it only makes slow.
 FEW_VALUES = ["topic", "file", "timestamp_type", "compression", "code", "severity", "advice"]
@@ -25,7 +26,8 @@ FEW_VALUES = ["topic", "file", "timestamp_type", "compression", "code", "severit
 
 @dataclass(slots=True)
 class Context:
-    """One run of a job. to: the directory. tables: what an export is to hold."""
+    """One run of a job. to: the directory. tables: what an export is to hold. files: the inputs,
+    where they have been listed already."""
 
     spark: SparkSession
     request: Request
@@ -33,6 +35,11 @@ class Context:
     format: str
     advance: Callable[[int], None]
     tables: tuple[str, ...] = ("records",)
+    files: list[Piece] | None = None
+
+    def inputs(self) -> list[Piece]:
+        """The files, listed now where they have not been."""
+        return files_of(self.request) if self.files is None else self.files
 
 
 @dataclass(slots=True)
@@ -59,13 +66,11 @@ def write_table(path: str, table: pa.Table, format_: str) -> str:
             for row in table.to_pylist():
                 out.write((json_text(plain(row)) + "\n").encode())
         else:
-            text = io.StringIO()
-            lines = csv.writer(text, lineterminator="\n")
-            lines.writerow(table.column_names)
+            out.write(csv_line(table.column_names).encode())
             for row in table.to_pylist():
                 cells = plain(row).values()
-                lines.writerow(["|".join(it) if isinstance(it, list) else it for it in cells])
-            out.write(text.getvalue().encode())
+                words = ["|".join(it) if isinstance(it, list) else it for it in cells]
+                out.write(csv_line(words).encode())
     return place
 
 

@@ -21,7 +21,16 @@ from kfmt_cli.files.records import Records
 from kfmt_cli.render.dump import CsvDump, JsonDump, Look
 from kfmt_cli.render.style import PLAIN
 from kfmt_cli.render.write import recycle
-from kfmt_cli.spark.jobs.context import FEW_VALUES, SUFFIX, Context, Summary, table_of, write_table
+from kfmt_cli.spark.checking import finding_row
+from kfmt_cli.spark.jobs.context import (
+    FEW_VALUES,
+    MOST_KEPT,
+    SUFFIX,
+    Context,
+    Summary,
+    table_of,
+    write_table,
+)
 from kfmt_cli.spark.output import appearing
 from kfmt_cli.spark.plan import Piece
 from kfmt_cli.spark.reading import Reading
@@ -32,7 +41,6 @@ from kfmt_cli.spark.work import Job, Ledger, Result, name_of, run
 
 ROW_GROUP = 32 << 20  # bytes of Arrow, or
 MOST_ROWS = 1 << 19
-MOST_KEPT = 10_000
 
 
 def folder_of(table: str, piece: Piece) -> str:
@@ -63,7 +71,7 @@ def export(tables: tuple[str, ...], format_: str) -> Callable[[Request, Piece, s
         return {
             "outputs": outputs,
             "rows": rows,
-            "findings": [it.row() for it in findings[:MOST_KEPT]],
+            "findings": [finding_row(piece, it) for it in findings[:MOST_KEPT]],
         }
 
     return work
@@ -142,7 +150,7 @@ def run_job(context: Context) -> Summary:
     job = Job("export", export(context.tables, context.format), options)
     ledger = Ledger(context.to, job)
     ledger.open()
-    pieces = ledger.plan(request)
+    pieces = ledger.plan(request, context.inputs())
     summary = Summary(dict.fromkeys(("segments", "bytes", *context.tables, "errors"), 0))
     findings: list[dict[str, object]] = []
     for piece, result in run(context.spark, request, ledger, pieces, context.advance):
@@ -150,11 +158,7 @@ def run_job(context: Context) -> Summary:
         summary.numbers["bytes"] += piece.end - piece.start
         for table, n in result["rows"].items():
             summary.numbers[table] += n
-        topic, partition = piece.place
-        findings += [{**it, "topic": topic, "partition": partition} for it in result["findings"]]
-    for it in findings:
-        for name in ("expected", "found"):
-            it[name] = None if it[name] is None else str(it[name])
+        findings += result["findings"]
     summary.errors = sum(it["severity"] == "error" for it in findings)
     summary.numbers["errors"] = summary.errors
     summary.vanished = sum(it["code"] == FILE_VANISHED.name for it in findings)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from kfmt_cli.files.codes import FILE_VANISHED
 from kfmt_cli.spark.checking import Summary as FileSummary
-from kfmt_cli.spark.checking import check_piece
-from kfmt_cli.spark.jobs.context import Context, Summary, table_of, write_table
+from kfmt_cli.spark.checking import check_piece, finding_row
+from kfmt_cli.spark.jobs.context import MOST_KEPT, Context, Summary, table_of, write_table
 from kfmt_cli.spark.plan import Piece
 from kfmt_cli.spark.request import Request
 from kfmt_cli.spark.work import Job, Ledger, Result, run
-
-MOST_KEPT = 10_000  # findings of a piece that are kept one by one
 
 
 def check(request: Request, piece: Piece, to: str) -> Result:
@@ -19,16 +17,16 @@ def check(request: Request, piece: Piece, to: str) -> Result:
     summary, findings = check_piece(request, piece)
     return {
         "summary": summary.as_dict(),
-        "findings": [it.row() for it in findings[:MOST_KEPT]],
+        "findings": [finding_row(piece, it) for it in findings[:MOST_KEPT]],
         "outputs": [],
     }
 
 
 def collect(context: Context, job: Job) -> tuple[list[FileSummary], list[dict[str, object]]]:
-    """Do the job; a summary of each file, and all findings with topic and partition."""
+    """Do the job; a summary of each file, and the rows of all findings."""
     ledger = Ledger(context.to, job)
     ledger.open()
-    pieces = ledger.plan(context.request)
+    pieces = ledger.plan(context.request, context.inputs())
     files: dict[str, FileSummary] = {}
     findings: list[dict[str, object]] = []
     for piece, result in run(context.spark, context.request, ledger, pieces, context.advance):
@@ -37,8 +35,7 @@ def collect(context: Context, job: Job) -> tuple[list[FileSummary], list[dict[st
             files[piece.path].add(part)
         else:
             files[piece.path] = part
-        topic, partition = piece.place
-        findings += [{**it, "topic": topic, "partition": partition} for it in result["findings"]]
+        findings += result["findings"]
     return list(files.values()), findings
 
 
@@ -50,9 +47,6 @@ def job_options(context: Context) -> dict[str, object]:
 def run_job(context: Context) -> Summary:
     """Check everything."""
     files, findings = collect(context, Job("verify", check, job_options(context)))
-    for it in findings:
-        for name in ("expected", "found"):
-            it[name] = None if it[name] is None else str(it[name])
     columns = [it.as_row() for it in files]
     written = [
         write_table(f"{context.to}/segments/part-0", table_of("segments", columns), context.format),
