@@ -1,5 +1,7 @@
 """Builds the compiled kernel; without a compiler the same sources run interpreted."""
 
+import os
+
 from setuptools import Extension, setup
 
 KERNELS = tuple(
@@ -16,13 +18,15 @@ def extensions() -> list[Extension]:
             # optional: a failed compilation leaves the interpreted module in place.
             Extension(
                 name,
-                [name.replace(".", "/") + ".py"],
+                ["src/" + name.replace(".", "/") + ".py"],
                 optional=True,
                 extra_compile_args=["-O3"],
             )
             for name in KERNELS
         ],
         build_dir="build/cython",
+        include_path=["src"],
+        nthreads=os.cpu_count() or 1,
         compiler_directives={
             "language_level": 3,
             "boundscheck": True,

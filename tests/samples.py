@@ -46,7 +46,7 @@ class Done:
 def environment(**changes: str) -> dict[str, str]:
     """What kfmt runs with: no colour settings of the caller's."""
     kept = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "COLUMNS", "TERM")}
-    return {**kept, "PYTHONPATH": str(ROOT), **changes}
+    return {**kept, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}", **changes}
 
 
 def kfmt(*arguments: str | Path, stdin: bytes = b"", cwd: Path = ROOT, **env: str) -> Done:

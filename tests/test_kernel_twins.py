@@ -30,7 +30,7 @@ def interpreted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the package without its compiled modules."""
     home = tmp_path_factory.mktemp("interpreted")
     ignore = shutil.ignore_patterns("*.so", "*.pyd", "__pycache__")
-    shutil.copytree(ROOT / "kfmt_cli", home / "kfmt_cli", ignore=ignore)
+    shutil.copytree(ROOT / "src" / "kfmt_cli", home / "kfmt_cli", ignore=ignore)
     return home
 
 

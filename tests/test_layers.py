@@ -20,7 +20,7 @@ LEVELS = [
 ]
 LEVEL = {name: level for level, names in enumerate(LEVELS) for name in names}
 # Renderers show what checks find; they take findings, never the checks themselves.
-MODULES = sorted((ROOT / "kfmt_cli").rglob("*.py"))
+MODULES = sorted((ROOT / "src" / "kfmt_cli").rglob("*.py"))
 
 
 def imported(module: Path) -> set[str]:
@@ -39,7 +39,7 @@ def imported(module: Path) -> set[str]:
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: str(module.relative_to(ROOT)))
 def test_imports_point_down(module: Path) -> None:
-    part = module.relative_to(ROOT / "kfmt_cli").parts[0].removesuffix(".py")
+    part = module.relative_to(ROOT / "src" / "kfmt_cli").parts[0].removesuffix(".py")
     if part.startswith("__"):
         return
     for other in imported(module):

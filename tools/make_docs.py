@@ -120,14 +120,16 @@ def findings() -> str:
     """docs/findings.md"""
     assert index_codes.INDEX_MISSING.name in CODES  # those of other files are declared, too
     rows = [
-        f"| `{code.name}` | {code.severity.value} | {code.meaning} | {code.advice} |\n"
+        f"| `{code.name}` | {code.severity.value} | {code.meaning} | {code.after_crash or '–'} | "
+        f"{code.after_clean_shutdown or '–'} | {code.advice or '–'} |\n"
         for code in sorted(CODES.values(), key=lambda code: code.name)
     ]
     return (
         f"# Findings\n\n{MADE}\nEvery kind of finding. Codes are stable. error: bytes that are "
         "lost or that a broker refuses (exit code 1); warning: a broker lives with it, a person "
         "should know (exit code 1 with `--strict`).\n\n"
-        "| code | severity | meaning | what follows |\n|---|---|---|---|\n" + "".join(rows)
+        "| code | severity | meaning | after a crash | after a clean shutdown | what to do |"
+        "\n|---|---|---|---|---|---|\n" + "".join(rows)
     )
 
 

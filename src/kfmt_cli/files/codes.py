@@ -14,9 +14,17 @@ UNREADABLE = "Consumers fail on this batch; a broker that recovers the log does 
 CODES: dict[str, Code] = {}
 
 
-def code(name: str, severity: Severity, meaning: str, advice: str) -> Code:
+def code(
+    name: str,
+    severity: Severity,
+    meaning: str,
+    advice: str | None = None,
+    *,
+    after_crash: str | None = None,
+    after_clean_shutdown: str | None = None,
+) -> Code:
     """Declare a kind of finding."""
-    CODES[name] = Code(name, severity, meaning, advice)
+    CODES[name] = Code(name, severity, meaning, after_crash, after_clean_shutdown, advice)
     return CODES[name]
 
 

@@ -18,13 +18,20 @@ class Severity(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """A kind of finding. name: stable kebab-case. meaning: what it says about the file. advice:
-    what a broker would do about it, or what to do."""
+    """A kind of finding.
+
+    name: stable kebab-case. meaning: what it says about the file. after_crash: what a broker does
+    that recovers the log when it starts; after_clean_shutdown: what one does that finds
+    `.kafka_cleanshutdown`, and its consumers. advice: what to do, and what it costs. Each of the
+    three is None where there is nothing to say.
+    """
 
     name: str
     severity: Severity
     meaning: str
-    advice: str
+    after_crash: str | None = None
+    after_clean_shutdown: str | None = None
+    advice: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +58,8 @@ class Finding:
             "message": self.message,
             "expected": self.expected,
             "found": self.found,
+            "after_crash": self.code.after_crash,
+            "after_clean_shutdown": self.code.after_clean_shutdown,
             "advice": self.code.advice,
         }
 

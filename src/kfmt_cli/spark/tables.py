@@ -122,7 +122,9 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("message", Type.TEXT, "What was found, in words."),
         Column("expected", Type.TEXT, "What should be there."),
         Column("found", Type.TEXT, "What is there."),
-        Column("advice", Type.TEXT, "What a broker does about it."),
+        Column("after_crash", Type.TEXT, "What a broker does that recovers the log."),
+        Column("after_clean_shutdown", Type.TEXT, "What one does after a clean shutdown."),
+        Column("advice", Type.TEXT, "What to do."),
     ),
 }
 

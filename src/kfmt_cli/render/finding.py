@@ -1,0 +1,53 @@
+"""Findings as text for people and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kfmt_cli.core.finding import Code, Finding
+from kfmt_cli.render.json_text import json_text
+from kfmt_cli.render.style import Theme, grouped, safe
+
+LABEL = 17  # columns of the labels before a consequence
+
+
+def finding_line(finding: Finding, theme: Theme, width: int | None = None) -> str:
+    """A finding for people: what, where, why, and what a broker does about it."""
+    severity = finding.code.severity.value
+    style = {"error": "bad", "warning": "warn"}.get(severity, "dim")
+    place = safe(finding.file)
+    if finding.position is not None:
+        place += f" byte {grouped(finding.position)}"
+    head = theme.paint(style, f"{severity:<7}  {finding.code.name}")
+    lines = [f"{head}   {place}"]
+    lines += _wrapped(safe(finding.message), width)
+    for label, words in consequences(finding.code):
+        lines += [theme.paint("dim", line) for line in _wrapped(words, width, label)]
+    return "\n".join(lines) + "\n"
+
+
+def consequences(code: Code) -> Iterator[tuple[str, str]]:
+    """What a broker does about a finding, and what to do, each with its label."""
+    same = code.after_crash == code.after_clean_shutdown
+    if code.after_crash is not None:
+        yield ("broker start" if same else "after a crash"), code.after_crash
+    if code.after_clean_shutdown is not None and not same:
+        yield "clean shutdown", code.after_clean_shutdown
+    if code.advice is not None:
+        yield "what to do", code.advice
+
+
+def _wrapped(words: str, width: int | None, label: str = "") -> list[str]:
+    indent = " " * 9
+    first = f"{indent}{label:<{LABEL}}" if label else indent
+    if width is None:
+        return [first + words]
+    import textwrap
+
+    hanging = indent + " " * (len(first) - len(indent))
+    return textwrap.wrap(words, max(width, 50), initial_indent=first, subsequent_indent=hanging)
+
+
+def finding_json(finding: Finding) -> str:
+    """A finding as a line of JSON."""
+    return json_text(finding.row()) + "\n"
