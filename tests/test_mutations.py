@@ -20,8 +20,9 @@ from kfmt_cli.files.records import read_records, runs
 from kfmt_cli.render.dump import CsvDump, JsonDump, Look, TableDump
 from kfmt_cli.render.finding import finding_json, finding_line
 from kfmt_cli.render.style import PLAIN
-from tests.samples import every_log, name_of
-from tests.segments import NAME, write
+from tests.mutants import Mutant, judge, mutant_of
+from tests.samples import ORDERS, every_log, name_of
+from tests.segments import NAME, positions, write
 from tools.kafka import SAMPLES
 
 LOOK = Look(PLAIN, 100)
@@ -162,3 +163,39 @@ def test_bytes_missing_from_a_single_record_do_not_cost_the_next_batch(
     shown, _ = read_everything(write(tmp_path, data[:first] + data[last:]))
     after = {(at - (last - first), size, crc) for at, size, crc in whole if at >= last}
     assert after <= set(shown)
+
+
+FUZZED = [log for log in LOGS if len(log.read_bytes()) < 40_000]
+
+
+@pytest.mark.parametrize("log", FUZZED, ids=[name_of(log) for log in FUZZED])
+def test_several_damages_lose_no_undamaged_batch_and_make_none_up(
+    log: Path, tmp_path: Path
+) -> None:
+    data = log.read_bytes()
+    places = positions(data)
+    for number in range(12):
+        mutant = mutant_of(data, places, random.Random(f"{name_of(log)} {number}"))
+        verdict = judge(mutant, data, places, tmp_path / log.name)
+        assert not verdict, (number, verdict)
+
+
+def test_a_length_past_three_batches_hides_none_that_is_whole(tmp_path: Path) -> None:
+    data = ORDERS.read_bytes()
+    places = positions(data)
+    mutant = Mutant.of(data)
+    mutant.put(places[3] + 8, (places[7] - places[3] - 12).to_bytes(4, "big"))
+    for batch in (4, 6):
+        mutant.put(places[batch] + 100, b"\xff\xff\xff")
+    assert not judge(mutant, data, places, tmp_path / ORDERS.name)
+
+
+def test_no_message_inside_a_damaged_wrapper_is_taken_for_one_of_the_log(tmp_path: Path) -> None:
+    log = SAMPLES / "kafka-0.8.2.2/real08-lz4-0" / NAME
+    data = log.read_bytes()
+    places = positions(data)
+    for i in range(len(places) - 1):
+        mutant = Mutant.of(data)
+        mutant.put(places[i] + 8, (1 << 20).to_bytes(4, "big"))
+        mutant.put(places[i] + 12, b"\1\2\3\4")
+        assert not judge(mutant, data, places, tmp_path / log.name), i

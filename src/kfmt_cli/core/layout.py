@@ -30,9 +30,14 @@ class Bits:
     symbols: tuple[str, ...] | None = None
     doc: str = ""
 
+    @property
+    def mask(self) -> int:
+        """The integer with just these bits set."""
+        return ((1 << self.width) - 1) << self.at
+
     def of(self, raw: int) -> int:
         """The value of these bits."""
-        return (raw >> self.at) & ((1 << self.width) - 1)
+        return (raw & self.mask) >> self.at
 
     def symbol(self, value: int) -> str:
         """The name of a value; `unknown-N` for a value without one."""

@@ -8,6 +8,7 @@ to the next batch has lost nothing but those: it is shown as it is.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from kfmt_cli.core import scan
 from kfmt_cli.core.checksum import RunningCrc
@@ -18,8 +19,10 @@ from kfmt_cli.files.block import CHECKED_FROM, HEADER_SIZE, LOG_OVERHEAD, POLYNO
 from kfmt_cli.files.header import (
     HEADER_UP_TO_MAGIC,
     MINIMUMS,
+    RANGE,
     ZEROS,
     Header,
+    Window,
 )
 from kfmt_cli.files.verdict import Verdict, Verdicts
 
@@ -37,10 +40,10 @@ MORE, SIZE, MAGIC = (scan.WALKS[name] for name in ("MORE", "SIZE", "MAGIC"))
 class Damage:
     """Looks around in a log where it does not add up."""
 
-    def __init__(self, source: Source, base_offset: int | None) -> None:
+    def __init__(self, source: Source) -> None:
         self._source = source
-        self._base_offset = base_offset
         self._verdicts = Verdicts(source.name)
+        self.sets = True  # whether compressed message sets of magic 0 and 1 may be there
         self._spent = 0
         self._searched = 0
         self._seen = 0  # where a search got to; a pipe may have let go of what is far before it
@@ -86,18 +89,44 @@ class Damage:
             self._spent += len(piece)
         return crc.value == stored
 
-    def _belongs(self, at: int, after: Header | None, offset: int | None) -> bool:
+    def _belongs(self, at: int, window: Window) -> bool:
         """Whether the confirmed batch at `at` is one of the log, not one inside a record.
 
         A record may hold whole batches, and compressed message sets of magic 0 and 1 begin with a
-        message as it was. Those have offsets of their own, and what follows them is no batch.
-        after: the damaged batch that is searched, offset: one that comes before the batch's.
+        message as it was. Those have offsets of their own, or none that make sense.
         """
         header = self._header(at)
-        if offset is None:
+        if not window.holds(header):
+            return window.last is None and self._chain(at, CHAIN)
+        bounded = window.first is not None and window.last is not None
+        if header.magic == 2 and (bounded or header.base_offset in window.likely):
             return True
-        goes_on = after is None or header.magic != 2 or header.base_offset == after.next_offset
-        return (goes_on and header.base_offset > offset) or self._chain(at, CHAIN)
+        if header.magic < 2 and not header.compressed and window.sets:
+            return window.is_near(header) or (self._is_followed(header) and self._chain(at, 2))
+        return not self._is_contradicted(header, window)
+
+    def _is_contradicted(self, header: Header, window: Window) -> bool:
+        """Whether one of the next batches has the offset that should stand before this one."""
+        end = header.position + header.size
+        agreeing = 0
+        for at in self._confirmed_from(end, end + WINDOW):
+            after = self._header(at)
+            if after.base_offset in window.likely and after.base_offset < header.next_offset:
+                return True
+            agreeing += window.holds(after)
+            if agreeing == CHAIN:
+                break
+        return False
+
+    def _is_followed(self, header: Header) -> bool:
+        """Whether the file ends behind a batch, or what stands there could be the next one."""
+        end = header.position + header.size
+        if not self._source.block(end, 1, 1):
+            return True
+        after = self._header(end)
+        if after.magic in (0, 1, 2):
+            return header.next_offset <= after.base_offset < header.next_offset + RANGE
+        return not any(after.data) and not self._source.block(self._zeros(end), 1, 1)
 
     def _chain(self, at: int, n: int) -> bool:
         """Whether n undamaged batches with growing offsets stand at `at`, or all there are."""
@@ -112,14 +141,6 @@ class Damage:
             at += header.size
         return True
 
-    def _leads_to(self, at: int, after: int, end: int) -> bool:
-        """Whether undamaged batches with offsets beyond `after` fill the bytes at..end."""
-        while at < end and self.confirmed(at) and (header := self._header(at)).base_offset > after:
-            after = header.base_offset
-            at += header.size
-        beyond = self._header(end)
-        return at == end and (len(beyond.data) < HEADER_UP_TO_MAGIC or beyond.base_offset > after)
-
     def _proven_end(self, header: Header, ends: Iterator[int]) -> int | None:
         """The first of some ends for which the header's checksum is right."""
         for end in ends:
@@ -129,20 +150,19 @@ class Damage:
                 return end
         return None
 
-    def find_batch(
-        self, at: int, offset: int | None, stop: int | None = None, after: Header | None = None
-    ) -> int | None:
-        """The first batch of the log that begins at `at` or later, before `stop`.
-
-        offset: one that comes before the batch's. after: the damaged batch that is searched.
-        """
+    def find_batch(self, at: int, window: Window, stop: int | None = None) -> int | None:
+        """The first batch of the log that begins at `at` or later, before `stop`."""
         for found in self._confirmed_from(at, stop):
-            if self._belongs(found, after, offset):
+            if self._belongs(found, window):
                 return found
         return None
 
     def _confirmed_from(self, at: int, stop: int | None) -> Iterator[int]:
         """Where undamaged batches begin, from `at` on and before `stop`."""
+        return filter(self.confirmed, self._plausible_from(at, stop))
+
+    def _plausible_from(self, at: int, stop: int | None) -> Iterator[int]:
+        """Where batches could begin by their headers, from `at` on and before `stop`."""
         while True:
             length = WINDOW if stop is None else min(WINDOW, stop - at + HEADER_SIZE)
             data = self._source.block(at, length, length)
@@ -154,8 +174,7 @@ class Damage:
                 candidate = scan.find_header(data, candidate + 1, end, MINIMUMS, ZEROS, available)
                 if candidate < 0:
                     break
-                if self.confirmed(at + candidate):
-                    yield at + candidate
+                yield at + candidate
             self._searched += len(data)
             self._seen = max(self._seen, at)
             if len(data) < WINDOW or end < len(data):
@@ -171,43 +190,67 @@ class Damage:
             self._source.release(at - REACH)
         return at
 
-    def judge(self, position: int, size: int, follows: bool) -> Verdict | None:
+    def judge(
+        self, position: int, size: int, follows: bool, after_offset: int | None
+    ) -> Verdict | None:
         """What to make of a batch whose checksum is wrong.
 
         None: its length can be believed. follows: a batch stands behind it, as its length says,
-        though perhaps a damaged one.
+        though perhaps a damaged one. after_offset: the least offset that the batch can have.
         """
         end = position + size
         header = self._header(position)
-        inside = self.find_batch(position + 1, header.base_offset, end, header)
-        if not self._source.block(end, 1, 1) or self.confirmed(end):
-            # The length leads to the right place; but bytes may be missing before it.
-            leads = inside is not None and self._leads_to(inside, header.base_offset, end)
-            inside = inside if leads else None
-            follows = True
+        window = Window.behind(header, after_offset, None, self.sets)
+        beyond = self._header(end)
+        leads = self.confirmed(end)
+        if leads and window.holds(beyond):
+            window = replace(window, last=beyond.base_offset - 1)
+        at = position + HEADER_UP_TO_MAGIC
+        ends = (it for it in self._ends(at, end, header) if window.holds(self._header(it)))
+        proven = self._proven_end(header, ends)
+        if proven is not None and proven < end:
+            return self._wrong_length(header, codes.LENGTH_TOO_BIG, proven)
+        inside = self.find_batch(position + 1, window, end)
         if inside is not None:
+            inside = self._next_batch(header, inside)
             return self._wrong_length(header, codes.LENGTH_TOO_BIG, inside)
-        if follows:
+        if follows or leads or not self._source.block(end, 1, 1):
             return None
-        beyond = self._proven_end(header, self._ends(end, end + REACH))
-        if beyond is not None:
-            return self._wrong_length(header, codes.LENGTH_TOO_SMALL, beyond)
-        return None
+        proven = self._proven_end(header, self._ends(end, end + REACH, header))
+        if proven is None or proven == end:
+            return None
+        return self._wrong_length(header, codes.LENGTH_TOO_SMALL, proven)
+
+    def _next_batch(self, header: Header, found: int) -> int:
+        """Where the batch behind a damaged one begins, which may be damaged itself, up to `found`.
+
+        That of magic 2 is known by its offset, any by the checksum of the one before it.
+        """
+        at = header.position + HEADER_UP_TO_MAGIC
+        for end in self._ends(at, found, header):
+            goes_on = header.magic == 2 and self._header(end).base_offset == header.next_offset
+            if goes_on or self._checksum_fits(header, end, header.magic):
+                return end
+        return found
 
     def _wrong_length(self, header: Header, code: Code, end: int) -> Verdict:
         intact = end - header.position <= REACH and self._checksum_fits(header, end, header.magic)
         return self._verdicts.wrong_length(header, code, end, intact)
 
-    def _ends(self, at: int, stop: int) -> Iterator[int]:
-        """Where a batch may end: where an undamaged one begins, or at the end of the file."""
-        yield from self._confirmed_from(at, stop)
+    def _ends(self, at: int, stop: int, header: Header) -> Iterator[int]:
+        """Where a batch may end: where an undamaged one begins, or one whose offset goes on from
+        the batch's, or at the end of the file."""
+        for place in self._plausible_from(at, stop):
+            follows = self._header(place).base_offset
+            if follows == header.next_offset or self.confirmed(place):
+                yield place
         if not self._source.block(stop, 1, 1):
             yield self._end_of_file(at)
 
     def look(self, at: int, reason: int, after_offset: int | None) -> Verdict:
         """What stands at a byte where no whole batch begins; `reason` is the walk's.
 
-        after_offset: the offset that the next batch would have if none were missing.
+        after_offset: the least offset that the next batch can have.
         """
         header = self._header(at)
         zeros = self._zeros(at)
@@ -219,14 +262,14 @@ class Damage:
                 if few
                 else self._verdicts.zero_tail(at, zeros)
             )
-        expected = self._base_offset if after_offset is None else after_offset
-        plausible = header.could_hold(expected) and zeros - at < HEADER_UP_TO_MAGIC
+        plausible = header.could_hold(after_offset) and zeros - at < HEADER_UP_TO_MAGIC
         if plausible and (proven := self._by_checksum(header, reason)):
             return proven
         # A header's first bytes may be zeros themselves, up to its length field.
-        before = None if after_offset is None else after_offset - 1
-        within = header if plausible and reason == MORE else None
-        found = self.find_batch(max(at + 1, zeros - LOG_OVERHEAD), before, after=within)
+        window = Window.behind(header if plausible else None, after_offset, None, self.sets)
+        found = self.find_batch(max(at + 1, zeros - LOG_OVERHEAD), window)
+        if found is not None and plausible and reason != MAGIC:
+            found = self._next_batch(header, found)
         end = self._end_of_file(at) if found is None else found
         if zeros - at >= HEADER_UP_TO_MAGIC or end <= zeros:
             return self._verdicts.zero_hole(at, min(zeros, end), end, found)
@@ -250,7 +293,7 @@ class Damage:
                     return self._verdicts.unknown_magic(header, end, end, magic)
             return None
         at = header.position
-        proven = self._proven_end(header, self._ends(at + HEADER_UP_TO_MAGIC, at + REACH))
+        proven = self._proven_end(header, self._ends(at + HEADER_UP_TO_MAGIC, at + REACH, header))
         if proven is None:
             return None
         return self._wrong_length(header, self._length_code(header, reason), proven)

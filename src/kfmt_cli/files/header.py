@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kfmt_cli.files.block import HEADER_SIZE, LEGACY_HEADERS, LOG_OVERHEAD
-from kfmt_cli.formats.batch import RECORD_BATCH
+from kfmt_cli.formats.batch import ATTRIBUTES, RECORD_BATCH
 from kfmt_cli.formats.legacy import MESSAGES
 
 HEADER_UP_TO_MAGIC = RECORD_BATCH.offset_of("magic") + 1
@@ -17,6 +17,11 @@ MINIMUMS = np.array(
     np.int64,
 )
 _SIGN = 0x80
+# The byte of the header that has the codec, by magic.
+ATTRIBUTES_AT = (
+    *(layout.offset_of("attributes") for layout in LEGACY_HEADERS),
+    RECORD_BATCH.offset_of("attributes") + 1,
+)
 # Bits that no header has set, as (magic, byte, mask): what tells headers from payload.
 ZEROS = np.array(
     [
@@ -31,6 +36,7 @@ ZEROS = np.array(
     np.int64,
 )
 RANGE = 1 << 31
+NEAR = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +72,63 @@ class Header:
         at = RECORD_BATCH.offset_of("last_offset_delta")
         return self.base_offset + int.from_bytes(self.data[at : at + 4], "big", signed=True) + 1
 
+    @property
+    def compressed(self) -> bool:
+        """Whether its records are, as far as the header says."""
+        at = ATTRIBUTES_AT[min(max(self.magic, 0), 2)]
+        return len(self.data) > at and self.data[at] & ATTRIBUTES["compression"].mask != 0
+
     def could_hold(self, offset: int | None) -> bool:
         """Whether a batch that comes after the one before `offset` could begin like this."""
         if offset is None:
             return 0 <= self.base_offset < 1 << 48
         return offset <= self.base_offset < offset + RANGE
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The offsets that a batch of the log can have at a place.
+
+    first: the least base offset, None where nothing is known. last: the greatest last offset, None
+    where the next undamaged batch is not known. likely: base offsets that no other batch has by
+    chance. sets: compressed message sets of magic 0 and 1 are searched, or may be.
+    """
+
+    first: int | None
+    last: int | None
+    likely: tuple[int | None, ...] = ()
+    sets: bool = False
+
+    @classmethod
+    def behind(
+        cls, header: Header | None, after_offset: int | None, last: int | None, sets: bool
+    ) -> Window:
+        """What may stand behind a damaged batch, or in what is taken for it.
+
+        after_offset: the least offset that the damaged batch can have. Its own is believed where
+        the one goes on from the other, and where it is a message set's, which holds messages with
+        lower offsets.
+        """
+        if header is None or not header.could_hold(after_offset):
+            return cls(after_offset, last, (after_offset,), sets)
+        if header.magic in (0, 1, 2):
+            sets = header.magic < 2 and header.compressed
+        own = sets or header.base_offset == after_offset
+        first = header.base_offset + 1 if own else after_offset
+        return cls(first, last, (after_offset, header.next_offset), sets)
+
+    def is_near(self, header: Header) -> bool:
+        """Whether a message of magic 1 has an offset that none inside a message set has.
+
+        Inside a set they are counted from 0; what compression makes of their bytes is large.
+        """
+        first = self.first or 0
+        return header.magic == 1 and NEAR <= first <= header.base_offset < first + NEAR
+
+    def holds(self, header: Header) -> bool:
+        """Whether a batch with this header can stand there."""
+        if self.first is None:
+            return header.could_hold(None)
+        if not self.first <= header.base_offset < self.first + RANGE:
+            return False
+        return self.last is None or header.next_offset <= self.last + 1

@@ -15,6 +15,7 @@ from kfmt_cli.core import scan
 from kfmt_cli.core.finding import Finding
 from kfmt_cli.core.layout import IntArray
 from kfmt_cli.core.source import Source
+from kfmt_cli.core.table import Table
 from kfmt_cli.files import codes
 from kfmt_cli.files.block import LOG_OVERHEAD, Block, read_batches
 from kfmt_cli.files.damage import Damage
@@ -42,8 +43,10 @@ class LogReader:
         self._source = source
         self._base_offset = base_offset
         self._read_ahead = read_ahead
-        self._damage = Damage(source, base_offset)
+        self._damage = Damage(source)
         self._last_offset: int | None = None
+        self._next_offset = base_offset
+        self._seen_sets = False
         self._found = np.empty((3, 1024), np.int64)
         self.n_batches = 0
         self.plausible = False
@@ -122,7 +125,9 @@ class LogReader:
         batches = block.batches
         for i in np.flatnonzero(batches["crc_valid"] == 0).tolist():
             position, size = int(batches["position"][i]), int(batches["size"][i])
-            verdict = self._damage.judge(position, size, follows=i + 1 < len(batches))
+            verdict = self._damage.judge(
+                position, size, i + 1 < len(batches), self._offset_before(batches, i)
+            )
             if verdict is None:
                 block.findings.append(self._crc_mismatch(block, i))
                 continue
@@ -133,6 +138,20 @@ class LogReader:
                 self._append_mended(block, position, verdict.end)
             return verdict.end
         return after
+
+    def _offset_before(self, batches: Table, i: int) -> int | None:
+        """The least offset that batch i can have, where something is known of it."""
+        return self._known_end(batches.select(slice(0, i)))
+
+    def _known_end(self, batches: Table) -> int | None:
+        """The offset behind the last batch that went on from the one before it.
+
+        The checksum does not cover offsets: one that jumps is not believed by itself.
+        """
+        good = batches.select(batches["crc_valid"] == 1)
+        last = np.concatenate([[(self._next_offset or 0) - 1], good["last_offset"]])
+        going_on = np.flatnonzero(good["base_offset"] == last[:-1] + 1)
+        return int(last[going_on[-1] + 1]) + 1 if len(going_on) else self._next_offset
 
     def _append_mended(self, block: Block, position: int, end: int) -> None:
         """Add the batch at position..end, whose length field is wrong and all else is right."""
@@ -150,8 +169,7 @@ class LogReader:
 
     def _damaged(self, at: int, reason: int) -> tuple[Block, int]:
         """The block of what stands at a byte where no batch begins."""
-        after_offset = None if self._last_offset is None else self._last_offset + 1
-        verdict = self._damage.look(at, reason, after_offset)
+        verdict = self._damage.look(at, reason, self._next_offset)
         self.plausible |= verdict.plausible
         empty = np.empty(0, np.int64)
         block = Block(self._source.name, b"", at, read_batches(b"", at, 0, empty, empty, False))
@@ -190,6 +208,11 @@ class LogReader:
         before[1:] = last[:-1]
         before[0] = base[0] - 1 if self._last_offset is None else self._last_offset
         self._last_offset = int(last[-1])
+        self._next_offset = self._known_end(batches)
+        legacy = batches["is_v2"] == 0
+        if legacy.any():
+            self._seen_sets |= bool((legacy & (batches["compression"] != 0)).any())
+            self._damage.sets = self._seen_sets
         wrong = base <= before
         if self._base_offset is not None:
             wrong |= (base < self._base_offset) | (last - self._base_offset > MAX_RELATIVE_OFFSET)
