@@ -9,6 +9,8 @@ import struct
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 HERE = Path(__file__).resolve().parent
 SEEDS = HERE / "seeds"
 NAME = "00000000000000000000.log"
@@ -64,3 +66,56 @@ def whole_batches(seed: bytes) -> tuple[bytearray, list[tuple[int, int]]]:
         batches.append((at, last_delta + 1))
         at += 12 + length
     return bytearray(seed[:at]), batches
+
+
+SEGMENT_BYTES = 36 << 10
+SEGMENTS = 7  # of a partition
+PARTITIONS = 4000
+
+
+def make_many(folder: Path, partitions: int = PARTITIONS) -> Path:
+    """A log directory of many small segments with their indexes, made when it is not there yet."""
+    top = folder / f"many-{partitions}"
+    if (top / "complete").exists():
+        return top / "logs"
+    data, batches = whole_batches((SEEDS / "none.log").read_bytes())
+    ends = [at for at, _ in batches[1:]] + [len(data)]
+    here = 0
+    for partition in range(partitions):
+        place = top / "logs" / f"topic{partition // 40:03}-{partition % 40}"
+        place.mkdir(parents=True, exist_ok=True)
+        offset = 0
+        for _ in range(SEGMENTS):
+            here, offset = _segment(place, data, batches, ends, here, offset)
+    (top / "complete").touch()
+    return top / "logs"
+
+
+def _segment(
+    place: Path,
+    data: bytearray,
+    batches: list[tuple[int, int]],
+    ends: list[int],
+    first: int,
+    offset: int,
+) -> tuple[int, int]:
+    """Write a segment of batches `first`…; where the next one begins, and its offset."""
+    from kfmt_cli.writers.index import IndexBuilder
+
+    base, start, last = offset, batches[first][0], first
+    positions, last_offsets, times = [], [], []
+    while last < len(batches) and ends[last] - start <= SEGMENT_BYTES:
+        at, n_offsets = batches[last]
+        struct.pack_into(">q", data, at, offset)
+        offset += n_offsets
+        positions.append(at - start)
+        last_offsets.append(offset - 1)
+        times.append(struct.unpack_from(">q", data, at + 35)[0])
+        last += 1
+    stem = f"{base:020}"
+    (place / f"{stem}.log").write_bytes(data[start : ends[last - 1]])
+    index = IndexBuilder(base)
+    index.add(np.array(positions), np.array(last_offsets), np.array(times))
+    (place / f"{stem}.index").write_bytes(index.offset_index())
+    (place / f"{stem}.timeindex").write_bytes(index.time_index())
+    return (0 if last + 4 >= len(batches) else last), offset

@@ -37,6 +37,7 @@ ZEROS = np.array(
 )
 RANGE = 1 << 31
 NEAR = 100
+MOST_IN_SET = 1 << 16  # offsets that a message set is believed to take
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,14 +107,16 @@ class Window:
         """What may stand behind a damaged batch, or in what is taken for it.
 
         after_offset: the least offset that the damaged batch can have. Its own is believed where
-        the one goes on from the other, and where it is a message set's, which holds messages with
-        lower offsets.
+        the one goes on from the other, and where it is a message set's and not far, as a set holds
+        messages with lower offsets.
         """
         if header is None or not header.could_hold(after_offset):
             return cls(after_offset, last, (after_offset,), sets)
-        if header.magic in (0, 1, 2):
+        known = header.magic in (0, 1, 2)
+        if known:
             sets = header.magic < 2 and header.compressed
-        own = sets or header.base_offset == after_offset
+        of_set = known and sets and header.base_offset - (after_offset or 0) < MOST_IN_SET
+        own = of_set or header.base_offset == after_offset
         first = header.base_offset + 1 if own else after_offset
         return cls(first, last, (after_offset, header.next_offset), sets)
 
