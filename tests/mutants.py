@@ -193,4 +193,12 @@ def judge(mutant: Mutant, data: bytes, places: list[int], file: Path) -> Verdict
     seen = shown(classify(str(file), file.name))
     of_the_log = {checked(data[start:end]) for start, end in pairwise(places)}
     phantoms = {it for it in seen if mutant.checked(*it) not in of_the_log}
-    return Verdict(mutant.undamaged(places) - seen, phantoms)
+    # Bytes that were cut out at a border can be read two ways: as the end of the batch before it,
+    # or as the front of the one behind it.
+    real = seen - phantoms
+    lost = {
+        (at, size)
+        for at, size in mutant.undamaged(places) - seen
+        if not any(other < at < other + length for other, length in real)
+    }
+    return Verdict(lost, phantoms)
