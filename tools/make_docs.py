@@ -12,7 +12,8 @@ import sys
 import click
 
 from kfmt_cli.cli import MODULES, kfmt
-from kfmt_cli.core.layout import Field, Layout
+from kfmt_cli.core.field import Field
+from kfmt_cli.core.layout import Layout
 from kfmt_cli.files import index_codes
 from kfmt_cli.files.codes import CODES
 from kfmt_cli.formats.batch import RECORD, RECORD_BATCH, RECORD_HEADER

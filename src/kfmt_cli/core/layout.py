@@ -13,60 +13,12 @@ from functools import cached_property
 import numpy as np
 
 from kfmt_cli.core import encode, kernel
+from kfmt_cli.core.field import Field
 from kfmt_cli.core.place import DecodeError, Origin, Place
+from kfmt_cli.core.tagged import TaggedFields
 from kfmt_cli.core.wire import Array, Buffer, Bytes, Value, Varint, WireError, WireType
 
-MILLISECONDS = "ms"
 IntArray = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
-
-
-@dataclass(frozen=True, slots=True)
-class Bits:
-    """Some bits of an integer. at: the lowest. symbols: names by value, None for yes or no."""
-
-    name: str
-    at: int
-    width: int = 1
-    symbols: tuple[str, ...] | None = None
-    doc: str = ""
-
-    @property
-    def mask(self) -> int:
-        """The integer with just these bits set."""
-        return ((1 << self.width) - 1) << self.at
-
-    def of(self, raw: int) -> int:
-        """The value of these bits."""
-        return (raw & self.mask) >> self.at
-
-    def symbol(self, value: int) -> str:
-        """The name of a value; `unknown-N` for a value without one."""
-        if self.symbols is None:
-            return "yes" if value else "no"
-        return self.symbols[value] if value < len(self.symbols) else f"unknown-{value}"
-
-
-@dataclass(frozen=True, slots=True)
-class Flags:
-    """The bits of an attributes field."""
-
-    bits: tuple[Bits, ...]
-
-    def __getitem__(self, name: str) -> Bits:
-        return next(bits for bits in self.bits if bits.name == name)
-
-
-@dataclass(frozen=True, slots=True)
-class Field:
-    """One field. frames: its value is the number of bytes that the rest of the row fills."""
-
-    name: str
-    type: WireType
-    doc: str
-    unit: str | None = None
-    flags: Flags | None = None
-    symbols: tuple[str, ...] | None = None
-    frames: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +52,26 @@ class Columns:
 
 @dataclass(frozen=True)
 class Layout:
-    """A structure: its fields in order. source: where Kafka defines it."""
+    """A structure: its fields in order.
+
+    source: where Kafka defines it. bulk: the kernel is to run it; raises TypeError for a field that
+    it cannot run. Of a message: versions, the first and the last; flexible_since: the first one
+    with compact lengths and tagged fields; `core/versions.py` gives the Layout of one of them,
+    which has `tagged` where it is flexible.
+    """
 
     name: str
     doc: str
     source: str
     fields: tuple[Field, ...]
+    bulk: bool = False
+    versions: tuple[int, int] | None = None
+    flexible_since: int | None = None
+    tagged: TaggedFields | None = None
+
+    def __post_init__(self) -> None:
+        if self.bulk:
+            check_bulk(self)
 
     @cached_property
     def size(self) -> int | None:
@@ -180,6 +146,11 @@ class Layout:
             values[field.name] = value
             spans[field.name] = at, after
             at = after
+        if self.tagged is not None:
+            more, after = self.tagged.read(data, at, end)
+            values.update(more)
+            spans["tagged_fields"] = at, after
+            at = after
         if frame and at != end:
             field, start, value = frame
             raise WireError(
@@ -193,7 +164,7 @@ class Layout:
 
     def write(self, values: Mapping[str, Value]) -> bytes:
         """The exact inverse of `read`; a framing field's value is counted, not taken."""
-        done = b""
+        done = b"" if self.tagged is None else self.tagged.write(values)
         for field in reversed(self.fields):
             value = len(done) if field.frames else values[field.name]
             done = field.type.write(value) + done
@@ -211,6 +182,7 @@ class Layout:
         """The Layout of the array field, if there is one."""
         for field in self.fields:
             if isinstance(field.type, Array):
+                assert isinstance(field.type.of, Layout)
                 return field.type.of
         return None
 
@@ -282,6 +254,23 @@ def _min_size(wire: WireType) -> int:
     if isinstance(wire, Bytes):
         return _min_size(wire.length)
     return 1
+
+
+def check_bulk(layout: Layout) -> None:
+    """Raise TypeError where a Layout has a field that the kernel does not run."""
+    arrays = 0
+    for it in layout.fields:
+        try:
+            it.type.instruction  # noqa: B018 (raises)
+        except TypeError as error:
+            raise TypeError(f"{layout.name}.{it.name}: {error}") from None
+        if isinstance(it.type, Array):
+            arrays += 1
+            inner = [field.type for field in it.type.of.fields]
+            if not all(isinstance(of, Bytes) and isinstance(of.length, Varint) for of in inner):
+                raise TypeError(f"{layout.name}.{it.name}: the kernel runs arrays of bytes only")
+    if arrays > 1:
+        raise TypeError(f"{layout.name}: the kernel runs one array a row")
 
 
 def _check_frame(length: int, at: int, available: int) -> None:

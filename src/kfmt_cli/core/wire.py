@@ -5,17 +5,15 @@ All numbers are big-endian two's complement, as in Kafka's protocol guide.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Any, Protocol
 
 from kfmt_cli.core import varint
 from kfmt_cli.core.kernel import OPS
 
-if TYPE_CHECKING:
-    from kfmt_cli.core.layout import Layout
-
 Buffer = bytes | memoryview
-Value = int | bytes | list[dict[str, "Value"]] | None
+Value = int | float | str | bytes | list["Value"] | dict[str, "Value"] | None
 
 
 class WireError(ValueError):
@@ -154,12 +152,27 @@ class Bytes:
         return self.length.write(len(value)) + value
 
 
+class Part(Protocol):
+    """A structure inside another: what `core/layout.py` calls a Layout."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def fields(self) -> tuple[Any, ...]: ...
+
+    def read_values(self, data: Buffer, at: int, end: int) -> tuple[dict[str, Value], int]:
+        """The values at `at` and the byte after them; raises WireError."""
+
+    def write(self, values: Mapping[str, Value]) -> bytes:
+        """The inverse of `read_values`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Array:
-    """A zigzag count and that many rows of a Layout."""
+    """A zigzag count and that many rows of a structure."""
 
     count: Varint
-    of: Layout
+    of: Part
     size: None = None
     columns: int = 2
     dtype: None = None
@@ -172,7 +185,7 @@ class Array:
     def instruction(self) -> tuple[int, int]:
         return OPS["ZIGZAG_REPEAT"], len(self.of.fields)
 
-    def read(self, data: Buffer, at: int, end: int) -> tuple[list[dict[str, Value]], int]:
+    def read(self, data: Buffer, at: int, end: int) -> tuple[list[Value], int]:
         count, after = self.count.read(data, at, end)
         if count < 0:
             raise WireError(f"a count of {count}", at, "LENGTH_NEGATIVE")
@@ -180,7 +193,7 @@ class Array:
             raise WireError(
                 f"a count of {count} where {end - after} bytes are left", at, "COUNT_TOO_BIG"
             )
-        rows = []
+        rows: list[Value] = []
         for i in range(count):
             try:
                 values, after = self.of.read_values(data, after, end)
@@ -191,7 +204,8 @@ class Array:
 
     def write(self, value: Value) -> bytes:
         assert isinstance(value, list)
-        return self.count.write(len(value)) + b"".join(self.of.write(row) for row in value)
+        rows = [row for row in value if isinstance(row, dict)]
+        return self.count.write(len(value)) + b"".join(self.of.write(row) for row in rows)
 
 
 Int8 = Integer("int8", 1)

@@ -3,7 +3,8 @@
 Source: `org.apache.kafka.common.record.DefaultRecordBatch`, `DefaultRecord`.
 """
 
-from kfmt_cli.core.layout import MILLISECONDS, Bits, Field, Flags, Layout
+from kfmt_cli.core.field import MILLISECONDS, Bits, Field, Flags
+from kfmt_cli.core.layout import Layout
 from kfmt_cli.core.wire import Array, Bytes, Int8, Int16, Int32, Int64, UInt32, ZigZag32, ZigZag64
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -57,6 +58,7 @@ RECORD_BATCH = Layout(
         Field("base_sequence", Int32, "The producer's number of the first record; -1 is none."),
         Field("records_count", Int32, "Records in the batch."),
     ),
+    bulk=True,
 )
 
 RECORD_HEADER = Layout(
@@ -91,4 +93,5 @@ RECORD = Layout(
             "In the producer's order; names may repeat.",
         ),
     ),
+    bulk=True,
 )

@@ -3,7 +3,8 @@
 Source: `org.apache.kafka.common.record.ControlRecordType`, `EndTransactionMarker`.
 """
 
-from kfmt_cli.core.layout import Field, Layout
+from kfmt_cli.core.field import Field
+from kfmt_cli.core.layout import Layout
 from kfmt_cli.core.wire import Int16, Int32
 
 CONTROL_TYPES = (
@@ -24,6 +25,7 @@ CONTROL_RECORD_KEY = Layout(
         Field("version", Int16, "Version of the key: 0."),
         Field("type", Int16, "What the record says.", symbols=CONTROL_TYPES),
     ),
+    bulk=True,
 )
 
 END_TXN_MARKER = Layout(
@@ -34,4 +36,5 @@ END_TXN_MARKER = Layout(
         Field("version", Int16, "Version of the marker: 0."),
         Field("coordinator_epoch", Int32, "Epoch of the transaction coordinator."),
     ),
+    bulk=True,
 )

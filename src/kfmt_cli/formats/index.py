@@ -5,7 +5,8 @@ None of them has a header or a checksum: a file is entries, one behind the other
 Source: `org.apache.kafka.storage.internals.log.OffsetIndex`, `TimeIndex`, `AbortedTxn`.
 """
 
-from kfmt_cli.core.layout import MILLISECONDS, Field, Layout
+from kfmt_cli.core.field import MILLISECONDS, Field
+from kfmt_cli.core.layout import Layout
 from kfmt_cli.core.wire import Int16, Int32, Int64
 
 _RELATIVE_OFFSET = Field(

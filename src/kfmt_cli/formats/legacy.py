@@ -3,7 +3,8 @@
 Source: `org.apache.kafka.common.record.LegacyRecord`.
 """
 
-from kfmt_cli.core.layout import MILLISECONDS, Bits, Field, Flags, Layout
+from kfmt_cli.core.field import MILLISECONDS, Bits, Field, Flags
+from kfmt_cli.core.layout import Layout
 from kfmt_cli.core.wire import Bytes, Int8, Int32, Int64, UInt32
 from kfmt_cli.formats.batch import CODECS, TIMESTAMP_TYPES
 
@@ -52,6 +53,7 @@ MESSAGE_V0 = Layout(
         _KEY,
         _VALUE,
     ),
+    bulk=True,
 )
 
 MESSAGE_V1 = Layout(
@@ -66,6 +68,7 @@ MESSAGE_V1 = Layout(
         _KEY,
         _VALUE,
     ),
+    bulk=True,
 )
 
 MESSAGES = (MESSAGE_V0, MESSAGE_V1)

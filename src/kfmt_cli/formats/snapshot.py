@@ -3,7 +3,8 @@
 Source: `org.apache.kafka.storage.internals.log.ProducerStateManager`, `ProducerSnapshot.json`.
 """
 
-from kfmt_cli.core.layout import MILLISECONDS, Field, Layout
+from kfmt_cli.core.field import MILLISECONDS, Field
+from kfmt_cli.core.layout import Layout
 from kfmt_cli.core.wire import Int16, Int32, Int64, UInt32
 
 PRODUCER_SNAPSHOT = Layout(

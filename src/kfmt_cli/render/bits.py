@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kfmt_cli.core.layout import Bits, Flags
+from kfmt_cli.core.field import Bits, Flags
 from kfmt_cli.render.style import Theme
 
 CELL = 3  # columns of a bit

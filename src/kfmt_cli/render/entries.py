@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from kfmt_cli.core.layout import MILLISECONDS
+from kfmt_cli.core.field import MILLISECONDS
 from kfmt_cli.core.table import Table
 from kfmt_cli.files.checkpoint import Entries
 from kfmt_cli.files.fixed import FixedKind, Rows, columns_of

@@ -8,7 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from kfmt_cli.core import encode
-from kfmt_cli.core.layout import Field, IntArray, Layout
+from kfmt_cli.core.field import Field
+from kfmt_cli.core.layout import IntArray, Layout
 from kfmt_cli.core.wire import Array, Bytes, Int8, Int64, ZigZag32
 from kfmt_cli.files.records import RECORD_NAMES, Records
 from kfmt_cli.formats.batch import RECORD_HEADER
@@ -26,6 +27,7 @@ COMPARED = Layout(
         Field("value", Bytes(ZigZag32), "Value."),
         Field("headers", Array(ZigZag32, RECORD_HEADER), "Headers."),
     ),
+    bulk=True,
 )
 
 

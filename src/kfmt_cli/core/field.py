@@ -1,0 +1,72 @@
+"""One field of a structure: its name, its wire type, its words, and what its bits mean."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kfmt_cli.core.wire import WireType
+
+MILLISECONDS = "ms"
+
+
+@dataclass(frozen=True, slots=True)
+class Bits:
+    """Some bits of an integer. at: the lowest. symbols: names by value, None for yes or no."""
+
+    name: str
+    at: int
+    width: int = 1
+    symbols: tuple[str, ...] | None = None
+    doc: str = ""
+
+    @property
+    def mask(self) -> int:
+        """The integer with just these bits set."""
+        return ((1 << self.width) - 1) << self.at
+
+    def of(self, raw: int) -> int:
+        """The value of these bits."""
+        return (raw & self.mask) >> self.at
+
+    def symbol(self, value: int) -> str:
+        """The name of a value; `unknown-N` for a value without one."""
+        if self.symbols is None:
+            return "yes" if value else "no"
+        return self.symbols[value] if value < len(self.symbols) else f"unknown-{value}"
+
+
+@dataclass(frozen=True, slots=True)
+class Flags:
+    """The bits of an attributes field."""
+
+    bits: tuple[Bits, ...]
+
+    def __getitem__(self, name: str) -> Bits:
+        return next(bits for bits in self.bits if bits.name == name)
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field.
+
+    frames: its value is the number of bytes that the rest of the row fills. Of a message that has
+    versions: since, until: those that have the field, both included; nullable_since: from which on
+    it may be null; tag: its number among the tagged fields, from version `tagged_since` on.
+    """
+
+    name: str
+    type: WireType
+    doc: str
+    unit: str | None = None
+    flags: Flags | None = None
+    symbols: tuple[str, ...] | None = None
+    frames: bool = False
+    since: int = 0
+    until: int | None = None
+    nullable_since: int | None = None
+    tag: int | None = None
+    tagged_since: int = 0
+
+    def is_in(self, version: int) -> bool:
+        """Whether a version of the message has the field."""
+        return self.since <= version and (self.until is None or version <= self.until)

@@ -1,0 +1,106 @@
+"""A structure as a tree: every field with its value and the bytes it stands in, down to the bytes
+where it stops to be one.
+
+For output that shows bytes beside their meaning. What the slow reader of `core/layout.py` refuses
+is kept here up to the fault, which stands at the node that has it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from kfmt_cli.core.layout import Layout
+from kfmt_cli.core.protocol import List, Struct
+from kfmt_cli.core.wire import Array, Buffer, Value, WireError, WireType
+
+
+@dataclass(slots=True)
+class Node:
+    """A field. start, end: its bytes in the buffer. fault: why it could not be read on; its bytes
+    and its children are then those up to there."""
+
+    name: str
+    type: str
+    start: int
+    end: int
+    value: Value = None
+    children: list[Node] = field(default_factory=list)
+    fault: str | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether neither it nor anything in it has a fault."""
+        return self.fault is None and all(it.is_whole for it in self.children)
+
+
+def tree(layout: Layout, data: Buffer, at: int, end: int) -> Node:
+    """The structure at byte `at` of a buffer that ends for it at `end`."""
+    node = Node(layout.name, layout.name, at, at)
+    for it in layout.fields:
+        child = _node(it.name, it.type, data, node.end, end)
+        node.children.append(child)
+        node.end = child.end
+        if not child.is_whole:
+            return node
+        if it.frames:
+            assert isinstance(child.value, int)
+            if not 0 <= child.value <= end - child.end:
+                child.fault = f"a length of {child.value} where {end - child.end} bytes are left"
+                return node
+            end = child.end + child.value
+    if layout.tagged is not None:
+        child = Node("tagged_fields", "tagged fields", node.end, node.end)
+        node.children.append(child)
+        _fill(child, layout.tagged.read, data, end)
+        node.end = child.end
+    if any(it.frames for it in layout.fields) and node.is_whole and node.end != end:
+        node.fault = f"{end - node.end} bytes are left over"
+    return node
+
+
+def _node(name: str, type_: WireType, data: Buffer, at: int, end: int) -> Node:
+    node = Node(name, type_.name, at, at)
+    if isinstance(type_, Struct):
+        assert isinstance(type_.of, Layout)
+        inner = tree(type_.of, data, at, end)
+        node.children, node.end, node.fault = inner.children, inner.end, inner.fault
+    elif isinstance(type_, List | Array):
+        _list(node, type_, data, end)
+    else:
+        _fill(node, type_.read, data, end)
+    return node
+
+
+def _list(node: Node, type_: List | Array, data: Buffer, end: int) -> None:
+    """A count, then a node for each value."""
+    count = Node("count", type_.count.name, node.start, node.start)
+    node.children.append(count)
+    _fill(count, type_.count.read, data, end)
+    node.end = count.end
+    if count.fault is not None:
+        return
+    assert isinstance(count.value, int)
+    nullable = isinstance(type_, List) and type_.nullable
+    if count.value < 0 and not (nullable and count.value == -1):
+        count.fault = f"a count of {count.value} where null is no value"
+        return
+    if count.value > end - count.end:
+        count.fault = f"a count of {count.value} where {end - count.end} bytes are left"
+        return
+    of: WireType = Struct(type_.of) if isinstance(type_, Array) else type_.of
+    for i in range(count.value):
+        child = _node(str(i), of, data, node.end, end)
+        node.children.append(child)
+        node.end = child.end
+        if not child.is_whole:
+            return
+
+
+def _fill(node: Node, read: object, data: Buffer, end: int) -> None:
+    """Read a value that has no parts of its own, or say why there is none."""
+    assert callable(read)
+    try:
+        node.value, node.end = read(data, node.start, end)
+    except WireError as error:
+        node.fault = " › ".join((*error.path, str(error)))
+        node.end = max(error.at, node.start)

@@ -1,0 +1,225 @@
+"""Messages with versions: Kafka's own definitions, in every version, written and read back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kfmt_cli.core.field import Field
+from kfmt_cli.core.layout import Layout
+from kfmt_cli.core.place import DecodeError, Origin
+from kfmt_cli.core.protocol import (
+    COMPACT,
+    Blob,
+    Bool,
+    Boolean,
+    Float,
+    Float64,
+    List,
+    ListOf,
+    Octets,
+    String,
+    Struct,
+    Text,
+    UInt16,
+    Uuid,
+    UuidType,
+    uuid_text,
+)
+from kfmt_cli.core.tagged import TaggedFields
+from kfmt_cli.core.tree import Node, tree
+from kfmt_cli.core.versions import at_version
+from kfmt_cli.core.wire import Bytes, Int8, Int16, Int32, Int64, Integer, UInt32, WireType
+from tools.kafka import ROOT
+
+REFERENCE = json.loads((ROOT / "tests/reference/kafka_messages_4.2.json").read_text())
+PLAIN: dict[str, WireType] = {
+    it.name: it for it in (Int8, Int16, Int32, Int64, UInt16, UInt32, Bool, Float64, UuidType)
+}
+
+
+def of_reference(name: str, fields: list[dict[str, Any]]) -> Layout:
+    """The Layout of a version that the reference spells out."""
+    done = []
+    tagged: TaggedFields | None = None
+    for it in fields:
+        if "tagged" in it:
+            known = {int(tag): _field(inner) for tag, inner in it["tagged"].items()}
+            tagged = TaggedFields(known)
+        else:
+            done.append(_field(it))
+    return Layout(name, "", "", tuple(done), tagged=tagged)
+
+
+def _field(it: dict[str, Any]) -> Field:
+    words = it["type"].split("_")
+    compact, nullable = "compact" in words, "nullable" in words
+    of: WireType
+    if words[-1] == "struct":
+        of = Struct(of_reference(it["name"], it["fields"]))
+    elif words[-1] == "string":
+        of = Text(COMPACT if compact else Int16, nullable)
+    elif words[-1] == "bytes":
+        of = Octets(COMPACT, nullable) if compact else Bytes(Int32, nullable)
+    else:
+        of = PLAIN[words[-1]]
+    kind = it.get("array")
+    if kind is not None:
+        of = List(COMPACT if "compact" in kind else Int32, of, "nullable" in kind)
+    return Field(it["name"], of, "")
+
+
+def messages() -> Iterator[Layout]:
+    """Every message of the reference in every version."""
+    for name, message in REFERENCE.items():
+        for version, fields in message["versions"].items():
+            yield of_reference(f"{name} {version}", fields)
+
+
+def values_of(wire: WireType) -> st.SearchStrategy[Any]:
+    """Values of a wire type."""
+    some: st.SearchStrategy[Any]
+    if isinstance(wire, Integer):
+        bits = 8 * wire.size
+        low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if wire.signed else (0, (1 << bits) - 1)
+        return st.integers(low, high)
+    if isinstance(wire, Boolean):
+        return st.booleans()
+    if isinstance(wire, Float):
+        return st.floats(allow_nan=False)
+    if isinstance(wire, Uuid):
+        return st.binary(min_size=16, max_size=16).map(uuid_text)
+    if isinstance(wire, Struct):
+        assert isinstance(wire.of, Layout)
+        return rows_of(wire.of)
+    if isinstance(wire, Text):
+        some = st.text(max_size=20)
+    elif isinstance(wire, Octets | Bytes):
+        some = st.binary(max_size=20)
+    else:
+        assert isinstance(wire, List)
+        some = st.lists(values_of(wire.of), max_size=3)
+    return st.none() | some if wire.nullable else some
+
+
+def rows_of(layout: Layout) -> st.SearchStrategy[dict[str, Any]]:
+    """Rows of a layout, with some of its tagged fields."""
+    fields = {it.name: values_of(it.type) for it in layout.fields}
+    if layout.tagged is None:
+        return st.fixed_dictionaries(fields)
+    optional = {it.name: values_of(it.type) for it in layout.tagged.known.values()}
+    return st.fixed_dictionaries(fields, optional=optional)
+
+
+@pytest.mark.parametrize("layout", list(messages()), ids=lambda it: it.name.replace(" ", "-"))
+def test_every_message_of_kafka_is_written_and_read_back(layout: Layout) -> None:
+    @settings(max_examples=8, deadline=None)
+    @given(rows_of(layout), st.data())
+    def check(values: dict[str, Any], data: st.DataObject) -> None:
+        written = layout.write(values)
+        row = layout.read(written, 0, len(written), Origin("x"))
+        assert (row.values, row.end) == (values, len(written))
+        whole = tree(layout, written, 0, len(written))
+        assert whole.is_whole
+        assert whole.end == len(written)
+        at = data.draw(st.integers(0, max(len(written) - 1, 0)))
+        cut = tree(layout, written, 0, at)
+        assert cut.end <= at or not written
+        mutant = bytearray(written)
+        if mutant:
+            mutant[at] ^= data.draw(st.integers(1, 255))
+        try:
+            layout.read(bytes(mutant), 0, len(mutant), Origin("x"))
+        except DecodeError as error:
+            assert not tree(layout, bytes(mutant), 0, len(mutant)).is_whole
+            assert error.reason  # noqa: PT017
+
+    check()
+
+
+MEMBER = Layout("Member", "", "", (Field("id", String, ""), Field("tags", Blob, "", since=1)))
+MESSAGE = Layout(
+    "Message",
+    "",
+    "",
+    (
+        Field("offset", Int64, "The offset."),
+        Field("epoch", Int32, "", since=1),
+        Field("expires", Int64, "", since=1, until=1),
+        Field("note", String, "", nullable_since=2),
+        Field("members", ListOf(MEMBER), ""),
+        Field("topic_id", UuidType, "", since=3, tag=0, tagged_since=3),
+    ),
+    versions=(0, 3),
+    flexible_since=3,
+)
+
+
+def test_a_version_has_the_fields_that_the_notation_says() -> None:
+    names = {v: [it.name for it in at_version(MESSAGE, v).fields] for v in range(4)}
+    assert names[0] == ["offset", "note", "members"]
+    assert names[1] == ["offset", "epoch", "expires", "note", "members"]
+    assert names[2] == names[3] == ["offset", "epoch", "note", "members"]
+    old, new = at_version(MESSAGE, 0), at_version(MESSAGE, 3)
+    member: dict[str, Any] = {"id": "a"}
+    values: dict[str, Any] = {"offset": 1, "note": "x", "members": [member]}
+    assert old.write(values) == bytes(7) + b"\1\0\1x\0\0\0\1\0\1a"
+    member = {"id": "a", "tags": b"t"}
+    values = {
+        "offset": 1,
+        "epoch": 2,
+        "note": None,
+        "members": [member],
+        "topic_id": uuid_text(bytes(16)),
+    }
+    data = bytes(7) + b"\1\0\0\0\2\0\2\2a\2t\0\1\0\x10" + bytes(16)
+    assert new.write(values) == data
+    assert new.read(data, 0, len(data), Origin("x")).values == values
+    with pytest.raises(ValueError, match="versions 0 to 3, not 4"):
+        at_version(MESSAGE, 4)
+
+
+def test_tagged_fields_that_are_not_known_are_kept() -> None:
+    layout = at_version(MESSAGE, 3)
+    values: dict[str, Any] = {
+        "offset": 1,
+        "epoch": 2,
+        "note": None,
+        "members": [],
+        "unknown_tagged_fields": {"7": b"later"},
+    }
+    data = layout.write(values)
+    assert layout.read(data, 0, len(data), Origin("x")).values == values
+
+
+def leaves(node: Node) -> Iterator[Node]:
+    """The fields that have no parts."""
+    if not node.children:
+        yield node
+    for child in node.children:
+        yield from leaves(child)
+
+
+def test_a_tree_shows_what_stands_before_a_fault() -> None:
+    layout = at_version(MESSAGE, 0)
+    data = layout.write({"offset": 1, "note": "abc", "members": [{"id": "a"}, {"id": "b"}]})
+    whole = [
+        (it.name, it.start, it.end, it.value) for it in leaves(tree(layout, data, 0, len(data)))
+    ]
+    assert whole[0] == ("offset", 0, 8, 1)
+    assert whole[-1] == ("id", len(data) - 3, len(data), "b")
+    cut = tree(layout, data, 0, len(data) - 1)
+    found = list(leaves(cut))
+    assert [(it.name, it.start, it.end, it.value) for it in found[:-1]] == whole[:-1]
+    assert found[-1].fault == "a length of 1 where 0 bytes are left"
+
+
+def test_the_kernel_refuses_what_it_cannot_run_when_the_layout_is_made() -> None:
+    Layout("Fine", "", "", (Field("a", Int32, ""), Field("b", Bytes(Int32), "")), bulk=True)
+    with pytest.raises(TypeError, match=r"Bad\.text: Text is not a type that the bulk kernel runs"):
+        Layout("Bad", "", "", (Field("text", Text(Int16), ""),), bulk=True)
