@@ -48,34 +48,47 @@ class Task:
     limit: int | None
     jobs: int
     decompression: Limit
+    read: int = 0
+    unread: int = 0
     errors: int = 0
     warnings: int = 0
     heading: str = ""
 
     def run(self, paths: tuple[str, ...], strict: bool) -> int:
         """Dump every file; the exit code."""
-        failed = False
         for path in paths:
             try:
-                for file in discover(path, LOGS, several=len(paths) > 1):
+                for file in discover(path, LOGS, len(paths) > 1, self._complain):
                     if self.limit != 0:
                         self._file(file)
             except InputError as error:
-                self.screen.note(f"kfmt: {safe(str(error))}\n")
-                failed = True
-        if failed:
+                self._complain(str(error))
+        if self.unread:
+            if self.read:
+                words = f"{count(self.read, 'file')} read, {grouped(self.unread)} not"
+                self.screen.note(f"kfmt: {words}\n")
             return ExitCode.UNREADABLE
         bad = self.errors or (strict and self.warnings)
         return ExitCode.FINDINGS if bad else ExitCode.CLEAN
 
+    def _complain(self, words: str) -> None:
+        """Say that an input could not be read."""
+        self.unread += 1
+        self.screen.note(f"kfmt: {safe(words)}\n")
+
     def _file(self, file: Input) -> None:
-        """Dump one file; raises InputError."""
-        if file.kind in FIXED:
-            self._rows(file)
-        elif file.kind is FileKind.CHECKPOINT:
-            self._checkpoint(file)
+        """Dump one file, or say why it cannot be read."""
+        try:
+            if file.kind in FIXED:
+                self._rows(file)
+            elif file.kind is FileKind.CHECKPOINT:
+                self._checkpoint(file)
+            else:
+                self._log(file)
+        except InputError as error:
+            self._complain(str(error))
         else:
-            self._log(file)
+            self.read += 1
 
     def _heading(self, line: str) -> None:
         """The first line of CSV, again where another kind of file follows."""

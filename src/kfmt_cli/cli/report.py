@@ -60,12 +60,12 @@ class Report:
     name_width: int = 0
     files: int = 0
     damaged: int = 0
-    failed: bool = False
+    unread: int = 0
     totals: dict[str, int] = field(default_factory=dict)
 
     def complain(self, words: str) -> None:
         """Say that an input could not be read."""
-        self.failed = True
+        self.unread += 1
         self.screen.note(f"kfmt: {safe(words)}\n")
 
     def add(self, result: Result, findings: list[Finding]) -> None:
@@ -92,20 +92,26 @@ class Report:
         exit_code = self._exit_code(strict)
         total = {name: self.totals.get(name, 0) for name in self._number_names()}
         if self.format == "json":
-            summary = {"type": "summary", "files": self.files, **total}
+            summary = {"type": "summary", "files": self.files, **total, "unread": self.unread}
             self.screen.text(json_text({**summary, "exit_code": int(exit_code)}) + "\n")
         elif self.format == "table" and self.files:
             words = [count(self.files, *self.noun)]
             words += [_counted(total[name], name) for name in self.numbers if "bytes" not in name]
-            words.append(f"{grouped(self.damaged)} damaged" if self.damaged else "none damaged")
+            words.append(self._verdict())
             words += [_counted(total[it], it) for it in ("warnings", "notes") if total[it]]
-            style = "bad" if self.damaged else "good"
+            style = "bad" if self.damaged else "warn" if self.unread else "good"
             line = self.screen.theme.paint(style, ", ".join(words))
             self.screen.text(f"{line}   exit {int(exit_code)}\n")
         return exit_code
 
+    def _verdict(self) -> str:
+        """How many files are damaged, which nobody knows of those that were not read."""
+        if not self.unread:
+            return f"{grouped(self.damaged)} damaged" if self.damaged else "none damaged"
+        return f"{grouped(self.damaged)} of these damaged, {grouped(self.unread)} not read"
+
     def _exit_code(self, strict: bool) -> ExitCode:
-        if self.failed:
+        if self.unread:
             return ExitCode.UNREADABLE
         bad = self.totals.get("errors") or (strict and self.totals.get("warnings"))
         return ExitCode.FINDINGS if bad else ExitCode.CLEAN

@@ -59,7 +59,7 @@ class Task:
     def _inputs(self, paths: tuple[str, ...]) -> Iterator[Input]:
         for path in paths:
             try:
-                yield from discover(path, LOGS, several=len(paths) > 1)
+                yield from discover(path, LOGS, len(paths) > 1, self.report.complain)
             except InputError as error:
                 self.report.complain(str(error))
 
