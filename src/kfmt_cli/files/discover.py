@@ -141,23 +141,32 @@ def discover(
     for words in unread:
         skip(words)
     if not found and not unread:
-        raise InputError(f"{printable(path)}: no log in this directory or below it")
+        raise InputError(no_log(path))
     yield from found
+
+
+def no_log(path: str) -> str:
+    """The words for a directory that holds nothing of what is looked for."""
+    return f"{printable(path)}: no log in this directory or below it"
 
 
 @dataclass(frozen=True, slots=True)
 class Folder:
     """A directory as it was listed.
 
-    path: to open it; name: to show it. below: what the names of its files begin with. folders,
-    files: the names in it, in order.
+    path: to open it. below: what the names of its files begin with. folders, files: the names in
+    it, in order.
     """
 
     path: str
-    name: str
     below: str
     folders: tuple[str, ...]
     files: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """What it is shown as: like its files, it is named below the directory that was given."""
+        return printable(self.below)
 
     def input(self, file: str) -> Input:
         """A file of it."""
@@ -176,9 +185,8 @@ def walk(top: str, several: bool, skip: Callable[[str], None]) -> list[Folder]:
     found: list[tuple[str, Folder]] = []
     for path, folders, files in os.walk(top, onerror=fail):
         place = os.path.relpath(path, top)
-        name = path if several or place == "." else place
         below = path if several else place
-        folder = Folder(path, printable(name), below, tuple(sorted(folders)), tuple(sorted(files)))
+        folder = Folder(path, below, tuple(sorted(folders)), tuple(sorted(files)))
         found.append((place, folder))
     found.sort(key=lambda it: _order(it[0]))
     return [folder for _, folder in found]
