@@ -19,13 +19,7 @@ from kfmt_cli.files.discover import LOGS, FileKind, Input, discover
 from kfmt_cli.files.fixed import FIXED, read_rows
 from kfmt_cli.files.open_log import open_log
 from kfmt_cli.files.records import Records, inflate_ahead, is_heavy, read_records, runs
-from kfmt_cli.files.select import (
-    OffsetRange,
-    first_batches,
-    first_records,
-    select_batches,
-    select_records,
-)
+from kfmt_cli.files.select import Selection, first_batches, first_records
 from kfmt_cli.render import entries
 from kfmt_cli.render.dump import FORMATS, CsvDump, DumpFormat, Look, title
 from kfmt_cli.render.finding import finding_json, finding_line
@@ -44,7 +38,7 @@ class Task:
     look: Look
     format: str
     records: bool
-    wanted: OffsetRange
+    wanted: Selection
     limit: int | None
     jobs: int
     decompression: Limit
@@ -151,11 +145,17 @@ class Task:
         """The blocks, prepared as far as the reading thread does it best."""
         for block in blocks:
             progress.advance(len(block.data))
-            chosen = select_batches(block, self.wanted) if self.wanted else block
+            chosen = self._chosen(block)
             if self.records:
                 yield from inflate_ahead(chosen, self.decompression)
             else:
                 yield chosen
+
+    def _chosen(self, block: Block) -> Block:
+        """The block with what is wanted of it; with records, decoding them says the rest."""
+        if not self.wanted:
+            return block
+        return self.wanted.batches(block, None if self.records else self.decompression)
 
     def _pieces(self, out: DumpFormat, blocks: Iterator[Block], large: bool) -> Iterator[Piece]:
         """Output and findings in the order of the file."""
@@ -188,7 +188,7 @@ class Task:
         for run in runs(block):
             records = read_records(run, self.decompression)
             complete(run, records)
-            yield run, select_records(records, self.wanted) if self.wanted else records
+            yield self.wanted.rows(run, records) if self.wanted else (run, records)
 
     def _first(self, blocks: Iterator[Block]) -> Iterator[Part]:
         """The first rows only, as many as are still wanted."""
