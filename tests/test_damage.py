@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import pytest
 
 from tests.samples import ORDERS, TXN, UPGRADED, Row, kfmt
 from tests.segments import DAMAGES, GARBAGE, int32, positions, with_bytes, write
+from tools.kafka import SAMPLES
 
 
 def records_of(rows: list[Row]) -> list[tuple[int, str | None, str | None]]:
@@ -192,8 +194,6 @@ def test_a_control_record_that_is_too_short(tmp_path: Path) -> None:
 
 
 def test_a_decompression_error_and_a_bomb(tmp_path: Path) -> None:
-    import gzip
-
     from tests.rebuild import compressed_batch
 
     broken = compressed_batch(1, b"no gzip at all", 3)
@@ -203,3 +203,39 @@ def test_a_decompression_error_and_a_bomb(tmp_path: Path) -> None:
     assert done.codes[:2] == ["decompression-failed", "decompression-limit"]
     small = kfmt("dump", "--records", file, "--json", "--max-decompressed", "100")
     assert small.codes.count("decompression-limit") > 1
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "a negative length",
+        "a length that ends inside the batch",
+        "a length that ends inside the next batch",
+        "the largest length",
+    ],
+)
+def test_messages_with_a_wrong_length_are_shown_whole_and_in_their_place(
+    name: str, tmp_path: Path
+) -> None:
+    for source in (UPGRADED, SAMPLES / "kafka-2.8.2/v1-gzip-0/00000000000000000000.log"):
+        data = source.read_bytes()
+        places = positions(data)
+        whole = kfmt("dump", source, "--records", "--json").of("record")
+        for batch in (1, 20):
+            at, end = places[batch], places[batch + 1]
+            file = write(tmp_path, DAMAGES[name][0](data, at, end))
+            done = kfmt("dump", file, "--records", "--json")
+            assert len(done.codes) == 1
+            shown = done.of("record")
+            assert [{**row, "file": ""} for row in shown] == [{**row, "file": ""} for row in whole]
+
+
+def test_a_malformed_record_has_its_place_among_compressed_batches(tmp_path: Path) -> None:
+    from tests.rebuild import batch_of, compressed_batch, record, with_crc
+
+    packed = compressed_batch(1, gzip.compress(record(b"k", b"v" * 5000)), 1)
+    plain = batch_of(record(b"a", b"b") + record(b"c", b"d", 1), 0, 2, 1)
+    broken = with_crc(with_bytes(plain, 61 + 9, b"\xff\xff\xff\xff\x07"))
+    done = kfmt("verify-crc", "--deep", write(tmp_path, packed + broken), "--json")
+    assert done.codes == ["record-malformed"]
+    assert done.of("finding")[0]["position"] == len(packed) + 61 + len(record(b"a", b"b"))

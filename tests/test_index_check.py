@@ -35,7 +35,7 @@ def check(path: Path) -> list[Finding]:
     checker = IndexChecker(Limit())
     return [
         finding
-        for segment in segments(str(path), several=False)
+        for segment in segments(str(path), several=False, skip=pytest.fail)
         for _, findings in checker.check(segment, lambda _: None)
         for finding in findings
     ]

@@ -14,7 +14,7 @@ import click
 from kfmt_cli.cli import MODULES, kfmt
 from kfmt_cli.core.field import Field
 from kfmt_cli.core.layout import Layout
-from kfmt_cli.files import index_codes
+from kfmt_cli.files import directory_codes, index_codes
 from kfmt_cli.files.codes import CODES
 from kfmt_cli.formats.batch import RECORD, RECORD_BATCH, RECORD_HEADER
 from kfmt_cli.formats.checkpoint import CHECKPOINTS
@@ -119,7 +119,9 @@ def _help(command: click.Command, name: str, parent: click.Context | None) -> st
 
 def findings() -> str:
     """docs/findings.md"""
-    assert index_codes.INDEX_MISSING.name in CODES  # those of other files are declared, too
+    # Those of other files and of directories are declared, too.
+    assert index_codes.INDEX_MISSING.name in CODES
+    assert directory_codes.SWAP_FILE.name in CODES
     rows = [
         f"| `{code.name}` | {code.severity.value} | {code.meaning} | {code.after_crash or '–'} | "
         f"{code.after_clean_shutdown or '–'} | {code.advice or '–'} |\n"

@@ -1,7 +1,7 @@
 """What the records of a batch must agree on with its header.
 
 Compaction may leave gaps anywhere inside a batch, so only order and bounds are checked, not that
-offsets are consecutive.
+offsets are consecutive. What batches must agree on with their neighbours is in `neighbours.py`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,6 @@ def _check_offsets(
                 found=int(offset[row + 1]),
                 offset=int(offset[row + 1]),
             )
-    yield from _check_wrappers(block, records, filled, firsts)
     last = batches["last_offset"][filled]
     base = np.where(batches["has_base_offset"] == 1, batches["base_offset"], -1)[filled]
     largest = np.maximum.reduceat(offset, firsts)
@@ -65,24 +64,6 @@ def _check_offsets(
             expected=f"{base[i]}–{last[i]}",
             found=found,
             offset=found,
-        )
-
-
-def _check_wrappers(
-    block: Block, records: Records, filled: IntArray, firsts: IntArray
-) -> Iterator[Finding]:
-    """Only decompression shows where a wrapper begins: behind the batch before it, it must."""
-    offset, batches = records.rows["offset"], block.batches
-    before = offset[firsts[1:] - 1]
-    wrapper = (batches["is_v2"][filled[1:]] == 0) & (batches["compression"][filled[1:]] != 0)
-    for i in np.flatnonzero(wrapper & (offset[firsts[1:]] <= before)).tolist():
-        yield batch_finding(
-            block,
-            int(filled[i + 1]),
-            codes.OFFSETS_BACKWARDS,
-            f"begins at offset {offset[firsts[i + 1]]}, but offset {before[i]} comes before it",
-            expected=int(before[i]) + 1,
-            found=int(offset[firsts[i + 1]]),
         )
 
 

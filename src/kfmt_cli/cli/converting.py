@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,7 +12,15 @@ from kfmt_cli.cli.report import Report
 from kfmt_cli.cli.screen import Progress, Screen
 from kfmt_cli.core.finding import Tally
 from kfmt_cli.errors import InputError, OutputError, UsageError
-from kfmt_cli.files.discover import FileKind, Input, classify, printable
+from kfmt_cli.files.discover import (
+    FileKind,
+    Input,
+    classify,
+    is_folder,
+    printable,
+    size_of,
+    walk,
+)
 from kfmt_cli.render.style import count, grouped, safe
 from kfmt_cli.writers.convert import Converter
 from kfmt_cli.writers.output import Staging, need_room, staged
@@ -61,11 +68,12 @@ class Task:
     def run(self, source: str, destination: str) -> int:
         """Convert SRC to DST; the exit code. Raises UsageError, InputError, OutputError."""
         _check(source, destination)
-        files = list(_files(source))
+        files = list(_files(source, self.report.complain))
         logs = [it for it in files if it.kind is FileKind.LOG]
         if not logs:
-            raise InputError(f"{printable(source)}: no log in it")
-        sizes = {it.path: Path(it.path).stat().st_size for it in files}
+            unread = " that could be read" if self.report.unread else ""
+            raise InputError(f"{printable(source)}: no log in it{unread}")
+        sizes = {it.path: size_of(it) for it in files}
         need_room(destination, sum(sizes.values()) + SPARE)
         self.report.name_width = max(len("segment"), *(len(safe(it.name)) for it in logs))
         damaged = False
@@ -121,6 +129,9 @@ class Task:
         if self.behind:
             words = count(len(self.behind), "file")
             screen.note(f"left behind: {words} that a broker is done with (.deleted, .cleaned)\n")
+        if self.report.unread and not refused:
+            words = count(self.report.unread, "file or directory", "files or directories")
+            screen.note(f"kfmt: not in {safe(destination)}: {words} that could not be read\n")
         if refused:
             screen.note(
                 f"kfmt: {safe(destination)}: not written, because of the damage; "
@@ -145,25 +156,29 @@ def _check(source: str, destination: str) -> None:
         raise UsageError(f"{printable(destination)}: lies inside SRC")
 
 
-def _files(source: str) -> Iterator[Input]:
-    """Everything that is converted or carried along, under its name below DST."""
-    if not Path(source).is_dir():
+def _files(source: str, skip: Callable[[str], None]) -> Iterator[Input]:
+    """Everything that is converted or carried along, under its name below DST.
+
+    skip: is told of what could not be looked at.
+    """
+    if not is_folder(source):
         file = classify(source, Path(source).name)
         if file.kind is not FileKind.LOG:
             raise InputError(f"{printable(source)}: is not named .log")
         yield file
         return
 
-    def fail(error: OSError) -> None:
-        raise InputError(f"{printable(error.filename)}: {error.strerror}") from error
-
-    for folder, folders, files in os.walk(source, onerror=fail):
-        folders.sort()
-        for name in sorted(files):
-            path = Path(folder) / name
-            if name == ".lock" or not stat.S_ISREG(path.stat().st_mode):
+    for folder in walk(source, False, skip):
+        for name in folder.files:
+            path = Path(folder.path) / name
+            try:
+                regular = stat.S_ISREG(path.stat().st_mode)
+            except OSError as error:
+                skip(f"{printable(str(path))}: {error.strerror}")
                 continue
-            below = os.path.relpath(path, source)
+            if name == ".lock" or not regular:
+                continue
+            below = str(Path(folder.below) / name)
             file = classify(str(path), below)
             if name.endswith(".swap"):
                 raise InputError(

@@ -68,7 +68,7 @@ def dump(
     """
     from kfmt_cli.cli.dumping import Task
     from kfmt_cli.core.compression import Limit
-    from kfmt_cli.files.select import OffsetRange
+    from kfmt_cli.files.select import Selection
     from kfmt_cli.render.dump import Look
 
     screen = Screen(color)
@@ -78,7 +78,7 @@ def dump(
     if from_offset is not None and to_offset is not None and from_offset > to_offset:
         raise UsageError(f"--from-offset {from_offset} lies behind --to-offset {to_offset}")
     look = Look(screen.theme, screen.width, mode, wide, names, bits)
-    wanted = OffsetRange(from_offset, to_offset)
+    wanted = Selection(from_offset, to_offset)
     task = Task(
         screen, look, format_, records, wanted, limit, jobs, Limit.of_option(max_decompressed)
     )

@@ -19,13 +19,7 @@ from kfmt_cli.files.discover import LOGS, FileKind, Input, discover
 from kfmt_cli.files.fixed import FIXED, read_rows
 from kfmt_cli.files.open_log import open_log
 from kfmt_cli.files.records import Records, inflate_ahead, is_heavy, read_records, runs
-from kfmt_cli.files.select import (
-    OffsetRange,
-    first_batches,
-    first_records,
-    select_batches,
-    select_records,
-)
+from kfmt_cli.files.select import Selection, first_batches, first_records
 from kfmt_cli.render import entries
 from kfmt_cli.render.dump import FORMATS, CsvDump, DumpFormat, Look, title
 from kfmt_cli.render.finding import finding_json, finding_line
@@ -44,38 +38,51 @@ class Task:
     look: Look
     format: str
     records: bool
-    wanted: OffsetRange
+    wanted: Selection
     limit: int | None
     jobs: int
     decompression: Limit
+    read: int = 0
+    unread: int = 0
     errors: int = 0
     warnings: int = 0
     heading: str = ""
 
     def run(self, paths: tuple[str, ...], strict: bool) -> int:
         """Dump every file; the exit code."""
-        failed = False
         for path in paths:
             try:
-                for file in discover(path, LOGS, several=len(paths) > 1):
+                for file in discover(path, LOGS, len(paths) > 1, self._complain):
                     if self.limit != 0:
                         self._file(file)
             except InputError as error:
-                self.screen.note(f"kfmt: {safe(str(error))}\n")
-                failed = True
-        if failed:
+                self._complain(str(error))
+        if self.unread:
+            if self.read:
+                words = f"{count(self.read, 'file')} read, {grouped(self.unread)} not"
+                self.screen.note(f"kfmt: {words}\n")
             return ExitCode.UNREADABLE
         bad = self.errors or (strict and self.warnings)
         return ExitCode.FINDINGS if bad else ExitCode.CLEAN
 
+    def _complain(self, words: str) -> None:
+        """Say that an input could not be read."""
+        self.unread += 1
+        self.screen.note(f"kfmt: {safe(words)}\n")
+
     def _file(self, file: Input) -> None:
-        """Dump one file; raises InputError."""
-        if file.kind in FIXED:
-            self._rows(file)
-        elif file.kind is FileKind.CHECKPOINT:
-            self._checkpoint(file)
+        """Dump one file, or say why it cannot be read."""
+        try:
+            if file.kind in FIXED:
+                self._rows(file)
+            elif file.kind is FileKind.CHECKPOINT:
+                self._checkpoint(file)
+            else:
+                self._log(file)
+        except InputError as error:
+            self._complain(str(error))
         else:
-            self._log(file)
+            self.read += 1
 
     def _heading(self, line: str) -> None:
         """The first line of CSV, again where another kind of file follows."""
@@ -138,11 +145,17 @@ class Task:
         """The blocks, prepared as far as the reading thread does it best."""
         for block in blocks:
             progress.advance(len(block.data))
-            chosen = select_batches(block, self.wanted) if self.wanted else block
+            chosen = self._chosen(block)
             if self.records:
                 yield from inflate_ahead(chosen, self.decompression)
             else:
                 yield chosen
+
+    def _chosen(self, block: Block) -> Block:
+        """The block with what is wanted of it; with records, decoding them says the rest."""
+        if not self.wanted:
+            return block
+        return self.wanted.batches(block, None if self.records else self.decompression)
 
     def _pieces(self, out: DumpFormat, blocks: Iterator[Block], large: bool) -> Iterator[Piece]:
         """Output and findings in the order of the file."""
@@ -175,7 +188,7 @@ class Task:
         for run in runs(block):
             records = read_records(run, self.decompression)
             complete(run, records)
-            yield run, select_records(records, self.wanted) if self.wanted else records
+            yield self.wanted.rows(run, records) if self.wanted else (run, records)
 
     def _first(self, blocks: Iterator[Block]) -> Iterator[Part]:
         """The first rows only, as many as are still wanted."""

@@ -58,7 +58,7 @@ def _segments(paths: tuple[str, ...], report: Report) -> list[Segment]:
     found: list[Segment] = []
     for path in paths:
         try:
-            found += segments(path, several=len(paths) > 1)
+            found += segments(path, len(paths) > 1, report.complain)
         except InputError as error:
             report.complain(str(error))
     return found
@@ -75,15 +75,19 @@ class Lookups:
 
     def run(self, paths: tuple[str, ...]) -> int:
         """Show the look-up in each partition; the exit code."""
+        unread: list[str] = []
         for path in paths:
-            found = [it for it in segments(path, several=len(paths) > 1) if it.log is not None]
+            everything = segments(path, len(paths) > 1, unread.append)
+            found = [it for it in everything if it.log is not None]
             folders = {str(Path(it.log.path).parent) for it in found if it.log is not None}
             for folder in sorted(folders):
                 here = [it for it in found if it.log and str(Path(it.log.path).parent) == folder]
                 self._show(look_up(choose(here, self.offset, self.timestamp), *self._target()))
-            if not found:
+            if not found and not unread:
                 raise InputError(f"{path}: no log to look in")
-        return ExitCode.CLEAN
+        for words in unread:
+            self.screen.note(f"kfmt: {safe(words)}\n")
+        return ExitCode.UNREADABLE if unread else ExitCode.CLEAN
 
     def _target(self) -> tuple[int | None, int | None]:
         return self.offset, self.timestamp

@@ -9,7 +9,7 @@ from pathlib import Path
 from kfmt_cli.cli.report import Report, SegmentResult
 from kfmt_cli.cli.screen import Progress, Screen
 from kfmt_cli.errors import InputError
-from kfmt_cli.files.discover import FileKind, Input, discover, size_of
+from kfmt_cli.files.discover import FileKind, Input, discover, is_folder, size_of
 from kfmt_cli.render.style import safe
 from kfmt_cli.writers.output import Staging, replace_keeping_old, set_aside, staged
 from kfmt_cli.writers.rebuild import Rebuilt, rebuild
@@ -51,10 +51,13 @@ class Task:
     def _partitions(self, paths: tuple[str, ...]) -> Iterator[tuple[str, list[Input]]]:
         """The logs of each partition, and the folder below DST that is theirs."""
         found: dict[tuple[str, str], list[Input]] = {}
-        folders = [path for path in paths if Path(path).is_dir()]
+        folders = [path for path in paths if is_folder(path)]
         for path in paths:
             try:
-                for log in discover(path, frozenset({FileKind.LOG}), several=len(paths) > 1):
+                found_here = discover(
+                    path, frozenset({FileKind.LOG}), len(paths) > 1, self.report.complain
+                )
+                for log in found_here:
                     if path == "-":
                         raise InputError("-: standard input is not taken here")
                     if not Path(path).exists():

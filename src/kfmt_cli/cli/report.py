@@ -49,7 +49,8 @@ class Report:
     """The lines of one run.
 
     empty: a result of the command's own kind, without a file. numbers: its columns in the table and
-    their widths, those that matter more first. noun: what a file is called.
+    their widths, those that matter more first. noun: what a file is called. damaged,
+    folders: files and directories with errors.
     """
 
     screen: Screen
@@ -60,20 +61,36 @@ class Report:
     name_width: int = 0
     files: int = 0
     damaged: int = 0
-    failed: bool = False
+    folders: int = 0
+    begun: bool = False
+    unread: int = 0
     totals: dict[str, int] = field(default_factory=dict)
 
     def complain(self, words: str) -> None:
         """Say that an input could not be read."""
-        self.failed = True
+        self.unread += 1
         self.screen.note(f"kfmt: {safe(words)}\n")
 
     def add(self, result: Result, findings: list[Finding]) -> None:
         """A file and what was found in it; JSON's findings are not shown again when they were."""
-        if not self.files:
-            self._heading()
+        self._begin()
         self.files += 1
         self.damaged += result.errors > 0
+        self._add(result, findings)
+
+    def add_folder(self, result: Result, findings: list[Finding]) -> None:
+        """A directory and what was found in it beside its files; it counts as none of them."""
+        self._begin()
+        self.folders += result.errors > 0
+        self._add(result, findings, with_numbers=False)
+
+    def _begin(self) -> None:
+        """The heading, before the first line."""
+        if not self.begun:
+            self._heading()
+        self.begun = True
+
+    def _add(self, result: Result, findings: list[Finding], with_numbers: bool = True) -> None:
         for name, value in row_of(result).items():
             if isinstance(value, int):
                 self.totals[name] = self.totals.get(name, 0) + value
@@ -84,7 +101,7 @@ class Report:
             self.screen.text(csv_line(row_of(result).values()))
             self._tell(result, findings)
         else:
-            self.screen.text(self._line(result, self.screen.theme))
+            self.screen.text(self._line(result, self.screen.theme, with_numbers))
             self._tell(result, findings)
 
     def end(self, strict: bool) -> ExitCode:
@@ -92,20 +109,28 @@ class Report:
         exit_code = self._exit_code(strict)
         total = {name: self.totals.get(name, 0) for name in self._number_names()}
         if self.format == "json":
-            summary = {"type": "summary", "files": self.files, **total}
+            summary = {"type": "summary", "files": self.files, **total, "unread": self.unread}
             self.screen.text(json_text({**summary, "exit_code": int(exit_code)}) + "\n")
-        elif self.format == "table" and self.files:
+        elif self.format == "table" and self.begun:
             words = [count(self.files, *self.noun)]
             words += [_counted(total[name], name) for name in self.numbers if "bytes" not in name]
-            words.append(f"{grouped(self.damaged)} damaged" if self.damaged else "none damaged")
+            words.append(self._verdict())
+            if self.folders:
+                words.append(f"{count(self.folders, 'directory', 'directories')} with errors")
             words += [_counted(total[it], it) for it in ("warnings", "notes") if total[it]]
-            style = "bad" if self.damaged else "good"
+            style = "bad" if self.damaged or self.folders else "warn" if self.unread else "good"
             line = self.screen.theme.paint(style, ", ".join(words))
             self.screen.text(f"{line}   exit {int(exit_code)}\n")
         return exit_code
 
+    def _verdict(self) -> str:
+        """How many files are damaged, which nobody knows of those that were not read."""
+        if not self.unread:
+            return f"{grouped(self.damaged)} damaged" if self.damaged else "none damaged"
+        return f"{grouped(self.damaged)} of these damaged, {grouped(self.unread)} not read"
+
     def _exit_code(self, strict: bool) -> ExitCode:
-        if self.failed:
+        if self.unread:
             return ExitCode.UNREADABLE
         bad = self.totals.get("errors") or (strict and self.totals.get("warnings"))
         return ExitCode.FINDINGS if bad else ExitCode.CLEAN
@@ -132,7 +157,7 @@ class Report:
                 self.screen.theme.paint("bold", self._cells(self.noun[0], heads, "result"))
             )
 
-    def _line(self, result: Result, theme: Theme) -> str:
+    def _line(self, result: Result, theme: Theme, with_numbers: bool) -> str:
         verdict = theme.paint("good", "ok")
         if result.errors:
             verdict = theme.paint("bad", count(result.errors, "error"))
@@ -140,7 +165,10 @@ class Report:
             verdict = theme.paint("warn", count(result.warnings, "warning"))
         elif result.notes:
             verdict += theme.paint("dim", f", {count(result.notes, 'note')}")
-        numbers = [(name, grouped(getattr(result, name, 0))) for name in self.numbers]
+        numbers = [
+            (name, grouped(getattr(result, name, 0)) if with_numbers else "")
+            for name in self.numbers
+        ]
         return self._cells(safe(result.file), numbers, verdict)
 
     def _cells(self, name: str, numbers: list[tuple[str, str]], verdict: str) -> str:

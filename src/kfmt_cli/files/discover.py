@@ -9,7 +9,8 @@ from __future__ import annotations
 import enum
 import os
 import re
-from collections.abc import Iterator
+import stat
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -114,43 +115,108 @@ def printable(name: str) -> str:
     return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
-def discover(path: str, kinds: frozenset[FileKind], several: bool) -> Iterator[Input]:
+def is_folder(path: str) -> bool:
+    """Whether a path is a directory, as far as it can be told; - is none."""
+    try:
+        return path != "-" and Path(path).is_dir()
+    except OSError:  # whoever opens it says why it cannot be read
+        return False
+
+
+def discover(
+    path: str, kinds: frozenset[FileKind], several: bool, skip: Callable[[str], None]
+) -> Iterator[Input]:
     """The file given, or below the directory given those of the wanted kinds.
 
     Files that a broker has marked as deleted or not finished are taken only when they are given.
     Names are the path below the directory; where the user gave several paths, they begin with the
-    directory, so that each names one file. Raises InputError for a path that is not there, and for
-    a directory without any such file.
+    directory, so that each names one file. skip: is told of each directory that could not be
+    listed; the walk goes on behind it. Raises InputError for a directory without any such file.
     """
-    if path == "-" or not Path(path).is_dir():
+    if not is_folder(path):
         yield classify(path, path)
         return
-    found = sorted(_walk(path, kinds), key=_order)
-    if not found:
-        raise InputError(f"{printable(path)}: no log in this directory or below it")
-    for file in found:
-        full = str(Path(path) / file)
-        yield classify(full, full if several else file)
+    unread: list[str] = []
+    found = list(inputs_in(walk(path, several, unread.append), kinds))
+    for words in unread:
+        skip(words)
+    if not found and not unread:
+        raise InputError(no_log(path))
+    yield from found
 
 
-def _walk(top: str, kinds: frozenset[FileKind]) -> Iterator[str]:
+def no_log(path: str) -> str:
+    """The words for a directory that holds nothing of what is looked for."""
+    return f"{printable(path)}: no log in this directory or below it"
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """A directory as it was listed.
+
+    path: to open it. below: what the names of its files begin with. folders, files: the names in
+    it, in order.
+    """
+
+    path: str
+    below: str
+    folders: tuple[str, ...]
+    files: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """What it is shown as: like its files, it is named below the directory that was given."""
+        return printable(self.below)
+
+    def input(self, file: str) -> Input:
+        """A file of it."""
+        return classify(str(Path(self.path) / file), str(Path(self.below) / file))
+
+
+def walk(top: str, several: bool, skip: Callable[[str], None]) -> list[Folder]:
+    """A directory and those below it, topics by name and partitions by number.
+
+    several and skip: as for `discover`.
+    """
+
     def fail(error: OSError) -> None:
-        raise InputError(f"{printable(error.filename)}: {error.strerror}") from error
+        skip(f"{printable(error.filename)}: {error.strerror}")
 
-    for folder, _, files in os.walk(top, onerror=fail):
-        for file in files:
-            path = Path(folder) / file
-            wanted = not is_transient(file) and classify(file, file).kind in kinds
-            # A pipe would keep everything waiting; a link that leads nowhere is an error.
-            if wanted and (path.is_file() or not path.exists()):
-                yield os.path.relpath(path, top)
+    found: list[tuple[str, Folder]] = []
+    for path, folders, files in os.walk(top, onerror=fail):
+        place = os.path.relpath(path, top)
+        below = path if several else place
+        folder = Folder(path, below, tuple(sorted(folders)), tuple(sorted(files)))
+        found.append((place, folder))
+    found.sort(key=lambda it: _order(it[0]))
+    return [folder for _, folder in found]
 
 
-def _order(name: str) -> tuple[list[tuple[str, int]], str]:
-    """Topics by name, partitions by number, segments by base offset."""
-    path = Path(name)
+def inputs_in(folders: Iterable[Folder], kinds: frozenset[FileKind]) -> Iterator[Input]:
+    """The files of the wanted kinds that a broker is neither done with nor still making."""
+    for folder in folders:
+        for file in folder.files:
+            if is_transient(file) or classify(file, file).kind not in kinds:
+                continue
+            if _can_be_read(Path(folder.path) / file):
+                yield folder.input(file)
+
+
+def _can_be_read(path: Path) -> bool:
+    """Whether a file is to be opened: a pipe would keep everything waiting.
+
+    One that cannot even be looked at is opened, which says why.
+    """
+    try:
+        return stat.S_ISREG(path.stat().st_mode)
+    except OSError:
+        return True
+
+
+def _order(place: str) -> list[tuple[str, int]]:
+    """Topics by name, partitions by number; the directory itself comes before what is in it."""
     folders = []
-    for part in path.parent.parts:
+    for part in Path(place).parts:
         partition = _PARTITION.match(part)
         folders.append((partition[1], int(partition[2])) if partition else (part, -1))
-    return folders, path.name
+    return folders

@@ -165,7 +165,8 @@ class LogReader:
         block.batches = type(batch)(
             batch.names, np.concatenate([block.batches.data, batch.data], axis=1)
         )
-        block.data += data
+        # A message is decoded by the length in it; the table has the one that is stored.
+        block.data += data[:8] + (end - position - LOG_OVERHEAD).to_bytes(4, "big") + data[12:]
 
     def _damaged(self, at: int, reason: int) -> tuple[Block, int]:
         """The block of what stands at a byte where no batch begins."""

@@ -49,14 +49,16 @@ def read_messages(block: Block, limit: Limit) -> Records:
     findings: list[Finding] = []
     data = block.data
     outer, failures = _decode(data, batches["start"], batches["end"])
+    # The file's byte that would be byte 0 of the data; a mended batch stands at the data's end.
+    front = batches["position"] - batches["start"]
     for failure in failures:
-        origin = Origin(block.name, block.position)
+        origin = Origin(block.name, int(front[failure.message]))
         finding = _explain(block, failure.message, data, failure, origin, "the message")
         findings.append(finding)
     loose = outer.select(batches["compression"][outer["batch"]] == 0)
     wrappers = outer.select(batches["compression"][outer["batch"]] != 0)
     rows = _rows(loose, batches, 0)
-    rows["position"] = loose["at"] + block.position
+    rows["position"] = loose["at"] + front[loose["batch"]]
     rows["has_position"] = 1
     owner = loose["batch"]
     if len(wrappers):

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from kfmt_cli.errors import InputError
-from kfmt_cli.files.discover import SUFFIXES, FileKind, Input, classify, discover, printable
+from kfmt_cli.files.discover import (
+    SUFFIXES,
+    FileKind,
+    Input,
+    classify,
+    discover,
+    is_folder,
+    printable,
+)
 
 INDEXES = (FileKind.OFFSET_INDEX, FileKind.TIME_INDEX, FileKind.TRANSACTION_INDEX)
 KINDS = frozenset({FileKind.LOG, *INDEXES})
@@ -34,11 +42,14 @@ class Segment:
         return all(_CACHED.match(Path(it.path).name) for it in self.indexes.values())
 
 
-def segments(path: str, several: bool) -> Iterator[Segment]:
-    """The segments below a directory, or that of the file given; raises InputError."""
-    if Path(path).is_dir():
+def segments(path: str, several: bool, skip: Callable[[str], None]) -> Iterator[Segment]:
+    """The segments below a directory, or that of the file given; raises InputError.
+
+    skip: is told of each directory that could not be listed.
+    """
+    if is_folder(path):
         groups: dict[tuple[str, str, str], Segment] = {}
-        for file in discover(path, KINDS, several):
+        for file in discover(path, KINDS, several, skip):
             parts = _NAME.match(Path(file.path).name)
             assert parts is not None
             key = str(Path(file.path).parent), parts[1], parts[3] or ""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kfmt_cli.checks.neighbours import Neighbours
 from kfmt_cli.checks.records import check_records
 from kfmt_cli.core.finding import Finding, Tally
 from kfmt_cli.files.block import Block
@@ -131,11 +132,13 @@ def check_piece(request: Request, piece: Piece) -> tuple[Summary, list[Finding]]
             if not block.batches["is_v2"].all():
                 _count_wrapped(request, summary, block)
     else:
+        neighbours = Neighbours()
         for run, records in reading.records(piece):
             summary.take(run)
             if is_legacy(run):
                 summary.records += len(records.rows) - len(run.batches)
-            for finding in [*check_records(run, records), *read_control(run, records)]:
+            found = [*neighbours.take(run, records), *check_records(run, records)]
+            for finding in [*found, *read_control(run, records)]:
                 reading.found(finding)
     findings = sorted(reading.findings, key=lambda it: it.position or 0)
     summary.count(findings)

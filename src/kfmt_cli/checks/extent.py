@@ -1,0 +1,48 @@
+"""Which offsets a stretch of a log holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kfmt_cli.core.layout import IntArray
+from kfmt_cli.files.block import Block
+from kfmt_cli.files.records import Records
+
+
+@dataclass(slots=True)
+class Extent:
+    """first, last: offsets of its batches, None where it has no undamaged ones. has_holes: some
+    offsets between the two are in no record, as compaction leaves it."""
+
+    first: int | None = None
+    last: int | None = None
+    has_holes: bool = False
+
+    def take(self, run: Block, records: Records | None) -> None:
+        """Add a run of batches; records: those of the run, where they were decoded."""
+        batches = run.batches
+        base, last = batches["base_offset"], batches["last_offset"]
+        # The checksum does not cover the offset: a batch that ends before it begins is damaged.
+        sane = (batches["crc_valid"] == 1) & (last >= base)
+        if not sane.any():
+            return
+        counts = batches["records_count"]
+        if records is not None:
+            counts = np.diff(records.ends, prepend=0)
+        self._add(base[sane], last[sane], counts[sane])
+
+    def _add(self, base: IntArray, last: IntArray, counts: IntArray) -> None:
+        holes = bool((counts < last - base + 1).any() or (base[1:] > last[:-1] + 1).any())
+        self.join(Extent(int(base[0]), int(last[-1]), holes))
+
+    def join(self, other: Extent) -> None:
+        """Add what lies behind it."""
+        if other.first is None:
+            return
+        if self.last is not None and other.first > self.last + 1:
+            self.has_holes = True
+        self.has_holes |= other.has_holes
+        self.first = other.first if self.first is None else self.first
+        self.last = other.last

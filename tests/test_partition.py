@@ -1,0 +1,225 @@
+"""What verify-crc says of a directory: odd names, and segments that do not fit one another."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from kfmt_cli.checks.extent import Extent
+from kfmt_cli.checks.partition import PartitionCheck, SegmentFacts, check_names
+from kfmt_cli.files.discover import walk
+from tests.samples import ORDERS, kfmt
+from tests.segments import positions
+from tools.kafka import SAMPLES
+
+SWAP = ORDERS.name + ".swap"
+
+
+def name(offset: int) -> str:
+    return f"{offset:020}.log"
+
+
+@pytest.fixture
+def partition(tmp_path: Path) -> Path:
+    """orders-0 in a log directory: seven segments at 0, 240 … 1440."""
+    folder = tmp_path / "data" / "orders-0"
+    shutil.copytree(ORDERS.parent, folder, ignore=shutil.ignore_patterns("*.txt"))
+    return folder
+
+
+@pytest.mark.parametrize("options", [[], ["--deep"]])
+def test_what_healthy_brokers_leave_is_not_accused(options: list[str]) -> None:
+    done = kfmt("verify-crc", SAMPLES, *options, "--json")
+    assert (done.code, done.codes) == (0, [])
+    assert all(row["kind"] in ("log", "kraft_snapshot") for row in done.of("file"))
+
+
+def test_a_log_that_will_replace_another_is_said(partition: Path) -> None:
+    shutil.copy(ORDERS, partition / SWAP)
+    for top, file in ((partition, SWAP), (partition.parent, f"orders-0/{SWAP}")):
+        done = kfmt("verify-crc", top, "--json")
+        assert (done.code, done.codes) == (0, ["swap-file"])
+        finding = done.of("finding")[0]
+        assert (finding["file"], finding["severity"], finding["offset"]) == (file, "warning", 0)
+    assert kfmt("verify-crc", partition, "--strict").code == 1
+
+
+def test_a_swap_file_that_a_start_deletes_is_not_called_a_replacement(partition: Path) -> None:
+    shutil.copy(ORDERS, partition / (name(240) + ".swap"))
+    (partition / (ORDERS.stem + ".index.cleaned")).write_bytes(b"")
+    assert kfmt("verify-crc", partition, "--json").codes == []
+
+
+@pytest.mark.parametrize(
+    "odd",
+    ["abc.index", "abc.timeindex", "abc.txnindex", "abc.snapshot", "notes.log", "backup-0.log"],
+)
+def test_a_name_without_an_offset_is_an_error(odd: str, partition: Path) -> None:
+    shutil.copy(ORDERS, partition / odd)
+    done = kfmt("verify-crc", partition, "--json")
+    assert (done.code, done.codes) == (1, ["name-not-numeric"])
+    assert done.of("finding")[0]["file"] == odd
+    assert done.of("summary")[0]["errors"] == 1
+    shown = kfmt("verify-crc", partition)
+    assert "1 directory with errors" in shown.out
+
+
+def test_names_that_a_broker_does_not_ask_for_an_offset_are_nobodys_business(
+    partition: Path,
+) -> None:
+    for harmless in ("README", "notes.txt", "abc.log.deleted", "00000000000000000000.log.bak"):
+        (partition / harmless).write_bytes(b"x")
+    assert kfmt("verify-crc", partition, "--json").codes == []
+
+
+def test_files_that_are_in_no_partition_may_have_any_name(tmp_path: Path) -> None:
+    shutil.copy(ORDERS, tmp_path / "saved.log")
+    assert kfmt("verify-crc", tmp_path, "--json").codes == []
+
+
+@pytest.mark.parametrize(
+    "odd", ["lost+found", "backup", "orders", "orders-", "a-0.old", "a-9999999999"]
+)
+def test_a_directory_that_is_no_partition_is_an_error_in_a_log_directory(
+    odd: str, partition: Path
+) -> None:
+    (partition.parent / odd).mkdir()
+    assert kfmt("verify-crc", partition.parent, "--json").codes == []  # nothing says what it is
+    (partition.parent / "recovery-point-offset-checkpoint").write_text("0\n0\n")
+    done = kfmt("verify-crc", partition.parent, "--json")
+    assert (done.code, done.codes) == (1, ["directory-not-a-partition"])
+    assert done.of("finding")[0]["file"] == odd
+
+
+def test_directories_of_a_broker_are_partitions(partition: Path) -> None:
+    top = partition.parent
+    (top / "recovery-point-offset-checkpoint").write_text("0\n0\n")
+    moving = "0123456789abcdef0123456789abcdef"
+    for known in (
+        *("remote-log-index-cache", "a.b_c-d-12", "__cluster_metadata-0"),
+        *(f"a-0.{moving}-{what}" for what in ("delete", "future", "stray")),
+    ):
+        (top / known).mkdir()
+    assert kfmt("verify-crc", top, "--json").codes == []
+
+
+def test_overlapping_segments_are_said_with_what_is_counted_twice(partition: Path) -> None:
+    data = (partition / name(240)).read_bytes()
+    (partition / name(400)).write_bytes(data[positions(data)[8] :])
+    done = kfmt("verify-crc", partition, "--json")
+    assert done.codes == ["segments-overlap"]
+    finding = done.of("finding")[0]
+    assert (finding["file"], finding["offset"]) == (name(400), 400)
+    assert (finding["expected"], finding["found"]) == (480, 400)
+    assert "offsets 400–479 twice" in finding["message"]
+    assert done.of("summary")[0]["records"] == 1500 + 80
+
+
+def test_a_missing_segment_is_a_note(partition: Path) -> None:
+    (partition / name(480)).unlink()
+    done = kfmt("verify-crc", partition, "--json")
+    assert (done.code, done.codes) == (0, ["segments-gap"])
+    finding = done.of("finding")[0]
+    assert (finding["severity"], finding["file"], finding["offset"]) == ("note", name(720), 480)
+    assert "offsets 480–719" in finding["message"]
+
+
+def test_a_gap_in_what_was_compacted_is_none(tmp_path: Path) -> None:
+    source = SAMPLES / "kafka-3.9.1-broker1/compacted-0"
+    folder = tmp_path / "compacted-0"
+    shutil.copytree(source, folder)
+    logs = sorted(folder.glob("*.log"))
+    gone = 100_000
+    data = bytearray(logs[-1].read_bytes())
+    at = positions(bytes(data))
+    for start in at[:-1]:  # the checksum does not cover the offset
+        offset = int.from_bytes(data[start : start + 8], "big") + gone
+        data[start : start + 8] = offset.to_bytes(8, "big")
+    logs[-1].unlink()
+    (folder / name(int(logs[-1].stem) + gone)).write_bytes(data)
+    assert kfmt("verify-crc", folder, "--json").codes == []
+
+
+def test_an_empty_log_is_noted_unless_it_is_the_last(partition: Path) -> None:
+    (partition / name(1440)).write_bytes(b"")
+    assert kfmt("verify-crc", partition, "--json").codes == []
+    (partition / name(480)).write_bytes(b"")
+    done = kfmt("verify-crc", partition, "--json")
+    assert (done.code, done.codes) == (0, ["log-empty"])
+    assert done.of("finding")[0]["file"] == name(480)
+
+
+def test_nothing_is_said_across_a_segment_that_could_not_be_read(partition: Path) -> None:
+    (partition / name(480)).unlink()
+    (partition / name(480)).symlink_to("gone")
+    done = kfmt("verify-crc", partition, "--json")
+    assert (done.code, done.codes) == (3, [])
+
+
+def test_files_that_are_given_one_by_one_are_no_partition(partition: Path) -> None:
+    (partition / name(480)).unlink()
+    (partition / "abc.index").write_bytes(b"")
+    assert kfmt("verify-crc", *sorted(partition.glob("*.log")), "--json").codes == []
+
+
+def test_processes_say_the_same(partition: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from kfmt_cli.checks.verify import Verifier
+    from kfmt_cli.cli import verifying
+    from kfmt_cli.cli.screen import Screen
+    from kfmt_cli.core.compression import Limit
+
+    (partition / name(480)).unlink()
+    (partition / name(720)).write_bytes(b"")
+    (partition / "abc.index").write_bytes(b"")
+    texts: list[str] = []
+    monkeypatch.setattr(Screen, "text", lambda _, words: texts.append(words))
+
+    def run(jobs: int) -> list[str]:
+        texts.clear()
+        task = verifying.Task.of(Screen(), "json", Verifier(False, Limit(), jobs), jobs)
+        assert task.run((str(partition),), False) == 1
+        return [line for text in texts for line in text.splitlines()]
+
+    alone = run(1)
+    monkeypatch.setattr(verifying, "MANY_BYTES", 0)
+    assert run(2) == alone
+    codes = [row["code"] for row in map(json.loads, alone) if row["type"] == "finding"]
+    assert codes == ["name-not-numeric", "segments-gap", "log-empty"]
+
+
+def facts(base: int, extent: Extent, size: int = 1000) -> SegmentFacts:
+    return SegmentFacts(name(base), base, size, 1, extent)
+
+
+def found(*segments: SegmentFacts) -> list[tuple[str, str]]:
+    check = PartitionCheck()
+    for segment in segments:
+        check.take(segment)
+    return [(finding.code.name, finding.file) for finding in check.finish()]
+
+
+def test_a_segment_within_one_that_is_longer() -> None:
+    segments = facts(0, Extent(0, 79)), facts(10, Extent(10, 20)), facts(30, Extent(30, 90))
+    assert found(*segments) == [("segments-overlap", name(10)), ("segments-overlap", name(30))]
+
+
+def test_an_empty_segment_below_the_end_of_the_one_before_it() -> None:
+    assert found(facts(0, Extent(0, 79)), facts(10, Extent(), 0)) == [
+        ("segments-overlap", name(10))
+    ]
+
+
+def test_an_impossible_offset_does_not_make_overlaps_of_all_that_follows() -> None:
+    wild = Extent(0, 1 << 60)
+    assert found(facts(0, wild), facts(80, Extent(80, 90)), facts(91, Extent(91, 99))) == []
+
+
+def test_no_name_is_looked_at_twice(partition: Path) -> None:
+    (partition / "abc.index").write_bytes(b"")
+    folders = walk(str(partition.parent), False, pytest.fail)
+    assert [finding.file for folder in folders for finding in check_names(folder)] == [
+        "orders-0/abc.index"
+    ]
