@@ -20,7 +20,7 @@ from typing import IO
 
 SERVER = Path(__file__).with_name("warm_server.py")
 INTERPRETERS_OWN = ("PYTHON", "LC_", "LANG", "LD_")
-TIMEOUT = 120  # seconds
+TIMEOUT = 300  # seconds
 
 
 class Running:
