@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 
 from tests import progress, warm
+from tools.kafka import SHORT_LIVED
 
-# A JVM of the tests runs for seconds: its first compiler and one thread of collection are enough.
-SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
 for name in ("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS"):
-    os.environ.setdefault(name, SHORT_LIVED)
+    os.environ.setdefault(name, " ".join(SHORT_LIVED))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -1,7 +1,8 @@
 """What a run on several processes shows: a line for each file that is done, in place of dots.
 
-A line comes when a file's last test has ended and when a test fails. When none has come for a while,
-a line says what runs at that moment. With `-v` or in one process (`-n 0`) pytest's own words stay.
+A line comes when a file's last test has ended and when a test fails. When none has come for a
+while, a line says what runs at that moment. With `-v` or in one process (`-n 0`) pytest's own words
+stay.
 """
 
 from __future__ import annotations
