@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests import warm
 from tools.kafka import KEPT_SUFFIX, ROOT, SAMPLES, sample_logs
 
 Row = dict[str, Any]
@@ -51,17 +50,9 @@ def environment(**changes: str) -> dict[str, str]:
 
 def kfmt(*arguments: str | Path, stdin: bytes = b"", cwd: Path = ROOT, **env: str) -> Done:
     """Run the command line in a process of its own."""
-    done = subprocess.run(
-        [sys.executable, "-m", "kfmt_cli", *map(str, arguments)],
-        input=stdin,
-        capture_output=True,
-        cwd=cwd,
-        env=environment(**env),
-        timeout=120,
-        check=False,
-    )
-    assert b"Traceback" not in done.stderr, done.stderr.decode()
-    return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
+    code, out, err = warm.run(arguments, stdin, cwd, environment(**env))
+    assert b"Traceback" not in err, err.decode()
+    return Done(code, out.decode(), err.decode())
 
 
 def every_log() -> list[Path]:

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import warm
 from tests.samples import ORDERS, TXN, Row, environment, kfmt
 from tests.segments import positions, write
 from tools.kafka import ROOT, SAMPLES
@@ -30,14 +31,9 @@ def on_a_terminal(*arguments: str | Path, columns: int = 80, **env: str) -> str:
     """What a command shows on a terminal of that width."""
     main, side = pty.openpty()
     ioctl(side, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
-    process = subprocess.Popen(
-        [*COMMAND, *map(str, arguments)],
-        stdin=subprocess.DEVNULL,
-        stdout=side,
-        stderr=side,
-        cwd=ROOT,
-        env=environment(TERM="xterm-256color", **env),
-    )
+    its = environment(TERM="xterm-256color", **env)
+    with Path(os.devnull).open("rb") as nothing:
+        running = warm.start(arguments, cwd=ROOT, env=its, stdin=nothing, stdout=side, stderr=side)
     os.close(side)
     shown = b""
     while True:
@@ -48,7 +44,7 @@ def on_a_terminal(*arguments: str | Path, columns: int = 80, **env: str) -> str:
         if not piece:
             break
         shown += piece
-    process.wait(30)
+    running.wait(30)
     os.close(main)
     return shown.decode()
 
@@ -259,6 +255,8 @@ def test_ctrl_c_ends_with_130(tmp_path: Path) -> None:
         stderr=subprocess.PIPE,
         cwd=ROOT,
         env=environment(),
+        # A test run in the background ignores this signal, and so would its children.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
     )
     with fifo.open("wb") as end:
         end.write(TXN.read_bytes())

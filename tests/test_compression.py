@@ -93,11 +93,16 @@ def test_the_limit_is_exact(name: str) -> None:
         decompress(codec, blob, len(PLAIN) - 1)
 
 
-@pytest.mark.parametrize("name", VARIANTS)
+# What stands behind a stream may go, and what ends between two of its parts is whole.
+MAY_END_EARLY = {
+    *("gzip, two members", "gzip, zeros behind it"),
+    *("snappy, xerial in small chunks", "lz4, bytes behind it"),
+}
+
+
+@pytest.mark.parametrize("name", [it for it in VARIANTS if it not in MAY_END_EARLY])
 def test_a_stream_that_ends_early_is_an_error(name: str) -> None:
     codec, blob = VARIANTS[name]
-    if "behind" in name or "members" in name or "small chunks" in name:
-        return  # what stands behind the stream, or between its parts, may go
     for cut in (5, 100, len(blob) // 2):
         with pytest.raises(CompressionError):
             decompress(codec, blob[:-cut], LIMIT)

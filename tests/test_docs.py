@@ -19,6 +19,14 @@ def test_made_pages_are_up_to_date(name: str) -> None:
     assert (ROOT / "docs" / name).read_text() == PAGES_BY_NAME[name]()
 
 
+@pytest.mark.parametrize("name", [None, *MODULES], ids=str)
+def test_the_page_of_commands_has_the_help_that_kfmt_shows(name: str | None) -> None:
+    """Lines may break elsewhere."""
+    page = (ROOT / "docs" / "commands.md").read_text().split()
+    shown = kfmt(*([name] if name else []), "--help", COLUMNS="100").out.split()
+    assert " ".join(["```", *shown, "```"]) in " ".join(page)
+
+
 @pytest.mark.parametrize("name", MODULES)
 def test_each_command_has_help_with_examples_that_work(name: str, tmp_path: Path) -> None:
     done = kfmt(name, "--help")

@@ -74,10 +74,9 @@ def test_kafka_dump_log_takes_every_magic_and_codec(tmp_path: Path) -> None:
         assert not re.search(r"isValid: false|invalid bytes", text)
 
 
-@pytest.mark.parametrize(("magic", "codec"), WRITTEN)
+# aiokafka refuses lz4 of magic 0 whoever wrote it; kafka-dump-log reads it above.
+@pytest.mark.parametrize(("magic", "codec"), [it for it in WRITTEN if it != ("0", "lz4")])
 def test_aiokafka_reads_every_magic_and_codec(magic: str, codec: str, tmp_path: Path) -> None:
-    if (magic, codec) == ("0", "lz4"):
-        return  # aiokafka refuses it whoever wrote it; kafka-dump-log reads it above
     memory_records = pytest.importorskip("aiokafka.record.memory_records")
     log = next(write(tmp_path, magic, codec).glob("*.log"))
     batches = memory_records.MemoryRecords(log.read_bytes())
@@ -111,7 +110,7 @@ def test_a_broker_serves_what_was_converted_and_built(tmp_path: Path) -> None:
         for partition, original, records in zip(written, originals, served, strict=True):
             assert records == consumed(partition), (partition.name, recover)
             assert records == consumed(original), (partition.name, recover)
-    (committed,) = broker.consume_all([written[-1]], False, "read_committed")
-    (expected,) = broker.consume_all([TXN.parent], False, "read_committed")
+    both = [written[-1], TXN.parent]
+    committed, expected = broker.consume_all(both, False, "read_committed")
     assert committed == expected
     assert len(committed) < len(consumed(TXN.parent))

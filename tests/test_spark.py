@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import shutil
@@ -10,21 +11,22 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.samples import ORDERS, TXN, environment, kfmt
+from tests.samples import ORDERS, TXN, Done, environment, kfmt
 from tests.spark_rows import Key, dumped, of_rows
 from tools.kafka import ROOT, SAMPLES
 
 pytest.importorskip("pyspark")
 pq = pytest.importorskip("pyarrow.parquet")
 
+from kfmt_cli import __main__  # noqa: E402
 from kfmt_cli.errors import UsageError  # noqa: E402
-from kfmt_cli.spark import register  # noqa: E402
 from kfmt_cli.spark import session as sessions  # noqa: E402
 
 pytestmark = [
@@ -38,11 +40,29 @@ BROKERS = sorted(it for it in SAMPLES.iterdir() if it.is_dir())
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 
 
-@pytest.fixture(scope="module")
-def spark() -> Iterator[Any]:
-    with sessions.session("local[2]") as session:
-        register(session)
-        yield session
+Job = Callable[..., Done]
+
+
+@pytest.fixture
+def job(
+    spark: Any, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> Iterator[Job]:
+    """`kfmt pipeline ARGUMENTS` in the session of all tests, in place of one of its own."""
+
+    def run_here(*arguments: str | Path, code: int = 0) -> Done:
+        monkeypatch.setattr(sys, "argv", ["kfmt", "pipeline", *map(str, arguments)])
+        capfd.readouterr()
+        done = Done(__main__.run(), *capfd.readouterr())
+        assert done.code == code, done.out + done.err
+        assert "WARN" not in done.err
+        assert "Traceback" not in done.err
+        return done
+
+    monkeypatch.setattr(sessions, "session", lambda *_: nullcontext(spark))
+    before = signal.getsignal(signal.SIGTERM), gc.get_threshold()
+    yield run_here
+    signal.signal(signal.SIGTERM, before[0])
+    gc.set_threshold(*before[1])
 
 
 def records(frame: Any) -> list[Key]:
@@ -142,6 +162,7 @@ def test_a_task_that_is_killed_is_done_again(spark: Any, tmp_path: Path) -> None
 
 
 def run(*arguments: str | Path, code: int = 0) -> str:
+    """`kfmt pipeline ARGUMENTS` in a process with a session of its own."""
     done = kfmt("pipeline", *arguments)
     assert done.code == code, done.out + done.err
     assert "WARN" not in done.err
@@ -160,28 +181,27 @@ def exported(folder: Path) -> list[Key]:
     return of_rows(rows)
 
 
-def test_export_is_resumed_and_has_nothing_twice(tmp_path: Path) -> None:
+def test_export_is_resumed_and_has_nothing_twice(job: Job, tmp_path: Path) -> None:
     source, to = tmp_path / "in", tmp_path / "out"
     shutil.copytree(SAMPLES / "kafka-3.9.1-broker2", source)
-    out = run("export", source, "--to", to, "--tables", "records,batches")
-    assert "exit 0" in out
+    done = job("export", source, "--to", to, "--tables", "records,batches")
+    assert "exit 0" in done.out
     everything = dumped(source)
     assert exported(to) == everything
     topics = {it.parent.parent.name for it in to.rglob("records/**/*.parquet")}
     assert "topic=replicated" in topics
     times = {it: it.stat().st_mtime_ns for it in to.rglob("records/**/*.parquet")}
     # Half of it is lost, one input changes: only that is done again.
-    done = sorted((to / "_kfmt/done").iterdir())
-    for it in done[::2]:
+    results = sorted((to / "_kfmt/done").iterdir())
+    for it in results[::2]:
         it.unlink()
     log = next(source.glob("txn-1/*0.log"))
     log.write_bytes(log.read_bytes()[:-100])
-    run("export", source, "--to", to, "--tables", "records,batches", code=1)
+    job("export", source, "--to", to, "--tables", "records,batches", code=1)
     after = {it: it.stat().st_mtime_ns for it in to.rglob("records/**/*.parquet")}
-    assert sum(times[it] == after.get(it) for it in times) >= len(done) // 2 - 1
+    assert sum(times[it] == after.get(it) for it in times) >= len(results) // 2 - 1
     assert exported(to) == dumped(source, code=1)
-    refused = kfmt("pipeline", "export", source, "--to", to, "--format", "csv")
-    assert refused.code == 2
+    refused = job("export", source, "--to", to, "--format", "csv", code=2)
     assert "other options" in refused.err
 
 
@@ -214,9 +234,9 @@ def test_a_job_that_is_killed_goes_on(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("format_", ["json", "csv"])
-def test_export_as_text_is_what_dump_prints(format_: str, tmp_path: Path) -> None:
+def test_export_as_text_is_what_dump_prints(format_: str, job: Job, tmp_path: Path) -> None:
     to = tmp_path / "out"
-    run(
+    job(
         "export", TXN, "--to", to, "--format", format_, "--from-offset", "100", "--to-offset", "120"
     )
     (file,) = (to / "records").rglob("*.*")
@@ -233,9 +253,9 @@ def test_export_as_text_is_what_dump_prints(format_: str, tmp_path: Path) -> Non
         assert file.read_text() == expected
 
 
-def test_verify_says_what_verify_crc_says(tmp_path: Path) -> None:
+def test_verify_says_what_verify_crc_says(job: Job, tmp_path: Path) -> None:
     folder = ROOT / "damaged_segments"
-    out = run("verify", folder, "--to", tmp_path / "out", "--format", "json", "--deep", code=1)
+    out = job("verify", folder, "--to", tmp_path / "out", "--format", "json", "--deep", code=1).out
     assert "7 damaged" in out
     found = [
         json.loads(it) for it in (tmp_path / "out/findings/part-0.jsonl").read_text().splitlines()
@@ -248,16 +268,18 @@ def test_verify_says_what_verify_crc_says(tmp_path: Path) -> None:
         json.loads(it) for it in (tmp_path / "out/segments/part-0.jsonl").read_text().splitlines()
     ]
     assert sum(it["errors"] > 0 for it in segments) == 7
-    again = run("verify", folder, "--to", tmp_path / "out", "--format", "json", "--deep", code=1)
+    again = job(
+        "verify", folder, "--to", tmp_path / "out", "--format", "json", "--deep", code=1
+    ).out
     assert again == out
 
 
-def test_segments_and_stats(tmp_path: Path) -> None:
+def test_segments_and_stats(job: Job, tmp_path: Path) -> None:
     broker = SAMPLES / "kafka-3.9.1-broker1"
-    run("segments", broker, "--to", tmp_path / "segments", "--format", "csv")
+    job("segments", broker, "--to", tmp_path / "segments", "--format", "csv")
     lines = (tmp_path / "segments/segments/part-0.csv").read_text().splitlines()
     assert len(lines) == 1 + 43
-    out = run("stats", broker, "--to", tmp_path / "stats")
+    out = job("stats", broker, "--to", tmp_path / "stats").out
     assert "orders" in out
     topics = {
         it["topic"]: it for it in pq.read_table(tmp_path / "stats/topics.parquet").to_pylist()
@@ -266,10 +288,12 @@ def test_segments_and_stats(tmp_path: Path) -> None:
     assert topics["txn"]["codecs"] == "lz4,none,zstd"
     producers = pq.read_table(tmp_path / "stats/producers.parquet").to_pylist()
     assert {it["producer_id"] for it in producers if it["topic"] == "txn"} >= {0, 1, 2, 1000}
-    assert kfmt("pipeline", "stats", broker, "--to", tmp_path / "stats").code == 2
+    job("stats", broker, "--to", tmp_path / "stats", code=2)
 
 
-def test_a_file_that_vanishes_and_paths_that_nobody_sees(spark: Any, tmp_path: Path) -> None:
+def test_a_file_that_vanishes_and_paths_that_nobody_sees(
+    spark: Any, job: Job, tmp_path: Path
+) -> None:
     from dataclasses import replace
 
     from kfmt_cli.spark.jobs import export
@@ -294,11 +318,9 @@ def test_a_file_that_vanishes_and_paths_that_nobody_sees(spark: Any, tmp_path: P
     summary = export.run_job(context)
     assert (summary.errors, summary.vanished) == (1, 1)
     assert len(exported(tmp_path / "out")) == 1500 - 240
-    missing = kfmt("pipeline", "verify", tmp_path / "none", "--to", tmp_path / "x")
-    assert missing.code == 3
+    missing = job("verify", tmp_path / "none", "--to", tmp_path / "x", code=3)
     assert "No such file" in missing.err
-    occupied = kfmt("pipeline", "verify", source, "--to", source)
-    assert occupied.code == 2
+    job("verify", source, "--to", source, code=2)
 
 
 def test_a_cluster_of_processes(tmp_path: Path) -> None:

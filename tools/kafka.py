@@ -19,6 +19,9 @@ SAMPLES = ROOT / "sample_segments"
 VERSION = "3.9.1"
 KEPT_SUFFIX = f".kafka-dump-log-{VERSION}.txt"
 
+# For a JVM that runs for seconds: only the first compiler, a collector with one thread.
+SHORT_LIVED = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
+
 POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
 <groupId>kfmt</groupId><artifactId>kafka-jars</artifactId><version>1</version><dependencies>
 <dependency><groupId>org.apache.kafka</groupId><artifactId>kafka_2.13</artifactId>
@@ -62,7 +65,7 @@ def java(version: str, *arguments: str) -> list[str]:
     """The command that runs java on Kafka's jars: options, a class or source file, arguments."""
     home = jars(version)
     logging = f"-Dlog4j.configuration=file:{home}/log4j.properties"
-    return ["java", "-Xmx512m", logging, "-cp", f"{home}/*", *arguments]
+    return ["java", "-Xmx512m", *SHORT_LIVED, logging, "-cp", f"{home}/*", *arguments]
 
 
 def dump_command(version: str, *arguments: str) -> list[str]:

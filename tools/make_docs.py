@@ -97,7 +97,7 @@ def commands() -> str:
     """docs/commands.md"""
     os.environ["COLUMNS"] = "100"
     parts = [f"# Commands\n\n{MADE}\n```\n{_help(kfmt, 'kfmt', None)}```\n"]
-    context = click.Context(kfmt, info_name="kfmt")
+    context = click.Context(kfmt, info_name="kfmt", **kfmt.context_settings)
     for name in MODULES:
         command = kfmt.get_command(context, name)
         assert command is not None
@@ -111,9 +111,8 @@ def commands() -> str:
 
 
 def _help(command: click.Command, name: str, parent: click.Context | None) -> str:
-    context = click.Context(
-        command, info_name=name, parent=parent, max_content_width=100, terminal_width=100
-    )
+    settings = {**command.context_settings, "max_content_width": 100, "terminal_width": 100}
+    context = click.Context(command, info_name=name, parent=parent, **settings)
     return command.get_help(context) + "\n"
 
 

@@ -1,0 +1,160 @@
+"""Runs of kfmt in processes of their own that need not import everything anew.
+
+A server (`tests/warm_server.py`) has kfmt imported and forks for each run. What the interpreter
+itself reads from the environment must be known before it starts, so there is a server for each such
+environment: nearly always one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO
+
+SERVER = Path(__file__).with_name("warm_server.py")
+INTERPRETERS_OWN = ("PYTHON", "LC_", "LANG", "LD_")
+TIMEOUT = 300  # seconds
+
+
+class Running:
+    """A run of kfmt that has been started."""
+
+    def __init__(self, asked: socket.socket) -> None:
+        self._asked = asked
+        self._lines = asked.makefile("rb")
+        self._code: int | None = None
+        asked.settimeout(TIMEOUT)
+        line = self._lines.readline()
+        if not line:
+            raise ChildProcessError("the server of warm runs has ended; its words are above")
+        self.pid = int(line)
+
+    def wait(self, timeout: float = TIMEOUT) -> int:
+        """The exit code, negative for a signal's number as in `subprocess`.
+
+        Raises TimeoutExpired, after which the process is gone.
+        """
+        if self._code is None:
+            self._asked.settimeout(timeout)
+            try:
+                self._code = int(self._lines.readline())
+            except TimeoutError:
+                os.kill(self.pid, signal.SIGKILL)
+                raise subprocess.TimeoutExpired("kfmt", timeout) from None
+            finally:
+                self._lines.close()
+                self._asked.close()
+        return self._code
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal to it while it runs."""
+        if self._code is None:
+            os.kill(self.pid, number)
+
+
+class Server:
+    """A process that forks for each run."""
+
+    def __init__(self, env: Mapping[str, str]) -> None:
+        self._control, theirs = socket.socketpair()
+        self._lock = threading.Lock()
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, str(SERVER), str(theirs.fileno())],
+                stdin=subprocess.DEVNULL,
+                env=dict(env),
+                pass_fds=[theirs.fileno()],
+            )
+
+    def start(
+        self, argv: Sequence[bytes], cwd: Path, env: Mapping[str, str], streams: Sequence[int]
+    ) -> Running:
+        """Run kfmt with these arguments; streams: descriptors of its input, output and error."""
+        asked, theirs = socket.socketpair()
+        with theirs, self._lock:
+            socket.send_fds(self._control, [b"r"], [theirs.fileno(), *streams])
+        request = {"argv": [it.hex() for it in argv], "cwd": str(cwd), "env": dict(env)}
+        asked.sendall(json.dumps(request).encode() + b"\n")
+        return Running(asked)
+
+    def stop(self) -> None:
+        """End it, when nothing is to be run any more."""
+        self._control.close()
+        self._process.wait(30)
+
+
+_servers: dict[frozenset[tuple[str, str]], Server] = {}
+_lock = threading.Lock()
+
+
+def start(
+    arguments: Sequence[str | Path],
+    *,
+    cwd: Path,
+    env: Mapping[str, str],
+    stdin: int | IO[bytes],
+    stdout: int | IO[bytes],
+    stderr: int | IO[bytes],
+) -> Running:
+    """Start `kfmt ARGUMENTS` on these streams, which stay open here."""
+    own = frozenset(it for it in env.items() if it[0].startswith(INTERPRETERS_OWN))
+    with _lock:
+        server = _servers.get(own)
+        if server is None:
+            server = _servers[own] = Server(env)
+    streams = [it if isinstance(it, int) else it.fileno() for it in (stdin, stdout, stderr)]
+    return server.start([os.fsencode(it) for it in arguments], cwd, env, streams)
+
+
+def run(
+    arguments: Sequence[str | Path], stdin: bytes, cwd: Path, env: Mapping[str, str]
+) -> tuple[int, bytes, bytes]:
+    """Run `kfmt ARGUMENTS` through pipes; its exit code, output and error."""
+    (in_read, in_write), (out_read, out_write), (err_read, err_write) = (
+        os.pipe() for _ in range(3)
+    )
+    found: dict[int, bytes] = {}
+
+    def read(fd: int) -> None:
+        with open(fd, "rb") as pipe:
+            found[fd] = pipe.read()
+
+    def write() -> None:
+        try:
+            with open(in_write, "wb") as pipe:  # noqa: PTH123 (a descriptor)
+                pipe.write(stdin)
+        except BrokenPipeError:
+            pass  # it had read enough
+
+    try:
+        running = start(
+            arguments, cwd=cwd, env=env, stdin=in_read, stdout=out_write, stderr=err_write
+        )
+    finally:
+        for fd in (in_read, out_write, err_write):
+            os.close(fd)
+    threads = [threading.Thread(target=read, args=(it,)) for it in (out_read, err_read)]
+    threads.append(threading.Thread(target=write))
+    for it in threads:
+        it.start()
+    try:
+        code = running.wait()
+    finally:
+        for it in threads:
+            it.join()
+    return code, found[out_read], found[err_read]
+
+
+def stop() -> None:
+    """End all servers."""
+    with _lock:
+        for server in _servers.values():
+            server.stop()
+        _servers.clear()

@@ -1,0 +1,151 @@
+"""A process that has imported kfmt already and forks for each run of it.
+
+A fresh interpreter takes longer to import NumPy, click and kfmt than most commands take to run.
+Here each run is still a process of its own, with its own streams, environment, directory, signals
+and exit; it only finds the modules imported. `tests/warm.py` is the other side.
+
+    python tests/warm_server.py FD        FD: the socket that runs are asked for on
+
+A message on that socket is one byte with four descriptors: a socket for this run, standard input,
+output and error. On the run's socket comes a JSON object in one line with `argv`, `cwd` and `env`;
+back go two lines: the process id, and, when it has ended, its exit status.
+"""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import importlib
+import json
+import os
+import pkgutil
+import runpy
+import signal
+import socket
+import sys
+import threading
+from contextlib import suppress
+from io import BufferedReader, BufferedWriter, FileIO, TextIOWrapper
+from typing import Any, NoReturn
+
+PACKAGES = ("click", "lz4.frame", "msgspec", "numpy", "rich.console", "snappy", "zstandard")
+DESCRIPTORS = 4
+
+
+def preload() -> None:
+    """Import what kfmt imports, all but Spark, whose modules start threads and take seconds."""
+    # As `kfmt_cli.__main__` sets it. A process with threads must not fork.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    package = importlib.import_module("kfmt_cli")
+    modules = (it.name for it in pkgutil.walk_packages(package.__path__, "kfmt_cli."))
+    for name in (*PACKAGES, *modules):
+        if name != "kfmt_cli.__main__" and not name.startswith("kfmt_cli.spark"):
+            with suppress(ImportError):  # a run that needs it says so
+                importlib.import_module(name)
+
+
+def serve(control: socket.socket) -> dict[str, Any]:
+    """Fork for each message; returns the request, in the process that is to carry it out."""
+    while True:
+        _, fds, _, _ = socket.recv_fds(control, 1, DESCRIPTORS)
+        if not fds:  # nobody asks any more
+            os._exit(0)
+        if os.fork() == 0:
+            control.close()
+            return watch(fds)
+        for fd in fds:
+            os.close(fd)
+        reap()
+
+
+def reap() -> None:
+    """Forget the watchers that have ended."""
+    with suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
+def watch(fds: list[int]) -> dict[str, Any]:
+    """Fork once more and say how that ends; returns the request in the new process."""
+    with socket.socket(fileno=fds[0]) as asked:
+        with asked.makefile("rb") as lines:
+            request: dict[str, Any] = json.loads(lines.readline())
+        pid = os.fork()
+        if pid == 0:
+            for number, fd in enumerate(fds[1:]):
+                os.dup2(fd, number)
+                os.close(fd)
+            return request
+        for fd in fds[1:]:
+            os.close(fd)
+        asked.sendall(b"%d\n" % pid)
+        _, status = os.waitpid(pid, 0)
+        with suppress(BrokenPipeError):  # the tests may have been interrupted
+            asked.sendall(b"%d\n" % os.waitstatus_to_exitcode(status))
+        os._exit(0)
+
+
+def become(request: dict[str, Any]) -> None:
+    """Make this process what `python -m kfmt_cli` is when it begins."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.chdir(request["cwd"])
+    os.environ.clear()
+    os.environ.update(request["env"])
+    sys.path[0] = os.getcwd()  # noqa: PTH109
+    sys.argv = ["kfmt", *map(os.fsdecode, map(bytes.fromhex, request["argv"]))]
+    for fd, name in enumerate(("stdin", "stdout", "stderr")):
+        text = stream(fd, getattr(sys, f"__{name}__"))
+        setattr(sys, name, text)
+        setattr(sys, f"__{name}__", text)
+
+
+def stream(fd: int, before: TextIOWrapper) -> TextIOWrapper:
+    """A standard stream as the interpreter opens it; its encoding is that of the one before."""
+    raw = FileIO(fd, "w" if fd else "r", closefd=False)
+    unbuffered = isinstance(before.buffer, FileIO)  # as PYTHONUNBUFFERED makes it
+    buffered: Any = raw
+    if not unbuffered:
+        buffered = BufferedWriter(raw) if fd else BufferedReader(raw)
+    return TextIOWrapper(
+        buffered,
+        encoding=before.encoding,
+        errors=before.errors,
+        newline="\n" if fd else None,
+        line_buffering=raw.isatty() or fd == 2,
+        write_through=unbuffered,
+    )
+
+
+def finish(code: int) -> NoReturn:
+    """Do what an interpreter does at its end, all but taking every module apart, which is slow."""
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    for out in (sys.stdout, sys.stderr):
+        try:
+            if out is not None and not out.closed:
+                out.flush()
+        except OSError as error:
+            os.write(2, f"Exception ignored in: {out!r}\n{error!r}\n".encode())
+            code = 120
+    os._exit(code)
+
+
+def main() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupted test run ends it anyway
+    with socket.socket(fileno=int(sys.argv[1])) as control:
+        preload()
+        gc.collect()
+        gc.freeze()  # so that no fork copies what is never collected
+        request = serve(control)
+    become(request)
+    try:
+        runpy.run_module("kfmt_cli", run_name="__main__", alter_sys=True)
+    except SystemExit as end:
+        if end.code is None or isinstance(end.code, int):
+            finish((end.code or 0) & 0xFF)
+        raise
+    finish(0)
+
+
+if __name__ == "__main__":
+    main()
