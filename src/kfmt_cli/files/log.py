@@ -15,7 +15,7 @@ from kfmt_cli.core import scan
 from kfmt_cli.core.finding import Finding
 from kfmt_cli.core.layout import IntArray
 from kfmt_cli.core.source import Source
-from kfmt_cli.core.table import Table
+from kfmt_cli.core.table import BoolArray, Table
 from kfmt_cli.files import codes
 from kfmt_cli.files.block import LOG_OVERHEAD, Block, read_batches
 from kfmt_cli.files.damage import Damage
@@ -208,19 +208,14 @@ class LogReader:
         before = np.empty_like(last)
         before[1:] = last[:-1]
         before[0] = base[0] - 1 if self._last_offset is None else self._last_offset
+        of_segment = self._base_offset
+        wrong = oddities(batches, before, None if of_segment is None else np.array(of_segment))
         self._last_offset = int(last[-1])
         self._next_offset = self._known_end(batches)
         legacy = batches["is_v2"] == 0
         if legacy.any():
             self._seen_sets |= bool((legacy & (batches["compression"] != 0)).any())
             self._damage.sets = self._seen_sets
-        wrong = base <= before
-        if self._base_offset is not None:
-            wrong |= (base < self._base_offset) | (last - self._base_offset > MAX_RELATIVE_OFFSET)
-        is_v2 = batches["is_v2"] == 1
-        wrong |= batches["compression"] > np.where(is_v2, 4, 3)
-        delta, declared = batches["last_offset_delta"], batches["records_count"]
-        wrong |= is_v2 & ((delta < 0) | (declared < 0) | (declared > delta + 1))
         for i in np.flatnonzero(wrong).tolist():
             block.findings += self._offset_findings(block, i, int(before[i]))
         if wrong.any():
@@ -279,3 +274,20 @@ class LogReader:
                 offset=base,
                 found=codec,
             )
+
+
+def oddities(batches: Table, before: IntArray, of_segment: IntArray | None) -> BoolArray:
+    """Batches whose headers cannot be true, whatever their checksums say.
+
+    before: the last offset of the batch before each. of_segment: the base offset in the file's
+    name, one for all or one for each; None where it says nothing.
+    """
+    base, last = batches["base_offset"], batches["last_offset"]
+    wrong: BoolArray = base <= before
+    if of_segment is not None:
+        wrong |= (base < of_segment) | (last - of_segment > MAX_RELATIVE_OFFSET)
+    is_v2 = batches["is_v2"] == 1
+    wrong |= batches["compression"] > np.where(is_v2, 4, 3)
+    delta, declared = batches["last_offset_delta"], batches["records_count"]
+    wrong |= is_v2 & ((delta < 0) | (declared < 0) | (declared > delta + 1))
+    return wrong
