@@ -57,6 +57,8 @@ public class Observer {
     /** One start of a server. */
     private static final class Start {
         final CompletableFuture<Boolean> up = new CompletableFuture<>();
+        /** Done when the server has tried to end the process. */
+        final CompletableFuture<Void> down = new CompletableFuture<>();
         final List<String> errors = new ArrayList<>();
 
         synchronized void log(String words) {
@@ -93,6 +95,7 @@ public class Observer {
         Start start = CURRENT.get();
         if (start != null) {
             start.up.complete(false);
+            start.down.complete(null);
         }
         throw new Halted("exit status " + status);
     }
@@ -137,8 +140,14 @@ public class Observer {
         Map<String, Object> topics = new LinkedHashMap<>();
         try {
             if (up) {
-                look(settings.getProperty("listeners"), plan.get("probes"), topics);
-                Thread.sleep(plan.path("linger").asLong(0));
+                CompletableFuture<Map<String, Object>> looks = new CompletableFuture<>();
+                look(settings.getProperty("listeners"), plan.get("probes"), looks);
+                CompletableFuture.anyOf(looks, start.down).get();
+                if (start.down.isDone()) { // it ended itself after it had come up
+                    up = false;
+                } else {
+                    topics.putAll(looks.get());
+                }
             }
         } finally {
             stop(made.getNow(null), up);
@@ -175,8 +184,21 @@ public class Observer {
         }
     }
 
-    /** Look at all topics, several at once. */
-    private static void look(String listeners, JsonNode probes, Map<String, Object> topics) throws Exception {
+    /** Look at all topics, several at once, in threads of its own. */
+    private static void look(String listeners, JsonNode probes, CompletableFuture<Map<String, Object>> looks) {
+        Thread looker = new Thread(() -> {
+            try {
+                looks.complete(lookAtAll(listeners, probes));
+            } catch (Throwable failure) {
+                looks.completeExceptionally(failure);
+            }
+        });
+        looker.setDaemon(true);
+        looker.start();
+    }
+
+    private static Map<String, Object> lookAtAll(String listeners, JsonNode probes) throws InterruptedException {
+        Map<String, Object> topics = new LinkedHashMap<>();
         String server = listeners.replaceAll(".*PLAINTEXT://([^,]*).*", "$1");
         ExecutorService readers = Executors.newFixedThreadPool(READERS);
         Map<String, Future<Map<String, Object>>> done = new LinkedHashMap<>();
@@ -190,6 +212,7 @@ public class Observer {
             }
         }
         readers.shutdown();
+        return topics;
     }
 
     private static Map<String, Object> lookAt(String server, String topic, JsonNode probe) {

@@ -60,7 +60,7 @@ class Plan:
 
     beside: more files of the log directory; a name that ends in / is an empty directory. instead:
     files of the log directory that replace those which formatting it has written. server: more
-    settings. linger: milliseconds to wait after the reads.
+    settings.
     """
 
     start: Start
@@ -68,7 +68,6 @@ class Plan:
     beside: Files = field(default_factory=dict)
     instead: Files = field(default_factory=dict)
     server: Mapping[str, str] = field(default_factory=dict)
-    linger: int = 0
 
 
 @dataclass(frozen=True)
@@ -203,7 +202,6 @@ def _prepare(plan: Plan, folder: Path, ports: Sequence[int]) -> dict[str, Any]:
             for topic, given in plan.partitions.items()
         },
         "instead": {k: base64.b64encode(v).decode() for k, v in plan.instead.items()},
-        "linger": plan.linger,
     }
 
 
