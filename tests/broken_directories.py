@@ -97,7 +97,7 @@ def whole_v0() -> Broken:
 
 
 def _without_batch() -> Broken:
-    """The closed segment of orders-0 without offsets 340–359; index entries as if they were there."""
+    """The closed segment of orders-0 without offsets 340–359; its indexes still have them."""
     log = rearranged(CLOSED, [0, 1, 2, 3, 4, 6, 7, 8, 9, 10, 11])
     return changed(ORDERS, CLOSED, 13_357, 340, log)
 

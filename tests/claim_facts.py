@@ -1,4 +1,4 @@
-"""What can be said of a broker on a damaged partition: words, and whether an observation bears them out.
+"""What can be said of a broker on a damaged partition: words, and when an observation proves them.
 
 A claim names a code, a damaged partition, and for each kind of start the facts that must be seen.
 The words of a fact stand in the code's sentence for that start, and each clause of the sentence has
@@ -61,8 +61,8 @@ class Claim:
     """Facts about a damaged partition, by the start that shows them.
 
     at_end: after a crash with the recovery point at the log end, told in the advice; advice: those
-    of a clean start that the advice tells. beside, instead: as in tools.observe.Plan. checked: whether
-    kfmt finds the code in the partition's own files.
+    of a clean start that the advice tells. beside, instead: as in tools.observe.Plan. checked:
+    whether kfmt finds the code in the partition's own files.
     """
 
     code: str
@@ -121,6 +121,7 @@ def _lookups(seen: Seen, later: bool) -> bool:
     return bool(behind) and (set(behind) == {None}) is later
 
 
+PASSED = "passed over without an error"
 DOWN = Fact("does not start", lambda s: not s.outcome.up)
 CUT = Fact("cuts the log here", _cut)
 LATER = Fact("deletes every later segment", _later_deleted)
@@ -211,6 +212,14 @@ def rebuilt(suffix: str) -> Fact:
             s.left(suffix) != s.broken.files.get(name(s.broken.base, suffix))
             and s.left(suffix) == s.recovered[name(s.broken.base, suffix)]
         ),
+    )
+
+
+def anew(suffix: str) -> Fact:
+    """The index is another one than before; the log is not that of the sample."""
+    return Fact(
+        "rebuilds",
+        lambda s: s.left(suffix) not in (None, b"", s.broken.files[name(s.broken.base, suffix)]),
     )
 
 

@@ -10,18 +10,19 @@ from pathlib import Path
 import pytest
 
 from kfmt_cli.core.finding import Code
-from kfmt_cli.files import directory_codes, index_codes
+from kfmt_cli.files import directory_codes, index_codes  # noqa: F401 – they declare codes
 from kfmt_cli.files.codes import CODES
 from tests.broken_partitions import ORDERS, TXN, Broken, sample
 from tests.claim_facts import DOWN, SEEKS, Claim, Fact, Seen
-from tests.claims_of_directories import DIRECTORY_CLAIMS, INDEX_CLAIMS
+from tests.claims_of_directories import DIRECTORY_CLAIMS
+from tests.claims_of_indexes import INDEX_CLAIMS
 from tests.claims_of_logs import LOG_CLAIMS
+from tests.claims_of_records import RECORD_CLAIMS
 from tests.samples import kfmt
 from tools import kafka
 from tools.observe import COMMITTED, UNCOMMITTED, Given, Outcome, Plan, Start, observe
 
-assert index_codes and directory_codes  # all codes are declared
-CLAIMS = [*LOG_CLAIMS, *INDEX_CLAIMS, *DIRECTORY_CLAIMS]
+CLAIMS = [*LOG_CLAIMS, *RECORD_CLAIMS, *INDEX_CLAIMS, *DIRECTORY_CLAIMS]
 needs_kafka = pytest.mark.skipif(kafka.missing() is not None, reason=str(kafka.missing()))
 NO_CLAIM = {
     "decompression-limit": "a limit of kfmt",
@@ -200,9 +201,16 @@ def test_kfmt_finds_what_the_claims_are_about(tmp_path: Path) -> None:
         for file, content in claim.broken().files.items():
             (tmp_path / f"given-{i}" / file).write_bytes(content)
     found: dict[str, set[str]] = {}
-    for command in (["verify-crc", "--deep"], ["index-check"], ["dump"]):
-        for row in kfmt(*command, tmp_path, "--json").of("finding"):
-            found.setdefault(row["file"].split("/")[0], set()).add(row["code"])
+    commands: list[list[str | Path]] = [
+        ["verify-crc", "--deep", tmp_path],
+        ["index-check", tmp_path],
+    ]
+    commands.append(["dump", *tmp_path.glob("*/*.snapshot")])
+    for command in commands:
+        for row in kfmt(*command, "--json").of("finding"):
+            folder = re.search(r"given-\d+", row["file"])
+            assert folder
+            found.setdefault(folder[0], set()).add(row["code"])
     wrong = [
         (name_of(it), found.get(f"given-{i}"))
         for i, it in enumerate(checked)
