@@ -127,6 +127,7 @@ CUT = Fact("cuts the log here", _cut)
 LATER = Fact("deletes every later segment", _later_deleted)
 KEPT = Fact("keeps the log as it is", _kept)
 STOP = Fact("get an error at this batch", lambda s: _stops(s, s.broken.offset, s.broken.offset))
+STOP_AT_ZEROS = Fact("get an error at the zeros", STOP.holds)
 STOP_INSIDE = Fact(
     "get an error inside this batch",
     lambda s: _stops(s, s.broken.offset + 1, s.broken.offset + 20),

@@ -94,6 +94,13 @@ INDEX_CLAIMS = [
         (rebuilt(OFFSETS), rebuilt(TIMES)),
     ),
     Claim(
+        "index-missing",
+        "and the time index, too",
+        lambda: missing(name(CLOSED, OFFSETS), name(CLOSED, TIMES)),
+        (rebuilt(OFFSETS), rebuilt(TIMES)),
+        (rebuilt(OFFSETS), rebuilt(TIMES)),
+    ),
+    Claim(
         "index-without-log",
         "offsets",
         lambda: with_file(whole(), name(777, OFFSETS), bytes(8)),

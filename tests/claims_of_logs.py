@@ -38,6 +38,7 @@ from tests.claim_facts import (
     SEEK_SEGMENT,
     SPLIT,
     STOP,
+    STOP_AT_ZEROS,
     Claim,
     lost,
 )
@@ -159,7 +160,13 @@ LOG_CLAIMS = [
         (DOWN,),
         at_end=(ONLY_ZEROS,),
     ),
-    Claim("zero-tail", "closed segment", lambda: appended(CLOSED, bytes(4096)), _cut, _stop),
+    Claim(
+        "zero-tail",
+        "closed segment",
+        lambda: appended(CLOSED, bytes(4096)),
+        _cut,
+        (KEPT, STOP_AT_ZEROS),
+    ),
     Claim("zero-hole", "", zero_hole, _cut, _stop, advice=(SEEK_SEGMENT,)),
     Claim(
         "garbage",

@@ -36,6 +36,8 @@ NO_CLAIM = {
     "producers-unknown": "about what kfmt writes",
 }
 
+HARMLESS: set[tuple[str, str]] = set()
+
 
 def name_of(claim: Claim) -> str:
     """A claim in test ids."""
@@ -155,6 +157,24 @@ def test_a_broker_does_what_is_said_of_it(claim: Claim, observed: Observed) -> N
         for fact in facts_of(claim, start):
             its = observed[name_of(claim), start]
             assert fact.holds(its), (start.name, fact.words, description(its))
+
+
+@pytest.mark.interop
+@needs_kafka
+def test_the_facts_of_a_claim_do_not_hold_of_an_undamaged_partition(observed: Observed) -> None:
+    """Those that do are of damage that changes neither what is left nor what is delivered."""
+    hold = set()
+    for (claim, start), its in observed.items():
+        facts = facts_of(next(it for it in CLAIMS if name_of(it) == claim), start)
+        whole = Seen(its.broken, whole_outcome(its), its.whole, its.recovered, its.whole)
+        if all(fact.holds(whole) for fact in facts):
+            hold.add((claim, start.name))
+    assert hold == HARMLESS
+
+
+def whole_outcome(seen: Seen) -> Outcome:
+    """A start on the undamaged partition."""
+    return Outcome(True, [], {"whole": seen.whole}, [])
 
 
 def description(seen: Seen) -> str:

@@ -116,18 +116,11 @@ ZERO_TAIL = code(
     "zero-tail",
     _error,
     "The file ends in zeros: space that was reserved and not written, or lost in a crash.",
-    (
-        "As it should be in the active segment of a broker with log.preallocate=true that was "
-        "killed. Where zeros are the last segment's tail after a clean shutdown: d"
-    )
-    + RECOVER[1:]
-    + "cuts only the zeros"
-    + RECOVER_PRICE,
+    "As it should be in the active segment of a broker with log.preallocate=true that was killed. "
+    "Otherwise: " + RECOVER + "cuts only the zeros" + RECOVER_PRICE,
     after_crash=CUT,
-    after_clean_shutdown=(
-        "In the last segment: the broker does not start. In a closed one it keeps the log as it "
-        "is; consumers get an error at this batch's place and do not reach later segments."
-    ),
+    after_clean_shutdown="In the last segment: the broker does not start. In a closed one the "
+    "broker keeps the log as it is; consumers get an error at the zeros.",
 )
 ZERO_HOLE = code(
     "zero-hole",

@@ -34,7 +34,7 @@ INDEX_POSITION_OUT_OF_LOG = code(
     "An entry points past the end of the log, or not behind its first batch.",
     REBUILD_INDEX,
     after_crash=REBUILT,
-    after_clean_shutdown=TAKEN + " Seeks skip records without an error.",
+    after_clean_shutdown=TAKEN + " Some seeks skip records without an error.",
 )
 INDEX_NOT_AT_BATCH = code(
     "index-entry-not-at-batch",
@@ -42,7 +42,7 @@ INDEX_NOT_AT_BATCH = code(
     "An entry points at a byte of the log where no batch begins.",
     REBUILD_INDEX,
     after_crash=REBUILT,
-    after_clean_shutdown=TAKEN + " Seeks skip records without an error.",
+    after_clean_shutdown=TAKEN + " Some seeks skip records without an error.",
 )
 INDEX_OFFSET_NOT_IN_LOG = code(
     "index-offset-not-in-log",
@@ -89,10 +89,7 @@ INDEX_MISSING = code(
     "index-missing",
     _error,
     "A log has no offset index beside it.",
-    (
-        "The start takes as long as reading the segment. If the log is damaged, recovery cuts "
-        "it: see the log's findings first."
-    ),
+    "The start takes as long as reading the segment.",
     after_crash="The broker rebuilds all indexes of the segment.",
     after_clean_shutdown="The broker recovers the segment alone and rebuilds all its indexes.",
 )
@@ -199,10 +196,8 @@ TIME_INDEX_ZERO_TAIL = code(
     "time-index-zero-tail",
     _error,
     "A time index ends in zeros although its segment is not the last one.",
-    (
-        "Before a broker starts: kfmt rebuild-index writes one without the zeros; or delete the "
-        "segment's .index too, and the broker rebuilds both."
-    ),
+    "Before a broker starts: kfmt rebuild-index writes one without the zeros. Or delete it and the "
+    "segment's .index: a broker that finds neither recovers the segment and rebuilds both.",
     after_crash=REBUILT,
     after_clean_shutdown=TAKEN
     + " Look-ups by time skip to the next segment. Retention by time deletes the segment.",
@@ -300,11 +295,8 @@ CHECKPOINT_MALFORMED = code(
     "checkpoint-malformed",
     _error,
     "A checkpoint file is not what a broker writes.",
-    (
-        "Deleting the file lets a broker start. Without recovery points it recovers every log "
-        "after a crash; without log start offsets, deleted records that are still in a segment "
-        "come back."
-    ),
+    "A broker starts without the file. Without recovery points it recovers every segment after a "
+    "crash.",
     after_crash=CHECKPOINT,
     after_clean_shutdown=CHECKPOINT,
 )
