@@ -42,7 +42,10 @@ public class Observer {
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final Duration PATIENCE = Duration.ofSeconds(30);
     /** A consumer that gets neither records nor an error for so long is stuck. */
-    private static final Duration STUCK = Duration.ofSeconds(5);
+    private static final Duration STUCK = Duration.ofSeconds(30);
+    private static final Duration LOOK_UP = Duration.ofSeconds(8);
+    /** A server that is neither up nor down for so long shows nothing. */
+    private static final Duration STARTING = Duration.ofSeconds(150);
     private static final int READERS = 6;
     /** The start that a thread, and all that it starts, belongs to. */
     private static final InheritableThreadLocal<Start> CURRENT = new InheritableThreadLocal<>();
@@ -130,13 +133,7 @@ public class Observer {
         starter.setDaemon(true);
         starter.start();
         Map<String, Object> result = new LinkedHashMap<>();
-        boolean up;
-        try {
-            up = start.up.get(PATIENCE.toSeconds(), TimeUnit.SECONDS);
-        } catch (TimeoutException late) {
-            start.log("no answer within " + PATIENCE.toSeconds() + " s");
-            up = false;
-        }
+        boolean up = start.up.get(STARTING.toSeconds(), TimeUnit.SECONDS);
         Map<String, Object> topics = new LinkedHashMap<>();
         try {
             if (up) {
@@ -304,7 +301,7 @@ public class Observer {
     /** The offset that a look-up by time finds, null where it finds none, or the words of its error. */
     private static Object lookUp(KafkaConsumer<byte[], byte[]> consumer, TopicPartition partition, long time) {
         try {
-            OffsetAndTimestamp found = consumer.offsetsForTimes(Map.of(partition, time), STUCK).get(partition);
+            OffsetAndTimestamp found = consumer.offsetsForTimes(Map.of(partition, time), LOOK_UP).get(partition);
             return found == null ? null : found.offset();
         } catch (Exception failure) {
             return words(failure);
