@@ -41,9 +41,9 @@ def test_a_log_that_will_replace_another_is_said(partition: Path) -> None:
     shutil.copy(ORDERS, partition / SWAP)
     for top, file in ((partition, SWAP), (partition.parent, f"orders-0/{SWAP}")):
         done = kfmt("verify-crc", top, "--json")
-        assert (done.code, done.codes) == (0, ["swap-file"])
+        assert (done.code, done.codes) == (1, ["swap-file"])
         finding = done.of("finding")[0]
-        assert (finding["file"], finding["severity"], finding["offset"]) == (file, "warning", 0)
+        assert (finding["file"], finding["severity"], finding["offset"]) == (file, "error", 0)
     assert kfmt("verify-crc", partition, "--strict").code == 1
 
 

@@ -83,7 +83,7 @@ public class Broker {
     }
 
     /** Write what formatting the directory and creating the topics would lead to. */
-    private static void format(Path data, JsonNode topics) throws Exception {
+    static void format(Path data, JsonNode topics) throws Exception {
         Uuid directory = Uuid.randomUuid();
         MetaProperties meta = new MetaProperties.Builder()
             .setVersion(MetaPropertiesVersion.V1)
@@ -184,7 +184,7 @@ public class Broker {
      * The time since a day after 1970 began. What a producer's expiry and retention go by is the age of a
      * record; at this hour no record is old.
      */
-    private static final class EarlyClock implements Time {
+    static final class EarlyClock implements Time {
         private final long start = SYSTEM.milliseconds() - Duration.ofDays(1).toMillis();
 
         @Override

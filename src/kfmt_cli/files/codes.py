@@ -1,15 +1,27 @@
 """Every kind of finding in a log, with what it means and what a broker does about it.
 
-Those of other files are in `files/index_codes.py`; all are in `CODES`.
+Those of other files are in `files/index_codes.py` and `files/directory_codes.py`; all are
+in `CODES`. Each clause about a broker was observed: `tests/test_interop_claims.py` starts one on
+such a log.
 """
 
 from kfmt_cli.core.finding import Code, Severity
-
-CUT = (
-    "A broker that recovers this log cuts it here and deletes every later segment; one that does "
-    "not recover it fails each fetch that reaches this byte."
+from kfmt_cli.files.consequences import (
+    COPY,
+    CUT,
+    FETCH,
+    KEPT,
+    NEXT_BATCH,
+    NEXT_SEGMENT,
+    OUT_OF_BATCH,
+    PASSED,
+    RECOVER,
+    RECOVER_PRICE,
+    REPLICA,
+    STOP,
+    STOP_INSIDE,
+    TRUNCATED_INSIDE,
 )
-UNREADABLE = "Consumers fail on this batch; a broker that recovers the log does not look inside it."
 
 CODES: dict[str, Code] = {}
 
@@ -30,54 +42,140 @@ def code(
 
 _error, _warning = Severity.ERROR, Severity.WARNING
 
-CRC_MISMATCH = code("crc-mismatch", _error, "The checksum of a batch does not fit its bytes.", CUT)
+CRC_MISMATCH = code(
+    "crc-mismatch",
+    _error,
+    "The checksum of a batch does not fit its bytes.",
+    COPY + NEXT_BATCH,
+    after_crash=CUT,
+    after_clean_shutdown=STOP,
+)
 BATCH_TRUNCATED = code(
     "batch-truncated",
     _error,
     "The file ends inside a batch: an append that was not finished, or a file that was cut.",
-    "A broker that recovers this log cuts the incomplete batch off; consumers never see it.",
+    COPY + RECOVER + "cuts only the incomplete batch" + RECOVER_PRICE,
+    after_crash=CUT,
+    after_clean_shutdown=(
+        "In a closed segment the broker keeps the log as it is, and the batch's records are "
+        "passed over without an error. In the last segment the log then ends at the segment's "
+        "base offset: its records are gone for consumers and new ones take their offsets. If at "
+        "most 17 bytes are left over there, every record is delivered."
+    ),
 )
-LENGTH_NEGATIVE = code("batch-length-negative", _error, "A batch's length field is negative.", CUT)
+LENGTH_NEGATIVE = code(
+    "batch-length-negative",
+    _error,
+    "A batch's length field is negative.",
+    COPY + NEXT_SEGMENT,
+    after_crash=CUT,
+    after_clean_shutdown=STOP
+    + " In the last batch of the last segment: the broker does not start.",
+)
 LENGTH_TOO_SMALL = code(
-    "batch-length-too-small", _error, "A batch's length field is less than it can be.", CUT
+    "batch-length-too-small",
+    _error,
+    "A batch's length field is less than it can be.",
+    COPY + NEXT_SEGMENT,
+    after_crash=CUT,
+    after_clean_shutdown=STOP
+    + " In the last batch of the last segment the broker does not start if the length is less "
+    "than 14.",
 )
 LENGTH_TOO_BIG = code(
     "batch-length-too-big",
     _error,
     "A batch's length field reaches past the next undamaged batch, or the end of the file.",
-    "A broker takes everything up to the declared end for one batch: " + CUT[0].lower() + CUT[1:],
+    COPY + NEXT_SEGMENT,
+    after_crash=CUT,
+    after_clean_shutdown=STOP
+    + " If the length is near 2^31, every fetch that reaches this batch fails as a whole. In "
+    "the last batch of the last segment, the log then ends at the segment's base offset.",
 )
-MAGIC_UNKNOWN = code("magic-unknown", _error, "A batch's magic is not 0, 1 or 2.", CUT)
+MAGIC_UNKNOWN = code(
+    "magic-unknown",
+    _error,
+    "A batch's magic is not 0, 1 or 2.",
+    COPY.rstrip(),
+    after_crash=(
+        "Where a batch of magic 2 stood and the byte says 3 or more, the broker keeps the log "
+        "as it is; consumers get an error at this batch. Otherwise the broker cuts the log here "
+        "and deletes every later segment."
+    ),
+    after_clean_shutdown=STOP,
+)
 CODEC_UNKNOWN = code(
-    "codec-unknown", _error, "The codec in a batch's attributes does not exist.", UNREADABLE
+    "codec-unknown",
+    _error,
+    "The codec in a batch's attributes does not exist.",
+    REPLICA + NEXT_BATCH,
+    after_crash=FETCH,
+    after_clean_shutdown=FETCH,
 )
 ZERO_TAIL = code(
     "zero-tail",
     _error,
     "The file ends in zeros: space that was reserved and not written, or lost in a crash.",
-    "Expected only in the active segment of a broker with log.preallocate=true. A broker that "
-    "recovers this log cuts the zeros off; in an older segment it then deletes every later one.",
+    "As it should be in the active segment of a broker with log.preallocate=true that was killed. "
+    "Otherwise: " + RECOVER + "cuts only the zeros" + RECOVER_PRICE,
+    after_crash=CUT,
+    after_clean_shutdown="In the last segment: the broker does not start. In a closed one the "
+    "broker keeps the log as it is; consumers get an error at the zeros.",
 )
 ZERO_HOLE = code(
-    "zero-hole", _error, "Zeros where a batch should begin: pages that were lost in a crash.", CUT
+    "zero-hole",
+    _error,
+    "Zeros where a batch should begin: pages that were lost in a crash.",
+    COPY + NEXT_SEGMENT,
+    after_crash=CUT,
+    after_clean_shutdown=STOP,
 )
-GARBAGE = code("garbage", _error, "Bytes that are no batch.", CUT)
+GARBAGE = code(
+    "garbage",
+    _error,
+    "Bytes that are no batch.",
+    COPY + NEXT_SEGMENT,
+    after_crash=CUT,
+    after_clean_shutdown=STOP
+    + " Behind the last batch of the last segment, the broker does not start if the bytes "
+    "read as a length below 14; if they read as a length past the end of the file, every "
+    "record is delivered.",
+)
 OFFSETS_BACKWARDS = code(
     "offsets-backwards",
     _error,
     "A batch does not begin after the last offset of the batch before it.",
-    "A broker's index takes increasing offsets only: recovery empties the whole segment.",
+    "The records are in the file: kfmt dump shows them.",
+    after_crash=PASSED + "those whose offsets a consumer has already gone past.",
+    after_clean_shutdown=PASSED + "those whose offsets a consumer has already gone past.",
 )
 OFFSET_OUT_OF_SEGMENT = code(
     "offset-out-of-segment",
     _error,
     "An offset is below the base offset in the file's name, or 2^31 or more above it.",
-    "The index cannot hold such an offset; a recovering broker splits or empties the segment. A "
-    "file that was renamed shows this too.",
+    (
+        "A file that was renamed shows this: give it back the name of its first offset, and its "
+        "indexes with it."
+    ),
+    after_crash=(
+        "The broker does not start if a whole batch lies below the base offset, or 2^31 above "
+        "it in a closed segment. In the last segment it moves the batch to a segment of its "
+        "own. If only a batch's first offsets lie below, it keeps the log as it is, and some "
+        "records are passed over without an error."
+    ),
+    after_clean_shutdown=(
+        "The broker keeps the log as it is. Where offsets lie below, some records are passed "
+        "over without an error. If the last segment was renamed, the log end is taken too low "
+        "and new records get offsets that are in use."
+    ),
 )
-
 DECOMPRESSION_FAILED = code(
-    "decompression-failed", _error, "The records cannot be decompressed.", UNREADABLE
+    "decompression-failed",
+    _error,
+    "The records cannot be decompressed.",
+    REPLICA + NEXT_BATCH,
+    after_crash=STOP,
+    after_clean_shutdown=STOP,
 )
 DECOMPRESSION_LIMIT = code(
     "decompression-limit",
@@ -91,60 +189,96 @@ RECORDS_LIMIT = code(
     "A batch holds more records, or headers, than kfmt keeps in memory at once.",
     "No producer makes batches of millions of records; the first ones are shown.",
 )
-RECORD_MALFORMED = code("record-malformed", _error, "A record does not fit its bytes.", UNREADABLE)
+RECORD_MALFORMED = code(
+    "record-malformed",
+    _error,
+    "A record does not fit its bytes.",
+    REPLICA + NEXT_BATCH,
+    after_crash=STOP_INSIDE,
+    after_clean_shutdown=STOP_INSIDE,
+)
 RECORDS_COUNT_MISMATCH = code(
     "records-count-mismatch",
     _error,
     "A batch holds more or fewer records than it declares.",
-    UNREADABLE,
+    REPLICA + NEXT_BATCH,
+    after_crash=STOP_INSIDE,
+    after_clean_shutdown=STOP_INSIDE,
 )
 RECORD_OFFSETS_BACKWARDS = code(
     "record-offsets-backwards",
     _error,
     "Offsets do not increase from record to record inside a batch.",
-    "Consumers may skip or repeat these records.",
+    "The records are in the file: kfmt dump --records shows them.",
+    after_crash=PASSED + "those whose offsets a consumer has already gone past.",
+    after_clean_shutdown=PASSED + "those whose offsets a consumer has already gone past.",
 )
 RECORD_OFFSET_OUT_OF_BATCH = code(
     "record-offset-out-of-batch",
     _error,
     "A record's offset lies outside its batch.",
-    "Consumers that seek to the record's offset may miss it.",
+    "The records are in the file: kfmt dump --records shows them.",
+    after_crash=KEPT + OUT_OF_BATCH,
+    after_clean_shutdown=KEPT + OUT_OF_BATCH,
 )
 MAX_TIMESTAMP_MISMATCH = code(
     "max-timestamp-mismatch",
     _warning,
     "A batch's max timestamp is not the largest of its records'.",
-    "Look-ups by time and retention use the batch's value.",
+    after_crash=KEPT
+    + " The time index is made from the batch's value: if it is too high, look-ups by time "
+    "find nothing in every later segment. Every record is delivered.",
+    after_clean_shutdown=KEPT + " Every record is delivered.",
 )
 CONTROL_MALFORMED = code(
     "control-malformed",
     _error,
     "A control record's key or value is too short for what it must say.",
-    UNREADABLE,
+    REPLICA.rstrip(),
+    after_crash="The broker does not start if it rebuilds the state of producers from this record.",
+    after_clean_shutdown=KEPT
+    + " If the key is too short, read_committed consumers get an error at this batch. If only "
+    "the value is, no read_committed consumer was seen to get a wrong record.",
 )
 MESSAGE_MALFORMED = code(
-    "message-malformed", _error, "A message's key or value does not fit its size.", UNREADABLE
+    "message-malformed",
+    _error,
+    "A message's key or value does not fit its size.",
+    REPLICA.rstrip(),
+    after_crash=FETCH,
+    after_clean_shutdown=FETCH,
 )
 INNER_CRC_MISMATCH = code(
     "inner-crc-mismatch",
     _error,
     "The checksum of a message inside a wrapper does not fit its bytes.",
-    "Brokers check it on produce only; consumers may get damaged messages.",
+    REPLICA.rstrip(),
+    after_crash=STOP_INSIDE,
+    after_clean_shutdown=STOP_INSIDE,
 )
 INNER_SET_MALFORMED = code(
-    "inner-set-malformed", _error, "The message set inside a wrapper is damaged.", UNREADABLE
+    "inner-set-malformed",
+    _error,
+    "The message set inside a wrapper is damaged.",
+    REPLICA.rstrip(),
+    after_crash=STOP,
+    after_clean_shutdown=STOP,
 )
 INNER_SET_TRUNCATED = code(
     "inner-set-truncated",
     _warning,
     "The message set inside a wrapper ends inside a message.",
-    "Kafka's reader passes the incomplete message over in silence.",
+    REPLICA.rstrip(),
+    after_crash=KEPT + TRUNCATED_INSIDE,
+    after_clean_shutdown=KEPT + TRUNCATED_INSIDE,
 )
 WRAPPER_OFFSET_INVALID = code(
     "wrapper-offset-invalid",
     _error,
     "A wrapper's offset does not fit the offsets of the messages inside it.",
-    UNREADABLE,
+    REPLICA.rstrip(),
+    after_crash=STOP,
+    after_clean_shutdown=STOP,
 )
 
 # Of files that are read some time after they were listed.

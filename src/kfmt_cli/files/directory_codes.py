@@ -1,58 +1,102 @@
-"""Every kind of finding in directories and between segments, as in `files/codes.py`."""
+"""Every kind of finding in a directory: what is there, is missing, or does not fit together."""
 
 from __future__ import annotations
 
 from kfmt_cli.core.finding import Severity
 from kfmt_cli.files.codes import code
+from kfmt_cli.files.consequences import REBUILD_INDEX, REBUILT, TIMES_BOTH, TIMES_EMPTY
 
 _error, _warning, _note = Severity.ERROR, Severity.WARNING, Severity.NOTE
-_NO_START = "The broker does not start."
-_BOTH_KEPT = (
-    "The broker starts and keeps both; a consumer that reads on from before them gets each offset "
-    "once."
+
+OVERLAP = (
+    "The broker keeps the log as it is. Every record is delivered, and once; no seek was seen "
+    "to miss a record."
 )
-_GAP = "The broker starts; the offsets are a gap."
+GAP = "The broker keeps the log as it is. The missing offsets are passed over without an error."
+EMPTY = (
+    "Between other segments: the broker keeps the log as it is, and the missing offsets are "
+    "passed over without an error. As the last one: the log then ends at the segment's base "
+    "offset, and new records get offsets from there."
+)
 
 SWAP_FILE = code(
     "swap-file",
-    _warning,
-    "A log that was to replace others when the broker stopped.",
-    after_crash="It replaces the log of its name.",
-    after_clean_shutdown="It replaces the log of its name.",
+    _error,
+    "A .swap file: a broker was stopped while it swapped segments.",
+    (
+        "Compare the two files before a broker starts: what only the replaced one has is "
+        "deleted. After the cleaner, the .swap file is the right one."
+    ),
+    after_crash=(
+        "The broker replaces the file of the same name with it. Records that only the replaced "
+        "file has are passed over without an error."
+    ),
+    after_clean_shutdown=(
+        "The broker replaces the file of the same name with it. Records that only the replaced "
+        "file has are passed over without an error. Where the swap file brings no time index, "
+        "look-ups by time find nothing in every later segment."
+    ),
 )
 NAME_NOT_NUMERIC = code(
     "name-not-numeric",
     _error,
-    "A log, an index or a snapshot beside segments has a name that does not begin with an offset.",
-    after_crash=_NO_START,
-    after_clean_shutdown=_NO_START,
+    "A file has a segment file's suffix and a name that is no offset.",
+    "Move the file out of the partition directory; the broker loses nothing by that.",
+    after_crash="The broker does not start.",
+    after_clean_shutdown="The broker does not start.",
 )
 DIRECTORY_NOT_A_PARTITION = code(
     "directory-not-a-partition",
     _error,
-    "A directory in a log directory is not named for a topic and a partition.",
-    after_crash=_NO_START,
-    after_clean_shutdown=_NO_START,
+    "A directory in a log directory is not named topic-partition.",
+    "Move the directory out of the log directory.",
+    after_crash="The broker does not start.",
+    after_clean_shutdown="The broker does not start.",
 )
 SEGMENTS_OVERLAP = code(
     "segments-overlap",
     _warning,
-    "A segment begins at an offset that a segment before it holds, too.",
-    after_crash=_BOTH_KEPT,
-    after_clean_shutdown=_BOTH_KEPT,
+    "A segment has offsets that the next one has, too.",
+    "Tools that go over every file see the records twice.",
+    after_crash=OVERLAP,
+    after_clean_shutdown=OVERLAP,
 )
 SEGMENTS_GAP = code(
     "segments-gap",
     _note,
-    "Offsets between two segments are in neither, and nothing else in the two is missing, as it "
-    "is where a log was compacted.",
-    after_crash=_GAP,
-    after_clean_shutdown=_GAP,
+    "Offsets are missing between two segments, and nothing inside them is, as it is where a log "
+    "was compacted.",
+    (
+        "Compaction and deleted records leave such gaps; otherwise a segment was lost, and only "
+        "a replica has its records."
+    ),
+    after_crash=GAP,
+    after_clean_shutdown=GAP,
 )
 LOG_EMPTY = code(
     "log-empty",
     _note,
-    "A log of 0 bytes has segments behind it.",
-    after_crash=_GAP,
-    after_clean_shutdown=_GAP,
+    "A log of 0 bytes has offsets before it or behind it.",
+    (
+        "As it should be for a last segment in which nothing was written yet; otherwise only a "
+        "replica has its records."
+    ),
+    after_crash=EMPTY,
+    after_clean_shutdown=EMPTY,
+)
+TIME_INDEX_EMPTY = code(
+    "time-index-empty",
+    _error,
+    "The time index of a closed segment of magic 1 or 2 has 0 bytes.",
+    TIMES_BOTH,
+    after_crash=REBUILT,
+    after_clean_shutdown=TIMES_EMPTY,
+)
+TRANSACTION_INDEX_MISSING = code(
+    "transaction-index-missing",
+    _error,
+    "A log with aborted transactions has no transaction index beside it.",
+    REBUILD_INDEX,
+    after_crash=REBUILT + " No read_committed consumer was seen to get a wrong record.",
+    after_clean_shutdown="Read_committed consumers are given aborted records.",
 )

@@ -4,98 +4,135 @@ from __future__ import annotations
 
 from kfmt_cli.core.finding import Severity
 from kfmt_cli.files.codes import code
+from kfmt_cli.files.consequences import (
+    REBUILD_INDEX,
+    REBUILT,
+    SNAPSHOT,
+    TAKEN,
+    TIMES_BOTH,
+    TIMES_EMPTY,
+)
 
 _error, _warning, _note = Severity.ERROR, Severity.WARNING, Severity.NOTE
 
-WRONG_PLACE = (
-    "A broker takes the index as it is: fetches of some offsets begin at the wrong byte and fail, "
-    "or miss records. rebuild-index writes a right one; a broker rebuilds one that is missing."
+CHECKPOINT = (
+    "The broker does not start if this is its only log directory. With a malformed "
+    "cleaner-offset-checkpoint, the broker starts."
 )
-WRONG_TIME = (
-    "Look-ups by time give a wrong offset, and retention by time goes by the last entry. "
-    "rebuild-index writes a right one."
-)
-REBUILT = "A broker rebuilds an index only when it is missing, or when it recovers the segment."
 
 INDEX_NOT_INCREASING = code(
     "index-entries-not-increasing",
     _error,
     "An entry's offset or position is not greater than the one before it.",
-    "A binary search in it goes astray. " + WRONG_PLACE,
+    REBUILD_INDEX,
+    after_crash=REBUILT,
+    after_clean_shutdown=TAKEN + " No read was seen to fail, from the start or from an offset.",
 )
 INDEX_POSITION_OUT_OF_LOG = code(
     "index-position-out-of-log",
     _error,
     "An entry points past the end of the log, or not behind its first batch.",
-    WRONG_PLACE,
+    REBUILD_INDEX,
+    after_crash=REBUILT,
+    after_clean_shutdown=TAKEN + " Some seeks skip records without an error.",
 )
 INDEX_NOT_AT_BATCH = code(
     "index-entry-not-at-batch",
     _error,
     "An entry points at a byte of the log where no batch begins.",
-    WRONG_PLACE,
+    REBUILD_INDEX,
+    after_crash=REBUILT,
+    after_clean_shutdown=TAKEN + " Some seeks skip records without an error.",
 )
 INDEX_OFFSET_NOT_IN_LOG = code(
     "index-offset-not-in-log",
     _error,
     "No batch at or behind the position of an entry holds its offset.",
-    WRONG_PLACE,
+    REBUILD_INDEX,
+    after_crash=REBUILT,
+    after_clean_shutdown=TAKEN + " No read was seen to fail, from the start or from an offset.",
 )
 INDEX_OFFSET_BEFORE_BATCH = code(
     "index-offset-before-batch",
     _error,
     "The offset of an entry is less than the first one of the batch that it points at.",
-    WRONG_PLACE,
+    REBUILD_INDEX,
+    after_crash=REBUILT,
+    after_clean_shutdown=TAKEN + " No read was seen to fail, from the start or from an offset.",
 )
 INDEX_OFFSET_OUT_OF_SEGMENT = code(
     "index-offset-out-of-segment",
     _error,
     "An entry's offset is less than the segment's base offset, or behind its last offset.",
-    WRONG_PLACE,
+    REBUILD_INDEX,
+    after_crash=REBUILT,
+    after_clean_shutdown=TAKEN + " No read was seen to fail, from the start or from an offset.",
 )
 INDEX_TRAILING_BYTES = code(
     "index-trailing-bytes",
     _error,
     "The file does not end with a whole entry.",
-    "A broker passes the bytes over, or refuses the index. " + REBUILT,
+    after_crash="The broker drops the bytes behind the last entry.",
+    after_clean_shutdown=(
+        "The broker drops the bytes behind the last entry; no seek was seen to miss a record."
+    ),
 )
 INDEX_ZERO_TAIL = code(
     "index-zero-tail",
     _error,
     "An index ends in zeros although its segment is not the last one.",
-    "A broker takes the zeros for entries: the index counts as full, and its last offset as the "
-    "segment's base offset. rebuild-index writes one without them.",
+    REBUILD_INDEX,
+    after_crash=REBUILT,
+    after_clean_shutdown=TAKEN + " No seek was seen to miss a record.",
 )
 INDEX_MISSING = code(
     "index-missing",
     _error,
     "A log has no offset index beside it.",
-    "A broker recovers the whole segment when it starts, and so rebuilds its indexes.",
+    "The start takes as long as reading the segment.",
+    after_crash="The broker rebuilds all indexes of the segment.",
+    after_clean_shutdown="The broker recovers the segment alone and rebuilds all its indexes.",
 )
 INDEX_WITHOUT_LOG = code(
     "index-without-log",
     _warning,
     "An index has no log beside it.",
-    "A broker deletes it when it starts.",
+    "If the log was lost, its records are: the index holds none.",
+    after_crash="The broker deletes it, and every record is delivered.",
+    after_clean_shutdown="The broker deletes it, and every record is delivered.",
 )
 INDEX_PREALLOCATED = code(
     "index-preallocated",
     _note,
     "The index of the last segment ends in zeros: space that is kept for entries to come.",
-    "As it should be while a broker runs, or after it was killed.",
+    (
+        "As it should be while a broker runs, or after it was killed; a clean shutdown leaves "
+        "no zeros."
+    ),
+    after_crash="The broker drops the bytes behind the last entry when it stops.",
+    after_clean_shutdown=TAKEN
+    + " No seek was seen to miss a record. If it is a time index, look-ups by time in it find "
+    "nothing.",
 )
 INDEX_FURTHER_ON = code(
     "index-entry-further-on",
     _note,
     "Entries have offsets behind the batch that they point at.",
-    "Followers, the cleaner and brokers before 4.1 write an entry for several batches at once. A "
-    "search begins a little earlier than it must; kafka-dump-log calls these mismatches.",
+    (
+        "Followers, the cleaner and brokers before 4.1 write an entry for several batches at "
+        "once. A search begins a little earlier than it must; kafka-dump-log calls these "
+        "mismatches."
+    ),
+    after_crash=REBUILT,
+    after_clean_shutdown=TAKEN + " No seek was seen to miss a record.",
 )
 INDEX_SPARSE = code(
     "index-sparse",
     _note,
     "Stretches of the log longer than the index interval have no entry.",
     "Look-ups scan further. Followers write one entry for a whole fetch; restarts begin anew.",
+    after_crash=REBUILT,
+    after_clean_shutdown=TAKEN + " No seek was seen to miss a record.",
 )
 INDEX_IN_DAMAGE = code(
     "index-entry-in-damage",
@@ -107,125 +144,169 @@ TIME_INDEX_NOT_INCREASING = code(
     "time-index-entries-not-increasing",
     _error,
     "An entry's timestamp is not greater than the one before it, or its offset is less.",
-    "A binary search in it goes astray. " + WRONG_TIME,
+    REBUILD_INDEX,
+    after_crash=REBUILT,
+    after_clean_shutdown=TAKEN + " No look-up by time was seen to fail.",
 )
 TIME_INDEX_OFFSET_OUT_OF_SEGMENT = code(
     "time-index-offset-out-of-segment",
     _error,
     "An entry's offset is less than the segment's base offset, or behind its last offset.",
-    WRONG_TIME,
+    REBUILD_INDEX,
+    after_crash=REBUILT,
+    after_clean_shutdown=TAKEN + " No look-up by time was seen to fail.",
 )
 TIME_INDEX_OFFSET_NOT_IN_LOG = code(
-    "time-index-offset-not-in-log", _error, "No batch holds the offset of an entry.", WRONG_TIME
+    "time-index-offset-not-in-log",
+    _error,
+    "No batch holds the offset of an entry.",
+    REBUILD_INDEX,
+    after_crash=REBUILT,
+    after_clean_shutdown=TAKEN + " No look-up by time was seen to fail.",
 )
 TIME_INDEX_TIMESTAMP_NOT_IN_LOG = code(
     "time-index-timestamp-not-in-log",
     _error,
     "Neither the batch nor the record at the offset of an entry has its timestamp.",
-    WRONG_TIME,
+    REBUILD_INDEX,
+    after_crash=REBUILT,
+    after_clean_shutdown=TAKEN
+    + " If the last entry is too high, look-ups by time find nothing in every later segment. "
+    "With another entry, no look-up by time was seen to fail.",
 )
 TIME_INDEX_NOT_LARGEST = code(
     "time-index-timestamp-not-largest",
     _error,
     "A batch before the one that an entry speaks of has the same timestamp or a larger one.",
-    WRONG_TIME,
+    (
+        "What a broker does with it was not observed. kfmt rebuild-index writes a right one; "
+        "the broker must be stopped."
+    ),
 )
 TIME_INDEX_TRAILING_BYTES = code(
     "time-index-trailing-bytes",
     _error,
     "The file does not end with a whole entry.",
-    "A broker passes the bytes over, or refuses the index. " + REBUILT,
+    after_crash="The broker drops the bytes behind the last entry.",
+    after_clean_shutdown=(
+        "The broker drops the bytes behind the last entry; no look-up by time was seen to fail."
+    ),
 )
 TIME_INDEX_ZERO_TAIL = code(
     "time-index-zero-tail",
     _error,
     "A time index ends in zeros although its segment is not the last one.",
-    "A broker takes the last entry for the segment's largest timestamp: retention reads 1970 and "
-    "deletes the segment, and rolling it fails because the index counts as full. rebuild-index "
-    "writes one without them.",
+    "Before a broker starts: kfmt rebuild-index writes one without the zeros. Or delete it and the "
+    "segment's .index: a broker that finds neither recovers the segment and rebuilds both.",
+    after_crash=REBUILT,
+    after_clean_shutdown=TAKEN
+    + " Look-ups by time skip to the next segment. Retention by time deletes the segment.",
 )
 TIME_INDEX_MISSING = code(
     "time-index-missing",
     _error,
     "A log of magic 2 has no time index beside it.",
-    "A broker makes an empty one and does not fill it: look-ups by time find nothing in this "
-    "segment and retention goes by the file's own time. rebuild-index writes it.",
+    TIMES_BOTH,
+    after_crash=REBUILT,
+    after_clean_shutdown=TIMES_EMPTY,
 )
 TIME_INDEX_NOT_YET = code(
     "time-index-absent",
     _note,
     "A log of magic 0 or 1 has no time index beside it.",
-    "Brokers before 0.10.1 wrote none; a newer one makes an empty one.",
+    "Brokers before 0.10.1 wrote none.",
+    after_crash="The broker makes an empty one or rebuilds it, and every record is delivered.",
+    after_clean_shutdown="The broker makes one and leaves it empty; every record is delivered.",
 )
 TIME_INDEX_ENDS_EARLY = code(
     "time-index-ends-early",
     _note,
     "The last entry of a closed segment is not its largest timestamp.",
-    "Brokers add that entry when they roll or close a segment; retention by time goes by it.",
+    (
+        "Brokers add the last entry when they roll or close a segment; kfmt rebuild-index "
+        "writes it, the broker must be stopped."
+    ),
+    after_crash=REBUILT,
+    after_clean_shutdown=TAKEN
+    + " For times behind its last entry, look-ups by time skip to the next segment.",
 )
-
 TRANSACTION_INDEX_TRAILING_BYTES = code(
     "transaction-index-trailing-bytes",
     _error,
     "The file does not end with a whole entry.",
-    "A broker passes the bytes over. rebuild-index writes a right one.",
-)
-_ABORTED = (
-    "Consumers that read committed records are given aborted ones, or miss committed ones. "
-    "rebuild-index writes a right one."
+    REBUILD_INDEX,
+    after_crash=REBUILT + " No read_committed consumer was seen to get a wrong record.",
+    after_clean_shutdown=TAKEN + " No read_committed consumer was seen to get a wrong record.",
 )
 TRANSACTION_INDEX_VERSION = code(
-    "transaction-index-version", _error, "An entry has a version other than 0.", _ABORTED
+    "transaction-index-version",
+    _error,
+    "An entry has a version other than 0.",
+    REBUILD_INDEX,
+    after_crash=REBUILT + " No read_committed consumer was seen to get a wrong record.",
+    after_clean_shutdown=TAKEN + " No read_committed consumer was seen to get a wrong record.",
 )
 TRANSACTION_INDEX_NOT_INCREASING = code(
     "transaction-index-entries-not-increasing",
     _error,
     "The last offset of an entry is not greater than that of the one before it.",
-    _ABORTED,
+    REBUILD_INDEX,
+    after_crash=REBUILT + " No read_committed consumer was seen to get a wrong record.",
+    after_clean_shutdown=TAKEN + " No read_committed consumer was seen to get a wrong record.",
 )
 TRANSACTION_INDEX_NOT_A_MARKER = code(
     "transaction-index-not-a-marker",
     _error,
     "The last offset of an entry is not that of an ABORT marker of its producer.",
-    _ABORTED,
+    REBUILD_INDEX,
+    after_crash=REBUILT + " No read_committed consumer was seen to get a wrong record.",
+    after_clean_shutdown=TAKEN + " No read_committed consumer was seen to get a wrong record.",
 )
 TRANSACTION_INDEX_ENTRY_MISSING = code(
     "transaction-index-entry-missing",
     _warning,
     "A transaction that was aborted in the segment is not in its transaction index.",
-    "Consumers that read committed records are given its records. rebuild-index writes a right "
-    "one.",
+    REBUILD_INDEX,
+    after_crash=REBUILT + " No read_committed consumer was seen to get a wrong record.",
+    after_clean_shutdown=TAKEN + " Read_committed consumers are given aborted records.",
 )
-
 SNAPSHOT_CRC_MISMATCH = code(
     "snapshot-crc-mismatch",
     _error,
     "The checksum of a producer snapshot does not fit its bytes.",
-    "A broker deletes it and rebuilds the state from an older one and the log.",
+    after_crash=SNAPSHOT,
+    after_clean_shutdown=SNAPSHOT,
 )
 SNAPSHOT_MALFORMED = code(
     "snapshot-malformed",
     _error,
     "A producer snapshot is not what it says.",
-    "A broker deletes it and rebuilds the state from an older one and the log.",
+    after_crash=SNAPSHOT,
+    after_clean_shutdown=SNAPSHOT + " It does not read an older one.",
 )
 SNAPSHOT_TRAILING_BYTES = code(
     "snapshot-trailing-bytes",
     _error,
     "The file does not end with a whole entry.",
-    "A broker deletes it and rebuilds the state from an older one and the log.",
+    after_crash=SNAPSHOT,
+    after_clean_shutdown=SNAPSHOT,
 )
 CHECKPOINT_MALFORMED = code(
     "checkpoint-malformed",
     _error,
     "A checkpoint file is not what a broker writes.",
-    "A broker does not start a log directory whose checkpoints it cannot read, or takes them for "
-    "empty.",
+    "A broker starts without the file. Without recovery points it recovers every segment after a "
+    "crash.",
+    after_crash=CHECKPOINT,
+    after_clean_shutdown=CHECKPOINT,
 )
 PRODUCERS_UNKNOWN = code(
     "producers-unknown",
     _note,
     "What producers did before this log begins is not known.",
-    "No producer snapshot is written, and the transaction index has only those transactions that "
-    "begin in the logs given. Give the whole partition, or put the snapshot beside the log.",
+    (
+        "No producer snapshot is written, and the transaction index has only those transactions "
+        "that begin in the logs given. Give the whole partition, or put the snapshot beside the "
+        "log."
+    ),
 )

@@ -12,7 +12,7 @@ LABEL = 17  # columns of the labels before a consequence
 
 
 def finding_line(finding: Finding, theme: Theme, width: int | None = None) -> str:
-    """A finding for people: what, where, why, and what a broker does about it."""
+    """A finding for people: what, where, why, what a broker does about it, and what to do."""
     severity = finding.code.severity.value
     style = {"error": "bad", "warning": "warn"}.get(severity, "dim")
     place = safe(finding.file)
@@ -27,10 +27,13 @@ def finding_line(finding: Finding, theme: Theme, width: int | None = None) -> st
 
 
 def consequences(code: Code) -> Iterator[tuple[str, str]]:
-    """What a broker does about a finding, and what to do, each with its label."""
+    """What a broker does about a finding, and what to do, each with its label.
+
+    What it does at any start is said once.
+    """
     same = code.after_crash == code.after_clean_shutdown
     if code.after_crash is not None:
-        yield ("broker start" if same else "after a crash"), code.after_crash
+        yield ("any start" if same else "after a crash"), code.after_crash
     if code.after_clean_shutdown is not None and not same:
         yield "clean shutdown", code.after_clean_shutdown
     if code.advice is not None:

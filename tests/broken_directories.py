@@ -1,0 +1,119 @@
+"""Real partition directories whose indexes, snapshots or file names are broken, one thing each."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from dataclasses import replace
+
+from tests.broken_partitions import (
+    CLOSED,
+    ORDERS,
+    TXN,
+    V0,
+    Broken,
+    changed,
+    name,
+    rearranged,
+    sample,
+)
+from tools.observe import Files
+
+OFFSET, TIME, TRANSACTION = ">ii", ">qi", ">hqqqq"
+FORMS = {".index": OFFSET, ".timeindex": TIME, ".txnindex": TRANSACTION}
+Row = tuple[int, ...]
+Edit = Callable[[list[Row]], list[Row]]
+
+
+def whole(partition: object = ORDERS) -> Broken:
+    """A sample in which nothing is broken."""
+    its = TXN if partition == TXN else ORDERS
+    return Broken(its, dict(sample(its)), CLOSED, 0, CLOSED)
+
+
+def with_file(broken: Broken, file: str, content: bytes | None) -> Broken:
+    """Another content of a file, None for no file."""
+    files: Files = {k: v for k, v in broken.files.items() if k != file}
+    if content is not None:
+        files[file] = content
+    return replace(broken, files=files)
+
+
+def index(suffix: str, edit: Edit, base: int = CLOSED) -> Broken:
+    """An index of orders-0 with other entries."""
+    form = FORMS[suffix]
+    file = name(base, suffix)
+    its = whole()
+    entries = edit(list(struct.iter_unpack(form, its.files[file])))
+    content = b"".join(struct.pack(form, *it) for it in entries)
+    return replace(with_file(its, file, content), base=base)
+
+
+def aborts(edit: Edit) -> Broken:
+    """The first transaction index of txn-0 with other entries."""
+    its = whole(TXN)
+    entries = edit(list(struct.iter_unpack(TRANSACTION, its.files[name(0, ".txnindex")])))
+    content = b"".join(struct.pack(TRANSACTION, *it) for it in entries)
+    return replace(with_file(its, name(0, ".txnindex"), content), base=0)
+
+
+def bytes_of(
+    file: str, change: Callable[[bytes], bytes | None], partition: object = ORDERS
+) -> Broken:
+    """A file of a sample with other bytes, or none."""
+    its = whole(partition)
+    base = int(file[:20])
+    return replace(with_file(its, file, change(its.files[file])), base=base)
+
+
+def swapped(entries: list[Row]) -> list[Row]:
+    """Two entries in each other's place."""
+    return [*entries[:3], entries[4], entries[3], *entries[5:]]
+
+
+def entry(number: int, first: int | None = None, second: int | None = None) -> Edit:
+    """Add to the fields of an entry."""
+
+    def edit(entries: list[Row]) -> list[Row]:
+        a, b = entries[number]
+        done = list(entries)
+        done[number] = (a + (first or 0), b + (second or 0))
+        return done
+
+    return edit
+
+
+def missing(*files: str, partition: object = ORDERS) -> Broken:
+    """A sample without some files."""
+    its = whole(partition)
+    for file in files:
+        its = with_file(its, file, None)
+    return replace(its, base=int(files[0][:20]))
+
+
+def whole_v0() -> Broken:
+    """A partition of a broker that wrote no time indexes."""
+    return Broken(V0, dict(sample(V0)), 0, 0, 0)
+
+
+def _without_batch() -> Broken:
+    """The closed segment of orders-0 without offsets 340–359; its indexes still have them."""
+    log = rearranged(CLOSED, [0, 1, 2, 3, 4, 6, 7, 8, 9, 10, 11])
+    return changed(ORDERS, CLOSED, 13_357, 340, log)
+
+
+def offset_not_in_log() -> Broken:
+    """An entry of the offset index has an offset between two batches."""
+    its = _without_batch()
+    file = name(CLOSED, ".index")
+    entries = list(struct.iter_unpack(OFFSET, its.files[file]))
+    entries[3:5] = [(119, entries[3][1])]
+    return with_file(its, file, b"".join(struct.pack(OFFSET, *it) for it in entries))
+
+
+def time_offset_not_in_log() -> Broken:
+    """An entry of the time index has an offset between two batches; the offset index is right."""
+    its = _without_batch()
+    file = name(CLOSED, ".index")
+    entries = [it for it in struct.iter_unpack(OFFSET, its.files[file]) if it[0] != 119]
+    return with_file(its, file, b"".join(struct.pack(OFFSET, *it) for it in entries))

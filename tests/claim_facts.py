@@ -1,0 +1,284 @@
+"""What can be said of a broker on a damaged partition: words, and when an observation proves them.
+
+A claim names a code, a damaged partition, and for each kind of start the facts that must be seen.
+The words of a fact stand in the code's sentence for that start, and each clause of the sentence has
+the words of some fact, so that no sentence says what was not seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from tests.broken_partitions import Broken, name
+from tools.observe import COMMITTED, Became, Files, Outcome
+
+SEEKS = (0, 245, 345, 365, 475, 500, 1450)
+"""Offsets of orders-0 that a read is begun at."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A damaged partition after a start. whole: the undamaged one after the same start; recovered:
+    its files after a recovery."""
+
+    broken: Broken
+    outcome: Outcome
+    whole: Became
+    recovered: Files
+    _became: Became | None
+
+    @property
+    def became(self) -> Became:
+        """What became of the damaged one; only of a broker that came up."""
+        assert self._became is not None, self.outcome.errors
+        return self._became
+
+    def seek(self, offset: int) -> int | None:
+        """The first offset that a read from an offset is given; None where there is none."""
+        offsets = self.became.seeks[SEEKS.index(offset)].offsets
+        return offsets[0] if offsets else None
+
+    def lost(self) -> set[int]:
+        """The offsets that a consumer is given of the undamaged partition only."""
+        return set(self.whole.read.offsets) - set(self.became.read.offsets)
+
+    def left(self, suffix: str, base: int | None = None) -> bytes | None:
+        """A file of the damaged segment, as the broker left it."""
+        return self.became.files.get(name(self.broken.base if base is None else base, suffix))
+
+
+@dataclass(frozen=True)
+class Fact:
+    """Words of a sentence, and when they are true."""
+
+    words: str
+    holds: Callable[[Seen], bool]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """Facts about a damaged partition, by the start that shows them.
+
+    at_end: after a crash with the recovery point at the log end, told in the advice; advice: those
+    of a clean start that the advice tells. beside, instead: as in tools.observe.Plan. checked:
+    whether kfmt finds the code in the partition's own files.
+    """
+
+    code: str
+    what: str
+    broken: Callable[[], Broken]
+    crash: tuple[Fact, ...]
+    clean: tuple[Fact, ...]
+    at_end: tuple[Fact, ...] = ()
+    advice: tuple[Fact, ...] = ()
+    beside: Files = field(default_factory=dict)
+    instead: Files = field(default_factory=dict)
+    settings: Mapping[str, str] = field(default_factory=dict)
+    checked: bool = True
+
+
+def _cut(seen: Seen) -> bool:
+    its = seen.became
+    return its.logs[seen.broken.log] == seen.broken.position and its.log_end == seen.broken.offset
+
+
+def _later_deleted(seen: Seen) -> bool:
+    later = {it for it in seen.became.logs_before if it > seen.broken.log}
+    return bool(later) and not later & set(seen.became.logs)
+
+
+def _kept(seen: Seen) -> bool:
+    given, left = seen.broken.files, seen.became.files
+    logs = [it for it in given if it.endswith(".log")]
+    return all(left.get(it) == given[it] for it in logs) and (
+        seen.became.log_end == seen.whole.log_end
+    )
+
+
+def _stops(seen: Seen, first: int, last: int) -> bool:
+    """The read ended with an error at one of these offsets; it was given all before that."""
+    read = seen.became.read
+    before = [it for it in seen.whole.read.offsets if it < read.position]
+    return bool(read.error) and first <= read.position <= last and read.offsets == before
+
+
+def lost(words: str, first: int, last: int) -> Fact:
+    """These offsets are missing in a read that has no error."""
+    return Fact(
+        words,
+        lambda s: s.became.read.error is None and s.lost() == set(range(first, last + 1)),
+    )
+
+
+def _lookups(seen: Seen, later: bool) -> bool:
+    """Look-ups by time find nothing (later) in the segments behind the damaged one."""
+    behind = [
+        found
+        for found, right in zip(seen.became.times, seen.whole.times, strict=True)
+        if isinstance(right, int) and right >= seen.broken.base + 240
+    ]
+    return bool(behind) and (set(behind) == {None}) is later
+
+
+PASSED = "passed over without an error"
+DOWN = Fact("does not start", lambda s: not s.outcome.up)
+CUT = Fact("cuts the log here", _cut)
+LATER = Fact("deletes every later segment", _later_deleted)
+KEPT = Fact("keeps the log as it is", _kept)
+STOP = Fact("get an error at this batch", lambda s: _stops(s, s.broken.offset, s.broken.offset))
+STOP_AT_ZEROS = Fact("get an error at the zeros", STOP.holds)
+STOP_INSIDE = Fact(
+    "get an error inside this batch",
+    lambda s: _stops(s, s.broken.offset + 1, s.broken.offset + 20),
+)
+FETCH = Fact(
+    "every fetch that reaches this batch fails as a whole",
+    lambda s: s.broken.offset > s.broken.base and _stops(s, s.broken.base, s.broken.base),
+)
+ALL = Fact(
+    "every record is delivered",
+    lambda s: s.became.read.error is None and s.became.read.offsets == s.whole.read.offsets,
+)
+STARTS = Fact("the broker starts", lambda s: s.outcome.up)
+ENDS_AT_BASE = Fact(
+    "the log then ends at the segment's base offset",
+    lambda s: s.became.log_end == s.broken.base,
+)
+ENDS_EARLY = Fact("the log end is taken too low", lambda s: s.became.log_end < s.whole.log_end)
+SPLIT = Fact(
+    "moves the batch to a segment of its own",
+    lambda s: len(s.became.logs) == len(s.broken.files_of(".log")) + 1,
+)
+SEEK_BATCH = Fact("seek to the next batch read on", lambda s: s.seek(365) == 365)
+SEEK_SEGMENT = Fact("seek to the next segment read on", lambda s: s.seek(500) == 500)
+ONLY_BATCH = Fact("cuts only the incomplete batch", lambda s: s.became.log_end == s.broken.offset)
+ONLY_ZEROS = Fact(
+    "cuts only the zeros",
+    lambda s: s.became.log_end == s.whole.log_end and _cut(s),
+)
+
+SEEKS_RIGHT = Fact(
+    "no seek was seen to miss a record",
+    lambda s: [it.offsets[:1] for it in s.became.seeks] == [[it] for it in SEEKS],
+)
+SEEKS_MISS = Fact(
+    "seeks skip records without an error",
+    lambda s: any(
+        not read.error and read.offsets[:1] > [at]
+        for at, read in zip(SEEKS, s.became.seeks, strict=True)
+    ),
+)
+NO_ERROR = Fact(
+    "no read was seen to fail",
+    lambda s: not any(it.error for it in [s.became.read, *s.became.seeks]),
+)
+LOOKUPS_RIGHT = Fact(
+    "no look-up by time was seen to fail", lambda s: s.became.times == s.whole.times
+)
+LOOKUPS_LATER = Fact(
+    "look-ups by time find nothing in every later segment", lambda s: _lookups(s, later=True)
+)
+LOOKUPS_HERE_RIGHT = Fact(
+    "those in this segment are right",
+    lambda s: s.became.times[2:4] == s.whole.times[2:4],
+)
+LOOKUPS_SKIP = Fact(
+    "look-ups by time skip to the next segment",
+    lambda s: s.broken.base + 240 in s.became.times and _lookups(s, later=False),
+)
+LOOKUPS_LAST = Fact(
+    "look-ups by time in it find nothing",
+    lambda s: s.became.times[-2:] == [None, None] != s.whole.times[-2:],
+)
+RETENTION = Fact(
+    "retention by time deletes the segment",
+    lambda s: s.became.log_start > 0 or name(0) not in s.became.files,
+)
+SNAPSHOT_ANEW = Fact(
+    "writes the newest one anew",
+    lambda s: s.became.files[name(736, ".snapshot")] == s.whole.files[name(736, ".snapshot")],
+)
+OLD_SNAPSHOT_KEPT = Fact(
+    "does not read an older one",
+    lambda s: s.became.files[name(357, ".snapshot")] == s.broken.files[name(357, ".snapshot")],
+)
+
+
+def rebuilt(suffix: str) -> Fact:
+    """The index is that which the broker makes of the undamaged log."""
+    return Fact(
+        "rebuilds",
+        lambda s: (
+            s.left(suffix) != s.broken.files.get(name(s.broken.base, suffix))
+            and s.left(suffix) == s.recovered[name(s.broken.base, suffix)]
+        ),
+    )
+
+
+def anew(suffix: str) -> Fact:
+    """The index is another one than before; the log is not that of the sample."""
+    return Fact(
+        "rebuilds",
+        lambda s: s.left(suffix) not in (None, b"", s.broken.files[name(s.broken.base, suffix)]),
+    )
+
+
+def taken(suffix: str) -> Fact:
+    """The index is as it was."""
+    return Fact(
+        "takes the index as it is",
+        lambda s: s.left(suffix) == s.broken.files[name(s.broken.base, suffix)],
+    )
+
+
+def trimmed(suffix: str) -> Fact:
+    """What is behind the last entry is gone."""
+    return Fact(
+        "drops the bytes behind the last entry",
+        lambda s: s.left(suffix) == s.whole.files[name(s.broken.base, suffix)],
+    )
+
+
+def gone(file: str) -> Fact:
+    """A file is no longer there."""
+    return Fact("deletes", lambda s: file in s.broken.files and file not in s.became.files)
+
+
+def empty(suffix: str) -> Fact:
+    """The broker leaves an empty index."""
+    return Fact("leaves it empty", lambda s: s.left(suffix) == b"")
+
+
+def _given(seen: Seen) -> set[int]:
+    """Offsets that a read_committed consumer of the damaged partition is given in addition."""
+    read, whole = seen.became.reads[COMMITTED], seen.whole.reads[COMMITTED]
+    assert read.error is None
+    return set(read.offsets) - set(whole.offsets)
+
+
+ABORTED_GIVEN = Fact(
+    "read_committed consumers are given aborted records", lambda s: bool(_given(s))
+)
+COMMITTED_RIGHT = Fact(
+    "no read_committed consumer was seen to get a wrong record",
+    lambda s: s.became.reads[COMMITTED] == s.whole.reads[COMMITTED],
+)
+COMMITTED_STOPS = Fact(
+    "read_committed consumers get an error at this batch",
+    lambda s: (
+        bool(s.became.reads[COMMITTED].error)
+        and s.became.reads[COMMITTED].position == s.broken.offset
+    ),
+)
+
+
+def replaced(file: str) -> Fact:
+    """The .swap file took the place of another."""
+    return Fact(
+        "replaces the file of the same name",
+        lambda s: (
+            s.became.files[file] == s.broken.files[file + ".swap"]
+            and file + ".swap" not in s.became.files
+        ),
+    )

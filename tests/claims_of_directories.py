@@ -1,0 +1,210 @@
+"""What is claimed of brokers on .txnindex and .snapshot files, checkpoints and directories."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from tests.broken_directories import (
+    aborts,
+    bytes_of,
+    missing,
+    swapped,
+    whole,
+    with_file,
+)
+from tests.broken_partitions import CLOSED, LAST, ORDERS, TXN, changed, name, rearranged, sample
+from tests.claim_facts import (
+    ABORTED_GIVEN,
+    ALL,
+    COMMITTED_RIGHT,
+    DOWN,
+    ENDS_AT_BASE,
+    KEPT,
+    LOOKUPS_LATER,
+    OLD_SNAPSHOT_KEPT,
+    PASSED,
+    SEEKS_RIGHT,
+    SNAPSHOT_ANEW,
+    STARTS,
+    Claim,
+    lost,
+    rebuilt,
+    replaced,
+    taken,
+)
+
+OFFSETS, TIMES, ABORTS = ".index", ".timeindex", ".txnindex"
+_aborts = (rebuilt(ABORTS), COMMITTED_RIGHT)
+_aborts_taken = (taken(ABORTS), COMMITTED_RIGHT)
+GARBAGE = b"\0no checkpoint\n"
+
+DIRECTORY_CLAIMS = [
+    Claim(
+        "transaction-index-missing",
+        "",
+        lambda: missing(name(0, ABORTS), partition=TXN),
+        _aborts,
+        (ABORTED_GIVEN,),
+        checked=False,
+    ),
+    Claim(
+        "transaction-index-entry-missing",
+        "",
+        lambda: aborts(lambda it: it[:5] + it[6:]),
+        _aborts,
+        (taken(ABORTS), ABORTED_GIVEN),
+    ),
+    Claim(
+        "transaction-index-trailing-bytes",
+        "",
+        lambda: bytes_of(name(0, ABORTS), lambda it: it + b"abc", TXN),
+        _aborts,
+        _aborts_taken,
+    ),
+    Claim(
+        "transaction-index-version",
+        "",
+        lambda: aborts(lambda it: [*it[:5], (3, *it[5][1:]), *it[6:]]),
+        _aborts,
+        _aborts_taken,
+    ),
+    Claim(
+        "transaction-index-entries-not-increasing",
+        "",
+        lambda: aborts(swapped),
+        _aborts,
+        _aborts_taken,
+    ),
+    Claim(
+        "transaction-index-not-a-marker",
+        "",
+        lambda: aborts(lambda it: [*it[:5], (*it[5][:3], it[5][3] - 3, it[5][4]), *it[6:]]),
+        _aborts,
+        _aborts_taken,
+    ),
+    Claim(
+        "snapshot-crc-mismatch",
+        "",
+        lambda: bytes_of(name(736, ".snapshot"), lambda it: it[:-1] + bytes([it[-1] ^ 1]), TXN),
+        (SNAPSHOT_ANEW, COMMITTED_RIGHT),
+        (SNAPSHOT_ANEW, COMMITTED_RIGHT),
+    ),
+    Claim(
+        "snapshot-malformed",
+        "",
+        lambda: bytes_of(name(736, ".snapshot"), lambda it: it[:5], TXN),
+        (SNAPSHOT_ANEW, COMMITTED_RIGHT),
+        (SNAPSHOT_ANEW, COMMITTED_RIGHT),
+    ),
+    Claim(
+        "snapshot-malformed",
+        "an older one",
+        lambda: bytes_of(name(357, ".snapshot"), lambda it: it[:5], TXN),
+        (COMMITTED_RIGHT,),
+        (OLD_SNAPSHOT_KEPT, COMMITTED_RIGHT),
+    ),
+    Claim(
+        "snapshot-trailing-bytes",
+        "",
+        lambda: bytes_of(name(736, ".snapshot"), lambda it: it + b"abc", TXN),
+        (SNAPSHOT_ANEW, COMMITTED_RIGHT),
+        (SNAPSHOT_ANEW, COMMITTED_RIGHT),
+    ),
+    *(
+        Claim(
+            "checkpoint-malformed",
+            file,
+            whole,
+            (DOWN,),
+            (DOWN,),
+            instead={file: GARBAGE},
+            checked=False,
+        )
+        for file in (
+            "recovery-point-offset-checkpoint",
+            "replication-offset-checkpoint",
+            "log-start-offset-checkpoint",
+        )
+    ),
+    Claim(
+        "checkpoint-malformed",
+        "leader-epoch-checkpoint",
+        lambda: with_file(whole(), "leader-epoch-checkpoint", GARBAGE),
+        (DOWN,),
+        (DOWN,),
+        checked=False,
+    ),
+    Claim(
+        "checkpoint-malformed",
+        "cleaner-offset-checkpoint",
+        whole,
+        (STARTS,),
+        (STARTS,),
+        instead={"cleaner-offset-checkpoint": GARBAGE},
+        checked=False,
+    ),
+    Claim(
+        "swap-file",
+        "",
+        lambda: with_file(
+            whole(), name(CLOSED) + ".swap", rearranged(CLOSED, [0, 1, 2, 3, 4, 7, 8, 9, 10, 11])
+        ),
+        (replaced(name(CLOSED)), lost(PASSED, 340, 379)),
+        (replaced(name(CLOSED)), lost(PASSED, 340, 379), LOOKUPS_LATER),
+        checked=False,
+    ),
+    *(
+        Claim(
+            "name-not-numeric",
+            file,
+            partial(with_file, whole(), file, b""),
+            (DOWN,),
+            (DOWN,),
+            checked=False,
+        )
+        for file in ("abc.index", "backup-" + name(CLOSED))
+    ),
+    Claim(
+        "directory-not-a-partition",
+        "",
+        whole,
+        (DOWN,),
+        (DOWN,),
+        beside={"old/": b""},
+        checked=False,
+    ),
+    Claim(
+        "segments-overlap",
+        "",
+        lambda: changed(
+            ORDERS, CLOSED, 10**6, 480, sample(ORDERS)[name(CLOSED)] + rearranged(480, [0, 1])
+        ),
+        (KEPT, ALL, SEEKS_RIGHT),
+        (KEPT, ALL, SEEKS_RIGHT),
+        checked=False,
+    ),
+    Claim(
+        "segments-gap",
+        "",
+        lambda: missing(*(name(480, it) for it in (".log", OFFSETS, TIMES))),
+        (KEPT, lost(PASSED, 480, 719)),
+        (KEPT, lost(PASSED, 480, 719)),
+        checked=False,
+    ),
+    Claim(
+        "log-empty",
+        "between others",
+        lambda: bytes_of(name(CLOSED), lambda it: b""),
+        (KEPT, lost(PASSED, 240, 479)),
+        (KEPT, lost(PASSED, 240, 479)),
+        checked=False,
+    ),
+    Claim(
+        "log-empty",
+        "the last one",
+        lambda: bytes_of(name(LAST), lambda it: b""),
+        (ENDS_AT_BASE,),
+        (ENDS_AT_BASE,),
+        checked=False,
+    ),
+]

@@ -1,0 +1,228 @@
+"""What a real broker makes of damaged partitions: its start, their files, and a consumer's reads.
+
+Many starts run in one Java process (Observer.java on Kafka's KRaft server), each on a log directory
+of its own below a scratch directory. Needs what tools/kafka.py needs.
+"""
+
+from __future__ import annotations
+
+import base64
+import enum
+import json
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from tools.broker import CLEAN_SHUTDOWN, SEGMENT_FILE, SERVER, BrokerError, free_ports, text
+from tools.kafka import VERSION, jars, java
+
+SOURCES = [Path(__file__).with_name(name) for name in ("Broker.java", "Observer.java")]
+TIMEOUT = 400  # seconds, for all starts together
+PARALLEL = 3  # servers at once
+UNCOMMITTED, COMMITTED = "read_uncommitted", "read_committed"
+RECOVERY_POINTS = "recovery-point-offset-checkpoint"
+
+Files = dict[str, bytes]
+"""The content of each file of a partition directory, by name."""
+
+
+class Start(enum.Enum):
+    """What a broker finds when it starts."""
+
+    CRASH = "no .kafka_cleanshutdown, and no recovery points: every segment is recovered"
+    CRASH_AT_END = "no .kafka_cleanshutdown, recovery points at the log ends: the last segment is"
+    CLEAN = ".kafka_cleanshutdown, and recovery points at the log ends: nothing is recovered"
+
+
+@dataclass(frozen=True)
+class Given:
+    """A partition directory to start a broker on, and what to ask of it.
+
+    log_end: of the partition before it was damaged. seeks: offsets to read one record from.
+    times: timestamps to look up. settings: the topic's.
+    """
+
+    files: Files
+    log_end: int
+    isolations: tuple[str, ...] = (UNCOMMITTED,)
+    seeks: tuple[int, ...] = ()
+    times: tuple[int, ...] = ()
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One start of a broker on partitions by their topic's name.
+
+    beside: more files of the log directory; a name that ends in / is an empty directory. instead:
+    files of the log directory that replace those which formatting it has written. server: more
+    settings.
+    """
+
+    start: Start
+    partitions: Mapping[str, Given]
+    beside: Files = field(default_factory=dict)
+    instead: Files = field(default_factory=dict)
+    server: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Read:
+    """A consumer's read: the offsets that it was given, where it ended, and the error there.
+
+    error: "stuck" where neither records nor an error came for some seconds.
+    """
+
+    offsets: list[int]
+    position: int
+    error: str | None
+
+
+@dataclass(frozen=True)
+class Became:
+    """What became of a partition. log_end: the log end offset that consumers are told.
+
+    times: the offset that each look-up found, None where it found none, or its error's words.
+    """
+
+    given: Given
+    log_start: int
+    log_end: int
+    reads: Mapping[str, Read]
+    seeks: list[Read]
+    times: list[int | str | None]
+    files: Files
+
+    @cached_property
+    def logs_before(self) -> dict[str, int]:
+        """The size of each log that the broker found."""
+        return _sizes(self.given.files)
+
+    @cached_property
+    def logs(self) -> dict[str, int]:
+        """The size of each log that the broker left."""
+        return _sizes(self.files)
+
+    @property
+    def read(self) -> Read:
+        """The read of an ordinary consumer."""
+        return self.reads[UNCOMMITTED]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How one start ended: whether the broker came up, the errors that it logged or died of."""
+
+    up: bool
+    errors: list[str]
+    partitions: Mapping[str, Became]
+    beside: list[str]
+    """What is in the log directory afterwards."""
+
+
+def partition_files(partition: Path) -> Files:
+    """The segments and snapshots of a partition directory."""
+    return {
+        it.name: it.read_bytes()
+        for it in sorted(partition.iterdir())
+        if SEGMENT_FILE.fullmatch(it.name)
+    }
+
+
+def observe(plans: Sequence[Plan]) -> list[Outcome]:
+    """Start a broker for each plan and say what became of its partitions."""
+    home = jars(VERSION)
+    with tempfile.TemporaryDirectory() as scratch:
+        classes = Path(scratch) / "classes"
+        compiler = ["java", "-m", "jdk.compiler/com.sun.tools.javac.Main"]
+        class_path = ":".join(map(str, home.glob("*.jar")))
+        command = [*compiler, "-cp", class_path, "-d", str(classes), *map(str, SOURCES)]
+        subprocess.run(command, check=True, capture_output=True)
+        folders = [Path(scratch) / f"data{i}" for i in range(len(plans))]
+        ports = free_ports(2 * len(plans))
+        starts = [
+            _prepare(plan, folder, ports[2 * i : 2 * i + 2])
+            for i, (plan, folder) in enumerate(zip(plans, folders, strict=True))
+        ]
+        command = java(VERSION, "-Djava.io.tmpdir=" + scratch, "Observer")
+        at = command.index("-cp") + 1
+        command[at] = f"{classes}:{command[at]}"
+        content = json.dumps({"parallel": PARALLEL, "starts": starts}).encode()
+        try:
+            done = subprocess.run(
+                command, input=content, check=False, capture_output=True, timeout=TIMEOUT
+            )
+        except subprocess.TimeoutExpired as late:
+            raise BrokerError(f"not done after {TIMEOUT} s\n{text(late.stderr)}") from None
+        lines = done.stdout.splitlines()
+        if done.returncode or len(lines) != len(plans):
+            raise BrokerError(f"exit status {done.returncode}\n{text(done.stderr)}")
+        return [
+            _outcome(plan, folder, json.loads(line))
+            for plan, folder, line in zip(plans, folders, lines, strict=True)
+        ]
+
+
+def _prepare(plan: Plan, folder: Path, ports: Sequence[int]) -> dict[str, Any]:
+    """Make the log directory of a plan; what Observer.java is told of it."""
+    folder.mkdir()
+    points = [f"0\n{len(plan.partitions)}"]
+    for topic, given in plan.partitions.items():
+        (folder / f"{topic}-0").mkdir()
+        for name, content in given.files.items():
+            (folder / f"{topic}-0" / name).write_bytes(content)
+        points.append(f"{topic} 0 {given.log_end}")
+    if plan.start is not Start.CRASH:
+        (folder / RECOVERY_POINTS).write_text("\n".join(points) + "\n")
+    if plan.start is Start.CLEAN:
+        (folder / ".kafka_cleanshutdown").write_text(CLEAN_SHUTDOWN)
+    for name, content in plan.beside.items():
+        path = folder / name
+        if name.endswith("/"):
+            path.mkdir(parents=True)
+        else:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+    broker, controller = ports
+    listeners = f"PLAINTEXT://127.0.0.1:{broker},CONTROLLER://127.0.0.1:{controller}"
+    server = {
+        "log.dirs": str(folder),
+        "listeners": listeners,
+        "controller.quorum.voters": f"1@127.0.0.1:{controller}",
+    }
+    return {
+        "server": {**SERVER, **server, **plan.server},
+        "topics": {topic: dict(given.settings) for topic, given in plan.partitions.items()},
+        "probes": {
+            topic: {"isolations": given.isolations, "seeks": given.seeks, "times": given.times}
+            for topic, given in plan.partitions.items()
+        },
+        "instead": {k: base64.b64encode(v).decode() for k, v in plan.instead.items()},
+    }
+
+
+def _outcome(plan: Plan, folder: Path, row: dict[str, Any]) -> Outcome:
+    partitions = {}
+    for topic, found in row["topics"].items():
+        if "failed" in found:
+            raise BrokerError(f"{topic}: {found['failed']}\n" + "\n".join(row["errors"]))
+        left = folder / f"{topic}-0"
+        partitions[topic] = Became(
+            plan.partitions[topic],
+            found["log_start"],
+            found["log_end"],
+            {isolation: Read(**read) for isolation, read in found["reads"].items()},
+            [Read(**read) for read in found["seeks"]],
+            found["times"],
+            {it.name: it.read_bytes() for it in left.iterdir() if it.is_file()},
+        )
+    beside = sorted(it.name for it in folder.iterdir())
+    return Outcome(row["up"], row["errors"], partitions, beside)
+
+
+def _sizes(files: Files) -> dict[str, int]:
+    return {name: len(content) for name, content in files.items() if name.endswith(".log")}
