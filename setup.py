@@ -69,7 +69,8 @@ def extensions() -> list[Extension]:
     )
     for extension in made:
         extension.optional = True  # cythonize forgets it
-        extension.extra_compile_args = [] if sys.platform == "win32" else ["-O3", "-g0"]
+        if sys.platform != "win32" and "CFLAGS" not in os.environ:
+            extension.extra_compile_args = ["-O3", "-g0"]
         extension.depends = [*extension.depends, "setup.py"]
     return made
 
