@@ -1,32 +1,62 @@
-"""Builds the compiled kernel; without a compiler the same sources run interpreted."""
+"""Builds the compiled modules; without a compiler the same sources run interpreted."""
+
+from __future__ import annotations
 
 import os
+import sys
+from pathlib import Path
 
 from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
 
-KERNELS = tuple(
-    f"kfmt_cli.core.{name}"
-    for name in ("kernel", "encode", "scan", "text", "quote", "cell", "room", "emit")
-)
+MODULES = ("kernel", "encode", "scan", "text", "quote", "cell", "room", "emit")
+# Code for memory views that the modules share, so that it is compiled once and not in each of them.
+SHARED = "kfmt_cli.core._cyutility"
+JOBS = os.cpu_count() or 1
+NO_COMPILER = """\
+kfmt: {reason}
+kfmt: its modules are installed as Python, which gives the same output many times slower.
+"""
+
+
+class AllOrNone(build_ext):
+    """Builds the extensions side by side and leaves all of them out when one cannot be built.
+
+    They call each other below Python, so a compiled one cannot work with an interpreted one.
+    """
+
+    def finalize_options(self) -> None:
+        super().finalize_options()
+        self.parallel = self.parallel or JOBS
+
+    def build_extensions(self) -> None:
+        super().build_extensions()
+        built = [Path(self.get_ext_fullpath(extension.name)) for extension in self.extensions]
+        if all(path.exists() for path in built):
+            return
+        for path in built:
+            path.unlink(missing_ok=True)
+        sys.stderr.write(NO_COMPILER.format(reason="no C compiler that works was found"))
 
 
 def extensions() -> list[Extension]:
-    from Cython.Build import cythonize
-
-    return cythonize(
-        [
-            # optional: a failed compilation leaves the interpreted module in place.
-            Extension(
-                name,
-                ["src/" + name.replace(".", "/") + ".py"],
-                optional=True,
-                extra_compile_args=["-O3"],
-            )
-            for name in KERNELS
-        ],
+    """The extensions; none of them where Cython is not there."""
+    try:
+        from Cython.Build import cythonize
+    except ImportError:
+        sys.stderr.write(NO_COMPILER.format(reason="Cython is not installed"))
+        return []
+    sources = [Extension(SHARED, ["src/kfmt_cli/core/_cyutility.c"])]
+    sources += [
+        Extension(f"kfmt_cli.core.{name}", [f"src/kfmt_cli/core/{name}.py"]) for name in MODULES
+    ]
+    made: list[Extension] = cythonize(
+        sources,
         build_dir="build/cython",
         include_path=["src"],
-        nthreads=os.cpu_count() or 1,
+        nthreads=JOBS,
+        quiet=True,
+        shared_utility_qualified_name=SHARED,
         compiler_directives={
             "language_level": 3,
             "boundscheck": True,
@@ -37,6 +67,13 @@ def extensions() -> list[Extension]:
             "freethreading_compatible": True,
         },
     )
+    for extension in made:
+        extension.optional = True  # cythonize forgets it
+        if sys.platform != "win32" and "CFLAGS" not in os.environ:
+            extension.extra_compile_args = ["-O3", "-g0"]
+        extension.depends = [*extension.depends, "setup.py"]
+    return made
 
 
-setup(ext_modules=extensions())
+if __name__ == "__main__":
+    setup(ext_modules=extensions(), cmdclass={"build_ext": AllOrNone})

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from kfmt_cli.cli import MODULES
 from tests.samples import kfmt
 from tools.kafka import ROOT
 from tools.make_docs import PAGES_BY_NAME
+from tools.man import man_pages
 
 
 @pytest.mark.parametrize("name", PAGES_BY_NAME)
@@ -25,6 +28,22 @@ def test_the_page_of_commands_has_the_help_that_kfmt_shows(name: str | None) -> 
     page = (ROOT / "docs" / "commands.md").read_text().split()
     shown = kfmt(*([name] if name else []), "--help", COLUMNS="100").out.split()
     assert " ".join(["```", *shown, "```"]) in " ".join(page)
+
+
+def test_man_pages_are_up_to_date() -> None:
+    kept = {file.name: file.read_text() for file in (ROOT / "docs/man").iterdir()}
+    assert kept == man_pages()
+
+
+@pytest.mark.parametrize("name", man_pages())
+def test_man_pages_are_set_without_a_warning(name: str) -> None:
+    if not shutil.which("groff"):
+        pytest.skip("groff is not installed")
+    page = ROOT / "docs/man" / name
+    command = ["groff", "-man", "-ww", "-Tutf8", "-P-c", str(page)]
+    done = subprocess.run(command, capture_output=True, check=True, text=True)
+    assert done.stderr == ""
+    assert "EXIT STATUS" in done.stdout
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -82,7 +82,7 @@ def test_the_tests_run_on_the_compiled_modules(name: str) -> None:
 
 
 def test_the_version_says_which_it_is(interpreted: Path) -> None:
-    assert b"kernel interpreted" in run(interpreted, "--version")[1]
+    assert b"room, emit interpreted" in run(interpreted, "--version")[1]
     if kernel.COMPILED:
         assert b"kernel compiled" in run(ROOT / "src", "--version")[1]
 

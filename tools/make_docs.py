@@ -1,4 +1,4 @@
-"""Write the pages that follow from the code: formats, commands, findings.
+"""Write the pages that follow from the code: formats, commands and their man pages, findings.
 
 python -m tools.make_docs            write them
 python -m tools.make_docs --check    only say whether they are up to date
@@ -28,6 +28,7 @@ from kfmt_cli.render.finding import consequences
 from kfmt_cli.spark.request import OPTIONS
 from kfmt_cli.spark.tables import TABLES
 from tools.kafka import ROOT
+from tools.man import man_pages
 
 PAGES: list[tuple[str, list[Layout]]] = [
     ("Record batch, magic 2", [RECORD_BATCH, RECORD, RECORD_HEADER]),
@@ -184,9 +185,10 @@ PAGES_BY_NAME = {
 
 def main() -> None:
     stale = []
-    for name, page in PAGES_BY_NAME.items():
+    pages = {name: page() for name, page in PAGES_BY_NAME.items()}
+    pages |= {f"man/{name}": page for name, page in man_pages().items()}
+    for name, text in pages.items():
         file = ROOT / "docs" / name
-        text = page()
         if not file.exists() or file.read_text() != text:
             stale.append(name)
             if "--check" not in sys.argv:

@@ -51,16 +51,14 @@ class Commands(click.Group):
 def _print_version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
     if not value or ctx.resilient_parsing:
         return
-    from kfmt_cli.core import kernel
+    from kfmt_cli.core.compiled import interpreted
 
-    kind = (
-        "compiled" if kernel.COMPILED else "interpreted (slow: no compiler when it was installed)"
-    )
-    python = f"{platform.python_implementation()} {platform.python_version()}"
-    click.echo(
-        f"kfmt {__version__}, Python {python.split(' ', 1)[1]} ({python.split(' ', 1)[0]}), "
-        f"kernel {kind}"
-    )
+    slow = interpreted()
+    modules = "kernel compiled"
+    if slow:
+        modules = f"{', '.join(slow)} interpreted (slow: no C compiler when it was installed)"
+    python = f"Python {platform.python_version()} ({platform.python_implementation()})"
+    click.echo(f"kfmt {__version__}, {python}, {modules}")
     ctx.exit()
 
 
@@ -75,7 +73,7 @@ def _print_version(ctx: click.Context, _param: click.Parameter, value: bool) -> 
     is_eager=True,
     expose_value=False,
     callback=_print_version,
-    help="Show the version, Python, and whether the kernel is compiled.",
+    help="Show the version, Python, and whether the modules that do the work are compiled.",
 )
 def kfmt() -> None:
     """Shows and checks what is really on a Kafka broker's disk.

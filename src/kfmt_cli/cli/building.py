@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
@@ -11,7 +12,7 @@ from kfmt_cli.errors import InputError
 from kfmt_cli.files.discover import classify
 from kfmt_cli.render.style import count
 from kfmt_cli.writers.build import Builder, Options
-from kfmt_cli.writers.jsonl import read_lines
+from kfmt_cli.writers.jsonl import PIECE, Line, read_lines
 from kfmt_cli.writers.output import Staging, staged
 from kfmt_cli.writers.rebuild import rebuild
 from kfmt_cli.writers.rolling import Rolling, RollingWriter
@@ -41,7 +42,7 @@ class Task:
             writer = RollingWriter(staging, self.rolling)
             builder = Builder(self.options, writer, self.rolling.by_file)
             try:
-                builder.build(read_lines(source))
+                builder.build(self._pieces(source))
                 writer.finish()
             finally:
                 writer.abandon()
@@ -59,6 +60,11 @@ class Task:
         if self.report.format == "table":
             screen.text(f"{count(builder.records, 'record')}\n")
         return exit_code
+
+    def _pieces(self, source: str) -> Iterator[list[Line]]:
+        for lines in read_lines(source):
+            self.report.screen.expect(PIECE)
+            yield lines
 
     def _finish(self, staging: Staging, writer: RollingWriter) -> None:
         """What follows from the logs once they are whole; they are read back for it."""

@@ -6,13 +6,21 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from kfmt_cli.core.compiled import interpreted
 from kfmt_cli.errors import OutputClosed, OutputError
 from kfmt_cli.render.style import COLOUR, PLAIN, Theme
 
 PATIENCE = 1.0  # seconds of work before a progress bar is worth its place
+
+# From so many bytes on it matters whether the modules that read them are compiled.
+LARGE = 8 << 20
+SLOW = (
+    "kfmt: this takes many times longer than it should, because there was no C compiler when kfmt "
+    "was installed; install one and then kfmt again, or install a prebuilt wheel\n"
+)
 
 
 class Screen:
@@ -25,6 +33,7 @@ class Screen:
         self.err_is_terminal = sys.stderr.isatty()
         self.theme = self._theme(color, self.out_is_terminal)
         self.err_theme = self._theme(color, self.err_is_terminal)
+        self._expected = 0
 
     @staticmethod
     def _theme(color: str, terminal: bool) -> Theme:
@@ -65,10 +74,21 @@ class Screen:
         sys.stderr.write(words)
         sys.stderr.flush()
 
+    def expect(self, n_bytes: int) -> None:
+        """Count bytes that are to be read, and say once that they take long if that is so."""
+        before = self._expected
+        self._expected += n_bytes
+        if before <= LARGE < self._expected and interpreted():
+            self.note(SLOW)
+
     @contextmanager
     def progress(self, total: int | None) -> Iterator[Progress]:
-        """A bar on standard error for `total` bytes, when it is a terminal and it takes long."""
-        progress = Progress(total, self.err_is_terminal)
+        """A bar on standard error for `total` bytes, when it is a terminal and it takes long.
+
+        total: None or 0 for a stream, whose bytes count as they come.
+        """
+        self.expect(total or 0)
+        progress = Progress(total, self.err_is_terminal, self.expect)
         try:
             yield progress
         finally:
@@ -78,9 +98,10 @@ class Screen:
 class Progress:
     """A bar that only appears after a while."""
 
-    def __init__(self, total: int | None, wanted: bool) -> None:
+    def __init__(self, total: int | None, wanted: bool, expect: Callable[[int], None]) -> None:
         self._total = total
         self._wanted = wanted
+        self._expect = expect
         self._done = 0
         self._since = time.monotonic()
         self._bar: object | None = None
@@ -88,6 +109,8 @@ class Progress:
     def advance(self, n_bytes: int) -> None:
         """That many bytes more are done."""
         self._done += n_bytes
+        if not self._total:
+            self._expect(n_bytes)
         if not self._wanted or time.monotonic() - self._since < PATIENCE:
             return
         from rich.console import Console

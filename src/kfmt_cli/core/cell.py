@@ -4,7 +4,10 @@ Ordinary Python that Cython also compiles. What is not plainly printable is esca
 of printable characters that the writer carries.
 """
 
-import cython
+try:
+    import cython
+except ImportError:
+    from kfmt_cli.core import uncompiled as cython
 
 if cython.compiled:
     from cython.cimports.kfmt_cli.core.quote import scalar_length, short_escape

@@ -10,7 +10,10 @@ C1 block too), in table cells every character that is not plainly printable. All
 against the buffer: a row is only begun when its worst case fits, and bounds checks stay on.
 """
 
-import cython
+try:
+    import cython
+except ImportError:
+    from kfmt_cli.core import uncompiled as cython
 
 if cython.compiled:
     from cython.cimports.kfmt_cli.core.cell import cell_bytes, end_cell

@@ -4,7 +4,10 @@ Rows are measured first, then laid down where the caller wants them, so that hea
 stand between them. Ordinary Python that Cython also compiles.
 """
 
-import cython
+try:
+    import cython
+except ImportError:
+    from kfmt_cli.core import uncompiled as cython
 
 if cython.compiled:
     from cython.cimports.libc.string import memcpy

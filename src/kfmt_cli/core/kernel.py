@@ -1,17 +1,19 @@
 """The bulk decoder: runs a Layout's program over whole blocks and writes columns.
 
-This file is ordinary Python that Cython also compiles (pure-Python mode); `COMPILED` says which of
-the two runs. It knows no Kafka format: `Layout.program` tells it what to read, `walk` is told where
-a batch keeps its length and its magic. Whatever the bytes say, nothing outside the given regions is
-read: each access is checked against its region, and bounds checks stay on. A region that does not
-add up gets a status and the decoding goes on with the next one; the slow reader of the same Layout
-then explains it (see `core/layout.py`).
+This file is ordinary Python that Cython also compiles; `COMPILED` says which of the two runs. It
+knows no Kafka format: `Layout.program` tells it what to read. Whatever the bytes say, nothing
+outside the given regions is read: each access is checked against its region, and bounds checks stay
+on. A region that does not add up gets a status and the decoding goes on with the next one; the slow
+reader of the same Layout then explains it (see `core/layout.py`).
 
 All columns are 64-bit signed integers. A bytes field is two columns: start and length, with length
 -1 for null.
 """
 
-import cython
+try:
+    import cython
+except ImportError:
+    from kfmt_cli.core import uncompiled as cython
 
 COMPILED: bool = bool(cython.compiled)
 
@@ -306,12 +308,11 @@ def _expand(
 @cython.exceptval(-1, check=True)
 def wrapped(a: cython.longlong, b: cython.longlong) -> cython.longlong:
     """The sum, wrapping at 64 bits as a broker's does."""
-    if cython.compiled:
-        return cython.cast(
-            cython.longlong, cython.cast(cython.ulonglong, a) + cython.cast(cython.ulonglong, b)
-        )
-    else:
+    if not cython.compiled:
         return (int(a) + int(b) + MASK_63 + 1 & MASK_64) - MASK_63 - 1
+    return cython.cast(
+        cython.longlong, cython.cast(cython.ulonglong, a) + cython.cast(cython.ulonglong, b)
+    )
 
 
 def expand(

@@ -4,7 +4,10 @@ Text out of a file is never written raw: in JSON every control character is esca
 block too), in cells every character that is not plainly printable, in CSV such text is base64.
 """
 
-import cython
+try:
+    import cython
+except ImportError:
+    from kfmt_cli.core import uncompiled as cython
 
 if cython.compiled:
     from cython.cimports.kfmt_cli.core.text import (

@@ -3,7 +3,10 @@
 Ordinary Python that Cython also compiles, like `core/kernel.py`, with bounds checks on.
 """
 
-import cython
+try:
+    import cython
+except ImportError:
+    from kfmt_cli.core import uncompiled as cython
 
 COMPILED: bool = bool(cython.compiled)
 

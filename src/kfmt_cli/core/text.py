@@ -5,7 +5,10 @@ these functions without Python in between. Bounds checks stay on; bytes are copi
 both ends of both sides were checked.
 """
 
-import cython
+try:
+    import cython
+except ImportError:
+    from kfmt_cli.core import uncompiled as cython
 
 if cython.compiled:
     from cython.cimports.libc.string import memcpy

@@ -1,0 +1,201 @@
+"""kfmt installed without a C compiler and without Cython, run from wherever a shell stands."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import venv
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+from kfmt_cli.core import compiled
+from tests.samples import ORDERS, TXN, UPGRADED, environment, kfmt
+from tools.kafka import ROOT, SAMPLES
+
+SOURCES = ["setup.py", "pyproject.toml", "README.md", "LICENSE", "src"]
+SLOW = "this takes many times longer than it should"
+Run = subprocess.CompletedProcess[bytes]
+
+
+def run(*command: str | Path, cwd: Path, **changes: str) -> Run:
+    """A process that knows nothing of the clone."""
+    outside = {name: value for name, value in environment().items() if name != "PYTHONPATH"}
+    return subprocess.run(
+        list(map(str, command)),
+        capture_output=True,
+        check=False,
+        cwd=cwd,
+        env={**outside, **changes},
+        timeout=300,
+    )
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What an installation from source begins with."""
+    folder = tmp_path_factory.mktemp("sources")
+    ignore = shutil.ignore_patterns("*.so", "*.pyd", "__pycache__", "*.egg-info")
+    for name in SOURCES:
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, folder / name, ignore=ignore)
+        else:
+            shutil.copy(ROOT / name, folder)
+    return folder
+
+
+def required(distribution: metadata.Distribution) -> set[str]:
+    """The names of what a distribution needs in order to run, without its extras."""
+    lines = [line for line in distribution.requires or () if "extra ==" not in line]
+    return {re.split(r"[^\w.-]", line, maxsplit=1)[0].lower() for line in lines}
+
+
+@pytest.fixture(scope="module")
+def installed(sources: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The programs of an environment with kfmt and what it requires: no Cython, no compiler."""
+    options = ["--no-build-isolation", "--no-deps", "--no-index", "-w", "dist", "."]
+    built = run(sys.executable, "-m", "pip", "wheel", *options, cwd=sources, CC="/bin/false")
+    assert built.returncode == 0, built.stderr.decode()
+
+    home = tmp_path_factory.mktemp("installed")
+    venv.create(home)
+    [packages] = home.glob("lib/python*/site-packages")
+    wheel = next(sources.glob("dist/*.whl"))
+    into = ["--python", str(home / "bin/python"), "install", "--no-deps", "--no-index"]
+    done = run(sys.executable, "-m", "pip", *into, wheel, cwd=sources)
+    assert done.returncode == 0, done.stderr.decode()
+
+    todo = required(next(iter(metadata.distributions(path=[str(packages)]))))
+    seen: set[str] = set()
+    while todo:
+        name = todo.pop()
+        seen.add(name)
+        try:
+            distribution = metadata.distribution(name)
+        except metadata.PackageNotFoundError:
+            continue  # required on other platforms only
+        todo |= required(distribution) - seen
+        for top in {file.parts[0] for file in distribution.files or ()} - {"..", "__pycache__"}:
+            (packages / top).symlink_to(Path(str(distribution.locate_file(top))))
+    return home / "bin"
+
+
+@pytest.fixture(scope="module", params=["the clone's root", "/", "an unwritable directory"])
+def here(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the shell stands."""
+    if request.param == "the clone's root":
+        return ROOT
+    if request.param == "/":
+        return Path("/")
+    if os.geteuid() == 0 and Path("/proc").is_dir():
+        return Path("/proc")  # nobody can write there, root included
+    folder = tmp_path_factory.mktemp("unwritable")
+    folder.chmod(0o555)
+    return folder
+
+
+def test_nothing_is_compiled_and_the_version_says_so(installed: Path) -> None:
+    assert run(installed / "python", "-c", "import Cython", cwd=Path("/")).returncode == 1
+    done = run(installed / "kfmt", "--version", cwd=Path("/"))
+    words = f"{', '.join(compiled.MODULES)} interpreted (slow: no C compiler when it was installed)"
+    assert done.stdout.decode().strip().endswith(words)
+    assert done.stderr == b""
+
+
+def test_a_shell_in_the_clone_gets_the_installed_package(installed: Path, here: Path) -> None:
+    code = "import kfmt_cli.core.kernel as it; print(it.__file__)"
+    done = run(installed / "python", "-c", code, cwd=here)
+    assert done.returncode == 0, done.stderr.decode()
+    assert Path(done.stdout.decode().strip()).is_relative_to(installed.parent)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("dump", ORDERS, TXN, UPGRADED),
+        ("dump", "--records", "--json", ORDERS, TXN, UPGRADED),
+        ("dump", "--records", "--format", "csv", ORDERS),
+        ("dump", "--bits", TXN),
+        ("verify-crc", "--deep", SAMPLES / "kafka-2.8.2"),
+        ("index-check", SAMPLES / "kafka-3.9.1-broker1"),
+        ("index-check", ORDERS.parent, "--lookup-offset", "130"),
+        ("rebuild-index", ORDERS, "DST"),
+        ("build", SAMPLES / "hand-made.jsonl", "DST"),
+        ("convert-v0-to-v2", UPGRADED.parent, "DST"),
+        ("encode-varint", "300"),
+        ("decode-varint", "d804"),
+    ],
+    ids=lambda arguments: " ".join(Path(it).name for it in arguments),
+)
+def test_every_command_works_everywhere_and_says_the_same(
+    arguments: tuple[str | Path, ...], installed: Path, here: Path, tmp_path: Path
+) -> None:
+    def to(name: str) -> list[str]:
+        return [str(tmp_path / name if it == "DST" else it) for it in arguments]
+
+    done = run(installed / "kfmt", *to("interpreted"), cwd=here)
+    expected = kfmt(*to("compiled"), cwd=Path("/"))
+    assert (done.returncode, done.stdout.decode(), done.stderr.decode()) == (
+        expected.code,
+        expected.out,
+        expected.err,
+    )
+    assert done.stdout
+    assert files(tmp_path / "interpreted") == files(tmp_path / "compiled")
+    assert bool(files(tmp_path / "compiled")) is ("DST" in arguments)
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    """The contents of every file below a folder."""
+    found = [path for path in folder.rglob("*") if path.is_file()]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in found}
+
+
+def test_a_large_file_is_said_to_take_long_and_only_once(installed: Path, tmp_path: Path) -> None:
+    small, large = tmp_path / "0.log", tmp_path / "1.log"
+    small.write_bytes(ORDERS.read_bytes())
+    large.write_bytes(ORDERS.read_bytes() + bytes(9 << 20))
+    assert SLOW.encode() not in run(installed / "kfmt", "dump", small, cwd=tmp_path).stderr
+    for command in ("dump", "verify-crc"):
+        done = run(installed / "kfmt", command, large, large, cwd=tmp_path)
+        lines = done.stderr.decode().splitlines()
+        assert len([line for line in lines if SLOW in line]) == 1
+        expected = kfmt(command, large, large, cwd=tmp_path)
+        assert done.stdout.decode() == expected.out
+        assert [line for line in lines if SLOW not in line] == expected.err.splitlines()
+
+
+def test_standard_input_is_said_to_take_long_as_well(installed: Path, tmp_path: Path) -> None:
+    large = tmp_path / "1.log"
+    large.write_bytes(ORDERS.read_bytes() * (1 + (9 << 20) // ORDERS.stat().st_size))
+    command = f"cat {large} | {installed / 'kfmt'} verify-crc -"
+    done = run("sh", "-c", command, cwd=tmp_path)
+    assert done.stderr.decode().count(SLOW) == 1
+
+
+def test_an_installation_without_cython_has_no_extensions(sources: Path, tmp_path: Path) -> None:
+    code = (
+        "import runpy, sys; sys.modules['Cython'] = None; sys.argv[0] = 'setup.py'; "
+        "runpy.run_path('setup.py', run_name='__main__')"
+    )
+    arguments = ["-c", code, "-q", "bdist_wheel", "-d", str(tmp_path)]
+    done = run(sys.executable, *arguments, cwd=sources)
+    assert done.returncode == 0, done.stderr.decode()
+    assert [path.name for path in tmp_path.glob("*.whl")] == ["kfmt_cli-0.1.0-py3-none-any.whl"]
+    assert b"Cython is not installed" in done.stderr
+
+
+def test_the_modules_that_are_compiled_are_named_once() -> None:
+    names = [
+        path.stem
+        for path in (ROOT / "src/kfmt_cli/core").glob("*.py")
+        if "\n    import cython\n" in path.read_text()
+    ]
+    assert sorted(names) == sorted(compiled.MODULES)
+    listed = re.search(r"MODULES = \((.*?)\)", (ROOT / "setup.py").read_text())
+    assert listed
+    assert tuple(re.findall(r'"(\w+)"', listed[1])) == compiled.MODULES
