@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import Field, dataclass, field, fields
 from typing import Any, ClassVar, Protocol
 
 from kfmt_cli.cli.screen import Screen
-from kfmt_cli.core.finding import Finding, Tally
+from kfmt_cli.core.finding import MOST_FINDINGS, Finding, Findings, Tally
 from kfmt_cli.errors import ExitCode
+from kfmt_cli.files.discover import FileKind
 from kfmt_cli.render.csv_text import csv_line
-from kfmt_cli.render.finding import finding_json, finding_line
+from kfmt_cli.render.finding import finding_json, finding_line, left_out_json, left_out_line
 from kfmt_cli.render.json_text import json_text
 from kfmt_cli.render.style import Theme, clip_left, count, grouped, safe
 
-# In a table so many findings of a file are written out; JSON has them all.
-MOST_SHOWN = 100
+KINDS = frozenset(kind.value for kind in FileKind)
+NO_DAMAGE = "none damaged"
 VERDICT = 12
 MIN_NAME = 16
 
@@ -49,7 +52,10 @@ class Report:
     """The lines of one run.
 
     empty: a result of the command's own kind, without a file. numbers: its columns in the table and
-    their widths, those that matter more first. noun: what a file is called.
+    their widths, those that matter more first. noun: what a file is called. empty_noun: what is
+    counted in one line instead of being listed. wide: show all numbers on a narrow terminal, too;
+    hint: the option that does. aside: what has a line without being such a file, by name.
+    passed_over: files of directories that were not looked at, by kind.
     """
 
     screen: Screen
@@ -57,70 +63,112 @@ class Report:
     empty: Result
     numbers: dict[str, int]
     noun: tuple[str, str]
+    empty_noun: tuple[str, str] = ("empty segment", "empty segments")
+    strict: bool = False
+    most_findings: int = MOST_FINDINGS
+    wide: bool = False
+    hint: str = "--json"
+    aside: dict[str, int] = field(default_factory=dict)
+    passed_over: Counter[str] = field(default_factory=Counter)
     name_width: int = 0
     files: int = 0
     damaged: int = 0
-    failed: bool = False
+    unlisted: int = 0
     totals: dict[str, int] = field(default_factory=dict)
+    _has_heading: bool = False
 
     def complain(self, words: str) -> None:
         """Say that an input could not be read."""
-        self.failed = True
+        self.screen.reached(ExitCode.UNREADABLE)
         self.screen.note(f"kfmt: {safe(words)}\n")
 
-    def add(self, result: Result, findings: list[Finding]) -> None:
-        """A file and what was found in it; JSON's findings are not shown again when they were."""
-        if not self.files:
-            self._heading()
-        self.files += 1
-        self.damaged += result.errors > 0
-        for name, value in row_of(result).items():
-            if isinstance(value, int):
-                self.totals[name] = self.totals.get(name, 0) + value
+    def tell_now(self, finding: Finding) -> None:
+        """A finding of JSON, as soon as it is made."""
+        self.screen.seen(finding.code.severity, self.strict)
+        self.screen.text(finding_json(finding))
+
+    def add(self, result: Result, findings: Iterable[Finding], aside: str = "") -> None:
+        """A file and what was found in it. aside: what it counts as, if not as one of the files."""
+        if not isinstance(findings, Findings):
+            findings, every = Findings(self.most_findings), findings
+            findings.take(every)
+        self._count(result, aside)
         if self.format == "json":
             self.screen.text("".join(finding_json(it) for it in findings))
+            self.screen.text("".join(left_out_json(result.file, *it) for it in findings.left_out()))
             self.screen.text(json_text({"type": "file", **row_of(result)}) + "\n")
-        elif self.format == "csv":
+            return
+        if not self._has_heading:
+            self._heading()
+            self._has_heading = True
+        if self.format == "csv":
             self.screen.text(csv_line(row_of(result).values()))
-            self._tell(result, findings)
         else:
             self.screen.text(self._line(result, self.screen.theme))
-            self._tell(result, findings)
+        self._tell(findings)
+
+    def pass_by(self, result: Result) -> None:
+        """An empty file that a table counts without a line of its own."""
+        self._count(result, "")
+        self.unlisted += 1
 
     def end(self, strict: bool) -> ExitCode:
         """The summary; the exit code."""
-        exit_code = self._exit_code(strict)
+        if strict and self.totals.get("warnings"):
+            self.screen.reached(ExitCode.FINDINGS)
+        exit_code = self.screen.exit_code
         total = {name: self.totals.get(name, 0) for name in self._number_names()}
         if self.format == "json":
-            summary = {"type": "summary", "files": self.files, **total}
+            summary = {"type": "summary", "files": self.files, **self.aside, **total}
+            if self.passed_over:
+                summary["not_looked_at"] = dict(sorted(self.passed_over.items()))
             self.screen.text(json_text({**summary, "exit_code": int(exit_code)}) + "\n")
-        elif self.format == "table" and self.files:
+        elif self.format == "table" and (self.files or any(self.aside.values())):
+            theme = self.screen.theme
+            self.screen.text("".join(theme.paint("dim", it) + "\n" for it in self._remarks()))
             words = [count(self.files, *self.noun)]
             words += [_counted(total[name], name) for name in self.numbers if "bytes" not in name]
-            words.append(f"{grouped(self.damaged)} damaged" if self.damaged else "none damaged")
+            others = [_counted(n, name) for name, n in self.aside.items() if n]
+            if self.damaged or not others:
+                others.insert(0, f"{grouped(self.damaged)} damaged" if self.damaged else NO_DAMAGE)
+            words += others
             words += [_counted(total[it], it) for it in ("warnings", "notes") if total[it]]
-            style = "bad" if self.damaged else "good"
-            line = self.screen.theme.paint(style, ", ".join(words))
+            style = "bad" if self.damaged or any(self.aside.values()) else "good"
+            line = theme.paint(style, ", ".join(words))
             self.screen.text(f"{line}   exit {int(exit_code)}\n")
         return exit_code
 
-    def _exit_code(self, strict: bool) -> ExitCode:
-        if self.failed:
-            return ExitCode.UNREADABLE
-        bad = self.totals.get("errors") or (strict and self.totals.get("warnings"))
-        return ExitCode.FINDINGS if bad else ExitCode.CLEAN
+    def _count(self, result: Result, aside: str) -> None:
+        if aside:
+            self.aside[aside] = self.aside.get(aside, 0) + 1
+        else:
+            self.files += 1
+            self.damaged += result.errors > 0
+        if result.errors or (self.strict and result.warnings):
+            self.screen.reached(ExitCode.FINDINGS)
+        for name, value in row_of(result).items():
+            if isinstance(value, int):
+                self.totals[name] = self.totals.get(name, 0) + value
+
+    def _remarks(self) -> Iterator[str]:
+        """What a table does not show, a line each."""
+        hidden = len(self.numbers) - len(self._shown())
+        if hidden:
+            yield f"{count(hidden, 'column')} hidden; {self.hint} shows them"
+        if self.unlisted:
+            yield f"{count(self.unlisted, *self.empty_noun)} not listed; --all lists them"
+        if self.passed_over:
+            kinds = ", ".join(_kind_words(*it) for it in sorted(self.passed_over.items()))
+            yield f"not looked at: {kinds}"
 
     def _number_names(self) -> list[str]:
         return [name for name, value in row_of(self.empty).items() if isinstance(value, int)]
 
-    def _tell(self, result: Result, findings: list[Finding]) -> None:
+    def _tell(self, findings: Findings) -> None:
         """Findings on standard error."""
         theme, width = self.screen.err_theme, self.screen.err_width
-        shown = findings[:MOST_SHOWN]
-        self.screen.note("".join(finding_line(it, theme, width) for it in shown))
-        more = result.errors + result.warnings + result.notes - len(shown)
-        if more > 0:
-            self.screen.note(f"         … and {grouped(more)} more: --format json shows them all\n")
+        self.screen.note("".join(finding_line(it, theme, width) for it in findings))
+        self.screen.note("".join(left_out_line(*it) for it in findings.left_out()))
 
     def _heading(self) -> None:
         """The line above the first file's."""
@@ -140,19 +188,26 @@ class Report:
             verdict = theme.paint("warn", count(result.warnings, "warning"))
         elif result.notes:
             verdict += theme.paint("dim", f", {count(result.notes, 'note')}")
-        numbers = [(name, grouped(getattr(result, name, 0))) for name in self.numbers]
+        numbers = [(name, _number(getattr(result, name, 0))) for name in self.numbers]
         return self._cells(safe(result.file), numbers, verdict)
 
     def _cells(self, name: str, numbers: list[tuple[str, str]], verdict: str) -> str:
         """A line of the table; on a narrow screen without the numbers that matter less."""
-        room = self.screen.width or 1 << 30
-        shown = list(self.numbers)
-        while shown and self._width(shown) + MIN_NAME > room:
-            shown.pop()
+        room, shown = self._room(), self._shown()
         width = min(self.name_width, max(room - self._width(shown), MIN_NAME))
         cells = [f" {clip_left(name, width):<{width}}"]
         cells += [f"{words:>{self.numbers[it]}}" for it, words in numbers if it in shown]
         return "  ".join([*cells, verdict]) + "\n"
+
+    def _room(self) -> int:
+        return (None if self.wide else self.screen.width) or 1 << 30
+
+    def _shown(self) -> list[str]:
+        """The numbers for which there is room."""
+        shown = list(self.numbers)
+        while shown and self._width(shown) + MIN_NAME > self._room():
+            shown.pop()
+        return shown
 
     def _width(self, shown: list[str]) -> int:
         """What a line takes beside the name."""
@@ -164,7 +219,19 @@ def row_of(result: Result) -> dict[str, object]:
     return {it.name: getattr(result, it.name) for it in fields(result)}
 
 
+def _number(value: int | None) -> str:
+    return "–" if value is None else grouped(value)
+
+
 def _counted(number: int, nouns: str) -> str:
     words = nouns.replace("_", " ")
     noun = {"batches": "batch", "entries": "entry"}.get(words, words.removesuffix("s"))
     return count(number, noun, words)
+
+
+def _kind_words(kind: str, number: int) -> str:
+    """How many files of a kind, or with the suffix of one that a broker is done with."""
+    words = kind.replace("_", " ")
+    if kind not in KINDS:
+        words = "other file" if kind == "other" else f".{kind} file"
+    return count(number, words, words + ("es" if words.endswith("x") else "s"))

@@ -9,8 +9,10 @@ from __future__ import annotations
 import enum
 import os
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from kfmt_cli.errors import InputError
@@ -99,6 +101,14 @@ def size_of(file: Input) -> int:
         return 0
 
 
+def is_empty(file: Input) -> bool:
+    """Whether the file is known to have no bytes."""
+    try:
+        return file.path != "-" and Path(file.path).stat().st_size == 0
+    except OSError:
+        return False
+
+
 # `<topic>-<partition>`, then what brokers add to directories that move or go, or a topic's id.
 _FOLDER = re.compile(r"^(.+)-(\d+)(?:-[\w-]{22}|\.[0-9a-f]{32}-(?:future|delete|stray))?$")
 
@@ -114,18 +124,25 @@ def printable(name: str) -> str:
     return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
-def discover(path: str, kinds: frozenset[FileKind], several: bool) -> Iterator[Input]:
+def discover(
+    path: str,
+    kinds: frozenset[FileKind],
+    several: bool,
+    passed_over: Counter[str] | None = None,
+) -> Iterator[Input]:
     """The file given, or below the directory given those of the wanted kinds.
 
     Files that a broker has marked as deleted or not finished are taken only when they are given.
     Names are the path below the directory; where the user gave several paths, they begin with the
-    directory, so that each names one file. Raises InputError for a path that is not there, and for
-    a directory without any such file.
+    directory, so that each names one file. passed_over: counts the other files of a directory, by
+    their kind, `other`, or the suffix of one that a broker is done with. Raises InputError for a
+    path that is not there, and for a directory without any such file.
     """
     if path == "-" or not Path(path).is_dir():
         yield classify(path, path)
         return
-    found = sorted(_walk(path, kinds), key=_order)
+    passed_over = Counter() if passed_over is None else passed_over
+    found = sorted(_walk(path, kinds, passed_over), key=_order)
     if not found:
         raise InputError(f"{printable(path)}: no log in this directory or below it")
     for file in found:
@@ -133,16 +150,43 @@ def discover(path: str, kinds: frozenset[FileKind], several: bool) -> Iterator[I
         yield classify(full, full if several else file)
 
 
-def _walk(top: str, kinds: frozenset[FileKind]) -> Iterator[str]:
+def distinct(files: Iterable[Input], seen: set[str]) -> Iterator[Input]:
+    """The files that were not seen before, by whatever path. seen: real paths, added to."""
+    for file in files:
+        path = real_path(file.path)
+        if path not in seen:
+            yield file
+            seen.add(path)
+
+
+def real_path(path: str) -> str:
+    """The path without symbolic links."""
+    folder, name = os.path.split(path)
+    if os.path.islink(path):  # noqa: PTH114 (28,000 of these are to cost nothing)
+        return os.path.realpath(path)
+    return f"{_real_folder(folder)}{os.sep}{name}" if name else _real_folder(folder)
+
+
+@lru_cache(maxsize=1024)
+def _real_folder(folder: str) -> str:
+    return os.path.realpath(folder)
+
+
+def _walk(top: str, kinds: frozenset[FileKind], passed_over: Counter[str]) -> Iterator[str]:
     def fail(error: OSError) -> None:
         raise InputError(f"{printable(error.filename)}: {error.strerror}") from error
 
     for folder, _, files in os.walk(top, onerror=fail):
         for file in files:
             path = Path(folder) / file
-            wanted = not is_transient(file) and classify(file, file).kind in kinds
+            transient = _TRANSIENT.search(file)
+            kind = classify(file, file).kind
+            if transient or kind not in kinds:
+                unknown = "other" if kind is FileKind.UNKNOWN else kind.value
+                passed_over[transient[1] if transient else unknown] += 1
+                continue
             # A pipe would keep everything waiting; a link that leads nowhere is an error.
-            if wanted and (path.is_file() or not path.exists()):
+            if path.is_file() or not path.exists():
                 yield os.path.relpath(path, top)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from kfmt_cli.core.finding import Severity
+from dataclasses import replace
+
+from kfmt_cli.core.finding import Code, Severity
 from kfmt_cli.files.codes import code
 
 _error, _warning, _note = Severity.ERROR, Severity.WARNING, Severity.NOTE
@@ -151,6 +153,16 @@ TIME_INDEX_MISSING = code(
     "A broker makes an empty one and does not fill it: look-ups by time find nothing in this "
     "segment and retention goes by the file's own time. rebuild-index writes it.",
 )
+TIME_INDEX_EMPTY = code(
+    "time-index-empty",
+    _error,
+    "The time index of a segment that is not the last one has no bytes, although the log has "
+    "timestamps.",
+    "rebuild-index writes a right one.",
+    after_crash="The broker rebuilds the index.",
+    after_clean_shutdown="The broker leaves the index empty: look-ups by time are right in this "
+    "segment and find nothing in every later one.",
+)
 TIME_INDEX_NOT_YET = code(
     "time-index-absent",
     _note,
@@ -191,10 +203,19 @@ TRANSACTION_INDEX_NOT_A_MARKER = code(
 )
 TRANSACTION_INDEX_ENTRY_MISSING = code(
     "transaction-index-entry-missing",
-    _warning,
+    _error,
     "A transaction that was aborted in the segment is not in its transaction index.",
     "Consumers that read committed records are given its records. rebuild-index writes a right "
     "one.",
+)
+TRANSACTION_INDEX_MISSING = code(
+    "transaction-index-missing",
+    _error,
+    "Transactions were aborted in a segment that has no transaction index beside it.",
+    "rebuild-index writes it.",
+    after_crash="The broker rebuilds the index.",
+    after_clean_shutdown="The broker goes on without it: consumers that read committed records "
+    "are given the aborted ones.",
 )
 
 SNAPSHOT_CRC_MISMATCH = code(
@@ -229,3 +250,14 @@ PRODUCERS_UNKNOWN = code(
     "No producer snapshot is written, and the transaction index has only those transactions that "
     "begin in the logs given. Give the whole partition, or put the snapshot beside the log.",
 )
+
+
+def beside_missing_index(time_index: Code) -> Code:
+    """The finding about a time index with what follows when the offset index is missing, too."""
+    return replace(
+        time_index,
+        advice=None,
+        after_crash="The broker rebuilds the index.",
+        after_clean_shutdown="The broker recovers the segment because its offset index is missing, "
+        "and fills both indexes.",
+    )
