@@ -63,16 +63,26 @@ class Task:
                     if self.limit == 0:
                         continue
                     if self.all_files or file.path == path or not is_empty(file):
-                        self._file(file)
+                        self._try(file)
                     else:
                         self.n_empty += 1
             except InputError as error:
-                self.screen.reached(ExitCode.UNREADABLE)
-                self.screen.note(f"kfmt: {safe(str(error))}\n")
+                self._complain(error)
         if self.n_empty:
             words = f"{count(self.n_empty, 'empty log')} not listed; --all lists them"
             self.screen.text(self.look.theme.paint("dim", words) + "\n")
         return self.screen.exit_code
+
+    def _complain(self, error: InputError) -> None:
+        self.screen.reached(ExitCode.UNREADABLE)
+        self.screen.note(f"kfmt: {safe(str(error))}\n")
+
+    def _try(self, file: Input) -> None:
+        """Dump one file, or say why it cannot be read."""
+        try:
+            self._file(file)
+        except InputError as error:
+            self._complain(error)
 
     def _file(self, file: Input) -> None:
         """Dump one file; raises InputError."""
@@ -122,6 +132,9 @@ class Task:
         self._title(file, None)
         for text in entries.write_checkpoint(file.name, read, self.format, self.screen.theme):
             self.screen.text(text)
+        if self.format == "table":
+            words = count(len(read.rows), "entry", "entries") + " shown"
+            self.screen.text(self.screen.theme.paint("dim", words) + "\n")
         self._write_findings(file, read.findings)
 
     def _title(self, file: Input, size: int | None) -> None:

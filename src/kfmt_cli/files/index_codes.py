@@ -243,6 +243,13 @@ CHECKPOINT_MALFORMED = code(
     "A broker does not start a log directory whose checkpoints it cannot read, or takes them for "
     "empty.",
 )
+CHECKPOINT_EMPTY = code(
+    "checkpoint-empty",
+    _note,
+    "A checkpoint file has no bytes, as before a broker first writes to it.",
+    after_crash="The broker starts and takes it for a file without entries.",
+    after_clean_shutdown="The broker starts and takes it for a file without entries.",
+)
 PRODUCERS_UNKNOWN = code(
     "producers-unknown",
     _note,
