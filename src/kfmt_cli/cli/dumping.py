@@ -27,6 +27,7 @@ from kfmt_cli.files.select import (
     select_records,
 )
 from kfmt_cli.render import entries
+from kfmt_cli.render.columns import hidden_words
 from kfmt_cli.render.dump import FORMATS, CsvDump, DumpFormat, Look, title
 from kfmt_cli.render.finding import finding_json, finding_line, left_out_json, left_out_line
 from kfmt_cli.render.style import count, grouped, safe
@@ -110,9 +111,8 @@ class Task:
         self._heading(entries.csv_heading(kind))
         self._title(file, rows.size)
         theme = self.screen.theme
-        pieces = entries.write_entries(
-            file.name, kind, rows, self.format, theme, None if self.look.wide else self.look.screen
-        )
+        screen = None if self.look.wide else self.look.screen
+        pieces = entries.write_entries(file.name, kind, rows, self.format, theme, screen)
         for piece in pieces:
             self.screen.write(piece)
         self._write_findings(file, rows.findings)
@@ -120,6 +120,8 @@ class Task:
             words = count(len(rows.table), "entry", "entries") + " shown"
             if rows.padding:
                 words += f", {grouped(rows.padding)} bytes of zeros behind them"
+            if hidden := entries.hidden_columns(kind, rows, screen):
+                words = f"{hidden_words(hidden)}\n{words}"
             self.screen.text(theme.paint("dim", words) + "\n")
 
     def _checkpoint(self, file: Input) -> None:

@@ -11,6 +11,7 @@ from kfmt_cli.cli.screen import Screen
 from kfmt_cli.core.finding import MOST_FINDINGS, Finding, Findings, Tally
 from kfmt_cli.errors import ExitCode
 from kfmt_cli.files.discover import FileKind
+from kfmt_cli.render.columns import hidden_words
 from kfmt_cli.render.csv_text import csv_line
 from kfmt_cli.render.finding import finding_json, finding_line, left_out_json, left_out_line
 from kfmt_cli.render.json_text import json_text
@@ -154,7 +155,7 @@ class Report:
         """What a table does not show, a line each."""
         hidden = len(self.numbers) - len(self._shown())
         if hidden:
-            yield f"{count(hidden, 'column')} hidden; {self.hint} shows them"
+            yield hidden_words(hidden, self.hint)
         if self.unlisted:
             yield f"{count(self.unlisted, *self.empty_noun)} not listed; --all lists them"
         if self.passed_over:
