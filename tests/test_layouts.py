@@ -181,3 +181,18 @@ def test_the_teaching_message_is_the_one_of_the_articles() -> None:
     import zlib
 
     assert zlib.crc32(value) == 4252115574
+
+
+def test_spare_columns_are_zero_whatever_memory_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = ORDERS.read_bytes()
+    start, end = positions(data)[0] + 61, positions(data)[1]
+
+    def dirty(shape: Any, dtype: Any = np.float64) -> Any:
+        return np.full(shape, 94888712471374, dtype)
+
+    monkeypatch.setattr(np, "empty", dirty)
+    for expected in (1, 20, 1000):
+        found = RECORD.columns(data, np.array([start]), np.array([end]), expected, spare=3)
+        assert found.rows.shape[1] == 20
+        assert not found.rows[-3:].any()
+        assert found["offset_delta"].tolist() == list(range(20))

@@ -179,8 +179,9 @@ def test_processes_say_the_same(partition: Path, monkeypatch: pytest.MonkeyPatch
 
     def run(jobs: int) -> list[str]:
         texts.clear()
-        task = verifying.Task.of(Screen(), "json", Verifier(False, Limit(), jobs), jobs)
-        assert task.run((str(partition),), False) == 1
+        report = verifying.Task.report_on(Screen(), "json", False, 100, False)
+        task = verifying.Task(report, Verifier(False, Limit(), jobs), jobs)
+        assert task.run((str(partition),)) == 1
         return [line for text in texts for line in text.splitlines()]
 
     alone = run(1)

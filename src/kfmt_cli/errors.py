@@ -4,7 +4,7 @@ KfmtError
 ├── UsageError       the command was called wrongly                          exit 2
 ├── InputError       an input could not be read at all                       exit 3
 ├── OutputError      an output could not be written                          exit 3
-├── OutputClosed     nobody reads the output any more                        exit 0
+├── OutputClosed     nobody reads the output any more                        the code so far
 └── DecodeError      bytes that are not what their Layout says (in `core.place`)
 
 Damage inside a readable file is none of these: it becomes findings (`core.finding`).
@@ -44,6 +44,11 @@ class OutputError(KfmtError):
 
 
 class OutputClosed(KfmtError):  # noqa: N818 (not an error)
-    """Whoever read the output has had enough, as `head` does: no reason to complain."""
+    """Whoever read the output has had enough, as `head` does: no reason to complain.
 
-    exit_code = ExitCode.CLEAN
+    exit_code: what the run would have ended with by then, 1 after a finding of severity error.
+    """
+
+    def __init__(self, exit_code: ExitCode = ExitCode.CLEAN) -> None:
+        super().__init__("nobody reads the output any more")
+        self.exit_code = exit_code

@@ -14,6 +14,7 @@ from kfmt_cli.formats.control import CONTROL_TYPES
 
 AT_BATCH = ("starts", "at_number", "at_base", "at_last", "in_damage")
 HOLDER = ("held", "holder_position", "holder_number", "holder_max", "earlier_max", "of_record")
+KEY = ("offset", "timestamp")
 MARKER = ("contradicted",)
 ABORT = CONTROL_TYPES.index("ABORT")
 
@@ -37,6 +38,13 @@ class Facts:
         self._by_position = _sorted(positions, "log_position")
         self._offsets = offsets
         self._by_offset = [_sorted(table, "offset") for table in offsets]
+        self._wanted = (
+            np.zeros(0, np.int64)
+            if positions is None
+            else positions["log_position"][self._by_position]
+        )
+        # Stretches between the positions in their order, before the first and behind the last.
+        self.stretch_in_damage = np.zeros(len(self._by_position) + 1, np.bool_)
         self._by_marker = _sorted(markers, "last_offset")
         self._marker_entries = markers
         self._limit = limit
@@ -78,9 +86,24 @@ class Facts:
         self._mark_damage(self.end, log_size)
 
     def _mark_damage(self, start: int, end: int) -> None:
-        if self._positions is not None and start < end:
-            at = self._positions["log_position"]
-            self.at["in_damage"] = self.at["in_damage"] | ((at >= start) & (at < end))
+        if start < end:
+            first, behind = np.searchsorted(self._wanted, [start, end])
+            self.at.data[self.at.names["in_damage"], self._by_position[first:behind]] = 1
+
+    def _mark_stretches(self, start: int, end: int) -> None:
+        """Mark the stretches that have some of these damaged bytes in them."""
+        first = np.searchsorted(self._wanted, start, side="right")
+        self.stretch_in_damage[first : np.searchsorted(self._wanted, end) + 1] = True
+
+    def stretches(self) -> IntArray:
+        """The bytes between batches that entries point at, without stretches that are damaged.
+
+        The first begins with the log, the last ends with its last batch.
+        """
+        inside = self._wanted.clip(0, self.end)
+        lengths = np.diff(inside, prepend=0, append=self.end)
+        whole: IntArray = lengths[~self.stretch_in_damage]
+        return whole
 
     def _take_positions(self, block: Block) -> None:
         """The batches that entries point at."""
@@ -90,9 +113,12 @@ class Facts:
         before = np.concatenate([[self.end], ends[:-1]])
         for i in np.flatnonzero(before < starts).tolist():
             self._mark_damage(int(before[i]), int(starts[i]))
-        if self._positions is None:
+            self._mark_stretches(int(before[i]), int(starts[i]))
+        for i in np.flatnonzero(batches["crc_valid"] == 0).tolist():
+            self._mark_stretches(int(starts[i]), int(ends[i]))
+        if not len(self._wanted):
             return
-        wanted = self._positions["log_position"][self._by_position]
+        wanted = self._wanted
         first, behind = np.searchsorted(wanted, [starts[0], ends[-1]])
         chosen = self._by_position[first:behind]
         batch = np.searchsorted(starts, wanted[first:behind], side="right") - 1
@@ -100,8 +126,9 @@ class Facts:
         chosen, batch = chosen[exact], batch[exact]
         _put(self.at, "starts", chosen, np.ones_like(chosen))
         _put(self.at, "at_number", chosen, batches["number"][batch])
-        bases = np.array([self._base(block, i) for i in batch.tolist()], np.int64)
-        _put(self.at, "at_base", chosen, bases)
+        each, which = np.unique(batch, return_inverse=True)
+        bases = np.array([self._base(block, i) for i in each.tolist()], np.int64)
+        _put(self.at, "at_base", chosen, bases[which])
         _put(self.at, "at_last", chosen, batches["last_offset"][batch])
 
     def _take_holders(
@@ -119,8 +146,10 @@ class Facts:
         batch = np.searchsorted(last, offsets)
         held = batches["base_offset"][batch] <= offsets
         # Of a wrapper only the last offset is known before it is decompressed.
-        for i in np.flatnonzero(batches["has_base_offset"][batch] == 0).tolist():
-            held[i] = self._base(block, int(batch[i])) <= offsets[i]
+        inside = batches["has_base_offset"][batch] == 0
+        for i in np.unique(batch[inside]).tolist():
+            self._base(block, i)
+        held[inside] = batches["base_offset"][batch[inside]] <= offsets[inside]
         _put(holders, "held", chosen, held)
         _put(holders, "holder_position", chosen, batches["position"][batch])
         _put(holders, "holder_number", chosen, batches["number"][batch])
@@ -129,11 +158,14 @@ class Facts:
         if "timestamp" not in entries.names:
             return
         # Brokers before 3.7 wrote the record that had the timestamp, in the middle of its batch.
-        for i in np.flatnonzero(held & (entries["timestamp"][chosen] != times[batch])).tolist():
-            rows = self._records(block, int(batch[i])).rows
-            of_record = rows["offset"] == offsets[i]
-            same = rows["timestamp"][of_record] == entries["timestamp"][chosen[i]]
-            holders.data[holders.names["of_record"], chosen[i]] = bool(same.any())
+        doubtful = np.flatnonzero(held & (entries["timestamp"][chosen] != times[batch]))
+        each, starts = np.unique(batch[doubtful], return_index=True)
+        for i, here in zip(each.tolist(), np.split(doubtful, starts[1:]), strict=False):
+            rows = self._records(block, i).rows
+            known = set(zip(rows["offset"].tolist(), rows["timestamp"].tolist(), strict=True))
+            wanted = zip(*(entries[it][chosen[here]].tolist() for it in KEY), strict=True)
+            found = np.fromiter((pair in known for pair in wanted), np.bool_, len(here))
+            _put(holders, "of_record", chosen[here], found)
 
     def _take_markers(self, block: Block) -> None:
         """Aborted transactions whose last offset holds something else than their marker."""
@@ -159,7 +191,9 @@ class Facts:
 
     def _follow_transactions(self, batches: Table) -> None:
         """Note the transactions that begin and are aborted in this segment."""
-        chosen = batches.select(batches["transactional"] == 1)
+        # Of a batch that compaction emptied, nothing can be read that was aborted.
+        holding = (batches["control"] == 1) | (batches["records_count"] != 0)
+        chosen = batches.select((batches["transactional"] == 1) & holding)
         names = ("producer_id", "control", "control_type", "base_offset")
         for producer, control, kind, offset in zip(
             *(chosen[name].tolist() for name in names), strict=True

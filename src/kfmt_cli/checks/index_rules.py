@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kfmt_cli.checks.index_facts import Facts
+from kfmt_cli.checks.index_order import entries_words, order_findings, padding_finding, runs_of
 from kfmt_cli.core.finding import Code, Finding
 from kfmt_cli.core.layout import IntArray
 from kfmt_cli.core.table import BoolArray, Table
@@ -22,31 +23,12 @@ from kfmt_cli.files.fixed import Rows
 from kfmt_cli.files.segment import Segment
 
 
-def padding_finding(segment: Segment, file: Input, rows: Rows) -> Finding:
-    times = file.kind is FileKind.TIME_INDEX
-    code = codes.TIME_INDEX_ZERO_TAIL if times else codes.INDEX_ZERO_TAIL
-    if segment.is_last:
-        code = codes.INDEX_PREALLOCATED
-    width = rows.size - rows.padding
-    return Finding(
-        file.name,
-        code,
-        width,
-        f"{rows.padding} bytes of zeros behind {len(rows.table)} entries"
-        + ("" if segment.is_last else ", and later segments follow"),
-        None,
-        width,
-        rows.size,
-    )
-
-
-def missing_aborts(file: Input, table: Table | None, facts: Facts) -> Iterator[Finding]:
+def missing_aborts(file: Input, table: Table, facts: Facts) -> Iterator[Finding]:
     """Transactions that begin and are aborted in the segment, and are not in its index."""
     known: dict[tuple[int, int], int] = {}
-    if table is not None:
-        names = ("producer_id", "last_offset", "first_offset")
-        for producer, last, first in zip(*(table[name].tolist() for name in names), strict=True):
-            known[producer, last] = first
+    names = ("producer_id", "last_offset", "first_offset")
+    for producer, last, first in zip(*(table[name].tolist() for name in names), strict=True):
+        known[producer, last] = first
     for producer, first, last in facts.aborted:
         found = known.get((producer, last))
         if found is None or found > first:
@@ -61,35 +43,6 @@ def missing_aborts(file: Input, table: Table | None, facts: Facts) -> Iterator[F
                 first,
                 found,
             )
-
-
-def order_findings(file: Input, table: Table) -> Iterator[Finding]:
-    """Entries that do not come after the one before them."""
-    if file.kind is FileKind.OFFSET_INDEX:
-        first, second, code = "offset", "log_position", codes.INDEX_NOT_INCREASING
-        wrong = (np.diff(table[first]) <= 0) | (np.diff(table[second]) <= 0)
-    elif file.kind is FileKind.TIME_INDEX:
-        first, second, code = "timestamp", "offset", codes.TIME_INDEX_NOT_INCREASING
-        wrong = (np.diff(table[first]) <= 0) | (np.diff(table[second]) < 0)
-    else:
-        first, second = "last_offset", "last_offset"
-        code = codes.TRANSACTION_INDEX_NOT_INCREASING
-        wrong = np.diff(table[first]) <= 0
-    names = [first] if first == second else [first, second]
-    for i in np.flatnonzero(wrong).tolist():
-        before, here = (
-            ", ".join(f"{name.replace('_', ' ')} {table[name][row]}" for name in names)
-            for row in (i, i + 1)
-        )
-        yield Finding(
-            file.name,
-            code,
-            int(table["position"][i + 1]),
-            f"entry {i + 1}: {here}, behind {before}",
-            int(table["offset"][i + 1]) if "offset" in table.names else None,
-            f"more than {table[first][i]}",
-            int(table[first][i + 1]),
-        )
 
 
 @dataclass(slots=True)
@@ -111,11 +64,13 @@ class IndexRules:
             yield padding_finding(self.segment, self.file, self.rows)
         if self.file.kind is FileKind.TRANSACTION_INDEX:
             yield from self._markers()
+        if self.file.kind is FileKind.TIME_INDEX and not self.rows.size:
+            yield from self._no_times()
         if not len(table) or self.file.kind is FileKind.TRANSACTION_INDEX:
             return
         if self.file.kind is FileKind.OFFSET_INDEX:
             yield from self._offsets(self.facts.holders[0], log_size)
-            yield from self._sparse(interval, log_size)
+            yield from self._sparse(interval)
         else:
             yield from self._times(self.facts.holders[-1])
 
@@ -129,17 +84,17 @@ class IndexRules:
         found: str,
         expected: str | IntArray,
     ) -> Iterator[Finding]:
-        """A finding for each entry that breaks a rule and has not broken one before.
+        """A finding for each run of entries that break a rule and have not broken one before.
 
         found: the column that is wrong; expected: what should be in it, for all or each of them.
         """
         table = self.rows.table
-        for i in np.flatnonzero(wrong & ~done).tolist():
+        for i, end in runs_of(wrong & ~done):
             yield Finding(
                 self.file.name,
                 code,
                 int(table["position"][i]),
-                f"entry {i}: {words(i)}",
+                f"{entries_words(i, end)}: {words(i)}",
                 int(table["offset"][i]) if "offset" in table.names else None,
                 expected if isinstance(expected, str) else int(expected[i]),
                 int(table[found][i]),
@@ -226,16 +181,22 @@ class IndexRules:
         words = f"{len(rows)} of {len(self.rows.table)} entries"
         yield from self._note(rows, codes.INDEX_IN_DAMAGE, words)
 
-    def _sparse(self, interval: int, log_size: int) -> Iterator[Finding]:
+    def _sparse(self, interval: int) -> Iterator[Finding]:
         """Stretches without an entry that even the largest batch does not explain."""
-        position = np.concatenate([[0], self.rows.table["log_position"], [log_size]])
-        stretch = np.diff(position)
-        sparse = np.flatnonzero(stretch > interval + self.facts.largest_batch)
+        lengths = self.facts.stretches()
+        largest = self.facts.largest_batch
+        sparse = lengths > interval + largest
+        if not sparse.any():
+            return
         words = (
-            f"{len(sparse)} stretches longer than {interval} bytes, the longest "
-            f"{stretch.max()} bytes"
+            f"{int(sparse.sum())} of {len(lengths)} stretches between entries are longer than "
+            f"{interval + largest} bytes, which are the index interval of {interval} and the "
+            f"largest batch, {largest}; the longest has {lengths.max()} bytes, and "
+            f"{int((lengths > interval).sum())} are longer than the interval alone"
         )
-        yield from self._note(sparse.clip(0, len(self.rows.table) - 1), codes.INDEX_SPARSE, words)
+        yield Finding(
+            self.file.name, codes.INDEX_SPARSE, None, words, None, None, int(sparse.sum())
+        )
 
     def _times(self, holders: Table) -> Iterator[Finding]:
         table = self.rows.table
@@ -290,6 +251,17 @@ class IndexRules:
             code = codes.TIME_INDEX_ENDS_EARLY
             yield Finding(self.file.name, code, last, words, None, largest, int(time[-1]))
         yield from self._in_damage(in_damage)
+
+    def _no_times(self) -> Iterator[Finding]:
+        """A time index of no bytes. A broker ends that of a segment with its largest timestamp."""
+        facts = self.facts
+        if self.segment.is_last or not facts.has_v2 or facts.max_timestamp < 0:
+            return
+        code = codes.TIME_INDEX_EMPTY
+        if FileKind.OFFSET_INDEX not in self.segment.indexes:
+            code = codes.beside_missing_index(code)
+        words = f"0 bytes, and the largest timestamp of the segment is {facts.max_timestamp}"
+        yield Finding(self.file.name, code, None, words, None, facts.max_timestamp, None)
 
     def _markers(self) -> Iterator[Finding]:
         table = self.rows.table

@@ -5,12 +5,15 @@ from __future__ import annotations
 import click
 
 from kfmt_cli.cli.options import (
+    all_files,
     color,
     jobs,
     max_decompressed,
+    max_findings,
     output_format,
     paths,
     strict,
+    wide,
 )
 from kfmt_cli.cli.screen import Screen
 from kfmt_cli.errors import UsageError
@@ -31,11 +34,13 @@ from kfmt_cli.errors import UsageError
     show_default=True,
     help="How keys, values and headers are written; auto: text, or base64 where it is none.",
 )
-@click.option("--wide", is_flag=True, help="Show all columns, whatever the terminal's width.")
+@all_files
+@wide
 @click.option("--columns", help="Show these columns of the batch table, e.g. offsets,size,crc.")
 @output_format("table", "json", "csv")
 @color
 @strict
+@max_findings
 @jobs
 @max_decompressed
 def dump(
@@ -46,11 +51,13 @@ def dump(
     to_offset: int | None,
     limit: int | None,
     mode: str,
+    all_files: bool,
     wide: bool,
     columns: str | None,
     format_: str,
     color: str,
     strict: bool,
+    max_findings: int,
     jobs: int,
     max_decompressed: int | None,
 ) -> int:
@@ -80,9 +87,19 @@ def dump(
     look = Look(screen.theme, screen.width, mode, wide, names, bits)
     wanted = Selection(from_offset, to_offset)
     task = Task(
-        screen, look, format_, records, wanted, limit, jobs, Limit.of_option(max_decompressed)
+        screen,
+        look,
+        format_,
+        records,
+        wanted,
+        limit,
+        jobs,
+        Limit.of_option(max_decompressed),
+        strict,
+        max_findings,
+        all_files or format_ != "table",
     )
-    return task.run(paths, strict)
+    return task.run(paths)
 
 
 def _column_names(columns: str | None, elsewhere: bool) -> tuple[str, ...]:

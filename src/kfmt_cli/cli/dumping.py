@@ -9,20 +9,21 @@ import numpy as np
 
 from kfmt_cli.cli.screen import Progress, Screen
 from kfmt_cli.core.compression import Limit
-from kfmt_cli.core.finding import Finding, Severity
+from kfmt_cli.core.finding import MOST_FINDINGS, Finding, Findings
 from kfmt_cli.core.parallel import map_ordered
 from kfmt_cli.errors import ExitCode, InputError
 from kfmt_cli.files.block import Block
 from kfmt_cli.files.checkpoint import read_checkpoint
 from kfmt_cli.files.control import complete
-from kfmt_cli.files.discover import LOGS, FileKind, Input, discover
+from kfmt_cli.files.discover import LOGS, FileKind, Input, discover, distinct, is_empty
 from kfmt_cli.files.fixed import FIXED, read_rows
 from kfmt_cli.files.open_log import open_log
 from kfmt_cli.files.records import Records, inflate_ahead, is_heavy, read_records, runs
 from kfmt_cli.files.select import Selection, first_batches, first_records
 from kfmt_cli.render import entries
+from kfmt_cli.render.columns import hidden_words
 from kfmt_cli.render.dump import FORMATS, CsvDump, DumpFormat, Look, title
-from kfmt_cli.render.finding import finding_json, finding_line
+from kfmt_cli.render.finding import finding_json, finding_line, left_out_json, left_out_line
 from kfmt_cli.render.style import count, grouped, safe
 from kfmt_cli.render.write import recycle
 
@@ -42,32 +43,40 @@ class Task:
     limit: int | None
     jobs: int
     decompression: Limit
+    strict: bool = False
+    most_findings: int = MOST_FINDINGS
+    all_files: bool = False
+    n_empty: int = 0
     read: int = 0
     unread: int = 0
-    errors: int = 0
-    warnings: int = 0
     heading: str = ""
 
-    def run(self, paths: tuple[str, ...], strict: bool) -> int:
+    def run(self, paths: tuple[str, ...]) -> int:
         """Dump every file; the exit code."""
+        seen: set[str] = set()
         for path in paths:
             try:
-                for file in discover(path, LOGS, len(paths) > 1, self._complain):
-                    if self.limit != 0:
+                for file in distinct(discover(path, LOGS, len(paths) > 1, self._complain), seen):
+                    if self.limit == 0:
+                        continue
+                    if self.all_files or file.path == path or not is_empty(file):
                         self._file(file)
+                    else:
+                        self.n_empty += 1
             except InputError as error:
                 self._complain(str(error))
-        if self.unread:
-            if self.read:
-                words = f"{count(self.read, 'file')} read, {grouped(self.unread)} not"
-                self.screen.note(f"kfmt: {words}\n")
-            return ExitCode.UNREADABLE
-        bad = self.errors or (strict and self.warnings)
-        return ExitCode.FINDINGS if bad else ExitCode.CLEAN
+        if self.n_empty:
+            words = f"{count(self.n_empty, 'empty log')} not listed; --all lists them"
+            self.screen.text(self.look.theme.paint("dim", words) + "\n")
+        if self.unread and self.read:
+            words = f"{count(self.read, 'file')} read, {grouped(self.unread)} not"
+            self.screen.note(f"kfmt: {words}\n")
+        return self.screen.exit_code
 
     def _complain(self, words: str) -> None:
         """Say that an input could not be read."""
         self.unread += 1
+        self.screen.reached(ExitCode.UNREADABLE)
         self.screen.note(f"kfmt: {safe(words)}\n")
 
     def _file(self, file: Input) -> None:
@@ -101,17 +110,17 @@ class Task:
         self._heading(entries.csv_heading(kind))
         self._title(file, rows.size)
         theme = self.screen.theme
-        pieces = entries.write_entries(
-            file.name, kind, rows, self.format, theme, None if self.look.wide else self.look.screen
-        )
+        screen = None if self.look.wide else self.look.screen
+        pieces = entries.write_entries(file.name, kind, rows, self.format, theme, screen)
         for piece in pieces:
             self.screen.write(piece)
-        for finding in rows.findings:
-            self._write_finding(finding)
+        self._write_findings(file, rows.findings)
         if self.format == "table":
             words = count(len(rows.table), "entry", "entries") + " shown"
             if rows.padding:
                 words += f", {grouped(rows.padding)} bytes of zeros behind them"
+            if hidden := entries.hidden_columns(kind, rows, screen):
+                words = f"{hidden_words(hidden)}\n{words}"
             self.screen.text(theme.paint("dim", words) + "\n")
 
     def _checkpoint(self, file: Input) -> None:
@@ -124,8 +133,10 @@ class Task:
         self._title(file, None)
         for text in entries.write_checkpoint(file.name, read, self.format, self.screen.theme):
             self.screen.text(text)
-        for finding in read.findings:
-            self._write_finding(finding)
+        if self.format == "table":
+            words = count(len(read.rows), "entry", "entries") + " shown"
+            self.screen.text(self.screen.theme.paint("dim", words) + "\n")
+        self._write_findings(file, read.findings)
 
     def _title(self, file: Input, size: int | None) -> None:
         if self.format == "table":
@@ -137,9 +148,11 @@ class Task:
             self._heading(CsvDump.heading(self.records))
             self.screen.text(out.begin(log.size, log.base_offset))
             with self.screen.progress(log.size) as progress:
+                findings = Findings(self.most_findings)
                 for piece in self._pieces(out, self._ahead(log.blocks, progress), log.is_large):
-                    self._write(piece)
+                    self._write(piece, findings)
             self.screen.text(out.end())
+            self._say_left_out(file, findings)
 
     def _ahead(self, blocks: Iterator[Block], progress: Progress) -> Iterator[Block]:
         """The blocks, prepared as far as the reading thread does it best."""
@@ -206,20 +219,32 @@ class Task:
                 if self.limit == 0:
                     return
 
-    def _write(self, piece: Piece) -> None:
+    def _write(self, piece: Piece, findings: Findings) -> None:
         if isinstance(piece, memoryview):
             self.screen.write(piece)
             recycle(piece)
-        else:
-            self._write_finding(piece)
-
-    def _write_finding(self, piece: Finding) -> None:
-        self.errors += piece.code.severity is Severity.ERROR
-        self.warnings += piece.code.severity is Severity.WARNING
+            return
+        self.screen.seen(piece.code.severity, self.strict)
+        if not findings.admits(piece):
+            return
         if FORMATS[self.format].findings_inline:
             self.screen.text(finding_json(piece))
         else:
             self.screen.note(finding_line(piece, self.screen.err_theme, self.screen.err_width))
+
+    def _write_findings(self, file: Input, every: list[Finding]) -> None:
+        findings = Findings(self.most_findings)
+        for finding in every:
+            self._write(finding, findings)
+        self._say_left_out(file, findings)
+
+    def _say_left_out(self, file: Input, findings: Findings) -> None:
+        """Say how many findings of each kind were not shown."""
+        for code, number in findings.left_out():
+            if FORMATS[self.format].findings_inline:
+                self.screen.text(left_out_json(file.name, code, number))
+            else:
+                self.screen.note(left_out_line(code, number))
 
 
 def arrange(out: DumpFormat, part: Part) -> Iterator[Piece]:

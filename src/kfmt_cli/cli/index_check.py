@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import click
 
-from kfmt_cli.cli.options import Size, color, max_decompressed, output_format, paths, strict
+from kfmt_cli.cli.options import (
+    Size,
+    all_files,
+    color,
+    max_decompressed,
+    max_findings,
+    output_format,
+    paths,
+    strict,
+    wide,
+)
 from kfmt_cli.errors import UsageError
 
 
@@ -21,18 +31,24 @@ from kfmt_cli.errors import UsageError
     show_default=True,
     help="The broker's setting, for the notes on stretches without an entry.",
 )
+@all_files
+@wide
 @output_format("table", "json", "csv")
 @color
 @strict
+@max_findings
 @max_decompressed
 def index_check(
     paths: tuple[str, ...],
     lookup_offset: int | None,
     lookup_timestamp: int | None,
     index_interval_bytes: int,
+    all_files: bool,
+    wide: bool,
     format_: str,
     color: str,
     strict: bool,
+    max_findings: int,
     max_decompressed: int | None,
 ) -> int:
     """Check .index, .timeindex and .txnindex against their log.
@@ -59,5 +75,6 @@ def index_check(
         if format_ == "csv":
             raise UsageError("a look-up is shown as a table or as JSON")
         return Lookups(screen, format_, lookup_offset, lookup_timestamp).run(paths)
-    checker = IndexChecker(Limit.of_option(max_decompressed), index_interval_bytes)
-    return Task.of(screen, format_, checker).run(paths, strict)
+    checker = IndexChecker(Limit.of_option(max_decompressed), index_interval_bytes, max_findings)
+    report = Task.report_on(screen, format_, strict, max_findings, wide)
+    return Task(report, checker, all_files).run(paths)

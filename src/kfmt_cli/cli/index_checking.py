@@ -8,6 +8,7 @@ from pathlib import Path
 from kfmt_cli.checks.index import IndexChecker, IndexResult
 from kfmt_cli.cli.report import Report
 from kfmt_cli.cli.screen import Screen
+from kfmt_cli.core.finding import Findings
 from kfmt_cli.errors import ExitCode, InputError
 from kfmt_cli.files.discover import size_of
 from kfmt_cli.files.lookup import Lookup, choose, look_up
@@ -18,50 +19,83 @@ from kfmt_cli.render.style import safe
 
 # The numbers of the table and their columns, the more important ones first.
 NUMBERS = {"entries": 9, "bytes": 12}
+# What has a line without being an index, as the summary calls it.
+MISSING, DAMAGED_LOG = "missing", "damaged_logs"
 
 
 @dataclass(slots=True)
 class Task:
-    """One call of `index-check`."""
+    """One call of `index-check`. all_files: what belongs to empty logs has lines in the table."""
 
     report: Report
     checker: IndexChecker
+    all_files: bool = False
 
-    @classmethod
-    def of(cls, screen: Screen, format_: str, checker: IndexChecker) -> Task:
-        """A task that reports on the screen."""
-        report = Report(screen, format_, IndexResult("", ""), NUMBERS, ("index", "indexes"))
-        return cls(report, checker)
+    @staticmethod
+    def report_on(
+        screen: Screen, format_: str, strict: bool, most_findings: int, wide: bool
+    ) -> Report:
+        """The command's report."""
+        return Report(
+            screen,
+            format_,
+            IndexResult("", ""),
+            NUMBERS,
+            ("index", "indexes"),
+            ("index of an empty segment", "indexes of empty segments"),
+            strict=strict,
+            most_findings=most_findings,
+            wide=wide,
+            hint="--wide",
+            aside={MISSING: 0, DAMAGED_LOG: 0},
+        )
 
-    def run(self, paths: tuple[str, ...], strict: bool) -> int:
+    def run(self, paths: tuple[str, ...]) -> int:
         """Check every segment; the exit code."""
-        found = list(_segments(paths, self.report))
+        found = self._segments(paths)
+        sizes = [0 if it.log is None else size_of(it.log) for it in found]
+        listed = [bool(size) or self._is_listed(it) for it, size in zip(found, sizes, strict=True)]
         names = [
             len(safe(it.name)) + len(".timeindex") - len(".log")
-            for segment in found
+            for segment, has_line in zip(found, listed, strict=True)
             for it in (segment.log, *segment.indexes.values())
-            if it is not None
+            if it is not None and has_line
         ]
         self.report.name_width = max([len("index"), *names])
-        total = sum(size_of(it.log) for it in found if it.log is not None)
-        with self.report.screen.progress(total) as progress:
-            for segment in found:
+        with self.report.screen.progress(sum(sizes)) as progress:
+            for segment, has_line in zip(found, listed, strict=True):
                 try:
                     for result, findings in self.checker.check(segment, progress.advance):
-                        self.report.add(result, findings)
+                        self._add(result, findings, has_line)
                 except InputError as error:
                     self.report.complain(str(error))
-        return self.report.end(strict)
+        return self.report.end(self.report.strict)
 
+    def _is_listed(self, segment: Segment) -> bool:
+        """Whether the table has lines for a segment whose log is empty."""
+        given = segment.log is None or segment.given
+        return given or self.all_files or self.report.format != "table"
 
-def _segments(paths: tuple[str, ...], report: Report) -> list[Segment]:
-    found: list[Segment] = []
-    for path in paths:
-        try:
-            found += segments(path, len(paths) > 1, report.complain)
-        except InputError as error:
-            report.complain(str(error))
-    return found
+    def _add(self, result: IndexResult, findings: Findings, listed: bool) -> None:
+        aside = MISSING if result.bytes is None else DAMAGED_LOG if result.kind == "log" else ""
+        if listed or aside or result.entries or result.errors or result.warnings:
+            self.report.add(result, findings, aside)
+        else:
+            self.report.pass_by(result)
+
+    def _segments(self, paths: tuple[str, ...]) -> list[Segment]:
+        """The segments of all paths, each once."""
+        found: dict[str, Segment] = {}
+        complain, passed_over = self.report.complain, self.report.passed_over
+        for path in paths:
+            try:
+                for segment in segments(path, len(paths) > 1, complain, passed_over):
+                    known = found.setdefault(segment.real_path, segment)
+                    known.wanted |= segment.wanted
+                    known.given |= segment.given
+            except InputError as error:
+                self.report.complain(str(error))
+        return list(found.values())
 
 
 @dataclass(slots=True)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from kfmt_cli.core.finding import MOST_FINDINGS
 from kfmt_cli.core.parallel import available_cores
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -18,7 +19,8 @@ else:  # not generic in every version of click
 
 EXIT_CODES = (
     "Exit codes: 0 clean, 1 findings of severity error, 2 wrong usage, "
-    "3 an input could not be read, 130 interrupted."
+    "3 an input could not be read, 130 interrupted. When the output is closed early, as by head, "
+    "the code is that of what was seen by then."
 )
 
 
@@ -100,6 +102,34 @@ def max_decompressed(function: F) -> F:
         default=None,
         help="What one batch may decompress to, e.g. 512M. Without it: 64 MiB, or 100 times its "
         "compressed bytes up to 1 GiB.",
+    )(function)
+
+
+def max_findings(function: F) -> F:
+    """--max-findings."""
+    return click.option(
+        "--max-findings",
+        type=click.IntRange(min=1),
+        default=MOST_FINDINGS,
+        show_default=True,
+        help="Findings of one kind to show of one file; the rest is counted.",
+    )(function)
+
+
+def all_files(function: F) -> F:
+    """--all."""
+    return click.option(
+        "--all",
+        "all_files",
+        is_flag=True,
+        help="In the table, also list the empty files of a directory.",
+    )(function)
+
+
+def wide(function: F) -> F:
+    """--wide."""
+    return click.option(
+        "--wide", is_flag=True, help="Show all columns, whatever the terminal's width."
     )(function)
 
 

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from kfmt_cli.core.compiled import interpreted
-from kfmt_cli.errors import OutputClosed, OutputError
+from kfmt_cli.core.finding import Severity
+from kfmt_cli.errors import ExitCode, OutputClosed, OutputError
 from kfmt_cli.render.style import COLOUR, PLAIN, Theme
 
 PATIENCE = 1.0  # seconds of work before a progress bar is worth its place
@@ -24,9 +25,13 @@ SLOW = (
 
 
 class Screen:
-    """Where a command writes. color: auto, always or never."""
+    """Where a command writes. color: auto, always or never.
+
+    exit_code: what the command ends with, as far as it is known; also when the output is closed.
+    """
 
     def __init__(self, color: str = "auto") -> None:
+        self.exit_code = ExitCode.CLEAN
         if sys.stdout is None:
             raise OutputError("the output cannot be written: standard output is closed")
         self.out_is_terminal = sys.stdout.isatty()
@@ -52,6 +57,15 @@ class Screen:
         """The columns of the terminal that standard error is, None where it is none."""
         return shutil.get_terminal_size().columns if self.err_is_terminal else None
 
+    def reached(self, exit_code: ExitCode) -> None:
+        """Something was seen that ends the command with this code, or a higher one."""
+        self.exit_code = max(self.exit_code, exit_code)
+
+    def seen(self, severity: Severity, strict: bool) -> None:
+        """A finding was seen: those of severity error count, warnings with --strict."""
+        if severity is Severity.ERROR or (strict and severity is Severity.WARNING):
+            self.reached(ExitCode.FINDINGS)
+
     def write(self, data: bytes | memoryview) -> None:
         """Bytes on standard output, at once; raises OutputClosed, OutputError."""
         try:
@@ -60,7 +74,7 @@ class Screen:
                 view = view[os.write(sys.stdout.fileno(), view) :]
         except BrokenPipeError:
             # click would turn the plain error into an exit code of its own.
-            raise OutputClosed from None
+            raise OutputClosed(self.exit_code) from None
         except OSError as error:
             raise OutputError(f"the output cannot be written: {error.strerror}") from error
 

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import click
 
-from kfmt_cli.cli.options import color, jobs, max_decompressed, output_format, paths, strict
+from kfmt_cli.cli.options import (
+    all_files,
+    color,
+    jobs,
+    max_decompressed,
+    max_findings,
+    output_format,
+    paths,
+    strict,
+    wide,
+)
 
 
 @click.command(name="verify-crc")
@@ -14,17 +24,23 @@ from kfmt_cli.cli.options import color, jobs, max_decompressed, output_format, p
     is_flag=True,
     help="Also decompress and decode every record; compare counts, offsets and timestamps.",
 )
+@all_files
+@wide
 @output_format("table", "json", "csv")
 @color
 @strict
+@max_findings
 @jobs
 @max_decompressed
 def verify_crc(
     paths: tuple[str, ...],
     deep: bool,
+    all_files: bool,
+    wide: bool,
     format_: str,
     color: str,
     strict: bool,
+    max_findings: int,
     jobs: int,
     max_decompressed: int | None,
 ) -> int:
@@ -45,4 +61,5 @@ def verify_crc(
     from kfmt_cli.core.compression import Limit
 
     verifier = Verifier(deep, Limit.of_option(max_decompressed), jobs)
-    return Task.of(Screen(color), format_, verifier, jobs).run(paths, strict)
+    report = Task.report_on(Screen(color), format_, strict, max_findings, wide)
+    return Task(report, verifier, jobs, all_files).run(paths)

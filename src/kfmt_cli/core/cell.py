@@ -34,6 +34,7 @@ COMPILED: bool = bool(cython.compiled)
 
 HEX = cython.declare(cython.int, 2)  # modes of `quote.MODES`
 BASE64 = cython.declare(cython.int, 3)
+BARE = cython.declare(cython.int, 8)  # is added to a mode
 NULL = cython.declare(cython.int, 0)  # entries of the literal table
 ELLIPSIS = cython.declare(cython.int, 1)
 
@@ -86,9 +87,53 @@ def cell_bytes(
     mode: cython.int,
     limit: cython.Py_ssize_t,
 ) -> cython.int:
-    """A preview: printable text as it is, all else escaped, no wider than `limit` (0: any width).
+    """A preview for a place between quotes: of BARE text those are written where it needs them."""
+    if mode < BARE:
+        return _preview(w, data, at, length, mode, limit, True)
+    mode -= BARE
+    if mode >= HEX or not _needs_quotes(data, at, length):
+        return _preview(w, data, at, length, mode, limit, False)
+    put(w, 34)
+    _preview(w, data, at, length, mode, limit - 2 if limit > 2 else limit, True)
+    return put(w, 34)
 
-    What does not fit is cut, and the size of the whole stands behind the cut.
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-1, check=False)
+def _needs_quotes(
+    data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, length: cython.longlong
+) -> cython.bint:
+    """Whether text without quotes could be taken for a null, for nothing, or for quoted text."""
+    if length < 1:
+        return length == 0
+    if data[at] == 34:
+        return True
+    return (
+        length >= 4
+        and data[at] == 110
+        and data[at + 1] == 117
+        and data[at + 2] == 108
+        and data[at + 3] == 108
+    )
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-1, check=False)
+def _preview(
+    w: Writer,
+    data: cython.const[cython.uchar][::1],
+    at: cython.Py_ssize_t,
+    length: cython.longlong,
+    mode: cython.int,
+    limit: cython.Py_ssize_t,
+    quoted: cython.bint,
+) -> cython.int:
+    """Printable text as it is, all else escaped, no wider than `limit` (0: any width).
+
+    What does not fit is cut, and the size of the whole stands behind the cut. quoted: quotes are
+    escaped, too.
     """
     begin: cython.Py_ssize_t = w.width
     end: cython.Py_ssize_t = at + length
@@ -124,10 +169,10 @@ def cell_bytes(
                     code = (code << 6) | (data[at + i] & 0x3F)
                 shown = _columns(w, code)
             else:
-                shown = 1 if n == 1 and code >= 32 and code < 127 and code != 92 else -2
-            if n == 1 and code == 92:
+                shown = 1 if n == 1 and code >= 32 and code < 127 else -2
+            if n == 1 and (code == 92 or (quoted and code == 34)):
                 put(w, 92)
-                put(w, 92)
+                put(w, cython.cast(cython.int, code))
             elif shown < 0:
                 _escaped(w, code, n)
             else:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+MOST_FINDINGS = 100  # of one kind in one file are shown, unless the user asks for more
 
 
 class Severity(enum.Enum):
@@ -77,3 +79,40 @@ class Tally:
             self.errors += finding.code.severity is Severity.ERROR
             self.warnings += finding.code.severity is Severity.WARNING
             self.notes += finding.code.severity is Severity.NOTE
+
+
+@dataclass(slots=True)
+class Findings:
+    """The findings of one file: the first `most` of each kind are held, the others are counted.
+
+    Memory is bounded by the number of kinds, whatever a file holds. held: in the order in which
+    they were taken.
+    """
+
+    most: int = MOST_FINDINGS
+    held: list[Finding] = field(default_factory=list)
+    _seen: dict[str, int] = field(default_factory=dict)
+    _codes: dict[str, Code] = field(default_factory=dict)
+
+    def admits(self, finding: Finding) -> bool:
+        """Count a finding; whether it is one of those that are shown."""
+        name = finding.code.name
+        seen = self._seen[name] = self._seen.get(name, 0) + 1
+        if seen > self.most:
+            self._codes[name] = finding.code
+        return seen <= self.most
+
+    def take(self, findings: Iterable[Finding]) -> None:
+        """Hold those that are to be shown, and count all."""
+        self.held += filter(self.admits, findings)
+
+    def left_out(self) -> Iterator[tuple[Code, int]]:
+        """Each kind of which there were too many, and how many of it are not held."""
+        for name, code in self._codes.items():
+            yield code, self._seen[name] - self.most
+
+    def __iter__(self) -> Iterator[Finding]:
+        return iter(self.held)
+
+    def __len__(self) -> int:
+        return len(self.held)

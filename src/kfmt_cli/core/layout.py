@@ -226,7 +226,8 @@ class Layout:
 
         Nothing is trusted: memory is taken for what the bytes can hold, not for what a count says,
         and for `most_rows` rows and as many of their array at most; regions that this leaves
-        unfinished have the status FULL. spare: columns behind those of the fields, for the caller.
+        unfinished have the status FULL. spare: columns of zeros behind those of the fields, for the
+        caller.
         """
         width = 1 + sum(field.type.columns for field in self.fields) + spare
         regions = np.empty((5, len(starts)), np.int64)
@@ -243,6 +244,7 @@ class Layout:
             if n < 0 and capacity == most and child_capacity == most_children:
                 n = int(regions[2, -1])
             if n >= 0:
+                rows[width - spare :, :n] = 0
                 return Columns(self.names, np.ascontiguousarray(rows[:, :n]), children, regions)
             capacity = min(max(2 * capacity, 64), most)
             child_capacity = min(child_capacity * 4, most_children)

@@ -30,6 +30,8 @@ def _room(
     for i in range(at, at + length):
         if data[i] < 32 or data[i] == 0x7F or data[i] == 0xC2:
             room += EXPANSION - 3
+        elif data[i] >= 0x80:
+            room += 1  # \xhh in a cell of a table
     return room
 
 

@@ -13,6 +13,7 @@ from kfmt_cli.core.source import open_source
 from kfmt_cli.errors import InputError
 from kfmt_cli.files import index_codes as codes
 from kfmt_cli.files.discover import Input
+from kfmt_cli.files.foreign import START, foreign_words
 from kfmt_cli.formats.checkpoint import CHECKPOINTS, Checkpoint
 
 MOST_BYTES = 64 << 20
@@ -37,6 +38,8 @@ def read_checkpoint(file: Input) -> Entries:
         data = source.block(0, MOST_BYTES, source.size)
     finally:
         source.close()
+    if foreign := foreign_words(data[:START]):
+        raise InputError(f"{file.name}: is not {file.kind.words} but {foreign}")
     name = Path(file.path).name
     kind = CHECKPOINTS["leader-epoch-checkpoint" if name.endswith(REMOTE_SUFFIX) else name]
     entries = Entries(kind)
@@ -50,6 +53,11 @@ def read_checkpoint(file: Input) -> Entries:
         code = codes.CHECKPOINT_MALFORMED
         entries.findings.append(Finding(file.name, code, position, words))
 
+    if not data:
+        words = "0 bytes: no version, and no number of entries"
+        entries.findings.append(Finding(file.name, codes.CHECKPOINT_EMPTY, None, words))
+    elif len(lines) < 2:
+        malformed(len(data), "the file ends before the number of entries")
     if lines and lines[0][1] != b"0":
         malformed(0, f"version {lines[0][1].decode(errors='replace')!r}, only 0 is known")
     for number, (position, line) in enumerate(lines[2:], 3):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from kfmt_cli.core.finding import Severity
 from kfmt_cli.files.codes import code
-from kfmt_cli.files.consequences import REBUILD_INDEX, REBUILT, TIMES_BOTH, TIMES_EMPTY
 
 _error, _warning, _note = Severity.ERROR, Severity.WARNING, Severity.NOTE
 
@@ -83,20 +82,4 @@ LOG_EMPTY = code(
     ),
     after_crash=EMPTY,
     after_clean_shutdown=EMPTY,
-)
-TIME_INDEX_EMPTY = code(
-    "time-index-empty",
-    _error,
-    "The time index of a closed segment of magic 1 or 2 has 0 bytes.",
-    TIMES_BOTH,
-    after_crash=REBUILT,
-    after_clean_shutdown=TIMES_EMPTY,
-)
-TRANSACTION_INDEX_MISSING = code(
-    "transaction-index-missing",
-    _error,
-    "A log with aborted transactions has no transaction index beside it.",
-    REBUILD_INDEX,
-    after_crash=REBUILT + " No read_committed consumer was seen to get a wrong record.",
-    after_clean_shutdown="Read_committed consumers are given aborted records.",
 )

@@ -19,6 +19,7 @@ from kfmt_cli.core.table import Table
 from kfmt_cli.errors import InputError
 from kfmt_cli.files import index_codes as codes
 from kfmt_cli.files.discover import FileKind, Input
+from kfmt_cli.files.foreign import START, foreign_words
 from kfmt_cli.formats.index import ABORTED_TRANSACTION, OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
 from kfmt_cli.formats.snapshot import PRODUCER_SNAPSHOT, PRODUCER_STATE
 
@@ -87,6 +88,8 @@ def read_rows(file: Input) -> Rows:
         data = b"".join(_pieces(source))
     finally:
         source.close()
+    if foreign := foreign_words(data[:START]):
+        raise InputError(f"{file.name}: is not {file.kind.words} but {foreign}")
     findings: list[Finding] = []
     at = 0
     if kind.front is not None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from kfmt_cli.core.finding import Severity
+from dataclasses import replace
+
+from kfmt_cli.core.finding import Code, Severity
 from kfmt_cli.files.codes import code
 from kfmt_cli.files.consequences import (
     REBUILD_INDEX,
@@ -105,10 +107,8 @@ INDEX_PREALLOCATED = code(
     "index-preallocated",
     _note,
     "The index of the last segment ends in zeros: space that is kept for entries to come.",
-    (
-        "As it should be while a broker runs, or after it was killed; a clean shutdown leaves "
-        "no zeros."
-    ),
+    "As it should be while a broker runs, or after it was killed; a clean shutdown leaves "
+    "no zeros.",
     after_crash="The broker drops the bytes behind the last entry when it stops.",
     after_clean_shutdown=TAKEN
     + " No seek was seen to miss a record. If it is a time index, look-ups by time in it find "
@@ -118,11 +118,9 @@ INDEX_FURTHER_ON = code(
     "index-entry-further-on",
     _note,
     "Entries have offsets behind the batch that they point at.",
-    (
-        "Followers, the cleaner and brokers before 4.1 write an entry for several batches at "
-        "once. A search begins a little earlier than it must; kafka-dump-log calls these "
-        "mismatches."
-    ),
+    "Followers, the cleaner and brokers before 4.1 write an entry for several batches at "
+    "once. A search begins a little earlier than it must; kafka-dump-log calls these "
+    "mismatches.",
     after_crash=REBUILT,
     after_clean_shutdown=TAKEN + " No seek was seen to miss a record.",
 )
@@ -178,10 +176,8 @@ TIME_INDEX_NOT_LARGEST = code(
     "time-index-timestamp-not-largest",
     _error,
     "A batch before the one that an entry speaks of has the same timestamp or a larger one.",
-    (
-        "What a broker does with it was not observed. kfmt rebuild-index writes a right one; "
-        "the broker must be stopped."
-    ),
+    "What a broker does with it was not observed. kfmt rebuild-index writes a right one; "
+    "the broker must be stopped.",
 )
 TIME_INDEX_TRAILING_BYTES = code(
     "time-index-trailing-bytes",
@@ -210,6 +206,14 @@ TIME_INDEX_MISSING = code(
     after_crash=REBUILT,
     after_clean_shutdown=TIMES_EMPTY,
 )
+TIME_INDEX_EMPTY = code(
+    "time-index-empty",
+    _error,
+    "The time index of a closed segment of magic 1 or 2 has 0 bytes.",
+    TIMES_BOTH,
+    after_crash=REBUILT,
+    after_clean_shutdown=TIMES_EMPTY,
+)
 TIME_INDEX_NOT_YET = code(
     "time-index-absent",
     _note,
@@ -222,10 +226,8 @@ TIME_INDEX_ENDS_EARLY = code(
     "time-index-ends-early",
     _note,
     "The last entry of a closed segment is not its largest timestamp.",
-    (
-        "Brokers add the last entry when they roll or close a segment; kfmt rebuild-index "
-        "writes it, the broker must be stopped."
-    ),
+    "Brokers add the last entry when they roll or close a segment; kfmt rebuild-index "
+    "writes it, the broker must be stopped.",
     after_crash=REBUILT,
     after_clean_shutdown=TAKEN
     + " For times behind its last entry, look-ups by time skip to the next segment.",
@@ -264,11 +266,19 @@ TRANSACTION_INDEX_NOT_A_MARKER = code(
 )
 TRANSACTION_INDEX_ENTRY_MISSING = code(
     "transaction-index-entry-missing",
-    _warning,
+    _error,
     "A transaction that was aborted in the segment is not in its transaction index.",
     REBUILD_INDEX,
     after_crash=REBUILT + " No read_committed consumer was seen to get a wrong record.",
     after_clean_shutdown=TAKEN + " Read_committed consumers are given aborted records.",
+)
+TRANSACTION_INDEX_MISSING = code(
+    "transaction-index-missing",
+    _error,
+    "A log with aborted transactions has no transaction index beside it.",
+    REBUILD_INDEX,
+    after_crash=REBUILT + " No read_committed consumer was seen to get a wrong record.",
+    after_clean_shutdown="Read_committed consumers are given aborted records.",
 )
 SNAPSHOT_CRC_MISMATCH = code(
     "snapshot-crc-mismatch",
@@ -300,13 +310,29 @@ CHECKPOINT_MALFORMED = code(
     after_crash=CHECKPOINT,
     after_clean_shutdown=CHECKPOINT,
 )
+CHECKPOINT_EMPTY = code(
+    "checkpoint-empty",
+    _note,
+    "A checkpoint file has no bytes, as before a broker first writes to it.",
+    after_crash="The broker starts and takes it for a file without entries.",
+    after_clean_shutdown="The broker starts and takes it for a file without entries.",
+)
 PRODUCERS_UNKNOWN = code(
     "producers-unknown",
     _note,
     "What producers did before this log begins is not known.",
-    (
-        "No producer snapshot is written, and the transaction index has only those transactions "
-        "that begin in the logs given. Give the whole partition, or put the snapshot beside the "
-        "log."
-    ),
+    "No producer snapshot is written, and the transaction index has only those transactions "
+    "that begin in the logs given. Give the whole partition, or put the snapshot beside the "
+    "log.",
 )
+
+
+def beside_missing_index(time_index: Code) -> Code:
+    """The finding about a time index with what follows when the offset index is missing, too."""
+    return replace(
+        time_index,
+        advice=None,
+        after_crash="The broker rebuilds the index.",
+        after_clean_shutdown="The broker recovers the segment because its offset index is missing, "
+        "and fills both indexes.",
+    )

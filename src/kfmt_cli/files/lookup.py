@@ -36,10 +36,13 @@ class Step:
 
 @dataclass(slots=True)
 class Search:
-    """A search of one index. entry: the greatest that is not above the target, None without one.
-    found: its columns, what a broker goes on with."""
+    """A search of one index.
 
-    index: str
+    index: its name, None where there is no such file. entry: the greatest that is not above the
+    target, None without one. found: its columns, what a broker goes on with.
+    """
+
+    index: str | None
     column: str
     target: int
     entries: int
@@ -63,10 +66,10 @@ class Lookup:
     batch: dict[str, int] | None = None
 
 
-def search(file: Input | None, name: str, kind: FileKind, column: str, target: int) -> Search:
+def search(file: Input | None, kind: FileKind, column: str, target: int) -> Search:
     """The binary search of a broker in an index; one that is missing is an empty one."""
     if file is None:
-        return Search(name, column, target, 0)
+        return Search(None, column, target, 0)
     table = read_rows(file).table
     found = Search(file.name, column, target, len(table))
     values = table[column]
@@ -117,8 +120,7 @@ def look_up(segment: Segment, offset: int | None, timestamp: int | None) -> Look
 
 
 def _search(segment: Segment, kind: FileKind, column: str, target: int) -> Search:
-    file = segment.indexes.get(kind)
-    return search(file, f"no {kind.value.replace('_', ' ')}", kind, column, target)
+    return search(segment.indexes.get(kind), kind, column, target)
 
 
 def _scan(done: Lookup, log: Input) -> None:

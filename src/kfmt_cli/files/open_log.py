@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
+from pathlib import Path
 
 from kfmt_cli.core.source import open_source
 from kfmt_cli.errors import InputError
 from kfmt_cli.files.block import Block
 from kfmt_cli.files.discover import FileKind, Input
+from kfmt_cli.files.foreign import OTHER_FILES, START, foreign_words
 from kfmt_cli.files.log import LogReader
 
 # Below this, threads cost more than they bring.
@@ -40,24 +42,32 @@ def open_log(file: Input, read_ahead: bool) -> Iterator[OpenLog]:
     """
     if not file.kind.holds_batches and file.kind is not FileKind.UNKNOWN:
         raise InputError(f"{file.name}: is {file.kind.words}, not a log")
+    if file.kind is FileKind.UNKNOWN and Path(file.path).name in OTHER_FILES:
+        raise InputError(f"{file.name}: is a file of a broker's that holds no batches")
     source = open_source(file.path, file.name)
     try:
+        start = source.block(0, START, 1)
+        if not start and source.size is not None and file.kind is FileKind.UNKNOWN:
+            raise InputError(f"{file.name}: is empty, and not named as a log is")
         base_offset = file.base_offset if file.kind is FileKind.LOG else None
         reader = LogReader(source, base_offset, read_ahead)
-        yield OpenLog(_checked(file, reader), reader, source.size, base_offset)
+        yield OpenLog(_checked(file, reader, start), reader, source.size, base_offset)
     finally:
         source.close()
 
 
-def _checked(file: Input, reader: LogReader) -> Iterator[Block]:
+def _checked(file: Input, reader: LogReader, start: bytes) -> Iterator[Block]:
     """The reader's blocks; raises InputError at once when nothing in the file is a batch."""
     blocks = reader.blocks()
     first = next(blocks, None)
     if first is None:
         return iter(())
-    if len(first.batches) or reader.plausible or file.named_by_kafka:
+    foreign = foreign_words(start)
+    if len(first.batches) or reader.plausible or (file.named_by_kafka and not foreign):
         return chain([first], blocks)
     second = next(blocks, None)
+    if second is None and foreign:
+        raise InputError(f"{file.name}: is not a log of Kafka's but {foreign}")
     if second is None:
         raise InputError(f"{file.name}: is not a log of Kafka's: no batch in it")
     return chain([first, second], blocks)

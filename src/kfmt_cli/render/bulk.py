@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 
 from kfmt_cli.formats.batch import RECORD_HEADER
+from kfmt_cli.render.csv_text import csv_line
 from kfmt_cli.render.json_text import json_text
 from kfmt_cli.render.shown import Kind, Shown
 from kfmt_cli.render.template import Builder, Literals, Template
@@ -107,7 +108,7 @@ def csv_template(
 ) -> Template:
     """One line a row; null is nothing, empty is two quotes; headers are a JSON list."""
     builder = Builder(columns, HEADER_COLUMNS, None, constants)
-    builder.literal(_csv_text(file))
+    builder.literal(csv_line([file]).rstrip("\n"))
     for it in shown:
         if it.kind is not Kind.GROUP:
             _csv_value(builder, it, mode, it.only)
@@ -115,10 +116,6 @@ def csv_template(
             _csv_value(builder, member, mode, it.only)
     builder.literal("\n")
     return builder.build()
-
-
-def _csv_text(words: str) -> str:
-    return '"' + words.replace('"', '""') + '"' if set(words) & set(',"\r\n') else words
 
 
 def _csv_value(builder: Builder, it: Shown, mode: str, only: tuple[str, int] | None) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from kfmt_cli.core.layout import IntArray
 from kfmt_cli.core.table import Table
-from kfmt_cli.render.style import Theme
+from kfmt_cli.render.style import Theme, count
 from kfmt_cli.render.template import Builder
 
 GAP = 2
@@ -55,6 +55,11 @@ def fit(
     while len(chosen) > 1 and total_width(chosen) > screen:
         chosen.remove(max(chosen, key=lambda pair: pair[0].keep))
     return chosen
+
+
+def hidden_words(number: int, option: str = "--wide") -> str:
+    """What is said below a table that does not show all its columns, and the option that does."""
+    return f"{count(number, 'column')} hidden; {option} shows them"
 
 
 def total_width(chosen: Sequence[tuple[Column, int]]) -> int:

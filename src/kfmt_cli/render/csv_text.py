@@ -1,4 +1,7 @@
-"""Single lines of CSV; whole tables are written by `render/bulk.py`."""
+"""Single lines of CSV; whole tables are written by `render/bulk.py`.
+
+What names hold that could disturb a terminal is escaped, as in tables.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,12 @@ import csv
 import io
 from collections.abc import Iterable
 
+from kfmt_cli.render.style import safe
+
 
 def csv_line(values: Iterable[object]) -> str:
     """The values as a line of CSV; None is nothing."""
     line = io.StringIO()
-    csv.writer(line, lineterminator="\n").writerow(values)
+    shown = (safe(value) if isinstance(value, str) else value for value in values)
+    csv.writer(line, lineterminator="\n").writerow(shown)
     return line.getvalue()

@@ -19,7 +19,7 @@ from kfmt_cli.render import batches as batch_table
 from kfmt_cli.render import records as record_table
 from kfmt_cli.render.bits import draw
 from kfmt_cli.render.bulk import HEADER_COLUMNS, csv_names, csv_template, json_template
-from kfmt_cli.render.columns import Column, fit, heading, write_line
+from kfmt_cli.render.columns import Column, fit, heading, hidden_words, write_line
 from kfmt_cli.render.shown import BATCH, RECORD
 from kfmt_cli.render.style import Theme, clip_left, count, grouped, safe
 from kfmt_cli.render.template import Builder, Literals, Template
@@ -168,6 +168,7 @@ class TableDump(DumpFormat):
         self._batches = 0
         self._records = 0
         self._flags = False
+        self._hidden = 0
 
     def begin(self, size: int | None, base_offset: int | None) -> str:
         self._size = size
@@ -223,6 +224,7 @@ class TableDump(DumpFormat):
         ]
         screen = None if look.wide or look.columns else look.screen
         self._columns = fit(columns, widths, screen)
+        self._hidden = len(columns) - len(self._columns)
 
     def _ahead(self, batches: Table) -> Table:
         """The rows, and one like the last of the file may be, so that columns stay aligned."""
@@ -247,6 +249,8 @@ class TableDump(DumpFormat):
                 records.rows, records.headers, self.look.mode, screen
             )
             yield memoryview(heading(self._columns, theme).encode())
+            whole = record_table.columns_of(records.rows, records.headers, self.look.mode, None)
+            self._hidden = len(whole) - len(self._columns)
         literals = Literals()
         outer = record_table.outer_template(BATCH_NAMES, theme, literals, screen)
         builder = Builder(RECORD_NAMES, HEADER_COLUMNS, literals)
@@ -288,6 +292,8 @@ class TableDump(DumpFormat):
         with_flags = self._flags and any(column.name == "flags" for column, _ in self._columns)
         if with_flags and len(batch_table.LEGEND) <= room:
             lines.insert(0, batch_table.LEGEND)
+        if self._hidden:
+            lines.insert(0, hidden_words(self._hidden))
         return "".join(self.look.theme.paint("dim", line) + "\n" for line in lines)
 
 

@@ -39,9 +39,7 @@ def write_entries(
     """The rows in one of the formats; CSV without its heading."""
     table = rows.table
     if format_ == "table":
-        columns = _columns(kind)
-        widths = [max(len(it.heading), it.width(table)) for it in columns]
-        chosen = fit(columns, widths, screen)
+        chosen = _fitting(kind, table, screen)
         yield memoryview(heading(chosen, theme).encode())
         builder = Builder(table.names)
         write_line(builder, chosen, theme, cut=False)
@@ -51,6 +49,16 @@ def write_entries(
     else:
         template = csv_template(file, shown(kind), table.names, "auto")
     yield from write_rows(template, b"", table, NO_CHILDREN, 0, len(table))
+
+
+def hidden_columns(kind: FixedKind, rows: Rows, screen: int | None) -> int:
+    """How many columns of the table a narrow screen hides."""
+    return len(_columns(kind)) - len(_fitting(kind, rows.table, screen))
+
+
+def _fitting(kind: FixedKind, table: Table, screen: int | None) -> list[tuple[Column, int]]:
+    columns = _columns(kind)
+    return fit(columns, [max(len(it.heading), it.width(table)) for it in columns], screen)
 
 
 def csv_heading(kind: FixedKind) -> str:

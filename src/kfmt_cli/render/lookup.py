@@ -29,6 +29,10 @@ def lookup_lines(lookup: Lookup, theme: Theme) -> Iterator[str]:
 
 def _search_lines(search: Search, theme: Theme) -> Iterator[str]:
     target = _value(search.column, search.target)
+    if search.index is None:
+        kind = "time" if search.column == "timestamp" else "offset"
+        yield f" no {kind} index: begin at the base offset, byte 0\n"
+        return
     yield f" {safe(search.index)}, {count(search.entries, 'entry', 'entries')}: "
     yield f"the greatest {search.column} not above {target}\n"
     for step in search.steps:

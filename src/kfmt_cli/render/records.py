@@ -155,12 +155,8 @@ def _value_column(mode: str, limit: int) -> Column:
                 builder.literal(theme.dim, 0)
                 builder.literal(null)
                 builder.literal(theme.reset, 0)
-            with builder.when("value_size", 0):
-                builder.literal(theme.dim, 0)
-                builder.literal('""')
-                builder.literal(theme.reset, 0)
             with builder.unless("value_size", -1):
-                builder.cell_bytes("value", mode, limit)
+                builder.cell_text("value", mode, limit)
 
     return Column("value", "value", _no_width, write, keep=1)
 

@@ -14,6 +14,7 @@ from kfmt_cli.core.emit import OPS
 from kfmt_cli.core.layout import IntArray
 
 NO_PADDING = 2
+BARE = 8  # is added to the mode of a preview without quotes, see `core/cell.py`
 NUMBER_ROOM = 32  # the longest number, time or hex word that one instruction writes
 
 
@@ -170,9 +171,14 @@ class Builder:
         self._add("ENCODING", self._column(name), _mode(mode), first, room=8)
 
     def cell_bytes(self, name: str, mode: str, limit: int) -> None:
-        """A preview of bytes, cut after `limit` columns when that is not 0."""
+        """A preview of bytes between quotes, cut after `limit` columns when that is not 0."""
         self._bytes_of(name)
         self._add("CELL_BYTES", self._column(name), _mode(mode), limit, room=NUMBER_ROOM)
+
+    def cell_text(self, name: str, mode: str, limit: int) -> None:
+        """The same without quotes around it, but where they keep it from looking like a null."""
+        self._bytes_of(name)
+        self._add("CELL_BYTES", self._column(name), _mode(mode) + BARE, limit, room=NUMBER_ROOM)
 
     def _bytes_of(self, name: str) -> None:
         self._bytes[self._in_child].append(self._column(name))
