@@ -26,26 +26,12 @@ def pytest_configure(config: pytest.Config) -> None:
     progress.show_on(config)
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep tests that share something in one process; begin with those that take long."""
-    for item in items:
-        if (group := group_of(item)) is not None:
-            item.add_marker(pytest.mark.xdist_group(group))
+    """With several processes, begin with the files that take long; each file stays in one."""
     if hasattr(config, "workerinput"):
-        slow = ("spark", "interop")
-        items.sort(key=lambda it: not any(it.get_closest_marker(name) for name in slow))
-
-
-def group_of(item: pytest.Item) -> str | None:
-    """The session's fixture that a test uses, or its module when it uses one of the module's."""
-    assert isinstance(item, pytest.Function)
-    groups = set()
-    for name, definitions in item._fixtureinfo.name2fixturedefs.items():
-        last = definitions[-1]
-        if last.baseid and last.scope != "function":
-            groups.add(name if last.scope == "session" else item.nodeid.split("::", 1)[0])
-    return min(groups, key=lambda it: ("/" in it, it), default=None)
+        slow = {it.path for it in items if it.get_closest_marker("interop")}
+        slowest = {it.path for it in items if it.get_closest_marker("spark")}
+        items.sort(key=lambda it: (it.path not in slowest, it.path not in slow))
 
 
 def pytest_unconfigure() -> None:

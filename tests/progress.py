@@ -85,7 +85,7 @@ def file_of(nodeid: str) -> str:
 
 
 def name_of(nodeid: str) -> str:
-    """A test's name, short enough for a line, without its group."""
+    """A test's name, short enough for a line."""
     name = nodeid.split("::", 1)[-1]
     return name if len(name) <= 70 else name[:69] + "…"
 

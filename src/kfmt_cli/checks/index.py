@@ -12,6 +12,7 @@ from kfmt_cli.core.compression import Limit
 from kfmt_cli.core.finding import MOST_FINDINGS, Code, Finding, Findings, Tally
 from kfmt_cli.core.table import Table
 from kfmt_cli.files import index_codes as codes
+from kfmt_cli.files.consequences import beside_missing_index
 from kfmt_cli.files.discover import FileKind, Input
 from kfmt_cli.files.fixed import Rows, read_rows
 from kfmt_cli.files.open_log import open_log
@@ -139,7 +140,7 @@ def _missing(segment: Segment, kind: FileKind, facts: Facts, damaged: bool) -> C
     if not facts.has_v2:
         return codes.TIME_INDEX_NOT_YET
     if FileKind.OFFSET_INDEX not in segment.indexes:
-        return codes.beside_missing_index(codes.TIME_INDEX_MISSING)
+        return beside_missing_index(codes.TIME_INDEX_MISSING)
     return codes.TIME_INDEX_MISSING
 
 

@@ -18,6 +18,7 @@ from kfmt_cli.core.finding import Code, Finding
 from kfmt_cli.core.layout import IntArray
 from kfmt_cli.core.table import BoolArray, Table
 from kfmt_cli.files import index_codes as codes
+from kfmt_cli.files.consequences import beside_missing_index
 from kfmt_cli.files.discover import FileKind, Input
 from kfmt_cli.files.fixed import Rows
 from kfmt_cli.files.segment import Segment
@@ -259,7 +260,7 @@ class IndexRules:
             return
         code = codes.TIME_INDEX_EMPTY
         if FileKind.OFFSET_INDEX not in self.segment.indexes:
-            code = codes.beside_missing_index(code)
+            code = beside_missing_index(code)
         words = f"0 bytes, and the largest timestamp of the segment is {facts.max_timestamp}"
         yield Finding(self.file.name, code, None, words, None, facts.max_timestamp, None)
 

@@ -3,6 +3,12 @@
 Each was observed for every code that has it: `tests/test_interop_claims.py`.
 """
 
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kfmt_cli.core.finding import Code
+
 CUT = "The broker cuts the log here and deletes every later segment."
 KEPT = "The broker keeps the log as it is."
 STOP = KEPT + " Consumers get an error at this batch."
@@ -57,3 +63,14 @@ SNAPSHOT = (
     "The broker writes the newest one anew. No read_committed consumer was seen to get a wrong "
     "record."
 )
+
+
+def beside_missing_index(time_index: Code) -> Code:
+    """The finding about a time index with what follows when the offset index is missing, too."""
+    return replace(
+        time_index,
+        advice=None,
+        after_crash="The broker rebuilds the index.",
+        after_clean_shutdown="The broker recovers the segment because its offset index is missing, "
+        "and fills both indexes.",
+    )

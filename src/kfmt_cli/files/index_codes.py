@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from kfmt_cli.core.finding import Code, Severity
+from kfmt_cli.core.finding import Severity
 from kfmt_cli.files.codes import code
 from kfmt_cli.files.consequences import (
     REBUILD_INDEX,
@@ -325,14 +323,3 @@ PRODUCERS_UNKNOWN = code(
     "that begin in the logs given. Give the whole partition, or put the snapshot beside the "
     "log.",
 )
-
-
-def beside_missing_index(time_index: Code) -> Code:
-    """The finding about a time index with what follows when the offset index is missing, too."""
-    return replace(
-        time_index,
-        advice=None,
-        after_crash="The broker rebuilds the index.",
-        after_clean_shutdown="The broker recovers the segment because its offset index is missing, "
-        "and fills both indexes.",
-    )
