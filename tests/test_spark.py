@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -11,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +25,14 @@ from tools.kafka import ROOT, SAMPLES
 pytest.importorskip("pyspark")
 pq = pytest.importorskip("pyarrow.parquet")
 
-from kfmt_cli.errors import UsageError  # noqa: E402
+from pyspark.errors import PySparkException  # noqa: E402
+
+from kfmt_cli.cli import kfmt as commands  # noqa: E402
+from kfmt_cli.errors import InputError, UsageError  # noqa: E402
 from kfmt_cli.spark import register  # noqa: E402
 from kfmt_cli.spark import session as sessions  # noqa: E402
+from kfmt_cli.spark.failure import reason  # noqa: E402
+from kfmt_cli.spark.jobs import verify  # noqa: E402
 
 pytestmark = [
     pytest.mark.spark,
@@ -125,6 +132,49 @@ def test_filters_are_pushed_only_where_both_sides_ask(spark: Any) -> None:
                 assert count(condition, filterPushdown="true") == expected
         finally:
             spark.conf.unset(PUSHDOWN)
+
+
+def test_why_a_query_failed_is_one_line(spark: Any) -> None:
+    damaged = ROOT / "damaged_segments/flipped-bit-0"
+    for path, table, words in (
+        (damaged, "records", r"/.*/flipped-bit-0/0+\.log byte 7702: crc-mismatch: batch 3, .*"),
+        ("/no/such/folder", "records", "/no/such/folder: No such file or directory"),
+        (damaged, "x", "kfmt: no table 'x'; there are .*"),
+    ):
+        strict = spark.read.format("kfmt").option("mode", "FAILFAST").option("table", table)
+        with pytest.raises(PySparkException) as caught:
+            strict.load(str(path)).count()
+        assert re.fullmatch(words, reason(caught.value))
+
+
+def test_why_a_job_failed_is_said_with_the_file_and_the_command_for_more(
+    spark: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    @contextmanager
+    def here(*_: object) -> Iterator[Any]:
+        yield spark
+
+    def fails(*_: object) -> None:
+        raise ValueError("two\nlines of it")
+
+    monkeypatch.setattr(sessions, "session", here)
+    monkeypatch.setattr(verify, "check", fails)
+    to = tmp_path / "a b"
+    arguments = ["pipeline", "verify", str(ORDERS), "--to", str(to)]
+    monkeypatch.setattr(sys, "argv", ["kfmt", *arguments])
+    with pytest.raises(InputError) as caught:
+        commands.main(arguments, standalone_mode=False)
+    assert str(caught.value) == (
+        f"the job failed: {ORDERS}: ValueError: two; for the whole traceback: "
+        f"kfmt pipeline verify {ORDERS} --to '{to}' --traceback"
+    )
+    assert not capsys.readouterr().err
+    with pytest.raises(InputError, match=r"ValueError: two$"):
+        commands.main([*arguments, "--traceback"], standalone_mode=False)
+    assert "in fails" in capsys.readouterr().err
 
 
 def test_a_task_that_is_killed_is_done_again(spark: Any, tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import shlex
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -62,12 +64,21 @@ class Task:
         return exit_code
 
     def _job(self, module: Any, context: Any) -> Any:
+        from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
+
+        from kfmt_cli.spark.failure import reason
 
         try:
             return module.run_job(context)
-        except PySparkException as error:
-            raise InputError(f"the job failed: {_reason(error)}") from error
+        except (PySparkException, Py4JError) as error:
+            if self.options["traceback"]:
+                self.screen.note("".join(f"{safe(line)}\n" for line in str(error).splitlines()))
+                raise InputError(f"the job failed: {reason(error)}") from error
+            again = shlex.join(["kfmt", *sys.argv[1:], "--traceback"])
+            raise InputError(
+                f"the job failed: {reason(error)}; for the whole traceback: {again}"
+            ) from error
 
     def _request(self) -> Any:
         """What the options say, by the rules of the data source."""
@@ -121,12 +132,3 @@ def _words(name: str, n: int) -> str:
         return f"{grouped(n)} damaged" if n else "none damaged"
     noun = {"batches": "batch", "bytes": "byte"}.get(name, name.removesuffix("s"))
     return count(n, noun, name)
-
-
-def _reason(error: Exception) -> str:
-    """The last line of what Python said in the task, or the first of Spark's."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    own = [line for line in lines if line.startswith("kfmt_cli.") and ":" in line]
-    if own:
-        return own[-1].split(": ", 1)[1]
-    return lines[0] if lines else type(error).__name__

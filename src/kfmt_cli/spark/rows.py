@@ -21,6 +21,7 @@ from kfmt_cli.files.records import Records, is_legacy
 from kfmt_cli.render.shown import BATCH, TIMESTAMPS, Kind, Shown
 from kfmt_cli.spark import arrow
 from kfmt_cli.spark.checking import check_piece, finding_row
+from kfmt_cli.spark.failure import telling
 from kfmt_cli.spark.plan import Piece, Split, Transactions
 from kfmt_cli.spark.reading import Reading
 from kfmt_cli.spark.request import Request
@@ -31,21 +32,23 @@ MOST_BYTES = 64 << 20  # of keys, values and headers in an Arrow batch
 
 
 def read_split(request: Request, split: Split) -> Iterator[pa.RecordBatch]:
-    """The rows of a split."""
+    """The rows of a split; raises KfmtError, which names the file, where they cannot be made."""
     transactions = dict(split.transactions)
     for piece in split.pieces:
-        if request.table == "records":
-            known = transactions.get(piece.path.rpartition("/")[0])
-            yield from record_batches(Reading(request), piece, known)
-        elif request.table == "batches":
-            yield from batch_batches(Reading(request), piece)
-        else:
-            make = {
-                "findings": _findings,
-                "segments": _segments,
-                "index_entries": _index_entries,
-            }[request.table]
-            yield from make(request, piece)
+        known = transactions.get(piece.path.rpartition("/")[0])
+        with telling(piece):
+            yield from _read_piece(request, piece, known)
+
+
+def _read_piece(
+    request: Request, piece: Piece, known: Transactions | None
+) -> Iterator[pa.RecordBatch]:
+    if request.table == "records":
+        return record_batches(Reading(request), piece, known)
+    if request.table == "batches":
+        return batch_batches(Reading(request), piece)
+    make = {"findings": _findings, "segments": _segments, "index_entries": _index_entries}
+    return make[request.table](request, piece)
 
 
 def batch_of(request: Request, make: Callable[[Column], pa.Array]) -> pa.RecordBatch:

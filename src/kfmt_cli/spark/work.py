@@ -12,13 +12,16 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from kfmt_cli.errors import UsageError
+from kfmt_cli.spark.failure import telling
 from kfmt_cli.spark.output import get_json, names_in, put_json, remove
 from kfmt_cli.spark.plan import Piece, Split, cut, pack, target_of
 from kfmt_cli.spark.request import Request
+from kfmt_cli.spark.worker import carried, drivers_python, home_for
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -160,27 +163,40 @@ def _run(
     advance: Callable[[int], None],
 ) -> None:
     """One task a split."""
-    shared = spark.sparkContext.broadcast(splits)
-    work, to, done = ledger.job.work, ledger.to, ledger.done_folder
+    context = spark.sparkContext
+    shared = context.broadcast(splits)
+    done = ledger.done_folder
+    do = carried(home_for(context), partial(_do, ledger.job.work, request, ledger.to, done))
 
     def task(number: int) -> int:
-        for piece in shared.value[number].pieces:
-            result = work(request, piece, to)
-            put_json(f"{done}/{name_of(piece.path, piece.start)}.json", result)
+        do(lambda: shared.value[number])
         return number
 
     # An RDD: `mapInArrow` of a DataFrame would need pandas.
-    numbers = spark.sparkContext.parallelize(range(len(splits)), len(splits)).map(task)
+    numbers = context.parallelize(range(len(splits)), len(splits)).map(task)
     sizes = {
         f"{name_of(piece.path, piece.start)}.json": piece.end - piece.start
         for split in splits
         for piece in split.pieces
     }
+
+    def collect() -> None:
+        with drivers_python(context):
+            numbers.collect()
+
     with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(numbers.collect)
+        running = pool.submit(collect)
         seen: set[str] = set()
         while wait([running], timeout=PATIENCE).not_done:
             new = (names_in(done) - seen) & sizes.keys()
             seen |= new
             advance(sum(sizes[name] for name in new))
         running.result()
+
+
+def _do(work: Work, request: Request, to: str, done: str, split: Callable[[], Split]) -> None:
+    """The work of a task. split: gives what is to be done, once kfmt has been imported."""
+    for piece in split().pieces:
+        with telling(piece):
+            result = work(request, piece, to)
+        put_json(f"{done}/{name_of(piece.path, piece.start)}.json", result)
