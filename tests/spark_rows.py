@@ -1,12 +1,14 @@
-"""Rows of `kfmt dump` and of Spark's tables in one form."""
+"""Rows of `kfmt dump` and of Spark's tables in one form; logs that can be cut."""
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from tests.samples import kfmt
+from tests.samples import ORDERS, kfmt
+from tests.segments import positions
 
 Key = tuple[Any, ...]
 
@@ -77,3 +79,14 @@ def _hex(value: bytes | None) -> str | None:
 
 def _order(key: Key) -> tuple[object, ...]:
     return key[0], key[1], key[13], str(key[4])
+
+
+def with_index(folder: Path, data: bytes, whole: bytes) -> Path:
+    """A log with these bytes and an index of every batch that the whole one has."""
+    folder.mkdir(parents=True, exist_ok=True)
+    log = folder / ORDERS.name
+    log.write_bytes(data)
+    places = positions(whole)[1:-1]
+    entries = [(struct.unpack_from(">q", whole, at)[0], at) for at in places]
+    log.with_suffix(".index").write_bytes(b"".join(struct.pack(">ii", *it) for it in entries))
+    return log

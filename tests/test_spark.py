@@ -19,7 +19,8 @@ from typing import Any
 import pytest
 
 from tests.samples import ORDERS, TXN, environment, kfmt
-from tests.spark_rows import Key, dumped, of_rows
+from tests.segments import positions, with_bytes
+from tests.spark_rows import Key, dumped, of_rows, with_index
 from tools.kafka import ROOT, SAMPLES
 
 pytest.importorskip("pyspark")
@@ -147,20 +148,26 @@ def test_why_a_query_failed_is_one_line(spark: Any) -> None:
         assert re.fullmatch(words, reason(caught.value))
 
 
-def test_why_a_job_failed_is_said_with_the_file_and_the_command_for_more(
-    spark: Any,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+@pytest.fixture
+def in_this_session(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands that are called in this process take the module's session."""
+
     @contextmanager
     def here(*_: object) -> Iterator[Any]:
         yield spark
 
+    monkeypatch.setattr(sessions, "session", here)
+
+
+@pytest.mark.usefixtures("in_this_session")
+def test_why_a_job_failed_is_said_with_the_file_and_the_command_for_more(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     def fails(*_: object) -> None:
         raise ValueError("two\nlines of it")
 
-    monkeypatch.setattr(sessions, "session", here)
     monkeypatch.setattr(verify, "check", fails)
     to = tmp_path / "a b"
     arguments = ["pipeline", "verify", str(ORDERS), "--to", str(to)]
@@ -175,6 +182,38 @@ def test_why_a_job_failed_is_said_with_the_file_and_the_command_for_more(
     with pytest.raises(InputError, match=r"ValueError: two$"):
         commands.main([*arguments, "--traceback"], standalone_mode=False)
     assert "in fails" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("in_this_session")
+@pytest.mark.parametrize("torn", [False, True])
+def test_verify_of_a_file_in_pieces_says_what_verify_crc_says(
+    torn: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = ORDERS.read_bytes()
+    at = positions(data)
+    twice = with_bytes(data[: at[8]] + data[at[4] :], at[10] + 100, b"harm")
+    log = with_index(tmp_path / "in", twice, twice)
+    expected = kfmt("verify-crc", "--deep", log, "--json").of("finding")
+    assert [it["code"] for it in expected] == ["offsets-backwards", "crc-mismatch"]
+    if torn:  # as if damage reached from one piece into the next
+        monkeypatch.setattr(
+            "kfmt_cli.spark.work.torn_files", lambda it: {str(log)} if len(it) > 1 else set()
+        )
+    to = tmp_path / "out"
+    for job, more in (("verify", ["--deep"]), ("export", [])):
+        command = ["pipeline", job, str(log), "--to", f"{to}/{job}", "--format", "json", *more]
+        for _ in range(2):  # the second time nothing is left to do
+            code = commands.main([*command, "--max-split-bytes", "4000"], standalone_mode=False)
+            assert code == 1
+            lines = (to / job / "findings/part-0.jsonl").read_text().splitlines()
+            names = ("code", "position", "message", "offset")
+            found = [[json.loads(line)[name] for name in names] for line in lines]
+            assert found == [[it[name] for name in names] for it in expected]
+        done = list((to / job / "_kfmt/done").iterdir())
+        assert len(done) == 1 if torn else len(done) > 5
+    rows = [json.loads(it) for it in (to / "verify/segments/part-0.jsonl").read_text().splitlines()]
+    assert [(it["batches"], it["errors"]) for it in rows] == [(16, 2)]
+    assert sum(it.read_text().count('"record"') for it in to.rglob("records/**/*.jsonl")) == 320
 
 
 def test_a_task_that_is_killed_is_done_again(spark: Any, tmp_path: Path) -> None:

@@ -14,7 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.samples import ORDERS, TXN, kfmt
-from tests.spark_rows import dumped, of_rows
+from tests.segments import positions
+from tests.spark_rows import dumped, of_rows, with_index
 from tools.kafka import ROOT, SAMPLES
 
 pa = pytest.importorskip("pyarrow")
@@ -89,6 +90,18 @@ def test_damage_is_findings_and_the_rest_is_read() -> None:
     assert found == {(Path(row["file"]).parent.name, row["code"]) for row in rows}
     with pytest.raises(DamagedError, match=r"0000\.log byte 7702: crc-mismatch"):
         list(rows_of(asked(folder / "flipped-bit-0", mode="FAILFAST")))
+
+
+def test_the_table_of_findings_looks_at_neighbours_across_splits(tmp_path: Path) -> None:
+    data = ORDERS.read_bytes()
+    at = positions(data)
+    twice = data[: at[8]] + data[at[4] :]
+    log = with_index(tmp_path, twice, twice)
+    (expected,) = kfmt("verify-crc", "--deep", log, "--json").of("finding")
+    assert expected["code"] == "offsets-backwards"
+    for width in ("1000", "5000", "20000"):
+        (row,) = rows_of(asked(log, table="findings", deep="true", maxSplitBytes=width))
+        assert (row["position"], row["message"]) == (expected["position"], expected["message"])
 
 
 def test_segments_are_those_of_verify_crc() -> None:

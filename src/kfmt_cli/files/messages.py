@@ -49,14 +49,16 @@ def read_messages(block: Block, limit: Limit) -> Records:
     findings: list[Finding] = []
     data = block.data
     outer, failures = _decode(data, batches["start"], batches["end"])
+    # Not where the block stands: a mended batch stands behind the others in its data.
+    shift = batches["position"] - batches["start"]
     for failure in failures:
-        origin = Origin(block.name, block.position)
+        origin = Origin(block.name, int(shift[failure.message]))
         finding = _explain(block, failure.message, data, failure, origin, "the message")
         findings.append(finding)
     loose = outer.select(batches["compression"][outer["batch"]] == 0)
     wrappers = outer.select(batches["compression"][outer["batch"]] != 0)
     rows = _rows(loose, batches, 0)
-    rows["position"] = loose["at"] + block.position
+    rows["position"] = loose["at"] + shift[loose["batch"]]
     rows["has_position"] = 1
     owner = loose["batch"]
     if len(wrappers):

@@ -286,7 +286,8 @@ def _explain(block: Block, data: bytes, regions: IntArray) -> Iterator[Finding]:
             at = int(regions[4, i]) - start
             origin = Origin(block.name, int(batches["position"][i]), decompressed=bool(compressed))
             if not compressed:
-                origin = Origin(block.name, block.position + start)
+                # Not where the block stands: a mended batch stands behind the others in its data.
+                origin = Origin(block.name, int(batches["position"][i]) + HEADER_SIZE)
             yield _malformed(block, i, data[start:end], at, origin, n)
         elif n != declared and 0 <= declared <= int(batches["last_offset_delta"][i]) + 1:
             yield batch_finding(

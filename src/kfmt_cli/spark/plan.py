@@ -20,7 +20,8 @@ LEAST_SPLIT = 32 * MIB
 KINDS = {
     "index_entries": frozenset({FileKind.OFFSET_INDEX, FileKind.TIME_INDEX}),
 }
-WHOLE = ("segments", "index_entries")  # tables with something that is true of a whole file
+# Tables with something that is true of a whole file, as rules are that look at neighbours.
+WHOLE = ("segments", "index_entries", "findings")
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ decompress to more than a few megabytes (`files/records.py`).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from kfmt_cli.files.log import LogReader
 from kfmt_cli.files.records import Records, inflate_ahead, read_records, runs
 from kfmt_cli.spark.plan import Piece
 from kfmt_cli.spark.request import Request
+from kfmt_cli.spark.seams import Edges
 from kfmt_cli.spark.splits import bounds
 from kfmt_cli.spark.storage import open_stored
 
@@ -31,14 +32,17 @@ class DamagedError(KfmtError):
 
 @dataclass(slots=True)
 class Reading:
-    """Reads pieces for a request. findings: of the piece that was read last."""
+    """Reads pieces for a request. findings, edges: of the piece that was read last; no edges where
+    nothing begins in it."""
 
     request: Request
     findings: list[Finding] = field(default_factory=list)
+    edges: Edges | None = None
 
     def blocks(self, piece: Piece) -> Iterator[Block]:
         """The batches that begin in a piece; raises DamagedError in FAILFAST."""
         self.findings = []
+        self.edges = None
         try:
             source = open_stored(piece.path)
         except InputError as error:
@@ -59,15 +63,27 @@ class Reading:
             words = f"{piece.size} bytes when the work was planned, {size} now"
             self.found(Finding(piece.path, code, None, words, None, piece.size, size))
         start, end = bounds(source, piece)
-        if start >= min(end, size):
+        # A cut is no end of file: what stands before it is judged by what comes behind it.
+        limit = min(piece.size, size)
+        end = min(end, limit)
+        if start >= end:
             return
+        self.edges = edges = Edges(start, limit)
         base = piece.base_offset if piece.kind is FileKind.LOG else None
-        for block in LogReader(Window(source, min(end, size)), base).blocks(start):
-            for finding in block.findings:
+        for block in LogReader(Window(source, limit), base).blocks(start):
+            here = _before(block, end)
+            if here is None:
+                edges.end = _first_byte(block)
+                return
+            edges.take(here)
+            for finding in here.findings:
                 # A batch that was being appended at the planning goes on behind that end.
                 if not (grew and finding.code is codes.BATCH_TRUNCATED):
                     self.found(finding)
-            yield block
+            yield here
+            if here is not block:
+                edges.end = int(block.batches["position"][len(here.batches)])
+                return
 
     def records(self, piece: Piece) -> Iterator[tuple[Block, Records]]:
         """The records of a piece, by runs of batches of the same kind."""
@@ -104,3 +120,19 @@ class Reading:
             where = "" if finding.position is None else f" byte {finding.position}"
             raise DamagedError(f"{finding.file}{where}: {finding.code.name}: {finding.message}")
         self.findings.append(finding)
+
+
+def _first_byte(block: Block) -> int:
+    """Where a block begins in its file."""
+    return int(block.batches["position"][0]) if len(block.batches) else block.position
+
+
+def _before(block: Block, end: int) -> Block | None:
+    """What of a block begins before a byte, None where nothing does."""
+    if _first_byte(block) >= end:
+        return None
+    keep = block.batches["position"] < end
+    if keep.all():
+        return block
+    findings = [it for it in block.findings if it.position is None or it.position < end]
+    return replace(block, batches=block.batches.select(keep), findings=findings)

@@ -263,13 +263,13 @@ def _batch(piece: Piece, table: Table, column: Column) -> pa.Array:
 
 
 def _segments(request: Request, piece: Piece) -> Iterator[pa.RecordBatch]:
-    summary, _ = check_piece(request, piece)
+    summary, _, _ = check_piece(request, piece)
     schema, row = arrow_schema(request.shown), summary.as_row()
     yield batch_of(request, lambda it: pa.array([row[it.name]], schema.field(it.name).type))
 
 
 def _findings(request: Request, piece: Piece) -> Iterator[pa.RecordBatch]:
-    _, findings = check_piece(request, piece)
+    _, findings, _ = check_piece(request, piece)
     if findings:
         rows = [finding_row(piece, it) for it in findings]
         schema = arrow_schema(request.shown)

@@ -10,6 +10,8 @@ import pyarrow as pa
 
 from kfmt_cli.render.csv_text import csv_line
 from kfmt_cli.render.json_text import json_text
+from kfmt_cli.render.style import grouped
+from kfmt_cli.spark.checking import MOST_KEPT
 from kfmt_cli.spark.output import appearing
 from kfmt_cli.spark.plan import Piece, files_of
 from kfmt_cli.spark.request import Request
@@ -18,7 +20,6 @@ from kfmt_cli.spark.tables import TABLES, arrow_schema
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-MOST_KEPT = 10_000  # findings of a piece that are kept one by one
 SUFFIX = {"parquet": "parquet", "json": "jsonl", "csv": "csv"}
 # Columns with few different values, which a dictionary makes small; others it only makes slow.
 FEW_VALUES = ["topic", "file", "timestamp_type", "compression", "code", "severity", "advice"]
@@ -85,3 +86,10 @@ def plain(row: dict[str, object]) -> dict[str, object]:
 def table_of(name: str, rows: Iterable[dict[str, object]]) -> pa.Table:
     """Rows as one of the documented tables."""
     return pa.Table.from_pylist(list(rows), schema=arrow_schema(TABLES[name]))
+
+
+def left_out(codes: dict[str, int], rows: list[dict[str, object]]) -> list[str]:
+    """A line that says how many findings are counted but not kept, where there are such."""
+    n = sum(codes.values()) - len(rows)
+    kept = f"{grouped(MOST_KEPT)} are kept of each part of a file"
+    return [f"{grouped(n):>8}  of these are not in the table of findings: {kept}"] if n else []
