@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import struct
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from tests.samples import ORDERS, kfmt
 from tests.segments import positions
@@ -90,3 +94,15 @@ def with_index(folder: Path, data: bytes, whole: bytes) -> Path:
     entries = [(struct.unpack_from(">q", whole, at)[0], at) for at in places]
     log.with_suffix(".index").write_bytes(b"".join(struct.pack(">ii", *it) for it in entries))
     return log
+
+
+def close(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a directory not be listed, even by root, who may list all of them."""
+    listed = os.scandir
+
+    def scandir(path: str) -> Any:
+        if path == str(folder):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        return listed(path)
+
+    monkeypatch.setattr("kfmt_cli.spark.storage.os.scandir", scandir)

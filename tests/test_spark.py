@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import re
@@ -20,7 +21,7 @@ import pytest
 
 from tests.samples import ORDERS, TXN, environment, kfmt
 from tests.segments import positions, with_bytes
-from tests.spark_rows import Key, dumped, of_rows, with_index
+from tests.spark_rows import Key, close, dumped, of_rows, with_index
 from tools.kafka import ROOT, SAMPLES
 
 pytest.importorskip("pyspark")
@@ -28,7 +29,7 @@ pq = pytest.importorskip("pyarrow.parquet")
 
 from pyspark.errors import PySparkException  # noqa: E402
 
-from kfmt_cli.cli import kfmt as commands  # noqa: E402
+from kfmt_cli.cli.pipeline import pipeline  # noqa: E402
 from kfmt_cli.errors import InputError, UsageError  # noqa: E402
 from kfmt_cli.spark import register  # noqa: E402
 from kfmt_cli.spark import session as sessions  # noqa: E402
@@ -153,10 +154,17 @@ def in_this_session(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands that are called in this process take the module's session."""
 
     @contextmanager
-    def here(*_: object) -> Iterator[Any]:
+    def this(*_: object) -> Iterator[Any]:
         yield spark
 
-    monkeypatch.setattr(sessions, "session", here)
+    monkeypatch.setattr(sessions, "session", this)
+
+
+def here(*arguments: str) -> int:
+    """Run a job in this process; its exit code. click keeps things with commands that it has run,
+    so that a copy is run."""
+    code: int = copy.deepcopy(pipeline).main(arguments, standalone_mode=False)
+    return code
 
 
 @pytest.mark.usefixtures("in_this_session")
@@ -170,17 +178,17 @@ def test_why_a_job_failed_is_said_with_the_file_and_the_command_for_more(
 
     monkeypatch.setattr(verify, "check", fails)
     to = tmp_path / "a b"
-    arguments = ["pipeline", "verify", str(ORDERS), "--to", str(to)]
-    monkeypatch.setattr(sys, "argv", ["kfmt", *arguments])
+    arguments = ["verify", str(ORDERS), "--to", str(to)]
+    monkeypatch.setattr(sys, "argv", ["kfmt", "pipeline", *arguments])
     with pytest.raises(InputError) as caught:
-        commands.main(arguments, standalone_mode=False)
+        here(*arguments)
     assert str(caught.value) == (
         f"the job failed: {ORDERS}: ValueError: two; for the whole traceback: "
         f"kfmt pipeline verify {ORDERS} --to '{to}' --traceback"
     )
     assert not capsys.readouterr().err
     with pytest.raises(InputError, match=r"ValueError: two$"):
-        commands.main([*arguments, "--traceback"], standalone_mode=False)
+        here(*arguments, "--traceback")
     assert "in fails" in capsys.readouterr().err
 
 
@@ -201,10 +209,9 @@ def test_verify_of_a_file_in_pieces_says_what_verify_crc_says(
         )
     to = tmp_path / "out"
     for job, more in (("verify", ["--deep"]), ("export", [])):
-        command = ["pipeline", job, str(log), "--to", f"{to}/{job}", "--format", "json", *more]
+        command = [job, str(log), "--to", f"{to}/{job}", "--format", "json", *more]
         for _ in range(2):  # the second time nothing is left to do
-            code = commands.main([*command, "--max-split-bytes", "4000"], standalone_mode=False)
-            assert code == 1
+            assert here(*command, "--max-split-bytes", "4000") == 1
             lines = (to / job / "findings/part-0.jsonl").read_text().splitlines()
             names = ("code", "position", "message", "offset")
             found = [[json.loads(line)[name] for name in names] for line in lines]
@@ -214,6 +221,23 @@ def test_verify_of_a_file_in_pieces_says_what_verify_crc_says(
     rows = [json.loads(it) for it in (to / "verify/segments/part-0.jsonl").read_text().splitlines()]
     assert [(it["batches"], it["errors"]) for it in rows] == [(16, 2)]
     assert sum(it.read_text().count('"record"') for it in to.rglob("records/**/*.jsonl")) == 320
+
+
+@pytest.mark.usefixtures("in_this_session")
+def test_a_directory_that_cannot_be_read_is_skipped_and_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(ORDERS.parent, tmp_path / "in/orders-0")
+    closed = tmp_path / "in/lost+found"
+    closed.mkdir()
+    close(closed, monkeypatch)
+    for job in ("verify", "export", "segments", "stats"):
+        assert here(job, str(tmp_path / "in"), "--to", str(tmp_path / job)) == 3
+        said = capfd.readouterr()
+        assert f"kfmt: {closed}: Permission denied\n" in said.err
+        assert "1 input not read   exit 3" in said.out
+        assert "none damaged" not in said.out
+    assert len(exported(tmp_path / "export")) == 1500
 
 
 def test_a_task_that_is_killed_is_done_again(spark: Any, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from tests.samples import ORDERS, TXN, kfmt
 from tests.segments import positions
-from tests.spark_rows import dumped, of_rows, with_index
+from tests.spark_rows import close, dumped, of_rows, with_index
 from tools.kafka import ROOT, SAMPLES
 
 pa = pytest.importorskip("pyarrow")
@@ -250,6 +250,23 @@ def test_a_path_that_is_not_there() -> None:
         plan(asked(Path("/no/such/folder")))
     with pytest.raises(InputError):
         plan(replace(request_of({}), paths=("nonsense://bucket/x",)))
+
+
+def test_a_directory_that_cannot_be_read_is_a_finding(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(ORDERS.parent, tmp_path / "orders-0")
+    closed = tmp_path / "lost+found"
+    closed.mkdir()
+    close(closed, monkeypatch)
+    (row,) = rows_of(asked(tmp_path, table="findings"))
+    assert (row["file"], row["code"]) == (str(closed), "directory-unreadable")
+    for table, n in (("records", 1500), ("batches", 75), ("segments", 7)):
+        assert len(list(rows_of(asked(tmp_path, table=table)))) == n
+        with pytest.raises(DamagedError, match=r"lost\+found: directory-unreadable"):
+            list(rows_of(asked(tmp_path, table=table, mode="FAILFAST")))
+    with pytest.raises(InputError, match=r"lost\+found: Permission denied"):
+        plan(asked(closed))
 
 
 def test_object_stores_are_read_through_pyarrow(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,6 +43,8 @@ class Reading:
         """The batches that begin in a piece; raises DamagedError in FAILFAST."""
         self.findings = []
         self.edges = None
+        if self.is_troubled(piece):
+            return
         try:
             source = open_stored(piece.path)
         except InputError as error:
@@ -113,6 +115,12 @@ class Reading:
         chosen = batches if keep.all() else batches.select(keep)
         # Without the findings: they have been taken.
         return Block(block.name, block.data, block.position, chosen)
+
+    def is_troubled(self, piece: Piece) -> bool:
+        """Whether a piece stands for a directory that cannot be read, which is then a finding."""
+        if piece.trouble:
+            self.found(Finding(piece.path, codes.DIRECTORY_UNREADABLE, None, piece.trouble))
+        return piece.trouble is not None
 
     def found(self, finding: Finding) -> None:
         """Keep a finding; raises DamagedError in FAILFAST."""

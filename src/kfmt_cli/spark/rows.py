@@ -263,6 +263,8 @@ def _batch(piece: Piece, table: Table, column: Column) -> pa.Array:
 
 
 def _segments(request: Request, piece: Piece) -> Iterator[pa.RecordBatch]:
+    if Reading(request).is_troubled(piece):
+        return
     summary, _, _ = check_piece(request, piece)
     schema, row = arrow_schema(request.shown), summary.as_row()
     yield batch_of(request, lambda it: pa.array([row[it.name]], schema.field(it.name).type))
@@ -282,6 +284,8 @@ def _findings(request: Request, piece: Piece) -> Iterator[pa.RecordBatch]:
 def _index_entries(request: Request, piece: Piece) -> Iterator[pa.RecordBatch]:
     file = classify(local(piece.path), piece.path)
     reading = Reading(request)
+    if reading.is_troubled(piece):
+        return
     try:
         rows = read_rows(file)
     except InputError as error:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from kfmt_cli.files.codes import FILE_UNREADABLE, FILE_VANISHED
 from kfmt_cli.render.csv_text import csv_line
 from kfmt_cli.render.json_text import json_text
 from kfmt_cli.render.style import grouped
@@ -39,19 +40,22 @@ class Context:
     files: list[Piece] | None = None
 
     def inputs(self) -> list[Piece]:
-        """The files, listed now where they have not been."""
-        return files_of(self.request) if self.files is None else self.files
+        """The files that can be read, listed now where they have not been."""
+        files = files_of(self.request) if self.files is None else self.files
+        return [it for it in files if not it.trouble]
 
 
 @dataclass(slots=True)
 class Summary:
-    """What a job did. lines: for people. numbers: for programs, in their order."""
+    """What a job did. lines: for people. numbers: for programs, in their order. unread: the inputs
+    that could not be read, each with the reason."""
 
     numbers: dict[str, int] = field(default_factory=dict)
     written: list[str] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
     errors: int = 0
     vanished: int = 0
+    unread: list[str] = field(default_factory=list)
 
 
 def write_table(path: str, table: pa.Table, format_: str) -> str:
@@ -93,3 +97,9 @@ def left_out(codes: dict[str, int], rows: list[dict[str, object]]) -> list[str]:
     n = sum(codes.values()) - len(rows)
     kept = f"{grouped(MOST_KEPT)} are kept of each part of a file"
     return [f"{grouped(n):>8}  of these are not in the table of findings: {kept}"] if n else []
+
+
+def unread_of(rows: list[dict[str, object]]) -> list[str]:
+    """The files that could not be opened, or not be read to their end, each with the reason."""
+    codes = (FILE_VANISHED.name, FILE_UNREADABLE.name)
+    return [str(row["message"]) for row in rows if row["code"] in codes]

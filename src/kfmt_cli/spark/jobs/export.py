@@ -29,6 +29,7 @@ from kfmt_cli.spark.jobs.context import (
     Summary,
     left_out,
     table_of,
+    unread_of,
     write_table,
 )
 from kfmt_cli.spark.output import appearing
@@ -162,7 +163,7 @@ def run_job(context: Context) -> Summary:
             counts[name] = counts.get(name, 0) + n
     summary.errors = summary.numbers["errors"] = count_severities(counts)["errors"]
     summary.vanished = counts.get(FILE_VANISHED.name, 0)
-    summary.lines = left_out(counts, findings)
+    summary.lines, summary.unread = left_out(counts, findings), unread_of(findings)
     summary.written = [f"{context.to}/{table}" for table in context.tables]
     place = f"{context.to}/findings/part-0"
     summary.written.append(write_table(place, table_of("findings", findings), context.format))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from kfmt_cli.files.codes import FILE_VANISHED
 from kfmt_cli.spark.checking import Summary as FileSummary
 from kfmt_cli.spark.checking import check_piece, count_severities, results_of
-from kfmt_cli.spark.jobs.context import Context, Summary, left_out, table_of, write_table
+from kfmt_cli.spark.jobs.context import Context, Summary, left_out, table_of, unread_of, write_table
 from kfmt_cli.spark.plan import Piece
 from kfmt_cli.spark.request import Request
 from kfmt_cli.spark.work import Job, Ledger, Result, run
@@ -80,7 +80,11 @@ def summarize(found: Found, written: list[str]) -> Summary:
         numbers[name] = sum(it.piece.size if name == "bytes" else getattr(it, name) for it in files)
     numbers["damaged"] = sum(it.errors > 0 for it in files)
     lines = [f"{n:>8}  {code}" for code, n in sorted(found.codes.items(), key=lambda kv: -kv[1])]
-    vanished = found.codes.get(FILE_VANISHED.name, 0)
     return Summary(
-        numbers, written, lines + left_out(found.codes, found.rows), numbers["errors"], vanished
+        numbers,
+        written,
+        lines + left_out(found.codes, found.rows),
+        numbers["errors"],
+        found.codes.get(FILE_VANISHED.name, 0),
+        unread_of(found.rows),
     )
