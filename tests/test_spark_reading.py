@@ -153,6 +153,42 @@ def test_bounds_topics_and_columns() -> None:
         assert sorted(row["offset"] for row in rows_of(request)) == wanted
 
 
+LEGACY = [
+    *("upgraded-0", "v0-gzip-0", "v0-snappy-0", "v1-lz4-0", "v1-gzip-0", "v1-compacted-0"),
+    "v1-appendtime-0",
+]
+
+
+@pytest.mark.parametrize("name", LEGACY)
+def test_offset_bounds_in_wrappers_whose_first_offset_is_unknown(name: str) -> None:
+    folder = SAMPLES / "kafka-2.8.2" / name
+    logs = sorted(folder.glob("*.log"))
+    whole = [row["offset"] for row in rows_of(asked(folder))]
+    for first, last in ((150, 155), (0, 0), (7, 12), (whole[-1] - 3, whole[-1]), (99, 200)):
+        bounds = {"startOffset": str(first), "endOffset": str(last)}
+        found = [row["offset"] for row in rows_of(asked(folder, **bounds))]
+        assert found == [it for it in whole if first <= it <= last]
+        of_dump = kfmt(
+            "dump", *logs, "--json", "--from-offset", str(first), "--to-offset", str(last)
+        )
+        batches = [row["position"] for row in rows_of(asked(folder, table="batches", **bounds))]
+        assert batches == [row["position"] for row in of_dump.of("batch")]
+
+
+@pytest.mark.parametrize("bound", ["startTime", "endTime"])
+def test_what_has_no_timestamp_is_in_no_time(bound: str, tmp_path: Path) -> None:
+    """Magic 0 has none; -1 says that there is none."""
+    moment = {"startTime": "-100", "endTime": "2100-01-01"}[bound]
+    old = SAMPLES / "kafka-2.8.2/v0-none-0"
+    without = tmp_path / "without.jsonl"
+    without.write_text('{"key": "a", "value": "b", "timestamp": -1}\n')
+    assert kfmt("build", without, tmp_path / "without").code == 0
+    for folder in (old, tmp_path / "without"):
+        for table in ("records", "batches"):
+            assert list(rows_of(asked(folder, table=table)))
+            assert list(rows_of(asked(folder, table=table, **{bound: moment}))) == []
+
+
 def test_batch_rows_bound_the_arrow_batches() -> None:
     request = asked(ORDERS.parent, batchRows="7")
     sizes = [len(it) for split in plan(request) for it in read_split(request, split)]

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-
 from kfmt_cli.core.finding import Finding, Severity
 from kfmt_cli.core.source import Source, Window
 from kfmt_cli.errors import InputError, KfmtError
@@ -19,6 +17,7 @@ from kfmt_cli.files.block import Block
 from kfmt_cli.files.discover import FileKind
 from kfmt_cli.files.log import LogReader
 from kfmt_cli.files.records import Records, inflate_ahead, read_records, runs
+from kfmt_cli.files.select import select_batches
 from kfmt_cli.spark.plan import Piece
 from kfmt_cli.spark.request import Request
 from kfmt_cli.spark.seams import Edges
@@ -101,18 +100,12 @@ class Reading:
 
     def _near(self, block: Block) -> Block:
         """The block with only those batches that can hold something wanted."""
-        request, batches = self.request, block.batches
-        keep = np.ones(len(batches), np.bool_)
-        if request.start_offset is not None:
-            keep &= batches["last_offset"] >= request.start_offset
-        if request.end_offset is not None:
-            known = batches["has_base_offset"] == 1
-            keep &= (batches["base_offset"] <= request.end_offset) | ~known
-        if request.start_time is not None:
-            keep &= (batches["max_timestamp"] >= request.start_time) & (
-                batches["has_timestamp"] == 1
+        chosen = select_batches(block, self.request.offsets).batches
+        if self.request.start_time is not None:
+            late = (chosen["max_timestamp"] >= self.request.start_time) & (
+                chosen["has_timestamp"] == 1
             )
-        chosen = batches if keep.all() else batches.select(keep)
+            chosen = chosen.select(late)
         # Without the findings: they have been taken.
         return Block(block.name, block.data, block.position, chosen)
 

@@ -11,6 +11,7 @@ from datetime import datetime, timezone
 from kfmt_cli.core.compression import Limit
 from kfmt_cli.core.parallel import available_cores
 from kfmt_cli.errors import UsageError
+from kfmt_cli.files.select import OffsetRange
 from kfmt_cli.spark.tables import TABLES, Column, chosen
 
 MIB = 1 << 20
@@ -58,6 +59,16 @@ class Request:
     def shown(self) -> tuple[Column, ...]:
         """The columns of the result."""
         return chosen(self.table, self.columns)
+
+    @property
+    def offsets(self) -> OffsetRange:
+        """The offsets that are wanted."""
+        return OffsetRange(self.start_offset, self.end_offset)
+
+    @property
+    def has_times(self) -> bool:
+        """Whether times are bounded."""
+        return self.start_time is not None or self.end_time is not None
 
 
 def request_of(options: Mapping[str, str]) -> Request:

@@ -14,10 +14,11 @@ from kfmt_cli.core.layout import IntArray
 from kfmt_cli.core.table import BoolArray, Table
 from kfmt_cli.errors import InputError
 from kfmt_cli.files import codes
-from kfmt_cli.files.block import Block, sequence
+from kfmt_cli.files.block import NO_TIMESTAMP, Block, sequence
 from kfmt_cli.files.discover import classify
 from kfmt_cli.files.fixed import read_rows
 from kfmt_cli.files.records import Records, is_legacy
+from kfmt_cli.files.select import select_batches
 from kfmt_cli.render.shown import BATCH, TIMESTAMPS, Kind, Shown
 from kfmt_cli.spark import arrow
 from kfmt_cli.spark.checking import check_piece, finding_row
@@ -134,10 +135,8 @@ def _wanted(request: Request, part: _Part, known: Transactions | None) -> BoolAr
         also(rows["offset"] >= request.start_offset)
     if request.end_offset is not None:
         also(rows["offset"] <= request.end_offset)
-    if request.start_time is not None:
-        also((rows["timestamp"] >= request.start_time) & (rows["has_timestamp"] == 1))
-    if request.end_time is not None:
-        also((rows["timestamp"] <= request.end_time) & (rows["has_timestamp"] == 1))
+    if request.has_times:
+        also(_in_time(request, rows["timestamp"], rows["has_timestamp"]))
     if known is not None:
         also(part.of_batch("control") == 0)
         if known.stable is not None:
@@ -154,6 +153,16 @@ def _wanted(request: Request, part: _Part, known: Transactions | None) -> BoolAr
             )
         also(~gone[part.owner])
     return keep
+
+
+def _in_time(request: Request, times: IntArray, given: IntArray) -> BoolArray:
+    """Which times are wanted, where there is a bound; none that is missing or -1 is."""
+    wanted: BoolArray = (given == 1) & (times != NO_TIMESTAMP)
+    if request.start_time is not None:
+        wanted &= times >= request.start_time
+    if request.end_time is not None:
+        wanted &= times <= request.end_time
+    return wanted
 
 
 def _slices(request: Request, rows: Table) -> Iterator[tuple[int, int]]:
@@ -225,17 +234,10 @@ def batch_batches(reading: Reading, piece: Piece) -> Iterator[pa.RecordBatch]:
     """The batches of a piece."""
     request = replace(reading.request, table="batches")
     for block in reading.blocks(piece):
-        batches = block.batches
-        keep = np.ones(len(batches), np.bool_)
-        if request.start_offset is not None:
-            keep &= batches["last_offset"] >= request.start_offset
-        if request.end_offset is not None:
-            keep &= batches["base_offset"] <= request.end_offset
-        if request.start_time is not None:
-            keep &= batches["max_timestamp"] >= request.start_time
-        if request.end_time is not None:
-            keep &= batches["max_timestamp"] <= request.end_time
-        chosen = batches if keep.all() else batches.select(keep)
+        chosen = select_batches(block, request.offsets).batches
+        if request.has_times:
+            timed = _in_time(request, chosen["max_timestamp"], chosen["has_timestamp"])
+            chosen = chosen.select(timed)
         if len(chosen):
             yield batch_of(request, partial(_batch, piece, chosen))
 
