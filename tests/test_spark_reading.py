@@ -175,6 +175,17 @@ def test_offset_bounds_in_wrappers_whose_first_offset_is_unknown(name: str) -> N
         assert batches == [row["position"] for row in of_dump.of("batch")]
 
 
+@pytest.mark.parametrize("name", ["v1-lz4-0", "v0-gzip-0"])
+def test_a_wrapper_that_says_offset_0_keeps_its_messages(name: str, tmp_path: Path) -> None:
+    """librdkafka wrote such ones."""
+    data = (SAMPLES / "kafka-2.8.2" / name / ORDERS.name).read_bytes()
+    log = tmp_path / ORDERS.name
+    log.write_bytes(bytes(8) + data[8 : positions(data)[1]])
+    whole = [row["offset"] for row in rows_of(asked(log))]
+    assert len(whole) > 4
+    assert [row["offset"] for row in rows_of(asked(log, startOffset="3"))] == whole[3:]
+
+
 @pytest.mark.parametrize("bound", ["startTime", "endTime"])
 def test_what_has_no_timestamp_is_in_no_time(bound: str, tmp_path: Path) -> None:
     """Magic 0 has none; -1 says that there is none."""

@@ -100,7 +100,12 @@ class Reading:
 
     def _near(self, block: Block) -> Block:
         """The block with only those batches that can hold something wanted."""
-        chosen = select_batches(block, self.request.offsets).batches
+        wanted, batches = self.request.offsets, block.batches
+        # A wrapper of magic 1 may say 0, one of magic 0 anything; its messages' offsets are theirs.
+        loose = (batches["magic"] == 0) | (batches["last_offset"] == 0)
+        if (loose & (batches["has_base_offset"] == 0)).any():
+            wanted = replace(wanted, first=None)
+        chosen = select_batches(block, wanted).batches
         if self.request.start_time is not None:
             late = (chosen["max_timestamp"] >= self.request.start_time) & (
                 chosen["has_timestamp"] == 1
