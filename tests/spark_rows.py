@@ -1,12 +1,18 @@
-"""Rows of `kfmt dump` and of Spark's tables in one form."""
+"""Rows of `kfmt dump` and of Spark's tables in one form; logs that can be cut."""
 
 from __future__ import annotations
 
+import errno
+import os
+import struct
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from tests.samples import kfmt
+import pytest
+
+from tests.samples import ORDERS, kfmt
+from tests.segments import positions
 
 Key = tuple[Any, ...]
 
@@ -77,3 +83,26 @@ def _hex(value: bytes | None) -> str | None:
 
 def _order(key: Key) -> tuple[object, ...]:
     return key[0], key[1], key[13], str(key[4])
+
+
+def with_index(folder: Path, data: bytes, whole: bytes) -> Path:
+    """A log with these bytes and an index of every batch that the whole one has."""
+    folder.mkdir(parents=True, exist_ok=True)
+    log = folder / ORDERS.name
+    log.write_bytes(data)
+    places = positions(whole)[1:-1]
+    entries = [(struct.unpack_from(">q", whole, at)[0], at) for at in places]
+    log.with_suffix(".index").write_bytes(b"".join(struct.pack(">ii", *it) for it in entries))
+    return log
+
+
+def close(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a directory not be listed, even by root, who may list all of them."""
+    listed = os.scandir
+
+    def scandir(path: str) -> Any:
+        if path == str(folder):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        return listed(path)
+
+    monkeypatch.setattr("kfmt_cli.spark.storage.os.scandir", scandir)

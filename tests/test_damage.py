@@ -46,6 +46,17 @@ def test_damage_has_its_code_and_place_and_all_else_is_shown(
         assert records_of(done.rows) == whole
 
 
+@pytest.mark.parametrize("length", [1, 150])
+def test_a_message_with_a_wrong_length_is_said_to_be_where_it_is(
+    length: int, tmp_path: Path
+) -> None:
+    data = (SAMPLES / "kafka-2.8.2/v0-none-0" / ORDERS.name).read_bytes()
+    at = positions(data)[5]
+    file = write(tmp_path, with_bytes(data, at + 8, int32(length)))
+    done = kfmt("verify-crc", "--deep", file, "--json")
+    assert all(at <= row["position"] < positions(data)[6] for row in done.of("finding"))
+
+
 def test_a_file_that_ends_inside_a_batch(tmp_path: Path) -> None:
     data = ORDERS.read_bytes()
     at = positions(data)[3]

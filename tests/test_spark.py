@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -12,22 +14,28 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.samples import ORDERS, TXN, Done, environment, kfmt
-from tests.spark_rows import Key, dumped, of_rows
+from tests.segments import positions, with_bytes
+from tests.spark_rows import Key, close, dumped, of_rows, with_index
 from tools.kafka import ROOT, SAMPLES
 
 pytest.importorskip("pyspark")
 pq = pytest.importorskip("pyarrow.parquet")
 
+from pyspark.errors import PySparkException  # noqa: E402
+
 from kfmt_cli import __main__  # noqa: E402
-from kfmt_cli.errors import UsageError  # noqa: E402
+from kfmt_cli.cli.pipeline import pipeline  # noqa: E402
+from kfmt_cli.errors import InputError, UsageError  # noqa: E402
 from kfmt_cli.spark import session as sessions  # noqa: E402
+from kfmt_cli.spark.failure import reason  # noqa: E402
+from kfmt_cli.spark.jobs import verify  # noqa: E402
 
 pytestmark = [
     pytest.mark.spark,
@@ -145,6 +153,110 @@ def test_filters_are_pushed_only_where_both_sides_ask(spark: Any) -> None:
                 assert count(condition, filterPushdown="true") == expected
         finally:
             spark.conf.unset(PUSHDOWN)
+
+
+def test_why_a_query_failed_is_one_line(spark: Any) -> None:
+    damaged = ROOT / "damaged_segments/flipped-bit-0"
+    for path, table, words in (
+        (damaged, "records", r"/.*/flipped-bit-0/0+\.log byte 7702: crc-mismatch: batch 3, .*"),
+        ("/no/such/folder", "records", "/no/such/folder: No such file or directory"),
+        (damaged, "x", "kfmt: no table 'x'; there are .*"),
+    ):
+        strict = spark.read.format("kfmt").option("mode", "FAILFAST").option("table", table)
+        with pytest.raises(PySparkException) as caught:
+            strict.load(str(path)).count()
+        assert re.fullmatch(words, reason(caught.value))
+
+
+@pytest.fixture
+def in_this_session(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands that are called in this process take the module's session."""
+
+    @contextmanager
+    def this(*_: object) -> Iterator[Any]:
+        yield spark
+
+    monkeypatch.setattr(sessions, "session", this)
+
+
+def here(*arguments: str) -> int:
+    """Run a job in this process; its exit code. click keeps things with commands that it has run,
+    so that a copy is run."""
+    code: int = copy.deepcopy(pipeline).main(arguments, standalone_mode=False)
+    return code
+
+
+@pytest.mark.usefixtures("in_this_session")
+def test_why_a_job_failed_is_said_with_the_file_and_the_command_for_more(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def fails(*_: object) -> None:
+        raise ValueError("two\nlines of it")
+
+    monkeypatch.setattr(verify, "check", fails)
+    to = tmp_path / "a b"
+    arguments = ["verify", str(ORDERS), "--to", str(to)]
+    monkeypatch.setattr(sys, "argv", ["kfmt", "pipeline", *arguments])
+    with pytest.raises(InputError) as caught:
+        here(*arguments)
+    assert str(caught.value) == (
+        f"the job failed: {ORDERS}: ValueError: two; for the whole traceback: "
+        f"kfmt pipeline verify {ORDERS} --to '{to}' --traceback"
+    )
+    assert not capsys.readouterr().err
+    with pytest.raises(InputError, match=r"ValueError: two$"):
+        here(*arguments, "--traceback")
+    assert "in fails" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("in_this_session")
+@pytest.mark.parametrize("torn", [False, True])
+def test_verify_of_a_file_in_pieces_says_what_verify_crc_says(
+    torn: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = ORDERS.read_bytes()
+    at = positions(data)
+    twice = with_bytes(data[: at[8]] + data[at[4] :], at[10] + 100, b"harm")
+    log = with_index(tmp_path / "in", twice, twice)
+    expected = kfmt("verify-crc", "--deep", log, "--json").of("finding")
+    assert [it["code"] for it in expected] == ["offsets-backwards", "crc-mismatch"]
+    if torn:  # as if damage reached from one piece into the next
+        monkeypatch.setattr(
+            "kfmt_cli.spark.work.torn_files", lambda it: {str(log)} if len(it) > 1 else set()
+        )
+    to = tmp_path / "out"
+    for job, more in (("verify", ["--deep"]), ("export", [])):
+        command = [job, str(log), "--to", f"{to}/{job}", "--format", "json", *more]
+        for _ in range(2):  # the second time nothing is left to do
+            assert here(*command, "--max-split-bytes", "4000") == 1
+            lines = (to / job / "findings/part-0.jsonl").read_text().splitlines()
+            names = ("code", "position", "message", "offset")
+            found = [[json.loads(line)[name] for name in names] for line in lines]
+            assert found == [[it[name] for name in names] for it in expected]
+        done = list((to / job / "_kfmt/done").iterdir())
+        assert len(done) == 1 if torn else len(done) > 5
+    rows = [json.loads(it) for it in (to / "verify/segments/part-0.jsonl").read_text().splitlines()]
+    assert [(it["batches"], it["errors"]) for it in rows] == [(16, 2)]
+    assert sum(it.read_text().count('"record"') for it in to.rglob("records/**/*.jsonl")) == 320
+
+
+@pytest.mark.usefixtures("in_this_session")
+def test_a_directory_that_cannot_be_read_is_skipped_and_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(ORDERS.parent, tmp_path / "in/orders-0")
+    closed = tmp_path / "in/lost+found"
+    closed.mkdir()
+    close(closed, monkeypatch)
+    for job in ("verify", "export", "segments", "stats"):
+        assert here(job, str(tmp_path / "in"), "--to", str(tmp_path / job)) == 3
+        said = capfd.readouterr()
+        assert f"kfmt: {closed}: Permission denied\n" in said.err
+        assert "1 input not read   exit 3" in said.out
+        assert "none damaged" not in said.out
+    assert len(exported(tmp_path / "export")) == 1500
 
 
 def test_a_task_that_is_killed_is_done_again(spark: Any, tmp_path: Path) -> None:

@@ -14,7 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.samples import ORDERS, TXN, kfmt
-from tests.spark_rows import dumped, of_rows
+from tests.segments import positions
+from tests.spark_rows import close, dumped, of_rows, with_index
 from tools.kafka import ROOT, SAMPLES
 
 pa = pytest.importorskip("pyarrow")
@@ -91,6 +92,18 @@ def test_damage_is_findings_and_the_rest_is_read() -> None:
         list(rows_of(asked(folder / "flipped-bit-0", mode="FAILFAST")))
 
 
+def test_the_table_of_findings_looks_at_neighbours_across_splits(tmp_path: Path) -> None:
+    data = ORDERS.read_bytes()
+    at = positions(data)
+    twice = data[: at[8]] + data[at[4] :]
+    log = with_index(tmp_path, twice, twice)
+    (expected,) = kfmt("verify-crc", "--deep", log, "--json").of("finding")
+    assert expected["code"] == "offsets-backwards"
+    for width in ("1000", "5000", "20000"):
+        (row,) = rows_of(asked(log, table="findings", deep="true", maxSplitBytes=width))
+        assert (row["position"], row["message"]) == (expected["position"], expected["message"])
+
+
 def test_segments_are_those_of_verify_crc() -> None:
     folder = SAMPLES / "kafka-2.8.2"
     rows = list(rows_of(asked(folder, table="segments")))
@@ -138,6 +151,53 @@ def test_bounds_topics_and_columns() -> None:
     for start, end in ((str(low), str(high)), ("2023-11-14T22:14:10Z", "2023-11-14T22:16:40")):
         request = asked(folder, **orders, startTime=start, endTime=end)
         assert sorted(row["offset"] for row in rows_of(request)) == wanted
+
+
+LEGACY = [
+    *("upgraded-0", "v0-gzip-0", "v0-snappy-0", "v1-lz4-0", "v1-gzip-0", "v1-compacted-0"),
+    "v1-appendtime-0",
+]
+
+
+@pytest.mark.parametrize("name", LEGACY)
+def test_offset_bounds_in_wrappers_whose_first_offset_is_unknown(name: str) -> None:
+    folder = SAMPLES / "kafka-2.8.2" / name
+    logs = sorted(folder.glob("*.log"))
+    whole = [row["offset"] for row in rows_of(asked(folder))]
+    for first, last in ((150, 155), (0, 0), (7, 12), (whole[-1] - 3, whole[-1]), (99, 200)):
+        bounds = {"startOffset": str(first), "endOffset": str(last)}
+        found = [row["offset"] for row in rows_of(asked(folder, **bounds))]
+        assert found == [it for it in whole if first <= it <= last]
+        of_dump = kfmt(
+            "dump", *logs, "--json", "--from-offset", str(first), "--to-offset", str(last)
+        )
+        batches = [row["position"] for row in rows_of(asked(folder, table="batches", **bounds))]
+        assert batches == [row["position"] for row in of_dump.of("batch")]
+
+
+@pytest.mark.parametrize("name", ["v1-lz4-0", "v0-gzip-0"])
+def test_a_wrapper_that_says_offset_0_keeps_its_messages(name: str, tmp_path: Path) -> None:
+    """librdkafka wrote such ones."""
+    data = (SAMPLES / "kafka-2.8.2" / name / ORDERS.name).read_bytes()
+    log = tmp_path / ORDERS.name
+    log.write_bytes(bytes(8) + data[8 : positions(data)[1]])
+    whole = [row["offset"] for row in rows_of(asked(log))]
+    assert len(whole) > 4
+    assert [row["offset"] for row in rows_of(asked(log, startOffset="3"))] == whole[3:]
+
+
+@pytest.mark.parametrize("bound", ["startTime", "endTime"])
+def test_what_has_no_timestamp_is_in_no_time(bound: str, tmp_path: Path) -> None:
+    """Magic 0 has none; -1 says that there is none."""
+    moment = {"startTime": "-100", "endTime": "2100-01-01"}[bound]
+    old = SAMPLES / "kafka-2.8.2/v0-none-0"
+    without = tmp_path / "without.jsonl"
+    without.write_text('{"key": "a", "value": "b", "timestamp": -1}\n')
+    assert kfmt("build", without, tmp_path / "without").code == 0
+    for folder in (old, tmp_path / "without"):
+        for table in ("records", "batches"):
+            assert list(rows_of(asked(folder, table=table)))
+            assert list(rows_of(asked(folder, table=table, **{bound: moment}))) == []
 
 
 def test_batch_rows_bound_the_arrow_batches() -> None:
@@ -237,6 +297,23 @@ def test_a_path_that_is_not_there() -> None:
         plan(asked(Path("/no/such/folder")))
     with pytest.raises(InputError):
         plan(replace(request_of({}), paths=("nonsense://bucket/x",)))
+
+
+def test_a_directory_that_cannot_be_read_is_a_finding(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(ORDERS.parent, tmp_path / "orders-0")
+    closed = tmp_path / "lost+found"
+    closed.mkdir()
+    close(closed, monkeypatch)
+    (row,) = rows_of(asked(tmp_path, table="findings"))
+    assert (row["file"], row["code"]) == (str(closed), "directory-unreadable")
+    for table, n in (("records", 1500), ("batches", 75), ("segments", 7)):
+        assert len(list(rows_of(asked(tmp_path, table=table)))) == n
+        with pytest.raises(DamagedError, match=r"lost\+found: directory-unreadable"):
+            list(rows_of(asked(tmp_path, table=table, mode="FAILFAST")))
+    with pytest.raises(InputError, match=r"lost\+found: Permission denied"):
+        plan(asked(closed))
 
 
 def test_object_stores_are_read_through_pyarrow(monkeypatch: pytest.MonkeyPatch) -> None:

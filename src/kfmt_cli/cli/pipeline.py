@@ -42,6 +42,9 @@ def _common(function: Callable[..., Any]) -> Callable[..., Any]:
             metavar="NAME=VALUE",
             help="A setting of Spark's; may be repeated.",
         ),
+        click.option(
+            "--traceback", is_flag=True, help="Show all that Spark says when the job fails."
+        ),
         color,
         max_decompressed,
     ):

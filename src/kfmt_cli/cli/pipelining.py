@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import shlex
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ NOT_HERE = (
     "one of them: put the segments on storage that they share (s3://, gs://, hdfs://, NFS), or run "
     "with --master 'local[*]' where they are"
 )
+NONE_DAMAGED = "none damaged"
 
 
 @dataclass(slots=True)
@@ -39,35 +42,56 @@ class Task:
         module = importlib.import_module(f"kfmt_cli.spark.jobs.{self.job}")
         settings = dict(self._setting(it) for it in self.options["conf"])
         with session(self.options["master"], settings) as spark:
-            # `stats` asks the data source, which lists for itself.
-            files = None if self.job == "stats" else files_of(request)
-            total = None if files is None else sum(it.size for it in files)
+            files = files_of(request)
+            # `stats` asks the data source, which does not say how far it is.
+            total = None if self.job == "stats" else sum(it.size for it in files)
             with self.screen.progress(total) as progress:
                 tables = tuple(self.options.get("tables", "records").split(","))
                 context = Context(
                     spark, request, to, self.options["format_"], progress.advance, tables, files
                 )
                 summary = self._job(module, context)
-        for line in summary.lines:
-            self.screen.text(f"  {safe(line)}\n")
-        words = ", ".join(_words(name, n) for name, n in summary.numbers.items())
+        summary.unread += [f"{it.path}: {it.trouble}" for it in files if it.trouble]
         if summary.vanished and summary.vanished >= summary.numbers.get("segments", 0):
             raise InputError(NOT_HERE)
+        return self._say(summary)
+
+    def _say(self, summary: Any) -> ExitCode:
+        """The lines of a job that is done; the exit code."""
+        for line in summary.lines:
+            self.screen.text(f"  {safe(line)}\n")
+        words = [_words(name, n) for name, n in summary.numbers.items()]
         bad = summary.errors or (self.options.get("strict") and summary.numbers.get("warnings"))
         exit_code = ExitCode.FINDINGS if bad else ExitCode.CLEAN
-        style = "bad" if summary.errors else "good"
-        self.screen.text(self.screen.theme.paint(style, words) + f"   exit {int(exit_code)}\n")
+        if summary.unread:
+            exit_code = ExitCode.UNREADABLE
+            words = [it for it in words if it != NONE_DAMAGED]
+            words.append(f"{count(len(summary.unread), 'input')} not read")
+        style = "bad" if summary.errors or summary.unread else "good"
+        told = self.screen.theme.paint(style, ", ".join(words))
+        self.screen.text(f"{told}   exit {int(exit_code)}\n")
         for path in summary.written:
             self.screen.text(f"  {safe(path)}\n")
+        for line in summary.unread:
+            self.screen.note(f"kfmt: {safe(line)}\n")
         return exit_code
 
     def _job(self, module: Any, context: Any) -> Any:
+        from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
+
+        from kfmt_cli.spark.failure import reason
 
         try:
             return module.run_job(context)
-        except PySparkException as error:
-            raise InputError(f"the job failed: {_reason(error)}") from error
+        except (PySparkException, Py4JError) as error:
+            if self.options["traceback"]:
+                self.screen.note("".join(f"{safe(line)}\n" for line in str(error).splitlines()))
+                raise InputError(f"the job failed: {reason(error)}") from error
+            again = shlex.join(["kfmt", *sys.argv[1:], "--traceback"])
+            raise InputError(
+                f"the job failed: {reason(error)}; for the whole traceback: {again}"
+            ) from error
 
     def _request(self) -> Any:
         """What the options say, by the rules of the data source."""
@@ -118,15 +142,6 @@ def _absolute(path: str) -> str:
 
 def _words(name: str, n: int) -> str:
     if name == "damaged":
-        return f"{grouped(n)} damaged" if n else "none damaged"
+        return f"{grouped(n)} damaged" if n else NONE_DAMAGED
     noun = {"batches": "batch", "bytes": "byte"}.get(name, name.removesuffix("s"))
     return count(n, noun, name)
-
-
-def _reason(error: Exception) -> str:
-    """The last line of what Python said in the task, or the first of Spark's."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    own = [line for line in lines if line.startswith("kfmt_cli.") and ":" in line]
-    if own:
-        return own[-1].split(": ", 1)[1]
-    return lines[0] if lines else type(error).__name__

@@ -294,6 +294,12 @@ FILE_UNREADABLE = code(
     "The system could not read a file to its end.",
     "Rows behind that place are missing. Copy the disk first if it is failing.",
 )
+DIRECTORY_UNREADABLE = code(
+    "directory-unreadable",
+    _error,
+    "A directory cannot be listed.",
+    "Nothing below it was looked at. Run kfmt as a user who may read it.",
+)
 FILE_SHRANK = code(
     "file-shrank",
     _error,

@@ -60,7 +60,7 @@ class Selection:
 
     def rows(self, run: Block, records: Records) -> tuple[Block, Records]:
         """The wanted batches of a run that was decoded, and the wanted records in them."""
-        keep = self._wanted(records)
+        keep = self.of_records(records)
         reaches = self._reaches(run.batches)
         if keep.all() and reaches.all():
             return run, records
@@ -70,7 +70,7 @@ class Selection:
         ends = kept[records.ends][reaches]
         return _select(run, reaches), replace(records, rows=records.rows.select(keep), ends=ends)
 
-    def _wanted(self, records: Records) -> BoolArray:
+    def of_records(self, records: Records) -> BoolArray:
         """Which records are within the bounds."""
         keep = self.holds(records.rows["offset"])
         if self._has_times:
@@ -83,7 +83,7 @@ class Selection:
         """Which batches can hold a wanted record."""
         keep = np.ones(len(batches), np.bool_)
         if self.first_offset is not None:
-            keep &= batches["last_offset"] >= self.first_offset
+            keep &= (batches["last_offset"] >= self.first_offset) | _says_nothing(batches)
         if self.last_offset is not None:
             keep &= (batches["base_offset"] <= self.last_offset) | (batches["has_base_offset"] == 0)
         if self._has_times:
@@ -101,6 +101,16 @@ class Selection:
             only = alone | (batches["timestamp_type"] == LOG_APPEND_TIME)
             keep &= ~only | (largest <= self.last_time)
         return keep
+
+
+def _says_nothing(batches: Table) -> BoolArray:
+    """Wrappers whose own offset does not bound those of their messages.
+
+    One of magic 1 may say 0, as librdkafka wrote it; in magic 0 those of the messages count.
+    """
+    loose = (batches["magic"] == 0) | (batches["last_offset"] == 0)
+    unknown: BoolArray = loose & (batches["has_base_offset"] == 0)
+    return unknown
 
 
 def _within(values: IntArray, first: int | None, last: int | None) -> BoolArray:

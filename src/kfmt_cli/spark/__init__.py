@@ -17,10 +17,19 @@ if TYPE_CHECKING:
 
 
 def register(spark: SparkSession) -> None:
-    """Make the data source `kfmt` known to a session; raises UsageError without the extra."""
+    """Make the data source `kfmt` known to a session; raises UsageError without the extra.
+
+    On a local master its workers run this process's Python and kfmt, whatever PYSPARK_PYTHON says
+    and however the session was made. On a cluster each machine needs its own kfmt, of the same
+    version; where nobody has said which Python runs there, what to set is logged.
+    """
     from kfmt_cli.spark.session import check_packages
 
     check_packages()
-    from kfmt_cli.spark.source import KfmtDataSource
+    from kfmt_cli.spark.source import source_at
+    from kfmt_cli.spark.worker import advise, context_of, drivers_python, home_for
 
-    spark.dataSource.register(KfmtDataSource)
+    context = context_of(spark)
+    advise(context)
+    with drivers_python(context):
+        spark.dataSource.register(source_at(home_for(context)))

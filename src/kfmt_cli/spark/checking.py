@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from kfmt_cli.checks.neighbours import Neighbours
 from kfmt_cli.checks.records import check_records
 from kfmt_cli.core.finding import Finding, Tally
 from kfmt_cli.files.block import Block
+from kfmt_cli.files.codes import CODES
 from kfmt_cli.files.control import read_control
 from kfmt_cli.files.records import is_legacy, read_records, runs
 from kfmt_cli.formats.batch import CODECS
@@ -17,7 +19,9 @@ from kfmt_cli.spark.arrow import MOST_MILLISECONDS
 from kfmt_cli.spark.plan import Piece
 from kfmt_cli.spark.reading import Reading
 from kfmt_cli.spark.request import Request
+from kfmt_cli.spark.seams import Edges
 
+MOST_KEPT = 10_000  # findings of a piece that are kept one by one
 NUMBERS = (
     *("batches", "records", "first_offset", "last_offset", "least", "largest", "magics", "codecs"),
     *("errors", "warnings", "notes"),
@@ -123,18 +127,42 @@ def finding_row(piece: Piece, finding: Finding) -> dict[str, object]:
     return row
 
 
-def check_piece(request: Request, piece: Piece) -> tuple[Summary, list[Finding]]:
-    """What a piece holds and what is wrong with it; every record too when that is asked for."""
+def results_of(piece: Piece, findings: list[Finding], edges: Edges | None) -> dict[str, Any]:
+    """Findings as a part of a result that is kept: their rows, up to `MOST_KEPT`, and how many of
+    each code there are; with what the neighbouring pieces have to know."""
+    counts: dict[str, int] = {}
+    for it in findings:
+        counts[it.code.name] = counts.get(it.code.name, 0) + 1
+    return {
+        "findings": [finding_row(piece, it) for it in findings[:MOST_KEPT]],
+        "codes": counts,
+        "edges": edges.as_dict() if edges else None,
+    }
+
+
+def count_severities(counts: dict[str, int]) -> dict[str, int]:
+    """How many errors, warnings and notes so many findings of each code are."""
+    found = dict.fromkeys(("errors", "warnings", "notes"), 0)
+    for name, n in counts.items():
+        found[f"{CODES[name].severity.value}s"] += n
+    return found
+
+
+def check_piece(request: Request, piece: Piece) -> tuple[Summary, list[Finding], Edges | None]:
+    """What a piece holds, what is wrong with it and its edges; every record is decoded, too, when
+    that is asked for."""
     reading, summary = Reading(request), Summary(piece)
     if not request.deep:
         for block in reading.blocks(piece):
             summary.take(block)
             if not block.batches["is_v2"].all():
-                _count_wrapped(request, summary, block)
+                _look_into_wrappers(reading, summary, block)
     else:
         neighbours = Neighbours()
         for run, records in reading.records(piece):
             summary.take(run)
+            if reading.edges is not None:
+                reading.edges.take_records(run, records)
             if is_legacy(run):
                 summary.records += len(records.rows) - len(run.batches)
             found = [*neighbours.take(run, records), *check_records(run, records)]
@@ -142,12 +170,14 @@ def check_piece(request: Request, piece: Piece) -> tuple[Summary, list[Finding]]
                 reading.found(finding)
     findings = sorted(reading.findings, key=lambda it: it.position or 0)
     summary.count(findings)
-    return summary, findings
+    return summary, findings, reading.edges
 
 
-def _count_wrapped(request: Request, summary: Summary, block: Block) -> None:
-    """Messages inside wrappers can only be counted when they are decompressed."""
+def _look_into_wrappers(reading: Reading, summary: Summary, block: Block) -> None:
+    """The messages inside wrappers are counted, and their checksums looked at, by decompression."""
     for run in runs(block):
-        if is_legacy(run) and run.batches["compression"].any():
-            records = read_records(run, request.limit)
+        if is_legacy(run):
+            records = read_records(run, reading.request.limit)
             summary.records += len(records.rows) - len(run.batches)
+            for finding in records.findings:
+                reading.found(finding)

@@ -20,12 +20,14 @@ LEAST_SPLIT = 32 * MIB
 KINDS = {
     "index_entries": frozenset({FileKind.OFFSET_INDEX, FileKind.TIME_INDEX}),
 }
-WHOLE = ("segments", "index_entries")  # tables with something that is true of a whole file
+# Tables with something that is true of a whole file, as rules are that look at neighbours.
+WHOLE = ("segments", "index_entries", "findings")
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of a file: what begins in bytes start..end-1; size and modified as planned."""
+    """A part of a file: what begins in bytes start..end-1; size and modified as planned. trouble:
+    why nothing can be read of a directory, for which this then stands."""
 
     path: str
     kind: FileKind
@@ -34,6 +36,7 @@ class Piece:
     modified: int
     start: int
     end: int
+    trouble: str | None = None
 
     def part(self, start: int, end: int) -> Piece:
         """The part of the file that begins in these bytes."""
@@ -68,13 +71,18 @@ class Split:
 
 
 def files_of(request: Request) -> list[Piece]:
-    """Every file that the request is about, whole; raises InputError."""
+    """Every file that the request is about, whole, and the directories that cannot be read, by
+    their trouble; raises InputError, also where there is nothing but trouble."""
     kinds = KINDS.get(request.table, LOGS)
     found: dict[str, Piece] = {}
     for path in request.paths:
         given = list(listing(path))
         for it in given:
             alone = len(given) == 1
+            if it.trouble:
+                kind = FileKind.UNKNOWN
+                found[it.path] = Piece(it.path, kind, None, 0, 0, 0, 0, trouble=it.trouble)
+                continue
             if is_transient(it.path) and not alone:
                 continue
             file = classify(it.path, it.path)
@@ -84,6 +92,8 @@ def files_of(request: Request) -> list[Piece]:
                 found[it.path] = Piece(it.path, file.kind, base, it.size, it.modified, 0, it.size)
         if not given:
             raise InputError(f"{path}: no file in it")
+    if found and all(it.trouble for it in found.values()):
+        raise InputError("; ".join(f"{it.path}: {it.trouble}" for it in found.values()))
     return sorted(found.values(), key=_order)
 
 

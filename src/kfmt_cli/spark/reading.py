@@ -7,9 +7,7 @@ decompress to more than a few megabytes (`files/records.py`).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-
-import numpy as np
+from dataclasses import dataclass, field, replace
 
 from kfmt_cli.core.finding import Finding, Severity
 from kfmt_cli.core.source import Source, Window
@@ -21,6 +19,7 @@ from kfmt_cli.files.log import LogReader
 from kfmt_cli.files.records import Records, inflate_ahead, read_records, runs
 from kfmt_cli.spark.plan import Piece
 from kfmt_cli.spark.request import Request
+from kfmt_cli.spark.seams import Edges
 from kfmt_cli.spark.splits import bounds
 from kfmt_cli.spark.storage import open_stored
 
@@ -31,14 +30,19 @@ class DamagedError(KfmtError):
 
 @dataclass(slots=True)
 class Reading:
-    """Reads pieces for a request. findings: of the piece that was read last."""
+    """Reads pieces for a request. findings, edges: of the piece that was read last; no edges where
+    nothing begins in it."""
 
     request: Request
     findings: list[Finding] = field(default_factory=list)
+    edges: Edges | None = None
 
     def blocks(self, piece: Piece) -> Iterator[Block]:
         """The batches that begin in a piece; raises DamagedError in FAILFAST."""
         self.findings = []
+        self.edges = None
+        if self.is_troubled(piece):
+            return
         try:
             source = open_stored(piece.path)
         except InputError as error:
@@ -59,15 +63,27 @@ class Reading:
             words = f"{piece.size} bytes when the work was planned, {size} now"
             self.found(Finding(piece.path, code, None, words, None, piece.size, size))
         start, end = bounds(source, piece)
-        if start >= min(end, size):
+        # A cut is no end of file: what stands before it is judged by what comes behind it.
+        limit = min(piece.size, size)
+        end = min(end, limit)
+        if start >= end:
             return
+        self.edges = edges = Edges(start, limit)
         base = piece.base_offset if piece.kind is FileKind.LOG else None
-        for block in LogReader(Window(source, min(end, size)), base).blocks(start):
-            for finding in block.findings:
+        for block in LogReader(Window(source, limit), base).blocks(start):
+            here = _before(block, end)
+            if here is None:
+                edges.end = _first_byte(block)
+                return
+            edges.take(here)
+            for finding in here.findings:
                 # A batch that was being appended at the planning goes on behind that end.
                 if not (grew and finding.code is codes.BATCH_TRUNCATED):
                     self.found(finding)
-            yield block
+            yield here
+            if here is not block:
+                edges.end = int(block.batches["position"][len(here.batches)])
+                return
 
     def records(self, piece: Piece) -> Iterator[tuple[Block, Records]]:
         """The records of a piece, by runs of batches of the same kind."""
@@ -83,20 +99,15 @@ class Reading:
 
     def _near(self, block: Block) -> Block:
         """The block with only those batches that can hold something wanted."""
-        request, batches = self.request, block.batches
-        keep = np.ones(len(batches), np.bool_)
-        if request.start_offset is not None:
-            keep &= batches["last_offset"] >= request.start_offset
-        if request.end_offset is not None:
-            known = batches["has_base_offset"] == 1
-            keep &= (batches["base_offset"] <= request.end_offset) | ~known
-        if request.start_time is not None:
-            keep &= (batches["max_timestamp"] >= request.start_time) & (
-                batches["has_timestamp"] == 1
-            )
-        chosen = batches if keep.all() else batches.select(keep)
+        chosen = self.request.wanted.batches(block).batches
         # Without the findings: they have been taken.
         return Block(block.name, block.data, block.position, chosen)
+
+    def is_troubled(self, piece: Piece) -> bool:
+        """Whether a piece stands for a directory that cannot be read, which is then a finding."""
+        if piece.trouble:
+            self.found(Finding(piece.path, codes.DIRECTORY_UNREADABLE, None, piece.trouble))
+        return piece.trouble is not None
 
     def found(self, finding: Finding) -> None:
         """Keep a finding; raises DamagedError in FAILFAST."""
@@ -104,3 +115,19 @@ class Reading:
             where = "" if finding.position is None else f" byte {finding.position}"
             raise DamagedError(f"{finding.file}{where}: {finding.code.name}: {finding.message}")
         self.findings.append(finding)
+
+
+def _first_byte(block: Block) -> int:
+    """Where a block begins in its file."""
+    return int(block.batches["position"][0]) if len(block.batches) else block.position
+
+
+def _before(block: Block, end: int) -> Block | None:
+    """What of a block begins before a byte, None where nothing does."""
+    if _first_byte(block) >= end:
+        return None
+    keep = block.batches["position"] < end
+    if keep.all():
+        return block
+    findings = [it for it in block.findings if it.position is None or it.position < end]
+    return replace(block, batches=block.batches.select(keep), findings=findings)

@@ -11,6 +11,7 @@ from datetime import datetime, timezone
 from kfmt_cli.core.compression import Limit
 from kfmt_cli.core.parallel import available_cores
 from kfmt_cli.errors import UsageError
+from kfmt_cli.files.select import Selection
 from kfmt_cli.spark.tables import TABLES, Column, chosen
 
 MIB = 1 << 20
@@ -58,6 +59,11 @@ class Request:
     def shown(self) -> tuple[Column, ...]:
         """The columns of the result."""
         return chosen(self.table, self.columns)
+
+    @property
+    def wanted(self) -> Selection:
+        """The offsets and times that are wanted."""
+        return Selection(self.start_offset, self.end_offset, self.start_time, self.end_time)
 
 
 def request_of(options: Mapping[str, str]) -> Request:

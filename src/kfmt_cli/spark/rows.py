@@ -21,6 +21,7 @@ from kfmt_cli.files.records import Records, is_legacy
 from kfmt_cli.render.shown import BATCH, TIMESTAMPS, Kind, Shown
 from kfmt_cli.spark import arrow
 from kfmt_cli.spark.checking import check_piece, finding_row
+from kfmt_cli.spark.failure import telling
 from kfmt_cli.spark.plan import Piece, Split, Transactions
 from kfmt_cli.spark.reading import Reading
 from kfmt_cli.spark.request import Request
@@ -31,21 +32,23 @@ MOST_BYTES = 64 << 20  # of keys, values and headers in an Arrow batch
 
 
 def read_split(request: Request, split: Split) -> Iterator[pa.RecordBatch]:
-    """The rows of a split."""
+    """The rows of a split; raises KfmtError, which names the file, where they cannot be made."""
     transactions = dict(split.transactions)
     for piece in split.pieces:
-        if request.table == "records":
-            known = transactions.get(piece.path.rpartition("/")[0])
-            yield from record_batches(Reading(request), piece, known)
-        elif request.table == "batches":
-            yield from batch_batches(Reading(request), piece)
-        else:
-            make = {
-                "findings": _findings,
-                "segments": _segments,
-                "index_entries": _index_entries,
-            }[request.table]
-            yield from make(request, piece)
+        known = transactions.get(piece.path.rpartition("/")[0])
+        with telling(piece):
+            yield from _read_piece(request, piece, known)
+
+
+def _read_piece(
+    request: Request, piece: Piece, known: Transactions | None
+) -> Iterator[pa.RecordBatch]:
+    if request.table == "records":
+        return record_batches(Reading(request), piece, known)
+    if request.table == "batches":
+        return batch_batches(Reading(request), piece)
+    make = {"findings": _findings, "segments": _segments, "index_entries": _index_entries}
+    return make[request.table](request, piece)
 
 
 def batch_of(request: Request, make: Callable[[Column], pa.Array]) -> pa.RecordBatch:
@@ -120,25 +123,18 @@ def select_wanted(request: Request, run: Block, records: Records) -> Records:
 
 def _wanted(request: Request, part: _Part, known: Transactions | None) -> BoolArray | None:
     """Which records are; None for all."""
-    rows = part.rows
     keep: BoolArray | None = None
 
     def also(mask: BoolArray) -> None:
         nonlocal keep
         keep = mask if keep is None else keep & mask
 
-    if request.start_offset is not None:
-        also(rows["offset"] >= request.start_offset)
-    if request.end_offset is not None:
-        also(rows["offset"] <= request.end_offset)
-    if request.start_time is not None:
-        also((rows["timestamp"] >= request.start_time) & (rows["has_timestamp"] == 1))
-    if request.end_time is not None:
-        also((rows["timestamp"] <= request.end_time) & (rows["has_timestamp"] == 1))
+    if request.wanted:
+        also(request.wanted.of_records(part.records))
     if known is not None:
         also(part.of_batch("control") == 0)
         if known.stable is not None:
-            also(rows["offset"] < known.stable)
+            also(part.rows["offset"] < known.stable)
         gone = np.zeros(len(part.run.batches), np.bool_)
         batches = part.run.batches
         transactional = batches["transactional"] == 1
@@ -222,17 +218,7 @@ def batch_batches(reading: Reading, piece: Piece) -> Iterator[pa.RecordBatch]:
     """The batches of a piece."""
     request = replace(reading.request, table="batches")
     for block in reading.blocks(piece):
-        batches = block.batches
-        keep = np.ones(len(batches), np.bool_)
-        if request.start_offset is not None:
-            keep &= batches["last_offset"] >= request.start_offset
-        if request.end_offset is not None:
-            keep &= batches["base_offset"] <= request.end_offset
-        if request.start_time is not None:
-            keep &= batches["max_timestamp"] >= request.start_time
-        if request.end_time is not None:
-            keep &= batches["max_timestamp"] <= request.end_time
-        chosen = batches if keep.all() else batches.select(keep)
+        chosen = request.wanted.batches(block, request.limit).batches
         if len(chosen):
             yield batch_of(request, partial(_batch, piece, chosen))
 
@@ -260,13 +246,15 @@ def _batch(piece: Piece, table: Table, column: Column) -> pa.Array:
 
 
 def _segments(request: Request, piece: Piece) -> Iterator[pa.RecordBatch]:
-    summary, _ = check_piece(request, piece)
+    if Reading(request).is_troubled(piece):
+        return
+    summary, _, _ = check_piece(request, piece)
     schema, row = arrow_schema(request.shown), summary.as_row()
     yield batch_of(request, lambda it: pa.array([row[it.name]], schema.field(it.name).type))
 
 
 def _findings(request: Request, piece: Piece) -> Iterator[pa.RecordBatch]:
-    _, findings = check_piece(request, piece)
+    _, findings, _ = check_piece(request, piece)
     if findings:
         rows = [finding_row(piece, it) for it in findings]
         schema = arrow_schema(request.shown)
@@ -279,6 +267,8 @@ def _findings(request: Request, piece: Piece) -> Iterator[pa.RecordBatch]:
 def _index_entries(request: Request, piece: Piece) -> Iterator[pa.RecordBatch]:
     file = classify(local(piece.path), piece.path)
     reading = Reading(request)
+    if reading.is_troubled(piece):
+        return
     try:
         rows = read_rows(file)
     except InputError as error:

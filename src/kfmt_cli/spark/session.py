@@ -76,9 +76,6 @@ def session(master: str, settings: dict[str, str] | None = None) -> Iterator[Spa
     check_packages()
     if master.startswith("local"):
         check_java()
-        # Workers of a local session are to run this very Python, with its packages.
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-        os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkException
     from pyspark.java_gateway import launch_gateway
@@ -100,21 +97,15 @@ def session(master: str, settings: dict[str, str] | None = None) -> Iterator[Spa
         for name, value in {**defaults, **(settings or {})}.items():
             if not conf.contains(name):
                 conf.set(name, value)
-        before = os.environ.get("LOG4J_CONFIGURATION_FILE")
-        if before is None:
-            os.environ["LOG4J_CONFIGURATION_FILE"] = str(quiet)
         try:
-            with log.open("wb") as words:
+            with _environment(_variables(master, quiet)), log.open("wb") as words:
                 popen = {"stderr": words, "stdout": words}
                 gateway = launch_gateway(conf, popen_kwargs=popen)  # type: ignore[no-untyped-call]
-            context = SparkContext(gateway=gateway, conf=conf)
+                context = SparkContext(gateway=gateway, conf=conf)
         except (PySparkException, OSError, RuntimeError) as error:
             said = log.read_text(errors="replace").strip().splitlines() if log.exists() else []
             last = f": {said[-1]}" if said else ""
             raise UsageError(f"Spark did not start on {master}: {error}{last}") from error
-        finally:
-            if before is None:
-                os.environ.pop("LOG4J_CONFIGURATION_FILE", None)
         spark = SparkSession(context)
         for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
             logging.getLogger(name).disabled = True  # each error as a line of JSON, besides
@@ -130,3 +121,27 @@ def session(master: str, settings: dict[str, str] | None = None) -> Iterator[Spa
                 gateway.proc.wait(timeout=30)
             SparkContext._gateway = None
             SparkContext._jvm = None
+
+
+def _variables(master: str, quiet: Path) -> dict[str, str]:
+    """What Spark's own process is started with."""
+    found = {"LOG4J_CONFIGURATION_FILE": os.environ.get("LOG4J_CONFIGURATION_FILE", str(quiet))}
+    if master.startswith("local"):
+        # Workers on this machine run this very Python, whatever the environment asks for.
+        found["PYSPARK_PYTHON"] = found["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    return found
+
+
+@contextmanager
+def _environment(variables: dict[str, str]) -> Iterator[None]:
+    """The process's environment with these variables, until the block ends."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value

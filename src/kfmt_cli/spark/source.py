@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
@@ -11,6 +12,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from kfmt_cli.spark.plan import Split, plan
 from kfmt_cli.spark.request import Request, request_of
 from kfmt_cli.spark.tables import ddl
+from kfmt_cli.spark.worker import Home, carried
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,8 +34,13 @@ class SplitPartition(InputPartition):
 class KfmtReader(DataSourceReader):
     """Plans on the driver, reads in the tasks."""
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: Request, home: Home) -> None:
         self.request = request
+        self.home = home
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[()]]:
+        """What is pickled makes sure of a worker's kfmt before it asks for this class."""
+        return carried(self.home, partial(type(self), self.request, self.home)), ()
 
     def partitions(self) -> list[InputPartition]:
         """The splits; one without pieces where there is nothing, as Spark wants one at least."""
@@ -64,6 +71,10 @@ class FilteringReader(KfmtReader):
 class KfmtDataSource(DataSource):
     """`spark.read.format("kfmt")`; options are those of `spark.request.OPTIONS`."""
 
+    def __init__(self, options: dict[str, str], home: Home) -> None:
+        super().__init__(options)
+        self.home = home
+
     @classmethod
     def name(cls) -> str:
         return "kfmt"
@@ -75,4 +86,27 @@ class KfmtDataSource(DataSource):
         del schema
         request = request_of(self.options)
         pushed = request.pushdown and PUSHDOWN in sys.modules
-        return FilteringReader(request) if pushed else KfmtReader(request)
+        return (FilteringReader if pushed else KfmtReader)(request, self.home)
+
+
+def source_at(home: Home) -> type[DataSource]:
+    """The data source as it is registered: one that finds the driver's kfmt in a worker.
+
+    Spark pickles this class by value, and its methods mention nothing of kfmt's.
+    """
+    made = carried(home, partial(KfmtDataSource, home=home))
+
+    class Carried(DataSource):
+        @classmethod
+        def name(cls) -> str:
+            return "kfmt"
+
+        def schema(self) -> str:
+            schema: str = made(self.options).schema()
+            return schema
+
+        def reader(self, schema: StructType) -> DataSourceReader:
+            reader: DataSourceReader = made(self.options).reader(schema)
+            return reader
+
+    return Carried

@@ -19,11 +19,13 @@ LARGEST = 1 << 31
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A file. modified: nanoseconds since the epoch, 0 where the storage does not say."""
+    """A file. modified: nanoseconds since the epoch, 0 where the storage does not say. trouble: why
+    a directory, for which this then stands, could not be listed."""
 
     path: str
     size: int
     modified: int
+    trouble: str | None = None
 
 
 def is_local(path: str) -> bool:
@@ -61,7 +63,10 @@ def file_system_at(path: str) -> tuple[fs.FileSystem, str]:
 
 
 def listing(path: str) -> Iterator[Stored]:
-    """The files below a directory, or the file itself; raises InputError for what is not there."""
+    """The files below a directory, or the file itself; raises InputError for what is not there.
+
+    A local directory that cannot be listed to its end is named by its trouble.
+    """
     if is_local(path):
         yield from _local_listing(local(path))
         return
@@ -101,7 +106,7 @@ def _local_listing(path: str) -> Iterator[Stored]:
                         about = entry.stat()
                         yield Stored(entry.path, about.st_size, about.st_mtime_ns)
         except OSError as error:
-            raise InputError(f"{error.filename}: {error.strerror}") from error
+            yield Stored(folder, 0, 0, error.strerror or str(error))
 
 
 class StoredSource:

@@ -12,18 +12,23 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
-from itertools import pairwise
+from functools import partial
+from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Any
 
 from kfmt_cli.errors import UsageError
+from kfmt_cli.spark.checking import finding_row
+from kfmt_cli.spark.failure import telling
 from kfmt_cli.spark.output import get_json, names_in, put_json, remove
 from kfmt_cli.spark.plan import Piece, Split, cut, pack, target_of
 from kfmt_cli.spark.request import Request
+from kfmt_cli.spark.seams import sew, torn_files
+from kfmt_cli.spark.worker import carried, drivers_python, home_for
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-VERSION = 1
+VERSION = 2
 PATIENCE = 0.2  # seconds between two looks at how far it is
 
 Result = dict[str, Any]
@@ -90,16 +95,27 @@ class Ledger:
             bounds = [0, *(it.end for it in parts)]
             self.cuts[file.path] = {"about": [file.size, file.modified], "cuts": bounds}
             pieces += parts
-        put_json(
-            self._plan,
-            {
-                "version": VERSION,
-                "job": self.job.name,
-                "options": self.job.options,
-                "files": self.cuts,
-            },
-        )
+        self._write()
         return pieces
+
+    def uncut(self, paths: set[str], pieces: list[Piece]) -> list[Piece]:
+        """The pieces, those of some files replaced by the whole of each, which is done anew."""
+        names = names_in(self.done_folder)
+        found: list[Piece] = []
+        for piece in pieces:
+            if piece.path not in paths:
+                found.append(piece)
+            elif piece.start == 0:
+                self._forget(piece.path, self.cuts[piece.path], names)
+                self.cuts[piece.path]["cuts"] = [0, piece.size]
+                found.append(piece.part(0, piece.size))
+        self._write()
+        return found
+
+    def _write(self) -> None:
+        """Keep the plan."""
+        about = {"version": VERSION, "job": self.job.name, "options": self.job.options}
+        put_json(self._plan, {**about, "files": self.cuts})
 
     def _forget(self, path: str, known: Result | None, names: set[str]) -> None:
         """Take away what was made of an input that has changed."""
@@ -133,10 +149,40 @@ def run(
     pieces: list[Piece],
     advance: Callable[[int], None],
 ) -> list[tuple[Piece, Result]]:
-    """Do what is not done; the results of all pieces, in their order.
+    """Do what is not done; the results of all pieces, in their order, with what is found where one
+    of them ends and the next begins.
 
     advance: is told how many bytes of inputs more are done.
     """
+    found = _results(spark, request, ledger, pieces, advance)
+    torn = torn_files(found)
+    if torn:
+        pieces = ledger.uncut(torn, pieces)
+        found = _results(spark, request, ledger, pieces, advance)
+    sew_together(found)
+    return found
+
+
+def sew_together(found: list[tuple[Piece, Result]]) -> None:
+    """Add what is found where one piece of a file ends and the next begins, in place."""
+    for _, group in groupby(found, lambda it: it[0].path):
+        parts = list(group)
+        for finding, i in sew(parts):
+            piece, result = parts[i]
+            name = finding.code.name
+            result["codes"][name] = result["codes"].get(name, 0) + 1
+            result["findings"].append(finding_row(piece, finding))
+            result["findings"].sort(key=lambda row: row["position"] or 0)
+
+
+def _results(
+    spark: SparkSession,
+    request: Request,
+    ledger: Ledger,
+    pieces: list[Piece],
+    advance: Callable[[int], None],
+) -> list[tuple[Piece, Result]]:
+    """Do what is not done; the results of all pieces, in their order."""
     open_ = [piece for piece, result in ledger.results(pieces) if result is None]
     splits = [Split(tuple(it)) for it in pack(open_, target_of(request, open_))]
     if splits:
@@ -160,27 +206,40 @@ def _run(
     advance: Callable[[int], None],
 ) -> None:
     """One task a split."""
-    shared = spark.sparkContext.broadcast(splits)
-    work, to, done = ledger.job.work, ledger.to, ledger.done_folder
+    context = spark.sparkContext
+    shared = context.broadcast(splits)
+    done = ledger.done_folder
+    do = carried(home_for(context), partial(_do, ledger.job.work, request, ledger.to, done))
 
     def task(number: int) -> int:
-        for piece in shared.value[number].pieces:
-            result = work(request, piece, to)
-            put_json(f"{done}/{name_of(piece.path, piece.start)}.json", result)
+        do(lambda: shared.value[number])
         return number
 
     # An RDD: `mapInArrow` of a DataFrame would need pandas.
-    numbers = spark.sparkContext.parallelize(range(len(splits)), len(splits)).map(task)
+    numbers = context.parallelize(range(len(splits)), len(splits)).map(task)
     sizes = {
         f"{name_of(piece.path, piece.start)}.json": piece.end - piece.start
         for split in splits
         for piece in split.pieces
     }
+
+    def collect() -> None:
+        with drivers_python(context):
+            numbers.collect()
+
     with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(numbers.collect)
+        running = pool.submit(collect)
         seen: set[str] = set()
         while wait([running], timeout=PATIENCE).not_done:
             new = (names_in(done) - seen) & sizes.keys()
             seen |= new
             advance(sum(sizes[name] for name in new))
         running.result()
+
+
+def _do(work: Work, request: Request, to: str, done: str, split: Callable[[], Split]) -> None:
+    """The work of a task. split: gives what is to be done, once kfmt has been imported."""
+    for piece in split().pieces:
+        with telling(piece):
+            result = work(request, piece, to)
+        put_json(f"{done}/{name_of(piece.path, piece.start)}.json", result)

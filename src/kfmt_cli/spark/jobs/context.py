@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from kfmt_cli.files.codes import FILE_UNREADABLE, FILE_VANISHED
 from kfmt_cli.render.csv_text import csv_line
 from kfmt_cli.render.json_text import json_text
+from kfmt_cli.render.style import grouped
+from kfmt_cli.spark.checking import MOST_KEPT
 from kfmt_cli.spark.output import appearing
 from kfmt_cli.spark.plan import Piece, files_of
 from kfmt_cli.spark.request import Request
@@ -18,7 +21,6 @@ from kfmt_cli.spark.tables import TABLES, arrow_schema
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-MOST_KEPT = 10_000  # findings of a piece that are kept one by one
 SUFFIX = {"parquet": "parquet", "json": "jsonl", "csv": "csv"}
 # Columns with few different values, which a dictionary makes small; others it only makes slow.
 FEW_VALUES = ["topic", "file", "timestamp_type", "compression", "code", "severity", "advice"]
@@ -38,19 +40,22 @@ class Context:
     files: list[Piece] | None = None
 
     def inputs(self) -> list[Piece]:
-        """The files, listed now where they have not been."""
-        return files_of(self.request) if self.files is None else self.files
+        """The files that can be read, listed now where they have not been."""
+        files = files_of(self.request) if self.files is None else self.files
+        return [it for it in files if not it.trouble]
 
 
 @dataclass(slots=True)
 class Summary:
-    """What a job did. lines: for people. numbers: for programs, in their order."""
+    """What a job did. lines: for people. numbers: for programs, in their order. unread: the inputs
+    that could not be read, each with the reason."""
 
     numbers: dict[str, int] = field(default_factory=dict)
     written: list[str] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
     errors: int = 0
     vanished: int = 0
+    unread: list[str] = field(default_factory=list)
 
 
 def write_table(path: str, table: pa.Table, format_: str) -> str:
@@ -85,3 +90,16 @@ def plain(row: dict[str, object]) -> dict[str, object]:
 def table_of(name: str, rows: Iterable[dict[str, object]]) -> pa.Table:
     """Rows as one of the documented tables."""
     return pa.Table.from_pylist(list(rows), schema=arrow_schema(TABLES[name]))
+
+
+def left_out(codes: dict[str, int], rows: list[dict[str, object]]) -> list[str]:
+    """A line that says how many findings are counted but not kept, where there are such."""
+    n = sum(codes.values()) - len(rows)
+    kept = f"{grouped(MOST_KEPT)} are kept of each part of a file"
+    return [f"{grouped(n):>8}  of these are not in the table of findings: {kept}"] if n else []
+
+
+def unread_of(rows: list[dict[str, object]]) -> list[str]:
+    """The files that could not be opened, or not be read to their end, each with the reason."""
+    codes = (FILE_VANISHED.name, FILE_UNREADABLE.name)
+    return [str(row["message"]) for row in rows if row["code"] in codes]

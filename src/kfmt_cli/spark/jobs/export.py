@@ -21,14 +21,15 @@ from kfmt_cli.files.records import Records
 from kfmt_cli.render.dump import CsvDump, JsonDump, Look
 from kfmt_cli.render.style import PLAIN
 from kfmt_cli.render.write import recycle
-from kfmt_cli.spark.checking import finding_row
+from kfmt_cli.spark.checking import count_severities, results_of
 from kfmt_cli.spark.jobs.context import (
     FEW_VALUES,
-    MOST_KEPT,
     SUFFIX,
     Context,
     Summary,
+    left_out,
     table_of,
+    unread_of,
     write_table,
 )
 from kfmt_cli.spark.output import appearing
@@ -36,6 +37,7 @@ from kfmt_cli.spark.plan import Piece
 from kfmt_cli.spark.reading import Reading
 from kfmt_cli.spark.request import Request
 from kfmt_cli.spark.rows import batch_batches, record_batches, select_wanted
+from kfmt_cli.spark.seams import Edges
 from kfmt_cli.spark.tables import arrow_schema, chosen
 from kfmt_cli.spark.work import Job, Ledger, Result, name_of, run
 
@@ -58,6 +60,7 @@ def export(tables: tuple[str, ...], format_: str) -> Callable[[Request, Piece, s
         outputs: list[str] = []
         rows: dict[str, int] = {}
         findings: list[Finding] = []
+        edges: Edges | None = None
         for table in tables:
             reading = Reading(request)
             name = f"{folder_of(table, piece)}/{name_of(piece.path, piece.start)}.{SUFFIX[format_]}"
@@ -67,12 +70,8 @@ def export(tables: tuple[str, ...], format_: str) -> Callable[[Request, Piece, s
                 else:
                     rows[table] = _text(out, table, reading, piece, format_)
             outputs.append(name)
-            findings = max(findings, reading.findings, key=len)
-        return {
-            "outputs": outputs,
-            "rows": rows,
-            "findings": [finding_row(piece, it) for it in findings[:MOST_KEPT]],
-        }
+            findings, edges = max(findings, reading.findings, key=len), reading.edges
+        return {"outputs": outputs, "rows": rows, **results_of(piece, findings, edges)}
 
     return work
 
@@ -153,15 +152,18 @@ def run_job(context: Context) -> Summary:
     pieces = ledger.plan(request, context.inputs())
     summary = Summary(dict.fromkeys(("segments", "bytes", *context.tables, "errors"), 0))
     findings: list[dict[str, object]] = []
+    counts: dict[str, int] = {}
     for piece, result in run(context.spark, request, ledger, pieces, context.advance):
         summary.numbers["segments"] += piece.start == 0
         summary.numbers["bytes"] += piece.end - piece.start
         for table, n in result["rows"].items():
             summary.numbers[table] += n
         findings += result["findings"]
-    summary.errors = sum(it["severity"] == "error" for it in findings)
-    summary.numbers["errors"] = summary.errors
-    summary.vanished = sum(it["code"] == FILE_VANISHED.name for it in findings)
+        for name, n in result["codes"].items():
+            counts[name] = counts.get(name, 0) + n
+    summary.errors = summary.numbers["errors"] = count_severities(counts)["errors"]
+    summary.vanished = counts.get(FILE_VANISHED.name, 0)
+    summary.lines, summary.unread = left_out(counts, findings), unread_of(findings)
     summary.written = [f"{context.to}/{table}" for table in context.tables]
     place = f"{context.to}/findings/part-0"
     summary.written.append(write_table(place, table_of("findings", findings), context.format))

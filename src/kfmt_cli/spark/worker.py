@@ -1,0 +1,126 @@
+"""What Spark's workers run: the driver's Python and the driver's kfmt.
+
+`SparkContext.pythonExec` decides the Python of every function that is handed to Spark. It is
+PYSPARK_PYTHON as it was when the context was made, or else `python3`, whatever that is. The module
+search path of a worker begins with its working directory. On one machine both are put right here;
+on a cluster, where the driver's paths mean nothing, a worker that has no kfmt or another version
+of it says so in one line.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import kfmt_cli
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+LOG = logging.getLogger("kfmt_cli")
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """The driver's kfmt. folder: its package, None where workers have to have one of their own.
+    prefix: the environment of the driver's Python."""
+
+    folder: str | None
+    prefix: str = sys.prefix
+    version: str = kfmt_cli.__version__
+
+
+def is_on_this_machine(context: SparkContext) -> bool:
+    """Whether the workers of a context run on the driver's machine."""
+    return (context.master or "").startswith("local")
+
+
+def context_of(spark: SparkSession) -> SparkContext | None:
+    """The context of a session; None for a session of Spark Connect, which has none."""
+    from pyspark.errors import PySparkException
+
+    try:
+        return spark.sparkContext
+    except (PySparkException, AttributeError):
+        return None
+
+
+def home_for(context: SparkContext | None) -> Home:
+    """Where the workers of a context find kfmt."""
+    folder = Path(kfmt_cli.__file__).parent
+    here = context is not None and is_on_this_machine(context) and folder.is_dir()
+    return Home(str(folder) if here else None)
+
+
+@contextmanager
+def drivers_python(context: SparkContext | None) -> Iterator[None]:
+    """Functions that are handed to Spark meanwhile run in the driver's Python, on one machine."""
+    if context is None or not is_on_this_machine(context) or not sys.executable:
+        yield
+        return
+    before = context.pythonExec
+    context.pythonExec = sys.executable
+    try:
+        yield
+    finally:
+        context.pythonExec = before
+
+
+def advise(context: SparkContext | None) -> None:
+    """Log what has to be set where nobody has said which Python a cluster's workers run."""
+    if context is None or is_on_this_machine(context) or context.pythonExec != "python3":
+        return
+    LOG.warning(
+        "kfmt: workers run the python3 of their own machines; it needs kfmt-cli %s. To choose "
+        "another one, set PYSPARK_PYTHON before the session starts",
+        kfmt_cli.__version__,
+    )
+
+
+def carried(home: Home, function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that does the same in a worker, after it has made sure of the worker's kfmt.
+
+    Spark pickles it by value, as it is defined in another function. It must therefore mention
+    nothing of kfmt's: what it mentions is imported before it runs.
+    """
+    from pyspark import cloudpickle
+
+    data = cloudpickle.dumps(function)  # type: ignore[no-untyped-call]
+    folder, prefix, version = home.folder, home.prefix, home.version
+
+    def run(*arguments: Any) -> Any:
+        import importlib.util
+        import os
+        import pickle
+        import sys
+
+        place = os.path.join(folder, "__init__.py") if folder and sys.prefix == prefix else None  # noqa: PTH118
+        if place and getattr(sys.modules.get("kfmt_cli"), "__file__", None) != place:
+            for name in [it for it in sys.modules if it.partition(".")[0] == "kfmt_cli"]:
+                del sys.modules[name]
+            spec = importlib.util.spec_from_file_location(
+                "kfmt_cli", place, submodule_search_locations=[str(folder)]
+            )
+            assert spec is not None
+            assert spec.loader is not None
+            sys.modules["kfmt_cli"] = module = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(module)
+        try:
+            found = importlib.import_module("kfmt_cli").__version__
+        except ModuleNotFoundError:
+            found = "no version"
+        if found != version:
+            raise RuntimeError(
+                f"the driver has kfmt-cli {version}, but the worker's Python, {sys.executable}, "
+                f"has {found} of it: set PYSPARK_PYTHON, before the session starts, to a Python "
+                f"with kfmt-cli {version} that is on every machine"
+            )
+        return pickle.loads(data)(*arguments)  # noqa: S301 (the driver's own)
+
+    return run

@@ -1,0 +1,157 @@
+"""A log that is cut in pieces is found to have the faults that it has as a whole, without Spark."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import struct
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.samples import ORDERS, TXN, UPGRADED
+from tests.segments import DAMAGES, positions
+from tests.spark_rows import with_index
+from tools.kafka import SAMPLES
+
+pytest.importorskip("pyarrow")
+pytest.importorskip("pyspark")
+
+from kfmt_cli.checks.verify import Verifier
+from kfmt_cli.core.compression import Limit
+from kfmt_cli.files.discover import classify
+from kfmt_cli.spark.checking import count_severities
+from kfmt_cli.spark.jobs.verify import check
+from kfmt_cli.spark.plan import Piece, cut, files_of
+from kfmt_cli.spark.request import request_of
+from kfmt_cli.spark.seams import torn_files
+from kfmt_cli.spark.work import sew_together
+
+Row = tuple[Any, ...]
+WRAPPERS = SAMPLES / "kafka-2.8.2/v1-lz4-0/00000000000000000000.log"
+
+
+def plain(row: dict[str, Any]) -> Row:
+    names = ("position", "code", "message", "offset", "expected", "found")
+    return tuple(None if row[name] is None else str(row[name]) for name in names)
+
+
+def of_verify_crc(log: Path, deep: bool = True) -> list[Row]:
+    rows: list[Row] = []
+    verifier = Verifier(deep, Limit(), 0)
+    verifier.verify(
+        classify(str(log), str(log)), lambda it: rows.append(plain(it.row())), lambda _: None
+    )
+    return sorted(rows, key=str)
+
+
+def of_pieces(log: Path, width: int, deep: bool = True) -> tuple[list[Row], int]:
+    """What is found in the pieces together, and how many of them hold batches."""
+    request = replace(request_of({}), paths=(str(log),), deep=deep)
+    pieces = list(cut(files_of(request), width))
+    found = [(piece, check(request, piece, "")) for piece in pieces]
+    if torn_files(found):
+        (whole,) = files_of(request)
+        found = [(whole, check(request, whole, ""))]
+    sew_together(found)
+    rows = [plain(row) for _, result in found for row in result["findings"]]
+    for _, result in found:
+        assert sum(result["codes"].values()) == len(result["findings"])
+        assert sum(count_severities(result["codes"]).values()) == len(result["findings"])
+    return sorted(rows, key=str), sum(result["edges"] is not None for _, result in found)
+
+
+@pytest.mark.parametrize("width", [2000, 5000, 9000])
+def test_offsets_that_go_backwards_at_a_cut_are_found(width: int, tmp_path: Path) -> None:
+    data = ORDERS.read_bytes()
+    at = positions(data)
+    # The second half once more: at some of the seams offsets go back.
+    twice = data[: at[8]] + data[at[4] : at[9]] + data[at[2] :]
+    log = with_index(tmp_path, twice, twice)
+    expected = of_verify_crc(log)
+    assert [row[1] for row in expected].count("offsets-backwards") == 2
+    found, n = of_pieces(log, width)
+    assert found == expected
+    assert n > 3
+
+
+@pytest.mark.parametrize("deep", [True, False])
+@pytest.mark.parametrize("width", [700, 1500, 4000])
+def test_wrappers_that_overlap_at_a_cut_are_found(deep: bool, width: int, tmp_path: Path) -> None:
+    data = WRAPPERS.read_bytes()
+    at = positions(data)
+    # Only what is inside the wrappers overlaps: each says the offset of its last message.
+    moved = b"".join(
+        struct.pack(">q", struct.unpack_from(">q", data, a)[0] - 3 * i) + data[a + 8 : b]
+        for i, (a, b) in enumerate(pairwise(at))
+    )
+    log = with_index(tmp_path, moved, moved)
+    expected = of_verify_crc(log, deep)
+    assert any(row[1] == "offsets-backwards" for row in expected) == deep
+    found, n = of_pieces(log, width, deep)
+    assert found == expected
+    assert n > 2
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+@pytest.mark.parametrize("width", [2576, 3000, 7000])
+def test_damage_beside_a_cut_is_judged_as_in_the_whole(
+    name: str, width: int, tmp_path: Path
+) -> None:
+    data = ORDERS.read_bytes()
+    damage, _, _ = DAMAGES[name]
+    places = positions(data)
+    for i in (1, 2, 3, 6):
+        harmed = damage(data, places[i], places[i + 1])
+        log = with_index(tmp_path / str(i), harmed, data)
+        assert of_pieces(log, width)[0] == of_verify_crc(log), i
+
+
+def mutants() -> Iterator[tuple[bytes, bytes]]:
+    """Logs with a few bytes changed, and what they were."""
+    chance = random.Random(9)
+    for log in (ORDERS, TXN, UPGRADED, WRAPPERS):
+        data = log.read_bytes()
+        data = data[: positions(data)[min(60, len(positions(data)) - 1)]]
+        for _ in range(40):
+            harmed = bytearray(data)
+            for _ in range(chance.randint(1, 4)):
+                batch = chance.choice(positions(data)[:-1])
+                harmed[batch + chance.choice([3, 7, 8, 10, 11, 16, 17, 22, 57, 80])] ^= 1 << (
+                    chance.randrange(8)
+                )
+            yield bytes(harmed), data
+
+
+def settled(rows: list[Row]) -> list[Row]:
+    """Without the order of wrappers, which verify-crc does not follow across damage."""
+    return [row for row in rows if ": begins at offset" not in row[2]]
+
+
+def test_mutants_in_pieces_and_in_one(tmp_path: Path) -> None:
+    cut_up = 0
+    for i, (harmed, data) in enumerate(mutants()):
+        log = with_index(tmp_path / str(i), harmed, data)
+        for width in (1800, 6000):
+            found, n = of_pieces(log, width)
+            assert settled(found) == settled(of_verify_crc(log)), f"mutant {i}"
+            cut_up += n > 1
+        shutil.rmtree(log.parent)
+    assert cut_up > 200
+
+
+def test_findings_beyond_those_that_are_kept_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kfmt_cli.spark.checking.MOST_KEPT", 3)
+    data = ORDERS.read_bytes()
+    log = with_index(tmp_path, data[: positions(data)[1]] * 9, data)
+    piece: Piece
+    (piece,) = files_of(replace(request_of({}), paths=(str(log),)))
+    result = check(replace(request_of({}), deep=True), piece, "")
+    assert len(result["findings"]) == 3
+    assert result["codes"] == {"offsets-backwards": 8}

@@ -1,0 +1,147 @@
+"""Sessions that somebody else made, other Pythons on the path, other directories to stand in."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.samples import ORDERS, environment
+from tools.kafka import ROOT
+
+pytest.importorskip("pyspark")
+pytest.importorskip("pyarrow")
+
+from pyspark import cloudpickle
+
+import kfmt_cli
+from kfmt_cli.spark.worker import Home, advise, carried, drivers_python, home_for
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.skipif(shutil.which("java") is None, reason="java not found"),
+]
+README = """
+import sys
+from pyspark.sql import SparkSession
+
+spark = SparkSession.builder.getOrCreate()
+before = spark.sparkContext.pythonExec
+
+from kfmt_cli.spark import register
+
+register(spark)
+spark.read.format("kfmt").load(sys.argv[1]).createOrReplaceTempView("records")
+spark.sql("SELECT topic, count(*) FROM records GROUP BY topic").show()
+assert spark.sparkContext.pythonExec == before
+"""
+
+
+@pytest.fixture(scope="module")
+def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with a virtual environment, a PATH whose python3 is of no use, and another
+    kfmt_cli, which fails when it is imported."""
+    folder = tmp_path_factory.mktemp("elsewhere")
+    venv = folder / "venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(venv)], check=True)
+    (packages,) = venv.glob("lib/python*/site-packages")
+    (packages / "all.pth").write_text(f"{ROOT / 'src'}\n{sysconfig.get_paths()['purelib']}\n")
+    (folder / "bin").mkdir()
+    python3 = folder / "bin/python3"
+    python3.write_text("#!/bin/sh\necho 'this is not the python3 you want' >&2\nexit 1\n")
+    python3.chmod(0o755)
+    other = folder / "standing/kfmt_cli/__init__.py"
+    other.parent.mkdir(parents=True)
+    other.write_text("raise ImportError('another kfmt_cli')\n")
+    (folder / "readme.py").write_text(README)
+    (folder / "kfmt.py").write_text("from kfmt_cli.__main__ import main\nmain()\n")
+    return folder
+
+
+def run(elsewhere: Path, cwd: Path, *arguments: str | Path, **env: str) -> str:
+    """What a script says that runs in the virtual environment, which nobody has activated."""
+    path = environment()["PATH"]
+    variables = environment(PATH=f"{elsewhere / 'bin'}:{path}", **env)
+    del variables["PYTHONPATH"]
+    done = subprocess.run(
+        [elsewhere / "venv/bin/python", *map(str, arguments)],
+        cwd=cwd,
+        env=variables,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def loaded(elsewhere: Path, home: Home) -> str:
+    """What a worker gets that loads a function which asks where kfmt is, or its error."""
+    file = elsewhere / "pickled"
+    file.write_bytes(cloudpickle.dumps(carried(home, place_of_kfmt)))  # type: ignore[no-untyped-call]
+    script = "import pickle, sys; print(pickle.load(open(sys.argv[1], 'rb'))())"
+    done = subprocess.run(
+        [elsewhere / "venv/bin/python", "-c", script, file],
+        cwd=elsewhere / "standing",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return (done.stdout or done.stderr).splitlines()[-1]
+
+
+def place_of_kfmt() -> str:
+    return str(Path(kfmt_cli.__file__).parent)
+
+
+def test_a_worker_takes_the_drivers_kfmt_and_says_when_it_has_another(elsewhere: Path) -> None:
+    own = ROOT / "src/kfmt_cli"
+    prefix = str(elsewhere / "venv")
+    assert loaded(elsewhere, Home(str(own), prefix)) == str(own)
+    other = elsewhere / "standing/kfmt_cli/__init__.py"
+    words = other.read_text()
+    try:
+        other.write_text("__version__ = '0.0.1'")
+        said = loaded(elsewhere, Home(None, prefix))
+        assert f"the driver has kfmt-cli {kfmt_cli.__version__}, but the worker's Python" in said
+        assert f"{elsewhere / 'venv/bin/python'}, has 0.0.1 of it: set PYSPARK_PYTHON" in said
+        assert loaded(elsewhere, Home(str(own), "another Python")) == said
+    finally:
+        other.write_text(words)
+
+
+def test_on_a_cluster_what_to_set_is_said(caplog: pytest.LogCaptureFixture) -> None:
+    class Cluster:
+        master = "spark://host:7077"
+        pythonExec = "python3"  # noqa: N815 (Spark's name)
+
+    context: Any = Cluster()
+    assert home_for(context).folder is None
+    with drivers_python(context):
+        assert context.pythonExec == "python3"
+    advise(context)
+    assert "set PYSPARK_PYTHON before the session starts" in caplog.text
+    caplog.clear()
+    context.pythonExec = "./env/bin/python"
+    advise(context)
+    assert not caplog.text
+
+
+def test_the_snippet_of_the_readme_with_a_session_that_was_there_before(elsewhere: Path) -> None:
+    out = run(elsewhere, elsewhere / "standing", elsewhere / "readme.py", ORDERS.parent)
+    assert "|orders|    1500|" in out
+
+
+@pytest.mark.parametrize("place", ["standing", "/proc"])
+def test_jobs_run_wherever_one_stands(place: str, elsewhere: Path, tmp_path: Path) -> None:
+    job = "stats" if place == "/proc" else "verify"
+    command: list[str | Path] = [elsewhere / "kfmt.py", "pipeline", job, ORDERS.parent]
+    command += ["--to", tmp_path / "out"]
+    out = run(elsewhere, elsewhere / place, *command, PYSPARK_PYTHON="python3")
+    assert "exit 0" in out
