@@ -83,6 +83,12 @@ def run(elsewhere: Path, cwd: Path, *arguments: str | Path, **env: str) -> str:
 
 def loaded(elsewhere: Path, home: Home) -> str:
     """What a worker gets that loads a function which asks where kfmt is, or its error."""
+
+    def place_of_kfmt() -> str:  # in here, so that the worker needs no module of the tests
+        import kfmt_cli
+
+        return str(Path(kfmt_cli.__file__).parent)
+
     file = elsewhere / "pickled"
     file.write_bytes(cloudpickle.dumps(carried(home, place_of_kfmt)))  # type: ignore[no-untyped-call]
     script = "import pickle, sys; print(pickle.load(open(sys.argv[1], 'rb'))())"
@@ -94,10 +100,6 @@ def loaded(elsewhere: Path, home: Home) -> str:
         check=False,
     )
     return (done.stdout or done.stderr).splitlines()[-1]
-
-
-def place_of_kfmt() -> str:
-    return str(Path(kfmt_cli.__file__).parent)
 
 
 def test_a_worker_takes_the_drivers_kfmt_and_says_when_it_has_another(elsewhere: Path) -> None:

@@ -50,7 +50,8 @@ class Selection:
         """
         near = _select(block, self._reaches(block.batches))
         unknown = near.batches["has_base_offset"] == 0
-        if limit is None or self.last_offset is None or not unknown.any():
+        by_offset = self.first_offset is not None or self.last_offset is not None
+        if limit is None or not by_offset or not unknown.any():
             return near
         wrappers = replace(near, batches=near.batches.select(unknown), findings=[])
         read_records(wrappers, limit)
