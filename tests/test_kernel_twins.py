@@ -69,7 +69,7 @@ def test_the_tests_run_on_the_compiled_kernel() -> None:
 def test_the_version_says_which_it_is(interpreted: Path) -> None:
     assert b"room, emit interpreted" in run(interpreted, "--version")[1]
     if kernel.COMPILED:
-        assert b"kernel compiled" in run(ROOT, "--version")[1]
+        assert b"kernel compiled" in run(ROOT / "src", "--version")[1]
 
 
 @pytest.mark.parametrize(
@@ -86,6 +86,6 @@ def test_the_version_says_which_it_is(interpreted: Path) -> None:
 def test_both_say_the_same(options: tuple[str, ...], interpreted: Path, files: list[Path]) -> None:
     if not kernel.COMPILED:
         pytest.skip("no compiler was at hand when kfmt was installed")
-    mine, theirs = run(ROOT, *options, *files), run(interpreted, *options, *files)
+    mine, theirs = run(ROOT / "src", *options, *files), run(interpreted, *options, *files)
     assert mine == theirs
     assert len(mine[1]) > 5000
