@@ -32,7 +32,7 @@ def test_man_pages_are_set_without_a_warning(name: str) -> None:
     if not shutil.which("groff"):
         pytest.skip("groff is not installed")
     page = ROOT / "docs/man" / name
-    command = ["groff", "-man", "-ww", "-Tutf8", "-P-c", str(page)]
+    command = ["groff", "-man", "-ww", "-Tutf8", "-P-cbou", str(page)]
     done = subprocess.run(command, capture_output=True, check=True, text=True)
     assert done.stderr == ""
     assert "EXIT STATUS" in done.stdout

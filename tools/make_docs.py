@@ -24,7 +24,7 @@ from kfmt_cli.formats.snapshot import PRODUCER_SNAPSHOT, PRODUCER_STATE
 from kfmt_cli.spark.request import OPTIONS
 from kfmt_cli.spark.tables import TABLES
 from tools.kafka import ROOT
-from tools.man import man_pages
+from tools.man import HELP, man_pages
 
 PAGES: list[tuple[str, list[Layout]]] = [
     ("Record batch, magic 2", [RECORD_BATCH, RECORD, RECORD_HEADER]),
@@ -97,7 +97,7 @@ def commands() -> str:
     """docs/commands.md"""
     os.environ["COLUMNS"] = "100"
     parts = [f"# Commands\n\n{MADE}\n```\n{_help(kfmt, 'kfmt', None)}```\n"]
-    context = click.Context(kfmt, info_name="kfmt")
+    context = click.Context(kfmt, info_name="kfmt", help_option_names=HELP)
     for name in MODULES:
         command = kfmt.get_command(context, name)
         assert command is not None
@@ -112,7 +112,12 @@ def commands() -> str:
 
 def _help(command: click.Command, name: str, parent: click.Context | None) -> str:
     context = click.Context(
-        command, info_name=name, parent=parent, max_content_width=100, terminal_width=100
+        command,
+        info_name=name,
+        parent=parent,
+        help_option_names=HELP,
+        max_content_width=100,
+        terminal_width=100,
     )
     return command.get_help(context) + "\n"
 
