@@ -14,6 +14,7 @@ from kfmt_cli import __version__
 from kfmt_cli.cli import MODULES, kfmt
 from kfmt_cli.cli.options import EXIT_CODES
 
+HELP = kfmt.context_settings["help_option_names"]
 Command = tuple[str, click.Command, click.Context]
 
 
@@ -29,7 +30,7 @@ def man_pages() -> dict[str, str]:
 
 def _commands() -> Iterator[Command]:
     """kfmt itself, its commands and theirs, each under its whole name."""
-    context = click.Context(kfmt, info_name="kfmt", help_option_names=["-h", "--help"])
+    context = click.Context(kfmt, info_name="kfmt", help_option_names=HELP)
     yield "kfmt", kfmt, context
     for name in MODULES:
         command = kfmt.get_command(context, name)
