@@ -143,6 +143,18 @@ DIRECTORY_CLAIMS = [
         instead={"cleaner-offset-checkpoint": GARBAGE},
         checked=False,
     ),
+    *(
+        Claim(
+            "checkpoint-empty",
+            f"{file}-offset-checkpoint",
+            whole,
+            (STARTS,),
+            (STARTS,),
+            instead={f"{file}-offset-checkpoint": b""},
+            checked=False,
+        )
+        for file in ("recovery-point", "replication", "log-start", "cleaner")
+    ),
     Claim(
         "swap-file",
         "",

@@ -32,6 +32,7 @@ NO_CLAIM = {
     "file-unreadable": "about the reading of files",
     "file-shrank": "about the reading of files",
     "file-grew": "about the reading of files",
+    "directory-unreadable": "about the reading of files",
     "index-entry-in-damage": "what becomes of the log decides",
     "time-index-timestamp-not-largest": "the samples have no batch whose timestamps allow it",
     "producers-unknown": "about what kfmt writes",
@@ -40,6 +41,11 @@ NO_CLAIM = {
 NOTHING_HAPPENS = {
     ("checkpoint-malformed: cleaner-offset-checkpoint", "CRASH"),
     ("checkpoint-malformed: cleaner-offset-checkpoint", "CLEAN"),
+    *(
+        (f"checkpoint-empty: {file}-offset-checkpoint", start)
+        for file in ("recovery-point", "replication", "log-start", "cleaner")
+        for start in ("CRASH", "CLEAN")
+    ),
     ("snapshot-malformed: an older one", "CRASH"),
     ("time-index-absent", "CRASH"),
     ("time-index-offset-not-in-log", "CLEAN"),

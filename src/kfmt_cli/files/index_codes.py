@@ -312,8 +312,8 @@ CHECKPOINT_EMPTY = code(
     "checkpoint-empty",
     _note,
     "A checkpoint file has no bytes, as before a broker first writes to it.",
-    after_crash="The broker starts and takes it for a file without entries.",
-    after_clean_shutdown="The broker starts and takes it for a file without entries.",
+    after_crash="The broker starts.",
+    after_clean_shutdown="The broker starts.",
 )
 PRODUCERS_UNKNOWN = code(
     "producers-unknown",
