@@ -100,7 +100,7 @@ def _read(file: Input) -> bytes | None:
         about = os.fstat(handle)
         if not stat.S_ISREG(about.st_mode) or about.st_size > SMALL:
             return None
-        data = os.pread(handle, SMALL + 1, 0)
+        data = os.pread(handle, about.st_size + 1, 0)
         return data if len(data) == about.st_size else None
     except OSError:
         return None

@@ -9,10 +9,10 @@ front: neither is accused.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from kfmt_cli.checks.extent import Extent
 from kfmt_cli.core.finding import Finding
@@ -37,7 +37,7 @@ _MOST_PARTITION = (1 << 31) - 1
 
 def is_segment(file: Input) -> bool:
     """Whether the file is named as a broker names the logs of a partition's segments."""
-    return _SEGMENT.match(Path(file.path).name) is not None
+    return _SEGMENT.match(file.path.rpartition(os.sep)[2]) is not None
 
 
 def check_names(folder: Folder) -> Iterator[Finding]:

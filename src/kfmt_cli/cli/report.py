@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import Field, dataclass, field, fields
+from functools import cache
 from typing import Any, ClassVar, Protocol
 
 from kfmt_cli.cli.screen import Screen
@@ -21,6 +23,7 @@ KINDS = frozenset(kind.value for kind in FileKind)
 NO_DAMAGE = "none damaged"
 VERDICT = 12
 MIN_NAME = 16
+PATIENCE = 0.05  # seconds that lines may wait for others to be written with
 
 
 class Result(Protocol):
@@ -80,17 +83,37 @@ class Report:
     unlisted: int = 0
     totals: dict[str, int] = field(default_factory=dict)
     _has_heading: bool = False
+    _held: list[str] = field(default_factory=list)
+    _flushed: float = 0.0
+
+    def _text(self, words: str) -> None:
+        """Words on standard output, a little later where many lines follow one another."""
+        self._held.append(words)
+        now = time.monotonic()
+        if now - self._flushed > PATIENCE:
+            self._flush()
+            self._flushed = now
+
+    def _flush(self) -> None:
+        self.screen.text("".join(self._held))
+        self._held.clear()
+
+    def _note(self, words: str) -> None:
+        """Words on standard error, behind what was said before."""
+        if words:
+            self._flush()
+            self.screen.note(words)
 
     def complain(self, words: str) -> None:
         """Say that an input could not be read."""
         self.unread += 1
         self.screen.reached(ExitCode.UNREADABLE)
-        self.screen.note(f"kfmt: {safe(words)}\n")
+        self._note(f"kfmt: {safe(words)}\n")
 
     def tell_now(self, finding: Finding) -> None:
         """A finding of JSON, as soon as it is made."""
         self.screen.seen(finding.code.severity, self.strict)
-        self.screen.text(finding_json(finding))
+        self._text(finding_json(finding))
 
     def add(self, result: Result, findings: Iterable[Finding], aside: str = "") -> None:
         """A file and what was found in it. aside: what it counts as, if not as one of the files."""
@@ -108,17 +131,17 @@ class Report:
             findings, every = Findings(self.most_findings), findings
             findings.take(every)
         if self.format == "json":
-            self.screen.text("".join(finding_json(it) for it in findings))
-            self.screen.text("".join(left_out_json(result.file, *it) for it in findings.left_out()))
-            self.screen.text(json_text({"type": "file", **row_of(result)}) + "\n")
+            self._text("".join(finding_json(it) for it in findings))
+            self._text("".join(left_out_json(result.file, *it) for it in findings.left_out()))
+            self._text(json_text({"type": "file", **row_of(result)}) + "\n")
             return
         if not self._has_heading:
             self._heading()
             self._has_heading = True
         if self.format == "csv":
-            self.screen.text(csv_line(row_of(result).values()))
+            self._text(csv_line(row_of(result).values()))
         else:
-            self.screen.text(self._line(result, self.screen.theme, with_numbers))
+            self._text(self._line(result, self.screen.theme, with_numbers))
         self._tell(findings)
 
     def pass_by(self, result: Result) -> None:
@@ -131,16 +154,21 @@ class Report:
         if strict and self.totals.get("warnings"):
             self.screen.reached(ExitCode.FINDINGS)
         exit_code = self.screen.exit_code
+        self._summary(exit_code)
+        self._flush()
+        return exit_code
+
+    def _summary(self, exit_code: ExitCode) -> None:
         total = {name: self.totals.get(name, 0) for name in self._number_names()}
         if self.format == "json":
             summary = {"type": "summary", "files": self.files, **self.aside, **total}
             summary["unread"] = self.unread
             if self.passed_over:
                 summary["not_looked_at"] = dict(sorted(self.passed_over.items()))
-            self.screen.text(json_text({**summary, "exit_code": int(exit_code)}) + "\n")
+            self._text(json_text({**summary, "exit_code": int(exit_code)}) + "\n")
         elif self.format == "table" and (self.files or self._has_heading):
             theme = self.screen.theme
-            self.screen.text("".join(theme.paint("dim", it) + "\n" for it in self._remarks()))
+            self._text("".join(theme.paint("dim", it) + "\n" for it in self._remarks()))
             words = [count(self.files, *self.noun)]
             words += [_counted(total[name], name) for name in self.numbers if "bytes" not in name]
             words += self._verdict()
@@ -149,8 +177,7 @@ class Report:
             line = theme.paint(
                 "bad" if bad else "warn" if self.unread else "good", ", ".join(words)
             )
-            self.screen.text(f"{line}   exit {int(exit_code)}\n")
-        return exit_code
+            self._text(f"{line}   exit {int(exit_code)}\n")
 
     def _verdict(self) -> Iterator[str]:
         """How many files are damaged, which nobody knows of those that were not read."""
@@ -196,18 +223,16 @@ class Report:
     def _tell(self, findings: Findings) -> None:
         """Findings on standard error."""
         theme, width = self.screen.err_theme, self.screen.err_width
-        self.screen.note("".join(finding_line(it, theme, width) for it in findings))
-        self.screen.note("".join(left_out_line(*it) for it in findings.left_out()))
+        self._note("".join(finding_line(it, theme, width) for it in findings))
+        self._note("".join(left_out_line(*it) for it in findings.left_out()))
 
     def _heading(self) -> None:
         """The line above the first file's."""
         if self.format == "csv":
-            self.screen.text(csv_line(row_of(self.empty)))
+            self._text(csv_line(row_of(self.empty)))
         elif self.format == "table":
             heads = [(name, name.replace("_", " ")) for name in self.numbers]
-            self.screen.text(
-                self.screen.theme.paint("bold", self._cells(self.noun[0], heads, "result"))
-            )
+            self._text(self.screen.theme.paint("bold", self._cells(self.noun[0], heads, "result")))
 
     def _line(self, result: Result, theme: Theme, with_numbers: bool) -> str:
         verdict = theme.paint("good", "ok")
@@ -248,7 +273,12 @@ class Report:
 
 def row_of(result: Result) -> dict[str, object]:
     """The result's fields by name."""
-    return {it.name: getattr(result, it.name) for it in fields(result)}
+    return {name: getattr(result, name) for name in _names(type(result))}
+
+
+@cache
+def _names(kind: type[Result]) -> tuple[str, ...]:
+    return tuple(it.name for it in fields(kind))
 
 
 def _number(value: int | None) -> str:

@@ -110,7 +110,7 @@ def is_transient(name: str) -> bool:
 def size_of(file: Input) -> int:
     """The file's bytes, as far as they can be told."""
     try:
-        return 0 if file.path == "-" else Path(file.path).stat().st_size
+        return 0 if file.path == "-" else os.stat(file.path).st_size  # noqa: PTH116 (many)
     except OSError:
         return 0
 
