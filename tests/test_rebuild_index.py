@@ -113,3 +113,42 @@ def test_a_later_segment_alone_does_not_say_who_its_producers_are(tmp_path: Path
     assert done.codes == []
     for name in ("00000000000000000635.snapshot", "00000000000000000357.txnindex"):
         assert (tmp_path / "known" / name).read_bytes() == (TXN.parent / name).read_bytes()
+
+
+def overlapping(to: Path, sample: Path, later: int) -> Path:
+    """A partition with one segment's batches in a second segment too, from an offset on."""
+    to.mkdir(parents=True)
+    data = sample.read_bytes()
+    (to / sample.name).write_bytes(data)
+    at = next(it for it in positions(data) if int.from_bytes(data[it : it + 8], "big") == later)
+    (to / f"{later:020}.log").write_bytes(data[at:])
+    return to
+
+
+def test_segments_that_overlap_get_a_snapshot_each(tmp_path: Path) -> None:
+    folder = overlapping(tmp_path / "orders-0", ORDERS, 100)
+    done = kfmt("rebuild-index", folder, tmp_path / "out")
+    assert done.code in (0, 1), done.err
+    assert "cannot be written" not in done.err
+    names = {it.name for it in (tmp_path / "out").iterdir()}
+    snapshots = {f"{offset:020}.snapshot" for offset in (100, 240)}
+    assert {it for it in names if it.endswith(".snapshot")} == snapshots
+    assert kfmt("rebuild-index", "--in-place", folder).code == done.code
+    assert {it.name: it.read_bytes() for it in (tmp_path / "out").iterdir()} == {
+        it.name: it.read_bytes() for it in folder.iterdir() if it.suffix != ".log"
+    }
+
+
+def test_a_log_without_producers_that_begins_later_gets_its_snapshot(tmp_path: Path) -> None:
+    later = copied(ORDERS.parent, tmp_path / "orders-0")
+    (later / ORDERS.name).unlink()
+    done = kfmt("rebuild-index", later, tmp_path / "out", "--json")
+    assert (done.code, done.codes) == (0, [])
+    for file in ORDERS.parent.glob("*.snapshot"):
+        if int(file.stem) > 240:
+            assert (tmp_path / "out" / file.name).read_bytes() == file.read_bytes()
+    # What earlier segments hold is not known when they lie there and are not given.
+    middle = later / "00000000000000000480.log"
+    done = kfmt("rebuild-index", middle, tmp_path / "one", "--json")
+    assert (done.code, done.codes) == (0, ["producers-unknown"])
+    assert not list((tmp_path / "one").glob("*.snapshot"))
