@@ -462,7 +462,7 @@ def test_existing_files_are_kept_without_force(tmp_path: Path) -> None:
     assert rows(out)[1]["value"] == "first"
     assert kfmt("build", "-", out, "--force", stdin=b'{"value":"second"}\n').code == 0
     assert rows(out)[1]["value"] == "second"
-    assert not list(tmp_path.rglob(".kfmt*"))
+    assert not list(tmp_path.rglob("*kfmt*"))
 
 
 def test_offsets_far_apart_and_at_the_end_of_what_there_is(tmp_path: Path) -> None:

@@ -39,6 +39,7 @@ class Task:
         """Build DST from the lines; the exit code."""
         self.report.name_width = len("00000000000000000000.log")
         with staged(destination, force) as staging:
+            self.report.left_over(staging.left_over)
             writer = RollingWriter(staging, self.rolling)
             builder = Builder(self.options, writer, self.rolling.by_file)
             try:

@@ -71,6 +71,7 @@ class Task:
         damaged = False
         read = 2 * sum(sizes[it.path] for it in logs)
         with self.report.screen.progress(read) as progress, staged(destination) as staging:
+            self.report.left_over(staging.left_over)
             for file in files:
                 if file.kind is FileKind.LOG:
                     damaged |= self._convert(staging, file, progress)

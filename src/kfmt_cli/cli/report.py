@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import Field, dataclass, field, fields
+from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 from kfmt_cli.cli.screen import Screen
@@ -67,6 +69,12 @@ class Report:
         """Say that an input could not be read."""
         self.failed = True
         self.screen.note(f"kfmt: {safe(words)}\n")
+
+    def left_over(self, paths: Iterable[Path]) -> None:
+        """Say what runs that were killed had left, and what has been taken away."""
+        for path in paths:
+            words = "was left by a run that was killed; it has been taken away"
+            self.screen.note(f"{safe(str(path))}: {words}\n")
 
     def add(self, result: Result, findings: list[Finding]) -> None:
         """A file and what was found in it; JSON's findings are not shown again when they were."""
