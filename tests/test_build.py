@@ -13,6 +13,7 @@ import msgspec
 import pytest
 
 from kfmt_cli.render.shown import BATCH, RECORD
+from kfmt_cli.writers import jsonl
 from kfmt_cli.writers.jsonl import Attributes, Batch, Control, Record
 from tests.samples import ORDERS, UPGRADED, Row, environment, every_log, kfmt, name_of
 from tools.kafka import ROOT, SAMPLES
@@ -302,6 +303,14 @@ def test_the_line_that_is_wrong_is_found_among_many(bulk: int, tmp_path: Path) -
         done = kfmt("build", "-", tmp_path / "out", stdin=many + bad + b"\n" + many)
         assert done.code == 2
         assert f"line {2 * bulk + 1}: " in done.err, done.err
+
+
+def test_a_line_that_is_too_long_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jsonl, "LONGEST_LINE", 1 << 20)
+    source = tmp_path / "lines"
+    source.write_text('{"value":"a"}\n\n{"value":"' + "x" * (1 << 21) + '"}\n')
+    with pytest.raises(jsonl.LineError, match="line 3: it has more than 1048576 bytes"):
+        list(jsonl.read_lines(str(source)))
 
 
 def test_every_name_of_a_dump_is_known_to_build() -> None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from kfmt_cli.errors import UsageError
+from kfmt_cli.writers.in_use import check_unused
 from tests.samples import ORDERS, TXN, kfmt
 from tests.test_rebuild_index import copied, overlapping
 from tools import broker, kafka
@@ -94,3 +98,24 @@ def first_open_transaction(log: Path) -> int:
     first, last = int(transaction["first_offset"]), int(transaction["last_offset"])
     offsets = [int(it["base_offset"]) for it in kfmt("dump", log, "--json").of("batch")]
     return next(it for it in offsets if first < it <= last)
+
+
+def test_in_place_sees_the_lock_of_a_running_broker(tmp_path: Path) -> None:
+    data = tmp_path / "logs"
+    data.mkdir()
+    partition = data / f"{broker.topic(0)}-0"
+    broker.copy(ORDERS.parent, partition, recover=True)
+    check_unused(partition)
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(broker.run, data, [{}], "read_uncommitted")
+        refused = None
+        while refused is None and not running.done():
+            try:
+                check_unused(partition)
+            except UsageError as error:
+                refused = str(error)
+            time.sleep(0.01)
+        assert running.result()
+    assert refused is not None
+    assert f"{data / '.lock'} is held by a broker" in refused
+    check_unused(partition)

@@ -176,7 +176,7 @@ def read_lines(path: str) -> Iterator[list[Line]]:
 
 
 def _whole_lines(source: Source) -> Iterator[bytes]:
-    at = 0
+    at, number = 0, 1
     length = PIECE
     while data := source.block(at, length, length):
         end = data.rfind(b"\n") + 1
@@ -185,10 +185,11 @@ def _whole_lines(source: Source) -> Iterator[bytes]:
         if not end:
             length *= 2
             if length > LONGEST_LINE:
-                raise LineError(f"{source.name} byte {at}: a line of more than {length} bytes")
+                raise wrong(number, f"it has more than {LONGEST_LINE} bytes")
             continue
         yield data[:end]
         at += end
+        number += data.count(b"\n")
         source.release(at)
         length = PIECE
 
