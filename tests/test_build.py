@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from tests.samples import UPGRADED, Row, every_log, kfmt, name_of
+from kfmt_cli.render.shown import BATCH, RECORD
+from kfmt_cli.writers import jsonl
+from kfmt_cli.writers.jsonl import Attributes, Batch, Control, Record
+from tests.samples import ORDERS, UPGRADED, Row, environment, every_log, kfmt, name_of
+from tools.kafka import ROOT, SAMPLES
 
 LOGS = [log for log in every_log() if log.suffix == ".log" and log.stat().st_size]
+METADATA = next(it.parent for it in sorted(SAMPLES.rglob("*.checkpoint")) if "-" in it.name)
 # They follow from how the codec's library compresses.
 DERIVED = ("file", "position", "batch_position", "size", "batch_length", "crc")
 
@@ -216,7 +226,10 @@ def test_an_edited_dump(tmp_path: Path) -> None:
             b'{"type":"batch","magic":1}\n{"value":"a","headers":[{"key":"k"}]}\n',
             "have no headers",
         ),
-        (b'{"type":"batch","base_offset":9}\n{"value":"a","offset":3}\n', "before its base_offset"),
+        (
+            b'{"type":"batch","base_offset":9}\n{"value":"a","offset":3}\n',
+            "before its batch's base_offset",
+        ),
         (b'{"type":"batch","attributes":{"raw":5}}\n', "codec 5 does not exist"),
         (b'{"type":"batch","attributes":{"raw":65536}}\n', "do not fit into 16 bits"),
         (
@@ -224,18 +237,240 @@ def test_an_edited_dump(tmp_path: Path) -> None:
             "too large",
         ),
         (b'{"value":"a","file":"a\\u0000b/00000000000000000000.log"}\n', "is no name of a file"),
-        (b'{"value":"a","transactional":true}\n', "of no producer"),
-        (b"", "no record in it"),
+        (b'{"value":"a","transactional":true}\n', "has no producer_id"),
         (b'{"value":"a","offset":-5}\n', "offset -5 is negative"),
+        # What a line says must be understood, all of it.
+        (b'{"vlaue":"x"}\n', "unknown field `vlaue`"),
+        (b'{"type":"record","value":"x","base_offset":3}\n', "unknown field `base_offset`"),
+        (b'{"value":"x","headers":[{"key":"k","valeu":"v"}]}\n', "unknown field `valeu`"),
+        (b'{"value":"a","value":"b"}\n', "the key 'value' stands twice"),
+        (b'{"value":"a", "value" :"b"}\n', "the key 'value' stands twice"),
+        (b'{"value":"a","v\\u0061lue":"b"}\n', "the key 'value' stands twice"),
+        (b'{"headers":[{"key":"a","key":"b"}]}\n', "the key 'key' stands twice"),
+        (
+            b'{"type":"batch","attributes":{"raw":0,"raw":8}}\n{"type":"record"}\n',
+            "the key 'raw' stands twice",
+        ),
+        (b'{"type":"batch","attributes":{"compression":"brotli"}}\n', "'brotli' is none of"),
+        (b'{"type":"batch","attributes":{"timestamp_type":"x"}}\n', "'x' is none of"),
+        (b'{"offset":3}\n{"offset":3}\n', "line 2: offset 3 does not come after offset 3"),
+        (b'{"offset":3}\n{"offset":2}\n', "line 2: offset 2 does not come after offset 3"),
+        (
+            b'{"type":"batch","base_offset":3}\n{"offset":3}\n{"offset":3}\n',
+            "line 3: offset 3 does not come after offset 3",
+        ),
+        (
+            b'{"type":"batch","last_offset_delta":9}\n{}\n{"type":"batch","base_offset":9}\n{}\n',
+            "line 3: base_offset 9 does not come after offset 9",
+        ),
+        (
+            b'{"type":"batch","base_offset":0}\n{"offset":0}\n{"offset":3000000000}\n',
+            "line 3: offset 3000000000 is more than",
+        ),
+        (b'{"file":"%020d.log","offset":3}\n' % 9, "offset 3 lies before the segment's base"),
+        (
+            b'{"type":"batch","file":"%020d.log","base_offset":3000000000}\n{"value":"x"}\n' % 0,
+            "does not fit into the index",
+        ),
+        (
+            b'{"file":"%020d.log"}\n{"file":"%020d.log"}\n{"file":"%020d.log","offset":8}\n'
+            % (0, 5, 0),
+            "line 3: lines of 00000000000000000000.log came before already",
+        ),
+        (b'{"value":"YR==","value_encoding":"base64"}\n', "no base64 as an encoder writes it"),
+        (b'{"value":"YQ","value_encoding":"base64"}\n', "no base64"),
+        (b'{"value":"00 ff","value_encoding":"hex"}\n', "no hexadecimal digits only"),
+        (b'{"type":"batch"}\n{"value":"x","producer_id":3}\n', "belongs into the batch line"),
+        (b'{"type":"batch","magic":1,"producer_id":3}\n{"value":"x"}\n', "know no producers"),
     ],
 )
 def test_what_cannot_be_built_is_said_and_nothing_appears(
     data: bytes, words: str, tmp_path: Path
 ) -> None:
-    done = kfmt("build", "-", tmp_path / "out", stdin=data)
+    good = b'{"type":"finding","code":"crc-mismatch"}\n\n'
+    number = words.split()[1].rstrip(":") if words.startswith("line ") else None
+    for before, shift in ((b"", 0), (good, 2)):
+        done = kfmt("build", "-", tmp_path / "out", stdin=before + data)
+        assert done.code == 2
+        assert (words if number is None else words.partition(": ")[2]) in done.err
+        if number is None:
+            assert re.search(r"line [1-9]\d*: ", done.err), done.err
+        else:
+            assert f"line {int(number) + shift}: " in done.err
+        assert list(tmp_path.iterdir()) == []
+
+
+def test_an_input_without_records_is_unreadable(tmp_path: Path) -> None:
+    done = kfmt("build", "-", tmp_path / "out", stdin=b"\n")
     assert done.code == 3
-    assert words in done.err
+    assert "no record in it" in done.err
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("bulk", [1, 9000])
+def test_the_line_that_is_wrong_is_found_among_many(bulk: int, tmp_path: Path) -> None:
+    many = b'{"type":"record","value":"a \\":b"}\n\n' * bulk
+    for bad in (b'{"value":1}', b'{"vlaue":""}', b'{"value":"","value":""}', b'{"offset":-1}'):
+        done = kfmt("build", "-", tmp_path / "out", stdin=many + bad + b"\n" + many)
+        assert done.code == 2
+        assert f"line {2 * bulk + 1}: " in done.err, done.err
+
+
+def test_a_line_that_is_too_long_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jsonl, "LONGEST_LINE", 1 << 20)
+    source = tmp_path / "lines"
+    source.write_text('{"value":"a"}\n\n{"value":"' + "x" * (1 << 21) + '"}\n')
+    with pytest.raises(jsonl.LineError, match="line 3: it has more than 1048576 bytes"):
+        list(jsonl.read_lines(str(source)))
+
+
+def test_every_name_of_a_dump_is_known_to_build() -> None:
+    for shown, line in ((BATCH, Batch), (RECORD, Record)):
+        known = {field.encode_name for field in msgspec.structs.fields(line)}
+        assert {it.name for it in shown} <= known
+    of_groups = {it.name: {inner.name for inner in it.of} for it in (*BATCH, *RECORD) if it.of}
+    names = {field.encode_name for field in msgspec.structs.fields(Attributes)}
+    assert of_groups == {
+        "attributes": names,
+        "control": {field.encode_name for field in msgspec.structs.fields(Control)},
+    }
+
+
+def test_a_segment_that_lines_name_is_kept_whole_whatever_its_age(tmp_path: Path) -> None:
+    far = [{"type": "batch", "file": "p-0/00000000000000000003.log", "base_offset": 3}]
+    for i, days in enumerate((0, 8, 400, 4000)):
+        far.append(
+            {"type": "record", "value": "v", "timestamp": days * 86_400_000, "offset": 3 + i}
+        )
+        if i < 3:
+            far.append({**far[0], "base_offset": 4 + i})
+    again = built(tmp_path, lines(*far))
+    assert [it.name for it in (tmp_path / "out").glob("*.log")] == ["00000000000000000003.log"]
+    assert len([row for row in again if row["type"] == "batch"]) == 4
+    rolled = built(tmp_path / "rolled", lines(*far), "--segment-ms", str(7 * 86_400_000))
+    assert len(rolled) == 8
+    assert len(list((tmp_path / "rolled/out").glob("*.log"))) == 4
+
+
+def test_kraft_snapshots_are_built_as_what_they_are(tmp_path: Path) -> None:
+    folder = tmp_path / "__cluster_metadata-0"
+    shutil.copytree(METADATA, folder)
+    (snapshot,) = list(folder.glob("*.checkpoint"))[:1]
+    (folder / "bootstrap.checkpoint").write_bytes(snapshot.read_bytes())
+    dumped = kfmt("dump", folder, "--records", "--json")
+    assert dumped.code == 0
+    out = tmp_path / "out"
+    done = kfmt("build", "-", out, stdin=dumped.out.encode())
+    assert done.code == 0, done.err
+    for name in ("*.checkpoint", "*.log"):
+        before = {it.name: it.read_bytes() for it in folder.glob(name) if it.stat().st_size}
+        assert before == {it.name: it.read_bytes() for it in out.glob(name)}
+        assert before
+
+
+def batches_of(tmp_path: Path, data: bytes, *options: str) -> list[Row]:
+    return [row for row in built(tmp_path, data, *options) if row["type"] == "batch"]
+
+
+def test_what_options_ask_for_wins_over_batch_lines(tmp_path: Path) -> None:
+    dumped = kfmt("dump", ORDERS, "--records", "--json")
+    before = dumped.rows
+    data = dumped.out.encode()
+
+    def made(name: str, *options: str) -> tuple[list[Row], list[Row]]:
+        again = built(tmp_path / name, data, *options)
+        names = ("offset", "key", "value", "headers")
+        content = [[row[name] for name in names] for row in again if row["type"] == "record"]
+        assert content == [[row[it] for it in names] for row in before if row["type"] == "record"]
+        batches = [row for row in again if row["type"] == "batch"]
+        return batches, [row for row in again if row["type"] == "record"]
+
+    plain = [row for row in before if row["type"] == "batch"]
+    batches, _ = made("codec", "--compression", "zstd")
+    assert {row["attributes"]["compression"] for row in batches} == {"zstd"}
+    assert len(batches) == len(plain)
+    batches, _ = made("records", "--batch-records", "7")
+    counts = [row["records_count"] for row in batches]
+    assert counts == [n for row in plain for n in _sevens(row["records_count"])]
+    assert all(row["partition_leader_epoch"] == 0 for row in batches)
+    assert all(row["last_offset_delta"] == row["records_count"] - 1 for row in batches)
+    batches, _ = made("bytes", "--batch-bytes", "1000")
+    assert len(batches) > len(plain)
+    batches, _ = made("producer", "--producer-id", "77", "--producer-epoch", "3")
+    assert {(row["producer_id"], row["producer_epoch"]) for row in batches} == {(77, 3)}
+    sequences = [0]
+    for row in batches:
+        sequences.append(sequences[-1] + row["records_count"])
+    assert [row["base_sequence"] for row in batches] == sequences[:-1]
+    batches, records = made("time", "--timestamp-type", "LogAppendTime")
+    assert {row["attributes"]["timestamp_type"] for row in batches} == {"LogAppendTime"}
+    assert {row["timestamp"] for row in records} == {row["max_timestamp"] for row in batches}
+    assert [row["max_timestamp"] for row in batches] == [row["max_timestamp"] for row in plain]
+    batches, _ = made("all", "--producer-id", "5", "--transactional", "--batch-records", "3")
+    assert all(row["attributes"]["transactional"] for row in batches)
+    assert [row["base_sequence"] for row in batches] == [row["base_offset"] for row in batches]
+
+
+def _sevens(n: int) -> list[int]:
+    return [7] * (n // 7) + ([n % 7] if n % 7 else [])
+
+
+def test_options_win_over_the_magic_of_batch_lines_and_the_fields_of_records(
+    tmp_path: Path,
+) -> None:
+    dumped = kfmt("dump", UPGRADED, "--records", "--json").out.encode()
+    again = built(tmp_path / "magic", dumped, "--magic", "2", "--timestamp-type", "CreateTime")
+    assert {row["magic"] for row in again if row["type"] == "batch"} == {2}
+    assert {row["timestamp_type"] for row in again if row["type"] == "record"} == {"CreateTime"}
+    record = {"value": "a", "producer_id": 9, "producer_epoch": 9, "timestamp_type": "CreateTime"}
+    options = ("--producer-id", "5", "--producer-epoch", "1", "--timestamp-type", "LogAppendTime")
+    (batch,) = batches_of(tmp_path / "loose", lines(record), *options)
+    assert (batch["producer_id"], batch["producer_epoch"]) == (5, 1)
+    assert batch["attributes"]["timestamp_type"] == "LogAppendTime"
+
+
+@pytest.mark.parametrize("magic", ["0", "1", "2"])
+@pytest.mark.parametrize("codec", ["none", "gzip"])
+def test_batches_that_come_in_many_pieces_are_those_of_one(
+    magic: str, codec: str, tmp_path: Path
+) -> None:
+    options = ["--magic", magic, "--compression", codec]
+    values = ({"key": f"k{i}", "value": "v" * (i % 50), "timestamp": i} for i in range(20_000))
+    data = lines(*values)
+    size = ("--batch-bytes", "1G", "--batch-records")
+    again = built(tmp_path / "loose", data, *options, *size, "9999")
+    batches = [row for row in again if row["type"] == "batch"]
+    records = [row for row in again if row["type"] == "record"]
+    assert [row["offset"] for row in records] == list(range(20_000))
+    assert [row["key"] for row in records] == [f"k{i}" for i in range(20_000)]
+    if (magic, codec) not in {("0", "none"), ("1", "none")}:
+        assert [row["last_offset"] for row in batches] == [9998, 19997, 19999]
+    dumped = lines(*again)
+    (tmp_path / "given").mkdir()
+    same = built(tmp_path / "given", dumped)
+    assert without(same, DERIVED) == without(again, DERIVED)
+    log = "out/00000000000000000000.log"
+    assert (tmp_path / "given" / log).read_bytes() == (tmp_path / "loose" / log).read_bytes()
+    if magic == "2":
+        smaller = built(tmp_path / "cut", dumped, "--batch-records", "8000")
+        counts = [row["records_count"] for row in smaller if row["type"] == "batch"]
+        assert counts == [8000, 1999, 8000, 1999, 2]
+
+
+def test_the_offsets_of_partitions_are_their_own(tmp_path: Path) -> None:
+    data = lines(
+        {"file": "a-0/00000000000000000000.log", "value": "1", "producer_id": 7},
+        {"file": "b-0/00000000000000000000.log", "value": "2", "producer_id": 7},
+        {"file": "b-0/00000000000000000050.log", "value": "3", "producer_id": 7},
+        {"file": "a-0/00000000000000000009.log", "value": "4", "producer_id": 7},
+    )
+    again = built(tmp_path, data)
+    found = [(row["file"], row["offset"]) for row in again if row["type"] == "record"]
+    assert [(Path(name).parent.name, offset) for name, offset in found] == [
+        *(("a-0", 0), ("a-0", 9), ("b-0", 0), ("b-0", 50))
+    ]
+    sequences = [row["base_sequence"] for row in again if row["type"] == "batch"]
+    assert sequences == [0, 1, 0, 1]
 
 
 def test_existing_files_are_kept_without_force(tmp_path: Path) -> None:
@@ -247,7 +482,7 @@ def test_existing_files_are_kept_without_force(tmp_path: Path) -> None:
     assert rows(out)[1]["value"] == "first"
     assert kfmt("build", "-", out, "--force", stdin=b'{"value":"second"}\n').code == 0
     assert rows(out)[1]["value"] == "second"
-    assert not list(tmp_path.rglob(".kfmt*"))
+    assert not list(tmp_path.rglob("*kfmt*"))
 
 
 def test_offsets_far_apart_and_at_the_end_of_what_there_is(tmp_path: Path) -> None:
@@ -287,3 +522,37 @@ def test_mixed_magic_in_one_segment(tmp_path: Path) -> None:
     dumped = kfmt("dump", UPGRADED, "--records", "--json")
     again = built(tmp_path, dumped.out.encode())
     assert {row["magic"] for row in again if row["type"] == "batch"} == {0, 1, 2}
+
+
+def usage_of(*arguments: str | Path) -> tuple[float, int]:
+    """The seconds of CPU and the most KiB of memory that one run of kfmt takes."""
+    code = (
+        "import resource, subprocess, sys\n"
+        "subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL)\n"
+        "used = resource.getrusage(resource.RUSAGE_CHILDREN)\n"
+        "print(used.ru_utime + used.ru_stime, used.ru_maxrss)"
+    )
+    command = [sys.executable, "-c", code, sys.executable, "-m", "kfmt_cli", *map(str, arguments)]
+    done = subprocess.run(
+        command, capture_output=True, check=True, env=environment(), cwd=ROOT, timeout=300
+    )
+    seconds, memory = done.stdout.split()
+    return float(seconds), int(memory)
+
+
+def test_one_large_batch_takes_time_and_memory_in_proportion(tmp_path: Path) -> None:
+    n, size = 200_000, 250
+    source = tmp_path / "lines"
+    line = '{"key":"%08d","value":"' + "v" * (size - 30) + '"}\n'
+    source.write_text("".join(line % i for i in range(n)))
+    many, one = tmp_path / "many", tmp_path / "one"
+    limits = ("--batch-bytes", "1G", "--batch-records")
+    seconds, memory = usage_of("build", source, many, *limits, "1000")
+    at_once, peak = usage_of("build", source, one, *limits, str(n))
+    assert at_once < 2 * seconds + 1
+    log = one / "00000000000000000000.log"
+    assert log.stat().st_size > n * (size - 20)
+    assert (peak - memory) << 10 < 2.5 * log.stat().st_size
+    _, checked = usage_of("verify-crc", log)
+    _, dumped = usage_of("dump", log, "--records", "--json")
+    assert (dumped - checked) << 10 < 2 * log.stat().st_size

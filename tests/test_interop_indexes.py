@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from tests.samples import kfmt
+from kfmt_cli.errors import UsageError
+from kfmt_cli.writers.in_use import check_unused
+from tests.samples import ORDERS, TXN, kfmt
+from tests.test_rebuild_index import copied, overlapping
 from tools import broker, kafka
 
 pytestmark = [
@@ -47,19 +52,70 @@ def test_rebuilt_indexes_are_those_of_a_recovering_broker(tmp_path: Path) -> Non
     )
     compared = 0
     for i, ((partition, interval), theirs) in enumerate(zip(jobs, outs, strict=True)):
-        ours = tmp_path / f"kfmt-{i}"
-        done = kfmt("rebuild-index", partition, ours, "--index-interval-bytes", interval)
-        assert done.code == 0, done.err
-        files = {
-            it.name: it.read_bytes()
-            for it in theirs.iterdir()
-            if it.suffix in (".index", ".timeindex", ".txnindex", ".snapshot")
-        }
-        mine = {it.name: it.read_bytes() for it in ours.iterdir()}
-        if not sum(log.stat().st_size for log in partition.glob("*.log")):
-            files = {name: data for name, data in files.items() if not name.endswith(".snapshot")}
-        assert sorted(mine) == sorted(files), (partition, interval)
-        for name, data in files.items():
-            assert mine[name] == data, (partition, interval, name)
-            compared += 1
+        compared += compare(partition, interval, theirs, tmp_path / f"kfmt-{i}")
     assert compared > 300
+
+
+def compare(partition: Path, interval: str, theirs: Path, ours: Path) -> int:
+    """Compare what kfmt rebuilds of a partition with what a broker did; how many files."""
+    done = kfmt("rebuild-index", partition, ours, "--index-interval-bytes", interval)
+    assert done.code == 0, done.err
+    files = {
+        it.name: it.read_bytes()
+        for it in theirs.iterdir()
+        if it.suffix in (".index", ".timeindex", ".txnindex", ".snapshot")
+    }
+    mine = {it.name: it.read_bytes() for it in ours.iterdir()}
+    if not sum(log.stat().st_size for log in partition.glob("*.log")):
+        files = {name: data for name, data in files.items() if not name.endswith(".snapshot")}
+    assert sorted(mine) == sorted(files), (partition, interval)
+    for name, data in files.items():
+        assert mine[name] == data, (partition, interval, name)
+    return len(files)
+
+
+def test_overlaps_and_later_beginnings_are_rebuilt_as_by_a_broker(tmp_path: Path) -> None:
+    txn_at = first_open_transaction(TXN)
+    partitions = [
+        overlapping(tmp_path / "orders", ORDERS, 100),
+        overlapping(tmp_path / "txn", TXN, txn_at),
+        copied(ORDERS.parent, tmp_path / "later"),
+        copied(ORDERS.parent, tmp_path / "gap"),
+    ]
+    (partitions[2] / ORDERS.name).unlink()
+    (partitions[3] / f"{480:020}.log").unlink()
+    outs = [tmp_path / f"broker-{it.name}" for it in partitions]
+    broker.recover_all([(it, out, {}) for it, out in zip(partitions, outs, strict=True)])
+    for partition, out in zip(partitions, outs, strict=True):
+        logs = {it.name: it.stat().st_size for it in partition.glob("*.log")}
+        assert logs.items() <= {it.name: it.stat().st_size for it in out.glob("*.log")}.items()
+        assert compare(partition, "4096", out, tmp_path / f"kfmt-{partition.name}") > 2
+
+
+def first_open_transaction(log: Path) -> int:
+    """The offset of a batch inside of a transaction that began before it."""
+    (transaction, *_) = kfmt("dump", log.with_suffix(".txnindex"), "--json").rows
+    first, last = int(transaction["first_offset"]), int(transaction["last_offset"])
+    offsets = [int(it["base_offset"]) for it in kfmt("dump", log, "--json").of("batch")]
+    return next(it for it in offsets if first < it <= last)
+
+
+def test_in_place_sees_the_lock_of_a_running_broker(tmp_path: Path) -> None:
+    data = tmp_path / "logs"
+    data.mkdir()
+    partition = data / f"{broker.topic(0)}-0"
+    broker.copy(ORDERS.parent, partition, recover=True)
+    check_unused(partition)
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(broker.run, data, [{}], "read_uncommitted")
+        refused = None
+        while refused is None and not running.done():
+            try:
+                check_unused(partition)
+            except UsageError as error:
+                refused = str(error)
+            time.sleep(0.01)
+        assert running.result()
+    assert refused is not None
+    assert f"{data / '.lock'} is held by a broker" in refused
+    check_unused(partition)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from tests.samples import ORDERS, TXN, Row, kfmt
+from tests.samples import ORDERS, TXN, Row, environment, kfmt
 from tools import broker, kafka
 from tools.kafka import SAMPLES
 
@@ -114,3 +117,55 @@ def test_a_broker_serves_what_was_converted_and_built(tmp_path: Path) -> None:
     committed, expected = broker.consume_all(both, False, "read_committed")
     assert committed == expected
     assert len(committed) < len(consumed(TXN.parent))
+
+
+@pytest.mark.interop
+@needs_kafka
+def test_a_broker_starts_beside_what_killed_runs_left(tmp_path: Path) -> None:
+    data = tmp_path / "logs"
+    data.mkdir()
+    broker.copy(ORDERS.parent, data / f"{broker.topic(0)}-0", recover=True)
+    large = tmp_path / "large" / f"{0:020}.log"
+    large.parent.mkdir()
+    with large.open("wb") as out:
+        for _ in range(3000):
+            out.write((SAMPLES / "kafka-2.8.2/v1-none-0" / f"{0:020}.log").read_bytes())
+    lines = json.dumps({"value": "x" * 1000}).encode() + b"\n"
+    partition = data / f"{broker.topic(0)}-0"
+    commands: list[list[str | Path]] = [
+        ["build", "-", data / "new-0"],
+        ["build", "-", data],
+        ["build", "-", partition, "--base-offset", "9000"],
+        ["convert-v0-to-v2", large.parent, data / "new-1"],
+        ["rebuild-index", large, data / "new-2"],
+    ]
+    kept: list[tuple[Path, Path]] = []  # the next run would take it away
+    for command in commands:
+        before = set(data.rglob("*"))
+        process = subprocess.Popen(
+            [sys.executable, "-m", "kfmt_cli", *command],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env=environment(),
+        )
+        assert process.stdin is not None
+        if command[0] == "build":
+            process.stdin.write(lines * 20_000)  # and more might come
+        until = time.monotonic() + 60
+        while not any(it.name.endswith(".log") for it in set(data.rglob("*")) - before):
+            assert process.poll() is None
+            assert time.monotonic() < until
+            if command[0] == "rebuild-index" and set(data.rglob("*")) - before:
+                break
+        process.kill()
+        process.wait()
+        process.stdin.close()
+        (left,) = [*data.glob("kfmt-unfinished-*"), *partition.glob("kfmt-unfinished-*")]
+        kept.append((left.rename(tmp_path / left.name), left))
+    for aside, place in kept:
+        aside.rename(place)
+    (partition / ".kfmt-unfinished-abc.deleted").write_bytes(b"half an index")
+    served = [json.loads(it) for it in broker.run(data, [{}], "read_uncommitted").splitlines()]
+    assert [it[1] for it in served] == [it.offset for it in consumed(ORDERS.parent)]
+    assert not (partition / ".kfmt-unfinished-abc.deleted").exists()

@@ -3,9 +3,20 @@ a real broker's in test_interop_indexes.py."""
 
 from __future__ import annotations
 
+import fcntl
+import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import pytest
+
+from kfmt_cli.cli import rebuilding
+from kfmt_cli.cli.screen import Screen
+from kfmt_cli.errors import UsageError
+from kfmt_cli.files.discover import Input
+from kfmt_cli.writers.rebuild import Rebuilt, rebuild
 from tests.samples import ORDERS, TXN, kfmt
 from tests.segments import positions
 from tools.kafka import SAMPLES
@@ -48,7 +59,7 @@ def test_in_place_keeps_the_old_files_and_leaves_right_ones_alone(tmp_path: Path
     assert {it.name: it.stat().st_mtime_ns for it in folder.iterdir()} == times
     other = kfmt("rebuild-index", "--in-place", folder, "--index-interval-bytes", "100000")
     assert f"{first.name}.old2" in other.err
-    assert not list(folder.glob(".kfmt*"))
+    assert not list(folder.glob("*kfmt*"))
 
 
 def test_one_partition_goes_flat_several_keep_their_folders(tmp_path: Path) -> None:
@@ -113,3 +124,135 @@ def test_a_later_segment_alone_does_not_say_who_its_producers_are(tmp_path: Path
     assert done.codes == []
     for name in ("00000000000000000635.snapshot", "00000000000000000357.txnindex"):
         assert (tmp_path / "known" / name).read_bytes() == (TXN.parent / name).read_bytes()
+
+
+def overlapping(to: Path, sample: Path, later: int) -> Path:
+    """A partition with one segment's batches in a second segment too, from an offset on."""
+    to.mkdir(parents=True)
+    data = sample.read_bytes()
+    (to / sample.name).write_bytes(data)
+    at = next(it for it in positions(data) if int.from_bytes(data[it : it + 8], "big") == later)
+    (to / f"{later:020}.log").write_bytes(data[at:])
+    return to
+
+
+def broken_copy(to: Path) -> Path:
+    """A partition whose first index is wrong, in a log directory."""
+    folder = to / "orders-0"
+    shutil.copytree(ORDERS.parent, folder)
+    (folder / f"{0:020}.index").write_bytes(b"\0\0\0\1\0\0\0\1")
+    return folder
+
+
+def state(folder: Path) -> dict[str, tuple[bytes, int]]:
+    """Names, contents and times of the files below a folder."""
+    files = (it for it in sorted(folder.rglob("*")) if it.is_file())
+    return {str(it): (it.read_bytes(), it.stat().st_mtime_ns) for it in files}
+
+
+@pytest.mark.parametrize("place", [".lock", "orders-0/.lock"])
+def test_in_place_refuses_a_log_directory_that_a_broker_holds(place: str, tmp_path: Path) -> None:
+    folder = broken_copy(tmp_path)
+    lock = tmp_path / place
+    lock.touch()
+    before = state(tmp_path)
+    with lock.open("r+b") as held:
+        fcntl.lockf(held, fcntl.LOCK_EX)  # as a Java FileLock is
+        for path in (folder, tmp_path, folder / ORDERS.name):
+            refused = kfmt("rebuild-index", "--in-place", path)
+            assert refused.code == 2
+            assert ".lock is held by a broker" in refused.err
+            assert "--force" in refused.err
+        assert state(tmp_path) == before
+        assert kfmt("rebuild-index", "--in-place", "--force", folder).code == 0
+        assert kfmt("index-check", folder).code == 0
+    shutil.rmtree(folder)
+    broken_copy(tmp_path)
+    lock.touch()  # a lock file that nobody holds is there after a crash, too
+    assert kfmt("rebuild-index", "--in-place", folder).code == 0
+
+
+def test_in_place_refuses_a_log_that_grows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def while_it_grows(logs: list[Input], *rest: Any) -> Iterator[Rebuilt]:
+        for done in rebuild(logs, *rest):
+            if done.log.path.endswith("240.log"):
+                with Path(done.log.path).open("ab") as log:
+                    log.write(ORDERS.read_bytes()[:100])
+            yield done
+
+    monkeypatch.setattr(rebuilding, "rebuild", while_it_grows)
+    for force in (False, True):
+        folder = broken_copy(tmp_path / str(force))
+        (folder / f"{240:020}.index").write_bytes(b"")
+        task = rebuilding.Task.of(Screen("never"), "table", 4096, force, all_files=False)
+        if force:
+            task.run((str(folder),), None, strict=False)
+        else:
+            with pytest.raises(UsageError, match=r"240\.log: the log grew while it was read"):
+                task.run((str(folder),), None, strict=False)
+        assert bool((folder / f"{240:020}.index").read_bytes()) == force
+
+
+def test_in_place_writes_no_files_beside_the_indexes_unless_asked(tmp_path: Path) -> None:
+    folder = tmp_path / "txn-0"
+    shutil.copytree(TXN.parent, folder)
+    for name in (f"{0:020}.txnindex", f"{357:020}.snapshot"):
+        (folder / name).unlink()
+    (folder / f"{357:020}.txnindex").write_bytes(b"")
+    first = folder / f"{0:020}.index"
+    first.unlink()
+    done = kfmt("rebuild-index", "--in-place", folder)
+    assert done.code == 0
+    assert first.exists()
+    for name, what in ((f"{0:020}.txnindex", "is missing"), (f"{357:020}.snapshot", "is missing")):
+        assert not (folder / name).exists()
+        assert f"{name}: {what}; --all-files writes it, too" in done.err
+    assert f"{357:020}.txnindex: is not what the log says; --all-files" in done.err
+    assert kfmt("rebuild-index", "--in-place", "--all-files", folder).code == 0
+    for file in TXN.parent.glob("*.[ts][xn]*"):
+        assert (folder / file.name).read_bytes() == file.read_bytes()
+
+
+def test_what_a_killed_run_left_is_taken_away_and_said(tmp_path: Path) -> None:
+    folder = broken_copy(tmp_path)
+    left = folder / ".kfmt-unfinished-abc.deleted"
+    left.write_bytes(b"x")
+    used = folder / ".kfmt-unfinished-def.deleted"
+    with used.open("wb") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)  # of a run that goes on
+        os.utime(used, (1, 1))
+        os.utime(left, (1, 1))
+        done = kfmt("rebuild-index", "--in-place", folder)
+        assert done.code == 0
+        assert f"{left}: was left by a run that was killed; it has been taken away" in done.err
+        assert not left.exists()
+        assert used.exists()
+
+
+def test_segments_that_overlap_get_a_snapshot_each(tmp_path: Path) -> None:
+    folder = overlapping(tmp_path / "orders-0", ORDERS, 100)
+    done = kfmt("rebuild-index", folder, tmp_path / "out")
+    assert done.code in (0, 1), done.err
+    assert "cannot be written" not in done.err
+    names = {it.name for it in (tmp_path / "out").iterdir()}
+    snapshots = {f"{offset:020}.snapshot" for offset in (100, 240)}
+    assert {it for it in names if it.endswith(".snapshot")} == snapshots
+    assert kfmt("rebuild-index", "--in-place", "--all-files", folder).code == done.code
+    assert {it.name: it.read_bytes() for it in (tmp_path / "out").iterdir()} == {
+        it.name: it.read_bytes() for it in folder.iterdir() if it.suffix != ".log"
+    }
+
+
+def test_a_log_without_producers_that_begins_later_gets_its_snapshot(tmp_path: Path) -> None:
+    later = copied(ORDERS.parent, tmp_path / "orders-0")
+    (later / ORDERS.name).unlink()
+    done = kfmt("rebuild-index", later, tmp_path / "out", "--json")
+    assert (done.code, done.codes) == (0, [])
+    for file in ORDERS.parent.glob("*.snapshot"):
+        if int(file.stem) > 240:
+            assert (tmp_path / "out" / file.name).read_bytes() == file.read_bytes()
+    # What earlier segments hold is not known when they lie there and are not given.
+    middle = later / "00000000000000000480.log"
+    done = kfmt("rebuild-index", middle, tmp_path / "one", "--json")
+    assert (done.code, done.codes) == (0, ["producers-unknown"])
+    assert not list((tmp_path / "one").glob("*.snapshot"))

@@ -16,24 +16,26 @@ from kfmt_cli.formats.batch import CODECS, TIMESTAMP_TYPES
 @click.option(
     "--batch-bytes",
     type=Size(),
-    default=16384,
-    show_default=True,
-    help="Bytes of records in a batch, before compression.",
+    help="Bytes of records in a batch, before compression; 16384 without batch lines.",
 )
-@click.option("--compression", type=click.Choice(CODECS), default="none", show_default=True)
-@click.option("--magic", type=click.Choice(["0", "1", "2"]), default="2", show_default=True)
-@click.option("--base-offset", type=click.IntRange(min=0), help="Of the first segment and record.")
+@click.option("--compression", type=click.Choice(CODECS), help="Codec; none unless lines say one.")
+@click.option(
+    "--magic", type=click.Choice(["0", "1", "2"]), help="Format; 2 unless lines say another."
+)
+@click.option(
+    "--base-offset",
+    type=click.IntRange(min=0),
+    help="Of the first segment, and of the first record unless its line says it.",
+)
 @click.option(
     "--timestamp-type",
     type=click.Choice(TIMESTAMP_TYPES),
-    default="CreateTime",
-    show_default=True,
-    help="LogAppendTime: one time for all records of a batch.",
+    help="CreateTime unless lines say LogAppendTime, which is one time for all of a batch.",
 )
 @click.option("--producer-id", type=click.IntRange(min=0), help="Batches get sequence numbers.")
-@click.option("--producer-epoch", type=click.IntRange(0, 32767), default=0, show_default=True)
+@click.option("--producer-epoch", type=click.IntRange(0, 32767), help="0 unless lines say another.")
 @click.option("--transactional", is_flag=True, help="Batches belong to a transaction.")
-@click.option("--segment-bytes", type=Size(), help="Roll at this size; 1 GiB where none is given.")
+@click.option("--segment-bytes", type=Size(), help="Roll at this size; 1 GiB without it.")
 @click.option(
     "--segment-ms",
     type=click.IntRange(min=1),
@@ -50,13 +52,13 @@ def build(
     source: str,
     destination: str,
     batch_records: int | None,
-    batch_bytes: int,
-    compression: str,
-    magic: str,
+    batch_bytes: int | None,
+    compression: str | None,
+    magic: str | None,
     base_offset: int | None,
-    timestamp_type: str,
+    timestamp_type: str | None,
     producer_id: int | None,
-    producer_epoch: int,
+    producer_epoch: int | None,
     transactional: bool,
     segment_bytes: int | None,
     segment_ms: int | None,
@@ -69,10 +71,16 @@ def build(
     """Write segments from JSON lines, as dump --records --json prints them (- is standard input).
 
     Batch lines, where there are any, say how records are grouped and what the header holds; leave
-    a field out and it follows from the records. Without batch lines the options group them. A
-    record needs no more than a value: {"value":"hello"}. Records with "control" make control
-    batches; "producer_id" and "transactional" may stand in records, too. Segments are rolled as a
-    broker rolls them, or where the lines name another file.
+    a field out and it follows from the records. Without batch lines the options group them. An
+    option that is given wins over the lines: --compression, --producer-id and the like change every
+    batch, --batch-records and --batch-bytes cut those that are larger. A record needs no more than
+    a value: {"value":"hello"}. Records with "control" make control batches; "producer_id" and
+    "transactional" may stand in records without a batch line, too. Lines that name a file go into
+    that segment or KRaft snapshot, whole; without names, or with a --segment-… option, segments are
+    rolled as a broker rolls them.
+
+    A line that is wrong (an unknown field, a key twice, offsets that do not increase) ends the
+    build with exit code 2 and its number; nothing is written then.
 
     \b
     Examples:
@@ -81,28 +89,28 @@ def build(
     """
     from kfmt_cli.cli.building import Task
     from kfmt_cli.cli.screen import Screen
-    from kfmt_cli.writers.build import Options
-    from kfmt_cli.writers.drafts import Bounds
+    from kfmt_cli.writers.options import Options
     from kfmt_cli.writers.rolling import Rolling
 
     if transactional and producer_id is None:
         raise UsageError("--transactional needs --producer-id")
-    if magic == "0" and timestamp_type != "CreateTime":
+    if magic == "0" and timestamp_type == "LogAppendTime":
         raise UsageError("magic 0 knows no timestamps")
-    if magic != "2" and (producer_id is not None or compression == "zstd"):
+    if magic in ("0", "1") and (producer_id is not None or compression == "zstd"):
         raise UsageError(f"magic {magic} knows neither producers nor zstd")
     import time
 
     options = Options(
-        int(magic),
-        compression,
-        TIMESTAMP_TYPES.index(timestamp_type),
-        Bounds(batch_bytes, batch_records),
-        base_offset,
-        -1 if producer_id is None else producer_id,
-        producer_epoch,
-        transactional,
-        int(time.time() * 1000),
+        magic=None if magic is None else int(magic),
+        compression=compression,
+        timestamp_type=None if timestamp_type is None else TIMESTAMP_TYPES.index(timestamp_type),
+        batch_bytes=batch_bytes,
+        batch_records=batch_records,
+        base_offset=base_offset,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        transactional=transactional,
+        now=int(time.time() * 1000),
     )
     given = (segment_bytes, segment_ms, segment_index_bytes)
     default = Rolling()

@@ -9,10 +9,11 @@ from pathlib import Path, PurePath
 from kfmt_cli.cli.report import Report, SegmentResult
 from kfmt_cli.cli.screen import Screen
 from kfmt_cli.errors import InputError
-from kfmt_cli.files.discover import classify
+from kfmt_cli.files.discover import FileKind, classify
 from kfmt_cli.render.style import count
-from kfmt_cli.writers.build import Builder, Options
+from kfmt_cli.writers.build import Builder
 from kfmt_cli.writers.jsonl import PIECE, Line, read_lines
+from kfmt_cli.writers.options import Options
 from kfmt_cli.writers.output import Staging, staged
 from kfmt_cli.writers.rebuild import rebuild
 from kfmt_cli.writers.rolling import Rolling, RollingWriter
@@ -39,6 +40,7 @@ class Task:
         """Build DST from the lines; the exit code."""
         self.report.name_width = len("00000000000000000000.log")
         with staged(destination, force) as staging:
+            self.report.left_over(staging.left_over)
             writer = RollingWriter(staging, self.rolling)
             builder = Builder(self.options, writer, self.rolling.by_file)
             try:
@@ -46,19 +48,19 @@ class Task:
                 writer.finish()
             finally:
                 writer.abandon()
-            if not writer.logs:
+            if not writer.logs and not writer.snapshots:
                 raise InputError(f"{source}: no record in it")
             self._finish(staging, writer)
         screen = self.report.screen
         if builder.ignored:
             words = count(builder.ignored, "line")
-            screen.note(f"left out: {words} that say what was found, not what is in a log\n")
-        if builder.other_counts:
-            words = count(builder.other_counts, "batch", "batches")
-            screen.note(f"{words} got another records_count: that of the records that follow\n")
+            self.report.note(f"left out: {words} that say what was found, not what is in a log\n")
+        if builder.growing.other_counts:
+            words = count(builder.growing.other_counts, "batch", "batches")
+            self.report.note(f"{words} got another records_count: that of the records that follow\n")
         exit_code = self.report.end(strict=False)
         if self.report.format == "table":
-            screen.text(f"{count(builder.records, 'record')}\n")
+            screen.text(f"{count(builder.growing.records, 'record')}\n")
         return exit_code
 
     def _pieces(self, source: str) -> Iterator[list[Line]]:
@@ -68,7 +70,8 @@ class Task:
 
     def _finish(self, staging: Staging, writer: RollingWriter) -> None:
         """What follows from the logs once they are whole; they are read back for it."""
-        flat = len(writer.logs) == 1
+        folders = {*writer.logs, *writer.snapshots}
+        flat = len(folders) == 1
         for folder, segments in writer.logs.items():
             names = [segment.name for segment in segments]
             logs = [classify(str(staging.folder / name), name) for name in names]
@@ -81,6 +84,10 @@ class Task:
                 result = SegmentResult(shown, "log", done.size, done.batches, done.entries)
                 result.count(done.findings)
                 self.report.add(result, done.findings)
+        for snapshot in (it for of_folder in writer.snapshots.values() for it in of_folder):
+            shown = PurePath(snapshot.name).name if flat else snapshot.name
+            kind = FileKind.KRAFT_SNAPSHOT.value
+            n = sum(snapshot.batches)
+            self.report.add(SegmentResult(shown, kind, snapshot.file.size, n, 0), [])
         if flat:
-            (folder,) = writer.logs
-            staging.lift(Path(folder))
+            staging.lift(Path(folders.pop()))

@@ -79,6 +79,7 @@ class Task:
         damaged = False
         read = 2 * sum(sizes[it.path] for it in logs)
         with self.report.screen.progress(read) as progress, staged(destination) as staging:
+            self.report.left_over(staging.left_over)
             for file in files:
                 if file.kind is FileKind.LOG:
                     damaged |= self._convert(staging, file, progress)
@@ -128,12 +129,12 @@ class Task:
         screen = self.report.screen
         if self.behind:
             words = count(len(self.behind), "file")
-            screen.note(f"left behind: {words} that a broker is done with (.deleted, .cleaned)\n")
+            self.report.note(f"left behind: {words} that a broker is done with (.deleted, .cleaned)\n")
         if self.report.unread and not refused:
             words = count(self.report.unread, "file or directory", "files or directories")
-            screen.note(f"kfmt: not in {safe(destination)}: {words} that could not be read\n")
+            self.report.note(f"kfmt: not in {safe(destination)}: {words} that could not be read\n")
         if refused:
-            screen.note(
+            self.report.note(
                 f"kfmt: {safe(destination)}: not written, because of the damage; "
                 "--skip-damaged leaves out what is damaged\n"
             )

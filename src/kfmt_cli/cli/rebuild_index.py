@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from kfmt_cli.cli.options import Size, color, force, output_format, strict
+from kfmt_cli.cli.options import Size, color, output_format, strict
 
 
 @click.command(name="rebuild-index")
@@ -21,7 +21,17 @@ from kfmt_cli.cli.options import Size, color, force, output_format, strict
     show_default=True,
     help="The topic's index.interval.bytes.",
 )
-@force
+@click.option(
+    "--all-files",
+    is_flag=True,
+    help="With --in-place: .txnindex and .snapshot files, too; DST gets them in any case.",
+)
+@click.option(
+    "--force",
+    is_flag=True,
+    help="Replace files that are there already in DST; with --in-place, go on although a broker "
+    "holds the log directory or a log grows.",
+)
 @output_format("table", "json")
 @color
 @strict
@@ -29,6 +39,7 @@ def rebuild_index(
     paths: tuple[str, ...],
     in_place: bool,
     index_interval_bytes: int,
+    all_files: bool,
     force: bool,
     format_: str,
     color: str,
@@ -38,7 +49,8 @@ def rebuild_index(
 
     Byte for byte, without the broker. LOG is a log, a partition directory or a log directory. DST
     is a directory; the files of one partition go into it, of several into one folder each. Where a
-    log is damaged, a broker cuts it: its indexes end there.
+    log is damaged, a broker cuts it: its indexes end there. --in-place is for a broker that is
+    stopped: it refuses a log directory whose .lock is held, and a log that grows.
 
     \b
     Examples:
@@ -51,7 +63,7 @@ def rebuild_index(
 
     if not in_place and len(paths) < 2:
         raise UsageError("give the logs and then DST, a directory; or --in-place")
-    task = Task.of(Screen(color), format_, index_interval_bytes)
+    task = Task.of(Screen(color), format_, index_interval_bytes, force, all_files)
     if in_place:
         return task.run(paths, None, strict)
-    return task.run(paths[:-1], (paths[-1], force), strict)
+    return task.run(paths[:-1], paths[-1], strict)

@@ -8,12 +8,15 @@ from pathlib import Path
 
 from kfmt_cli.cli.report import Report, SegmentResult
 from kfmt_cli.cli.screen import Progress, Screen
-from kfmt_cli.errors import InputError
+from kfmt_cli.errors import InputError, UsageError
 from kfmt_cli.files.discover import FileKind, Input, discover, is_folder, size_of
 from kfmt_cli.render.style import safe
+from kfmt_cli.writers.in_use import check_unused
 from kfmt_cli.writers.output import Staging, replace_keeping_old, set_aside, staged
 from kfmt_cli.writers.rebuild import Rebuilt, rebuild
+from kfmt_cli.writers.unfinished import take_away
 
+INDEXES = (".index", ".timeindex")
 NUMBERS = {"entries": 9, "batches": 9, "bytes": 14}
 
 
@@ -23,15 +26,17 @@ class Task:
 
     report: Report
     interval: int
+    force: bool
+    all_files: bool
 
     @classmethod
-    def of(cls, screen: Screen, format_: str, interval: int) -> Task:
+    def of(cls, screen: Screen, format_: str, interval: int, force: bool, all_files: bool) -> Task:
         """A task that reports on the screen."""
         report = Report(screen, format_, SegmentResult("", ""), NUMBERS, ("segment", "segments"))
-        return cls(report, interval)
+        return cls(report, interval, force, all_files)
 
-    def run(self, paths: tuple[str, ...], to: tuple[str, bool] | None, strict: bool) -> int:
-        """Rebuild beside the logs, or below `to`, a directory that may be forced; the exit code."""
+    def run(self, paths: tuple[str, ...], to: str | None, strict: bool) -> int:
+        """Rebuild below the directory `to`, or beside the logs without one; the exit code."""
         partitions = list(self._partitions(paths))
         logs = [log for _, group in partitions for log in group]
         self.report.name_width = max([len("segment"), *(len(safe(it.name)) for it in logs)])
@@ -39,10 +44,10 @@ class Task:
         with self.report.screen.progress(total) as progress:
             if to is None:
                 for _, group in partitions:
-                    for done in self._rebuilt(group, progress):
-                        self._beside(done)
+                    self._in_place(group, progress)
             elif partitions:
-                with staged(*to) as staging:
+                with staged(to, self.force) as staging:
+                    self.report.left_over(staging.left_over)
                     for folder, group in partitions:
                         for done in self._rebuilt(group, progress):
                             self._below(staging, folder, done)
@@ -94,15 +99,32 @@ class Task:
             if data is not None:
                 staging.put(str(Path(folder) / name), data)
 
+    def _in_place(self, group: list[Input], progress: Progress) -> None:
+        """Replace the files of one partition; raises UsageError when a broker uses it."""
+        folder = Path(group[0].path).parent
+        if not self.force:
+            check_unused(folder)
+        self.report.left_over(take_away(folder))
+        sizes = {it.path: size_of(it) for it in group}
+        for done in self._rebuilt(group, progress):
+            if size_of(done.log) != sizes[done.log.path] and not self.force:
+                raise UsageError(
+                    f"{done.log.name}: the log grew while it was read, so a broker is writing it; "
+                    "its indexes are not replaced without --force"
+                )
+            self._beside(done)
+
     def _beside(self, done: Rebuilt) -> None:
         """Replace what differs; what is right already stays untouched."""
         for name, data in done.files.items():
             path = Path(done.log.path).with_name(name)
-            if data is None:
-                kept = set_aside(path)
-            elif path.exists() and path.read_bytes() == data:
+            if data == (path.read_bytes() if path.exists() else None):
                 continue
-            else:
-                kept = replace_keeping_old(path, data)
+            if not self.all_files and not name.endswith(INDEXES):
+                what = "is missing" if not path.exists() else "is not what the log says"
+                words = f"{what}; --all-files writes it, too"
+                self.report.note(f"{safe(str(path))}: {words}\n")
+                continue
+            kept = set_aside(path) if data is None else replace_keeping_old(path, data)
             if kept is not None:
-                self.report.screen.note(f"{safe(str(path))}: the old one is {safe(kept.name)}\n")
+                self.report.note(f"{safe(str(path))}: the old one is {safe(kept.name)}\n")

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import Field, dataclass, field, fields
 from functools import cache
+from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 from kfmt_cli.cli.screen import Screen
@@ -98,7 +99,7 @@ class Report:
         self.screen.text("".join(self._held))
         self._held.clear()
 
-    def _note(self, words: str) -> None:
+    def note(self, words: str) -> None:
         """Words on standard error, behind what was said before."""
         if words:
             self._flush()
@@ -108,7 +109,13 @@ class Report:
         """Say that an input could not be read."""
         self.unread += 1
         self.screen.reached(ExitCode.UNREADABLE)
-        self._note(f"kfmt: {safe(words)}\n")
+        self.note(f"kfmt: {safe(words)}\n")
+
+    def left_over(self, paths: Iterable[Path]) -> None:
+        """Say what runs that were killed had left, and what has been taken away."""
+        for path in paths:
+            words = "was left by a run that was killed; it has been taken away"
+            self.note(f"{safe(str(path))}: {words}\n")
 
     def tell_now(self, finding: Finding) -> None:
         """A finding of JSON, as soon as it is made."""
@@ -223,8 +230,8 @@ class Report:
     def _tell(self, findings: Findings) -> None:
         """Findings on standard error."""
         theme, width = self.screen.err_theme, self.screen.err_width
-        self._note("".join(finding_line(it, theme, width) for it in findings))
-        self._note("".join(left_out_line(*it) for it in findings.left_out()))
+        self.note("".join(finding_line(it, theme, width) for it in findings))
+        self.note("".join(left_out_line(*it) for it in findings.left_out()))
 
     def _heading(self) -> None:
         """The line above the first file's."""

@@ -186,8 +186,9 @@ def inflate_ahead(block: Block, limit: Limit) -> Iterator[Block]:
 
 
 def is_heavy(block: Block) -> bool:
-    """Whether a block takes so much memory that it must be alone."""
-    return block.inflated is not None and len(block.inflated[0]) > 2 * PART
+    """Whether a block takes so much memory that it must be alone; a large batch makes it so."""
+    held = len(block.data) + (len(block.inflated[0]) if block.inflated is not None else 0)
+    return held > 2 * PART
 
 
 def _part(block: Block, first: int, last: int) -> Block:

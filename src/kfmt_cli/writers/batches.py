@@ -62,25 +62,13 @@ class Written:
 def write_batches(drafts: Table, records: Records) -> Written:
     """Batches of magic 2. drafts: `DRAFT_COLUMNS`; records.ends: records up to and with each."""
     counts = np.diff(records.ends, prepend=0)
-    rows = records.rows
     owner = np.repeat(np.arange(len(drafts)), counts)
-    rows["attributes"] = 0
-    rows["offset_delta"] = rows["offset"] - drafts["base_offset"][owner]
-    append_time = drafts["attributes"][owner] & APPEND_TIME != 0
-    rows["timestamp_delta"] = np.where(
-        append_time, 0, rows["timestamp"] - drafts["base_timestamp"][owner]
-    )
     codecs = drafts["attributes"] & ((1 << CODEC_BITS.width) - 1)
-    bodies, sizes = RECORD.sizes(rows.data, records.headers)
     plain = bool((codecs == 0).all())
     # Uncompressed records go where they stay, with room for the headers between them.
     gaps = HEADER_SIZE * (owner + 1) if plain else 0
-    ends = np.cumsum(sizes)
-    total = int(ends[-1]) if len(ends) else 0
-    out = bytearray(total + (HEADER_SIZE * len(drafts) if plain else 0))
-    encode.encode(
-        records.data, RECORD.program, rows.data, records.headers, bodies, ends - sizes + gaps, out
-    )
+    room = HEADER_SIZE * len(drafts) if plain else 0
+    out, ends = encode_records(drafts, owner, records, room, gaps)
     record_ends = np.concatenate([[0], ends])[records.ends]
     if plain:
         batch_ends = record_ends + HEADER_SIZE * np.arange(1, len(drafts) + 1)
@@ -91,6 +79,46 @@ def write_batches(drafts: Table, records: Records) -> Written:
     last = drafts["base_offset"] + drafts["last_offset_delta"]
     base = drafts["base_offset"]
     return Written(out, batch_starts, batch_ends, base, last, drafts["max_timestamp"])
+
+
+def encode_records(
+    drafts: Table, owner: IntArray, records: Records, room: int = 0, gaps: IntArray | int = 0
+) -> tuple[bytearray, IntArray]:
+    """The records of magic 2 one behind the other, and where each ends without the gaps.
+
+    owner: each record's batch in `drafts`. gaps: how much further each begins; room: for all gaps.
+    """
+    rows = records.rows
+    rows["attributes"] = 0
+    rows["offset_delta"] = rows["offset"] - drafts["base_offset"][owner]
+    append_time = drafts["attributes"][owner] & APPEND_TIME != 0
+    rows["timestamp_delta"] = np.where(
+        append_time, 0, rows["timestamp"] - drafts["base_timestamp"][owner]
+    )
+    bodies, sizes = RECORD.sizes(rows.data, records.headers)
+    ends = np.cumsum(sizes)
+    out = bytearray((int(ends[-1]) if len(ends) else 0) + room)
+    encode.encode(
+        records.data, RECORD.program, rows.data, records.headers, bodies, ends - sizes + gaps, out
+    )
+    return out, ends
+
+
+def seal(draft: Table, body: bytearray, n_records: int) -> Written:
+    """One batch of magic 2 out of its encoded records.
+
+    draft: `DRAFT_COLUMNS`, one row. body: room for the header and then the records; it becomes the
+    batch, so that a large one is not held twice.
+    """
+    codec = int(draft["attributes"][0]) & ((1 << CODEC_BITS.width) - 1)
+    if codec:
+        packed = compress(CODECS[codec], bytes(memoryview(body)[HEADER_SIZE:]))
+        body[HEADER_SIZE:] = packed
+    starts, ends = np.array([0]), np.array([len(body)])
+    _write_headers(body, draft, np.array([n_records]), starts, ends)
+    base = draft["base_offset"]
+    last = base + draft["last_offset_delta"]
+    return Written(body, starts, ends, base, last, draft["max_timestamp"])
 
 
 def _compressed(plain: bytearray, ends: IntArray, codecs: IntArray) -> tuple[bytearray, IntArray]:

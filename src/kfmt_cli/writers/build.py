@@ -1,321 +1,165 @@
 """build: lines of JSON → batches → segments.
 
 Batch lines say how records are grouped and what the header holds; records that come before the
-first one are grouped by the options.
+first one are grouped by the options. Lines are taken in runs that belong to one file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from kfmt_cli.core.layout import IntArray
-from kfmt_cli.core.table import BoolArray, Table
 from kfmt_cli.errors import InputError
-from kfmt_cli.files.block import NO_TIMESTAMP
-from kfmt_cli.files.control import MAX_SEQUENCE
-from kfmt_cli.files.records import Records
-from kfmt_cli.formats.batch import ATTRIBUTES, CODECS, TIMESTAMP_TYPES
-from kfmt_cli.writers.batches import DRAFT_COLUMNS, Written, write_batches
-from kfmt_cli.writers.drafts import Bounds, cut, draft, must_part
-from kfmt_cli.writers.jsonl import IGNORED, Attributes, Line, segment_of
-from kfmt_cli.writers.messages import write_messages
-from kfmt_cli.writers.parse import integers, records_of, wrong
+from kfmt_cli.writers.batch_lines import plan_batches, plan_more
+from kfmt_cli.writers.batches import Written
+from kfmt_cli.writers.drafts import Begun
+from kfmt_cli.writers.growing import Growing
+from kfmt_cli.writers.jsonl import Batch, Line, LineError, Record, Remark, wrong
+from kfmt_cli.writers.loose import Plan, plan_loose
+from kfmt_cli.writers.options import Options
+from kfmt_cli.writers.partition import Partition
 from kfmt_cli.writers.rolling import RollingWriter
+from kfmt_cli.writers.targets import Target, target_of
 
-BIT = {bits.name: 1 << bits.at for bits in ATTRIBUTES.bits}
 ENOUGH = 8192  # lines, so that each call of NumPy does much
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """What is not said by the lines. now: the timestamp of records without one."""
-
-    magic: int = 2
-    codec: str = "none"
-    timestamp_type: int = 0
-    bounds: Bounds = field(default_factory=Bounds)
-    base_offset: int | None = None
-    producer_id: int = -1
-    producer_epoch: int = 0
-    transactional: bool = False
-    now: int = 0
 
 
 @dataclass(slots=True)
 class Builder:
-    """Takes lines and gives batches to a writer."""
+    """Takes lines and gives batches to a writer.
+
+    by_file: whether segments begin where the lines name another file. ignored: lines that say what
+    was found.
+    """
 
     options: Options
     writer: RollingWriter
     by_file: bool
-    records: int = 0
     ignored: int = 0
-    other_counts: int = 0
-    _held: list[Line] = field(default_factory=list)
-    _tried: int = 0
+    growing: Growing = field(init=False)
+    _held: list[Record | Batch] = field(default_factory=list)
     _file: str | None = None
-    _next_offset: int | None = None
-    _sequences: dict[int, int] = field(default_factory=dict)
+    _target: Target | None = None
+    _partitions: dict[str, Partition] = field(default_factory=dict)
+    _line: Batch | None = None  # the batch line that the next record belongs to
+    _number: int = 0
+
+    def __post_init__(self) -> None:
+        self.growing = Growing(self._put)
 
     def build(self, pieces: Iterable[Sequence[Line]]) -> None:
-        """All the lines; raises InputError, OutputError."""
+        """All the lines; raises LineError, OutputError."""
         for lines in pieces:
-            self._take(lines)
+            before = len(self._held)
+            self._held += [line for line in lines if not isinstance(line, Remark)]
+            self.ignored += len(lines) - (len(self._held) - before)
+            if len(self._held) >= ENOUGH:
+                self._flush(final=False)
         self._flush(final=True)
 
-    def _take(self, lines: Sequence[Line]) -> None:
-        kinds = {line.type for line in lines}
-        if not kinds <= {"record", "batch"}:
-            for line in lines:
-                if line.type not in ("record", "batch", *IGNORED):
-                    raise wrong(line, "only batches and records can be built")
-            known = [line for line in lines if line.type not in IGNORED]
-            self.ignored += len(lines) - len(known)
-            lines = known
-        self._held += lines
-        if len(self._held) - self._tried >= ENOUGH:
-            self._flush(final=False)
-            self._tried = len(self._held)
-
     def _flush(self, final: bool) -> None:
-        """Write what is held, but not a batch whose records may go on."""
+        """Plan what is held, but not a batch line whose first record has not come yet."""
         held = self._held
-        at = [i for i, line in enumerate(held) if line.type == "batch"]
-        loose = at[0] if at else len(held)
-        done = self._loose(held[:loose], final or bool(at))
-        if at:
-            ends = [*at[1:], len(held)]
-            if not final:
-                at, ends = at[:-1], ends[:-1]
-            self._batches(held, at, ends)
-            done = ends[-1] if at else loose
-        del held[:done]
+        stop = len(held)
+        if held and not final and isinstance(held[-1], Batch):
+            stop -= 1
+        for first, last in self._runs(held[:stop]):
+            self._run(held[first:last])
+        del held[:stop]
+        if final:
+            self.growing.close()
 
-    # Batches that are given.
+    def _runs(self, lines: Sequence[Record | Batch]) -> Iterator[tuple[int, int]]:
+        """Where lines of one file begin and end; a line without a name goes with the one before."""
+        first, file = 0, self._file
+        for i, line in enumerate(lines):
+            if line.file is not None and line.file != file:
+                if i > first:
+                    yield first, i
+                first, file = i, line.file
+        if len(lines) > first:
+            yield first, len(lines)
 
-    def _batches(self, held: list[Line], at: list[int], ends: list[int]) -> None:
-        """Batches that begin at some lines, in groups of one magic and one file."""
+    def _run(self, lines: Sequence[Record | Batch]) -> None:
+        file = lines[0].file
+        self._number = lines[0].number
+        if self._target is None or file not in (None, self._file):
+            self.growing.close()
+            self._file, self._line = file, None
+            self._begin(lines[0], target_of(lines[0]))
+        batches = [(i, line) for i, line in enumerate(lines) if isinstance(line, Batch)]
+        loose = batches[0][0] if batches else len(lines)
+        if loose:
+            self._records([line for line in lines[:loose] if isinstance(line, Record)])
+        ends = [*(i for i, _ in batches[1:]), len(lines)]
         first = 0
-        for i in range(1, len(at) + 1):
-            here, last = held[at[first]], i == len(at)
-            if last or (held[at[i]].magic, held[at[i]].file) != (here.magic, here.file):
-                self._group(held, at[first:i], ends[first:i])
+        for i in range(1, len(batches) + 1):
+            if i == len(batches) or batches[i][1].magic != batches[first][1].magic:
+                chosen = [line for _, line in batches[first:i]]
+                counts = [
+                    end - at - 1
+                    for (at, _), end in zip(batches[first:i], ends[first:i], strict=True)
+                ]
+                rest = lines[batches[first][0] : ends[i - 1]]
+                records = [line for line in rest if isinstance(line, Record)]
+                n = np.array(counts, np.int64)
+                self._apply(plan_batches(chosen, records, n, self.options, self._partition))
+                self._line = chosen[-1]
                 first = i
 
-    def _group(self, held: list[Line], at: list[int], ends: list[int]) -> None:
-        lines = [held[i] for i in at]
-        self._begin(lines[0])
-        records = [it for i, end in zip(at, ends, strict=True) for it in held[i + 1 : end]]
-        counts = np.array([end - i - 1 for i, end in zip(at, ends, strict=True)], np.int64)
-        owner = np.repeat(np.arange(len(at)), counts)
-        row_ends = np.cumsum(counts)
-        bases = integers(lines, "base_offset", lambda i: self._base(records, row_ends - counts, i))
-        within = np.arange(len(records)) - (row_ends - counts)[owner]
-        offsets = integers(records, "offset", lambda i: int(bases[owner[i]] + within[i]))
-        times = integers(records, "timestamp", lambda i: _or_none(lines[owner[i]].max_timestamp))
-        rows = records_of(records, offsets, times, 0)
-        rows.ends = row_ends
-        drafts = self._drafts(lines, bases, rows, counts)
-        self._check_counts(lines, counts)
-        self._write(drafts, rows, lines[0].magic)
+    @property
+    def _partition(self) -> Partition:
+        assert self._target is not None
+        return self._partitions[self._target.partition]
 
-    def _base(self, records: list[Line], firsts: IntArray, i: int) -> int:
-        first = int(firsts[i])
-        own = records[first].offset if first < len(records) else None
-        return own if own is not None else self._next_offset or 0
-
-    def _check_counts(self, lines: list[Line], counts: IntArray) -> None:
-        for line, n in zip(lines, counts.tolist(), strict=True):
-            if line.records_count not in (None, n):
-                if not n:
-                    raise wrong(
-                        line,
-                        f"{line.records_count} records are declared, no line of them follows; "
-                        "dump with --records",
-                    )
-                self.other_counts += 1
-
-    def _drafts(
-        self, lines: list[Line], bases: IntArray, records: Records, counts: IntArray
-    ) -> Table:
-        """The headers as the lines say; what they do not say follows from the records."""
-        drafts = Table.empty(DRAFT_COLUMNS, len(lines))
-        rows = records.rows
-        filled = np.flatnonzero(counts)
-        firsts = (records.ends - counts)[filled]
-        lasts, largest, first_times = bases - 1, np.full(len(bases), -1), np.full(len(bases), -1)
-        if len(filled):
-            lasts[filled] = rows["offset"][records.ends[filled] - 1]
-            largest[filled] = np.maximum.reduceat(rows["timestamp"], firsts)
-            first_times[filled] = rows["timestamp"][firsts]
-            early = np.flatnonzero(np.minimum.reduceat(rows["offset"], firsts) < bases[filled])
-            if len(early):
-                i = int(filled[early[0]])
-                raise wrong(lines[i], "one of its records has an offset before its base_offset")
-        deltas = (lasts - bases).clip(0)
-        drafts["magic"] = integers(lines, "magic", 2)
-        drafts["base_offset"] = bases
-        # Compaction leaves the range of offsets; more records make it longer.
-        given = integers(lines, "last_offset_delta", -1, 32)
-        drafts["last_offset_delta"] = np.maximum(deltas, given)
-        drafts["base_timestamp"] = integers(lines, "base_timestamp", lambda i: int(first_times[i]))
-        drafts["max_timestamp"] = integers(lines, "max_timestamp", lambda i: int(largest[i]))
-        for name, bits in (("partition_leader_epoch", 32), ("producer_epoch", 16)):
-            drafts[name] = integers(lines, name, -1, bits)
-        drafts["producer_id"] = integers(lines, "producer_id", -1)
-        drafts["base_sequence"] = integers(lines, "base_sequence", -1, 32)
-        drafts["attributes"] = np.array([self._attributes(line) for line in lines], np.int64)
-        return drafts
-
-    def _attributes(self, line: Line) -> int:
-        """The attributes of a batch line: the names count, `raw` has the bits without one."""
-        given = line.attributes or Attributes()
-        if not -(1 << 15) <= given.raw < 1 << 16:
-            raise wrong(line, f"raw attributes {given.raw} do not fit into 16 bits")
-        bits = given.raw & 0xFFFF
-        if given.compression is not None:
-            if given.compression not in CODECS:
-                raise wrong(line, f"compression {given.compression!r} is none of {CODECS}")
-            bits = bits & ~7 | CODECS.index(given.compression)
-        elif line.attributes is None:
-            bits = CODECS.index(self.options.codec)
-        if bits & 7 >= len(CODECS):
-            raise wrong(line, f"codec {bits & 7} does not exist")
-        for name in ("transactional", "control", "delete_horizon"):
-            value = getattr(given, name)
-            if value is not None:
-                bits = bits & ~BIT[name] | (BIT[name] if value else 0)
-        if given.timestamp_type in TIMESTAMP_TYPES:
-            of_type = BIT["timestamp_type"]
-            bits = bits & ~of_type | of_type * TIMESTAMP_TYPES.index(given.timestamp_type)
-        return bits - (1 << 16) if bits & 0x8000 else bits
-
-    # Records that stand alone.
-
-    def _loose(self, lines: list[Line], final: bool) -> int:
-        """Group records by the options; how many of them were written."""
-        if not lines:
-            return 0
-        options = self.options
-        # Those of one file together.
-        end = next((i for i, it in enumerate(lines) if it.file != lines[0].file), len(lines))
-        whole = final or end < len(lines)
-        chosen = lines[:end]
-        if self._next_offset is None and options.base_offset is not None:
-            self._next_offset = options.base_offset
-        start = self._next_offset or 0
-        offsets = _counted(chosen, start)
-        times = integers(chosen, "timestamp", options.now)
-        default = options.timestamp_type
-        records = records_of(chosen, offsets, times, default)
-        rows = records.rows
-        producers = integers(chosen, "producer_id", options.producer_id)
-        epochs = integers(
-            chosen, "producer_epoch", lambda i: options.producer_epoch if producers[i] >= 0 else -1
-        )
-        control = np.array([line.control is not None for line in chosen])
-        transactional = np.array(
-            [
-                options.transactional if it.transactional is None else it.transactional
-                for it in chosen
-            ]
-        )
-        lost = np.flatnonzero(transactional & (producers < 0))
-        if len(lost):
-            raise wrong(chosen[lost[0]], "transactional, but of no producer")
-        parted = must_part(rows)
-        for column in (producers, epochs, control, transactional):
-            parted[1:] |= np.diff(column.astype(np.int64)) != 0
-        parted[1:] |= control[1:]
-        firsts, n = cut(rows, parted, ~control, options.bounds), end
-        if not whole:
-            n, firsts = int(firsts[-1]), firsts[:-1]  # the last one may get more
-            if not n:
-                return 0
-        records.rows = rows.select(slice(0, n))
-        records.ends = np.append(firsts[1:], n)
-        counts = np.diff(records.ends, prepend=0)
-        codec = np.where(control[firsts], 0, CODECS.index(options.codec))
-        drafts = draft(records.rows, firsts, codec)
-        drafts["magic"] = options.magic
-        drafts["producer_id"] = producers[firsts]
-        drafts["producer_epoch"] = epochs[firsts]
-        marked = control[firsts] | (transactional[firsts] & (producers[firsts] >= 0))
-        drafts["attributes"] |= marked * BIT["transactional"] | control[firsts] * BIT["control"]
-        drafts["base_sequence"] = self._sequences_of(producers[firsts], control[firsts], counts)
-        self._begin(chosen[0])
-        self._write(drafts, records, options.magic)
-        return n + (self._loose(lines[n:], final) if whole and n < len(lines) else 0)
-
-    def _sequences_of(self, producers: IntArray, control: BoolArray, counts: IntArray) -> IntArray:
-        """Each producer counts its records from 0; markers have no number."""
-        done = []
-        for producer, is_control, n in zip(
-            producers.tolist(), control.tolist(), counts.tolist(), strict=True
-        ):
-            if producer < 0 or is_control:
-                done.append(-1)
-                continue
-            first = self._sequences.get(producer, 0)
-            done.append(first)
-            self._sequences[producer] = (first + n) & MAX_SEQUENCE
-        return np.array(done, np.int64)
-
-    # What both end with.
-
-    def _begin(self, line: Line) -> None:
-        """Begin a segment where the lines name another file."""
-        started = bool(self.writer.logs)
-        if started and not (self.by_file and line.file != self._file):
-            return
-        self._file = line.file
-        folder, base = segment_of(line.file)
-        if not self.by_file:
-            folder, base = "", None
-        if not started and self.options.base_offset is not None:
-            base = self.options.base_offset
-        if base is not None:
-            self.writer.begin(folder, base)
-        elif folder or started:
-            offset = line.base_offset if line.type == "batch" else line.offset
-            self.writer.begin(folder, offset if offset is not None else self._next_offset or 0)
-
-    def _write(self, drafts: Table, records: Records, magic: int | None) -> None:
-        written: Written
-        if magic in (None, 2):
-            written = write_batches(drafts, records)
-        elif magic in (0, 1):
-            self._check_legacy(drafts, records)
-            written = write_messages(drafts, records, int(magic or 0))
+    def _records(self, lines: Sequence[Record]) -> None:
+        """Records without a batch line among them: of the line before, or on their own."""
+        batch = self.growing.open
+        begun = None
+        if batch is not None:
+            begun = Begun(int(batch.draft["base_offset"][0]), batch.size, batch.records)
+        if self._line is None:
+            self._apply(plan_loose(lines, self.options, self._partition, begun))
         else:
-            raise InputError(f"magic {magic} is none of 0, 1 and 2")
-        self.writer.append(written)
-        self.records += len(records.rows)
-        if len(written.last_offset):
-            self._next_offset = int(written.last_offset[-1]) + 1
+            assert batch is not None
+            assert begun is not None
+            draft = batch.draft
+            plan = plan_more(self._line, lines, draft, begun, self.options, self._partition)
+            self._apply(plan)
 
-    @staticmethod
-    def _check_legacy(drafts: Table, records: Records) -> None:
-        if records.rows["headers"].any():
-            raise InputError("messages of magic 0 and 1 have no headers")
-        if (drafts["attributes"] & (BIT["transactional"] | BIT["control"])).any():
-            raise InputError("magic 0 and 1 know neither transactions nor control records")
-        if (drafts["attributes"] & 7 == CODECS.index("zstd")).any():
-            raise InputError("magic 0 and 1 know no zstd")
+    def _apply(self, plan: Plan) -> None:
+        if plan.goes_on is not None:
+            self.growing.extend(plan.goes_on)
+        if not len(plan.drafts):
+            return
+        base, number = int(plan.drafts["base_offset"][0]), int(plan.drafts["number"][0])
+        of_segment = self.writer.base_offset
+        if of_segment is not None and base < of_segment:
+            words = f"offset {base} lies before the segment's base offset {of_segment}"
+            raise wrong(number, words)
+        self.growing.add(plan.drafts, plan.records)
 
+    def _begin(self, line: Record | Batch, target: Target) -> None:
+        """Go on with the file that a line names."""
+        before, self._target = self._target, target
+        base = target.base_offset if self.by_file else None
+        if before is None and self.options.base_offset is not None and target.snapshot is None:
+            base = self.options.base_offset
+        partition = self._partitions.setdefault(target.partition, Partition())
+        partition.start = base or 0
+        partition.facts = None
+        if not self.by_file and before is not None and before.partition == target.partition:
+            return
+        of_file = self.by_file and line.file is not None
+        if not self.writer.begin(target.folder, base, target.snapshot, of_file):
+            raise wrong(line, f"lines of {line.file} came before already; they must come together")
 
-def _or_none(timestamp: int | None) -> int:
-    """The timestamp, `NO_TIMESTAMP` without one."""
-    return NO_TIMESTAMP if timestamp is None else timestamp
-
-
-def _counted(lines: Sequence[Line], start: int) -> IntArray:
-    """The offsets; one that is missing follows the one before it."""
-    following = []
-    for line in lines:
-        following.append(start)
-        start = (start if line.offset is None else line.offset) + 1
-    return integers(lines, "offset", lambda i: following[i])
+    def _put(self, written: Written) -> None:
+        try:
+            self.writer.append(written)
+        except LineError:
+            raise
+        except InputError as error:
+            raise wrong(self._number, str(error)) from None

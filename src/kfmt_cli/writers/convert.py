@@ -42,6 +42,7 @@ from kfmt_cli.writers.segment import SegmentWriter
 T = TypeVar("T")
 PART = 256 << 10  # compressed bytes that are decompressed at once
 _TYPES = expansion(("timestamp_type", "timestamp_type", None, None))
+NOTHING_BEFORE = -1 << 63
 NO_HEADERS = np.zeros((4, 0), np.int64)
 
 
@@ -63,12 +64,30 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True)
+class Intact:
+    """What is undamaged in a part of a log.
+
+    good: which batches are; of older wrappers some messages may be missing nevertheless. first,
+    last: the offsets that are taken, None when there are none. form: the records in their common
+    form.
+    """
+
+    part: Block
+    records: Records
+    good: BoolArray
+    findings: list[Finding]
+    first: int | None
+    last: int | None
+    form: bytearray
+
+
+@dataclass(frozen=True, slots=True)
 class Piece:
     """A part of a log, converted. form: its records in their common form."""
 
+    intact: Intact
     written: Written | None
     counts: Counts
-    form: bytearray
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,24 +103,29 @@ class Converter:
         """All of a log into a segment; raises InputError, OutputError."""
         total = Counts()
         digest = blake2b()
-        for piece in self._each(log, self._convert, advance):
+        before = NOTHING_BEFORE
+        for done in self._each(log, self._convert, advance):
+            piece = done
+            if _reaches_back(piece.intact, before):
+                piece = self._convert(piece.intact.part, before)
+            before = _after(piece.intact, before)
             if piece.written is not None:
                 writer.append(piece.written)
             for name in ("messages", "batches", "batches_after", "left_out", "findings"):
                 setattr(total, name, getattr(total, name) + getattr(piece.counts, name))
-            digest.update(piece.form)
+            digest.update(piece.intact.form)
         total.digest = digest.digest()
         return total
 
     def digest(self, log: Input, advance: Callable[[int], None]) -> bytes:
         """The digest of the undamaged records of a log, as in `Counts`."""
         digest = blake2b()
-        for form in self._each(log, self._form, advance):
-            digest.update(form)
+        before = NOTHING_BEFORE
+        for done in self._each(log, self._intact, advance):
+            intact = self._intact(done.part, before) if _reaches_back(done, before) else done
+            before = _after(intact, before)
+            digest.update(intact.form)
         return digest.digest()
-
-    def _form(self, part: Block) -> bytearray:
-        return common_form(self._intact(part)[0])
 
     def _each(
         self,
@@ -113,43 +137,46 @@ class Converter:
             parts = _parts(opened.blocks, advance)
             yield from map_ordered(work, parts, self.jobs if opened.is_large else 0)
 
-    def _intact(self, part: Block) -> tuple[Records, list[Finding]]:
-        """The undamaged records of a part, and what is wrong with the others."""
+    def _intact(self, part: Block, before: int = NOTHING_BEFORE) -> Intact:
+        """The undamaged records of a part, and what is wrong with the others.
+
+        before: the last offset that was taken of the parts before it. Parts are worked on at the
+        same time, so that it is known late; a part that reaches back is worked on again.
+        """
         batches = part.batches
+        good = batches["crc_valid"] == 1
         if not len(batches):
             no_rows = Table.empty(RECORD_COLUMNS, 0)
-            return Records(b"", no_rows, NO_HEADERS, np.zeros(0, np.int64)), part.findings
+            records = Records(b"", no_rows, NO_HEADERS, np.zeros(0, np.int64))
+            return Intact(part, records, good, part.findings, None, None, bytearray())
         records = read_records(part, self.limit)
+        findings = [*part.findings, *records.findings]
         if not is_legacy(part):
             fill(part, records, _TYPES)
-        good = batches["crc_valid"] == 1
+            findings += _leave_out_backwards(part, good, before)
         rows = np.repeat(good, np.diff(records.ends, prepend=0))
         inner = [it.offset for it in records.findings if it.code is codes.INNER_CRC_MISMATCH]
         if inner:
             rows &= ~np.isin(records.rows["offset"], np.array(inner, np.int64))
-        if is_legacy(part) and (np.diff(records.rows["offset"]) <= 0).any():
-            # A batch of magic 2 cannot hold them, and no index could find them.
-            offset = records.rows["offset"]
-            records.findings += _backwards(part, records)
-            rows[1:] &= offset[1:] > np.maximum.accumulate(offset)[:-1]
+        if is_legacy(part):
+            findings += _leave_out_records(part, records, rows, before)
         if not rows.all():
             kept = np.concatenate([[0], np.cumsum(rows)])
             records.ends = kept[records.ends]
             records.rows = records.rows.select(rows)
-        return records, [*part.findings, *records.findings]
-
-    def _convert(self, part: Block) -> Piece:
-        batches = part.batches
-        good = batches["crc_valid"] == 1
-        counts = Counts(0, len(batches), 0, int((~good).sum()), list(part.findings))
-        if not len(batches):
-            return Piece(None, counts, bytearray())
-        records, counts.findings = self._intact(part)
-        counts.messages = len(records.rows)
+        first, last = _range(part, records, good)
         form = common_form(records)
+        return Intact(part, records, good, findings, first, last, form)
+
+    def _convert(self, part: Block, before: int = NOTHING_BEFORE) -> Piece:
+        intact = self._intact(part, before)
+        records, good = intact.records, intact.good
+        counts = Counts(len(records.rows), len(good), 0, int((~good).sum()), intact.findings)
+        if intact.first is None:
+            return Piece(intact, None, counts)
         written = self._rewrite(part, records) if is_legacy(part) else _unchanged(part, good)
         counts.batches_after = len(written.starts)
-        return Piece(written, counts, form)
+        return Piece(intact, written, counts)
 
     def _rewrite(self, part: Block, records: Records) -> Written:
         rows, batches = records.rows, part.batches
@@ -166,13 +193,68 @@ class Converter:
         return write_batches(drafts, Records(records.data, rows, NO_HEADERS, ends))
 
 
-def _backwards(part: Block, records: Records) -> Iterator[Finding]:
-    """Offsets inside wrappers that do not increase; those of the wrappers have been looked at."""
+def _reaches_back(intact: Intact, before: int) -> bool:
+    return intact.first is not None and intact.first <= before
+
+
+def _after(intact: Intact, before: int) -> int:
+    """The last offset that was taken, this part included."""
+    return before if intact.last is None else max(before, intact.last)
+
+
+def _range(part: Block, records: Records, good: BoolArray) -> tuple[int | None, int | None]:
+    """The first and the last offset that are taken of a part."""
+    if is_legacy(part):
+        first, last = records.rows["offset"], records.rows["offset"]
+    else:
+        first, last = part.batches["base_offset"][good], part.batches["last_offset"][good]
+    return (int(first[0]), int(last[-1])) if len(first) else (None, None)
+
+
+def _leave_out_backwards(part: Block, good: BoolArray, before: int) -> Iterator[Finding]:
+    """Take batches of magic 2 out of `good` that do not begin behind those that are taken.
+
+    Consumers would be given their offsets a second time, and no index could find them.
+    """
+    batches = part.batches
+    base_offset, last_offset = batches["base_offset"], batches["last_offset"]
+    ends = np.concatenate([[before], last_offset])
+    if (base_offset > ends[:-1]).all() and (last_offset >= base_offset).all():
+        return
+    said = {it.position for it in part.findings if it.code is codes.OFFSETS_BACKWARDS}
+    ranges = zip(base_offset.tolist(), last_offset.tolist(), strict=True)
+    for i, (base, last) in enumerate(ranges):
+        if not good[i]:
+            continue
+        if base > before and last >= base:
+            before = last
+            continue
+        good[i] = False
+        if int(batches["position"][i]) not in said:
+            words = f"offset {base} follows offset {before}"
+            yield batch_finding(part, i, codes.OFFSETS_BACKWARDS, words, found=base)
+
+
+def _leave_out_records(
+    part: Block, records: Records, rows: BoolArray, before: int
+) -> Iterator[Finding]:
+    """Take messages out of `rows` whose offsets do not increase.
+
+    A batch of magic 2 cannot hold them, and no index could find them. Loose messages and wrappers
+    as a whole have been looked at by the reader; what is inside of wrappers has not.
+    """
     offset = records.rows["offset"]
-    row = int(np.flatnonzero(np.diff(offset) <= 0)[0]) + 1
-    owner = int(np.searchsorted(records.ends, row, side="right"))
-    if part.batches["compression"][owner]:
-        words = f"offset {offset[row]} follows offset {offset[row - 1]}"
+    taken = np.where(rows, offset, NOTHING_BEFORE)
+    highest = np.maximum.accumulate(np.concatenate([[before], taken]))[:-1]
+    backwards = rows & (offset <= highest)
+    if not backwards.any():
+        return
+    rows &= ~backwards
+    owners = np.searchsorted(records.ends, np.flatnonzero(backwards), side="right")
+    wrapped = owners[part.batches["compression"][owners] != 0]
+    for owner in np.unique(wrapped).tolist():
+        first = int(np.flatnonzero(backwards)[np.searchsorted(owners, owner)])
+        words = f"offset {offset[first]} follows offset {highest[first]}"
         yield batch_finding(part, owner, codes.RECORD_OFFSETS_BACKWARDS, words)
 
 

@@ -49,39 +49,63 @@ def must_part(rows: Table) -> BoolArray:
     return parted
 
 
-def cut(rows: Table, parted: BoolArray, loose: BoolArray, bounds: Bounds) -> IntArray:
-    """The first row of each batch. parted: rows that must begin one; loose: rows whose batches are
-    kept within the bounds."""
-    sizes = rows["key_size"].clip(0) + rows["value_size"].clip(0) + RECORD_OVERHEAD
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A batch that has records already and may get more. size: their bytes as `cut` counts them."""
+
+    first_offset: int
+    size: int
+    records: int
+
+
+def cut(
+    rows: Table, parted: BoolArray, loose: BoolArray, bounds: Bounds, begun: Begun | None = None
+) -> IntArray:
+    """The first row of each batch.
+
+    parted: rows that must begin one; loose: rows whose batches are kept within the bounds. With
+    `begun`, rows before the first that is parted go on with that batch as far as they fit into it.
+    """
+    sizes = record_sizes(rows)
+    ends = np.cumsum(sizes)
+    offset = rows["offset"]
+    most = bounds.most_records or 1 << 62
+    starts: list[int] = []
+
+    def fill(first: int, last: int, size: int, records: int, base: int) -> int:
+        """Where a batch ends that begins, or goes on, at a row; `last` when all fits in."""
+        end = last
+        if loose[first]:
+            before = int(ends[first] - sizes[first]) - size
+            end = min(int(np.searchsorted(ends, before + bounds.most_bytes, "right")), last)
+            end = min(end if records else max(end, first + 1), first + most - records)
+        if end > first and int(offset[end - 1]) - base > MAX_DELTA:
+            furthest = min(base + MAX_DELTA, MAX_OFFSET)
+            end = min(end, int(np.searchsorted(offset[:last], furthest, "right")))
+        return max(end, first)
+
+    firsts = np.flatnonzero(parted)
+    row = 0
+    if begun is not None and len(rows) and not parted[0]:
+        last = int(firsts[0]) if len(firsts) else len(rows)
+        row = fill(0, last, begun.size, begun.records, begun.first_offset)
+        if row < last:
+            firsts = np.concatenate([[row], firsts])
+    lasts = np.append(firsts[1:], len(rows))
+    for first, last in zip(firsts.tolist(), lasts.tolist(), strict=False):
+        row = first
+        while row < last:
+            starts.append(row)
+            row = fill(row, last, 0, 0, int(offset[row]))
+    return np.array(starts, np.int64)
+
+
+def record_sizes(rows: Table) -> IntArray:
+    """What each record counts towards the bytes of its batch."""
+    sizes: IntArray = rows["key_size"].clip(0) + rows["value_size"].clip(0) + RECORD_OVERHEAD
     if "header_bytes" in rows.names:
         sizes += rows["header_bytes"]
-    ends = np.cumsum(sizes)
-    firsts = np.flatnonzero(parted)
-    nexts = np.append(firsts[1:], len(rows))
-    offset = rows["offset"]
-    far = offset[nexts - 1] - offset[firsts] > MAX_DELTA
-    open_ = loose[firsts] if len(firsts) else far
-    starts: list[int] = []
-    most = bounds.most_records or len(rows) + 1
-    for first, last, is_open, is_far in zip(
-        firsts.tolist(), nexts.tolist(), open_.tolist(), far.tolist(), strict=True
-    ):
-        starts.append(first)
-        row = first
-        while is_open or is_far:
-            end = last
-            if is_open:
-                before = int(ends[row] - sizes[row])
-                end = int(np.searchsorted(ends, before + bounds.most_bytes, "right"))
-                end = min(max(end, row + 1), row + most)
-            if is_far:
-                furthest = min(int(offset[row]) + MAX_DELTA, MAX_OFFSET)
-                end = min(end, int(np.searchsorted(offset, furthest, "right")))
-            if end >= last:
-                break
-            starts.append(end)
-            row = end
-    return np.array(starts, np.int64)
+    return sizes
 
 
 def draft(rows: Table, firsts: IntArray, codecs: IntArray | int) -> Table:

@@ -1,28 +1,35 @@
-"""The JSON Lines of `dump --records`, read back into columns.
+"""The JSON Lines of `dump --records`, read back as objects.
 
-A line is a batch or a record; a record needs no more than a value. Bulk decoding detects what is
-wrong, reading the lines again one by one says where.
+A line is a batch or a record; a record needs no more than a value. Lines are decoded in bulk; when
+that fails, they are decoded one by one to find the line that is wrong and to say why.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
-from collections.abc import Iterator
-from pathlib import PurePath
+import json
+import re
+from collections.abc import Iterator, Sequence
+from typing import NoReturn
 
 import msgspec
+import numpy as np
 
 from kfmt_cli.core.source import Source, open_source
-from kfmt_cli.errors import InputError
+from kfmt_cli.errors import ExitCode, InputError
 
 PIECE = 256 << 10
 LONGEST_LINE = 1 << 30
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-IGNORED = ("finding", "file", "summary")
+NESTED = ("attributes", "control")  # the objects inside a line; headers are a list of them
 
 
-class Header(msgspec.Struct, kw_only=True):
+class LineError(InputError):
+    """A line that is no batch or record, or that asks for what cannot be written."""
+
+    exit_code = ExitCode.USAGE
+
+
+class Header(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """A header of a record."""
 
     key: str
@@ -31,7 +38,7 @@ class Header(msgspec.Struct, kw_only=True):
     value_encoding: str | None = None
 
 
-class Control(msgspec.Struct, kw_only=True):
+class Control(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """What a control record says."""
 
     type: str | int
@@ -39,7 +46,7 @@ class Control(msgspec.Struct, kw_only=True):
     coordinator_epoch: int | None = None
 
 
-class Attributes(msgspec.Struct, kw_only=True):
+class Attributes(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """The bits of a batch; those of `raw` that have no name are kept."""
 
     raw: int = 0
@@ -50,12 +57,16 @@ class Attributes(msgspec.Struct, kw_only=True):
     delete_horizon: bool | None = None
 
 
-class Line(msgspec.Struct, kw_only=True, gc=False):
-    """A batch or a record; what is derived (sizes, positions, checksums) is not read."""
+class _Line(msgspec.Struct, kw_only=True, gc=False):
+    """Any line. number: counted from 1; it is set after decoding, under a name no dump has."""
 
-    type: str = "record"
+    number: int = msgspec.field(default=0, name="(number)")
     file: str | None = None
-    # Of a record.
+
+
+class Record(_Line, kw_only=True, gc=False, tag="record", forbid_unknown_fields=True):
+    """A record, of the batch line before it or on its own."""
+
     offset: int | None = None
     timestamp: int | None = None
     timestamp_type: str | None = None
@@ -65,8 +76,21 @@ class Line(msgspec.Struct, kw_only=True, gc=False):
     value_encoding: str | None = None
     headers: list[Header] | None = None
     control: Control | None = None
+    # Of records that stand on their own.
     transactional: bool | None = None
-    # Of a batch; producers also of records that stand alone.
+    producer_id: int | None = None
+    producer_epoch: int | None = None
+    # What a dump derives; it is not read.
+    batch_position: int | None = None
+    position: int | None = None
+    sequence: int | None = None
+    key_size: int | None = None
+    value_size: int | None = None
+
+
+class Batch(_Line, kw_only=True, gc=False, tag="batch", forbid_unknown_fields=True):
+    """A batch; what it leaves out follows from the records behind it."""
+
     magic: int | None = None
     base_offset: int | None = None
     attributes: Attributes | None = None
@@ -78,29 +102,73 @@ class Line(msgspec.Struct, kw_only=True, gc=False):
     producer_epoch: int | None = None
     base_sequence: int | None = None
     records_count: int | None = None
+    # What a dump derives; it is not read.
+    position: int | None = None
+    size: int | None = None
+    last_offset: int | None = None
+    batch_length: int | None = None
+    crc: int | None = None
+    crc_valid: bool | None = None
+    crc_computed: int | None = None
+    delete_horizon_ms: int | None = None
+    last_sequence: int | None = None
 
 
-class LineError(InputError):
-    """A line that is no batch or record."""
+class Remark(_Line, tag=True):
+    """A line that says what was found, not what is in a log."""
 
 
-_decoder = msgspec.json.Decoder(Line)
+class Finding(Remark, tag="finding"):
+    """A finding, as `dump` writes it between its rows."""
+
+
+class File(Remark, tag="file"):
+    """The result of a file, as checking commands write it."""
+
+
+class Summary(Remark, tag="summary"):
+    """The last line of checking commands."""
+
+
+Line = Record | Batch | Remark
+_ANY_LINE = Record | Batch | Finding | File | Summary
+_BULK: tuple[msgspec.json.Decoder[Line], ...] = (
+    msgspec.json.Decoder(_ANY_LINE),  # every line says its type
+    msgspec.json.Decoder(Record),  # none does, or all of them are records
+)
+_SPACE_BEFORE_COLON = re.compile(rb'"[ \t\r]+:')
+_decode_objects = msgspec.json.Decoder()
+
+
+class _Kind(msgspec.Struct):
+    type: str = "record"
+
+
+_decode_kind = msgspec.json.Decoder(_Kind)
+_KINDS: dict[str, msgspec.json.Decoder[Line]] = {
+    "record": msgspec.json.Decoder(Record),
+    "batch": msgspec.json.Decoder(Batch),
+    "finding": msgspec.json.Decoder(Finding),
+    "file": msgspec.json.Decoder(File),
+    "summary": msgspec.json.Decoder(Summary),
+}
 
 
 def read_lines(path: str) -> Iterator[list[Line]]:
-    """Lines in pieces; raises InputError.
+    """The lines of a file in pieces; raises InputError, and LineError for a line that is wrong.
 
-    Empty lines are none; a mistake is said with the number of its line.
+    Empty lines are passed over, but counted.
     """
     source = open_source(path)
     number = 1
     try:
         for piece in _whole_lines(source):
             data = piece.removeprefix(BYTE_ORDER_MARK) if number == 1 else piece
-            try:
-                lines = _decoder.decode_lines(data)
-            except (msgspec.DecodeError, UnicodeDecodeError):
-                _explain(source.name, number, data)
+            lines = _decode(data)
+            if lines is None:
+                lines = list(_one_by_one(data, number))
+            else:
+                _set_numbers(lines, data, number)
             yield lines
             number += data.count(b"\n")
     finally:
@@ -108,7 +176,7 @@ def read_lines(path: str) -> Iterator[list[Line]]:
 
 
 def _whole_lines(source: Source) -> Iterator[bytes]:
-    at = 0
+    at, number = 0, 1
     length = PIECE
     while data := source.block(at, length, length):
         end = data.rfind(b"\n") + 1
@@ -117,52 +185,97 @@ def _whole_lines(source: Source) -> Iterator[bytes]:
         if not end:
             length *= 2
             if length > LONGEST_LINE:
-                raise LineError(f"{source.name} byte {at}: a line of more than {length} bytes")
+                raise wrong(number, f"it has more than {LONGEST_LINE} bytes")
             continue
         yield data[:end]
         at += end
+        number += data.count(b"\n")
         source.release(at)
         length = PIECE
 
 
-def _explain(name: str, number: int, data: bytes) -> None:
-    for i, line in enumerate(data.split(b"\n")):
-        if not line.strip():
+def _decode(data: bytes) -> list[Line] | None:
+    """All lines at once; None when one of them must be looked at on its own."""
+    for decoder in _BULK:
+        try:
+            lines = decoder.decode_lines(data)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            continue
+        return lines if _every_key_once(data) else None
+    return None
+
+
+def _every_key_once(data: bytes) -> bool:
+    """Whether no object has a key twice, of which the decoder keeps the last one in silence.
+
+    A colon behind a quote that is not escaped follows a key, so that keys can be counted in the
+    text unless there is space between the two.
+    """
+    text = np.frombuffer(data, np.uint8)
+    colon, before = text[1:] == ord(":"), text[:-1]
+    if (colon & (before <= ord(" "))).any() and _SPACE_BEFORE_COLON.search(data):
+        return False
+    in_text = colon & (before == ord('"'))
+    escaped = in_text[1:] & (text[:-2] == ord("\\"))
+    n = int(np.count_nonzero(in_text)) - int(np.count_nonzero(escaped))
+    objects = _decode_objects.decode_lines(data)
+    n -= sum(map(len, objects))
+    if not n:
+        return True  # and no object lies inside another
+    for it in objects:
+        if headers := it.get("headers"):
+            n -= sum(map(len, headers))
+        for name in NESTED:
+            if inner := it.get(name):
+                n -= len(inner)
+    return n == 0
+
+
+def _set_numbers(lines: Sequence[Line], data: bytes, first: int) -> None:
+    numbers: Sequence[int] = range(first, first + len(lines))
+    if len(lines) != data.count(b"\n") + (not data.endswith(b"\n")):
+        numbers = [first + i for i, line in enumerate(data.split(b"\n")) if line.strip()]
+    for line, number in zip(lines, numbers, strict=True):
+        line.number = number
+
+
+def _one_by_one(data: bytes, first: int) -> Iterator[Line]:
+    """The lines, each decoded on its own; raises LineError for the first that is wrong."""
+    for number, text in enumerate(data.split(b"\n"), first):
+        if not text.strip():
             continue
         try:
-            _decoder.decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise LineError(f"{name} line {number + i}: {error}") from None
-    raise LineError(f"{name} line {number}: cannot be read")
+            kind = _decode_kind.decode(text).type
+            if kind not in _KINDS:
+                _refuse(
+                    number, f"only batches and records can be built, not a line of type {kind!r}"
+                )
+            line = _KINDS[kind].decode(text)
+            json.loads(text, object_pairs_hook=_refuse_repeated)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            _refuse(number, str(error))
+        except _RepeatedKeyError as error:
+            _refuse(number, f"the key {error.args[0]!r} stands twice in one object")
+        line.number = number
+        yield line
 
 
-def octets(text: str | None, encoding: str | None) -> bytes | None:
-    """The bytes that a string of the dump stands for; raises ValueError."""
-    if text is None:
-        return None
-    if encoding is None:
-        return text.encode()
-    if encoding == "base64":
-        try:
-            return base64.b64decode(text, validate=True)
-        except binascii.Error as error:
-            raise ValueError(f"no base64: {error}") from None
-    if encoding == "hex":
-        return bytes.fromhex(text)
-    raise ValueError(f"cannot be turned back into bytes: its encoding is {encoding!r}")
+class _RepeatedKeyError(Exception):
+    """An object has a key twice."""
 
 
-def segment_of(file: str | None) -> tuple[str, int | None]:
-    """The folder and the base offset that a line's `file` names; raises LineError.
+def _refuse_repeated(pairs: list[tuple[str, object]]) -> None:
+    seen: set[str] = set()
+    for name, _ in pairs:
+        if name in seen:
+            raise _RepeatedKeyError(name)
+        seen.add(name)
 
-    The folder is one plain name, or none: what is written stays below DST.
-    """
-    if file is None:
-        return "", None
-    if not file.isprintable():
-        raise LineError(f"{file!r} is no name of a file")
-    path = PurePath(file)
-    digits = path.name.split(".", 1)[0].split("-", 1)[0]
-    base = int(digits) if len(digits) == 20 and digits.isdigit() else None
-    folder = path.parent.name
-    return "" if folder in ("", ".", "..") else folder, base
+
+def _refuse(number: int, words: str) -> NoReturn:
+    raise LineError(f"line {number}: {words}") from None
+
+
+def wrong(line: Line | int, words: str) -> LineError:
+    """What is wrong with a line, or the line of that number."""
+    return LineError(f"line {line if isinstance(line, int) else line.number}: {words}")

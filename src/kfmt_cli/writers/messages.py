@@ -33,13 +33,7 @@ def write_messages(drafts: Table, records: Records, magic: int) -> Written:
     owner = np.repeat(np.arange(len(drafts)), counts)
     codecs = drafts["attributes"] & ((1 << CODEC_BITS.width) - 1)
     append_time = drafts["attributes"] & APPEND_TIME
-    wrapped = codecs[owner] != 0
-    inner = _rows(records.rows, magic)
-    if magic == 1:
-        relative = records.rows["offset"] - drafts["base_offset"][owner]
-        inner["offset"] = np.where(wrapped, relative, records.rows["offset"])
-        inner["attributes"] = np.where(wrapped, 0, append_time[owner])
-    plain, ends = _lay_down(inner, records.data, magic)
+    plain, ends = encode_messages(drafts, owner, records, magic)
     starts = np.concatenate([[0], ends[:-1]])[: len(ends)]
     if not codecs.any():
         times = records.rows["timestamp"] if magic else np.full(len(owner), -1)
@@ -80,6 +74,37 @@ def write_messages(drafts: Table, records: Records, magic: int) -> Written:
     return Written(
         b"".join(pieces), stops - sizes, stops, base, last_of, np.array(times_of, np.int64)
     )
+
+
+def encode_messages(
+    drafts: Table, owner: IntArray, records: Records, magic: int
+) -> tuple[bytearray, IntArray]:
+    """The messages one behind the other, as they are in their wrappers or loose; where each ends.
+
+    owner: each record's batch in `drafts`.
+    """
+    inner = _rows(records.rows, magic)
+    if magic == 1:
+        attributes = drafts["attributes"][owner]
+        wrapped = attributes & ((1 << CODEC_BITS.width) - 1) != 0
+        relative = records.rows["offset"] - drafts["base_offset"][owner]
+        inner["offset"] = np.where(wrapped, relative, records.rows["offset"])
+        inner["attributes"] = np.where(wrapped, 0, attributes & APPEND_TIME)
+    return _lay_down(inner, records.data, magic)
+
+
+def seal_wrapper(draft: Table, body: bytearray, magic: int) -> Written:
+    """One wrapper around encoded messages. draft: `DRAFT_COLUMNS`, one row."""
+    attributes = int(draft["attributes"][0])
+    codec = attributes & ((1 << CODEC_BITS.width) - 1)
+    base = draft["base_offset"]
+    last = base + draft["last_offset_delta"]
+    time = int(draft["max_timestamp"][0])
+    value = compress(CODECS[codec], bytes(body), magic)
+    kept = codec | (attributes & APPEND_TIME if magic else 0)
+    data = _wrapper(magic, int(last[0]), time, kept, value)
+    times = np.array([time if magic else -1])
+    return Written(data, np.array([0]), np.array([len(data)]), base, last, times)
 
 
 def _rows(rows: Table, magic: int) -> Table:

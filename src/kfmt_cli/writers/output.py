@@ -1,15 +1,14 @@
 """Outputs that appear whole or not at all.
 
 Everything is written below a temporary name beside its place, brought to the disk, and renamed. A
-process that is killed leaves the temporary files, which say by their name what they are, and
-nothing under a final name.
+process that is killed leaves the temporary files, see `writers/unfinished.py`, and nothing under a
+final name.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePath
@@ -17,8 +16,7 @@ from typing import BinaryIO
 
 from kfmt_cli.core.wire import Buffer
 from kfmt_cli.errors import OutputError, UsageError
-
-PREFIX = ".kfmt-unfinished-"
+from kfmt_cli.writers.unfinished import Claim, claim_file, claim_folder, take_away
 
 
 class OutputFile:
@@ -53,7 +51,8 @@ class OutputFile:
 class Staging:
     """A folder beside DST that becomes it, or whose files become files in it.
 
-    folder: where to write. Paths below it are those below DST.
+    folder: where to write. Paths below it are those below DST. left_over: what runs that were
+    killed had left there, and what has been taken away.
     """
 
     def __init__(self, destination: str, force: bool = False) -> None:
@@ -67,7 +66,9 @@ class Staging:
             parent = self.destination  # so that a rename never leaves the file system
         with _writing(self.destination):
             parent.mkdir(parents=True, exist_ok=True)
-            self.folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
+            self.left_over = take_away(parent)
+            self._claim: Claim = claim_folder(parent)
+            self.folder = self._claim.inside
         self._whole = parent != self.destination
 
     def file(self, name: str) -> OutputFile:
@@ -128,13 +129,13 @@ class Staging:
                     target = self.destination / name
                     target.parent.mkdir(parents=True, exist_ok=True)
                     (self.folder / name).replace(target)
-                shutil.rmtree(self.folder)
+            self._claim.give_up()
             _sync_folder(self.destination)
             _sync_folder(self.destination.absolute().parent)
 
     def discard(self) -> None:
         """Take away what was not committed."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+        self._claim.give_up()
 
 
 @contextmanager
@@ -151,22 +152,22 @@ def staged(destination: str, force: bool = False) -> Iterator[Staging]:
 def replace_keeping_old(path: Path, data: bytes) -> Path | None:
     """Put a file in the place of another in one step; where the old one is kept."""
     with _writing(path):
-        handle, temporary = tempfile.mkstemp(prefix=PREFIX, dir=path.parent)
+        claim = claim_file(path.parent)
         try:
-            with os.fdopen(handle, "wb") as out:
+            with os.fdopen(os.dup(claim.lock), "wb") as out:
                 out.write(data)
                 out.flush()
                 os.fsync(out.fileno())
             kept = None
             if path.exists():
-                shutil.copymode(path, temporary)
+                shutil.copymode(path, claim.path)
                 kept = _free_name(path)
                 os.link(path, kept)
             else:
-                Path(temporary).chmod(0o666 & ~_umask())
-            Path(temporary).replace(path)
+                claim.path.chmod(0o666 & ~_umask())
+            claim.path.replace(path)
         finally:
-            Path(temporary).unlink(missing_ok=True)
+            claim.give_up()
         _sync_folder(path.parent)
     return kept
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 from collections.abc import Callable, Sequence
 from operator import attrgetter
 
@@ -9,24 +11,22 @@ import numpy as np
 
 from kfmt_cli.core.layout import IntArray
 from kfmt_cli.core.table import Table
-from kfmt_cli.errors import InputError
 from kfmt_cli.files.records import RECORD_COLUMNS, Records
 from kfmt_cli.formats.batch import TIMESTAMP_TYPES
 from kfmt_cli.formats.control import CONTROL_RECORD_KEY, CONTROL_TYPES, END_TXN_MARKER
-from kfmt_cli.writers.jsonl import Control, Line, octets
+from kfmt_cli.writers.jsonl import Batch, Control, Record, wrong
 
-COLUMNS = (*RECORD_COLUMNS, "header_bytes")
+# line: the number of the record's line.
+COLUMNS = (*RECORD_COLUMNS, "header_bytes", "line")
 HEADER_OVERHEAD = 10
 
 
 def records_of(
-    lines: Sequence[Line], offsets: IntArray, timestamps: IntArray, default_type: int
+    lines: Sequence[Record], offsets: IntArray, timestamps: IntArray, default_type: int
 ) -> Records:
-    """The records as columns; raises InputError. default_type: for lines without a type."""
-    if len(offsets) and int(offsets.min()) < 0:
-        i = int(offsets.argmin())
-        raise wrong(lines[i], f"offset {offsets[i]} is negative")
+    """The records as columns; raises LineError. default_type: for lines without a type."""
     rows = Table.empty(COLUMNS, len(lines))
+    rows["line"] = np.fromiter((line.number for line in lines), np.int64, len(lines))
     rows["offset"] = offsets
     rows["timestamp"] = timestamps
     rows["has_timestamp"] = 1
@@ -71,7 +71,7 @@ class _Pool:
 
 
 def _values(
-    lines: Sequence[Line], name: str, texts: list[str | None], encodings: list[str | None]
+    lines: Sequence[Record], name: str, texts: list[str | None], encodings: list[str | None]
 ) -> list[bytes | None]:
     """Keys or values as bytes."""
     try:
@@ -85,21 +85,36 @@ def _values(
     return done
 
 
-def _octets(line: Line, name: str, text: str | None, encoding: str | None) -> bytes | None:
+def octets(text: str | None, encoding: str | None) -> bytes | None:
+    """The bytes that a string of the dump stands for; raises ValueError."""
+    if text is None:
+        return None
+    if encoding is None:
+        return text.encode()
+    if encoding == "base64":
+        try:
+            done = base64.b64decode(text, validate=True)
+        except (binascii.Error, ValueError) as error:
+            raise ValueError(f"no base64: {error}") from None
+        if base64.b64encode(done).decode() != text:
+            raise ValueError("no base64 as an encoder writes it: its last bits are not 0")
+        return done
+    if encoding == "hex":
+        done = bytes.fromhex(text)
+        if 2 * len(done) != len(text):
+            raise ValueError("no hexadecimal digits only: there are spaces between them")
+        return done
+    raise ValueError(f"cannot be turned back into bytes: its encoding is {encoding!r}")
+
+
+def _octets(line: Record, name: str, text: str | None, encoding: str | None) -> bytes | None:
     try:
         return octets(text, encoding)
     except ValueError as error:
         raise wrong(line, f"{name}: {error}") from None
 
 
-def wrong(line: Line, words: str) -> InputError:
-    """What is wrong with a line, which has been read already."""
-    offset = line.offset if line.type == "record" else line.base_offset
-    where = "" if offset is None else f" with offset {offset}"
-    return InputError(f"{line.file or 'input'}: {line.type}{where}: {words}")
-
-
-def _types(lines: Sequence[Line], default: int) -> IntArray:
+def _types(lines: Sequence[Record], default: int) -> IntArray:
     given = {line.timestamp_type for line in lines}
     names = {name: number for number, name in enumerate(TIMESTAMP_TYPES)}
     names["NoTimestampType"] = 0
@@ -118,7 +133,7 @@ def _types(lines: Sequence[Line], default: int) -> IntArray:
         raise
 
 
-def _control(line: Line, control: Control) -> tuple[bytes, bytes | None]:
+def _control(line: Record, control: Control) -> tuple[bytes, bytes | None]:
     """Key and value of a control record that is given by its meaning."""
     kind = control.type
     if isinstance(kind, str):
@@ -135,7 +150,7 @@ def _control(line: Line, control: Control) -> tuple[bytes, bytes | None]:
         raise wrong(line, "a number of its control is too large") from None
 
 
-def _headers(lines: Sequence[Line], rows: Table, pool: _Pool) -> IntArray:
+def _headers(lines: Sequence[Record], rows: Table, pool: _Pool) -> IntArray:
     """The headers of all records: start and size of key, of value."""
     counts = np.array([len(line.headers or ()) for line in lines], np.int64)
     rows["headers"] = counts
@@ -155,7 +170,10 @@ def _headers(lines: Sequence[Line], rows: Table, pool: _Pool) -> IntArray:
 
 
 def integers(
-    lines: Sequence[Line], name: str, missing: Callable[[int], int] | int, bits: int = 64
+    lines: Sequence[Record] | Sequence[Batch],
+    name: str,
+    missing: Callable[[int], int] | int,
+    bits: int = 64,
 ) -> IntArray:
     """A field of all lines; `missing` gives that of line i where it has none."""
     values = list(map(attrgetter(name), lines))

@@ -6,7 +6,7 @@ Where the log is damaged, a broker cuts it; the indexes end there, too. Source:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -46,17 +46,35 @@ def rebuild(
     from_nothing: no producer wrote anything before the first of them.
     """
     producers = Producers(known=from_nothing)
-    for log in logs:
-        if log.base_offset is None:
+    for i, log in enumerate(logs):
+        base = log.base_offset
+        if base is None:
             raise InputError(f"{log.name}: its name does not begin with a base offset of 20 digits")
         if not producers.known:
             at_log = _producers_at(log)
             producers = at_log if at_log.known else producers
-        yield _rebuild(log, interval, producers, advance)
+        before: dict[str, bytes | None] = {}
+        if i and producers.end != base:
+            # A gap or an overlap. A broker makes a snapshot before it recovers the segment; what is
+            # in it comes from all of the earlier segments, where they reach beyond it too.
+            producers.end = base
+            if producers.known or not producers.of:
+                before[_snapshot_name(producers)] = producers.snapshot()
+        done = _rebuild(log, interval, producers, advance)
+        done.files.update(before)
+        _add_snapshot(done, producers, _begins_partition(logs[0]))
+        after = logs[i + 1].base_offset if i + 1 < len(logs) else None
+        if after not in (None, producers.end):
+            # A broker keeps snapshots at the base offsets of segments, and the last one.
+            done.files.pop(_snapshot_name(producers), None)
+        yield done
 
 
 def _producers_at(log: Input) -> Producers:
-    """The producers at the front of a log: none at offset 0, else those of its snapshot."""
+    """The producers at the front of a log.
+
+    There are none at offset 0; elsewhere they are those of its snapshot.
+    """
     offset = log.base_offset or 0
     producers = Producers(known=offset == 0, end=offset)
     path = Path(log.path).with_name(f"{offset:020}.snapshot")
@@ -68,6 +86,12 @@ def _producers_at(log: Input) -> Producers:
     return producers
 
 
+def _begins_partition(log: Input) -> bool:
+    """Whether no earlier segment lies beside a log."""
+    others = (classify(str(it), it.name) for it in Path(log.path).parent.glob("*.log"))
+    return all((it.base_offset or 0) >= (log.base_offset or 0) for it in others)
+
+
 def _rebuild(
     log: Input, interval: int, producers: Producers, advance: Callable[[int], None]
 ) -> Rebuilt:
@@ -75,13 +99,10 @@ def _rebuild(
     done = Rebuilt(log)
     index = IndexBuilder(log.base_offset, interval)
     aborted: list[dict[str, int]] = []
-    cut = False
     with open_log(log, read_ahead=True) as opened:
-        for block in opened.blocks:
+        for block, n in _kept(opened.blocks):
             advance(len(block.data))
             done.findings += block.findings
-            n = 0 if cut else _before_damage(block)
-            cut |= n < len(block.batches) or any(map(_is_cut, block.findings))
             if n:
                 batches = block.batches.select(slice(0, n))
                 index.add(batches["position"], batches["last_offset"], max_timestamps(batches))
@@ -95,19 +116,42 @@ def _rebuild(
     done.files[f"{stem}.timeindex"] = index.time_index()
     done.entries = index.n_entries
     done.files[f"{stem}.txnindex"] = b"".join(map(ABORTED_TRANSACTION.write, aborted)) or None
-    if producers.known:
+    return done
+
+
+def _snapshot_name(producers: Producers) -> str:
+    return f"{producers.end:020}.snapshot"
+
+
+def _add_snapshot(done: Rebuilt, producers: Producers, from_start: bool) -> None:
+    """Add the snapshot behind a log, or say why there is none.
+
+    from_start: whether the logs begin with the first segment that a broker would find. It takes a
+    partition that begins at a later offset without a snapshot for one that had no producers.
+    """
+    if producers.known or (from_start and not producers.of):
         if done.batches:
-            done.files[f"{producers.end:020}.snapshot"] = producers.snapshot()
-    elif done.has_producers:
+            done.files[_snapshot_name(producers)] = producers.snapshot()
+    elif done.batches:
         done.findings.append(
             Finding(
-                log.name,
+                done.log.name,
                 index_codes.PRODUCERS_UNKNOWN,
                 None,
-                "earlier segments are not here, nor is the snapshot at its base offset",
+                "earlier segments are not here, nor is the snapshot at its base offset"
+                if from_start
+                else "earlier segments are not given, nor is there a snapshot at its base offset",
             )
         )
-    return done
+
+
+def _kept(blocks: Iterable[Block]) -> Iterator[tuple[Block, int]]:
+    """Each block, and how many of its batches a recovering broker keeps."""
+    cut = False
+    for block in blocks:
+        n = 0 if cut else _before_damage(block)
+        cut |= n < len(block.batches) or any(map(_is_cut, block.findings))
+        yield block, n
 
 
 def _is_cut(finding: Finding) -> bool:

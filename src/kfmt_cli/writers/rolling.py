@@ -13,15 +13,15 @@ from pathlib import PurePath
 from kfmt_cli.errors import InputError
 from kfmt_cli.writers.batches import Written
 from kfmt_cli.writers.index import MAX_RELATIVE
-from kfmt_cli.writers.output import Staging
-from kfmt_cli.writers.segment import SegmentWriter
+from kfmt_cli.writers.output import OutputFile, Staging
+from kfmt_cli.writers.segment import MAX_SIZE, SegmentWriter
 
 
 @dataclass(frozen=True, slots=True)
 class Rolling:
     """A broker's settings: segment.bytes, segment.ms, segment.index.bytes, index.interval.bytes.
 
-    age: None for never by age. by_file: a batch whose line names another file begins that segment.
+    age: None for never by age. by_file: a segment that the lines name is kept whole.
     """
 
     size: int = 1 << 30
@@ -31,39 +31,85 @@ class Rolling:
     by_file: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A KRaft snapshot that was written, below the staging's folder. size: its bytes."""
+
+    name: str
+    file: OutputFile
+    batches: list[int]
+
+
 class RollingWriter:
-    """Takes batches and puts them into segments. folders, logs: what was written, by folder."""
+    """Takes batches and puts them into segments. logs, snapshots: what was written, by folder."""
 
     def __init__(self, staging: Staging, rolling: Rolling) -> None:
         self._staging = staging
         self._rolling = rolling
         self._segment: SegmentWriter | None = None
+        self._snapshot: Snapshot | None = None
         self._first_time: int | None = None
         self._folder = ""
+        self._whole = False
+        self._names: set[str] = set()
         self.logs: dict[str, list[SegmentWriter]] = {}
+        self.snapshots: dict[str, list[Snapshot]] = {}
 
-    def begin(self, folder: str, base_offset: int) -> None:
-        """Begin a segment of its own here."""
+    @property
+    def base_offset(self) -> int | None:
+        """The base offset of the segment that is being written, None before its first batch."""
+        return None if self._segment is None else self._segment.base_offset
+
+    def begin(
+        self,
+        folder: str,
+        base_offset: int | None,
+        snapshot: str | None = None,
+        of_file: bool = False,
+    ) -> bool:
+        """Begin a file; False when one of that name was written before.
+
+        base_offset: None for that of the next batch. snapshot: the name of a KRaft snapshot.
+        of_file: the lines name the segment, so that it is never rolled for its size or age.
+        """
         self._close()
-        self._folder = folder
-        name = str(PurePath(folder) / f"{base_offset:020}.log")
+        self._folder, self._whole = folder, of_file
+        if snapshot is not None:
+            name = str(PurePath(folder) / snapshot)
+            if name in self._names:
+                return False
+            self._names.add(name)
+            self._snapshot = Snapshot(name, self._staging.file(name), [])
+            self.snapshots.setdefault(folder, []).append(self._snapshot)
+        elif base_offset is not None:
+            if self._name(base_offset) in self._names:
+                return False
+            self._start(base_offset)
+        return True
+
+    def _name(self, base_offset: int) -> str:
+        return str(PurePath(self._folder) / f"{base_offset:020}.log")
+
+    def _start(self, base_offset: int) -> None:
+        self._close()
+        name = self._name(base_offset)
+        self._names.add(name)
         self._segment = SegmentWriter(self._staging, name, base_offset, self._rolling.interval)
         self._first_time = None
-        self.logs.setdefault(folder, []).append(self._segment)
+        self.logs.setdefault(self._folder, []).append(self._segment)
 
     def append(self, batches: Written) -> None:
         """The next batches, rolling where a broker would; raises InputError, OutputError."""
+        if self._snapshot is not None:
+            self._snapshot.file.write(batches.data)
+            self._snapshot.batches.append(len(batches.starts))
+            return
         first = 0
         while first < len(batches.starts):
             if self._segment is None:
-                self.begin(self._folder, int(batches.base_offset[first]))
+                self._start(int(batches.base_offset[first]))
             assert self._segment is not None
             rest = batches.part(first, len(batches.starts))
-            if int(rest.base_offset[0]) < self._segment.base_offset:
-                raise InputError(
-                    f"offset {rest.base_offset[0]} lies before the segment's base offset "
-                    f"{self._segment.base_offset}"
-                )
             n = self._room(self._segment, rest)
             if n:
                 if self._first_time is None:
@@ -71,29 +117,35 @@ class RollingWriter:
                 self._segment.append(rest.part(0, n))
             first += n
             if first < len(batches.starts):
-                self.begin(self._folder, int(batches.base_offset[first]))
+                self._start(int(batches.base_offset[first]))
 
     def _room(self, segment: SegmentWriter, rest: Written) -> int:
         """How many of the batches go into the segment; one at least into an empty one."""
         rolling = self._rolling
-        full = rest.ends + segment.size > rolling.size
-        full |= rest.last_offset - segment.base_offset > MAX_RELATIVE
+        full = rest.last_offset - segment.base_offset > MAX_RELATIVE
+        if not segment.size and full[0]:
+            raise InputError(
+                f"offset {rest.last_offset[0]} does not fit into the index of a segment that "
+                f"begins at {segment.base_offset}"
+            )
+        full |= rest.ends + segment.size > (MAX_SIZE if self._whole else rolling.size)
         started = self._first_time
         if started is None:
             started = int(rest.max_timestamp[0])
-        if rolling.age is not None and started >= 0:
+        if rolling.age is not None and started >= 0 and not self._whole:
             full |= rest.max_timestamp - started > rolling.age
         n = int(full.argmax()) if full.any() else len(full)
-        n = min(
-            n,
-            segment.index.room(rest.starts + segment.size, rest.max_timestamp, rolling.index_bytes),
-        )
+        if not self._whole:
+            starts = rest.starts + segment.size
+            n = min(n, segment.index.room(starts, rest.max_timestamp, rolling.index_bytes))
         return n if segment.size else max(n, 1)
 
     def _close(self) -> None:
         if self._segment is not None:
             self._segment.close()
-        self._segment = None
+        if self._snapshot is not None:
+            self._snapshot.file.close()
+        self._segment = self._snapshot = None
 
     def finish(self) -> None:
         """Close the last segment."""
@@ -103,3 +155,5 @@ class RollingWriter:
         """Let go of what is open."""
         if self._segment is not None:
             self._segment.abandon()
+        if self._snapshot is not None:
+            self._snapshot.file.abandon()

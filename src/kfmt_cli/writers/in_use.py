@@ -1,0 +1,60 @@
+"""Whether a broker uses a log directory: it holds a lock on the file `.lock` as long as it runs.
+
+Source: `org.apache.kafka.server.util.FileLock`: a `java.nio.channels.FileLock` on the whole file,
+which is a record lock of fcntl. Asking for it changes nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import sys
+from pathlib import Path
+
+from kfmt_cli.errors import UsageError
+
+if sys.platform != "win32":
+    import fcntl
+
+LOCK_FILE = ".lock"
+# `struct flock` of 64-bit Linux: type, whence, start, length, process.
+LINUX_FLOCK = "hhqqi4x"
+
+
+def check_unused(partition: Path) -> None:
+    """Raise UsageError, with the reason, when a broker holds the log directory of a partition."""
+    folder = partition.absolute()
+    for lock in (folder / LOCK_FILE, folder.parent / LOCK_FILE):
+        held = _holder(lock)
+        if held is not None:
+            raise UsageError(f"{partition}: {lock} is {held}; stop the broker first, or --force")
+
+
+def _holder(lock: Path) -> str | None:
+    """Who holds a lock file, in words; None for nobody, or when the file is not there."""
+    try:
+        descriptor = os.open(lock, os.O_RDONLY | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        return f"not readable ({error.strerror}), so that a broker may hold it"
+    try:
+        return _owner(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _owner(descriptor: int) -> str | None:
+    """Who holds the lock on an open file, in words; None for nobody."""
+    if sys.platform == "linux":
+        asked = struct.pack(LINUX_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+        answer = struct.unpack(LINUX_FLOCK, fcntl.fcntl(descriptor, fcntl.F_GETLK, asked))
+        return None if answer[0] == fcntl.F_UNLCK else f"held by a broker, process {answer[4]}"
+    elif sys.platform == "win32":  # noqa: RET505 (type checkers go by platform)
+        return None
+    else:
+        try:
+            fcntl.lockf(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            return "held by a broker"
+        return None
