@@ -57,7 +57,8 @@ class Task:
             self.report.note(f"left out: {words} that say what was found, not what is in a log\n")
         if builder.growing.other_counts:
             words = count(builder.growing.other_counts, "batch", "batches")
-            self.report.note(f"{words} got another records_count: that of the records that follow\n")
+            why = "that of the records that follow"
+            self.report.note(f"{words} got another records_count: {why}\n")
         exit_code = self.report.end(strict=False)
         if self.report.format == "table":
             screen.text(f"{count(builder.growing.records, 'record')}\n")

@@ -129,7 +129,8 @@ class Task:
         screen = self.report.screen
         if self.behind:
             words = count(len(self.behind), "file")
-            self.report.note(f"left behind: {words} that a broker is done with (.deleted, .cleaned)\n")
+            done_with = "that a broker is done with (.deleted, .cleaned)"
+            self.report.note(f"left behind: {words} {done_with}\n")
         if self.report.unread and not refused:
             words = count(self.report.unread, "file or directory", "files or directories")
             self.report.note(f"kfmt: not in {safe(destination)}: {words} that could not be read\n")
