@@ -13,6 +13,7 @@ import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from kfmt_cli.checks.extent import Extent
 from kfmt_cli.core.finding import Finding
@@ -43,13 +44,25 @@ def is_segment(file: Input) -> bool:
 def check_names(folder: Folder) -> Iterator[Finding]:
     """What the names in a directory say, without opening anything."""
     yield from _not_partitions(folder)
-    if not any(_SEGMENT.match(name) or _SWAP.match(name) for name in folder.files):
+    if not any(map(_is_of_partition, folder.files)):
         return
     yield from _swapped(folder)
     for name in folder.files:
-        if _WITH_OFFSET.search(name) and not _is_offset(name.partition(".")[0]):
+        if _lacks_offset(name):
             message = f"{printable(name)!r} does not begin with an offset"
             yield Finding(folder.input(name).name, codes.NAME_NOT_NUMERIC, None, message)
+
+
+# Partitions have files of the same names, so that few are looked at.
+@lru_cache(maxsize=4096)
+def _is_of_partition(name: str) -> bool:
+    return _SEGMENT.match(name) is not None or _SWAP.match(name) is not None
+
+
+@lru_cache(maxsize=4096)
+def _lacks_offset(name: str) -> bool:
+    """Whether a broker takes an offset from a name that has none."""
+    return _WITH_OFFSET.search(name) is not None and not _is_offset(name.partition(".")[0])
 
 
 def _is_offset(text: str) -> bool:
@@ -58,6 +71,8 @@ def _is_offset(text: str) -> bool:
 
 def _swapped(folder: Folder) -> Iterator[Finding]:
     """Logs that a start puts in their place; not those that it deletes as unfinished."""
+    if not any(name.endswith(".swap") for name in folder.files):
+        return
     made = [
         int(name.partition(".")[0])
         for name in folder.files

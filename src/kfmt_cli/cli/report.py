@@ -86,6 +86,8 @@ class Report:
     _has_heading: bool = False
     _held: list[str] = field(default_factory=list)
     _flushed: float = 0.0
+    _summed: list[str] = field(default_factory=list)
+    _fit: tuple[list[str], int] | None = None
 
     def _text(self, words: str) -> None:
         """Words on standard output, a little later where many lines follow one another."""
@@ -209,9 +211,8 @@ class Report:
     def _total(self, result: Result) -> None:
         if result.errors or (self.strict and result.warnings):
             self.screen.reached(ExitCode.FINDINGS)
-        for name, value in row_of(result).items():
-            if isinstance(value, int):
-                self.totals[name] = self.totals.get(name, 0) + value
+        for name in self._number_names():
+            self.totals[name] = self.totals.get(name, 0) + (getattr(result, name) or 0)
 
     def _remarks(self) -> Iterator[str]:
         """What a table does not show, a line each."""
@@ -225,10 +226,15 @@ class Report:
             yield f"not looked at: {kinds}"
 
     def _number_names(self) -> list[str]:
-        return [name for name, value in row_of(self.empty).items() if isinstance(value, int)]
+        if not self._summed:
+            row = row_of(self.empty)
+            self._summed = [name for name, value in row.items() if isinstance(value, int)]
+        return self._summed
 
     def _tell(self, findings: Findings) -> None:
         """Findings on standard error."""
+        if not findings:
+            return
         theme, width = self.screen.err_theme, self.screen.err_width
         self.note("".join(finding_line(it, theme, width) for it in findings))
         self.note("".join(left_out_line(*it) for it in findings.left_out()))
@@ -257,8 +263,13 @@ class Report:
 
     def _cells(self, name: str, numbers: list[tuple[str, str]], verdict: str) -> str:
         """A line of the table; on a narrow screen without the numbers that matter less."""
-        room, shown = self._room(), self._shown()
-        width = min(self.name_width, max(room - self._width(shown), MIN_NAME))
+        if self._fit is None:  # for all lines, so that they stay aligned
+            shown = self._shown()
+            self._fit = (
+                shown,
+                min(self.name_width, max(self._room() - self._width(shown), MIN_NAME)),
+            )
+        shown, width = self._fit
         cells = [f" {clip_left(name, width):<{width}}"]
         cells += [f"{words:>{self.numbers[it]}}" for it, words in numbers if it in shown]
         return "  ".join([*cells, verdict]) + "\n"
