@@ -31,7 +31,9 @@ class Extent:
         counts = batches["records_count"]
         if records is not None:
             counts = np.diff(records.ends, prepend=0)
-        self._add(base[sane], last[sane], counts[sane])
+        if not sane.all():
+            base, last, counts = base[sane], last[sane], counts[sane]
+        self._add(base, last, counts)
 
     def _add(self, base: IntArray, last: IntArray, counts: IntArray) -> None:
         holes = bool((counts < last - base + 1).any() or (base[1:] > last[:-1] + 1).any())

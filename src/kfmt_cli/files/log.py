@@ -148,10 +148,15 @@ class LogReader:
 
         The checksum does not cover offsets: one that jumps is not believed by itself.
         """
-        good = batches.select(batches["crc_valid"] == 1)
-        last = np.concatenate([[(self._next_offset or 0) - 1], good["last_offset"]])
-        going_on = np.flatnonzero(good["base_offset"] == last[:-1] + 1)
-        return int(last[going_on[-1] + 1]) + 1 if len(going_on) else self._next_offset
+        base, last = batches["base_offset"], batches["last_offset"]
+        good = batches["crc_valid"] == 1
+        if not good.all():
+            base, last = base[good], last[good]
+        if len(base) > 1 and base[-1] == last[-2] + 1:  # as it nearly always is
+            return int(last[-1]) + 1
+        before = np.concatenate([[(self._next_offset or 0) - 1], last[:-1]])
+        going_on = np.flatnonzero(base == before + 1)
+        return int(last[going_on[-1]]) + 1 if len(going_on) else self._next_offset
 
     def _append_mended(self, block: Block, position: int, end: int) -> None:
         """Add the batch at position..end, whose length field is wrong and all else is right."""
