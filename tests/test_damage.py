@@ -250,3 +250,15 @@ def test_a_malformed_record_has_its_place_among_compressed_batches(tmp_path: Pat
     done = kfmt("verify-crc", "--deep", write(tmp_path, packed + broken), "--json")
     assert done.codes == ["record-malformed"]
     assert done.of("finding")[0]["position"] == len(packed) + 61 + len(record(b"a", b"b"))
+
+
+def test_zeros_that_end_inside_a_header_are_no_batch(tmp_path: Path) -> None:
+    """The checksum of nothing is 0, as it is stored in zeros."""
+    data = ORDERS.read_bytes()
+    at, end = positions(data)[3:5]
+    front = with_bytes(data[at : at + 30], 17, bytes(4))
+    for cut in (17, 21, 25, 30):
+        file = write(tmp_path, data[:at] + front[:cut] + data[end:])
+        done = kfmt("verify-crc", file, "--json")
+        assert done.code == 1
+        assert done.of("file")[0]["batches"] == 11

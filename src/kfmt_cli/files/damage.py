@@ -68,7 +68,7 @@ class Damage:
         """Whether the bytes up to `end` have the checksum that the header stores."""
         size = self._source.size
         if (
-            header.position + HEADER_UP_TO_MAGIC > end
+            end - header.position < LOG_OVERHEAD + MINIMUMS[magic]
             or end - header.position > self._source.largest
         ):
             return False
