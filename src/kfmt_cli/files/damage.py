@@ -102,8 +102,19 @@ class Damage:
         if header.magic == 2 and (bounded or header.base_offset in window.likely):
             return True
         if header.magic < 2 and not header.compressed and window.sets:
-            return window.is_near(header) or (self._is_followed(header) and self._chain(at, 2))
+            followed = self._is_followed(header) and self._chain(at, 2)
+            return followed or window.is_near(header) or self._is_among_loose(header)
         return not self._is_contradicted(header, window)
+
+    def _is_among_loose(self, header: Header) -> bool:
+        """Whether the next batch that is followed by another is a message by itself, too."""
+        end = header.position + header.size
+        for at in self._confirmed_from(end, end + WINDOW):
+            after = self._header(at)
+            if self._is_followed(after):
+                loose = after.magic < 2 and not after.compressed
+                return loose and header.base_offset < after.base_offset
+        return False
 
     def _is_contradicted(self, header: Header, window: Window) -> bool:
         """Whether one of the next batches has the offset that should stand before this one."""
@@ -111,7 +122,8 @@ class Damage:
         agreeing = 0
         for at in self._confirmed_from(end, end + WINDOW):
             after = self._header(at)
-            if after.base_offset in window.likely and after.base_offset < header.next_offset:
+            before = after.magic == 2 and after.base_offset < header.next_offset
+            if before and after.base_offset in window.likely:
                 return True
             agreeing += window.holds(after)
             if agreeing == CHAIN:

@@ -37,7 +37,6 @@ ZEROS = np.array(
 )
 RANGE = 1 << 31
 NEAR = 100
-MOST_IN_SET = 1 << 16  # offsets that a message set is believed to take
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,13 +91,15 @@ class Window:
 
     first: the least base offset, None where nothing is known. last: the greatest last offset, None
     where the next undamaged batch is not known. likely: base offsets that no other batch has by
-    chance. sets: compressed message sets of magic 0 and 1 are searched, or may be.
+    chance. sets: compressed message sets of magic 0 and 1 are searched, or may be. behind_set: the
+    least offset of a message that is not in the set that is searched.
     """
 
     first: int | None
     last: int | None
     likely: tuple[int | None, ...] = ()
     sets: bool = False
+    behind_set: int | None = None
 
     @classmethod
     def behind(
@@ -107,18 +108,18 @@ class Window:
         """What may stand behind a damaged batch, or in what is taken for it.
 
         after_offset: the least offset that the damaged batch can have. Its own is believed where
-        the one goes on from the other, and where it is a message set's and not far, as a set holds
-        messages with lower offsets.
+        the one goes on from the other; a message set has that of its last message.
         """
         if header is None or not header.could_hold(after_offset):
             return cls(after_offset, last, (after_offset,), sets)
         known = header.magic in (0, 1, 2)
         if known:
             sets = header.magic < 2 and header.compressed
-        of_set = known and sets and header.base_offset - (after_offset or 0) < MOST_IN_SET
-        own = of_set or header.base_offset == after_offset
-        first = header.base_offset + 1 if own else after_offset
-        return cls(first, last, (after_offset, header.next_offset), sets)
+        first = after_offset
+        if header.base_offset == after_offset:
+            first = header.base_offset + 1
+        behind_set = header.base_offset + 1 if known and sets else None
+        return cls(first, last, (after_offset, header.next_offset), sets, behind_set)
 
     def is_near(self, header: Header) -> bool:
         """Whether a message of magic 1 has an offset that none inside a message set has.
@@ -130,6 +131,9 @@ class Window:
 
     def holds(self, header: Header) -> bool:
         """Whether a batch with this header can stand there."""
+        loose = header.magic < 2 and not header.compressed
+        if loose and self.behind_set is not None and header.base_offset < self.behind_set:
+            return False
         if self.first is None:
             return header.could_hold(None)
         if not self.first <= header.base_offset < self.first + RANGE:
