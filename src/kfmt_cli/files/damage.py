@@ -213,15 +213,15 @@ class Damage:
         end = position + size
         header = self._header(position)
         window = Window.behind(header, after_offset, None, self.sets)
-        beyond = self._header(end)
-        leads = self.confirmed(end)
-        if leads and window.holds(beyond):
-            window = replace(window, last=beyond.base_offset - 1)
         at = position + HEADER_UP_TO_MAGIC
         ends = (it for it in self._ends(at, end, header) if window.holds(self._header(it)))
         proven = self._proven_end(header, ends)
         if proven is not None and proven < end:
             return self._wrong_length(header, codes.LENGTH_TOO_BIG, proven)
+        beyond = self._header(end)
+        leads = self.confirmed(end)
+        if leads and window.holds(beyond):
+            window = replace(window, last=beyond.base_offset - 1)
         inside = self.find_batch(position + 1, window, end)
         if inside is not None:
             inside = self._next_batch(header, inside)

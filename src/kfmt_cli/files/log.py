@@ -212,7 +212,7 @@ class LogReader:
         base, last = batches["base_offset"], batches["last_offset"]
         before = np.empty_like(last)
         before[1:] = last[:-1]
-        before[0] = base[0] - 1 if self._last_offset is None else self._last_offset
+        before[:1] = base[:1] - 1 if self._last_offset is None else self._last_offset
         of_segment = self._base_offset
         wrong = oddities(batches, before, None if of_segment is None else np.array(of_segment))
         self._last_offset = int(last[-1])
