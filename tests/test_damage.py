@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from kfmt_cli.core.source import open_source
+from kfmt_cli.core.table import Table
+from kfmt_cli.files.log import LogReader
 from tests.samples import ORDERS, TXN, UPGRADED, Row, kfmt
 from tests.segments import DAMAGES, GARBAGE, int32, positions, with_bytes, write
 from tools.kafka import SAMPLES
@@ -262,3 +265,27 @@ def test_zeros_that_end_inside_a_header_are_no_batch(tmp_path: Path) -> None:
         done = kfmt("verify-crc", file, "--json")
         assert done.code == 1
         assert done.of("file")[0]["batches"] == 11
+
+
+def test_many_wrong_checksums_cost_no_more_than_their_number(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = bytearray(ORDERS.read_bytes())
+    for at in positions(bytes(data))[:-1]:
+        data[at + 20] ^= 0xFF
+    file = write(tmp_path, bytes(data) * 20)
+    copied = 0
+    select = Table.select
+
+    def counted(self: Table, rows: slice) -> Table:
+        nonlocal copied
+        chosen = select(self, rows)
+        copied += len(chosen)
+        return chosen
+
+    monkeypatch.setattr(Table, "select", counted)
+    source = open_source(str(file), "log")
+    n = sum(len(block.batches) for block in LogReader(source, 0, False).blocks())
+    source.close()
+    assert n > 200
+    assert copied <= 2 * n

@@ -123,10 +123,11 @@ class LogReader:
     def _judge(self, block: Block, after: int) -> int:
         """Decide for each batch with a bad checksum whether its length can be believed."""
         batches = block.batches
+        going_on = self._going_on(batches)
         for i in np.flatnonzero(batches["crc_valid"] == 0).tolist():
             position, size = int(batches["position"][i]), int(batches["size"][i])
             verdict = self._damage.judge(
-                position, size, i + 1 < len(batches), self._offset_before(batches, i)
+                position, size, i + 1 < len(batches), self._known_end(batches, going_on, i)
             )
             if verdict is None:
                 block.findings.append(self._crc_mismatch(block, i))
@@ -139,24 +140,23 @@ class LogReader:
             return verdict.end
         return after
 
-    def _offset_before(self, batches: Table, i: int) -> int | None:
-        """The least offset that batch i can have, where something is known of it."""
-        return self._known_end(batches.select(slice(0, i)))
-
-    def _known_end(self, batches: Table) -> int | None:
-        """The offset behind the last batch that went on from the one before it.
+    def _going_on(self, batches: Table) -> IntArray:
+        """The undamaged batches that go on from the one before them, by their rows.
 
         The checksum does not cover offsets: one that jumps is not believed by itself.
         """
-        base, last = batches["base_offset"], batches["last_offset"]
-        good = batches["crc_valid"] == 1
-        if not good.all():
-            base, last = base[good], last[good]
-        if len(base) > 1 and base[-1] == last[-2] + 1:  # as it nearly always is
-            return int(last[-1]) + 1
+        good = np.flatnonzero(batches["crc_valid"] == 1)
+        base, last = batches["base_offset"][good], batches["last_offset"][good]
         before = np.concatenate([[(self._next_offset or 0) - 1], last[:-1]])
-        going_on = np.flatnonzero(base == before + 1)
-        return int(last[going_on[-1]]) + 1 if len(going_on) else self._next_offset
+        rows: IntArray = good[base == before + 1]
+        return rows
+
+    def _known_end(self, batches: Table, going_on: IntArray, n: int) -> int | None:
+        """The least offset that batch n can have, where something is known of it."""
+        earlier = int(np.searchsorted(going_on, n))
+        if not earlier:
+            return self._next_offset
+        return int(batches["last_offset"][going_on[earlier - 1]]) + 1
 
     def _append_mended(self, block: Block, position: int, end: int) -> None:
         """Add the batch at position..end, whose length field is wrong and all else is right."""
@@ -216,7 +216,10 @@ class LogReader:
         of_segment = self._base_offset
         wrong = oddities(batches, before, None if of_segment is None else np.array(of_segment))
         self._last_offset = int(last[-1])
-        self._next_offset = self._known_end(batches)
+        if len(base) > 1 and batches["crc_valid"][-2:].all() and base[-1] == last[-2] + 1:
+            self._next_offset = int(last[-1]) + 1  # as it nearly always is
+        else:
+            self._next_offset = self._known_end(batches, self._going_on(batches), len(batches))
         legacy = batches["is_v2"] == 0
         if legacy.any():
             self._seen_sets |= bool((legacy & (batches["compression"] != 0)).any())
