@@ -186,10 +186,10 @@ def test_in_place_refuses_a_log_that_grows(tmp_path: Path, monkeypatch: pytest.M
         (folder / f"{240:020}.index").write_bytes(b"")
         task = rebuilding.Task.of(Screen("never"), "table", 4096, force, all_files=False)
         if force:
-            task.run((str(folder),), None, strict=False)
+            task.run((str(folder),), None)
         else:
             with pytest.raises(UsageError, match=r"240\.log: the log grew while it was read"):
-                task.run((str(folder),), None, strict=False)
+                task.run((str(folder),), None)
         assert bool((folder / f"{240:020}.index").read_bytes()) == force
 
 

@@ -20,10 +20,10 @@ from kfmt_cli.files.records import Records, batch_finding
 
 @dataclass(frozen=True, slots=True)
 class _Start:
-    """The first batch of a stretch that holds records. offset: that of its first record."""
+    """The first batch of a stretch that holds records. block: nothing but that batch. offset: that
+    of its first record."""
 
     block: Block
-    batch: int
     offset: int
     is_wrapper: bool
 
@@ -49,7 +49,7 @@ class Neighbours:
         offset, batches = records.rows["offset"], run.batches
         first, before = offset[rows], offset[rows - 1]
         wrapper = (batches["is_v2"][filled] == 0) & (batches["compression"][filled] != 0)
-        start = _Start(_header_of(run, int(filled[0])), 0, int(first[0]), bool(wrapper[0]))
+        start = _Start(_header_of(run, int(filled[0])), int(first[0]), bool(wrapper[0]))
         yield from self.join(Neighbours(start, int(offset[-1])))
         wrong = wrapper & (first <= before)
         wrong[0] = False  # `before` is no row before it
@@ -62,7 +62,7 @@ class Neighbours:
         if start is None:
             return
         if self._last is not None and start.is_wrapper and start.offset <= self._last:
-            yield _backwards(start.block, start.batch, start.offset, self._last)
+            yield _backwards(start.block, 0, start.offset, self._last)
         self._start = self._start or start
         self._last = other._last
 

@@ -59,7 +59,7 @@ class Task:
             words = count(builder.growing.other_counts, "batch", "batches")
             why = "that of the records that follow"
             self.report.note(f"{words} got another records_count: {why}\n")
-        exit_code = self.report.end(strict=False)
+        exit_code = self.report.end()
         if self.report.format == "table":
             screen.text(f"{count(builder.growing.records, 'record')}\n")
         return exit_code

@@ -90,7 +90,7 @@ class Task:
                     self.carried += 1
             if damaged and not self.skip_damaged:
                 staging.refuse()
-        exit_code = self.report.end(strict=False)
+        exit_code = self.report.end()
         self._last_words(destination, damaged and not self.skip_damaged)
         return exit_code
 

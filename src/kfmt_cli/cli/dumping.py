@@ -11,7 +11,7 @@ from kfmt_cli.cli.screen import Progress, Screen
 from kfmt_cli.core.compression import Limit
 from kfmt_cli.core.finding import MOST_FINDINGS, Finding, Findings
 from kfmt_cli.core.parallel import map_ordered
-from kfmt_cli.errors import ExitCode, InputError
+from kfmt_cli.errors import InputError
 from kfmt_cli.files.block import Block
 from kfmt_cli.files.checkpoint import read_checkpoint
 from kfmt_cli.files.control import complete
@@ -24,7 +24,7 @@ from kfmt_cli.render import entries
 from kfmt_cli.render.columns import hidden_words
 from kfmt_cli.render.dump import FORMATS, CsvDump, DumpFormat, Look, title
 from kfmt_cli.render.finding import finding_json, finding_line, left_out_json, left_out_line
-from kfmt_cli.render.style import count, grouped, safe
+from kfmt_cli.render.style import count, grouped
 from kfmt_cli.render.write import recycle
 
 Piece = memoryview | Finding
@@ -76,8 +76,7 @@ class Task:
     def _complain(self, words: str) -> None:
         """Say that an input could not be read."""
         self.unread += 1
-        self.screen.reached(ExitCode.UNREADABLE)
-        self.screen.note(f"kfmt: {safe(words)}\n")
+        self.screen.complain(words)
 
     def _file(self, file: Input) -> None:
         """Dump one file, or say why it cannot be read."""

@@ -9,7 +9,7 @@ from kfmt_cli.checks.index import IndexChecker, IndexResult
 from kfmt_cli.cli.report import Report
 from kfmt_cli.cli.screen import Screen
 from kfmt_cli.core.finding import Findings
-from kfmt_cli.errors import ExitCode, InputError
+from kfmt_cli.errors import InputError
 from kfmt_cli.files.discover import size_of
 from kfmt_cli.files.lookup import Lookup, choose, look_up
 from kfmt_cli.files.segment import Segment, segments
@@ -69,7 +69,7 @@ class Task:
                         self._add(result, findings, has_line)
                 except InputError as error:
                     self.report.complain(str(error))
-        return self.report.end(self.report.strict)
+        return self.report.end()
 
     def _is_listed(self, segment: Segment) -> bool:
         """Whether the table has lines for a segment whose log is empty."""
@@ -120,8 +120,8 @@ class Lookups:
             if not found and not unread:
                 raise InputError(f"{path}: no log to look in")
         for words in unread:
-            self.screen.note(f"kfmt: {safe(words)}\n")
-        return ExitCode.UNREADABLE if unread else ExitCode.CLEAN
+            self.screen.complain(words)
+        return self.screen.exit_code
 
     def _target(self) -> tuple[int | None, int | None]:
         return self.offset, self.timestamp

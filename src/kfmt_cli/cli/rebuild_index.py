@@ -63,7 +63,7 @@ def rebuild_index(
 
     if not in_place and len(paths) < 2:
         raise UsageError("give the logs and then DST, a directory; or --in-place")
-    task = Task.of(Screen(color), format_, index_interval_bytes, force, all_files)
+    task = Task.of(Screen(color), format_, index_interval_bytes, force, all_files, strict)
     if in_place:
-        return task.run(paths, None, strict)
-    return task.run(paths[:-1], paths[-1], strict)
+        return task.run(paths, None)
+    return task.run(paths[:-1], paths[-1])

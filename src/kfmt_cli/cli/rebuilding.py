@@ -30,12 +30,21 @@ class Task:
     all_files: bool
 
     @classmethod
-    def of(cls, screen: Screen, format_: str, interval: int, force: bool, all_files: bool) -> Task:
+    def of(
+        cls,
+        screen: Screen,
+        format_: str,
+        interval: int,
+        force: bool,
+        all_files: bool,
+        strict: bool = False,
+    ) -> Task:
         """A task that reports on the screen."""
-        report = Report(screen, format_, SegmentResult("", ""), NUMBERS, ("segment", "segments"))
+        noun = ("segment", "segments")
+        report = Report(screen, format_, SegmentResult("", ""), NUMBERS, noun, strict=strict)
         return cls(report, interval, force, all_files)
 
-    def run(self, paths: tuple[str, ...], to: str | None, strict: bool) -> int:
+    def run(self, paths: tuple[str, ...], to: str | None) -> int:
         """Rebuild below the directory `to`, or beside the logs without one; the exit code."""
         partitions = list(self._partitions(paths))
         logs = [log for _, group in partitions for log in group]
@@ -51,7 +60,7 @@ class Task:
                     for folder, group in partitions:
                         for done in self._rebuilt(group, progress):
                             self._below(staging, folder, done)
-        return self.report.end(strict)
+        return self.report.end()
 
     def _partitions(self, paths: tuple[str, ...]) -> Iterator[tuple[str, list[Input]]]:
         """The logs of each partition, and the folder below DST that is theirs."""

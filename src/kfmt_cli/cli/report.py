@@ -110,8 +110,8 @@ class Report:
     def complain(self, words: str) -> None:
         """Say that an input could not be read."""
         self.unread += 1
-        self.screen.reached(ExitCode.UNREADABLE)
-        self.note(f"kfmt: {safe(words)}\n")
+        self._flush()
+        self.screen.complain(words)
 
     def left_over(self, paths: Iterable[Path]) -> None:
         """Say what runs that were killed had left, and what has been taken away."""
@@ -158,10 +158,8 @@ class Report:
         self._count(result, "")
         self.unlisted += 1
 
-    def end(self, strict: bool) -> ExitCode:
+    def end(self) -> ExitCode:
         """The summary; the exit code."""
-        if strict and self.totals.get("warnings"):
-            self.screen.reached(ExitCode.FINDINGS)
         exit_code = self.screen.exit_code
         self._summary(exit_code)
         self._flush()

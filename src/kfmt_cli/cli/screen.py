@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from kfmt_cli.core.compiled import interpreted
 from kfmt_cli.core.finding import Severity
 from kfmt_cli.errors import ExitCode, OutputClosed, OutputError
-from kfmt_cli.render.style import COLOUR, PLAIN, Theme
+from kfmt_cli.render.style import COLOUR, PLAIN, Theme, safe
 
 PATIENCE = 1.0  # seconds of work before a progress bar is worth its place
 
@@ -94,6 +94,11 @@ class Screen:
         self._expected += n_bytes
         if before <= LARGE < self._expected and interpreted():
             self.note(SLOW)
+
+    def complain(self, words: str) -> None:
+        """Say that an input could not be read."""
+        self.reached(ExitCode.UNREADABLE)
+        self.note(f"kfmt: {safe(words)}\n")
 
     @contextmanager
     def progress(self, total: int | None) -> Iterator[Progress]:

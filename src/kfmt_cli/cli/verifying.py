@@ -100,7 +100,7 @@ class Task:
             outcomes = (self._in_processes if many else self._here)(units, progress.advance)
             for part in parts:
                 self._part(part, outcomes, given)
-        return self.report.end(self.report.strict)
+        return self.report.end()
 
     def _is_listed(self, file: Input, given: set[str]) -> bool:
         """Whether the table has a line for the file even if it is empty."""

@@ -24,6 +24,8 @@ from kfmt_cli.core.wire import (
     Varint,
     WireError,
     WireType,
+    need,
+    read_each,
 )
 
 
@@ -85,8 +87,7 @@ class Float(NotBulk):
     size: int = 8
 
     def read(self, data: Buffer, at: int, end: int) -> tuple[float, int]:
-        if end - at < self.size:
-            raise WireError(f"{self.size} bytes are needed, {end - at} are left", at, "EXHAUSTED")
+        need(self.size, at, end)
         (value,) = struct.unpack_from(">d", data, at)
         return value, at + self.size
 
@@ -103,8 +104,7 @@ class Uuid(NotBulk):
     size: int = 16
 
     def read(self, data: Buffer, at: int, end: int) -> tuple[str, int]:
-        if end - at < self.size:
-            raise WireError(f"{self.size} bytes are needed, {end - at} are left", at, "EXHAUSTED")
+        need(self.size, at, end)
         return uuid_text(bytes(data[at : at + self.size])), at + self.size
 
     def write(self, value: Value) -> bytes:
@@ -213,14 +213,7 @@ class List(NotBulk):
         count, after = _length(self.count, self.nullable, data, at, end)
         if count < 0:
             return None, after
-        values: list[Value] = []
-        for i in range(count):
-            try:
-                value, after = self.of.read(data, after, end)
-            except WireError as error:
-                raise error.below(str(i)) from None
-            values.append(value)
-        return values, after
+        return read_each(self.of.read, count, data, after, end)
 
     def write(self, value: Value) -> bytes:
         if value is None:

@@ -5,7 +5,7 @@ All numbers are big-endian two's complement, as in Kafka's protocol guide.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -57,6 +57,30 @@ class WireType(Protocol):
         """The inverse of `read`."""
 
 
+def need(size: int, at: int, end: int) -> None:
+    """Raise WireError unless so many bytes are left."""
+    if size > end - at:
+        raise WireError(f"{size} bytes are needed, {end - at} are left", at, "EXHAUSTED")
+
+
+def read_each(
+    read: Callable[[Buffer, int, int], tuple[Value, int]],
+    count: int,
+    data: Buffer,
+    at: int,
+    end: int,
+) -> tuple[list[Value], int]:
+    """So many values, one behind the other, and the byte after them; raises WireError."""
+    values: list[Value] = []
+    for i in range(count):
+        try:
+            value, at = read(data, at, end)
+        except WireError as error:
+            raise error.below(str(i)) from None
+        values.append(value)
+    return values, at
+
+
 @dataclass(frozen=True, slots=True)
 class Integer:
     """A fixed-size integer."""
@@ -75,8 +99,7 @@ class Integer:
         return f">{'i' if self.signed else 'u'}{self.size}"
 
     def read(self, data: Buffer, at: int, end: int) -> tuple[int, int]:
-        if self.size > end - at:
-            raise WireError(f"{self.size} bytes are needed, {end - at} are left", at, "EXHAUSTED")
+        need(self.size, at, end)
         return int.from_bytes(data[at : at + self.size], "big", signed=self.signed), at + self.size
 
     def write(self, value: Value) -> bytes:
@@ -193,19 +216,15 @@ class Array:
             raise WireError(
                 f"a count of {count} where {end - after} bytes are left", at, "COUNT_TOO_BIG"
             )
-        rows: list[Value] = []
-        for i in range(count):
-            try:
-                values, after = self.of.read_values(data, after, end)
-            except WireError as error:
-                raise error.below(str(i)) from None
-            rows.append(values)
-        return rows, after
+        return read_each(self.of.read_values, count, data, after, end)
 
     def write(self, value: Value) -> bytes:
         assert isinstance(value, list)
-        rows = [row for row in value if isinstance(row, dict)]
-        return self.count.write(len(value)) + b"".join(self.of.write(row) for row in rows)
+        parts = [self.count.write(len(value))]
+        for row in value:
+            assert isinstance(row, dict)
+            parts.append(self.of.write(row))
+        return b"".join(parts)
 
 
 Int8 = Integer("int8", 1)

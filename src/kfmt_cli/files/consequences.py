@@ -47,6 +47,10 @@ TRUNCATED_INSIDE = (
 
 REBUILT = "The broker rebuilds the index."
 TAKEN = "The broker takes the index as it is."
+NO_SKIP = " No seek was seen to miss a record."
+NO_FAILED_READ = " No read was seen to fail, from the start or from an offset."
+NO_FAILED_LOOKUP = " No look-up by time was seen to fail."
+NO_WRONG_RECORD = " No read_committed consumer was seen to get a wrong record."
 REBUILD_INDEX = (
     "With the broker stopped, kfmt rebuild-index writes a right one; it reads the log once."
 )
@@ -59,10 +63,7 @@ TIMES_BOTH = (
     "too: a broker that finds neither recovers the segment, which takes as long as reading it, and "
     "rebuilds both."
 )
-SNAPSHOT = (
-    "The broker writes the newest one anew. No read_committed consumer was seen to get a wrong "
-    "record."
-)
+SNAPSHOT = "The broker writes the newest one anew." + NO_WRONG_RECORD
 
 
 def beside_missing_index(time_index: Code) -> Code:
@@ -70,7 +71,7 @@ def beside_missing_index(time_index: Code) -> Code:
     return replace(
         time_index,
         advice=None,
-        after_crash="The broker rebuilds the index.",
+        after_crash=REBUILT,
         after_clean_shutdown="The broker recovers the segment because its offset index is missing, "
         "and fills both indexes.",
     )

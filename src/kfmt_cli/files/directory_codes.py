@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from kfmt_cli.core.finding import Severity
 from kfmt_cli.files.codes import code
+from kfmt_cli.files.consequences import KEPT
 
 _error, _warning, _note = Severity.ERROR, Severity.WARNING, Severity.NOTE
 
-OVERLAP = (
-    "The broker keeps the log as it is. Every record is delivered, and once; no seek was seen "
-    "to miss a record."
-)
-GAP = "The broker keeps the log as it is. The missing offsets are passed over without an error."
+OVERLAP = KEPT + " Every record is delivered, and once; no seek was seen to miss a record."
+GAP = KEPT + " The missing offsets are passed over without an error."
 EMPTY = (
     "Between other segments: the broker keeps the log as it is, and the missing offsets are "
     "passed over without an error. As the last one: the log then ends at the segment's base "

@@ -109,18 +109,19 @@ def is_transient(name: str) -> bool:
 
 def size_of(file: Input) -> int:
     """The file's bytes, as far as they can be told."""
-    try:
-        return 0 if file.path == "-" else os.stat(file.path).st_size  # noqa: PTH116 (many)
-    except OSError:
-        return 0
+    return _known_size(file) or 0
 
 
 def is_empty(file: Input) -> bool:
     """Whether the file is known to have no bytes."""
+    return _known_size(file) == 0
+
+
+def _known_size(file: Input) -> int | None:
     try:
-        return file.path != "-" and Path(file.path).stat().st_size == 0
+        return None if file.path == "-" else os.stat(file.path).st_size  # noqa: PTH116 (many)
     except OSError:
-        return False
+        return None
 
 
 # `<topic>-<partition>`, then what brokers add to directories that move or go, or a topic's id.

@@ -5,6 +5,10 @@ from __future__ import annotations
 from kfmt_cli.core.finding import Severity
 from kfmt_cli.files.codes import code
 from kfmt_cli.files.consequences import (
+    NO_FAILED_LOOKUP,
+    NO_FAILED_READ,
+    NO_SKIP,
+    NO_WRONG_RECORD,
     REBUILD_INDEX,
     REBUILT,
     SNAPSHOT,
@@ -26,7 +30,7 @@ INDEX_NOT_INCREASING = code(
     "An entry's offset or position is not greater than the one before it.",
     REBUILD_INDEX,
     after_crash=REBUILT,
-    after_clean_shutdown=TAKEN + " No read was seen to fail, from the start or from an offset.",
+    after_clean_shutdown=TAKEN + NO_FAILED_READ,
 )
 INDEX_POSITION_OUT_OF_LOG = code(
     "index-position-out-of-log",
@@ -50,7 +54,7 @@ INDEX_OFFSET_NOT_IN_LOG = code(
     "No batch at or behind the position of an entry holds its offset.",
     REBUILD_INDEX,
     after_crash=REBUILT,
-    after_clean_shutdown=TAKEN + " No read was seen to fail, from the start or from an offset.",
+    after_clean_shutdown=TAKEN + NO_FAILED_READ,
 )
 INDEX_OFFSET_BEFORE_BATCH = code(
     "index-offset-before-batch",
@@ -58,7 +62,7 @@ INDEX_OFFSET_BEFORE_BATCH = code(
     "The offset of an entry is less than the first one of the batch that it points at.",
     REBUILD_INDEX,
     after_crash=REBUILT,
-    after_clean_shutdown=TAKEN + " No read was seen to fail, from the start or from an offset.",
+    after_clean_shutdown=TAKEN + NO_FAILED_READ,
 )
 INDEX_OFFSET_OUT_OF_SEGMENT = code(
     "index-offset-out-of-segment",
@@ -66,7 +70,7 @@ INDEX_OFFSET_OUT_OF_SEGMENT = code(
     "An entry's offset is less than the segment's base offset, or behind its last offset.",
     REBUILD_INDEX,
     after_crash=REBUILT,
-    after_clean_shutdown=TAKEN + " No read was seen to fail, from the start or from an offset.",
+    after_clean_shutdown=TAKEN + NO_FAILED_READ,
 )
 INDEX_TRAILING_BYTES = code(
     "index-trailing-bytes",
@@ -83,7 +87,7 @@ INDEX_ZERO_TAIL = code(
     "An index ends in zeros although its segment is not the last one.",
     REBUILD_INDEX,
     after_crash=REBUILT,
-    after_clean_shutdown=TAKEN + " No seek was seen to miss a record.",
+    after_clean_shutdown=TAKEN + NO_SKIP,
 )
 INDEX_MISSING = code(
     "index-missing",
@@ -120,7 +124,7 @@ INDEX_FURTHER_ON = code(
     "once. A search begins a little earlier than it must; kafka-dump-log calls these "
     "mismatches.",
     after_crash=REBUILT,
-    after_clean_shutdown=TAKEN + " No seek was seen to miss a record.",
+    after_clean_shutdown=TAKEN + NO_SKIP,
 )
 INDEX_SPARSE = code(
     "index-sparse",
@@ -128,7 +132,7 @@ INDEX_SPARSE = code(
     "Stretches of the log longer than the index interval have no entry.",
     "Look-ups scan further. Followers write one entry for a whole fetch; restarts begin anew.",
     after_crash=REBUILT,
-    after_clean_shutdown=TAKEN + " No seek was seen to miss a record.",
+    after_clean_shutdown=TAKEN + NO_SKIP,
 )
 INDEX_IN_DAMAGE = code(
     "index-entry-in-damage",
@@ -142,7 +146,7 @@ TIME_INDEX_NOT_INCREASING = code(
     "An entry's timestamp is not greater than the one before it, or its offset is less.",
     REBUILD_INDEX,
     after_crash=REBUILT,
-    after_clean_shutdown=TAKEN + " No look-up by time was seen to fail.",
+    after_clean_shutdown=TAKEN + NO_FAILED_LOOKUP,
 )
 TIME_INDEX_OFFSET_OUT_OF_SEGMENT = code(
     "time-index-offset-out-of-segment",
@@ -150,7 +154,7 @@ TIME_INDEX_OFFSET_OUT_OF_SEGMENT = code(
     "An entry's offset is less than the segment's base offset, or behind its last offset.",
     REBUILD_INDEX,
     after_crash=REBUILT,
-    after_clean_shutdown=TAKEN + " No look-up by time was seen to fail.",
+    after_clean_shutdown=TAKEN + NO_FAILED_LOOKUP,
 )
 TIME_INDEX_OFFSET_NOT_IN_LOG = code(
     "time-index-offset-not-in-log",
@@ -158,7 +162,7 @@ TIME_INDEX_OFFSET_NOT_IN_LOG = code(
     "No batch holds the offset of an entry.",
     REBUILD_INDEX,
     after_crash=REBUILT,
-    after_clean_shutdown=TAKEN + " No look-up by time was seen to fail.",
+    after_clean_shutdown=TAKEN + NO_FAILED_LOOKUP,
 )
 TIME_INDEX_TIMESTAMP_NOT_IN_LOG = code(
     "time-index-timestamp-not-in-log",
@@ -235,39 +239,39 @@ TRANSACTION_INDEX_TRAILING_BYTES = code(
     _error,
     "The file does not end with a whole entry.",
     REBUILD_INDEX,
-    after_crash=REBUILT + " No read_committed consumer was seen to get a wrong record.",
-    after_clean_shutdown=TAKEN + " No read_committed consumer was seen to get a wrong record.",
+    after_crash=REBUILT + NO_WRONG_RECORD,
+    after_clean_shutdown=TAKEN + NO_WRONG_RECORD,
 )
 TRANSACTION_INDEX_VERSION = code(
     "transaction-index-version",
     _error,
     "An entry has a version other than 0.",
     REBUILD_INDEX,
-    after_crash=REBUILT + " No read_committed consumer was seen to get a wrong record.",
-    after_clean_shutdown=TAKEN + " No read_committed consumer was seen to get a wrong record.",
+    after_crash=REBUILT + NO_WRONG_RECORD,
+    after_clean_shutdown=TAKEN + NO_WRONG_RECORD,
 )
 TRANSACTION_INDEX_NOT_INCREASING = code(
     "transaction-index-entries-not-increasing",
     _error,
     "The last offset of an entry is not greater than that of the one before it.",
     REBUILD_INDEX,
-    after_crash=REBUILT + " No read_committed consumer was seen to get a wrong record.",
-    after_clean_shutdown=TAKEN + " No read_committed consumer was seen to get a wrong record.",
+    after_crash=REBUILT + NO_WRONG_RECORD,
+    after_clean_shutdown=TAKEN + NO_WRONG_RECORD,
 )
 TRANSACTION_INDEX_NOT_A_MARKER = code(
     "transaction-index-not-a-marker",
     _error,
     "The last offset of an entry is not that of an ABORT marker of its producer.",
     REBUILD_INDEX,
-    after_crash=REBUILT + " No read_committed consumer was seen to get a wrong record.",
-    after_clean_shutdown=TAKEN + " No read_committed consumer was seen to get a wrong record.",
+    after_crash=REBUILT + NO_WRONG_RECORD,
+    after_clean_shutdown=TAKEN + NO_WRONG_RECORD,
 )
 TRANSACTION_INDEX_ENTRY_MISSING = code(
     "transaction-index-entry-missing",
     _error,
     "A transaction that was aborted in the segment is not in its transaction index.",
     REBUILD_INDEX,
-    after_crash=REBUILT + " No read_committed consumer was seen to get a wrong record.",
+    after_crash=REBUILT + NO_WRONG_RECORD,
     after_clean_shutdown=TAKEN + " Read_committed consumers are given aborted records.",
 )
 TRANSACTION_INDEX_MISSING = code(
@@ -275,7 +279,7 @@ TRANSACTION_INDEX_MISSING = code(
     _error,
     "A log with aborted transactions has no transaction index beside it.",
     REBUILD_INDEX,
-    after_crash=REBUILT + " No read_committed consumer was seen to get a wrong record.",
+    after_crash=REBUILT + NO_WRONG_RECORD,
     after_clean_shutdown="Read_committed consumers are given aborted records.",
 )
 SNAPSHOT_CRC_MISMATCH = code(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -130,12 +131,9 @@ def finding_row(piece: Piece, finding: Finding) -> dict[str, object]:
 def results_of(piece: Piece, findings: list[Finding], edges: Edges | None) -> dict[str, Any]:
     """Findings as a part of a result that is kept: their rows, up to `MOST_KEPT`, and how many of
     each code there are; with what the neighbouring pieces have to know."""
-    counts: dict[str, int] = {}
-    for it in findings:
-        counts[it.code.name] = counts.get(it.code.name, 0) + 1
     return {
         "findings": [finding_row(piece, it) for it in findings[:MOST_KEPT]],
-        "codes": counts,
+        "codes": Counter(it.code.name for it in findings),
         "edges": edges.as_dict() if edges else None,
     }
 

@@ -15,10 +15,11 @@ from kfmt_cli.core.table import BoolArray, Table
 from kfmt_cli.files.block import NO_TIMESTAMP
 from kfmt_cli.files.control import MAX_SEQUENCE
 from kfmt_cli.files.records import Records
+from kfmt_cli.writers.batches import BIT
 from kfmt_cli.writers.drafts import MAX_DELTA, MAX_OFFSET, Begun, cut
 from kfmt_cli.writers.growing import PLAN_COLUMNS
 from kfmt_cli.writers.jsonl import Batch, Record, wrong
-from kfmt_cli.writers.line_attributes import BIT, attributes_of
+from kfmt_cli.writers.line_attributes import attributes_of
 from kfmt_cli.writers.loose import Plan
 from kfmt_cli.writers.options import Options
 from kfmt_cli.writers.parse import integers, records_of

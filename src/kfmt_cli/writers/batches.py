@@ -27,8 +27,10 @@ GIVEN = (
     *("base_timestamp", "max_timestamp", "producer_id", "producer_epoch", "base_sequence"),
 )
 DRAFT_COLUMNS = ("magic", *GIVEN)
+BIT = {bits.name: bits.mask for bits in ATTRIBUTES.bits}
 CODEC_BITS = ATTRIBUTES["compression"]
-APPEND_TIME = 1 << ATTRIBUTES["timestamp_type"].at
+CODEC_MASK = CODEC_BITS.mask
+APPEND_TIME = BIT["timestamp_type"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,7 @@ def write_batches(drafts: Table, records: Records) -> Written:
     """Batches of magic 2. drafts: `DRAFT_COLUMNS`; records.ends: records up to and with each."""
     counts = np.diff(records.ends, prepend=0)
     owner = np.repeat(np.arange(len(drafts)), counts)
-    codecs = drafts["attributes"] & ((1 << CODEC_BITS.width) - 1)
+    codecs = drafts["attributes"] & CODEC_MASK
     plain = bool((codecs == 0).all())
     # Uncompressed records go where they stay, with room for the headers between them.
     gaps = HEADER_SIZE * (owner + 1) if plain else 0
@@ -110,7 +112,7 @@ def seal(draft: Table, body: bytearray, n_records: int) -> Written:
     draft: `DRAFT_COLUMNS`, one row. body: room for the header and then the records; it becomes the
     batch, so that a large one is not held twice.
     """
-    codec = int(draft["attributes"][0]) & ((1 << CODEC_BITS.width) - 1)
+    codec = int(draft["attributes"][0]) & CODEC_MASK
     if codec:
         packed = compress(CODECS[codec], bytes(memoryview(body)[HEADER_SIZE:]))
         body[HEADER_SIZE:] = packed

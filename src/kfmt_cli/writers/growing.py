@@ -15,9 +15,10 @@ from kfmt_cli.core.layout import IntArray
 from kfmt_cli.core.table import Table
 from kfmt_cli.files.block import HEADER_SIZE
 from kfmt_cli.files.records import Records
-from kfmt_cli.formats.batch import ATTRIBUTES, CODECS
+from kfmt_cli.formats.batch import CODECS
 from kfmt_cli.writers.batches import (
-    CODEC_BITS,
+    BIT,
+    CODEC_MASK,
     DRAFT_COLUMNS,
     Written,
     encode_records,
@@ -32,7 +33,7 @@ from kfmt_cli.writers.messages import encode_messages, seal_wrapper, write_messa
 # the records that the line says there are, -1 where it does not.
 PLAN_COLUMNS = (*DRAFT_COLUMNS, "number", "max_given", "declared")
 MAX_BATCH = (1 << 31) - 1
-NO_V1 = {name: 1 << ATTRIBUTES[name].at for name in ("transactional", "control")}
+NOT_IN_MESSAGES = BIT["transactional"] | BIT["control"]
 
 
 @dataclass(slots=True)
@@ -145,7 +146,7 @@ def _write(drafts: Table, records: Records) -> Written:
 
 
 def _codec(draft: Table) -> int:
-    return int(draft["attributes"][0]) & ((1 << CODEC_BITS.width) - 1)
+    return int(draft["attributes"][0]) & CODEC_MASK
 
 
 def _check_magic(drafts: Table, records: Records) -> None:
@@ -159,8 +160,8 @@ def _check_magic(drafts: Table, records: Records) -> None:
         raise wrong(number, "messages of magic 0 and 1 have no headers")
     attributes = drafts["attributes"]
     for wrong_one, words in (
-        (attributes & sum(NO_V1.values()) != 0, "neither transactions nor control records"),
-        (attributes & ((1 << CODEC_BITS.width) - 1) == CODECS.index("zstd"), "no zstd"),
+        (attributes & NOT_IN_MESSAGES != 0, "neither transactions nor control records"),
+        (attributes & CODEC_MASK == CODECS.index("zstd"), "no zstd"),
         (drafts["producer_id"] >= 0, "no producers"),
     ):
         if wrong_one.any():

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from kfmt_cli.formats.batch import ATTRIBUTES, CODECS, TIMESTAMP_TYPES
-from kfmt_cli.writers.batches import CODEC_BITS
+from kfmt_cli.formats.batch import CODECS, TIMESTAMP_TYPES
+from kfmt_cli.writers.batches import BIT, CODEC_MASK
 from kfmt_cli.writers.jsonl import Attributes, Batch, wrong
 from kfmt_cli.writers.options import Options
 
-BIT = {bits.name: 1 << bits.at for bits in ATTRIBUTES.bits}
-CODEC_MASK = (1 << CODEC_BITS.width) - 1
 NO_TYPE = "NoTimestampType"  # what a dump says of magic 0
 
 

@@ -13,10 +13,10 @@ import numpy as np
 from kfmt_cli.core.layout import IntArray
 from kfmt_cli.core.table import Table
 from kfmt_cli.files.records import Records
+from kfmt_cli.writers.batches import BIT
 from kfmt_cli.writers.drafts import APPEND_TIME, Begun, cut, draft
 from kfmt_cli.writers.growing import PLAN_COLUMNS
 from kfmt_cli.writers.jsonl import Record, wrong
-from kfmt_cli.writers.line_attributes import BIT
 from kfmt_cli.writers.options import Options
 from kfmt_cli.writers.parse import integers, records_of
 from kfmt_cli.writers.partition import Partition, check_offsets

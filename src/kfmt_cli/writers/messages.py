@@ -18,7 +18,7 @@ from kfmt_cli.files.block import CHECKED_FROM, STORED_CRC_AT
 from kfmt_cli.files.records import Records
 from kfmt_cli.formats.batch import CODECS
 from kfmt_cli.formats.legacy import MESSAGES
-from kfmt_cli.writers.batches import APPEND_TIME, CODEC_BITS, Written
+from kfmt_cli.writers.batches import APPEND_TIME, CODEC_MASK, Written
 
 NO_CHILDREN = np.zeros((4, 0), np.int64)
 TAKEN = ("offset", "timestamp", "key", "key_size", "value", "value_size")
@@ -31,7 +31,7 @@ def write_messages(drafts: Table, records: Records, magic: int) -> Written:
     """
     counts = np.diff(records.ends, prepend=0)
     owner = np.repeat(np.arange(len(drafts)), counts)
-    codecs = drafts["attributes"] & ((1 << CODEC_BITS.width) - 1)
+    codecs = drafts["attributes"] & CODEC_MASK
     append_time = drafts["attributes"] & APPEND_TIME
     plain, ends = encode_messages(drafts, owner, records, magic)
     starts = np.concatenate([[0], ends[:-1]])[: len(ends)]
@@ -86,7 +86,7 @@ def encode_messages(
     inner = _rows(records.rows, magic)
     if magic == 1:
         attributes = drafts["attributes"][owner]
-        wrapped = attributes & ((1 << CODEC_BITS.width) - 1) != 0
+        wrapped = attributes & CODEC_MASK != 0
         relative = records.rows["offset"] - drafts["base_offset"][owner]
         inner["offset"] = np.where(wrapped, relative, records.rows["offset"])
         inner["attributes"] = np.where(wrapped, 0, attributes & APPEND_TIME)
@@ -96,7 +96,7 @@ def encode_messages(
 def seal_wrapper(draft: Table, body: bytearray, magic: int) -> Written:
     """One wrapper around encoded messages. draft: `DRAFT_COLUMNS`, one row."""
     attributes = int(draft["attributes"][0])
-    codec = attributes & ((1 << CODEC_BITS.width) - 1)
+    codec = attributes & CODEC_MASK
     base = draft["base_offset"]
     last = base + draft["last_offset_delta"]
     time = int(draft["max_timestamp"][0])

@@ -6,6 +6,7 @@ JSON and CSV are what `kfmt dump` prints.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import BinaryIO
 from urllib.parse import quote
@@ -152,17 +153,16 @@ def run_job(context: Context) -> Summary:
     pieces = ledger.plan(request, context.inputs())
     summary = Summary(dict.fromkeys(("segments", "bytes", *context.tables, "errors"), 0))
     findings: list[dict[str, object]] = []
-    counts: dict[str, int] = {}
+    counts: Counter[str] = Counter()
     for piece, result in run(context.spark, request, ledger, pieces, context.advance):
         summary.numbers["segments"] += piece.start == 0
         summary.numbers["bytes"] += piece.end - piece.start
         for table, n in result["rows"].items():
             summary.numbers[table] += n
         findings += result["findings"]
-        for name, n in result["codes"].items():
-            counts[name] = counts.get(name, 0) + n
+        counts.update(result["codes"])
     summary.errors = summary.numbers["errors"] = count_severities(counts)["errors"]
-    summary.vanished = counts.get(FILE_VANISHED.name, 0)
+    summary.vanished = counts[FILE_VANISHED.name]
     summary.lines, summary.unread = left_out(counts, findings), unread_of(findings)
     summary.written = [f"{context.to}/{table}" for table in context.tables]
     place = f"{context.to}/findings/part-0"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 from kfmt_cli.files.codes import FILE_VANISHED
@@ -20,7 +21,7 @@ class Found:
 
     files: dict[str, FileSummary] = field(default_factory=dict)
     rows: list[dict[str, object]] = field(default_factory=list)
-    codes: dict[str, int] = field(default_factory=dict)
+    codes: Counter[str] = field(default_factory=Counter)
 
 
 def check(request: Request, piece: Piece, to: str) -> Result:
@@ -48,8 +49,7 @@ def collect(context: Context, job: Job) -> Found:
         else:
             found.files[piece.path] = part
         found.rows += result["findings"]
-        for name, n in result["codes"].items():
-            found.codes[name] = found.codes.get(name, 0) + n
+        found.codes.update(result["codes"])
     return found
 
 
@@ -79,12 +79,12 @@ def summarize(found: Found, written: list[str]) -> Summary:
     for name in names:
         numbers[name] = sum(it.piece.size if name == "bytes" else getattr(it, name) for it in files)
     numbers["damaged"] = sum(it.errors > 0 for it in files)
-    lines = [f"{n:>8}  {code}" for code, n in sorted(found.codes.items(), key=lambda kv: -kv[1])]
+    lines = [f"{n:>8}  {code}" for code, n in found.codes.most_common()]
     return Summary(
         numbers,
         written,
         lines + left_out(found.codes, found.rows),
         numbers["errors"],
-        found.codes.get(FILE_VANISHED.name, 0),
+        found.codes[FILE_VANISHED.name],
         unread_of(found.rows),
     )
