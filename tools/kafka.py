@@ -12,6 +12,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -19,6 +20,7 @@ SAMPLES = ROOT / "sample_segments"
 VERSION = "3.9.1"
 KEPT_SUFFIX = f".kafka-dump-log-{VERSION}.txt"
 
+DUMP_LOG = "kafka.tools.DumpLogSegments"
 # For a JVM that runs for seconds: only the first compiler, a collector with one thread.
 SHORT_LIVED = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
 
@@ -61,22 +63,22 @@ def jars(version: str) -> Path:
     return home
 
 
-def java(version: str, *arguments: str) -> list[str]:
+def java(version: str, *arguments: str, options: Sequence[str] = SHORT_LIVED) -> list[str]:
     """The command that runs java on Kafka's jars: options, a class or source file, arguments."""
     home = jars(version)
     logging = f"-Dlog4j.configuration=file:{home}/log4j.properties"
-    return ["java", "-Xmx512m", *SHORT_LIVED, logging, "-cp", f"{home}/*", *arguments]
+    return ["java", "-Xmx512m", *options, logging, "-cp", f"{home}/*", *arguments]
 
 
 def dump_command(version: str, *arguments: str) -> list[str]:
-    """The command that is kafka-dump-log."""
-    return java(version, "kafka.tools.DumpLogSegments", *arguments)
+    """The command that is kafka-dump-log, with java's own settings: benchmarks run it."""
+    return java(version, DUMP_LOG, *arguments, options=())
 
 
 def dump_log(version: str, files: list[Path], cwd: Path) -> dict[Path, str]:
     """What kafka-dump-log prints of batches, records, keys and payloads of each file below cwd."""
     names = ",".join(str(file.relative_to(cwd)) for file in files)
-    command = dump_command(version, "--print-data-log", "--files", names)
+    command = java(version, DUMP_LOG, "--print-data-log", "--files", names)
     done = subprocess.run(command, cwd=cwd, check=True, capture_output=True)
     text = done.stdout.decode("utf-8", "replace")
     parts = text.split("Dumping ")[1:]
