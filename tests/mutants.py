@@ -18,7 +18,8 @@ import numpy as np
 from kfmt_cli.core.layout import IntArray
 from kfmt_cli.core.source import open_source
 from kfmt_cli.core.table import BoolArray
-from kfmt_cli.files.discover import Input, classify
+from kfmt_cli.files.disk import classify
+from kfmt_cli.files.kinds.kind import Input
 from kfmt_cli.files.log import LogReader
 
 INSERTED = -1

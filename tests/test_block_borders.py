@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from kfmt_cli.checks.verify import Verifier
+from kfmt_cli.checks.log.verify import Verifier
 from kfmt_cli.core.compression import Limit
 from kfmt_cli.core.finding import Finding
 from kfmt_cli.files import log, open_log
-from kfmt_cli.files.discover import classify
+from kfmt_cli.files.disk import classify
 from tests.samples import ORDERS, TXN, UPGRADED, every_log, kfmt, name_of
 from tests.segments import DAMAGES, positions, with_bytes, write
 from tools.kafka import SAMPLES
@@ -27,7 +27,7 @@ def findings_of(file: Path, workers: int) -> list[Finding]:
     """What `verify-crc --deep` finds, in its order, and how much it counts."""
     found: list[Finding] = []
     verifier = Verifier(True, Limit(), workers)
-    verifier.verify(classify(str(file), file.name), found.append, lambda _: None)
+    found += verifier.findings(classify(str(file), file.name))
     return found
 
 

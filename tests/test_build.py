@@ -12,7 +12,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from kfmt_cli.render.shown import BATCH, RECORD
+from kfmt_cli.rows.batch import BATCH
+from kfmt_cli.rows.record import RECORD
 from kfmt_cli.writers import jsonl
 from kfmt_cli.writers.jsonl import Attributes, Batch, Control, Record
 from tests.samples import ORDERS, UPGRADED, Row, environment, every_log, kfmt, name_of
@@ -327,8 +328,12 @@ def test_a_line_that_is_too_long_is_named(tmp_path: Path, monkeypatch: pytest.Mo
 def test_every_name_of_a_dump_is_known_to_build() -> None:
     for shown, line in ((BATCH, Batch), (RECORD, Record)):
         known = {field.encode_name for field in msgspec.structs.fields(line)}
-        assert {it.name for it in shown} <= known
-    of_groups = {it.name: {inner.name for inner in it.of} for it in (*BATCH, *RECORD) if it.of}
+        assert {it.name for it in shown.columns} <= known
+    of_groups = {
+        it.name: {inner.name for inner in it.of}
+        for it in (*BATCH.columns, *RECORD.columns)
+        if it.of
+    }
     names = {field.encode_name for field in msgspec.structs.fields(Attributes)}
     assert of_groups == {
         "attributes": names,

@@ -19,7 +19,7 @@ import pytest
 
 from kfmt_cli.core.compression import Limit
 from kfmt_cli.files import log
-from kfmt_cli.files.discover import classify
+from kfmt_cli.files.disk import classify
 from kfmt_cli.writers import convert
 from kfmt_cli.writers.convert import Converter, Counts
 from kfmt_cli.writers.drafts import Bounds

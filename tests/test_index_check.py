@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from kfmt_cli.checks.index import IndexChecker
+from kfmt_cli.checks.index.check import IndexChecker
 from kfmt_cli.core.compression import Limit
 from kfmt_cli.core.finding import Finding, Severity
-from kfmt_cli.files.discover import classify
+from kfmt_cli.files.decoding import read_records
+from kfmt_cli.files.disk import classify, segments
 from kfmt_cli.files.open_log import open_log
-from kfmt_cli.files.records import read_records, runs
-from kfmt_cli.files.segment import segments
+from kfmt_cli.files.records import runs
 from tests.broken_indexes import OFFSET_BREAKS, TIME_BREAKS, Entries, Segment, packed, unpacked
 from tests.samples import ORDERS, TXN, kfmt, name_of
 from tools.kafka import SAMPLES
@@ -42,8 +42,8 @@ def check(path: Path) -> list[Finding]:
     return [
         finding
         for segment in segments(str(path), several=False, skip=pytest.fail)
-        for _, findings in checker.check(segment, lambda _: None)
-        for finding in findings
+        for result in checker.check(segment, lambda _: None)
+        for finding in result.findings
     ]
 
 

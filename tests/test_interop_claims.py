@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from kfmt_cli.checks.registry import every_code
 from kfmt_cli.core.finding import Code
-from kfmt_cli.files import directory_codes, index_codes  # noqa: F401 – they declare codes
-from kfmt_cli.files.codes import CODES
+from kfmt_cli.writers.codes import PRODUCERS_UNKNOWN
 from tests.broken_partitions import ORDERS, TXN, Broken, sample
 from tests.claim_facts import DOWN, SEEKS, Claim, Fact, Seen
 from tests.claims_of_directories import DIRECTORY_CLAIMS
@@ -204,6 +204,9 @@ def description(seen: Seen) -> str:
         f"lost {lost[:3]}..{lost[-3:]}, seeks {seeks}, times {its.times} for {seen.whole.times}, "
         f"files { {k: len(v) for k, v in its.files.items()} }"
     )
+
+
+CODES = {**every_code(), PRODUCERS_UNKNOWN.name: PRODUCERS_UNKNOWN}
 
 
 @pytest.mark.parametrize("code", CODES)

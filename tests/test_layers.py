@@ -13,9 +13,14 @@ LEVELS = [
     {"errors"},
     {"core"},
     {"formats"},
+    {"rows", "topics"},
     {"files"},
-    {"checks", "writers", "topics", "render"},
-    {"spark"},  # jobs put checks and renderers to work, as commands do
+    {"broker"},
+    {"checks"},
+    {"writers", "render", "pieces"},
+    {"arrow"},
+    {"tasks"},
+    {"spark"},
     {"cli"},
 ]
 LEVEL = {name: level for level, names in enumerate(LEVELS) for name in names}

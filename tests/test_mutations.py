@@ -10,22 +10,36 @@ from pathlib import Path
 
 import pytest
 
-from kfmt_cli.checks.records import check_records
+from kfmt_cli.checks.check import Scope
+from kfmt_cli.checks.registry import log_checks
 from kfmt_cli.core.compression import Limit
 from kfmt_cli.core.finding import Finding
 from kfmt_cli.core.source import open_source
-from kfmt_cli.files.control import complete
+from kfmt_cli.files.decoding import read_records
 from kfmt_cli.files.log import LogReader
-from kfmt_cli.files.records import read_records, runs
-from kfmt_cli.render.dump import CsvDump, JsonDump, Look, TableDump
-from kfmt_cli.render.finding import finding_json, finding_line
+from kfmt_cli.files.records import runs
+from kfmt_cli.files.shown import complete, record_rows
+from kfmt_cli.render.finding import finding_line
+from kfmt_cli.render.sinks.csv_rows import CsvRows
+from kfmt_cli.render.sinks.json_rows import JsonRows
+from kfmt_cli.render.sinks.sink import Head, Look
+from kfmt_cli.render.sinks.table_rows import BatchRows
 from kfmt_cli.render.style import PLAIN
+from kfmt_cli.rows.finding import finding_row
+from kfmt_cli.rows.record import RECORD
 from tests.mutants import Mutant, judge, mutant_of
 from tests.samples import ORDERS, every_log, name_of
 from tests.segments import NAME, positions, write
 from tools.kafka import SAMPLES
 
-LOOK = Look(PLAIN, 100)
+
+class Narrow:
+    """A screen of 100 columns without colour."""
+
+    theme = err_theme = PLAIN
+    width = err_width = 100
+
+
 LIMIT = Limit(most=8 << 20, always=1 << 20)
 LOGS = [log for log in every_log() if 0 < log.stat().st_size < 60_000 and "remote" not in log.parts]
 
@@ -37,25 +51,33 @@ def read_everything(file: Path) -> tuple[list[Batch], list[Finding]]:
     source = open_source(str(file))
     batches: list[Batch] = []
     findings: list[Finding] = []
-    formats = [kind("x", LOOK) for kind in (JsonDump, CsvDump, TableDump)]
+    formats = [
+        JsonRows("x", "auto", RECORD),
+        CsvRows("x", "auto"),
+        BatchRows(Head("x"), Look(), Narrow()),  # type: ignore[arg-type]
+    ]
+    headers = log_checks(Scope.HEADERS, 0)
     for block in LogReader(source, 0).blocks():
         findings += block.findings
+        findings += [it for check in headers for it in check.take(block, None)]
         for run in runs(block):
             records = read_records(run, LIMIT)
             complete(run, records)
             findings += records.findings
-            findings += check_records(run, records)
+            for check in log_checks(Scope.RECORDS, 0):
+                findings += check.take(run, records)
             rows = run.batches
             good = rows.select(rows["crc_valid"] == 1)
             places = zip(*(good[it].tolist() for it in ("position", "size", "crc")), strict=True)
             batches += places
             for out in formats:
-                text = b"".join(map(bytes, out.text(run, records, 0, len(rows))))
-                if isinstance(out, JsonDump):
+                shown = record_rows(run, records)
+                text = b"".join(map(bytes, out.text(shown, 0, len(rows))))
+                if isinstance(out, JsonRows):
                     for line in text.splitlines():
                         json.loads(line)
     for finding in findings:
-        json.loads(finding_json(finding))
+        json.dumps(finding_row(finding))
         finding_line(finding, PLAIN)
     source.close()
     return batches, findings

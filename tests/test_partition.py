@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from kfmt_cli.checks.extent import Extent
-from kfmt_cli.checks.partition import PartitionCheck, SegmentFacts, check_names
-from kfmt_cli.files.discover import walk
+from kfmt_cli.checks.log.extent import Extent
+from kfmt_cli.checks.partition.check import SegmentFacts
+from kfmt_cli.checks.partition.names import Names
+from kfmt_cli.checks.partition.segments import SegmentOffsets
+from kfmt_cli.files.disk import walk
 from tests.samples import ORDERS, kfmt
 from tests.segments import positions
 from tools.kafka import SAMPLES
@@ -166,10 +168,11 @@ def test_files_that_are_given_one_by_one_are_no_partition(partition: Path) -> No
 
 
 def test_processes_say_the_same(partition: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from kfmt_cli.checks.verify import Verifier
-    from kfmt_cli.cli import verifying
+    from kfmt_cli.checks.log.verify import Verifier
+    from kfmt_cli.cli.runs import run_of
     from kfmt_cli.cli.screen import Screen
     from kfmt_cli.core.compression import Limit
+    from kfmt_cli.tasks import verify
 
     (partition / name(480)).unlink()
     (partition / name(720)).write_bytes(b"")
@@ -179,13 +182,12 @@ def test_processes_say_the_same(partition: Path, monkeypatch: pytest.MonkeyPatch
 
     def run(jobs: int) -> list[str]:
         texts.clear()
-        report = verifying.Task.report_on(Screen(), "json", False, 100, False)
-        task = verifying.Task(report, Verifier(False, Limit(), jobs), jobs)
-        assert task.run((str(partition),)) == 1
+        task = verify.Verify(Verifier(False, Limit(), jobs), jobs)
+        assert run_of("never", "json", verify.LOG_RESULT).whole(task, (str(partition),)) == 1
         return [line for text in texts for line in text.splitlines()]
 
     alone = run(1)
-    monkeypatch.setattr(verifying, "MANY_BYTES", 0)
+    monkeypatch.setattr(verify, "MANY_BYTES", 0)
     assert run(2) == alone
     codes = [row["code"] for row in map(json.loads, alone) if row["type"] == "finding"]
     assert codes == ["name-not-numeric", "segments-gap", "log-empty"]
@@ -196,7 +198,7 @@ def facts(base: int, extent: Extent, size: int = 1000) -> SegmentFacts:
 
 
 def found(*segments: SegmentFacts) -> list[tuple[str, str]]:
-    check = PartitionCheck()
+    check = SegmentOffsets()
     for segment in segments:
         check.take(segment)
     return [(finding.code.name, finding.file) for finding in check.finish()]
@@ -221,6 +223,6 @@ def test_an_impossible_offset_does_not_make_overlaps_of_all_that_follows() -> No
 def test_no_name_is_looked_at_twice(partition: Path) -> None:
     (partition / "abc.index").write_bytes(b"")
     folders = walk(str(partition.parent), False, pytest.fail)
-    assert [finding.file for folder in folders for finding in check_names(folder)] == [
+    assert [finding.file for folder in folders for finding in Names().look(folder)] == [
         "orders-0/abc.index"
     ]

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from kfmt_cli.cli import rebuilding
-from kfmt_cli.cli.screen import Screen
+from kfmt_cli.cli.runs import run_of
 from kfmt_cli.errors import UsageError
-from kfmt_cli.files.discover import Input
+from kfmt_cli.files.kinds.kind import Input
+from kfmt_cli.tasks import rebuild as rebuilding
 from kfmt_cli.writers.rebuild import Rebuilt, rebuild
 from tests.samples import ORDERS, TXN, kfmt
 from tests.segments import positions
@@ -184,12 +184,13 @@ def test_in_place_refuses_a_log_that_grows(tmp_path: Path, monkeypatch: pytest.M
     for force in (False, True):
         folder = broken_copy(tmp_path / str(force))
         (folder / f"{240:020}.index").write_bytes(b"")
-        task = rebuilding.Task.of(Screen("never"), "table", 4096, force, all_files=False)
+        run = run_of("never", "table", rebuilding.REBUILT)
+        task = rebuilding.Rebuild(run, 4096, force, all_files=False)
         if force:
-            task.run((str(folder),), None)
+            task.rebuild((str(folder),), None)
         else:
             with pytest.raises(UsageError, match=r"240\.log: the log grew while it was read"):
-                task.run((str(folder),), None)
+                task.rebuild((str(folder),), None)
         assert bool((folder / f"{240:020}.index").read_bytes()) == force
 
 

@@ -21,11 +21,14 @@ from tools.kafka import ROOT, SAMPLES
 pa = pytest.importorskip("pyarrow")
 pc = pytest.importorskip("pyarrow.compute")
 
+from kfmt_cli.arrow.inputs import files_of
 from kfmt_cli.errors import InputError, UsageError  # noqa: E402
-from kfmt_cli.spark.plan import Split, files_of, plan  # noqa: E402
-from kfmt_cli.spark.reading import DamagedError  # noqa: E402
-from kfmt_cli.spark.request import Request, request_of  # noqa: E402
-from kfmt_cli.spark.rows import read_split  # noqa: E402
+from kfmt_cli.pieces.reading import DamagedError  # noqa: E402
+from kfmt_cli.pieces.request import Request
+from kfmt_cli.spark.committed import splits_of as plan  # noqa: E402
+from kfmt_cli.spark.plan import Split  # noqa: E402
+from kfmt_cli.spark.request import request_of  # noqa: E402
+from kfmt_cli.spark.splits import read_split  # noqa: E402
 
 FOLDERS = sorted(it for it in SAMPLES.iterdir() if it.is_dir())
 
@@ -320,7 +323,7 @@ def test_object_stores_are_read_through_pyarrow(monkeypatch: pytest.MonkeyPatch)
     """A file system of Arrow's other than the local one, with a scheme of its own."""
     from pyarrow import fs
 
-    from kfmt_cli.spark import storage
+    from kfmt_cli.arrow import storage
 
     local = fs.SubTreeFileSystem(str(SAMPLES), fs.LocalFileSystem())
     monkeypatch.setattr(storage, "_at", lambda path: (local, "s3://", path.split("://", 1)[1]))

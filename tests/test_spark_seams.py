@@ -21,15 +21,16 @@ from tools.kafka import SAMPLES
 pytest.importorskip("pyarrow")
 pytest.importorskip("pyspark")
 
-from kfmt_cli.checks.verify import Verifier
+from kfmt_cli.arrow.checking import count_severities
+from kfmt_cli.arrow.inputs import files_of
+from kfmt_cli.checks.log.verify import Verifier
 from kfmt_cli.core.compression import Limit
-from kfmt_cli.files.discover import classify
-from kfmt_cli.spark.checking import count_severities
+from kfmt_cli.files.disk import classify
+from kfmt_cli.pieces.piece import Piece, cut
+from kfmt_cli.rows.finding import finding_row
 from kfmt_cli.spark.jobs.verify import check
-from kfmt_cli.spark.plan import Piece, cut, files_of
 from kfmt_cli.spark.request import request_of
-from kfmt_cli.spark.seams import torn_files
-from kfmt_cli.spark.work import sew_together
+from kfmt_cli.spark.work import sewn_together, torn_files
 
 Row = tuple[Any, ...]
 WRAPPERS = SAMPLES / "kafka-2.8.2/v1-lz4-0/00000000000000000000.log"
@@ -43,9 +44,8 @@ def plain(row: dict[str, Any]) -> Row:
 def of_verify_crc(log: Path, deep: bool = True) -> list[Row]:
     rows: list[Row] = []
     verifier = Verifier(deep, Limit(), 0)
-    verifier.verify(
-        classify(str(log), str(log)), lambda it: rows.append(plain(it.row())), lambda _: None
-    )
+    found = verifier.findings(classify(str(log), str(log)))
+    rows += [plain(finding_row(it)) for it in found]
     return sorted(rows, key=str)
 
 
@@ -57,11 +57,12 @@ def of_pieces(log: Path, width: int, deep: bool = True) -> tuple[list[Row], int]
     if torn_files(found):
         (whole,) = files_of(request)
         found = [(whole, check(request, whole, ""))]
-    sew_together(found)
+    found = sewn_together(found)
     rows = [plain(row) for _, result in found for row in result["findings"]]
     for _, result in found:
         assert sum(result["codes"].values()) == len(result["findings"])
-        assert sum(count_severities(result["codes"]).values()) == len(result["findings"])
+        severities = count_severities(result["codes"]).values()
+        assert sum(it or 0 for it in severities) == len(result["findings"])
     return sorted(rows, key=str), sum(result["edges"] is not None for _, result in found)
 
 
@@ -147,7 +148,7 @@ def test_mutants_in_pieces_and_in_one(tmp_path: Path) -> None:
 def test_findings_beyond_those_that_are_kept_are_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kfmt_cli.spark.checking.MOST_KEPT", 3)
+    monkeypatch.setattr("kfmt_cli.arrow.checking.MOST_KEPT", 3)
     data = ORDERS.read_bytes()
     log = with_index(tmp_path, data[: positions(data)[1]] * 9, data)
     piece: Piece

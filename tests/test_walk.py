@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from kfmt_cli.files import discover
-from kfmt_cli.files.discover import LOGS
+from kfmt_cli.files import disk as disks
+from kfmt_cli.files.kinds.logs import LOGS
 from tests.samples import ORDERS, Done, environment, kfmt
 from tools.kafka import ROOT, SAMPLES
 
@@ -96,7 +96,7 @@ def test_a_directory_that_vanishes_during_the_walk_is_named(
     monkeypatch.setattr(os, "scandir", scandir)
     (disk / "lost+found").rmdir()
     skipped: list[str] = []
-    found = list(discover.discover(str(disk), LOGS, False, skipped.append))
+    found = list(disks.discover(str(disk), LOGS, False, skipped.append))
     assert [it.name.split("/")[0] for it in found] == ["z-0"] * 7
     assert skipped == [f"{disk / 'a-0'}: No such file or directory"]
 
@@ -113,7 +113,7 @@ def test_a_disk_that_fails_in_one_directory_costs_that_one(
 
     monkeypatch.setattr(os, "scandir", scandir)
     skipped: list[str] = []
-    found = list(discover.discover(str(disk), LOGS, False, skipped.append))
+    found = list(disks.discover(str(disk), LOGS, False, skipped.append))
     assert len(found) == 14
     assert skipped == [f"{disk / 'lost+found'}: Input/output error"]
 

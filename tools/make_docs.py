@@ -12,12 +12,14 @@ from types import ModuleType
 
 import click
 
+from kfmt_cli.checks.check import Scope
+from kfmt_cli.checks.registry import CHECKS
 from kfmt_cli.cli import MODULES, kfmt
 from kfmt_cli.core.field import Field
 from kfmt_cli.core.finding import Code
 from kfmt_cli.core.layout import Layout
-from kfmt_cli.files import codes as codes_of_logs
-from kfmt_cli.files import directory_codes, index_codes
+from kfmt_cli.files import codes as of_logs
+from kfmt_cli.files.kinds import codes as of_files
 from kfmt_cli.formats.batch import RECORD, RECORD_BATCH, RECORD_HEADER
 from kfmt_cli.formats.checkpoint import CHECKPOINTS
 from kfmt_cli.formats.control import CONTROL_RECORD_KEY, END_TXN_MARKER
@@ -25,8 +27,10 @@ from kfmt_cli.formats.index import ABORTED_TRANSACTION, OFFSET_INDEX_ENTRY, TIME
 from kfmt_cli.formats.legacy import MESSAGE_V0, MESSAGE_V1, TEACHING_MESSAGE_V0
 from kfmt_cli.formats.snapshot import PRODUCER_SNAPSHOT, PRODUCER_STATE
 from kfmt_cli.render.finding import consequences
+from kfmt_cli.rows.tables import TABLES
 from kfmt_cli.spark.request import OPTIONS
-from kfmt_cli.spark.tables import TABLES
+from kfmt_cli.spark.tables import type_name
+from kfmt_cli.writers import codes as of_writers
 from tools.kafka import ROOT
 from tools.man import man_pages
 
@@ -140,9 +144,12 @@ def findings() -> str:
     """docs/findings.md"""
     parts = [f"# Findings\n\n{MADE}{FINDINGS}"]
     for title, codes in (
-        ("Logs", _declared_in(codes_of_logs)),
-        ("Indexes, snapshots and checkpoints", _declared_in(index_codes)),
-        ("Directories", _declared_in(directory_codes)),
+        ("Logs", _codes(of_logs, scopes=(Scope.HEADERS, Scope.RECORDS))),
+        (
+            "Indexes, snapshots and checkpoints",
+            _codes(of_files, of_writers, scopes=(Scope.SEGMENT,)),
+        ),
+        ("Directories", _codes(scopes=(Scope.PARTITION, Scope.DIRECTORY))),
     ):
         parts.append(f"\n## {title}\n")
         for code in codes:
@@ -154,10 +161,13 @@ def findings() -> str:
     return "".join(parts)
 
 
-def _declared_in(module: ModuleType) -> list[Code]:
-    """The codes that a module declares, by name."""
-    declared = {it.name: it for it in vars(module).values() if isinstance(it, Code)}
-    return [declared[name] for name in sorted(declared)]
+def _codes(*modules: ModuleType, scopes: tuple[Scope, ...]) -> list[Code]:
+    """The codes that modules declare and those of the checks of some scopes, by name."""
+    found = {it.name: it for page in modules for it in vars(page).values() if isinstance(it, Code)}
+    for check in CHECKS:
+        if check.scope in scopes:
+            found |= {it.name: it for it in check.codes}
+    return [found[name] for name in sorted(found)]
 
 
 def spark_tables() -> str:
@@ -167,9 +177,9 @@ def spark_tables() -> str:
         "such field, or the file says there is none (a timestamp or producer id of -1)."
     )
     parts = [f"# Tables and options of the data source\n\n{MADE}\n{intro}\n"]
-    for name, columns in TABLES.items():
+    for name, rows in TABLES.items():
         parts.append(f"\n## {name}\n\n| column | type | |\n|---|---|---|\n")
-        parts += [f"| `{it.name}` | {it.type.value} | {it.doc} |\n" for it in columns]
+        parts += [f"| `{it.name}` | {type_name(it)} | {it.doc} |\n" for it in rows.leaves]
     parts.append("\n## Options\n\n| option | |\n|---|---|\n")
     parts += [f"| `{name}` | {words} |\n" for name, words in OPTIONS.items()]
     return "".join(parts)

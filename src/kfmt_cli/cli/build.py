@@ -46,7 +46,7 @@ from kfmt_cli.formats.batch import CODECS, TIMESTAMP_TYPES
     "--index-interval-bytes", type=Size(), default=4096, show_default=True, help="As the topic's."
 )
 @force
-@output_format("table", "json")
+@output_format
 @color
 def build(
     source: str,
@@ -87,10 +87,10 @@ def build(
       kfmt build sample_segments/hand-made.jsonl DST
       kfmt build sample_segments/hand-made.jsonl DST --compression zstd --batch-records 2
     """
-    from kfmt_cli.cli.building import Task
-    from kfmt_cli.cli.screen import Screen
+    from kfmt_cli.broker.rolling import Rolling
+    from kfmt_cli.cli.runs import run_of
+    from kfmt_cli.tasks.build import BUILT, Build
     from kfmt_cli.writers.options import Options
-    from kfmt_cli.writers.rolling import Rolling
 
     if transactional and producer_id is None:
         raise UsageError("--transactional needs --producer-id")
@@ -115,10 +115,12 @@ def build(
     given = (segment_bytes, segment_ms, segment_index_bytes)
     default = Rolling()
     rolling = Rolling(
-        segment_bytes or default.size,
-        segment_ms or default.age,
-        segment_index_bytes or default.index_bytes,
+        segment_bytes or default.segment_bytes,
+        segment_ms or default.segment_ms,
+        segment_index_bytes or default.segment_index_bytes,
         index_interval_bytes,
         by_file=not any(given),
     )
-    return Task.of(Screen(color), format_, options, rolling).run(source, destination, force)
+    run = run_of(color, format_, BUILT)
+    Build(run, options, rolling).build(source, destination, force)
+    return run.host.exit_code

@@ -26,7 +26,7 @@ from kfmt_cli.formats.batch import CODECS
     help="Loose messages are grouped into batches of about so many bytes.",
 )
 @click.option("--skip-damaged", is_flag=True, help="Leave out what is damaged and go on.")
-@output_format("table", "json")
+@output_format
 @color
 @jobs
 @max_decompressed
@@ -54,12 +54,14 @@ def convert_v0_to_v2(
       kfmt convert-v0-to-v2 sample_segments/kafka-2.8.2/v0-gzip-0 DST
       kfmt convert-v0-to-v2 sample_segments/kafka-0.8.2.2 DST --compression zstd
     """
-    from kfmt_cli.cli.converting import Task
-    from kfmt_cli.cli.screen import Screen
+    from kfmt_cli.cli.runs import run_of
     from kfmt_cli.core.compression import Limit
+    from kfmt_cli.tasks.convert import CONVERTED, Convert
     from kfmt_cli.writers.convert import Converter
     from kfmt_cli.writers.drafts import Bounds
 
     codec = None if compression == "keep" else compression
     converter = Converter(codec, Bounds(batch_bytes), Limit.of_option(max_decompressed), jobs)
-    return Task.of(Screen(color), format_, converter, skip_damaged).run(source, destination)
+    run = run_of(color, format_, CONVERTED)
+    Convert(run, converter, skip_damaged).convert(source, destination)
+    return run.host.exit_code

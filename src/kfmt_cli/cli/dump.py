@@ -15,7 +15,6 @@ from kfmt_cli.cli.options import (
     strict,
     wide,
 )
-from kfmt_cli.cli.screen import Screen
 from kfmt_cli.errors import UsageError
 
 
@@ -34,10 +33,11 @@ from kfmt_cli.errors import UsageError
     show_default=True,
     help="How keys, values and headers are written; auto: text, or base64 where it is none.",
 )
+@click.option("--topic", help="The topic, where no directory is named for it; for its decoder.")
 @all_files
 @wide
 @click.option("--columns", help="Show these columns of the batch table, e.g. offsets,size,crc.")
-@output_format("table", "json", "csv")
+@output_format
 @color
 @strict
 @max_findings
@@ -51,6 +51,7 @@ def dump(
     to_offset: int | None,
     limit: int | None,
     mode: str,
+    topic: str | None,
     all_files: bool,
     wide: bool,
     columns: str | None,
@@ -73,39 +74,32 @@ def dump(
       kfmt dump sample_segments/kafka-3.9.1-broker1/txn-0 --bits --limit 1
       kfmt dump sample_segments/kafka-2.8.2/upgraded-0 --records --format json
     """
-    from kfmt_cli.cli.dumping import Task
+    from kfmt_cli.cli.runs import run_of
     from kfmt_cli.core.compression import Limit
+    from kfmt_cli.files.reading import Reading
     from kfmt_cli.files.select import Selection
-    from kfmt_cli.render.dump import Look
+    from kfmt_cli.render.formats import sink_named
+    from kfmt_cli.render.sinks.sink import Look
+    from kfmt_cli.tasks.dump import Dump
 
-    screen = Screen(color)
-    names = _column_names(columns, records or bits or format_ != "table")
-    if bits and (records or format_ != "table"):
+    for_people = sink_named(format_).for_people
+    names = _column_names(columns, records or bits or not for_people)
+    if bits and (records or not for_people):
         raise UsageError("--bits draws batches in a table: not with --records, --format or --json")
     if from_offset is not None and to_offset is not None and from_offset > to_offset:
         raise UsageError(f"--from-offset {from_offset} lies behind --to-offset {to_offset}")
-    look = Look(screen.theme, screen.width, mode, wide, names, bits)
+    look = Look(mode, wide, names, bits)
+    run = run_of(color, format_, strict=strict, max_findings=max_findings, look=look)
     wanted = Selection(from_offset, to_offset)
-    task = Task(
-        screen,
-        look,
-        format_,
-        records,
-        wanted,
-        limit,
-        jobs,
-        Limit.of_option(max_decompressed),
-        strict,
-        max_findings,
-        all_files or format_ != "table",
-    )
-    return task.run(paths)
+    reading = Reading(records, wanted, Limit.of_option(max_decompressed))
+    Dump(run, reading, limit, jobs, all_files or not for_people, topic).paths(paths)
+    return run.host.exit_code
 
 
 def _column_names(columns: str | None, elsewhere: bool) -> tuple[str, ...]:
     if columns is None:
         return ()
-    from kfmt_cli.render.batches import DEFAULT, MORE
+    from kfmt_cli.render.tables.batches import DEFAULT, MORE
 
     if elsewhere:
         raise UsageError("--columns chooses columns of the batch table only")

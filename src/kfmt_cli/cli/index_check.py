@@ -33,7 +33,7 @@ from kfmt_cli.errors import UsageError
 )
 @all_files
 @wide
-@output_format("table", "json", "csv")
+@output_format
 @color
 @strict
 @max_findings
@@ -63,18 +63,21 @@ def index_check(
       kfmt index-check damaged_segments/index-not-at-batch-0
       kfmt index-check sample_segments/kafka-3.9.1-broker1/txn-0 --lookup-offset 500
     """
-    from kfmt_cli.checks.index import IndexChecker
-    from kfmt_cli.cli.index_checking import Lookups, Task
-    from kfmt_cli.cli.screen import Screen
+    from kfmt_cli.checks.index.check import DAMAGED_LOG, INDEX_RESULT, MISSING, IndexChecker
+    from kfmt_cli.cli.runs import run_of
     from kfmt_cli.core.compression import Limit
+    from kfmt_cli.render.sinks.sink import Look
+    from kfmt_cli.tasks.index_check import IndexCheck, show_lookups
 
-    screen = Screen(color)
     if lookup_offset is not None and lookup_timestamp is not None:
         raise UsageError("--lookup-offset and --lookup-timestamp: one at a time")
+    look = Look(wide=wide)
+    run = run_of(color, format_, INDEX_RESULT, strict=strict, max_findings=max_findings, look=look)
     if lookup_offset is not None or lookup_timestamp is not None:
-        if format_ == "csv":
-            raise UsageError("a look-up is shown as a table or as JSON")
-        return Lookups(screen, format_, lookup_offset, lookup_timestamp).run(paths)
+        show_lookups(run, paths, lookup_offset, lookup_timestamp)
+        return run.host.exit_code
     checker = IndexChecker(Limit.of_option(max_decompressed), index_interval_bytes, max_findings)
-    report = Task.report_on(screen, format_, strict, max_findings, wide)
-    return Task(report, checker, all_files).run(paths)
+    task = IndexCheck(checker, all_files or not run.sink.for_people, run.summary.passed_over)
+    for name in (MISSING, DAMAGED_LOG):
+        run.summary.aside[name] = 0
+    return run.whole(task, paths)

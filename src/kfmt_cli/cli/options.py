@@ -9,6 +9,7 @@ import click
 
 from kfmt_cli.core.finding import MOST_FINDINGS
 from kfmt_cli.core.parallel import available_cores
+from kfmt_cli.render.formats import FORMATS
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -22,9 +23,6 @@ EXIT_CODES = (
     "3 an input could not be read, 130 interrupted. When the output is closed early, as by head, "
     "the code is that of what was seen by then."
 )
-
-
-PROGRAM_FORMATS = {"json": "JSON Lines", "csv": "CSV"}
 
 
 class Size(_IntType):
@@ -51,25 +49,20 @@ def paths(function: F) -> F:
     return click.argument("paths", nargs=-1, required=True, metavar="PATH...")(function)
 
 
-def output_format(*names: str) -> Callable[[F], F]:
+def output_format(function: F) -> F:
     """--format and --json."""
-
-    others = " or ".join(PROGRAM_FORMATS[name] for name in names if name != "table")
-
-    def decorate(function: F) -> F:
-        function = click.option(
-            "--json", "format_", flag_value="json", help="Short for --format json."
-        )(function)
-        return click.option(
-            "--format",
-            "format_",
-            type=click.Choice(names),
-            default="table",
-            help=f"How to write: a table for people, {others} for programs.",
-            show_default=True,
-        )(function)
-
-    return decorate
+    others = " or ".join(it.words for it in FORMATS if it.words)
+    function = click.option(
+        "--json", "format_", flag_value="json", help="Short for --format json."
+    )(function)
+    return click.option(
+        "--format",
+        "format_",
+        type=click.Choice([it.name for it in FORMATS]),
+        default=next(it.name for it in FORMATS if not it.words),
+        help=f"How to write: a table for people, {others} for programs.",
+        show_default=True,
+    )(function)
 
 
 def color(function: F) -> F:

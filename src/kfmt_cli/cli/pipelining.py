@@ -34,8 +34,8 @@ class Task:
         from kfmt_cli.spark.session import check_packages, session
 
         check_packages()
+        from kfmt_cli.arrow.inputs import files_of
         from kfmt_cli.spark.jobs.context import Context
-        from kfmt_cli.spark.plan import files_of
 
         request = self._request()
         to = self._destination()

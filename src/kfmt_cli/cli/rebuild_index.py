@@ -32,7 +32,7 @@ from kfmt_cli.cli.options import Size, color, output_format, strict
     help="Replace files that are there already in DST; with --in-place, go on although a broker "
     "holds the log directory or a log grows.",
 )
-@output_format("table", "json")
+@output_format
 @color
 @strict
 def rebuild_index(
@@ -57,13 +57,16 @@ def rebuild_index(
       kfmt rebuild-index sample_segments/kafka-3.9.1-broker1/orders-0 DST
       kfmt rebuild-index sample_segments/kafka-3.9.1-broker1/txn-0 DST --index-interval-bytes 1024
     """
-    from kfmt_cli.cli.rebuilding import Task
-    from kfmt_cli.cli.screen import Screen
+    from kfmt_cli.cli.runs import run_of
     from kfmt_cli.errors import UsageError
+    from kfmt_cli.tasks.rebuild import REBUILT, Rebuild
 
     if not in_place and len(paths) < 2:
         raise UsageError("give the logs and then DST, a directory; or --in-place")
-    task = Task.of(Screen(color), format_, index_interval_bytes, force, all_files, strict)
+    run = run_of(color, format_, REBUILT, strict=strict)
+    task = Rebuild(run, index_interval_bytes, force, all_files)
     if in_place:
-        return task.run(paths, None)
-    return task.run(paths[:-1], paths[-1])
+        task.rebuild(paths, None)
+    else:
+        task.rebuild(paths[:-1], paths[-1])
+    return run.host.exit_code

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 
@@ -12,6 +11,7 @@ from kfmt_cli.cli.options import color, output_format
 from kfmt_cli.cli.screen import Screen
 from kfmt_cli.core import varint
 from kfmt_cli.errors import UsageError
+from kfmt_cli.render.formats import sink_named
 from kfmt_cli.render.style import Theme
 
 
@@ -78,7 +78,7 @@ _NUMBERS = {"ignore_unknown_options": True}
 @click.command(name="encode-varint", context_settings=_NUMBERS)
 @click.argument("numbers", nargs=-1, required=True, metavar="N...")
 @_type_option
-@output_format("table", "json")
+@output_format
 @color
 def encode_varint(numbers: tuple[str, ...], type_: str, format_: str, color: str) -> None:
     """Show how numbers are written as varints, step by step.
@@ -97,7 +97,7 @@ def encode_varint(numbers: tuple[str, ...], type_: str, format_: str, color: str
 @click.command(name="decode-varint")
 @click.argument("hex_", nargs=-1, required=True, metavar="HEX...")
 @_type_option
-@output_format("table", "json")
+@output_format
 @color
 def decode_varint(hex_: tuple[str, ...], type_: str, format_: str, color: str) -> None:
     """Read the varints in some bytes, given in hexadecimal, step by step.
@@ -169,19 +169,18 @@ def _decode(data: bytes, at: int, encoding: Encoding) -> tuple[int, int]:
 
 def _show(found: list[tuple[int, bytes]], encoding: Encoding, format_: str, color: str) -> None:
     screen = Screen(color)
+    sink = sink_named(format_)(screen)
     for i, (value, data) in enumerate(found):
-        if format_ == "json":
-            row = {
-                "type": "varint",
-                "encoding": encoding.name,
-                "value": value,
-                "zigzag": varint.zigzag(value, encoding.bits) if encoding.signed else None,
-                "hex": data.hex(),
-                "size": len(data),
-            }
-            screen.text(json.dumps(row, separators=(",", ":")) + "\n")
-        else:
-            screen.text(("\n" if i else "") + draw(value, data, encoding, screen.theme))
+        row = {
+            "encoding": encoding.name,
+            "value": value,
+            "zigzag": varint.zigzag(value, encoding.bits) if encoding.signed else None,
+            "hex": data.hex(),
+            "size": len(data),
+        }
+        lines = ["\n" if i else "", draw(value, data, encoding, screen.theme)]
+        sink.document("varint", row, lines)
+    sink.flush()
 
 
 def draw(value: int, data: bytes, encoding: Encoding, theme: Theme) -> str:

@@ -26,7 +26,7 @@ from kfmt_cli.cli.options import (
 )
 @all_files
 @wide
-@output_format("table", "json", "csv")
+@output_format
 @color
 @strict
 @max_findings
@@ -55,11 +55,16 @@ def verify_crc(
       kfmt verify-crc sample_segments/kafka-3.9.1-broker1/orders-0 --deep
       kfmt verify-crc damaged_segments --format json
     """
-    from kfmt_cli.checks.verify import Verifier
-    from kfmt_cli.cli.screen import Screen
-    from kfmt_cli.cli.verifying import Task
+    from kfmt_cli.checks.log.verify import Verifier
+    from kfmt_cli.cli.runs import run_of
     from kfmt_cli.core.compression import Limit
+    from kfmt_cli.render.sinks.sink import Look
+    from kfmt_cli.tasks.verify import LOG_RESULT, Verify
 
+    look = Look(wide=wide)
+    run = run_of(color, format_, LOG_RESULT, strict=strict, max_findings=max_findings, look=look)
     verifier = Verifier(deep, Limit.of_option(max_decompressed), jobs)
-    report = Task.report_on(Screen(color), format_, strict, max_findings, wide)
-    return Task(report, verifier, jobs, all_files).run(paths)
+    lists_all = all_files or not run.sink.for_people
+    task = Verify(verifier, jobs, max_findings, lambda file: lists_all or file.path in paths)
+    task.passed_over = run.summary.passed_over
+    return run.whole(task, paths)

@@ -26,6 +26,7 @@ if cython.compiled:
     from cython.cimports.kfmt_cli.core.room import row_room
     from cython.cimports.kfmt_cli.core.text import (
         Writer,
+        copy_bytes,
         put,
         put_hex_digit,
         put_literal,
@@ -38,6 +39,7 @@ else:
     from kfmt_cli.core.room import row_room
     from kfmt_cli.core.text import (
         Writer,
+        copy_bytes,
         put,
         put_hex_digit,
         put_literal,
@@ -64,6 +66,7 @@ QUOTE = cython.declare(cython.int, 13)  # a CSV field begins
 END_QUOTE = cython.declare(cython.int, 14)  # it ends: the quotes inside are doubled
 UNLESS = cython.declare(cython.int, 16)  # a: column, b: value, c: passed over when equal
 ENCODING = cython.declare(cython.int, 15)  # a: start column, b: mode; how CSV_BYTES wrote it
+RAW = cython.declare(cython.int, 17)  # a: start column; bytes that are safe text already
 
 OPS = {
     "LITERAL": LITERAL,
@@ -83,6 +86,7 @@ OPS = {
     "END_QUOTE": END_QUOTE,
     "ENCODING": ENCODING,
     "UNLESS": UNLESS,
+    "RAW": RAW,
 }
 
 
@@ -167,6 +171,8 @@ def _row(
             )
             if value >= HEX:
                 put_literal(w, c + value - HEX)
+        elif op == RAW:
+            copy_bytes(w, data, columns[a, row], columns[a + 1, row])
         elif op == QUOTE:
             put(w, 34)
             quote = w.at

@@ -20,6 +20,11 @@ class Bits:
     doc: str = ""
 
     @property
+    def words(self) -> tuple[str, ...]:
+        """A word for every value that the bits can have."""
+        return tuple(self.symbol(value) for value in range(1 << self.width))
+
+    @property
     def mask(self) -> int:
         """The integer with just these bits set."""
         return ((1 << self.width) - 1) << self.at
@@ -49,7 +54,8 @@ class Flags:
 class Field:
     """One field.
 
-    frames: its value is the number of bytes that the rest of the row fills. Of a message that has
+    frames: its value is the number of bytes that the rest of the row fills. none: the value that
+    means that there is none. Of a message that has
     versions: since, until: those that have the field, both included; nullable_since: from which on
     it may be null; tag: its number among the tagged fields, from version `tagged_since` on.
     """
@@ -61,6 +67,7 @@ class Field:
     flags: Flags | None = None
     symbols: tuple[str, ...] | None = None
     frames: bool = False
+    none: int | None = None
     since: int = 0
     until: int | None = None
     nullable_since: int | None = None

@@ -36,34 +36,41 @@ class Code:
     advice: str | None = None
 
 
+def code(
+    name: str,
+    severity: Severity,
+    meaning: str,
+    advice: str | None = None,
+    *,
+    after_crash: str | None = None,
+    after_clean_shutdown: str | None = None,
+) -> Code:
+    """A kind of finding, its advice before what a broker does."""
+    return Code(name, severity, meaning, after_crash, after_clean_shutdown, advice)
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One finding. position: byte in the file. offset: the Kafka offset it concerns, if known."""
+    """One finding.
+
+    position: byte in the file. words: what was found; of a batch, what stands behind "batch N".
+    offset: the Kafka offset it concerns, if known. batch: the number of the batch that it is about,
+    counted from the front of what was read.
+    """
 
     file: str
     code: Code
     position: int | None
-    message: str
+    words: str
     offset: int | None = None
     expected: str | int | None = None
     found: str | int | None = None
+    batch: int | None = None
 
-    def row(self) -> dict[str, object]:
-        """The finding as the JSON contract has it."""
-        return {
-            "type": "finding",
-            "file": self.file,
-            "code": self.code.name,
-            "severity": self.code.severity.value,
-            "position": self.position,
-            "offset": self.offset,
-            "message": self.message,
-            "expected": self.expected,
-            "found": self.found,
-            "after_crash": self.code.after_crash,
-            "after_clean_shutdown": self.code.after_clean_shutdown,
-            "advice": self.code.advice,
-        }
+    @property
+    def message(self) -> str:
+        """What was found, in words."""
+        return self.words if self.batch is None else f"batch {self.batch}{self.words}"
 
 
 class Tally:

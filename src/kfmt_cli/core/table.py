@@ -39,3 +39,15 @@ class Table:
     def select(self, rows: IntArray | slice | BoolArray) -> Table:
         """The table with these rows only."""
         return Table(self.names, np.ascontiguousarray(self.data[:, rows]))
+
+    def put(self, name: str, rows: IntArray, values: IntArray | BoolArray | int) -> None:
+        """Set a column in some of the rows."""
+        self.data[self.names[name], rows] = values
+
+    def adding(self, names: Sequence[str]) -> Table:
+        """A copy with further columns of zeros."""
+        every = (*self.names, *names)
+        more = np.zeros((len(names), len(self)), np.int64)
+        return Table(
+            {name: i for i, name in enumerate(every)}, np.concatenate([self.data, more], axis=0)
+        )

@@ -10,14 +10,15 @@ from kfmt_cli.core.checksum import CRC32, CRC32C, crc_of_regions
 from kfmt_cli.core.finding import Finding
 from kfmt_cli.core.layout import IntArray
 from kfmt_cli.core.table import Table
-from kfmt_cli.formats.batch import ATTRIBUTES, RECORD_BATCH
+from kfmt_cli.formats.batch import ATTRIBUTES, MAX_SEQUENCE, RECORD_BATCH
 from kfmt_cli.formats.legacy import ATTRIBUTES_V1, MESSAGES
+from kfmt_cli.rows.batch import BATCH
 
 LOG_OVERHEAD = 12  # offset and length field, in front of every batch of any magic
 HEADER_SIZE = RECORD_BATCH.dtype.itemsize
 LEGACY_HEADERS = tuple(message.before("key") for message in MESSAGES)
 NO_TIMESTAMP = -1
-NO_TIMESTAMP_TYPE = 2  # behind CreateTime and LogAppendTime
+NO_TIMESTAMP_TYPE = BATCH["timestamp_type"].words.index("NoTimestampType")
 
 # Where the bytes that a checksum covers begin, by magic.
 CHECKED_FROM = (
@@ -32,25 +33,19 @@ STORED_CRC_AT = (
 )
 POLYNOMIALS = (CRC32, CRC32, CRC32C)
 
+# Where a batch is: in the block, in the count of the file's batches.
+_PLACE = ("start", "end", "number")
+# What its records start from: a byte, a timestamp and whether deltas are added to it.
+_FOR_RECORDS = ("records_position", "record_timestamp", "has_delta", "is_plain", "has_sequence")
 BATCH_COLUMNS = (
-    # Where it is: in the block, in the file, in the count of the file's batches.
-    *("start", "end", "position", "size", "number"),
-    # What is stored; a name that the magic lacks stays 0 and is never shown.
-    *("base_offset", "batch_length", "partition_leader_epoch", "magic", "crc", "attributes"),
-    *("last_offset_delta", "base_timestamp", "max_timestamp", "producer_id", "producer_epoch"),
-    *("base_sequence", "records_count"),
-    # What follows from it.
-    *("last_offset", "last_sequence", "crc_computed", "crc_valid"),
-    *("compression", "timestamp_type", "transactional", "control", "delete_horizon"),
-    *("is_v2", "has_timestamp", "has_base_offset"),
+    *_PLACE,
+    # What is shown; a name that the magic lacks stays 0 and is null there.
+    *BATCH.sources,
     # Its records could not be decompressed, which has been said.
     "unreadable",
-    # What its records start from: a byte, a timestamp and whether deltas are added to it.
-    *("records_position", "record_timestamp", "has_delta", "is_plain", "has_sequence"),
+    *_FOR_RECORDS,
     # What a control batch says: its control record's type, -1 where there is none.
     "control_type",
-    # How a table shows it (`render/batches.py`).
-    *("single", "single_sequence", "has_producer", "has_time"),
 )
 BATCH_NAMES = {name: column for column, name in enumerate(BATCH_COLUMNS)}
 
@@ -122,7 +117,7 @@ def _fill_legacy(batches: Table, data: bytes, rows: IntArray, magic: int) -> Non
 
     for name in ("magic", "crc", "attributes"):
         put(name, columns[name])
-    compression = columns["attributes"] & 7
+    compression = columns["attributes"] & ATTRIBUTES_V1["compression"].mask
     put("compression", compression)
     put("batch_length", columns["message_size"])
     put("base_offset", columns["offset"])
@@ -143,4 +138,4 @@ def max_timestamps(batches: Table) -> IntArray:
 
 def sequence(base: IntArray, delta: IntArray) -> IntArray:
     """The sequence number `delta` records after `base`; it wraps to 0 after 2^31 - 1."""
-    return np.where(base < 0, -1, (base + delta) & 0x7FFFFFFF)
+    return np.where(base < 0, -1, (base + delta) & MAX_SEQUENCE)

@@ -11,17 +11,14 @@ from collections.abc import Iterator
 import numpy as np
 
 from kfmt_cli.core.finding import Finding
-from kfmt_cli.core.layout import IntArray
-from kfmt_cli.core.table import Table
 from kfmt_cli.files import codes
 from kfmt_cli.files.block import HEADER_SIZE, Block
-from kfmt_cli.files.records import Records, batch_finding, expansion, fill
+from kfmt_cli.files.records import Records, batch_finding
 from kfmt_cli.formats.batch import RECORD
 from kfmt_cli.formats.control import CONTROL_RECORD_KEY, CONTROL_TYPES, END_TXN_MARKER
 
 KEY_SIZE = CONTROL_RECORD_KEY.dtype.itemsize
 MARKER_SIZE = END_TXN_MARKER.dtype.itemsize
-MAX_SEQUENCE = (1 << 31) - 1
 MARKERS = (CONTROL_TYPES.index("ABORT"), CONTROL_TYPES.index("COMMIT"))
 
 
@@ -39,15 +36,15 @@ def read_control(block: Block, records: Records) -> Iterator[Finding]:
     chosen = np.flatnonzero(whole)
     starts = rows["key"][chosen]
     keys = CONTROL_RECORD_KEY.columns(records.data, starts, starts + KEY_SIZE, len(chosen))
-    _put(rows, "control", chosen, np.ones_like(chosen))
-    _put(rows, "control_type", chosen, keys["type"])
-    _put(rows, "control_version", chosen, keys["version"])
+    rows.put("control", chosen, np.ones_like(chosen))
+    rows.put("control_type", chosen, keys["type"])
+    rows.put("control_version", chosen, keys["version"])
     is_marker = whole & np.isin(rows["control_type"], MARKERS)
     marked = np.flatnonzero(is_marker & (rows["value_size"] >= MARKER_SIZE))
     starts = rows["value"][marked]
     markers = END_TXN_MARKER.columns(records.data, starts, starts + MARKER_SIZE, len(marked))
-    _put(rows, "has_marker", marked, np.ones_like(marked))
-    _put(rows, "coordinator_epoch", marked, markers["coordinator_epoch"])
+    rows.put("has_marker", marked, np.ones_like(marked))
+    rows.put("coordinator_epoch", marked, markers["coordinator_epoch"])
     broken = (control & ~whole) | (is_marker & (rows["has_marker"] == 0))
     for row in np.flatnonzero(broken).tolist():
         yield batch_finding(
@@ -62,12 +59,6 @@ def read_control(block: Block, records: Records) -> Iterator[Finding]:
 
 def _bytes(size: int) -> str:
     return "null" if size < 0 else f"{size} bytes"
-
-
-def _put(
-    table: Table, name: str, rows: np.ndarray[tuple[int], np.dtype[np.int64]], values: IntArray
-) -> None:
-    table.data[table.names[name], rows] = values
 
 
 def name_control_batches(block: Block) -> None:
@@ -86,37 +77,4 @@ def name_control_batches(block: Block) -> None:
     whole = columns["key_size"][firsts] >= KEY_SIZE
     starts = columns["key"][firsts][whole]
     keys = CONTROL_RECORD_KEY.columns(block.data, starts, starts + KEY_SIZE, len(starts))
-    _put(batches, "control_type", chosen[filled[whole]], keys["type"])
-
-
-_OF_BATCHES = expansion(
-    ("batch_position", "position", None, None),
-    ("timestamp_type", "timestamp_type", None, None),
-    ("has_timestamp", "has_timestamp", None, None),
-    ("is_v2", "is_v2", None, None),
-)
-_OF_V2 = expansion(
-    ("position", "records_position", "at", None),
-    ("has_position", "is_plain", None, None),
-    ("sequence", "base_sequence", "offset_delta", "has_sequence"),
-    ("control", "control", None, None),
-)
-
-
-def complete(block: Block, records: Records) -> None:
-    """Fill what only outputs show: places, sequences, what control records say."""
-    batches, rows = block.batches, records.rows
-    if not len(batches):
-        return
-    if batches["is_v2"][0]:
-        batches["is_plain"] = batches["compression"] == 0
-        batches["has_sequence"] = batches["base_sequence"] >= 0
-        fill(block, records, _OF_BATCHES)
-        fill(block, records, _OF_V2)
-        if batches["has_sequence"].any():
-            rows["sequence"] = np.where(
-                rows["sequence"] > MAX_SEQUENCE, rows["sequence"] & MAX_SEQUENCE, rows["sequence"]
-            )
-        records.findings += read_control(block, records)
-    else:
-        fill(block, records, _OF_BATCHES[:1])
+    batches.put("control_type", chosen[filled[whole]], keys["type"])

@@ -2,7 +2,8 @@
 
 Follows `org.apache.kafka.common.record.FileLogInputStream` where the file is whole. Where it is
 not, the reader looks for the next header whose checksum is right and says what lies between; see
-`files/damage.py`.
+`files/damage.py`. It says only what stopped it: what is wrong with a batch that it could read is
+for the checks to say (`checks/log/`).
 """
 
 from __future__ import annotations
@@ -12,11 +13,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from kfmt_cli.core import scan
-from kfmt_cli.core.finding import Finding
 from kfmt_cli.core.layout import IntArray
 from kfmt_cli.core.source import Source
-from kfmt_cli.core.table import BoolArray, Table
-from kfmt_cli.files import codes
+from kfmt_cli.core.table import Table
 from kfmt_cli.files.block import LOG_OVERHEAD, Block, read_batches
 from kfmt_cli.files.damage import Damage
 from kfmt_cli.files.header import HEADER_UP_TO_MAGIC, MINIMUMS
@@ -41,10 +40,8 @@ class LogReader:
         self, source: Source, base_offset: int | None = None, read_ahead: bool = False
     ) -> None:
         self._source = source
-        self._base_offset = base_offset
         self._read_ahead = read_ahead
         self._damage = Damage(source)
-        self._last_offset: int | None = None
         self._next_offset = base_offset
         self._seen_sets = False
         self._found = np.empty((3, 1024), np.int64)
@@ -116,7 +113,7 @@ class LogReader:
         after = at + int(ends[-1])
         if not batches["crc_valid"].all():
             after = self._judge(block, after)
-        self._check_offsets(block)
+        self._note_offsets(block)
         self.n_batches += len(block.batches)
         return block, after
 
@@ -130,7 +127,6 @@ class LogReader:
                 position, size, i + 1 < len(batches), self._known_end(batches, going_on, i)
             )
             if verdict is None:
-                block.findings.append(self._crc_mismatch(block, i))
                 continue
             # The length is wrong: drop this batch and what was found by following it.
             block.batches = batches.select(slice(0, i))
@@ -182,40 +178,16 @@ class LogReader:
         block.findings.append(verdict.finding)
         if verdict.intact:
             self._append_mended(block, at, verdict.end)
-            self._check_offsets(block)
+            self._note_offsets(block)
             self.n_batches += 1
         return block, verdict.end
 
-    def _crc_mismatch(self, block: Block, i: int) -> Finding:
-        batches = block.batches
-        stored, computed = int(batches["crc"][i]), int(batches["crc_computed"][i])
-        position, size = int(batches["position"][i]), int(batches["size"][i])
-        offset = int(batches["base_offset"][i])
-        covered = self._damage.checked_from(int(batches["magic"][i]))
-        return Finding(
-            block.name,
-            codes.CRC_MISMATCH,
-            position,
-            f"batch {batches['number'][i]}, offsets {offset}–{batches['last_offset'][i]}: "
-            f"stored {stored:08x}, computed {computed:08x} over bytes "
-            f"{position + covered}–{position + size - 1}",
-            offset=offset,
-            expected=f"{computed:08x}",
-            found=f"{stored:08x}",
-        )
-
-    def _check_offsets(self, block: Block) -> None:
-        """Offsets must increase from batch to batch and fit the file's name."""
+    def _note_offsets(self, block: Block) -> None:
+        """Note which offset the next batch should have, and whether message sets were seen."""
         batches = block.batches
         if not len(batches):
             return
         base, last = batches["base_offset"], batches["last_offset"]
-        before = np.empty_like(last)
-        before[1:] = last[:-1]
-        before[:1] = base[:1] - 1 if self._last_offset is None else self._last_offset
-        of_segment = self._base_offset
-        wrong = oddities(batches, before, None if of_segment is None else np.array(of_segment))
-        self._last_offset = int(last[-1])
         if len(base) > 1 and batches["crc_valid"][-2:].all() and base[-1] == last[-2] + 1:
             self._next_offset = int(last[-1]) + 1  # as it nearly always is
         else:
@@ -224,78 +196,3 @@ class LogReader:
         if legacy.any():
             self._seen_sets |= bool((legacy & (batches["compression"] != 0)).any())
             self._damage.sets = self._seen_sets
-        for i in np.flatnonzero(wrong).tolist():
-            block.findings += self._offset_findings(block, i, int(before[i]))
-        if wrong.any():
-            block.findings.sort(key=lambda finding: finding.position or 0)
-
-    def _offset_findings(self, block: Block, i: int, before: int) -> Iterator[Finding]:
-        batches = block.batches
-        name, position = block.name, int(batches["position"][i])
-        base, last = int(batches["base_offset"][i]), int(batches["last_offset"][i])
-        where = f"batch {batches['number'][i]}"
-        if base <= before:
-            yield Finding(
-                name,
-                codes.OFFSETS_BACKWARDS,
-                position,
-                f"{where} begins at offset {base}, but offset {before} comes before it",
-                offset=base,
-                expected=before + 1,
-                found=base,
-            )
-        of_segment = self._base_offset
-        if of_segment is not None and (
-            base < of_segment or last - of_segment > MAX_RELATIVE_OFFSET
-        ):
-            yield Finding(
-                name,
-                codes.OFFSET_OUT_OF_SEGMENT,
-                position,
-                f"{where} holds offsets {base}–{last}, the segment begins at {of_segment}",
-                offset=base,
-                expected=of_segment,
-                found=base,
-            )
-        delta, declared = int(batches["last_offset_delta"][i]), int(batches["records_count"][i])
-        if batches["is_v2"][i] and delta < 0:
-            message = f"{where} ends at offset {last}, before it begins at {base}"
-            yield Finding(name, codes.OFFSETS_BACKWARDS, position, message, base, None, delta)
-        elif batches["is_v2"][i] and not 0 <= declared <= delta + 1:
-            yield Finding(
-                name,
-                codes.RECORDS_COUNT_MISMATCH,
-                position,
-                f"{where} declares {declared} records; its offsets {base}–{last} leave room for "
-                f"0 to {delta + 1}",
-                offset=base,
-                expected=f"0–{delta + 1}",
-                found=declared,
-            )
-        codec = int(batches["compression"][i])
-        if codec > (4 if batches["is_v2"][i] else 3):
-            yield Finding(
-                name,
-                codes.CODEC_UNKNOWN,
-                position,
-                f"{where} says codec {codec}",
-                offset=base,
-                found=codec,
-            )
-
-
-def oddities(batches: Table, before: IntArray, of_segment: IntArray | None) -> BoolArray:
-    """Batches whose headers cannot be true, whatever their checksums say.
-
-    before: the last offset of the batch before each. of_segment: the base offset in the file's
-    name, one for all or one for each; None where it says nothing.
-    """
-    base, last = batches["base_offset"], batches["last_offset"]
-    wrong: BoolArray = base <= before
-    if of_segment is not None:
-        wrong |= (base < of_segment) | (last - of_segment > MAX_RELATIVE_OFFSET)
-    is_v2 = batches["is_v2"] == 1
-    wrong |= batches["compression"] > np.where(is_v2, 4, 3)
-    delta, declared = batches["last_offset_delta"], batches["records_count"]
-    wrong |= is_v2 & ((delta < 0) | (declared < 0) | (declared > delta + 1))
-    return wrong

@@ -22,7 +22,7 @@ from kfmt_cli.core.table import Table
 from kfmt_cli.files import codes
 from kfmt_cli.files.block import CHECKED_FROM, NO_TIMESTAMP_TYPE, Block
 from kfmt_cli.files.header import HEADER_UP_TO_MAGIC, MINIMUMS
-from kfmt_cli.files.records import RECORD_COLUMNS, Records, batch_finding, inflate
+from kfmt_cli.files.records import RECORD_COLUMNS, Records, about_batch, batch_finding, inflate
 from kfmt_cli.formats.legacy import MESSAGES
 
 OK = kernel.STATUSES["OK"]
@@ -232,19 +232,15 @@ def _explain(
 ) -> Finding:
     """Why a message could not be read; `failure` says where it stands in `data`."""
     layout = MESSAGES[failure.magic]
-    path = (f"batch {block.batches['number'][i]}", name)
     if origin.decompressed:
         bytes_, at = data[failure.start : failure.end], 0
     else:
         bytes_, at = data[: failure.end], failure.start
     try:
-        layout.read(bytes_, at, len(bytes_), origin, path)
+        layout.read(bytes_, at, len(bytes_), origin, (name,))
     except DecodeError as error:
-        return Finding(
-            block.name,
-            codes.MESSAGE_MALFORMED,
-            error.place.position,
-            f"{' › '.join(error.place.path)}: {error.reason}, at {origin.byte(error.place.at)}",
-            int(block.batches["base_offset"][i]),
-        )
+        path = "".join(f" › {it}" for it in error.place.path)
+        words = f"{path}: {error.reason}, at {origin.byte(error.place.at)}"
+        code = codes.MESSAGE_MALFORMED
+        return about_batch(block, i, code, words, position=error.place.position)
     raise AssertionError("the kernel and the slow reader disagree")

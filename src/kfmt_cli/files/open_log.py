@@ -11,8 +11,10 @@ from pathlib import Path
 from kfmt_cli.core.source import open_source
 from kfmt_cli.errors import InputError
 from kfmt_cli.files.block import Block
-from kfmt_cli.files.discover import FileKind, Input
 from kfmt_cli.files.foreign import OTHER_FILES, START, foreign_words
+from kfmt_cli.files.kinds import UNKNOWN
+from kfmt_cli.files.kinds.kind import Input
+from kfmt_cli.files.kinds.logs import LOG
 from kfmt_cli.files.log import LogReader
 
 # Below this, threads cost more than they bring.
@@ -21,7 +23,10 @@ LARGE = 4 << 20
 
 @dataclass(frozen=True, slots=True)
 class OpenLog:
-    """A log that is being read. size: None for a stream. base_offset: of the name, if it counts."""
+    """A log that is being read.
+
+    size: in bytes, None for a stream. base_offset: from the file's name; None unless it is a log's.
+    """
 
     blocks: Iterator[Block]
     reader: LogReader
@@ -40,16 +45,16 @@ def open_log(file: Input, read_ahead: bool) -> Iterator[OpenLog]:
 
     read_ahead: a thread reads while this one works; for callers that keep no other threads busy.
     """
-    if not file.kind.holds_batches and file.kind is not FileKind.UNKNOWN:
+    if not file.kind.holds_batches and file.kind is not UNKNOWN:
         raise InputError(f"{file.name}: is {file.kind.words}, not a log")
-    if file.kind is FileKind.UNKNOWN and Path(file.path).name in OTHER_FILES:
+    if file.kind is UNKNOWN and Path(file.path).name in OTHER_FILES:
         raise InputError(f"{file.name}: is a file of a broker's that holds no batches")
     source = open_source(file.path, file.name)
     try:
         start = source.block(0, START, 1)
-        if not start and source.size is not None and file.kind is FileKind.UNKNOWN:
+        if not start and source.size is not None and file.kind is UNKNOWN:
             raise InputError(f"{file.name}: is empty, and not named as a log is")
-        base_offset = file.base_offset if file.kind is FileKind.LOG else None
+        base_offset = file.base_offset if file.kind is LOG else None
         reader = LogReader(source, base_offset, read_ahead)
         yield OpenLog(_checked(file, reader, start), reader, source.size, base_offset)
     finally:

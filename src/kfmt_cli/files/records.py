@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -21,14 +22,10 @@ from kfmt_cli.core.table import Table
 from kfmt_cli.files import codes
 from kfmt_cli.files.block import BATCH_NAMES, HEADER_SIZE, Block
 from kfmt_cli.formats.batch import CODECS, RECORD
+from kfmt_cli.rows.record import RECORD as ROWS
 
-DERIVED_COLUMNS = (
-    *("offset", "timestamp", "timestamp_type", "has_timestamp", "is_v2"),
-    # For output only, see `complete`: the batch's place and the record's (when uncompressed).
-    *("batch_position", "position", "has_position", "sequence"),
-    # Filled by `files/control.py` where there are control records.
-    *("control", "control_type", "control_version", "has_marker", "coordinator_epoch"),
-)
+# What is shown beside the stored fields; `files/shown.py` fills what only outputs need.
+DERIVED_COLUMNS = tuple(it for it in ROWS.sources if it not in RECORD.names)
 # The stored fields of magic 2, which messages of magic 0 and 1 fill as far as they have them.
 RECORD_COLUMNS = (*RECORD.names, *DERIVED_COLUMNS)
 RECORD_NAMES = {name: column for column, name in enumerate(RECORD_COLUMNS)}
@@ -89,23 +86,14 @@ def is_legacy(run: Block) -> bool:
     return len(run.batches) > 0 and not run.batches["is_v2"][0]
 
 
-def read_records(run: Block, limit: Limit) -> Records:
-    """The records of a run, and what is wrong inside its batches.
-
-    The base offset of each older wrapper is added to the run's batches.
-    """
-    from kfmt_cli.files.messages import read_messages
-
-    return read_messages(run, limit) if is_legacy(run) else _read_v2(run, limit)
-
-
 def _position_of(block: Block, batch: int) -> int:
     """The file's byte where a batch of the block begins; far beyond it behind the last."""
     positions = block.batches["position"]
     return int(positions[batch]) if batch < len(positions) else 1 << 62
 
 
-def _read_v2(block: Block, limit: Limit) -> Records:
+def read_v2(block: Block, limit: Limit) -> Records:
+    """The records of batches of magic 2."""
     batches = block.batches
     findings: list[Finding] = []
     data, starts, ends = block.inflated or _inflate(block, limit, findings)
@@ -246,27 +234,33 @@ def inflate(
     return None
 
 
-def batch_finding(
+def batch_finding(block: Block, i: int, code: Code, message: str, **more: Any) -> Finding:
+    """A finding about batch i of the block, with a sentence behind "batch N: "."""
+    return about_batch(block, i, code, f": {message}", **more)
+
+
+def about_batch(
     block: Block,
     i: int,
     code: Code,
-    message: str,
+    words: str,
     *,
     expected: str | int | None = None,
     found: str | int | None = None,
     position: int | None = None,
     offset: int | None = None,
 ) -> Finding:
-    """A finding about batch i of the block."""
+    """A finding about batch i of the block. words: what stands behind "batch N"."""
     batches = block.batches
     return Finding(
-        block.name,
-        code,
-        int(batches["position"][i]) if position is None else position,
-        f"batch {batches['number'][i]}: {message}",
-        int(batches["base_offset"][i]) if offset is None else offset,
-        expected,
-        found,
+        file=block.name,
+        code=code,
+        position=int(batches["position"][i]) if position is None else position,
+        words=words,
+        offset=int(batches["base_offset"][i]) if offset is None else offset,
+        expected=expected,
+        found=found,
+        batch=int(batches["number"][i]),
     )
 
 
@@ -304,18 +298,13 @@ def _explain(block: Block, data: bytes, regions: IntArray) -> Iterator[Finding]:
 def _malformed(
     block: Block, i: int, region: bytes, at: int, origin: Origin, record: int
 ) -> Finding:
-    batch = int(block.batches["number"][i])
     try:
-        RECORD.read(region, at, len(region), origin, (f"batch {batch}", f"record {record}"))
+        RECORD.read(region, at, len(region), origin, (f"record {record}",))
     except DecodeError as error:
         declared = int(block.batches["records_count"][i])
         more = f" ({len(region) - at} bytes after the last record)" if record >= declared else ""
-        return Finding(
-            block.name,
-            codes.RECORD_MALFORMED,
-            error.place.position,
-            f"{' › '.join(error.place.path)}: {error.reason}, at "
-            f"{origin.byte(error.place.at)}{more}",
-            int(block.batches["base_offset"][i]),
-        )
+        path = "".join(f" › {it}" for it in error.place.path)
+        words = f"{path}: {error.reason}, at {origin.byte(error.place.at)}{more}"
+        code = codes.RECORD_MALFORMED
+        return about_batch(block, i, code, words, position=error.place.position)
     raise AssertionError("the kernel and the slow reader disagree")

@@ -15,7 +15,8 @@ from kfmt_cli.core.compression import Limit
 from kfmt_cli.core.layout import IntArray
 from kfmt_cli.core.table import BoolArray, Table
 from kfmt_cli.files.block import NO_TIMESTAMP, Block
-from kfmt_cli.files.records import Records, read_records
+from kfmt_cli.files.decoding import read_records
+from kfmt_cli.files.records import Records
 
 LOG_APPEND_TIME = 1
 

@@ -9,6 +9,7 @@ from kfmt_cli.core.wire import Array, Bytes, Int8, Int16, Int32, Int64, UInt32, 
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 TIMESTAMP_TYPES = ("CreateTime", "LogAppendTime")
+MAX_SEQUENCE = (1 << 31) - 1  # the next number is 0
 
 ATTRIBUTES = Flags(
     (
@@ -46,16 +47,28 @@ RECORD_BATCH = Layout(
             Int64,
             "What record timestamps count from; the delete horizon where its bit is set.",
             unit=MILLISECONDS,
+            none=-1,
         ),
         Field(
             "max_timestamp",
             Int64,
             "The largest record timestamp, or the append time.",
             unit=MILLISECONDS,
+            none=-1,
         ),
-        Field("producer_id", Int64, "Id of an idempotent or transactional producer; -1 is none."),
-        Field("producer_epoch", Int16, "Epoch of that producer; -1 is none."),
-        Field("base_sequence", Int32, "The producer's number of the first record; -1 is none."),
+        Field(
+            "producer_id",
+            Int64,
+            "Id of an idempotent or transactional producer; -1 is none.",
+            none=-1,
+        ),
+        Field("producer_epoch", Int16, "Epoch of that producer; -1 is none.", none=-1),
+        Field(
+            "base_sequence",
+            Int32,
+            "The producer's number of the first record; -1 is none.",
+            none=-1,
+        ),
         Field("records_count", Int32, "Records in the batch."),
     ),
     bulk=True,

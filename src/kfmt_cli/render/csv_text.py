@@ -1,4 +1,4 @@
-"""Single lines of CSV; whole tables are written by `render/bulk.py`.
+"""Single lines of CSV; whole tables are written by `render/templates.py`.
 
 What names hold that could disturb a terminal is escaped, as in tables.
 """

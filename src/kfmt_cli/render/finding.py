@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kfmt_cli.core.finding import Code, Finding
-from kfmt_cli.render.json_text import json_text
 from kfmt_cli.render.style import Theme, grouped, safe
 
 LABEL = 17  # columns of the labels before a consequence
@@ -51,17 +50,6 @@ def _wrapped(words: str, width: int | None, label: str = "") -> list[str]:
     return textwrap.wrap(words, max(width, 50), initial_indent=first, subsequent_indent=hanging)
 
 
-def finding_json(finding: Finding) -> str:
-    """A finding as a line of JSON."""
-    return json_text(finding.row()) + "\n"
-
-
 def left_out_line(code: Code, number: int) -> str:
     """How many findings of a kind are not shown, for people."""
     return f"         … and {grouped(number)} more {code.name}: --max-findings shows more\n"
-
-
-def left_out_json(file: str, code: Code, number: int) -> str:
-    """How many findings of a kind in a file are not shown, as a line of JSON."""
-    row = {"file": file, "code": code.name, "severity": code.severity.value, "count": number}
-    return json_text({"type": "findings_left_out", **row}) + "\n"

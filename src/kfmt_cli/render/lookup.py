@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime, timezone
 
-from kfmt_cli.files.lookup import Lookup, Search
+from kfmt_cli.broker.lookup import Lookup, Search
 from kfmt_cli.render.style import Theme, count, grouped, safe
 
 

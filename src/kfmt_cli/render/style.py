@@ -49,6 +49,11 @@ def count(number: int, noun: str, nouns: str = "") -> str:
     return f"{grouped(number)} {noun if number == 1 else nouns or noun + 's'}"
 
 
+def hidden_words(number: int, option: str = "--wide") -> str:
+    """What is said below a table that does not show all its columns, and the option that does."""
+    return f"{count(number, 'column')} hidden; {option} shows them"
+
+
 def clip_left(words: str, width: int) -> str:
     """The words, or their end where they are wider: of a path that is what tells files apart."""
     return words if len(words) <= width else "…" + words[len(words) - width + 1 :]

@@ -160,6 +160,11 @@ class Builder:
         self._bytes_of(name)
         self._add("JSON_BYTES", self._column(name), _mode(mode), first, room=len(name) + 40)
 
+    def raw(self, name: str) -> None:
+        """Bytes that are safe text already, as they are."""
+        self._bytes_of(name)
+        self._add("RAW", self._column(name))
+
     def csv_bytes(self, name: str, mode: str) -> None:
         """Bytes as a CSV field: nothing for null, quotes for everything else."""
         self._bytes_of(name)

@@ -11,14 +11,27 @@ from collections import defaultdict
 from itertools import zip_longest
 from pathlib import PurePath
 
+from kfmt_cli.arrow.inputs import files_of
+from kfmt_cli.arrow.storage import is_local, listing, local, open_stored
+from kfmt_cli.broker.producers import Producers
 from kfmt_cli.core.table import Table
 from kfmt_cli.errors import InputError
-from kfmt_cli.files.discover import FileKind, Input, classify
-from kfmt_cli.files.fixed import read_rows
+from kfmt_cli.files.disk import classify
+from kfmt_cli.files.kinds.fixed import PRODUCER_SNAPSHOT, TRANSACTION_INDEX, read_rows
+from kfmt_cli.files.kinds.kind import Input
 from kfmt_cli.files.log import LogReader
-from kfmt_cli.spark.plan import Piece, Split, Transactions
-from kfmt_cli.spark.storage import is_local, listing, local, open_stored
-from kfmt_cli.writers.producers import Producers
+from kfmt_cli.pieces.committed import Transactions
+from kfmt_cli.pieces.piece import Piece
+from kfmt_cli.pieces.request import Request
+from kfmt_cli.spark.plan import Split, plan
+
+
+def splits_of(request: Request) -> list[Split]:
+    """The request shared out, with what is committed where that is asked for."""
+    splits = plan(request)
+    if request.committed and request.table == "records":
+        return with_transactions(splits, files_of(request))
+    return splits
 
 
 def with_transactions(splits: list[Split], files: list[Piece]) -> list[Split]:
@@ -50,9 +63,9 @@ def _transactions(folder: str, logs: list[Piece]) -> Transactions:
         file = classify(it.path, it.path)
         if PurePath(it.path).parent != PurePath(local(folder)):
             continue
-        if file.kind is FileKind.TRANSACTION_INDEX:
+        if file.kind is TRANSACTION_INDEX:
             aborted |= set(_aborted(read_rows(file).table))
-        elif file.kind is FileKind.PRODUCER_SNAPSHOT:
+        elif file.kind is PRODUCER_SNAPSHOT:
             snapshots.append(file)
     producers = Producers()
     for file in sorted(snapshots, key=lambda it: it.base_offset or 0, reverse=True):

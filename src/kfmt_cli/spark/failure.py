@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from kfmt_cli.errors import KfmtError
-from kfmt_cli.spark.plan import Piece
+from kfmt_cli.pieces.piece import Piece
 
 _TRACEBACK = "Traceback (most recent call last):"
 # Spark's words before the reason that it has for a task's failure.

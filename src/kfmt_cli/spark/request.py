@@ -5,16 +5,13 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime, timezone
 
 from kfmt_cli.core.compression import Limit
-from kfmt_cli.core.parallel import available_cores
 from kfmt_cli.errors import UsageError
-from kfmt_cli.files.select import Selection
-from kfmt_cli.spark.tables import TABLES, Column, chosen
+from kfmt_cli.pieces.request import BATCH_ROWS, SPLIT, Request
+from kfmt_cli.rows.tables import TABLES
 
-MIB = 1 << 20
 OPTIONS = {
     "table": "segments, batches, records (the default), index_entries or findings",
     "path, paths": "what `load` is given: files or directories, local or of an object store",
@@ -34,38 +31,6 @@ OPTIONS = {
 KNOWN = {name for names in OPTIONS for name in names.lower().split(", ")}
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
-    """Offsets and times (in milliseconds) are bounds that belong to what is wanted."""
-
-    table: str = "records"
-    paths: tuple[str, ...] = ()
-    columns: tuple[str, ...] = ()
-    start_offset: int | None = None
-    end_offset: int | None = None
-    start_time: int | None = None
-    end_time: int | None = None
-    topics: frozenset[str] = frozenset()
-    committed: bool = False
-    max_split: int = 128 * MIB
-    batch_rows: int = 32768
-    fail_fast: bool = False
-    deep: bool = False
-    pushdown: bool = False
-    parallelism: int = field(default_factory=available_cores)
-    limit: Limit = field(default_factory=Limit)
-
-    @property
-    def shown(self) -> tuple[Column, ...]:
-        """The columns of the result."""
-        return chosen(self.table, self.columns)
-
-    @property
-    def wanted(self) -> Selection:
-        """The offsets and times that are wanted."""
-        return Selection(self.start_offset, self.end_offset, self.start_time, self.end_time)
-
-
 def request_of(options: Mapping[str, str]) -> Request:
     """The request that Spark's options make; raises UsageError."""
     given = {name.lower(): value for name, value in options.items()}
@@ -76,9 +41,8 @@ def request_of(options: Mapping[str, str]) -> Request:
     if table not in TABLES:
         raise UsageError(f"kfmt: no table {table!r}; there are {', '.join(TABLES)}")
     columns = _names(given.get("columns", ""))
-    known = {column.name for column in TABLES[table]}
     for name in columns:
-        if name not in known:
+        if name not in TABLES[table].by_name:
             raise UsageError(f"kfmt: table {table} has no column {name!r}")
     paths = tuple(json.loads(given["paths"])) if "paths" in given else ()
     paths += (given["path"],) if "path" in given else ()
@@ -95,8 +59,8 @@ def request_of(options: Mapping[str, str]) -> Request:
         end_time=_time(given, "endtime"),
         topics=frozenset(_names(given.get("topics", ""))),
         committed=isolation == "read_committed",
-        max_split=_number(given, "maxsplitbytes") or 128 * MIB,
-        batch_rows=_number(given, "batchrows") or 32768,
+        max_split=_number(given, "maxsplitbytes") or SPLIT,
+        batch_rows=_number(given, "batchrows") or BATCH_ROWS,
         fail_fast=mode == "failfast",
         deep=_choice(given, "deep", ("false", "true")) == "true",
         pushdown=_choice(given, "filterpushdown", ("false", "true")) == "true",

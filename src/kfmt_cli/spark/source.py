@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
-from kfmt_cli.spark.plan import Split, plan
-from kfmt_cli.spark.request import Request, request_of
+from kfmt_cli.pieces.request import Request
+from kfmt_cli.spark.committed import splits_of
+from kfmt_cli.spark.plan import Split
+from kfmt_cli.spark.request import request_of
 from kfmt_cli.spark.tables import ddl
 from kfmt_cli.spark.worker import Home, carried
 
@@ -44,12 +46,12 @@ class KfmtReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         """The splits; one without pieces where there is nothing, as Spark wants one at least."""
-        splits = plan(self.request) or [Split(())]
+        splits = splits_of(self.request) or [Split(())]
         return [SplitPartition(split) for split in splits]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a split."""
-        from kfmt_cli.spark.rows import read_split
+        from kfmt_cli.spark.splits import read_split
 
         assert isinstance(partition, SplitPartition)
         return read_split(self.request, partition.split)

@@ -7,8 +7,8 @@ that was stopped goes on; inputs that have changed are done anew.
 
 from __future__ import annotations
 
-import hashlib
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
@@ -16,19 +16,21 @@ from functools import partial
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Any
 
+from kfmt_cli.arrow.checking import edges_of, finding_of, finding_row
+from kfmt_cli.arrow.output import get_json, names_in, put_json, remove
+from kfmt_cli.checks.log.verify import in_order
 from kfmt_cli.errors import UsageError
-from kfmt_cli.spark.checking import finding_row
+from kfmt_cli.pieces.piece import Piece, cut, name_of, pack
+from kfmt_cli.pieces.request import Request, share_of
+from kfmt_cli.pieces.seams import Seam, is_torn
 from kfmt_cli.spark.failure import telling
-from kfmt_cli.spark.output import get_json, names_in, put_json, remove
-from kfmt_cli.spark.plan import Piece, Split, cut, pack, target_of
-from kfmt_cli.spark.request import Request
-from kfmt_cli.spark.seams import sew, torn_files
+from kfmt_cli.spark.plan import Split
 from kfmt_cli.spark.worker import carried, drivers_python, home_for
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-VERSION = 2
+VERSION = 3
 PATIENCE = 0.2  # seconds between two looks at how far it is
 
 Result = dict[str, Any]
@@ -81,7 +83,7 @@ class Ledger:
 
     def plan(self, request: Request, files: list[Piece]) -> list[Piece]:
         """The pieces of all inputs, cut as they were before where they have not changed."""
-        target = target_of(request, files)
+        target = share_of(request, files)
         pieces: list[Piece] = []
         names = names_in(self.done_folder)
         for file in files:
@@ -135,13 +137,6 @@ class Ledger:
             yield piece, get_json(f"{self.done_folder}/{name}") if name in names else None
 
 
-def name_of(path: str, start: int) -> str:
-    """A name for what is made of a piece: the segment's, its start, and which file it was."""
-    stem = path.rpartition("/")[2].partition(".")[0][:60]
-    which = hashlib.blake2b(path.encode(), digest_size=6).hexdigest()
-    return f"{stem}-{start:012}-{which}"
-
-
 def run(
     spark: SparkSession,
     request: Request,
@@ -159,20 +154,36 @@ def run(
     if torn:
         pieces = ledger.uncut(torn, pieces)
         found = _results(spark, request, ledger, pieces, advance)
-    sew_together(found)
-    return found
+    return sewn_together(found)
 
 
-def sew_together(found: list[tuple[Piece, Result]]) -> None:
-    """Add what is found where one piece of a file ends and the next begins, in place."""
-    for _, group in groupby(found, lambda it: it[0].path):
-        parts = list(group)
-        for finding, i in sew(parts):
-            piece, result = parts[i]
-            name = finding.code.name
-            result["codes"][name] = result["codes"].get(name, 0) + 1
-            result["findings"].append(finding_row(piece, finding))
-            result["findings"].sort(key=lambda row: row["position"] or 0)
+def torn_files(found: list[tuple[Piece, Result]]) -> set[str]:
+    """The files in which a piece does not end where the next one begins."""
+    return {
+        path
+        for path, parts in groupby(found, lambda it: it[0].path)
+        if is_torn(edges_of(result) for _, result in parts)
+    }
+
+
+def sewn_together(found: list[tuple[Piece, Result]]) -> list[tuple[Piece, Result]]:
+    """The results with what is found where one piece of a file ends and the next begins.
+
+    `findings` are then rows of that table, batches counted from the front of the file.
+    """
+    done: list[tuple[Piece, Result]] = []
+    for path, parts in groupby(found, lambda it: it[0].path):
+        seam = Seam(path)
+        for piece, result in parts:
+            findings = [seam.numbered(finding_of(it)) for it in result["findings"]]
+            codes: Counter[str] = Counter(result["codes"])
+            if edges := edges_of(result):
+                at_seam = list(seam.join(edges))
+                findings = in_order([*at_seam, *findings])
+                codes.update(it.code.name for it in at_seam)
+            rows = [finding_row(piece, it) for it in findings]
+            done.append((piece, {**result, "findings": rows, "codes": codes}))
+    return done
 
 
 def _results(
@@ -184,7 +195,7 @@ def _results(
 ) -> list[tuple[Piece, Result]]:
     """Do what is not done; the results of all pieces, in their order."""
     open_ = [piece for piece, result in ledger.results(pieces) if result is None]
-    splits = [Split(tuple(it)) for it in pack(open_, target_of(request, open_))]
+    splits = [Split(tuple(it)) for it in pack(open_, share_of(request, open_))]
     if splits:
         _run(spark, request, ledger, splits, advance)
     found = []

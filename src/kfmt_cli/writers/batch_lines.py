@@ -13,8 +13,8 @@ import numpy as np
 from kfmt_cli.core.layout import IntArray
 from kfmt_cli.core.table import BoolArray, Table
 from kfmt_cli.files.block import NO_TIMESTAMP
-from kfmt_cli.files.control import MAX_SEQUENCE
 from kfmt_cli.files.records import Records
+from kfmt_cli.formats.batch import MAX_SEQUENCE
 from kfmt_cli.writers.batches import BIT
 from kfmt_cli.writers.drafts import MAX_DELTA, MAX_OFFSET, Begun, cut
 from kfmt_cli.writers.growing import PLAN_COLUMNS

@@ -14,14 +14,16 @@ from typing import TypeVar
 
 import numpy as np
 
+from kfmt_cli.checks.log import codes
+from kfmt_cli.checks.log.verify import open_checked
 from kfmt_cli.core.compression import Limit
 from kfmt_cli.core.finding import Finding, Severity
 from kfmt_cli.core.parallel import map_ordered
 from kfmt_cli.core.table import BoolArray, Table
-from kfmt_cli.files import codes
 from kfmt_cli.files.block import Block, max_timestamps
-from kfmt_cli.files.discover import Input
-from kfmt_cli.files.open_log import open_log
+from kfmt_cli.files.codes import INNER_CRC_MISMATCH
+from kfmt_cli.files.decoding import read_records
+from kfmt_cli.files.kinds.kind import Input
 from kfmt_cli.files.records import (
     RECORD_COLUMNS,
     Records,
@@ -29,7 +31,6 @@ from kfmt_cli.files.records import (
     expansion,
     fill,
     is_legacy,
-    read_records,
     runs,
     split,
 )
@@ -133,7 +134,7 @@ class Converter:
         work: Callable[[Block], T],
         advance: Callable[[int], None],
     ) -> Iterator[T]:
-        with open_log(log, read_ahead=False) as opened:
+        with open_checked(log, read_ahead=False) as opened:
             parts = _parts(opened.blocks, advance)
             yield from map_ordered(work, parts, self.jobs if opened.is_large else 0)
 
@@ -155,7 +156,7 @@ class Converter:
             fill(part, records, _TYPES)
             findings += _leave_out_backwards(part, good, before)
         rows = np.repeat(good, np.diff(records.ends, prepend=0))
-        inner = [it.offset for it in records.findings if it.code is codes.INNER_CRC_MISMATCH]
+        inner = [it.offset for it in records.findings if it.code is INNER_CRC_MISMATCH]
         if inner:
             rows &= ~np.isin(records.rows["offset"], np.array(inner, np.int64))
         if is_legacy(part):

@@ -9,7 +9,7 @@ import numpy as np
 
 from kfmt_cli.core.layout import IntArray
 from kfmt_cli.core.table import BoolArray
-from kfmt_cli.files.control import MAX_SEQUENCE
+from kfmt_cli.formats.batch import MAX_SEQUENCE
 from kfmt_cli.writers.drafts import MAX_OFFSET
 from kfmt_cli.writers.jsonl import Batch, Record, wrong
 

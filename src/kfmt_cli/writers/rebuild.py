@@ -6,23 +6,26 @@ Where the log is damaged, a broker cuts it; the indexes end there, too. Source:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kfmt_cli.core.finding import Finding, Severity
+from kfmt_cli.broker.index import IndexBuilder
+from kfmt_cli.broker.producers import Producers
+from kfmt_cli.broker.recovery import kept
+from kfmt_cli.checks.check import Scope
+from kfmt_cli.checks.log.verify import in_order
+from kfmt_cli.checks.registry import log_checks
+from kfmt_cli.core.finding import Finding
 from kfmt_cli.errors import InputError
-from kfmt_cli.files import codes, index_codes
-from kfmt_cli.files.block import Block, max_timestamps
-from kfmt_cli.files.discover import Input, classify
-from kfmt_cli.files.fixed import read_rows
+from kfmt_cli.files.block import max_timestamps
+from kfmt_cli.files.disk import classify
+from kfmt_cli.files.kinds.fixed import read_rows
+from kfmt_cli.files.kinds.kind import Input
+from kfmt_cli.files.kinds.logs import LOG
 from kfmt_cli.files.open_log import open_log
 from kfmt_cli.formats.index import ABORTED_TRANSACTION
-from kfmt_cli.writers.index import IndexBuilder
-from kfmt_cli.writers.producers import Producers
-
-# What a broker does not look at when it recovers a log.
-UNNOTICED = (codes.CODEC_UNKNOWN, codes.RECORDS_COUNT_MISMATCH)
+from kfmt_cli.writers import codes
 
 
 @dataclass(slots=True)
@@ -88,7 +91,7 @@ def _producers_at(log: Input) -> Producers:
 
 def _begins_partition(log: Input) -> bool:
     """Whether no earlier segment lies beside a log."""
-    others = (classify(str(it), it.name) for it in Path(log.path).parent.glob("*.log"))
+    others = (classify(str(it), it.name) for it in Path(log.path).parent.glob(f"*{LOG.suffix}"))
     return all((it.base_offset or 0) >= (log.base_offset or 0) for it in others)
 
 
@@ -100,9 +103,11 @@ def _rebuild(
     index = IndexBuilder(log.base_offset, interval)
     aborted: list[dict[str, int]] = []
     with open_log(log, read_ahead=True) as opened:
-        for block, n in _kept(opened.blocks):
+        checks = log_checks(Scope.HEADERS, log.base_offset)
+        for block, n in kept(opened.blocks, log.base_offset):
             advance(len(block.data))
-            done.findings += block.findings
+            found = [it for check in checks for it in check.take(block, None)]
+            done.findings += in_order([*block.findings, *found])
             if n:
                 batches = block.batches.select(slice(0, n))
                 index.add(batches["position"], batches["last_offset"], max_timestamps(batches))
@@ -136,31 +141,10 @@ def _add_snapshot(done: Rebuilt, producers: Producers, from_start: bool) -> None
         done.findings.append(
             Finding(
                 done.log.name,
-                index_codes.PRODUCERS_UNKNOWN,
+                codes.PRODUCERS_UNKNOWN,
                 None,
                 "earlier segments are not here, nor is the snapshot at its base offset"
                 if from_start
                 else "earlier segments are not given, nor is there a snapshot at its base offset",
             )
         )
-
-
-def _kept(blocks: Iterable[Block]) -> Iterator[tuple[Block, int]]:
-    """Each block, and how many of its batches a recovering broker keeps."""
-    cut = False
-    for block in blocks:
-        n = 0 if cut else _before_damage(block)
-        cut |= n < len(block.batches) or any(map(_is_cut, block.findings))
-        yield block, n
-
-
-def _is_cut(finding: Finding) -> bool:
-    return finding.code.severity is Severity.ERROR and finding.code not in UNNOTICED
-
-
-def _before_damage(block: Block) -> int:
-    """How many batches of the block a recovering broker keeps."""
-    cuts = [it.position or 0 for it in block.findings if _is_cut(it)]
-    if not cuts:
-        return len(block.batches)
-    return int((block.batches["position"] < min(cuts)).sum())

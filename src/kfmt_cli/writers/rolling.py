@@ -1,34 +1,15 @@
-"""Segments one behind the other, rolled as a broker rolls them.
-
-Source: `org.apache.kafka.storage.internals.log.LogSegment.shouldRoll`: the segment would grow
-beyond its size; the batch is so much younger than the segment's first; an index is full; an offset
-does not fit into one.
-"""
+"""Segments that are written one after the other, rolled as a broker rolls them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import PurePath
 
+from kfmt_cli.broker.rolling import Active, Rolling, fits, room
 from kfmt_cli.errors import InputError
 from kfmt_cli.writers.batches import Written
-from kfmt_cli.writers.index import MAX_RELATIVE
 from kfmt_cli.writers.output import OutputFile, Staging
-from kfmt_cli.writers.segment import MAX_SIZE, SegmentWriter
-
-
-@dataclass(frozen=True, slots=True)
-class Rolling:
-    """A broker's settings: segment.bytes, segment.ms, segment.index.bytes, index.interval.bytes.
-
-    age: None for never by age. by_file: a segment that the lines name is kept whole.
-    """
-
-    size: int = 1 << 30
-    age: int | None = 7 * 24 * 3600 * 1000
-    index_bytes: int = 10 << 20
-    interval: int = 4096
-    by_file: bool = True
+from kfmt_cli.writers.segment import SegmentWriter
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +75,9 @@ class RollingWriter:
         self._close()
         name = self._name(base_offset)
         self._names.add(name)
-        self._segment = SegmentWriter(self._staging, name, base_offset, self._rolling.interval)
+        self._segment = SegmentWriter(
+            self._staging, name, base_offset, self._rolling.index_interval_bytes
+        )
         self._first_time = None
         self.logs.setdefault(self._folder, []).append(self._segment)
 
@@ -121,24 +104,16 @@ class RollingWriter:
 
     def _room(self, segment: SegmentWriter, rest: Written) -> int:
         """How many of the batches go into the segment; one at least into an empty one."""
-        rolling = self._rolling
-        full = rest.last_offset - segment.base_offset > MAX_RELATIVE
-        if not segment.size and full[0]:
+        last = rest.last_offset
+        if not segment.size and not fits(int(last[0]), segment.base_offset):
             raise InputError(
-                f"offset {rest.last_offset[0]} does not fit into the index of a segment that "
+                f"offset {last[0]} does not fit into the index of a segment that "
                 f"begins at {segment.base_offset}"
             )
-        full |= rest.ends + segment.size > (MAX_SIZE if self._whole else rolling.size)
-        started = self._first_time
-        if started is None:
-            started = int(rest.max_timestamp[0])
-        if rolling.age is not None and started >= 0 and not self._whole:
-            full |= rest.max_timestamp - started > rolling.age
-        n = int(full.argmax()) if full.any() else len(full)
-        if not self._whole:
-            starts = rest.starts + segment.size
-            n = min(n, segment.index.room(starts, rest.max_timestamp, rolling.index_bytes))
-        return n if segment.size else max(n, 1)
+        active = Active(
+            segment.base_offset, segment.size, segment.index, self._first_time, self._whole
+        )
+        return room(active, self._rolling, rest.starts, rest.ends, last, rest.max_timestamp)
 
     def _close(self) -> None:
         if self._segment is not None:

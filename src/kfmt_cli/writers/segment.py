@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from kfmt_cli.broker.index import INTERVAL, IndexBuilder
+from kfmt_cli.broker.rolling import MAX_SEGMENT_BYTES
 from kfmt_cli.errors import OutputError
 from kfmt_cli.writers.batches import Written
-from kfmt_cli.writers.index import INTERVAL, IndexBuilder
 from kfmt_cli.writers.output import Staging
-
-MAX_SIZE = (1 << 31) - 1
 
 
 class SegmentWriter:
@@ -29,8 +28,8 @@ class SegmentWriter:
 
     def append(self, batches: Written) -> None:
         """The next batches; raises OutputError when the log grows beyond what a broker opens."""
-        if self.size + len(batches.data) > MAX_SIZE:
-            raise OutputError(f"{self.name}: would be larger than {MAX_SIZE} bytes")
+        if self.size + len(batches.data) > MAX_SEGMENT_BYTES:
+            raise OutputError(f"{self.name}: would be larger than {MAX_SEGMENT_BYTES} bytes")
         starts = batches.starts + self.size
         self.index.add(starts, batches.last_offset, batches.max_timestamp)
         self._log.write(batches.data)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from kfmt_cli.files.discover import FileKind, classify
+from kfmt_cli.files.kinds import kind_of
+from kfmt_cli.files.kinds.logs import KRAFT_SNAPSHOT
 from kfmt_cli.writers.jsonl import Line, wrong
 
 SNAPSHOT_SUFFIX = ".checkpoint"
@@ -38,7 +39,7 @@ def target_of(line: Line) -> Target:
     path = PurePath(line.file)
     folder = path.parent.name
     folder = "" if folder in ("", ".", "..") else folder
-    if classify(path.name, path.name).kind is FileKind.KRAFT_SNAPSHOT:
+    if kind_of(path.name)[0] is KRAFT_SNAPSHOT:
         stem, _, _ = path.name.partition(SNAPSHOT_SUFFIX)
         return Target(folder, snapshot=stem + SNAPSHOT_SUFFIX)
     digits = path.name.split(".", 1)[0].split("-", 1)[0]

@@ -8,22 +8,19 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from kfmt_cli.arrow.checking import MOST_KEPT
+from kfmt_cli.arrow.export import FILE_FORMATS
+from kfmt_cli.arrow.inputs import files_of
+from kfmt_cli.arrow.output import appearing
+from kfmt_cli.arrow.schema import schema_of
 from kfmt_cli.files.codes import FILE_UNREADABLE, FILE_VANISHED
-from kfmt_cli.render.csv_text import csv_line
-from kfmt_cli.render.json_text import json_text
+from kfmt_cli.pieces.piece import Piece
+from kfmt_cli.pieces.request import Request
 from kfmt_cli.render.style import grouped
-from kfmt_cli.spark.checking import MOST_KEPT
-from kfmt_cli.spark.output import appearing
-from kfmt_cli.spark.plan import Piece, files_of
-from kfmt_cli.spark.request import Request
-from kfmt_cli.spark.tables import TABLES, arrow_schema
+from kfmt_cli.rows.tables import TABLES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-SUFFIX = {"parquet": "parquet", "json": "jsonl", "csv": "csv"}
-# Columns with few different values, which a dictionary makes small; others it only makes slow.
-FEW_VALUES = ["topic", "file", "timestamp_type", "compression", "code", "severity", "advice"]
 
 
 @dataclass(slots=True)
@@ -60,36 +57,16 @@ class Summary:
 
 def write_table(path: str, table: pa.Table, format_: str) -> str:
     """A small table as one file, whole; its path."""
-    place = f"{path}.{SUFFIX[format_]}"
+    made = FILE_FORMATS[format_]
+    place = f"{path}.{made.suffix}"
     with appearing(place) as out:
-        if format_ == "parquet":
-            import pyarrow.parquet as pq
-
-            few = [name for name in FEW_VALUES if name in table.column_names]
-            pq.write_table(table, out, compression="zstd", use_dictionary=few)
-        elif format_ == "json":
-            for row in table.to_pylist():
-                out.write((json_text(plain(row)) + "\n").encode())
-        else:
-            out.write(csv_line(table.column_names).encode())
-            for row in table.to_pylist():
-                cells = plain(row).values()
-                words = ["|".join(it) if isinstance(it, list) else it for it in cells]
-                out.write(csv_line(words).encode())
+        made.write_table(out, table)
     return place
-
-
-def plain(row: dict[str, object]) -> dict[str, object]:
-    """A row with what JSON has no type for as text."""
-    done: dict[str, object] = {}
-    for name, value in row.items():
-        done[name] = value.isoformat() if hasattr(value, "isoformat") else value
-    return done
 
 
 def table_of(name: str, rows: Iterable[dict[str, object]]) -> pa.Table:
     """Rows as one of the documented tables."""
-    return pa.Table.from_pylist(list(rows), schema=arrow_schema(TABLES[name]))
+    return pa.Table.from_pylist(list(rows), schema=schema_of(TABLES[name].leaves))
 
 
 def left_out(codes: dict[str, int], rows: list[dict[str, object]]) -> list[str]:

@@ -5,10 +5,10 @@ Plain SQL over the table `batches`; so can be the next report.
 
 from __future__ import annotations
 
+from kfmt_cli.arrow.output import names_in
 from kfmt_cli.errors import UsageError
 from kfmt_cli.spark import register
 from kfmt_cli.spark.jobs.context import Context, Summary, write_table
-from kfmt_cli.spark.output import names_in
 
 REPORTS = {
     "topics": """

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
+from kfmt_cli.arrow.checking import FileSummary, check_piece, results_of
 from kfmt_cli.files.codes import FILE_VANISHED
-from kfmt_cli.spark.checking import Summary as FileSummary
-from kfmt_cli.spark.checking import check_piece, count_severities, results_of
+from kfmt_cli.pieces.piece import Piece
+from kfmt_cli.pieces.request import Request
 from kfmt_cli.spark.jobs.context import Context, Summary, left_out, table_of, unread_of, write_table
-from kfmt_cli.spark.plan import Piece
-from kfmt_cli.spark.request import Request
 from kfmt_cli.spark.work import Job, Ledger, Result, run
+
+NO_FINDINGS = {"errors": 0, "warnings": 0, "notes": 0}
 
 
 @dataclass(slots=True)
@@ -27,10 +28,10 @@ class Found:
 def check(request: Request, piece: Piece, to: str) -> Result:
     """What a piece holds and what is wrong with it."""
     del to
-    summary, findings, edges = check_piece(request, piece)
+    checked = check_piece(request, piece)
     return {
-        "summary": summary.as_dict(),
-        **results_of(piece, findings, edges),
+        "summary": checked.summary.numbers,
+        **results_of(checked.findings, checked.edges),
         "outputs": [],
     }
 
@@ -42,12 +43,9 @@ def collect(context: Context, job: Job) -> Found:
     pieces = ledger.plan(context.request, context.inputs())
     found = Found()
     for piece, result in run(context.spark, context.request, ledger, pieces, context.advance):
-        numbers = {**result["summary"], **count_severities(result["codes"])}
-        part = FileSummary.of_dict(piece, numbers)
-        if piece.path in found.files:
-            found.files[piece.path].add(part)
-        else:
-            found.files[piece.path] = part
+        summary = found.files.setdefault(piece.path, FileSummary(piece))
+        summary.add({**result["summary"], **NO_FINDINGS})
+        summary.count(result["codes"])
         found.rows += result["findings"]
         found.codes.update(result["codes"])
     return found
@@ -77,8 +75,9 @@ def summarize(found: Found, written: list[str]) -> Summary:
     names = ("bytes", "batches", "records", "errors", "warnings", "notes")
     numbers = {"segments": len(files)}
     for name in names:
-        numbers[name] = sum(it.piece.size if name == "bytes" else getattr(it, name) for it in files)
-    numbers["damaged"] = sum(it.errors > 0 for it in files)
+        sizes = (it.piece.size if name == "bytes" else it.numbers[name] for it in files)
+        numbers[name] = sum(it or 0 for it in sizes)
+    numbers["damaged"] = sum((it.numbers["errors"] or 0) > 0 for it in files)
     lines = [f"{n:>8}  {code}" for code, n in found.codes.most_common()]
     return Summary(
         numbers,

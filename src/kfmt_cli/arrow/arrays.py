@@ -1,0 +1,117 @@
+"""Columns of a block → Arrow arrays, without an object for a row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from kfmt_cli.core import encode
+from kfmt_cli.core.layout import IntArray
+from kfmt_cli.core.table import BoolArray
+
+MOST_MILLISECONDS = (1 << 63) // 1000 - 1
+TIME = pa.timestamp("us", "UTC")
+HEADER = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
+
+
+def longs(values: IntArray, given: BoolArray | None = None) -> pa.Array:
+    """64-bit numbers; null where they are not given."""
+    values = np.ascontiguousarray(values)
+    return pa.Array.from_buffers(pa.int64(), len(values), [_validity(given), pa.py_buffer(values)])
+
+
+def ints(values: IntArray, given: BoolArray | None = None) -> pa.Array:
+    """32-bit numbers."""
+    narrow = np.ascontiguousarray(values, np.int32)
+    return pa.Array.from_buffers(pa.int32(), len(narrow), [_validity(given), pa.py_buffer(narrow)])
+
+
+def times(milliseconds: IntArray, given: BoolArray | None = None) -> pa.Array:
+    """Timestamps; null for -1 and for what microseconds cannot say."""
+    held = (milliseconds != -1) & (np.abs(milliseconds) <= MOST_MILLISECONDS)
+    if given is not None:
+        held = held & given
+    micros = np.where(held, milliseconds, 0) * 1000
+    return pa.Array.from_buffers(TIME, len(micros), [_validity(held), pa.py_buffer(micros)])
+
+
+def flags(values: IntArray, given: BoolArray | None = None) -> pa.Array:
+    """Yes and no."""
+    bits = np.packbits(np.asarray(values) != 0, bitorder="little")
+    return pa.Array.from_buffers(pa.bool_(), len(values), [_validity(given), pa.py_buffer(bits)])
+
+
+def octets(data: bytes, starts: IntArray, sizes: IntArray) -> pa.Array:
+    """Parts of `data`; null where the size is negative. They must be below 2 GiB together."""
+    plain = sizes.clip(0)
+    ends = np.cumsum(plain)
+    offsets = np.zeros(len(plain) + 1, np.int32)
+    offsets[1:] = ends
+    out = bytearray(int(ends[-1]) if len(ends) else 0)
+    encode.gather(data, np.ascontiguousarray(starts), ends, out)
+    given = sizes >= 0
+    return pa.Array.from_buffers(
+        pa.binary(),
+        len(plain),
+        [_validity(None if given.all() else given), pa.py_buffer(offsets), pa.py_buffer(out)],
+    )
+
+
+def constant(word: str | None, n: int) -> pa.Array:
+    """The same text in every row."""
+    if word is None:
+        return pa.nulls(n, pa.string())
+    text = word.encode()
+    offsets = np.arange(n + 1, dtype=np.int32) * len(text)
+    return pa.Array.from_buffers(
+        pa.string(), n, [None, pa.py_buffer(offsets), pa.py_buffer(text * n)]
+    )
+
+
+def words(values: IntArray, names: Sequence[str], given: BoolArray | None = None) -> pa.Array:
+    """The names of numbers."""
+    indices = np.asarray(values).clip(0, len(names) - 1).astype(np.int32)
+    mask = None if given is None else ~given
+    chosen = pa.DictionaryArray.from_arrays(pa.array(indices, mask=mask), pa.array(list(names)))
+    return chosen.cast(pa.string())
+
+
+def headers(
+    data: bytes, children: IntArray, firsts: IntArray, counts: IntArray, given: BoolArray
+) -> pa.Array:
+    """Lists of key and value; the rows' headers stand one behind the other in `children`."""
+    offsets = np.zeros(len(counts) + 1, np.int32)
+    counts = np.where(given, counts, 0)
+    offsets[1:] = np.cumsum(counts)
+    n = int(offsets[-1])
+    if n:
+        rows = np.repeat(firsts - offsets[:-1], counts) + np.arange(n)
+        children = children[:, rows]
+    else:
+        children = children[:, :0]
+    keys = text(octets(data, children[0], children[1]))
+    values = octets(data, children[2], children[3])
+    items = pa.StructArray.from_arrays([keys, values], fields=list(HEADER))
+    return pa.Array.from_buffers(
+        pa.list_(pa.field("element", HEADER)),
+        len(counts),
+        [_validity(None if given.all() else given), pa.py_buffer(offsets)],
+        children=[items],
+    )
+
+
+def text(values: pa.Array) -> pa.Array:
+    """Bytes as text; what is no UTF-8 is replaced, as a column of strings holds nothing else."""
+    try:
+        return values.cast(pa.string())
+    except pa.ArrowInvalid:
+        return pa.array(
+            [None if it is None else it.decode(errors="replace") for it in values.to_pylist()],
+            pa.string(),
+        )
+
+
+def _validity(given: BoolArray | None) -> pa.Buffer | None:
+    return None if given is None else pa.py_buffer(np.packbits(given, bitorder="little"))

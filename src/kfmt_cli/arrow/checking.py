@@ -1,0 +1,151 @@
+"""A piece of a file summed up and checked, and what is kept of that."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from kfmt_cli.arrow.arrays import MOST_MILLISECONDS
+from kfmt_cli.arrow.reading import reader_of
+from kfmt_cli.checks.log.verify import Stretch
+from kfmt_cli.checks.registry import every_code
+from kfmt_cli.core.finding import Finding, Severity
+from kfmt_cli.files.decoding import read_records
+from kfmt_cli.files.records import is_legacy, runs
+from kfmt_cli.formats.batch import CODECS
+from kfmt_cli.pieces.piece import Piece
+from kfmt_cli.pieces.reading import Edges, facts_of
+from kfmt_cli.pieces.request import Request
+from kfmt_cli.rows.finding import finding_row as row_of
+from kfmt_cli.rows.segment import NOTHING, Numbers, merged, names_of, numbers_of
+from kfmt_cli.rows.tables import SEGMENTS
+
+MOST_KEPT = 10_000  # findings of a piece that are kept one by one
+MAGICS = ("0", "1", "2")
+
+
+@dataclass(slots=True)
+class FileSummary:
+    """What a file, or a piece of it, holds. numbers: see `rows/segment.py`."""
+
+    piece: Piece
+    numbers: Numbers = field(default_factory=lambda: dict(NOTHING))
+
+    def add(self, numbers: Numbers) -> None:
+        """Add what lies behind it."""
+        self.numbers = merged(self.numbers, numbers)
+
+    def count(self, counts: dict[str, int]) -> None:
+        """Count findings by their codes."""
+        self.add({**NOTHING, **count_severities(counts)})
+
+    def as_row(self) -> dict[str, object]:
+        """A row of the table `segments`."""
+        topic, partition = self.piece.place
+        numbers = self.numbers
+        row: dict[str, object] = {
+            **numbers,
+            "file": self.piece.path,
+            "topic": topic,
+            "partition": partition,
+            "base_offset": self.piece.base_offset,
+            "bytes": self.piece.size,
+            "min_timestamp": _micros(numbers["min_timestamp"]),
+            "max_timestamp": _micros(numbers["max_timestamp"]),
+            "magics": names_of(numbers["magics"], MAGICS),
+            "codecs": names_of(numbers["codecs"], CODECS),
+        }
+        return {it.name: row[it.name] for it in SEGMENTS.leaves}
+
+
+def _micros(milliseconds: int | None) -> int | None:
+    if milliseconds is None or abs(milliseconds) > MOST_MILLISECONDS:
+        return None
+    return milliseconds * 1000
+
+
+def finding_row(piece: Piece, finding: Finding) -> dict[str, object]:
+    """A row of the table `findings`."""
+    topic, partition = piece.place
+    row = {**row_of(finding), "topic": topic, "partition": partition}
+    for name in ("expected", "found"):
+        row[name] = None if row[name] is None else str(row[name])
+    return row
+
+
+@dataclass(slots=True)
+class Checked:
+    """What a piece holds, what is wrong with it, and what its neighbours must know."""
+
+    summary: FileSummary
+    findings: list[Finding]
+    edges: Edges | None
+
+
+def check_piece(request: Request, piece: Piece) -> Checked:
+    """Check a piece; every record is decoded, too, when that is asked for."""
+    reader, summary = reader_of(request), FileSummary(piece)
+    if request.deep:
+        base = piece.base_offset
+        stretch = Stretch(deep=True, limit=request.limit, base_offset=base)
+        for run, records in reader.records(piece):
+            numbers = numbers_of(run.batches)
+            if is_legacy(run):
+                numbers["records"] = len(records.rows)
+            summary.add(numbers)
+            for _, finding in stretch.take_records(run, records):
+                reader.found(finding)
+        if reader.edges is not None:
+            reader.edges.checks |= facts_of(stretch.checks)
+    else:
+        for block in reader.blocks(piece):
+            summary.add(numbers_of(block.batches))
+            # How many messages wrappers hold, and their checksums, decompression shows.
+            for run in runs(block):
+                if is_legacy(run):
+                    records = read_records(run, request.limit)
+                    more = len(records.rows) - len(run.batches)
+                    summary.add({**NOTHING, "records": more})
+                    for finding in records.findings:
+                        reader.found(finding)
+    findings = sorted(reader.findings, key=lambda it: it.position or 0)
+    summary.count(Counter(it.code.name for it in findings))
+    return Checked(summary, findings, reader.edges)
+
+
+# What is kept of a piece, as JSON.
+
+
+def results_of(findings: list[Finding], edges: Edges | None) -> dict[str, Any]:
+    """Findings, up to `MOST_KEPT`, and how many of each code there are; with the edges."""
+    return {
+        "findings": [_kept(it) for it in findings[:MOST_KEPT]],
+        "codes": Counter(it.code.name for it in findings),
+        "edges": asdict(edges) if edges else None,
+    }
+
+
+def _kept(finding: Finding) -> dict[str, Any]:
+    names = ("file", "position", "words", "offset", "expected", "found", "batch")
+    return {"code": finding.code.name, **{name: getattr(finding, name) for name in names}}
+
+
+def finding_of(kept: dict[str, Any]) -> Finding:
+    """A finding that was kept."""
+    return Finding(**{**kept, "code": every_code()[kept["code"]]})
+
+
+def edges_of(result: dict[str, Any]) -> Edges | None:
+    """The edges that a result holds; None where nothing begins in the piece."""
+    return Edges(**result["edges"]) if result.get("edges") else None
+
+
+def count_severities(counts: dict[str, int]) -> dict[str, int | None]:
+    """How many errors, warnings and notes so many findings of each code are."""
+    codes = every_code()
+    found: dict[str, int | None] = {f"{it.value}s": 0 for it in Severity}
+    for name, n in counts.items():
+        severity = f"{codes[name].severity.value}s"
+        found[severity] = (found[severity] or 0) + n
+    return found

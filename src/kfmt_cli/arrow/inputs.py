@@ -1,0 +1,50 @@
+"""The files that a request is about, wherever they are stored."""
+
+from __future__ import annotations
+
+from kfmt_cli.arrow.storage import listing
+from kfmt_cli.errors import InputError
+from kfmt_cli.files.disk import classify, partition_of
+from kfmt_cli.files.kinds import UNKNOWN, is_transient
+from kfmt_cli.files.kinds.fixed import OFFSET_INDEX, TIME_INDEX
+from kfmt_cli.files.kinds.logs import LOGS
+from kfmt_cli.pieces.piece import Piece
+from kfmt_cli.pieces.request import Request
+
+KINDS = {"index_entries": frozenset({OFFSET_INDEX, TIME_INDEX})}
+
+
+def files_of(request: Request) -> list[Piece]:
+    """Every file that the request is about, whole, and the directories that cannot be read, by
+    their trouble; raises InputError, also where there is nothing but trouble."""
+    kinds = KINDS.get(request.table, LOGS)
+    found: dict[str, Piece] = {}
+    for path in request.paths:
+        given = list(listing(path))
+        for it in given:
+            alone = len(given) == 1
+            if it.trouble:
+                found[it.path] = Piece(it.path, UNKNOWN, None, 0, 0, 0, 0, trouble=it.trouble)
+                continue
+            if is_transient(it.path) and not alone:
+                continue
+            file = classify(it.path, it.path)
+            known = file.kind in kinds or (alone and file.kind is UNKNOWN)
+            if known and _wanted(request, it.path):
+                base = file.base_offset
+                found[it.path] = Piece(it.path, file.kind, base, it.size, it.modified, 0, it.size)
+        if not given:
+            raise InputError(f"{path}: no file in it")
+    if found and all(it.trouble for it in found.values()):
+        raise InputError("; ".join(f"{it.path}: {it.trouble}" for it in found.values()))
+    return sorted(found.values(), key=_order)
+
+
+def _order(piece: Piece) -> tuple[str, int, int, str]:
+    topic, partition = piece.place
+    folder = topic or piece.path.rpartition("/")[0]
+    return folder, partition or 0, piece.base_offset or 0, piece.path
+
+
+def _wanted(request: Request, path: str) -> bool:
+    return not request.topics or partition_of(path)[0] in request.topics

@@ -1,0 +1,86 @@
+"""Files that tasks write: under a name of their own first, then renamed, so that a task that is
+repeated leaves nothing twice."""
+
+from __future__ import annotations
+
+import json
+import os
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from kfmt_cli.arrow.storage import file_system_at, is_local, local
+from kfmt_cli.errors import OutputError
+
+
+@contextmanager
+def appearing(path: str) -> Iterator[BinaryIO]:
+    """A file that is there, whole, once the block ends; raises OutputError.
+
+    Object stores show a file when its upload is complete: there it is written under its name.
+    """
+    try:
+        if not is_local(path):
+            system, below = file_system_at(path)
+            with system.open_output_stream(below) as out:
+                yield out
+            return
+        final = Path(local(path))
+        final.parent.mkdir(parents=True, exist_ok=True)
+        temporary = final.with_name(f".{final.name}.{uuid.uuid4().hex}.unfinished")
+        try:
+            with temporary.open("xb") as out:
+                yield out
+                out.flush()
+                os.fsync(out.fileno())
+            temporary.replace(final)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError as error:
+        raise OutputError(f"{path}: cannot be written: {error.strerror or error}") from error
+
+
+def put_json(path: str, value: object) -> None:
+    """A JSON file, whole."""
+    with appearing(path) as out:
+        out.write(json.dumps(value, ensure_ascii=False).encode())
+
+
+def get_json(path: str) -> Any | None:
+    """The content of a JSON file, None where it is not there or not whole."""
+    try:
+        if is_local(path):
+            return json.loads(Path(local(path)).read_bytes())
+        system, below = file_system_at(path)
+        with system.open_input_file(below) as source:
+            return json.loads(source.read())
+    except (OSError, ValueError):
+        return None
+
+
+def names_in(folder: str) -> set[str]:
+    """The files of a directory, none where it is not there."""
+    try:
+        if is_local(folder):
+            return set(os.listdir(local(folder)))  # noqa: PTH208 (names only)
+        from pyarrow import fs
+
+        system, below = file_system_at(folder)
+        found = system.get_file_info(fs.FileSelector(below, allow_not_found=True))
+        return {it.base_name for it in found}
+    except OSError:
+        return set()
+
+
+def remove(path: str) -> None:
+    """Take a file away, if it is there."""
+    if is_local(path):
+        Path(local(path)).unlink(missing_ok=True)
+        return
+    system, below = file_system_at(path)
+    try:
+        system.delete_file(below)
+    except OSError:
+        return

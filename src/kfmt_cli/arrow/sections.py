@@ -1,0 +1,133 @@
+"""Sections as Arrow: each column by its kind, null where the row has no value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from kfmt_cli.arrow import arrays
+from kfmt_cli.arrow.schema import schema_of, type_of
+from kfmt_cli.core.field import MILLISECONDS
+from kfmt_cli.core.layout import IntArray
+from kfmt_cli.core.table import BoolArray, Table
+from kfmt_cli.rows.column import Column, Kind
+from kfmt_cli.rows.section import Rows, Section
+from kfmt_cli.rows.tables import OF_BATCH
+
+MOST_BYTES = 64 << 20  # of keys, values and headers in an Arrow batch
+MOST_ROWS = 32768
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Rows that become Arrow. owner: of records, each one's row in `batches`."""
+
+    section: Section
+    batches: Table | None = None
+    owner: IntArray | None = None
+
+    def __len__(self) -> int:
+        return len(self.section.table)
+
+    def has(self, name: str) -> bool:
+        """Whether there is such a column."""
+        if name.startswith(OF_BATCH):
+            return self.batches is not None and name.removeprefix(OF_BATCH) in self.batches.names
+        return name in self.section.table.names
+
+    def __getitem__(self, name: str) -> IntArray:
+        if name.startswith(OF_BATCH):
+            assert self.batches is not None
+            assert self.owner is not None
+            column: IntArray = self.batches[name.removeprefix(OF_BATCH)][self.owner]
+            return column
+        return self.section.table[name]
+
+    def part(self, first: int, last: int) -> Part:
+        """Rows first..last-1."""
+        if (first, last) == (0, len(self)):
+            return self
+        owner = None if self.owner is None else self.owner[first:last]
+        return Part(self.section.part(first, last), self.batches, owner)
+
+
+def part_of(rows: Rows) -> Part:
+    """The rows that count: the inner ones, with their batches, where there are such."""
+    if rows.inner is None:
+        return Part(rows.outer)
+    assert rows.ends is not None
+    owner = np.repeat(np.arange(len(rows.outer)), np.diff(rows.ends, prepend=0))
+    return Part(rows.inner, rows.outer.table, owner)
+
+
+def slices(part: Part, most_rows: int = MOST_ROWS) -> Iterator[Part]:
+    """Rows in parts, none with more bytes than Arrow's offsets and a worker's memory take."""
+    table = part.section.table
+    sizes = [table[f"{it.at}_size"].clip(0) for it in part.section.type.leaves if it.kind.is_bytes]
+    sizes += [64 * table[it.at] for it in part.section.type.leaves if it.kind is Kind.HEADERS]
+    ends = np.cumsum(sum(sizes, start=np.zeros(len(part), np.int64)))
+    first = 0
+    while first < len(part):
+        before = int(ends[first - 1]) if first else 0
+        last = int(np.searchsorted(ends, before + MOST_BYTES, "right"))
+        last = min(max(last, first + 1), first + most_rows, len(part))
+        yield part.part(first, last)
+        first = last
+
+
+def record_batch(
+    part: Part,
+    columns: Iterable[Column],
+    shared: Callable[[str, int], pa.Array | None] = lambda *_: None,
+) -> pa.RecordBatch:
+    """Some columns as an Arrow batch. shared: gives those that all rows share, by name."""
+    chosen = tuple(columns)
+    made = []
+    for it in chosen:
+        column = shared(it.name, len(part))
+        made.append(array_of(part, it) if column is None else column)
+    return pa.RecordBatch.from_arrays(made, schema=schema_of(chosen))
+
+
+def array_of(part: Part, column: Column) -> pa.Array:
+    """A column by its kind; null where the rows have no such column."""
+    if not part.has(column.at):
+        return pa.nulls(len(part), type_of(column))
+    section, values = part.section, part[column.at]
+    if column.kind.is_bytes:
+        sizes = part[f"{column.at}_size"]
+        given = _given(part, column, values)
+        if given is not None:
+            sizes = np.where(given, sizes, -1)
+        found = arrays.octets(section.data, values, sizes)
+        return found if column.kind is Kind.BYTES else arrays.text(found)
+    given = _given(part, column, values)
+    if column.unit == MILLISECONDS:
+        return arrays.times(values, given)
+    if column.kind is Kind.HEADERS:
+        has = np.ones(len(part), np.bool_) if given is None else given
+        firsts = part[f"{column.at}_first"]
+        return arrays.headers(section.data, section.children, firsts, values, has)
+    if column.kind is Kind.FLAG:
+        return arrays.flags(values, given)
+    if column.kind is Kind.CHOICE:
+        return arrays.words(values, column.words, given)
+    return (arrays.longs if column.bits > 32 else arrays.ints)(values, given)
+
+
+def _given(part: Part, column: Column, values: IntArray) -> BoolArray | None:
+    """Which rows have a value; None for all."""
+    masks: list[BoolArray] = []
+    if column.given:
+        masks.append(part[column.given] == 1)
+    if column.only:
+        masks.append(part[column.only[0]] == column.only[1])
+    if column.none is not None:
+        masks.append(values != column.none)
+    if not masks:
+        return None
+    given: BoolArray = np.logical_and.reduce(masks)
+    return None if given.all() else given

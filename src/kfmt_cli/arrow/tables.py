@@ -1,0 +1,179 @@
+"""The tables: what stands in each column, made of the columns of a block."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from kfmt_cli.arrow import arrays
+from kfmt_cli.arrow.checking import check_piece, finding_row
+from kfmt_cli.arrow.reading import reader_of
+from kfmt_cli.arrow.schema import schema_of
+from kfmt_cli.arrow.sections import Part, part_of, record_batch, slices
+from kfmt_cli.arrow.storage import local
+from kfmt_cli.core.finding import Finding
+from kfmt_cli.core.table import BoolArray, Table
+from kfmt_cli.errors import InputError
+from kfmt_cli.files import codes
+from kfmt_cli.files.block import Block
+from kfmt_cli.files.disk import classify
+from kfmt_cli.files.kinds.fixed import read_rows
+from kfmt_cli.files.records import Records
+from kfmt_cli.files.shown import batch_rows, complete, record_rows
+from kfmt_cli.pieces.committed import Transactions
+from kfmt_cli.pieces.piece import Piece
+from kfmt_cli.pieces.reading import PieceReader
+from kfmt_cli.pieces.request import Request
+from kfmt_cli.rows.section import Rows
+from kfmt_cli.rows.tables import BATCHES, RECORDS
+from kfmt_cli.topics import decoder_for
+
+Batches = Iterator[pa.RecordBatch]
+
+
+def shared_by(piece: Piece) -> Callable[[str, int], pa.Array | None]:
+    """Gives the columns that all rows of a file share."""
+
+    def column(name: str, n: int) -> pa.Array | None:
+        if name == "file":
+            return arrays.constant(piece.path, n)
+        if name == "kind":
+            return arrays.constant(piece.kind.name, n)
+        topic, partition = piece.place
+        if name == "topic":
+            return arrays.constant(topic, n)
+        if name == "partition":
+            if partition is None:
+                return pa.nulls(n, pa.int32())
+            return arrays.ints(np.full(n, partition))
+        return None
+
+    return column
+
+
+def record_batches(
+    request: Request, reader: PieceReader, piece: Piece, known: Transactions | None = None
+) -> Batches:
+    """The records of a piece; without aborted and open transactions where they are known."""
+    columns = request.shown_of(RECORDS)
+    shared = shared_by(piece)
+    for rows in wanted_records(reader, piece, known):
+        for part in slices(part_of(rows), request.batch_rows):
+            yield record_batch(part, columns, shared)
+
+
+def wanted_records(
+    reader: PieceReader, piece: Piece, known: Transactions | None = None, decode: bool = True
+) -> Iterator[Rows]:
+    """The records of a piece that are wanted, below their batches.
+
+    decode: with what the topic's decoder makes of them.
+    """
+    decoder = decoder_for(piece.place[0]) if decode else None
+    for run, records in reader.records(piece):
+        complete(run, records)
+        chosen = select(records, _wanted(reader, run, records, known))
+        yield record_rows(run, chosen, decoder)
+
+
+def select(records: Records, keep: BoolArray | None) -> Records:
+    """Some of the records, below the same batches; all where there is no mask."""
+    if keep is None or keep.all():
+        return records
+    kept = np.concatenate([[0], np.cumsum(keep)])
+    return replace(records, rows=records.rows.select(keep), ends=kept[records.ends])
+
+
+def _wanted(
+    reader: PieceReader, run: Block, records: Records, known: Transactions | None
+) -> BoolArray | None:
+    """Which records are; None for all."""
+    keep = reader.wanted.of_records(records) if reader.wanted else None
+    if known is None:
+        return keep
+    owner = np.repeat(np.arange(len(run.batches)), np.diff(records.ends, prepend=0))
+    committed: BoolArray = _committed(run.batches, known)[owner]
+    if known.stable is not None:
+        committed &= records.rows["offset"] < known.stable
+    return committed if keep is None else keep & committed
+
+
+def _committed(batches: Table, known: Transactions) -> BoolArray:
+    """Batches that are neither control batches nor of an aborted transaction."""
+    gone = batches["control"] == 1
+    transactional = batches["transactional"] == 1
+    for producer, first, last in known.aborted:
+        gone |= (
+            transactional
+            & (batches["producer_id"] == producer)
+            & (batches["base_offset"] >= first)
+            & (batches["last_offset"] <= last)
+        )
+    kept: BoolArray = ~gone
+    return kept
+
+
+def batch_batches(request: Request, reader: PieceReader, piece: Piece) -> Batches:
+    """The batches of a piece."""
+    columns = request.shown_of(BATCHES)
+    shared = shared_by(piece)
+    for block in reader.blocks(piece):
+        chosen = reader.wanted.batches(block, reader.limit)
+        if len(chosen.batches):
+            yield record_batch(part_of(batch_rows(chosen)), columns, shared)
+
+
+def _records(request: Request, piece: Piece, known: Transactions | None) -> Batches:
+    return record_batches(request, reader_of(request), piece, known)
+
+
+def _batches(request: Request, piece: Piece, known: Transactions | None) -> Batches:
+    del known
+    return batch_batches(request, reader_of(request), piece)
+
+
+def _segments(request: Request, piece: Piece, known: Transactions | None) -> Batches:
+    del known
+    if not reader_of(request).is_troubled(piece):
+        checked = check_piece(request, piece)
+        yield _of_objects(request, [checked.summary.as_row()])
+
+
+def _findings(request: Request, piece: Piece, known: Transactions | None) -> Batches:
+    del known
+    if findings := check_piece(request, piece).findings:
+        yield _of_objects(request, [finding_row(piece, it) for it in findings])
+
+
+def _of_objects(request: Request, rows: list[dict[str, object]]) -> pa.RecordBatch:
+    schema = schema_of(request.shown)
+    columns = [pa.array([row[it.name] for row in rows], it.type) for it in schema]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _index_entries(request: Request, piece: Piece, known: Transactions | None) -> Batches:
+    del known
+    reader = reader_of(request)
+    if reader.is_troubled(piece):
+        return
+    try:
+        contents = read_rows(classify(local(piece.path), piece.path))
+    except InputError as error:
+        reader.found(Finding(piece.path, codes.FILE_VANISHED, None, str(error)))
+        return
+    for finding in contents.findings:
+        reader.found(finding)
+    if len(contents.table):
+        yield record_batch(Part(contents.sections[0]), request.shown, shared_by(piece))
+
+
+MAKERS: dict[str, Callable[[Request, Piece, Transactions | None], Batches]] = {
+    "records": _records,
+    "batches": _batches,
+    "findings": _findings,
+    "segments": _segments,
+    "index_entries": _index_entries,
+}

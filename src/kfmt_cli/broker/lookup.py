@@ -1,0 +1,172 @@
+"""How a broker finds an offset or a timestamp in a segment, step by step.
+
+Source: `org.apache.kafka.storage.internals.log.AbstractIndex` (the binary search, which tries the
+end of the index first), `OffsetIndex.lookup`, `TimeIndex.lookup`,
+`LogSegment.findOffsetByTimestamp`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from kfmt_cli.core.table import Table
+from kfmt_cli.errors import InputError
+from kfmt_cli.files.block import Block
+from kfmt_cli.files.kinds.fixed import OFFSET_INDEX, TIME_INDEX, read_rows
+from kfmt_cli.files.kinds.kind import Input, Kind
+from kfmt_cli.files.open_log import open_log
+from kfmt_cli.files.segment import Segment
+from kfmt_cli.formats.index import OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
+
+ENTRY_SIZE = {
+    OFFSET_INDEX: OFFSET_INDEX_ENTRY.dtype.itemsize,
+    TIME_INDEX: TIME_INDEX_ENTRY.dtype.itemsize,
+}
+WARM_BYTES = 8192  # the end of an index that stays in the page cache and is searched first
+MOST_SCANNED = 8  # batches of a scan that are named one by one
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A comparison of the binary search: the bounds, the entry looked at, the outcome."""
+
+    low: int
+    high: int
+    middle: int
+    value: int
+    verdict: str
+
+
+@dataclass(slots=True)
+class Search:
+    """A search of one index.
+
+    index: its name, None where there is no such file. entry: the greatest that is not above the
+    target, None without one. found: its columns, what a broker goes on with.
+    """
+
+    index: str | None
+    column: str
+    target: int
+    entries: int
+    steps: list[Step] = field(default_factory=list)
+    entry: int | None = None
+    found: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Lookup:
+    """A whole look-up. scanned: (position, base offset, last offset, max timestamp) of the batches
+    that were passed over. batch: the same of the one found, None where there is none."""
+
+    log: str
+    column: str
+    target: int
+    searches: list[Search] = field(default_factory=list)
+    scan_from: int = 0
+    n_scanned: int = 0
+    scanned: list[dict[str, int]] = field(default_factory=list)
+    batch: dict[str, int] | None = None
+
+
+def search(file: Input | None, kind: Kind, column: str, target: int) -> Search:
+    """The binary search of a broker in an index; one that is missing is an empty one."""
+    if file is None:
+        return Search(None, column, target, 0)
+    table = read_rows(file).table
+    found = Search(file.name, column, target, len(table))
+    values = table[column]
+    warm = WARM_BYTES // ENTRY_SIZE[kind]
+
+    def between(low: int, high: int) -> int:
+        while low < high:
+            middle = (low + high + 1) >> 1
+            value = int(values[middle])
+            verdict = "too high" if value > target else "not above" if value < target else "equal"
+            found.steps.append(Step(low, high, middle, value, verdict))
+            if value == target:
+                return middle
+            low, high = (low, middle - 1) if value > target else (middle, high)
+        return low
+
+    if len(table):
+        hot = max(0, len(table) - 1 - warm)
+        if values[hot] < target:
+            found.entry = between(hot, len(table) - 1)
+        elif values[0] <= target:
+            found.entry = between(0, hot)
+    if found.entry is not None:
+        entry = found.entry
+        found.found = {n: int(table[n][entry]) for n in table.names if n != "relative_offset"}
+    return found
+
+
+def look_up(segment: Segment, offset: int | None, timestamp: int | None) -> Lookup:
+    """The look-up of an offset, or of a timestamp, in one segment; raises InputError."""
+    log = segment.log
+    assert log is not None
+    if timestamp is not None:
+        done = Lookup(log.name, "timestamp", timestamp)
+        times = _search(segment, TIME_INDEX, "timestamp", timestamp)
+        done.searches.append(times)
+        # Without an entry the search begins at the base offset.
+        start = times.found.get("offset", log.base_offset or 0)
+    else:
+        assert offset is not None
+        done = Lookup(log.name, "offset", offset)
+        start = offset
+    offsets = _search(segment, OFFSET_INDEX, "offset", start)
+    done.searches.append(offsets)
+    done.scan_from = offsets.found.get("log_position", 0)
+    _scan(done, log)
+    return done
+
+
+def _search(segment: Segment, kind: Kind, column: str, target: int) -> Search:
+    return search(segment.indexes.get(kind), kind, column, target)
+
+
+def _scan(done: Lookup, log: Input) -> None:
+    """Go over the batches from the entry's position on, to the first that can hold the target."""
+    wanted = "max_timestamp" if done.column == "timestamp" else "last_offset"
+    with open_log(log, read_ahead=False) as opened:
+        for block in opened.blocks:
+            batches = _behind(block, done.scan_from)
+            found = np.flatnonzero(batches[wanted] >= done.target)
+            n = int(found[0]) if len(found) else len(batches)
+            room = MOST_SCANNED - len(done.scanned)
+            done.scanned += [_words(batches, i) for i in range(min(n, room))]
+            done.n_scanned += n
+            if len(found):
+                done.batch = _words(batches, n)
+                return
+
+
+def _behind(block: Block, position: int) -> Table:
+    batches = block.batches
+    return batches.select(batches["position"] >= position)
+
+
+def _words(batches: Table, i: int) -> dict[str, int]:
+    names = ("position", "base_offset", "last_offset", "max_timestamp")
+    return {name: int(batches[name][i]) for name in names}
+
+
+def choose(found: list[Segment], offset: int | None, timestamp: int | None) -> Segment:
+    """The segment that a broker looks in: by base offset, or the first that is young enough."""
+    logs = [it for it in found if it.log is not None]
+    if not logs:
+        raise InputError("no log to look in")
+    logs.sort(key=lambda it: (it.log.base_offset or 0) if it.log else 0)
+    if offset is not None:
+        below = [it for it in logs if it.log and (it.log.base_offset or 0) <= offset]
+        return below[-1] if below else logs[0]
+    assert timestamp is not None
+    for segment in logs[:-1]:
+        times = segment.indexes.get(TIME_INDEX)
+        entries = read_rows(times).table["timestamp"] if times else np.zeros(0, np.int64)
+        if len(entries) and int(entries[-1]) >= timestamp:
+            return segment
+    return logs[-1]

@@ -1,0 +1,58 @@
+"""What a recovering broker keeps of a log.
+
+It reads batch after batch and cuts the log at the first one that it cannot take. Source:
+`org.apache.kafka.storage.internals.log.LogSegment.recover`, `LogLoader`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from kfmt_cli.core.finding import Severity
+from kfmt_cli.core.table import BoolArray, Table
+from kfmt_cli.files.block import Block
+from kfmt_cli.files.log import MAX_RELATIVE_OFFSET
+
+
+def kept(blocks: Iterable[Block], base_offset: int) -> Iterator[tuple[Block, int]]:
+    """Each block as the log's reader gives it, and how many of its batches are kept.
+
+    base_offset: of the segment.
+    """
+    last = base_offset - 1
+    is_cut = False
+    for block in blocks:
+        n = 0 if is_cut else _before_cut(block, last, base_offset)
+        stopped = any(it.code.severity is Severity.ERROR for it in block.findings)
+        is_cut |= n < len(block.batches) or stopped
+        if n:
+            last = int(block.batches["last_offset"][n - 1])
+        yield block, n
+
+
+def _before_cut(block: Block, last: int, base_offset: int) -> int:
+    """How many batches of the block come before the first that is not taken."""
+    batches = block.batches
+    n = len(batches)
+    stops = [it.position or 0 for it in block.findings if it.code.severity is Severity.ERROR]
+    if stops:
+        n = int((batches["position"] < min(stops)).sum())
+    refused = np.flatnonzero(is_refused(batches, last, base_offset))
+    return min(n, int(refused[0])) if len(refused) else n
+
+
+def is_refused(batches: Table, last: int, base_offset: int) -> BoolArray:
+    """Batches that a recovering broker does not take.
+
+    Their checksum is wrong, or their offsets do not increase or do not fit the segment. It looks
+    neither at the codec nor at the number of records. last: the offset before the first of them.
+    """
+    base, end = batches["base_offset"], batches["last_offset"]
+    before = np.empty_like(end)
+    before[1:] = end[:-1]
+    before[:1] = last
+    refused: BoolArray = (batches["crc_valid"] == 0) | (base <= before)
+    refused |= (batches["is_v2"] == 1) & (batches["last_offset_delta"] < 0)
+    return refused | (base < base_offset) | (end - base_offset > MAX_RELATIVE_OFFSET)

@@ -1,0 +1,72 @@
+"""When a broker rolls a segment.
+
+Source: `org.apache.kafka.storage.internals.log.LogSegment.shouldRoll`: the segment would grow
+beyond its size; the batch is so much younger than the segment's first; an index is full; an offset
+does not fit into one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kfmt_cli.broker.index import INTERVAL, MAX_RELATIVE, IndexBuilder
+from kfmt_cli.core.layout import IntArray
+
+MAX_SEGMENT_BYTES = (1 << 31) - 1  # what a broker opens
+
+
+@dataclass(frozen=True, slots=True)
+class Rolling:
+    """A broker's settings: segment.bytes, segment.ms, segment.index.bytes, index.interval.bytes.
+
+    segment_ms: None for never by age. by_file: a segment that the lines name is kept whole.
+    """
+
+    segment_bytes: int = 1 << 30
+    segment_ms: int | None = 7 * 24 * 3600 * 1000
+    segment_index_bytes: int = 10 << 20
+    index_interval_bytes: int = INTERVAL
+    by_file: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Active:
+    """The segment that is being written. size: its bytes. first_time: the max timestamp of its
+    first batch, None before that. whole: it is never rolled for its size, its age or its index."""
+
+    base_offset: int
+    size: int
+    index: IndexBuilder
+    first_time: int | None = None
+    whole: bool = False
+
+
+def fits(offset: int, base_offset: int) -> bool:
+    """Whether an offset fits into the indexes of a segment."""
+    return offset - base_offset <= MAX_RELATIVE
+
+
+def room(
+    active: Active,
+    rolling: Rolling,
+    starts: IntArray,
+    ends: IntArray,
+    last_offset: IntArray,
+    max_timestamp: IntArray,
+) -> int:
+    """How many of the next batches go into the segment; at least one into an empty one.
+
+    starts, ends: bytes from the first of the batches on.
+    """
+    full = last_offset - active.base_offset > MAX_RELATIVE
+    full |= ends + active.size > (MAX_SEGMENT_BYTES if active.whole else rolling.segment_bytes)
+    started = active.first_time
+    if started is None:
+        started = int(max_timestamp[0])
+    if rolling.segment_ms is not None and started >= 0 and not active.whole:
+        full |= max_timestamp - started > rolling.segment_ms
+    n = int(full.argmax()) if full.any() else len(full)
+    if not active.whole:
+        index_bytes = rolling.segment_index_bytes
+        n = min(n, active.index.room(starts + active.size, max_timestamp, index_bytes))
+    return n if active.size else max(n, 1)

@@ -1,0 +1,1 @@
+"""Checks of the indexes of a segment."""

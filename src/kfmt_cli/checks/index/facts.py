@@ -1,0 +1,228 @@
+"""What a log says about the entries of its indexes, gathered in one pass over its batches."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kfmt_cli.core.compression import Limit
+from kfmt_cli.core.layout import IntArray
+from kfmt_cli.core.table import Table
+from kfmt_cli.files.block import BATCH_NAMES, NO_TIMESTAMP, Block, max_timestamps
+from kfmt_cli.files.control import name_control_batches
+from kfmt_cli.files.decoding import read_records
+from kfmt_cli.files.records import Records, runs
+from kfmt_cli.formats.control import CONTROL_TYPES
+
+AT_BATCH = ("starts", "at_number", "at_base", "at_last", "in_damage")
+HOLDER = ("held", "holder_position", "holder_number", "holder_max", "earlier_max", "of_record")
+KEY = ("offset", "timestamp")
+MARKER = ("contradicted",)
+ABORT = CONTROL_TYPES.index("ABORT")
+
+
+class Facts:
+    """Looks up, block by block, the batches that entries point at and those that hold them.
+
+    position_entries, offset_entries, marker_entries: rows with a `log_position`, an `offset` (and
+    a `timestamp`), a `last_offset` and `producer_id`. After the last block, `at`, `holders` and
+    `markers` say for each of them what was found; `aborted` are the transactions (producer, first
+    offset, marker) that the segment holds whole.
+    """
+
+    def __init__(
+        self, positions: Table | None, offsets: list[Table], markers: Table | None, limit: Limit
+    ) -> None:
+        self.at = Table.empty(AT_BATCH, 0 if positions is None else len(positions))
+        self.holders = [Table.empty(HOLDER, len(table)) for table in offsets]
+        self.markers = Table.empty(MARKER, 0 if markers is None else len(markers))
+        self._positions = positions
+        self._by_position = _sorted(positions, "log_position")
+        self._offsets = offsets
+        self._by_offset = [_sorted(table, "offset") for table in offsets]
+        self._wanted = (
+            np.zeros(0, np.int64)
+            if positions is None
+            else positions["log_position"][self._by_position]
+        )
+        # Stretches between the positions in their order, before the first and behind the last.
+        self.stretch_in_damage = np.zeros(len(self._by_position) + 1, np.bool_)
+        self._by_marker = _sorted(markers, "last_offset")
+        self._marker_entries = markers
+        self._limit = limit
+        self._open: dict[int, int] = {}
+        self.aborted: list[tuple[int, int, int]] = []
+        self.end = 0
+        self.last_offset = -1
+        self.max_timestamp = NO_TIMESTAMP
+        self.largest_batch = 0
+        self.has_v2 = False
+
+    def take(self, block: Block) -> None:
+        """Go through the batches of the next block."""
+        batches = block.batches
+        if not len(batches):
+            return
+        last = np.maximum.accumulate(batches["last_offset"]).clip(self.last_offset)
+        times = max_timestamps(batches)
+        earlier = np.concatenate([[self.max_timestamp], times])
+        np.maximum.accumulate(earlier, out=earlier)
+        self._take_positions(block)
+        for entries, order, holders in zip(
+            self._offsets, self._by_offset, self.holders, strict=True
+        ):
+            first = np.searchsorted(entries["offset"][order], self.last_offset, side="right")
+            behind = np.searchsorted(entries["offset"][order], last[-1], side="right")
+            chosen = order[first:behind]
+            if len(chosen):
+                self._take_holders(block, entries, chosen, holders, (last, times, earlier))
+        self._take_markers(block)
+        self.last_offset = int(last[-1])
+        self.max_timestamp = int(earlier[-1])
+        self.largest_batch = max(self.largest_batch, int(batches["size"].max()))
+        self.has_v2 |= bool(batches["is_v2"].any())
+        self.end = int(batches["position"][-1] + batches["size"][-1])
+
+    def finish(self, log_size: int) -> None:
+        """Mark the entries that point behind the last batch, into what is left of the log."""
+        self._mark_damage(self.end, log_size)
+
+    def _mark_damage(self, start: int, end: int) -> None:
+        if start < end:
+            first, behind = np.searchsorted(self._wanted, [start, end])
+            self.at.data[self.at.names["in_damage"], self._by_position[first:behind]] = 1
+
+    def _mark_stretches(self, start: int, end: int) -> None:
+        """Mark the stretches that have some of these damaged bytes in them."""
+        first = np.searchsorted(self._wanted, start, side="right")
+        self.stretch_in_damage[first : np.searchsorted(self._wanted, end) + 1] = True
+
+    def stretches(self) -> IntArray:
+        """The bytes between batches that entries point at, without stretches that are damaged.
+
+        The first begins with the log, the last ends with its last batch.
+        """
+        inside = self._wanted.clip(0, self.end)
+        lengths = np.diff(inside, prepend=0, append=self.end)
+        whole: IntArray = lengths[~self.stretch_in_damage]
+        return whole
+
+    def _take_positions(self, block: Block) -> None:
+        """The batches that entries point at."""
+        batches = block.batches
+        starts = batches["position"]
+        ends = starts + batches["size"]
+        before = np.concatenate([[self.end], ends[:-1]])
+        for i in np.flatnonzero(before < starts).tolist():
+            self._mark_damage(int(before[i]), int(starts[i]))
+            self._mark_stretches(int(before[i]), int(starts[i]))
+        for i in np.flatnonzero(batches["crc_valid"] == 0).tolist():
+            self._mark_stretches(int(starts[i]), int(ends[i]))
+        if not len(self._wanted):
+            return
+        wanted = self._wanted
+        first, behind = np.searchsorted(wanted, [starts[0], ends[-1]])
+        chosen = self._by_position[first:behind]
+        batch = np.searchsorted(starts, wanted[first:behind], side="right") - 1
+        exact = starts[batch] == wanted[first:behind]
+        chosen, batch = chosen[exact], batch[exact]
+        self.at.put("starts", chosen, np.ones_like(chosen))
+        self.at.put("at_number", chosen, batches["number"][batch])
+        each, which = np.unique(batch, return_inverse=True)
+        bases = np.array([self._base(block, i) for i in each.tolist()], np.int64)
+        self.at.put("at_base", chosen, bases[which])
+        self.at.put("at_last", chosen, batches["last_offset"][batch])
+
+    def _take_holders(
+        self,
+        block: Block,
+        entries: Table,
+        chosen: IntArray,
+        holders: Table,
+        columns: tuple[IntArray, IntArray, IntArray],
+    ) -> None:
+        """The batches that hold the entries' offsets, or are the first behind them."""
+        batches = block.batches
+        last, times, earlier = columns
+        offsets = entries["offset"][chosen]
+        batch = np.searchsorted(last, offsets)
+        held = batches["base_offset"][batch] <= offsets
+        # Of a wrapper only the last offset is known before it is decompressed.
+        inside = batches["has_base_offset"][batch] == 0
+        for i in np.unique(batch[inside]).tolist():
+            self._base(block, i)
+        held[inside] = batches["base_offset"][batch[inside]] <= offsets[inside]
+        holders.put("held", chosen, held)
+        holders.put("holder_position", chosen, batches["position"][batch])
+        holders.put("holder_number", chosen, batches["number"][batch])
+        holders.put("holder_max", chosen, times[batch])
+        holders.put("earlier_max", chosen, earlier[batch])
+        if "timestamp" not in entries.names:
+            return
+        # Brokers before 3.7 wrote the record that had the timestamp, in the middle of its batch.
+        doubtful = np.flatnonzero(held & (entries["timestamp"][chosen] != times[batch]))
+        each, starts = np.unique(batch[doubtful], return_index=True)
+        for i, here in zip(each.tolist(), np.split(doubtful, starts[1:]), strict=False):
+            rows = self._records(block, i).rows
+            known = set(zip(rows["offset"].tolist(), rows["timestamp"].tolist(), strict=True))
+            wanted = zip(*(entries[it][chosen[here]].tolist() for it in KEY), strict=True)
+            found = np.fromiter((pair in known for pair in wanted), np.bool_, len(here))
+            holders.put("of_record", chosen[here], found)
+
+    def _take_markers(self, block: Block) -> None:
+        """Aborted transactions whose last offset holds something else than their marker."""
+        batches = block.batches
+        if not batches["transactional"].any():
+            return
+        name_control_batches(block)
+        self._follow_transactions(batches)
+        if self._marker_entries is None:
+            return
+        wanted = self._marker_entries["last_offset"][self._by_marker]
+        first = np.searchsorted(wanted, self.last_offset, side="right")
+        behind = np.searchsorted(wanted, batches["last_offset"].max(), side="right")
+        chosen = self._by_marker[first:behind]
+        offsets = wanted[first:behind]
+        batch = np.searchsorted(np.maximum.accumulate(batches["last_offset"]), offsets)
+        there = batches["base_offset"][batch] <= offsets
+        # Compaction empties markers, or removes them, and leaves the index as it is.
+        emptied = (batches["control"][batch] == 1) & (batches["records_count"][batch] == 0)
+        fits = batches["control_type"][batch] == ABORT
+        fits &= batches["producer_id"][batch] == self._marker_entries["producer_id"][chosen]
+        self.markers.put("contradicted", chosen, there & ~fits & ~emptied)
+
+    def _follow_transactions(self, batches: Table) -> None:
+        """Note the transactions that begin and are aborted in this segment."""
+        # Of a batch that compaction emptied, nothing can be read that was aborted.
+        holding = (batches["control"] == 1) | (batches["records_count"] != 0)
+        chosen = batches.select((batches["transactional"] == 1) & holding)
+        names = ("producer_id", "control", "control_type", "base_offset")
+        for producer, control, kind, offset in zip(
+            *(chosen[name].tolist() for name in names), strict=True
+        ):
+            if not control:
+                self._open.setdefault(producer, offset)
+                continue
+            first = self._open.pop(producer, None)
+            if kind == ABORT and first is not None:
+                self.aborted.append((producer, first, offset))
+
+    def _base(self, block: Block, i: int) -> int:
+        """The first offset of a batch; a wrapper's inside it."""
+        batches = block.batches
+        if not batches["has_base_offset"][i]:
+            rows = self._records(block, i).rows
+            batches.data[BATCH_NAMES["has_base_offset"], i] = 1
+            first = rows["offset"][0] if len(rows) else batches["last_offset"][i]
+            batches.data[BATCH_NAMES["base_offset"], i] = first
+        return int(batches["base_offset"][i])
+
+    def _records(self, block: Block, i: int) -> Records:
+        one = Block(block.name, block.data, block.position, block.batches.select(slice(i, i + 1)))
+        return read_records(next(runs(one)), self._limit)
+
+
+def _sorted(table: Table | None, name: str) -> IntArray:
+    """The rows in the order of a column."""
+    if table is None:
+        return np.zeros(0, np.int64)
+    return np.argsort(table[name], kind="stable")

@@ -1,0 +1,75 @@
+"""What an index shows by itself: the order of its entries, and the zeros behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from kfmt_cli.checks.index import codes
+from kfmt_cli.core.finding import Finding
+from kfmt_cli.core.table import BoolArray, Table
+from kfmt_cli.files.kinds.fixed import OFFSET_INDEX, TIME_INDEX
+from kfmt_cli.files.kinds.kind import Contents, Input
+from kfmt_cli.files.segment import Segment
+
+
+def runs_of(wrong: BoolArray) -> Iterator[tuple[int, int]]:
+    """The first row of each run of rows that are wrong, and the row behind its last."""
+    edges = np.flatnonzero(np.diff(wrong.astype(np.int8), prepend=0, append=0))
+    yield from zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True)
+
+
+def entries_words(first: int, end: int) -> str:
+    """What a finding about the entries first..end-1 begins with; it goes on about the first."""
+    if end == first + 1:
+        return f"entry {first}"
+    return f"{end - first} entries in a row, {first}–{end - 1}; entry {first}"
+
+
+def padding_finding(segment: Segment, file: Input, rows: Contents) -> Finding:
+    """Zeros behind the entries; those of the last segment are expected."""
+    times = file.kind is TIME_INDEX
+    code = codes.TIME_INDEX_ZERO_TAIL if times else codes.INDEX_ZERO_TAIL
+    if segment.is_last:
+        code = codes.INDEX_PREALLOCATED
+    width = rows.size - rows.padding
+    return Finding(
+        file.name,
+        code,
+        width,
+        f"{rows.padding} bytes of zeros behind {len(rows.table)} entries"
+        + ("" if segment.is_last else ", and later segments follow"),
+        None,
+        width,
+        rows.size,
+    )
+
+
+def order_findings(file: Input, table: Table) -> Iterator[Finding]:
+    """Entries that do not come after the one before them."""
+    if file.kind is OFFSET_INDEX:
+        first, second, code = "offset", "log_position", codes.INDEX_NOT_INCREASING
+        wrong = (np.diff(table[first]) <= 0) | (np.diff(table[second]) <= 0)
+    elif file.kind is TIME_INDEX:
+        first, second, code = "timestamp", "offset", codes.TIME_INDEX_NOT_INCREASING
+        wrong = (np.diff(table[first]) <= 0) | (np.diff(table[second]) < 0)
+    else:
+        first, second = "last_offset", "last_offset"
+        code = codes.TRANSACTION_INDEX_NOT_INCREASING
+        wrong = np.diff(table[first]) <= 0
+    names = [first] if first == second else [first, second]
+    for i, end in runs_of(wrong):
+        before, here = (
+            ", ".join(f"{name.replace('_', ' ')} {table[name][row]}" for name in names)
+            for row in (i, i + 1)
+        )
+        yield Finding(
+            file.name,
+            code,
+            int(table["position"][i + 1]),
+            f"{entries_words(i + 1, end + 1)}: {here}, behind {before}",
+            int(table["offset"][i + 1]) if "offset" in table.names else None,
+            f"more than {table[first][i]}",
+            int(table[first][i + 1]),
+        )

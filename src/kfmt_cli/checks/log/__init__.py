@@ -1,0 +1,1 @@
+"""Checks of a log: of the headers of its batches, and of its records."""

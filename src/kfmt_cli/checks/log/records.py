@@ -1,0 +1,121 @@
+"""What the records of a batch must agree on with its header.
+
+Compaction may leave gaps anywhere inside a batch, so only order and bounds are checked, not that
+offsets are consecutive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from kfmt_cli.checks.check import LogCheck
+from kfmt_cli.checks.log import codes
+from kfmt_cli.core.finding import Finding
+from kfmt_cli.core.layout import IntArray
+from kfmt_cli.files.block import Block
+from kfmt_cli.files.codes import CONTROL_MALFORMED
+from kfmt_cli.files.control import read_control
+from kfmt_cli.files.records import Records, batch_finding
+
+
+class RecordOffsets(LogCheck):
+    """Offsets of records lie inside their batch and increase."""
+
+    codes = (codes.RECORD_OFFSETS_BACKWARDS, codes.RECORD_OFFSET_OUT_OF_BATCH)
+    of_packs = True
+
+    def take(self, run: Block, records: Records | None) -> Iterator[Finding]:
+        if records is not None and len(records.rows):
+            filled, firsts, _ = _filled(records)
+            yield from _check_offsets(run, records, filled, firsts)
+
+
+class MaxTimestamps(LogCheck):
+    """The max timestamp of a batch is the largest of its records, where the producer set both."""
+
+    codes = (codes.MAX_TIMESTAMP_MISMATCH,)
+    of_packs = True
+
+    def take(self, run: Block, records: Records | None) -> Iterator[Finding]:
+        if records is not None and len(records.rows):
+            yield from _check_timestamps(run, records, *_filled(records))
+
+
+class ControlRecords(LogCheck):
+    """A control record says what it must."""
+
+    codes = (CONTROL_MALFORMED,)
+    of_packs = True
+
+    def take(self, run: Block, records: Records | None) -> Iterator[Finding]:
+        if records is not None:
+            yield from read_control(run, records)
+
+
+def _filled(records: Records) -> tuple[IntArray, IntArray, IntArray]:
+    """The batches with records, the first row of each, and how many it has."""
+    counts = np.diff(records.ends, prepend=0)
+    filled = np.flatnonzero(counts)
+    return filled, records.ends[filled] - counts[filled], counts[filled]
+
+
+def _check_offsets(
+    block: Block, records: Records, filled: IntArray, firsts: IntArray
+) -> Iterator[Finding]:
+    offset, batches = records.rows["offset"], block.batches
+    backwards = np.diff(offset) <= 0
+    backwards[firsts[1:] - 1] = False
+    if backwards.any():
+        rows = np.flatnonzero(backwards)
+        owners, first, times = np.unique(
+            np.searchsorted(records.ends, rows, side="right"), return_index=True, return_counts=True
+        )
+        for i, row, n in zip(owners.tolist(), rows[first].tolist(), times.tolist(), strict=True):
+            yield batch_finding(
+                block,
+                i,
+                codes.RECORD_OFFSETS_BACKWARDS,
+                f"offset {offset[row + 1]} follows offset {offset[row]}"
+                + (f", the first of {n} such places in the batch" if n > 1 else ""),
+                expected=f"more than {offset[row]}",
+                found=int(offset[row + 1]),
+                offset=int(offset[row + 1]),
+            )
+    last = batches["last_offset"][filled]
+    base = np.where(batches["has_base_offset"] == 1, batches["base_offset"], -1)[filled]
+    largest = np.maximum.reduceat(offset, firsts)
+    least = np.minimum.reduceat(offset, firsts)
+    for i in np.flatnonzero((largest > last) | (least < base)).tolist():
+        found = int(largest[i] if largest[i] > last[i] else least[i])
+        yield batch_finding(
+            block,
+            int(filled[i]),
+            codes.RECORD_OFFSET_OUT_OF_BATCH,
+            f"a record has offset {found}, the batch {base[i]}–{last[i]}",
+            expected=f"{base[i]}–{last[i]}",
+            found=found,
+            offset=found,
+        )
+
+
+def _check_timestamps(
+    block: Block, records: Records, filled: IntArray, firsts: IntArray, counts: IntArray
+) -> Iterator[Finding]:
+    batches = block.batches
+    largest = np.maximum.reduceat(records.rows["timestamp"], firsts)
+    stored = batches["max_timestamp"][filled]
+    wrong = (largest != stored) & (batches["timestamp_type"][filled] == 0)
+    # A batch that could not be read to its end may hold the largest in what is missing.
+    wrong &= np.minimum.reduceat(records.rows["has_timestamp"], firsts) == 1
+    whole = (counts == batches["records_count"][filled]) | (batches["is_v2"][filled] == 0)
+    for i in np.flatnonzero(wrong & whole).tolist():
+        yield batch_finding(
+            block,
+            int(filled[i]),
+            codes.MAX_TIMESTAMP_MISMATCH,
+            f"max timestamp {stored[i]}, the largest of its records is {largest[i]}",
+            expected=int(largest[i]),
+            found=int(stored[i]),
+        )

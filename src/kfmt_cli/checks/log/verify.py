@@ -1,0 +1,156 @@
+"""A log checked: its blocks in reading order, each by all checks, on as many threads as there are.
+
+What is found in a stretch of a log is a `Stretch`; stretches that follow on each other are joined,
+whichever thread, process or machine looked at them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+from kfmt_cli.checks.check import Facts, LogCheck, Scope
+from kfmt_cli.checks.log.extent import Extent
+from kfmt_cli.checks.registry import log_checks
+from kfmt_cli.core.compression import Limit
+from kfmt_cli.core.finding import Finding
+from kfmt_cli.core.parallel import map_ordered
+from kfmt_cli.files.block import Block
+from kfmt_cli.files.decoding import read_records
+from kfmt_cli.files.kinds.kind import Input
+from kfmt_cli.files.open_log import OpenLog, open_log
+from kfmt_cli.files.records import Records, inflate_ahead, is_heavy, is_legacy, runs
+
+
+def in_order(findings: Iterable[Finding]) -> list[Finding]:
+    """Findings in the order of the file."""
+    return sorted(findings, key=lambda finding: finding.position or 0)
+
+
+def with_headers_checked(blocks: Iterable[Block], checks: list[LogCheck]) -> Iterator[Block]:
+    """Blocks in reading order, each with what the checks of headers find added to its findings."""
+    for block in blocks:
+        found = [finding for check in checks for finding in check.take(block, None)]
+        yield replace(block, findings=in_order([*block.findings, *found])) if found else block
+
+
+@contextmanager
+def open_checked(file: Input, read_ahead: bool) -> Iterator[OpenLog]:
+    """A log whose blocks come with what is wrong with their headers; raises InputError."""
+    with open_log(file, read_ahead) as log:
+        checks = log_checks(Scope.HEADERS, log.base_offset)
+        yield replace(log, blocks=with_headers_checked(log.blocks, checks))
+
+
+@dataclass(slots=True)
+class Stretch:
+    """What was found in a stretch of a log, whose headers have been checked.
+
+    deep: every record is decoded. findings: of what was taken last, in the order of the file.
+    records: that were decoded, or else those that headers declare.
+    """
+
+    deep: bool
+    limit: Limit
+    base_offset: int | None = None
+    records: int = 0
+    extent: Extent = field(default_factory=Extent)
+    checks: list[LogCheck] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        if self.deep and not self.checks:
+            self.checks = log_checks(Scope.RECORDS, self.base_offset)
+
+    def take(self, block: Block) -> None:
+        """The next block."""
+        found = list(block.findings)
+        first: list[Finding] = []
+        for run in runs(block):
+            if self.deep or is_legacy(run):
+                # The checksums of messages inside wrappers take decompression in any case.
+                records = read_records(run, self.limit)
+                found += records.findings
+                for check, finding in self.take_records(run, records):
+                    (first if check.looks_back else found).append(finding)
+            else:
+                self.records += declared(run)
+                self.extent.take(run, None)
+        # What a batch says of the one before it comes first, as it does where blocks meet.
+        self.findings = in_order([*first, *found])
+
+    def take_records(self, run: Block, records: Records) -> list[tuple[LogCheck, Finding]]:
+        """The records of the next run of batches; what each check finds."""
+        self.records += len(records.rows)
+        found = [(check, it) for check in self.checks for it in check.take(run, records)]
+        self.extent.take(run, records)
+        return found
+
+    def join(self, later: Stretch) -> list[Finding]:
+        """Add the stretch that follows on this one; its findings, with those where they meet."""
+        pairs = zip(self.checks, later.checks, strict=True)
+        at_seam = [finding for check, other in pairs for finding in check.join(other)]
+        self.records += later.records
+        self.extent.join(later.extent)
+        return in_order([*at_seam, *later.findings])
+
+    def facts(self) -> dict[str, Facts]:
+        """What is kept of the checks, by their names."""
+        return {type(it).__name__: it.facts() for it in self.checks}
+
+
+def declared(run: Block) -> int:
+    """The records that headers declare, where that can be true."""
+    counts = run.batches["records_count"]
+    room = run.batches["last_offset_delta"] + 1
+    return int(counts[(counts >= 0) & (counts <= room)].sum())
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """A log that was checked: bytes, batches and records that were read, and its offsets."""
+
+    bytes: int
+    batches: int
+    records: int
+    extent: Extent
+
+
+@dataclass(frozen=True, slots=True)
+class Verifier:
+    """How to check logs. deep: decompress and decode every record. workers: threads for one file."""
+
+    deep: bool
+    limit: Limit
+    workers: int
+
+    def findings(
+        self, file: Input, advance: Callable[[int], None] = lambda _: None
+    ) -> Generator[Finding, None, Verified]:
+        """What is found in one file, in its order; raises InputError.
+
+        advance: is told how many bytes more were read.
+        """
+        with open_checked(file, read_ahead=not self.deep) as log:
+            total = Stretch(self.deep, self.limit, log.base_offset)
+
+            def look(block: Block) -> Stretch:
+                stretch = Stretch(self.deep, self.limit, log.base_offset)
+                stretch.take(block)
+                return stretch
+
+            workers = self.workers if self.deep and log.is_large else 0
+            blocks = self._ahead(log.blocks, advance)
+            for stretch in map_ordered(look, blocks, workers, is_heavy):
+                yield from total.join(stretch)
+            reader = log.reader
+            return Verified(reader.bytes_read, reader.n_batches, total.records, total.extent)
+
+    def _ahead(self, blocks: Iterable[Block], advance: Callable[[int], None]) -> Iterator[Block]:
+        for block in blocks:
+            advance(len(block.data))
+            if self.deep:
+                yield from inflate_ahead(block, self.limit)
+            else:
+                yield block

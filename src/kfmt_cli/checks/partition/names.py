@@ -1,0 +1,105 @@
+"""What the names in a directory say, without opening anything.
+
+Source: `org.apache.kafka.storage.internals.log.LogLoader` (which names it takes an offset from,
+what becomes of `.swap` files), `kafka.log.LogManager.loadLogs` and
+`org.apache.kafka.storage.internals.log.UnifiedLog.parseTopicPartitionName`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+
+from kfmt_cli.checks.partition import codes
+from kfmt_cli.checks.partition.check import DirectoryCheck
+from kfmt_cli.core.finding import Finding
+from kfmt_cli.files.disk import Folder, printable
+from kfmt_cli.files.kinds.kind import SWAP, Input
+from kfmt_cli.formats.checkpoint import CHECKPOINTS
+
+_SEGMENT = re.compile(r"^\d{20}\.log$")
+_SWAP = re.compile(r"^\d{20}\.log\.swap$")
+# Names that a broker takes an offset from, which is what stands before the first dot.
+_WITH_OFFSET = re.compile(r"\.(?:log|index|timeindex|txnindex|snapshot)$")
+_NUMBER = re.compile(r"^[+-]?\d{1,20}$")
+_MOST = (1 << 63) - 1
+# What a broker that manages logs writes into each of its log directories.
+_OF_LOG_DIRECTORY = frozenset(CHECKPOINTS) - {"leader-epoch-checkpoint"}
+_PARTITION = re.compile(r"^.+-(\+?\d+)$")
+_MOVING = re.compile(r"^(\S+-\S+)\.\S+-(?:delete|future|stray)$")
+_NOT_LOGS = frozenset({"remote-log-index-cache"})  # directories that a broker passes over
+_MOST_PARTITION = (1 << 31) - 1
+
+
+def is_segment(file: Input) -> bool:
+    """Whether the file is named as a broker names the logs of a partition's segments."""
+    return _SEGMENT.match(file.path.rpartition(os.sep)[2]) is not None
+
+
+class Names(DirectoryCheck):
+    """Names are those that a starting broker expects."""
+
+    codes = (codes.NAME_NOT_NUMERIC, codes.DIRECTORY_NOT_A_PARTITION, codes.SWAP_FILE)
+
+    def look(self, folder: Folder) -> Iterator[Finding]:
+        yield from _not_partitions(folder)
+        if not any(map(_is_of_partition, folder.files)):
+            return
+        yield from _swapped(folder)
+        for name in folder.files:
+            if _lacks_offset(name):
+                message = f"{printable(name)!r} does not begin with an offset"
+                yield Finding(folder.input(name).name, codes.NAME_NOT_NUMERIC, None, message)
+
+
+# Partitions have files of the same names, so that few are looked at.
+@lru_cache(maxsize=4096)
+def _is_of_partition(name: str) -> bool:
+    return _SEGMENT.match(name) is not None or _SWAP.match(name) is not None
+
+
+@lru_cache(maxsize=4096)
+def _lacks_offset(name: str) -> bool:
+    """Whether a broker takes an offset from a name that has none."""
+    return _WITH_OFFSET.search(name) is not None and not _is_offset(name.partition(".")[0])
+
+
+def _is_offset(text: str) -> bool:
+    return _NUMBER.match(text) is not None and -_MOST - 1 <= int(text) <= _MOST
+
+
+def _swapped(folder: Folder) -> Iterator[Finding]:
+    """Logs that a start puts in their place; not those that it deletes as unfinished."""
+    if not any(name.endswith(SWAP) for name in folder.files):
+        return
+    made = [
+        int(name.partition(".")[0])
+        for name in folder.files
+        if name.endswith(".cleaned") and _is_offset(name.partition(".")[0])
+    ]
+    for name in folder.files:
+        offset = int(name.partition(".")[0]) if _SWAP.match(name) else None
+        if offset is None or (made and offset >= min(made)):
+            continue
+        of = name.removesuffix(SWAP)
+        there = "it replaces that log" if of in folder.files else "there is no log of that name"
+        message = f"a broker was stopped before it made this {of}: {there}"
+        yield Finding(folder.input(name).name, codes.SWAP_FILE, None, message, offset)
+
+
+def _not_partitions(folder: Folder) -> Iterator[Finding]:
+    if _OF_LOG_DIRECTORY.isdisjoint(folder.files):
+        return
+    for name in folder.folders:
+        if name not in _NOT_LOGS and not _names_partition(name):
+            message = f"{printable(name)!r} does not end in - and the number of a partition"
+            found = folder.input(name).name
+            yield Finding(found, codes.DIRECTORY_NOT_A_PARTITION, None, message)
+
+
+def _names_partition(name: str) -> bool:
+    moving = _MOVING.match(name)
+    partition = _PARTITION.match(moving[1] if moving else name)
+    return partition is not None and int(partition[1]) <= _MOST_PARTITION

@@ -1,0 +1,85 @@
+"""What must be true of the segments of a partition among one another.
+
+Compaction leaves offsets out inside of segments and between them, retention and tiered storage take
+segments from the front: neither is accused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kfmt_cli.checks.partition import codes
+from kfmt_cli.checks.partition.check import PartitionCheck, SegmentFacts
+from kfmt_cli.core.finding import Finding
+from kfmt_cli.files.log import MAX_RELATIVE_OFFSET
+
+
+class SegmentOffsets(PartitionCheck):
+    """No segment is empty before another; segments neither overlap nor leave offsets out."""
+
+    codes = (codes.LOG_EMPTY, codes.SEGMENTS_OVERLAP, codes.SEGMENTS_GAP)
+
+    def __init__(self) -> None:
+        self._findings: list[Finding] = []
+        self._empty: list[SegmentFacts] = []
+        self._before: SegmentFacts | None = None
+        # The highest last offset so far, and the segment that it is in.
+        self._highest: tuple[int, str] | None = None
+
+    def take(self, segment: SegmentFacts) -> None:
+        """The next segment."""
+        self._findings += self._emptied()
+        self._findings += self._overlap(segment)
+        self._findings += self._gap(segment)
+        if not segment.size:
+            self._empty.append(segment)
+            self._before = None  # what is missing behind it is said of the empty one
+        last = segment.extent.last
+        # An offset that the segment cannot have is damage, and says nothing about others.
+        if last is not None and last - segment.base_offset <= MAX_RELATIVE_OFFSET:
+            self._before = segment
+            if self._highest is None or last > self._highest[0]:
+                self._highest = last, segment.name
+        elif segment.size:
+            self._before = None
+
+    def pass_over(self) -> None:
+        """The next segment could not be read: nothing is known of what lies on its two sides."""
+        self._findings += self._emptied()
+        self._before = None
+
+    def finish(self) -> list[Finding]:
+        """What was found; behind the last segment, which may be empty."""
+        self._empty.clear()
+        return self._findings
+
+    def _emptied(self) -> Iterator[Finding]:
+        """The segment before, if it is empty: now it is known not to be the last."""
+        for segment in self._empty:
+            message = "0 bytes, and it is not the last segment"
+            yield Finding(segment.name, codes.LOG_EMPTY, None, message, segment.base_offset)
+        self._empty.clear()
+
+    def _overlap(self, segment: SegmentFacts) -> Iterator[Finding]:
+        begins, known = segment.base_offset, segment.extent.first
+        begins = begins if known is None else min(begins, known)
+        if self._highest is None or begins > self._highest[0]:
+            return
+        last, other = self._highest
+        message = f"begins at offset {begins}, but {other} goes up to {last}"
+        ends = segment.extent.last
+        if known is not None and ends is not None and known <= last:
+            message += f": the counts have offsets {known}–{min(last, ends)} twice"
+        yield Finding(segment.name, codes.SEGMENTS_OVERLAP, None, message, begins, last + 1, begins)
+
+    def _gap(self, segment: SegmentFacts) -> Iterator[Finding]:
+        """Offsets that are missing between two segments that miss none themselves."""
+        before, extent = self._before, segment.extent
+        if before is None or self._highest is None:
+            return
+        begins = segment.base_offset if extent.first is None else extent.first
+        after = self._highest[0] + 1
+        if begins <= after or before.extent.has_holes or extent.has_holes:
+            return
+        message = f"offsets {after}–{begins - 1} are neither in it nor in {before.name}"
+        yield Finding(segment.name, codes.SEGMENTS_GAP, None, message, after, after, begins)

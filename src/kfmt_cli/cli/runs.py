@@ -1,0 +1,24 @@
+"""How a command becomes a run: its streams, its format."""
+
+from __future__ import annotations
+
+from kfmt_cli.cli.screen import Screen
+from kfmt_cli.core.finding import MOST_FINDINGS
+from kfmt_cli.render.formats import sink_named
+from kfmt_cli.render.sinks.sink import Look
+from kfmt_cli.rows.result import ResultType
+from kfmt_cli.tasks.run import Run
+
+
+def run_of(
+    color: str,
+    format_: str,
+    type_: ResultType | None = None,
+    *,
+    strict: bool = False,
+    max_findings: int = MOST_FINDINGS,
+    look: Look | None = None,
+) -> Run:
+    """A run on the process's own streams. type_: of the results that it gives."""
+    screen = Screen(color)
+    return Run(screen, sink_named(format_)(screen, look), type_, strict, max_findings)

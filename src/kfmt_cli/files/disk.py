@@ -1,0 +1,304 @@
+"""What lies on a disk: directories, the partitions that they are named for, segments with their files.
+
+One model for every command: a broker's directories are walked once, into a `Folder` each, and
+everything else is asked of those. Source: `kafka.log.LocalLog`: segments are named for their base
+offset in 20 digits, partition directories `<topic>-<partition>`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+from kfmt_cli.errors import InputError
+from kfmt_cli.files.kinds import UNKNOWN, kind_of
+from kfmt_cli.files.kinds.kind import Input, Kind
+from kfmt_cli.files.kinds.logs import LOG
+from kfmt_cli.files.segment import SEGMENT_KINDS, Segment, group, real_path
+
+_PARTITION = re.compile(r"^(.+)-(\d+)$")
+
+
+def classify(path: str, name: str) -> Input:
+    """What the file's name says."""
+    kind, base_offset, _ = kind_of(Path(path).name)
+    return Input(path, printable(name), kind, base_offset)
+
+
+def size_of(file: Input) -> int:
+    """The file's bytes, as far as they can be told."""
+    return _known_size(file) or 0
+
+
+def is_empty(file: Input) -> bool:
+    """Whether the file is known to have no bytes."""
+    return _known_size(file) == 0
+
+
+def _known_size(file: Input) -> int | None:
+    try:
+        return None if file.path == "-" else os.stat(file.path).st_size  # noqa: PTH116 (many)
+    except OSError:
+        return None
+
+
+# `<topic>-<partition>`, then what brokers add to directories that move or go, or a topic's id.
+_FOLDER = re.compile(r"^(.+)-(\d+)(?:-[\w-]{22}|\.[0-9a-f]{32}-(?:future|delete|stray))?$")
+
+
+def partition_of(path: str) -> tuple[str | None, int | None]:
+    """The topic and the partition that the directory of a file is named for."""
+    named = _FOLDER.match(Path(path).parent.name)
+    return (named[1], int(named[2])) if named else (None, None)
+
+
+def printable(name: str) -> str:
+    """A name as text, with the bytes that are no UTF-8 as \\xhh."""
+    if name.isascii():
+        return name
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
+
+
+def is_folder(path: str) -> bool:
+    """Whether a path is a directory, as far as it can be told; - is none."""
+    try:
+        return path != "-" and Path(path).is_dir()
+    except OSError:  # whoever opens it says why it cannot be read
+        return False
+
+
+def discover(
+    path: str,
+    kinds: frozenset[Kind],
+    several: bool,
+    skip: Callable[[str], None],
+    passed_over: Counter[str] | None = None,
+) -> Iterator[Input]:
+    """The file given, or below the directory given those of the wanted kinds.
+
+    Files that a broker has marked as deleted or not finished are taken only when they are given.
+    Names are the path below the directory; where the user gave several paths, they begin with the
+    directory, so that each names one file. skip: is told of each directory that could not be
+    listed; the walk goes on behind it. passed_over: counts the other files, see `inputs_in`. Raises
+    InputError for a directory without any such file.
+    """
+    if not is_folder(path):
+        yield classify(path, path)
+        return
+    unread: list[str] = []
+    found = list(inputs_in(walk(path, several, unread.append), kinds, passed_over))
+    for words in unread:
+        skip(words)
+    if not found and not unread:
+        raise InputError(no_log(path))
+    yield from found
+
+
+def no_log(path: str) -> str:
+    """The words for a directory that holds nothing of what is looked for."""
+    return f"{printable(path)}: no log in this directory or below it"
+
+
+def distinct(files: Iterable[Input], seen: set[str]) -> Iterator[Input]:
+    """The files that were not seen before, by whatever path. seen: real paths, added to."""
+    for file in files:
+        path = real_path(file.path)
+        if path not in seen:
+            yield file
+            seen.add(path)
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A directory as it was listed.
+
+    path: to open it. below: what the names of its files begin with. folders, files: the names in
+    it, in order. special: those of the files that are pipes, sockets or devices. prefix: what the
+    names of its files begin with, where that is not `below`.
+    """
+
+    path: str
+    below: str
+    folders: tuple[str, ...]
+    files: tuple[str, ...]
+    special: frozenset[str] = frozenset()
+    prefix: str | None = None
+
+    @property
+    def name(self) -> str:
+        """What it is shown as: like its files, it is named below the directory that was given."""
+        return printable(self.below)
+
+    def input(self, file: str) -> Input:
+        """A file of it."""
+        kind, base_offset, _ = kind_of(file)
+        prefix = self.prefix
+        if prefix is None:
+            prefix = "" if self.below == os.curdir else f"{self.below}{os.sep}"
+        path = f"{self.path.rstrip(os.sep) or os.sep}{os.sep}{file}"
+        return Input(path, printable(prefix + file), kind, base_offset)
+
+    @cached_property
+    def segments(self) -> list[Segment]:
+        """The segments whose files the directory holds, in the order of their names.
+
+        The files that a broker is done with, or has not finished, make segments of their own.
+        """
+        return group(self.input(it) for it in self.files if it not in self.special)
+
+
+def folder_beside(path: str) -> Folder:
+    """The directory that a file lies in; its files are named as this one was. Raises InputError."""
+    top, name = os.path.split(path)
+    prefix = path.removesuffix(name)
+    try:
+        with os.scandir(top or os.curdir) as listed:
+            folder, _ = _folder(top or os.curdir, top or os.curdir, listed)
+    except OSError as error:
+        raise InputError(f"{printable(top)}: {error.strerror}") from error
+    return replace(folder, prefix=prefix)
+
+
+def walk(top: str, several: bool, skip: Callable[[str], None]) -> list[Folder]:
+    """A directory and those below it, topics by name and partitions by number.
+
+    several and skip: as for `discover`. Links to directories are not followed.
+    """
+    found: list[tuple[str, Folder]] = []
+    places = [os.curdir]
+    while places:
+        place = places.pop()
+        path = top if place == os.curdir else os.path.join(top, place)  # noqa: PTH118 (many)
+        try:
+            with os.scandir(path) as listed:
+                folder, inside = _folder(path, path if several else place, listed)
+        except OSError as error:
+            skip(f"{printable(str(error.filename or path))}: {error.strerror}")
+            continue
+        found.append((place, folder))
+        places += inside if place == os.curdir else [f"{place}{os.sep}{it}" for it in inside]
+    found.sort(key=lambda it: _order(it[0]))
+    return [folder for _, folder in found]
+
+
+def _folder(path: str, below: str, listed: Iterable[os.DirEntry[str]]) -> tuple[Folder, list[str]]:
+    """A directory, and which of the directories in it are to be listed as well."""
+    folders: list[str] = []
+    files: list[str] = []
+    inside: list[str] = []
+    special: list[str] = []
+    for entry in listed:
+        if _is_folder(entry):
+            folders.append(entry.name)
+            if not entry.is_symlink():
+                inside.append(entry.name)
+            continue
+        files.append(entry.name)
+        if _is_special(entry):
+            special.append(entry.name)
+    names = tuple(sorted(folders)), tuple(sorted(files))
+    return Folder(path, below, *names, frozenset(special)), inside
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False
+
+
+def _is_special(entry: os.DirEntry[str]) -> bool:
+    """Whether opening a file would keep everything waiting.
+
+    One that cannot even be looked at is opened, which says why.
+    """
+    try:
+        return not entry.is_file() and not stat.S_ISREG(entry.stat().st_mode)
+    except OSError:
+        return False
+
+
+def inputs_in(
+    folders: Iterable[Folder],
+    kinds: frozenset[Kind],
+    passed_over: Counter[str] | None = None,
+) -> Iterator[Input]:
+    """The files of the wanted kinds that a broker is neither done with nor still making.
+
+    passed_over: counts the others, by their kind, `other`, or the suffix of one that a broker is
+    done with.
+    """
+    for folder in folders:
+        for file in folder.files:
+            kind, _, transient = kind_of(file)
+            if transient or kind not in kinds or file in folder.special:
+                if passed_over is not None:
+                    unknown = "other" if kind is UNKNOWN else kind.name
+                    passed_over[transient or unknown] += 1
+                continue
+            yield folder.input(file)
+
+
+def _order(place: str) -> list[tuple[str, int]]:
+    """Topics by name, partitions by number; the directory itself comes before what is in it."""
+    folders = []
+    for part in () if place == os.curdir else place.split(os.sep):  # noqa: PTH206 (many)
+        partition = _PARTITION.match(part)
+        folders.append((partition[1], int(partition[2])) if partition else (part, -1))
+    return folders
+
+
+def segments(
+    path: str,
+    several: bool,
+    skip: Callable[[str], None],
+    passed_over: Counter[str] | None = None,
+) -> Iterator[Segment]:
+    """The segments below a directory, or that of the file given; raises InputError.
+
+    skip: is told of each directory that could not be listed. passed_over: counts the directory's
+    other files, as `inputs_in` does.
+    """
+    if path == "-":
+        raise InputError(
+            "-: an index is checked against the log beside it: standard input is not taken here"
+        )
+    if is_folder(path):
+        unread: list[str] = []
+        folders = walk(path, several, unread.append)
+        # Counts what is passed over, and takes files that are not of a segment for themselves.
+        n_files = sum(1 for _ in inputs_in(folders, SEGMENT_KINDS, passed_over))
+        for words in unread:
+            skip(words)
+        if not n_files and not unread:
+            raise InputError(no_log(path))
+        for folder in folders:
+            yield from (it for it in folder.segments if not kind_of(_name(it))[2])
+        return
+    if not Path(path).exists():
+        raise InputError(f"{printable(path)}: No such file or directory")
+    file = classify(path, path)
+    if file.kind not in SEGMENT_KINDS:
+        raise InputError(f"{file.name}: is neither a log nor an index")
+    folder = folder_beside(path)
+    name = Path(path).name
+    segment = next(it for it in folder.segments if name in _names(it))
+    segment.given = True
+    if file.kind is not LOG:
+        segment.wanted = frozenset({file.kind})
+    yield segment
+
+
+def _name(segment: Segment) -> str:
+    return Path(segment.any_file.path).name
+
+
+def _names(segment: Segment) -> set[str]:
+    files = [*segment.indexes.values(), *([segment.log] if segment.log else [])]
+    return {Path(it.path).name for it in files}

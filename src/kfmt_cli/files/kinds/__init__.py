@@ -1,0 +1,68 @@
+"""The kinds of files on a broker's disk: one registry, by which every name is understood.
+
+To add a kind, write a file beside the others (names, level, row types, reader) and add it to
+`KINDS`. Source of the names: `org.apache.kafka.storage.internals.log.LogFileUtils`,
+`kafka.log.LocalLog`, `org.apache.kafka.snapshot.Snapshots`.
+"""
+
+from __future__ import annotations
+
+import copyreg
+import re
+from functools import lru_cache
+from pathlib import PurePath
+
+from kfmt_cli.files.kinds.checkpoint import CHECKPOINT
+from kfmt_cli.files.kinds.fixed import (
+    OFFSET_INDEX,
+    PRODUCER_SNAPSHOT,
+    TIME_INDEX,
+    TRANSACTION_INDEX,
+)
+from kfmt_cli.files.kinds.kind import TRANSIENT, Kind, Level
+from kfmt_cli.files.kinds.logs import KRAFT_SNAPSHOT, LOG
+
+UNKNOWN = Kind("unknown", Level.LOG_DIRECTORY)
+KINDS: list[Kind] = [
+    KRAFT_SNAPSHOT,
+    CHECKPOINT,
+    LOG,
+    OFFSET_INDEX,
+    TIME_INDEX,
+    TRANSACTION_INDEX,
+    PRODUCER_SNAPSHOT,
+]
+INDEXES = (OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX)
+
+_TRANSIENT = re.compile(rf"\.({'|'.join(TRANSIENT)})$")
+# Segments are named for their base offset; so are the files of remote storage and its cache.
+_OFFSET = re.compile(r"^(?:(\d{20})(?=[.-])|(\d{1,20})(?=_))")
+
+
+@lru_cache(maxsize=4096)
+def kind_of(file: str) -> tuple[Kind, int | None, str]:
+    """What a name without its directory says: kind, base offset, and the suffix of a file that a
+    broker is done with, or has not finished, empty for any other.
+
+    Partitions have files of the same names, so that few are looked at.
+    """
+    transient = _TRANSIENT.search(file)
+    suffix = transient[1] if transient else ""
+    name = file[: transient.start()] if transient else file
+    kind = next((it for it in KINDS if it.is_named(name)), UNKNOWN)
+    offset = _OFFSET.match(name) if kind.level is Level.SEGMENT else None
+    return kind, int(offset[1] or offset[2]) if offset else None, suffix
+
+
+def kind_named(name: str) -> Kind:
+    """The kind of that name."""
+    return next((it for it in KINDS if it.name == name), UNKNOWN)
+
+
+def is_transient(path: str) -> bool:
+    """Whether a file is one that a broker is done with, or has not finished."""
+    return kind_of(PurePath(path).name)[2] != ""
+
+
+# A process that is handed a kind finds its own one of that name.
+copyreg.pickle(Kind, lambda kind: (kind_named, (kind.name,)))

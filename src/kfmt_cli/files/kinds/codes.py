@@ -1,0 +1,83 @@
+"""What may be found while a file that is no log is read."""
+
+from __future__ import annotations
+
+from kfmt_cli.core.finding import Severity, code
+from kfmt_cli.files.consequences import (
+    NO_WRONG_RECORD,
+    REBUILD_INDEX,
+    REBUILT,
+    SNAPSHOT,
+    TAKEN,
+)
+
+_error, _note = Severity.ERROR, Severity.NOTE
+
+CHECKPOINT = (
+    "The broker does not start if this is its only log directory. With a malformed "
+    "cleaner-offset-checkpoint, the broker starts."
+)
+
+INDEX_TRAILING_BYTES = code(
+    "index-trailing-bytes",
+    _error,
+    "The file does not end with a whole entry.",
+    after_crash="The broker drops the bytes behind the last entry.",
+    after_clean_shutdown=(
+        "The broker drops the bytes behind the last entry; no seek was seen to miss a record."
+    ),
+)
+TIME_INDEX_TRAILING_BYTES = code(
+    "time-index-trailing-bytes",
+    _error,
+    "The file does not end with a whole entry.",
+    after_crash="The broker drops the bytes behind the last entry.",
+    after_clean_shutdown=(
+        "The broker drops the bytes behind the last entry; no look-up by time was seen to fail."
+    ),
+)
+TRANSACTION_INDEX_TRAILING_BYTES = code(
+    "transaction-index-trailing-bytes",
+    _error,
+    "The file does not end with a whole entry.",
+    REBUILD_INDEX,
+    after_crash=REBUILT + NO_WRONG_RECORD,
+    after_clean_shutdown=TAKEN + NO_WRONG_RECORD,
+)
+SNAPSHOT_CRC_MISMATCH = code(
+    "snapshot-crc-mismatch",
+    _error,
+    "The checksum of a producer snapshot does not fit its bytes.",
+    after_crash=SNAPSHOT,
+    after_clean_shutdown=SNAPSHOT,
+)
+SNAPSHOT_MALFORMED = code(
+    "snapshot-malformed",
+    _error,
+    "A producer snapshot is not what it says.",
+    after_crash=SNAPSHOT,
+    after_clean_shutdown=SNAPSHOT + " It does not read an older one.",
+)
+SNAPSHOT_TRAILING_BYTES = code(
+    "snapshot-trailing-bytes",
+    _error,
+    "The file does not end with a whole entry.",
+    after_crash=SNAPSHOT,
+    after_clean_shutdown=SNAPSHOT,
+)
+CHECKPOINT_MALFORMED = code(
+    "checkpoint-malformed",
+    _error,
+    "A checkpoint file is not what a broker writes.",
+    "A broker starts without the file. Without recovery points it recovers every segment after a "
+    "crash.",
+    after_crash=CHECKPOINT,
+    after_clean_shutdown=CHECKPOINT,
+)
+CHECKPOINT_EMPTY = code(
+    "checkpoint-empty",
+    _note,
+    "A checkpoint file has no bytes, as before a broker first writes to it.",
+    after_crash="The broker starts.",
+    after_clean_shutdown="The broker starts.",
+)

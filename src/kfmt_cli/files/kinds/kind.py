@@ -1,0 +1,117 @@
+"""What a kind of file is, what a file to read is, and what a reader gives of it."""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from kfmt_cli.core.finding import Finding
+from kfmt_cli.core.source import open_source
+from kfmt_cli.errors import InputError
+from kfmt_cli.files.foreign import START, foreign_words
+from kfmt_cli.rows.column import RowType
+from kfmt_cli.rows.section import Section
+
+# What a broker appends to the names of files that it is done with, or has not finished.
+TRANSIENT = ("deleted", "cleaned", "swap")
+LEFT_BEHIND = (".deleted", ".cleaned")  # of those, what nobody needs any more
+SWAP = ".swap"
+
+
+class Level(enum.Enum):
+    """To what on a broker's disk a file belongs."""
+
+    SEGMENT = "segment"
+    PARTITION = "partition"
+    LOG_DIRECTORY = "log directory"
+
+
+@dataclass(frozen=True, eq=False)
+class Kind:
+    """A kind of file.
+
+    name: of the kind, in JSON. level: what such a file belongs to. suffix, names, pattern: what the
+    names of such files are, without the suffix of one that a broker is done with. row_types: of
+    what is in it. read: gives that; None for files of batches, which `files/log.py` reads, and for
+    files that are not read. holds_batches: it is a sequence of record batches.
+    """
+
+    name: str
+    level: Level
+    suffix: str = ""
+    names: frozenset[str] = frozenset()
+    pattern: re.Pattern[str] | None = None
+    row_types: tuple[RowType, ...] = ()
+    read: Callable[[Input], Contents] | None = None
+    holds_batches: bool = False
+
+    @property
+    def words(self) -> str:
+        """The kind with its article, for messages."""
+        name = self.name.replace("_", " ")
+        return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
+
+    def is_named(self, file: str) -> bool:
+        """Whether a name without its directory is one of this kind."""
+        if self.pattern is not None and self.pattern.match(file):
+            return True
+        return file in self.names or (self.suffix != "" and file.endswith(self.suffix))
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """A file to read. path: to open it; name: to show it. base_offset: of a segment's name."""
+
+    path: str
+    name: str
+    kind: Kind
+    base_offset: int | None = None
+
+    @property
+    def named_by_kafka(self) -> bool:
+        """Whether the name is one that brokers give to logs and snapshots."""
+        of_snapshot = self.kind.holds_batches and self.kind.suffix == ""
+        return self.base_offset is not None or of_snapshot
+
+
+@dataclass(slots=True)
+class Contents:
+    """What is in a file that is no log. size: its bytes. padding: bytes of zeros behind the rows."""
+
+    size: int
+    sections: list[Section] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    padding: int = 0
+
+    @property
+    def table(self) -> Any:
+        """The rows of the first section."""
+        return self.sections[0].table
+
+
+PIECE = 1 << 20
+
+
+def read_whole(file: Input, most: int) -> bytes:
+    """All bytes of a small file; raises InputError, also for a file that is no file of Kafka's.
+
+    most: bytes that a file of this kind can have.
+    """
+    source = open_source(file.path, file.name)
+    try:
+        if source.size is None or source.size > most:
+            raise InputError(f"{file.name}: is larger than {file.kind.words} can be")
+        pieces = []
+        at = 0
+        while piece := source.block(at, PIECE, 1):
+            pieces.append(piece)
+            at += len(piece)
+    finally:
+        source.close()
+    data = b"".join(pieces)
+    if foreign := foreign_words(data[:START]):
+        raise InputError(f"{file.name}: is not {file.kind.words} but {foreign}")
+    return data

@@ -1,0 +1,99 @@
+"""Blocks and records as sections: what only outputs show is filled here.
+
+Places, sequences, what control records say, and what the topic's decoder makes of keys and values.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kfmt_cli.core.json_text import json_text
+from kfmt_cli.files.block import Block
+from kfmt_cli.files.control import name_control_batches, read_control
+from kfmt_cli.files.records import Records, expansion, fill
+from kfmt_cli.formats.batch import MAX_SEQUENCE
+from kfmt_cli.rows.batch import BATCH
+from kfmt_cli.rows.record import DECODED, DECODED_RECORD, RECORD
+from kfmt_cli.rows.section import Rows, Section
+from kfmt_cli.topics.decoder import Decoder
+
+_OF_BATCHES = expansion(
+    ("batch_position", "position", None, None),
+    ("timestamp_type", "timestamp_type", None, None),
+    ("has_timestamp", "has_timestamp", None, None),
+    ("is_v2", "is_v2", None, None),
+)
+_OF_V2 = expansion(
+    ("position", "records_position", "at", None),
+    ("has_position", "is_plain", None, None),
+    ("sequence", "base_sequence", "offset_delta", "has_sequence"),
+    ("control", "control", None, None),
+)
+
+
+def batch_rows(block: Block) -> Rows:
+    """The batches of a block."""
+    name_control_batches(block)
+    return Rows(Section(BATCH, block.batches))
+
+
+def record_rows(block: Block, records: Records, decoder: Decoder | None = None) -> Rows:
+    """The batches of a run, with the records of each, which `complete` has filled."""
+    inner = Section(RECORD, records.rows, records.data, records.headers)
+    if decoder is not None:
+        inner = decoded(inner, decoder)
+    return Rows(Section(BATCH, block.batches), inner, records.ends)
+
+
+def complete(block: Block, records: Records) -> None:
+    """Fill what only outputs show, and add what is malformed to the records' findings."""
+    batches, rows = block.batches, records.rows
+    if not len(batches):
+        return
+    if not batches["is_v2"][0]:
+        fill(block, records, _OF_BATCHES[:1])
+        return
+    batches["is_plain"] = batches["compression"] == 0
+    batches["has_sequence"] = batches["base_sequence"] >= 0
+    fill(block, records, _OF_BATCHES)
+    fill(block, records, _OF_V2)
+    if batches["has_sequence"].any():
+        rows["sequence"] = np.where(
+            rows["sequence"] > MAX_SEQUENCE, rows["sequence"] & MAX_SEQUENCE, rows["sequence"]
+        )
+    records.findings += read_control(block, records)
+
+
+def decoded(records: Section, decoder: Decoder) -> Section:
+    """The records with what the decoder makes of them, as JSON."""
+    sizes = [f"{name}_size" for name in DECODED]
+    flags = [f"has_{name}" for name in DECODED]
+    table = records.table.adding([*DECODED, *sizes, *flags])
+    pieces: list[bytes] = []
+    at = len(records.data)
+    names = ("control", "key", "key_size", "value", "value_size")
+    for row, (control, *places) in enumerate(
+        zip(*(table[it].tolist() for it in names), strict=True)
+    ):
+        if control:
+            continue
+        key, value = (_bytes(records.data, *places[i : i + 2]) for i in (0, 2))
+        made = (
+            None if key is None else decoder.key(key),
+            None if value is None else decoder.value(key, value),
+        )
+        for name, it in zip(DECODED, made, strict=True):
+            if it is None:
+                continue
+            text = json_text(it).encode()
+            table.data[table.names[name], row] = at
+            table.data[table.names[f"{name}_size"], row] = len(text)
+            table.data[table.names[f"has_{name}"], row] = 1
+            pieces.append(text)
+            at += len(text)
+    data = b"".join([records.data, *pieces])
+    return Section(DECODED_RECORD, table, data, records.children, records.remark)
+
+
+def _bytes(data: bytes, start: int, size: int) -> bytes | None:
+    return None if size < 0 else data[start : start + size]

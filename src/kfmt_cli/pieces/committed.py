@@ -1,0 +1,14 @@
+"""What read_committed needs to know of a partition."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Transactions:
+    """What read_committed needs to know of a partition. aborted: (producer, first, last offset).
+    stable: the first offset of an open transaction."""
+
+    aborted: tuple[tuple[int, int, int], ...] = ()
+    stable: int | None = None

@@ -1,0 +1,42 @@
+"""The output formats. To add one, write its sink beside the others and add a line here."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kfmt_cli.render.sinks.sink import Sink
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A value of --format.
+
+    words: what it is, for programs; empty for the format for people. sink: module and class, which
+    are imported when the format is asked for.
+    """
+
+    name: str
+    words: str
+    sink: str
+
+    def load(self) -> type[Sink]:
+        """The class that writes it."""
+        module, _, name = self.sink.partition(":")
+        made: type[Sink] = getattr(importlib.import_module(module), name)
+        return made
+
+
+_SINKS = "kfmt_cli.render.sinks"
+FORMATS: list[Format] = [
+    Format("table", "", f"{_SINKS}.table:Table"),
+    Format("json", "JSON Lines", f"{_SINKS}.json:Json"),
+    Format("csv", "CSV", f"{_SINKS}.csv:Csv"),
+]
+
+
+def sink_named(name: str) -> type[Sink]:
+    """The class that writes a format."""
+    return next(it for it in FORMATS if it.name == name).load()

@@ -1,0 +1,1 @@
+"""Output formats, one file each; `render/formats.py` lists them."""

@@ -1,0 +1,47 @@
+"""JSON Lines, by the contract: one object a line, `type` first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from kfmt_cli.core.finding import Code, Finding
+from kfmt_cli.core.json_text import json_text
+from kfmt_cli.render.sinks.sink import Head, RowWriter, Sink
+from kfmt_cli.rows.finding import finding_row, left_out_row
+from kfmt_cli.rows.result import Result, Summary
+
+if TYPE_CHECKING:
+    from kfmt_cli.rows.column import RowType
+
+
+def _line(type_: str, row: dict[str, object]) -> str:
+    return json_text({"type": type_, **row}) + "\n"
+
+
+class Json(Sink):
+    """JSON Lines on standard output, findings among them."""
+
+    tells_inline = True
+
+    def rows(self, head: Head, outer: RowType, inner: RowType | None = None) -> RowWriter:
+        from kfmt_cli.render.sinks.json_rows import JsonRows
+
+        del outer
+        return JsonRows(head.file, self.look.mode, inner)
+
+    def finding(self, finding: Finding) -> None:
+        self.put(_line("finding", finding_row(finding)))
+
+    def left_out(self, file: str, code: Code, number: int) -> None:
+        self.put(_line("findings_left_out", left_out_row(file, code, number)))
+
+    def result(self, result: Result) -> None:
+        self.put(_line("file", result.row()))
+
+    def summary(self, summary: Summary) -> None:
+        self.put(_line("summary", summary.row()))
+
+    def document(self, type_: str, row: dict[str, object], lines: Iterable[str]) -> None:
+        del lines
+        self.put(_line(type_, row))

@@ -1,0 +1,93 @@
+"""Rows as JSON Lines, by compiled templates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+
+from kfmt_cli.core.table import Table
+from kfmt_cli.render.sinks.sink import RowWriter
+from kfmt_cli.render.template import Literals, Template
+from kfmt_cli.render.templates import json_template
+from kfmt_cli.render.write import write_nested, write_rows
+from kfmt_cli.rows.column import Kind, RowType
+from kfmt_cli.rows.section import Rows
+
+Constants = tuple[tuple[str, int], ...]
+
+
+class JsonRows(RowWriter):
+    """The rows of one file."""
+
+    def __init__(self, file: str, mode: str, inner: RowType | None) -> None:
+        self._file = file
+        self._mode = mode
+        self._often = () if inner is None else often_constant(inner)
+        self._templates = cache(self._make_templates)
+
+    def _make_templates(
+        self,
+        outer: RowType,
+        inner: RowType | None,
+        known: Constants,
+        names: tuple[tuple[str, ...], ...],
+    ) -> tuple[Template, Template | None]:
+        literals = Literals()
+        places = [{name: i for i, name in enumerate(it)} for it in names]
+        above = json_template(outer, self._file, places[0], self._mode, literals)
+        if inner is None:
+            return above, None
+        below = json_template(inner, self._file, places[1], self._mode, literals, dict(known))
+        return above, below
+
+    def text(self, rows: Rows, first: int, last: int) -> Iterator[memoryview]:
+        outer, inner = rows.outer, rows.inner
+        if inner is None:
+            template, _ = self._templates(outer.type, None, (), (tuple(outer.table.names),))
+            return write_rows(template, outer.data, outer.table, outer.children, first, last)
+        assert rows.ends is not None
+        names = tuple(outer.table.names), tuple(inner.table.names)
+        known = constants(inner.table, self._often)
+        above, below = self._templates(outer.type, inner.type, known, names)
+        assert below is not None
+        return write_nested(
+            (above, outer.table),
+            (below, inner.table),
+            inner.data,
+            inner.children,
+            rows.ends,
+            first,
+            last,
+        )
+
+
+def often_constant(rows: RowType) -> tuple[str, ...]:
+    """The columns whose value is mostly the same all over a block.
+
+    A template is then made for that value.
+    """
+    found: dict[str, None] = {}
+    for it in rows.leaves:
+        if it.given:
+            found[it.given] = None
+        if it.only:
+            found[it.only[0]] = None
+        if it.kind in (Kind.CHOICE, Kind.HEADERS) or it.none is not None:
+            found[it.at] = None
+    return tuple(found)
+
+
+def constants(rows: Table, names: tuple[str, ...]) -> Constants:
+    """Which of some columns hold one value only, and that value.
+
+    Of numbers only 0 and -1 count: a template for each of them would be one for each block.
+    """
+    if not len(rows):
+        return ()
+    found = []
+    for name in names:
+        values = rows[name]
+        value = int(values[0])
+        if -1 <= value <= 2 and values[-1] == value and (values == value).all():
+            found.append((name, value))
+    return tuple(found)

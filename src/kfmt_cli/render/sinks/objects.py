@@ -1,0 +1,67 @@
+"""The base of formats that write one plain object after the other.
+
+Such a format says how one object becomes text; rows of every type, findings, results and the
+summary then come to it as objects of the JSON contract.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator
+
+from kfmt_cli.core.finding import Code, Finding
+from kfmt_cli.render.sinks.sink import Head, RowWriter, Sink
+from kfmt_cli.rows.column import RowType
+from kfmt_cli.rows.finding import finding_row, left_out_row
+from kfmt_cli.rows.result import Result, Summary
+from kfmt_cli.rows.section import Object, Rows, Section, objects
+
+
+class ObjectSink(Sink):
+    """A format of plain objects; findings stand among them."""
+
+    tells_inline = True
+
+    @abstractmethod
+    def line(self, row: Object) -> str:
+        """An object, which begins with its `type`, as text with its line's end."""
+
+    def rows(self, head: Head, outer: RowType, inner: RowType | None = None) -> RowWriter:
+        del outer, inner
+        return ObjectRows(self, head.file)
+
+    def finding(self, finding: Finding) -> None:
+        self.put(self.line({"type": "finding", **finding_row(finding)}))
+
+    def left_out(self, file: str, code: Code, number: int) -> None:
+        self.put(self.line({"type": "findings_left_out", **left_out_row(file, code, number)}))
+
+    def result(self, result: Result) -> None:
+        self.put(self.line({"type": "file", **result.row()}))
+
+    def summary(self, summary: Summary) -> None:
+        self.put(self.line({"type": "summary", **summary.row()}))
+
+    def document(self, type_: str, row: dict[str, object], lines: Iterable[str]) -> None:
+        del lines
+        self.put(self.line({"type": type_, **row}))
+
+
+class ObjectRows(RowWriter):
+    """The rows of one file."""
+
+    def __init__(self, sink: ObjectSink, file: str) -> None:
+        self._sink = sink
+        self._file = file
+
+    def text(self, rows: Rows, first: int, last: int) -> Iterator[memoryview]:
+        for i, outer in enumerate(self._objects(rows.outer.part(first, last)), first):
+            yield memoryview(self._sink.line(outer).encode())
+            if rows.inner is not None:
+                start, end = rows.bounds(i, i + 1)
+                for inner in self._objects(rows.inner.part(start, end)):
+                    yield memoryview(self._sink.line(inner).encode())
+
+    def _objects(self, section: Section) -> Iterator[Object]:
+        for it in objects(section, self._sink.look.mode):
+            yield {"type": section.type.name, "file": self._file, **it}

@@ -1,0 +1,166 @@
+"""Where what a command finds goes: one interface that every output format implements.
+
+A format is one file beside this one and a line in `render/formats.py`. It is given rows of
+any type, findings, results and a summary, and knows no command. For a format of plain objects,
+`render/sinks/objects.py` does all but the writing of one object.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Protocol
+
+from kfmt_cli.core.finding import Code, Finding
+from kfmt_cli.errors import ExitCode
+from kfmt_cli.render.finding import finding_line, left_out_line
+from kfmt_cli.render.style import Theme
+from kfmt_cli.rows.result import Result, ResultType, Summary
+
+if TYPE_CHECKING:
+    from kfmt_cli.rows.column import RowType
+    from kfmt_cli.rows.section import Rows
+
+PATIENCE = 0.05  # seconds that lines may wait for others to be written with
+
+
+class Out(Protocol):
+    """The streams of a process, as a sink needs them. width: None where nothing limits it.
+
+    exit_code: what the command ends with, as far as it is known.
+    """
+
+    theme: Theme
+    err_theme: Theme
+    exit_code: ExitCode
+
+    @property
+    def width(self) -> int | None: ...
+    @property
+    def err_width(self) -> int | None: ...
+
+    def write(self, data: bytes | memoryview) -> None:
+        """Bytes on standard output, at once; raises OutputClosed, OutputError."""
+
+    def text(self, words: str) -> None:
+        """Words on standard output."""
+
+    def note(self, words: str) -> None:
+        """Words on standard error."""
+
+    def reached(self, exit_code: ExitCode) -> None:
+        """Something was seen that ends the command with this code, or a higher one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How rows are to be shown.
+
+    mode: how bytes become text. wide: all columns, whatever the screen. columns: those of the
+    table of batches, all where there are none. bits: the attribute bits of batches are drawn.
+    """
+
+    mode: str = "auto"
+    wide: bool = False
+    columns: tuple[str, ...] = ()
+    bits: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """A file whose rows follow. size: in bytes, None for a stream. base_offset: of its name."""
+
+    file: str
+    size: int | None = None
+    base_offset: int | None = None
+
+
+class RowWriter(ABC):
+    """Writes the rows of one file.
+
+    stateless: it may be asked for several parts at once, from several threads.
+    """
+
+    stateless: ClassVar[bool] = True
+
+    @abstractmethod
+    def text(self, rows: Rows, first: int, last: int) -> Iterator[memoryview]:
+        """Outer rows first..last-1, with their inner rows, in pieces."""
+
+    def end(self) -> str:
+        """What stands below the rows."""
+        return ""
+
+
+class Sink(ABC):
+    """One output format, for one run of a command.
+
+    for_people: what matters less is left out, and what matters is said in words. tells_inline:
+    findings are rows of the output, and not lines on standard error.
+    """
+
+    for_people: ClassVar[bool] = False
+    tells_inline: ClassVar[bool] = False
+
+    def __init__(self, out: Out, look: Look | None = None) -> None:
+        self.out = out
+        self.look = look or Look()
+        self._held: list[str] = []
+        self._flushed = 0.0
+
+    # Text.
+
+    def put(self, words: str) -> None:
+        """Words on standard output, a little later where many lines follow one another."""
+        self._held.append(words)
+        now = time.monotonic()
+        if now - self._flushed > PATIENCE:
+            self.flush()
+            self._flushed = now
+
+    def flush(self) -> None:
+        """Write what is held."""
+        self.out.text("".join(self._held))
+        self._held.clear()
+
+    def note(self, words: str) -> None:
+        """Words on standard error, behind what was said before."""
+        if words:
+            self.flush()
+            self.out.note(words)
+
+    def remark(self, words: str, style: str = "dim") -> None:
+        """A line that only people are told."""
+
+    # Rows.
+
+    @abstractmethod
+    def rows(self, head: Head, outer: RowType, inner: RowType | None = None) -> RowWriter:
+        """Begin the rows of a file, of these types; writes what stands above them."""
+
+    # What was found.
+
+    def finding(self, finding: Finding) -> None:
+        """A finding."""
+        self.note(finding_line(finding, self.out.err_theme, self.out.err_width))
+
+    def left_out(self, file: str, code: Code, number: int) -> None:
+        """So many findings of a kind in a file are not shown."""
+        del file
+        self.note(left_out_line(code, number))
+
+    def results(self, type_: ResultType, names: Iterable[str]) -> None:
+        """Results of this type are to come. names: of the files that will have a line."""
+
+    @abstractmethod
+    def result(self, result: Result) -> None:
+        """What came of a file, but for its findings."""
+
+    def summary(self, summary: Summary) -> None:
+        """What came of the run."""
+
+    @abstractmethod
+    def document(self, type_: str, row: dict[str, object], lines: Iterable[str]) -> None:
+        """An object of its own. lines: the same for people."""

@@ -1,0 +1,162 @@
+"""Rows as a table: aligned columns that fit the screen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from kfmt_cli.core.table import Table as Columns
+from kfmt_cli.render.sinks.sink import Head, Look, Out, RowWriter
+from kfmt_cli.render.style import count, hidden_words
+from kfmt_cli.render.tables import batches as batch_table
+from kfmt_cli.render.tables import generic
+from kfmt_cli.render.tables import records as record_table
+from kfmt_cli.render.tables.bits import batch_bits
+from kfmt_cli.render.tables.columns import Column, fit, heading, write_line
+from kfmt_cli.render.template import Builder, Literals
+from kfmt_cli.render.write import write_nested, write_rows
+from kfmt_cli.rows.section import HEADER_NAMES, NO_CHILDREN, Rows, Section
+
+
+class TableRows(RowWriter):
+    """A table of rows of any type; its columns are as wide as the first rows need."""
+
+    stateless = False
+
+    def __init__(self, head: Head, look: Look, out: Out) -> None:
+        self.head = head
+        self.look = look
+        self.theme = out.theme
+        self.screen = None if look.wide else out.width
+        self.columns: list[tuple[Column, int]] = []
+        self.hidden = 0
+        self.n_outer = 0
+        self.n_inner = 0
+        self._remark = ""
+
+    def text(self, rows: Rows, first: int, last: int) -> Iterator[memoryview]:
+        section = rows.outer
+        self._remark = section.remark
+        self.n_outer += last - first
+        fresh = not self.columns
+        if fresh:
+            columns = generic.columns_of(section.type)
+            self.choose(columns, section.table, self.screen)
+            yield memoryview(heading(self.columns, self.theme).encode())
+        builder = Builder(section.table.names)
+        write_line(builder, self.columns, self.theme, cut=False)
+        yield from write_rows(
+            builder.build(), section.data, section.table, section.children, first, last
+        )
+
+    def choose(self, columns: list[Column], table: Columns, screen: int | None) -> None:
+        """The columns that fit, as wide as these rows need and at least as they were."""
+        known = {column.name: width for column, width in self.columns}
+        widths = [max(len(it.heading), it.width(table), known.get(it.name, 0)) for it in columns]
+        self.columns = fit(columns, widths, screen)
+        self.hidden = len(columns) - len(self.columns)
+
+    def end(self) -> str:
+        words = count(self.n_outer, "entry", "entries") + " shown"
+        if self._remark:
+            words += f", {self._remark}"
+        return self.last_lines([words])
+
+    def last_lines(self, lines: list[str]) -> str:
+        """Quiet lines below the table."""
+        if self.hidden:
+            lines.insert(0, hidden_words(self.hidden))
+        return "".join(self.theme.paint("dim", line) + "\n" for line in lines)
+
+
+class BatchRows(TableRows):
+    """The table of batches; with records, theirs, each batch a quiet line above its records."""
+
+    _flags = False
+
+    def text(self, rows: Rows, first: int, last: int) -> Iterator[memoryview]:
+        if first >= last:
+            return
+        self.n_outer += last - first
+        if self.look.bits:
+            for i in range(first, last):
+                yield memoryview(batch_bits(rows.outer.table, i, self.theme).encode())
+            return
+        batches = batch_table.prepared(rows.outer.table)
+        if rows.inner is not None:
+            yield from self._records(rows, batches, rows.inner, first, last)
+        else:
+            yield from self._batches(batches, first, last)
+
+    def _batches(self, batches: Columns, first: int, last: int) -> Iterator[memoryview]:
+        fresh = not self.columns
+        if fresh or self.screen is None:
+            ahead = self._ahead(batches) if fresh else batches
+            narrow = self.screen if not self.look.columns else None
+            self.choose(self._wanted(batches), ahead, narrow)
+        if fresh:
+            yield memoryview(heading(self.columns, self.theme).encode())
+        self._flags |= any(bool(batches[it][first:last].any()) for it, _, _ in batch_table.FLAGS)
+        builder = Builder(batches.names)
+        write_line(builder, self.columns, self.theme, cut=self.screen is not None)
+        yield from write_rows(builder.build(), b"", batches, NO_CHILDREN, first, last)
+
+    def _wanted(self, batches: Columns) -> list[Column]:
+        columns: list[Column] = [*batch_table.DEFAULT]
+        if self.look.columns:
+            every = {it.name: it for it in (*batch_table.DEFAULT, *batch_table.MORE)}
+            columns = [every[name] for name in self.look.columns]
+        elif self.look.wide:
+            columns = [*batch_table.DEFAULT[:-1], *batch_table.MORE, batch_table.DEFAULT[-1]]
+        if self.screen is None or batches["control"].any():
+            marked = batch_table.CRC_AND_MARKER
+            columns = [marked if it.name == marked.name else it for it in columns]
+        return columns
+
+    def _ahead(self, batches: Columns) -> Columns:
+        """The rows, and one like the last of the file may be, so that columns stay aligned."""
+        last = Columns(batches.names, batches.data[:, -1:].copy())
+        position = int(last["position"][0])
+        if self.head.size is not None and position > 0:
+            grown = int(last["last_offset"][0]) * max(self.head.size / position, 1)
+            if grown < 1 << 62:
+                last["position"] = self.head.size
+                last["base_offset"] = last["last_offset"] = int(grown)
+        return Columns(batches.names, np.concatenate([batches.data, last.data], axis=1))
+
+    def _records(
+        self, rows: Rows, batches: Columns, inner: Section, first: int, last: int
+    ) -> Iterator[memoryview]:
+        start, end = rows.bounds(first, last)
+        self.n_inner += end - start
+        mode, screen = self.look.mode, self.screen
+        if not self.columns:
+            self.columns = record_table.columns_of(inner, mode, screen)
+            yield memoryview(heading(self.columns, self.theme).encode())
+            self.hidden = len(record_table.columns_of(inner, mode, None)) - len(self.columns)
+        literals = Literals()
+        outer = record_table.outer_template(batches.names, self.theme, literals, screen)
+        builder = Builder(inner.table.names, HEADER_NAMES, literals)
+        write_line(builder, self.columns, self.theme, cut=screen is not None)
+        assert rows.ends is not None
+        yield from write_nested(
+            (outer, batches),
+            (builder.build(), inner.table),
+            inner.data,
+            inner.children,
+            rows.ends,
+            first,
+            last,
+        )
+
+    def end(self) -> str:
+        words = count(self.n_outer, "batch", "batches")
+        if self.n_inner:
+            words += f", {count(self.n_inner, 'record')}"
+        lines = [f"{words} shown"]
+        legend = batch_table.LEGEND
+        with_flags = self._flags and any(column.name == "flags" for column, _ in self.columns)
+        if with_flags and len(legend) <= (self.screen or len(legend)):
+            lines.insert(0, legend)
+        return self.last_lines(lines)

@@ -1,0 +1,255 @@
+"""The table of batches, one line a batch."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kfmt_cli.core.table import Table
+from kfmt_cli.formats.control import CONTROL_TYPES
+from kfmt_cli.render.style import Theme
+from kfmt_cli.render.tables.columns import Column, digits
+from kfmt_cli.render.template import Builder
+from kfmt_cli.rows.batch import BATCH
+
+TIME_WIDTH = 23
+CRC_WIDTH = 10
+KNOWN_TYPES = range(len(CONTROL_TYPES))
+FLAGS = (
+    ("transactional", "T", "transactional"),
+    ("control", "C", "control"),
+    ("timestamp_type", "L", "LogAppendTime"),
+    ("delete_horizon", "H", "delete horizon"),
+)
+CODECS = BATCH["compression"].words
+# What only this table looks at.
+ADDED = ("single", "single_sequence", "has_producer", "has_time")
+LEGEND = "flags: " + "  ".join(f"{letter} {meaning}" for _, letter, meaning in FLAGS)
+
+
+def prepared(shown: Table) -> Table:
+    """The batches with the columns that only this table looks at."""
+    batches = shown.adding(ADDED)
+    base, last = batches["base_offset"], batches["last_offset"]
+    batches["single"] = np.where(batches["has_base_offset"] == 1, base == last, 2)
+    batches["single_sequence"] = np.where(
+        batches["base_sequence"] == -1, 2, batches["base_sequence"] == batches["last_sequence"]
+    )
+    batches["single_sequence"] = np.where(batches["is_v2"] == 1, batches["single_sequence"], 2)
+    batches["has_producer"] = (batches["producer_id"] != -1) & (batches["is_v2"] == 1)
+    batches["has_time"] = (batches["has_timestamp"] == 1) & (batches["max_timestamp"] != -1)
+    return batches
+
+
+def _offsets_width(batches: Table) -> int:
+    """From and to, with a dash between them."""
+    last = digits(batches["last_offset"])
+    return last if (batches["single"] == 1).all() else digits(batches["base_offset"]) + 1 + last
+
+
+def _offsets(builder: Builder, theme: Theme) -> None:
+    del theme
+    with builder.when("single", 0):
+        builder.number("base_offset")
+        builder.literal("–")
+    with builder.when("single", 2):
+        builder.literal("…")
+    builder.number("last_offset")
+
+
+def _count(builder: Builder, theme: Theme) -> None:
+    del theme
+    with builder.when("is_v2", 1):
+        builder.grouped("records_count")
+    with builder.when("is_v2", 0):
+        with builder.when("compression", 0):
+            builder.literal("1")
+        with builder.unless("compression", 0):
+            builder.literal("–")
+
+
+def _codec(builder: Builder, theme: Theme) -> None:
+    with builder.unless("compression", 0):
+        builder.literal(theme.flag, 0)
+    builder.choice("compression", list(CODECS), ("", ""))
+    with builder.unless("compression", 0):
+        builder.literal(theme.reset, 0)
+
+
+def _flags(builder: Builder, theme: Theme) -> None:
+    builder.literal(theme.flag, 0)
+    for name, letter, _ in FLAGS:
+        with builder.when(name, 1):
+            builder.literal(letter)
+        with builder.unless(name, 1):
+            builder.literal("·")
+    builder.literal(theme.reset, 0)
+
+
+def _epoch(builder: Builder, theme: Theme) -> None:
+    del theme
+    with builder.when("is_v2", 1):
+        builder.number("partition_leader_epoch")
+    with builder.when("is_v2", 0):
+        builder.literal("–")
+
+
+def _producer(builder: Builder, theme: Theme) -> None:
+    del theme
+    with builder.when("has_producer", 1):
+        builder.number("producer_id")
+        builder.literal(" · epoch ")
+        builder.number("producer_epoch")
+    with builder.when("has_producer", 0):
+        builder.literal("–")
+
+
+def _producer_width(batches: Table) -> int:
+    some = batches["has_producer"] == 1
+    ids, epochs = batches["producer_id"][some], batches["producer_epoch"][some]
+    return digits(ids) + len(" · epoch ") + digits(epochs) if some.any() else 1
+
+
+def _sequence(builder: Builder, theme: Theme) -> None:
+    del theme
+    with builder.when("single_sequence", 2):
+        builder.literal("–")
+    with builder.unless("single_sequence", 2):
+        builder.number("base_sequence")
+    with builder.when("single_sequence", 0):
+        builder.literal("–")
+        builder.number("last_sequence")
+
+
+def _sequence_width(batches: Table) -> int:
+    some = batches["single_sequence"] != 2
+    base, last = batches["base_sequence"][some], batches["last_sequence"][some]
+    return digits(base) + 1 + digits(last) if some.any() else 1
+
+
+def _time(builder: Builder, theme: Theme) -> None:
+    del theme
+    with builder.when("has_time", 1):
+        builder.time("max_timestamp")
+    with builder.when("has_time", 0):
+        builder.literal("–")
+
+
+def _crc(builder: Builder, theme: Theme) -> None:
+    with builder.when("crc_valid", 1):
+        builder.literal(theme.good + "✓" + theme.reset, 1)
+        builder.literal(" ")
+        builder.hex32("crc")
+    with builder.when("crc_valid", 0):
+        builder.literal(theme.bad + "✗", 1)
+        builder.literal(" ")
+        builder.hex32("crc")
+        builder.literal(theme.reset, 0)
+
+
+def _crc_and_marker(builder: Builder, theme: Theme) -> None:
+    _crc(builder, theme)
+    for number, name in enumerate(CONTROL_TYPES):
+        with builder.when("control_type", number):
+            builder.literal("  ")
+            builder.literal(theme.flag + name + theme.reset, len(name))
+
+
+def _marker_width(batches: Table) -> int:
+    names = [CONTROL_TYPES[it] for it in set(batches["control_type"].tolist()) if it in KNOWN_TYPES]
+    return CRC_WIDTH + max((2 + len(name) for name in names), default=0)
+
+
+def _grouped(name: str) -> Column:
+    return Column(
+        name,
+        name.removeprefix("batch_"),
+        lambda batches: digits(batches[name], apart=True),
+        lambda builder, _: builder.grouped(name),
+        keep=2,
+        right=True,
+        cut=True,
+    )
+
+
+def _plain(name: str, heading: str, keep: int, given: str | None = None) -> Column:
+    def write(builder: Builder, theme: Theme) -> None:
+        del theme
+        if given is None:
+            builder.number(name)
+            return
+        with builder.when(given, 1):
+            builder.number(name)
+        with builder.when(given, 0):
+            builder.literal("–")
+
+    return Column(
+        name, heading, lambda batches: digits(batches[name]), write, keep, right=True, cut=True
+    )
+
+
+def _words(name: str, words: tuple[str, ...], keep: int) -> Column:
+    return Column(
+        name,
+        name.replace("_", " "),
+        lambda _: max(map(len, words)),
+        lambda builder, _: builder.choice(name, list(words), ("", "")),
+        keep=keep,
+        cut=True,
+    )
+
+
+def _timestamp(name: str, heading: str, given: str) -> Column:
+    def write(builder: Builder, theme: Theme) -> None:
+        del theme
+        with builder.when(given, 1):
+            builder.time(name)
+        with builder.when(given, 0):
+            builder.literal("–")
+
+    return Column(name, heading, lambda _: TIME_WIDTH, write, keep=20)
+
+
+POSITION = Column(
+    "position",
+    "position",
+    lambda batches: digits(batches["position"], apart=True),
+    lambda builder, _: builder.grouped("position"),
+    keep=1,
+    right=True,
+    style="dim",
+    cut=True,
+)
+DEFAULT = (
+    Column("offsets", "offsets", _offsets_width, _offsets, 0, right=True, style="offset", cut=True),
+    POSITION,
+    Column(
+        "size", "size", lambda b: digits(b["size"], True), _grouped("size").write, 5, right=True
+    ),
+    Column(
+        "records",
+        "records",
+        lambda b: digits(b["records_count"], True),
+        _count,
+        3,
+        right=True,
+        cut=True,
+    ),
+    Column("codec", "codec", lambda _: max(map(len, CODECS[:5])), _codec, 4),
+    Column("flags", "flags", lambda _: len(FLAGS), _flags, 6),
+    Column("epoch", "epoch", lambda b: digits(b["partition_leader_epoch"]), _epoch, 10, right=True),
+    Column("producer", "producer", _producer_width, _producer, 8, cut=True),
+    Column("sequence", "sequence", _sequence_width, _sequence, 9, right=True, cut=True),
+    Column("timestamp", "max timestamp (UTC)", lambda _: TIME_WIDTH, _time, 7),
+    Column("crc", "crc", lambda _: CRC_WIDTH, _crc, 2),
+)
+# The same with what a control batch says behind it, where there are control batches.
+CRC_AND_MARKER = Column("crc", "crc", _marker_width, _crc_and_marker, 2)
+# What --wide adds, and --columns may name.
+MORE = (
+    _plain("magic", "magic", 11),
+    _grouped("batch_length"),
+    _plain("attributes", "attributes", 12),
+    _words("timestamp_type", BATCH["timestamp_type"].words, 13),
+    _plain("last_offset_delta", "last delta", 14, "is_v2"),
+    _timestamp("base_timestamp", "base timestamp (UTC)", "is_v2"),
+)

@@ -1,0 +1,89 @@
+"""Columns of a streamed table: how wide they are, what stands in them, which fit the screen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from kfmt_cli.core.layout import IntArray
+from kfmt_cli.core.table import Table
+from kfmt_cli.render.style import Theme
+from kfmt_cli.render.template import Builder
+
+GAP = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table.
+
+    width: columns that the rows of a Table need; write: puts one row's cell into a template.
+    keep: the lower, the longer it stays on a narrow screen. style: for heading and cell. cut: a
+    cell may be cut at its width (not where it changes colour inside). unless_zero: a column of the
+    rows; where it holds 0 there is nothing to write, not even space.
+    """
+
+    name: str
+    heading: str
+    width: Callable[[Table], int]
+    write: Callable[[Builder, Theme], None]
+    keep: int
+    right: bool = False
+    style: str = ""
+    cut: bool = False
+    unless_zero: str = ""
+
+
+def digits(values: IntArray, apart: bool = False) -> int:
+    """The columns that the widest of these numbers takes."""
+    if not len(values):
+        return 1
+    widest = max(len(str(int(value))) for value in (values.max(), values.min()))
+    if apart:
+        widest = max(len(f"{int(value):,}") for value in (values.max(), values.min()))
+    return widest
+
+
+def fit(
+    columns: Sequence[Column], widths: Sequence[int], screen: int | None
+) -> list[tuple[Column, int]]:
+    """The columns that fit the screen, those dropped first that are worth least there."""
+    chosen = list(zip(columns, widths, strict=True))
+    if screen is None:
+        return chosen
+    while len(chosen) > 1 and total_width(chosen) > screen:
+        chosen.remove(max(chosen, key=lambda pair: pair[0].keep))
+    return chosen
+
+
+def total_width(chosen: Sequence[tuple[Column, int]]) -> int:
+    """The columns of a whole line."""
+    return 1 + sum(width for _, width in chosen) + GAP * (len(chosen) - 1)
+
+
+def heading(chosen: Sequence[tuple[Column, int]], theme: Theme) -> str:
+    """The line above the rows."""
+    cells = [
+        column.heading.rjust(width) if column.right else column.heading.ljust(width)
+        for column, width in chosen
+    ]
+    return theme.paint("bold", (" " + (" " * GAP).join(cells)).rstrip()) + "\n"
+
+
+def write_line(
+    builder: Builder, chosen: Sequence[tuple[Column, int]], theme: Theme, cut: bool
+) -> None:
+    """A row: its cells side by side, the last one without spaces behind it."""
+    for i, (column, width) in enumerate(chosen):
+        with ExitStack() as condition:
+            if column.unless_zero:
+                condition.enter_context(builder.unless(column.unless_zero, 0))
+            builder.literal(" " * (GAP if i else 1))
+            style = getattr(theme, column.style) if column.style else ""
+            builder.literal(style, 0)
+            padded = column.right or i < len(chosen) - 1 or (cut and column.cut)
+            with builder.cell(width if padded else 0, right=column.right, cut=cut and column.cut):
+                column.write(builder, theme)
+            builder.literal(theme.reset if style else "", 0)
+    builder.literal("\n", 0)

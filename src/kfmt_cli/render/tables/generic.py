@@ -1,0 +1,119 @@
+"""The table of any row type that has none of its own: a column for each of its columns."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kfmt_cli.core.field import MILLISECONDS
+from kfmt_cli.core.layout import IntArray
+from kfmt_cli.core.table import Table
+from kfmt_cli.render.style import Theme
+from kfmt_cli.render.tables.batches import TIME_WIDTH
+from kfmt_cli.render.tables.columns import Column, digits
+from kfmt_cli.render.template import Builder
+from kfmt_cli.rows.column import Column as Shown
+from kfmt_cli.rows.column import Kind, RowType
+
+HEADINGS = {
+    "position": "entry at",
+    "log_position": "byte of log",
+    "current_txn_first_offset": "open transaction from",
+}
+OFFSETS = ("offset", "first_offset", "last_offset", "last_stable_offset", "start_offset")
+YEAR_10000 = 253402300800000
+LONG_TIME = 32
+# A column that says the same as another one, which is the one that people want.
+INSTEAD = {"relative_offset": "offset"}
+MOST_TEXT = 60
+
+
+def columns_of(rows: RowType) -> list[Column]:
+    """All columns; an offset that is counted from the base is shown itself."""
+    names = {it.name for it in rows.leaves}
+    chosen = [it for it in rows.leaves if INSTEAD.get(it.name) not in names]
+    return [_column(it, keep) for keep, it in enumerate(chosen)]
+
+
+def _column(shown: Shown, keep: int) -> Column:
+    title = HEADINGS.get(shown.name, shown.name.replace("_", " "))
+    if shown.unit == MILLISECONDS:
+        return Column(shown.name, f"{title} (UTC)", _time_width(shown), _writer(shown), keep)
+    if shown.kind is Kind.NUMBER:
+        place = shown.name.endswith("position")
+        style = "dim" if place else "offset" if shown.name in OFFSETS else ""
+        width = _number_width(shown, place)
+        return Column(shown.name, title, width, _writer(shown), keep, right=True, style=style)
+    return Column(shown.name, title, _words_width(shown), _writer(shown), keep)
+
+
+def _writer(shown: Shown):  # type: ignore[no-untyped-def]
+    def value(builder: Builder) -> None:
+        if shown.unit == MILLISECONDS:
+            builder.time(shown.at)
+        elif shown.kind is Kind.FLAG:
+            builder.choice(shown.at, ["no", "yes"], ("", ""))
+        elif shown.kind is Kind.CHOICE:
+            builder.choice(shown.at, list(shown.words), ("unknown-", ""))
+        elif shown.kind.is_bytes:
+            _bytes(builder, shown)
+        elif shown.kind is Kind.HEADERS:
+            builder.number(shown.at)
+        elif shown.name.endswith("position"):
+            builder.grouped(shown.at)
+        else:
+            builder.number(shown.at)
+
+    def write(builder: Builder, theme: Theme) -> None:
+        del theme
+        if shown.given:
+            with builder.when(shown.given, 1):
+                _or_none(builder)
+            with builder.when(shown.given, 0):
+                builder.literal("–")
+        else:
+            _or_none(builder)
+
+    def _or_none(builder: Builder) -> None:
+        if shown.unit != MILLISECONDS:
+            value(builder)
+            return
+        with builder.when(shown.at, -1):
+            builder.literal("–")
+        with builder.unless(shown.at, -1):
+            value(builder)
+
+    return write
+
+
+def _bytes(builder: Builder, shown: Shown) -> None:
+    size = f"{shown.at}_size"
+    with builder.when(size, -1):
+        builder.literal("null")
+    with builder.unless(size, -1):
+        builder.cell_text(shown.at, "auto" if shown.kind is Kind.BYTES else "utf8", MOST_TEXT)
+
+
+def _number_width(shown: Shown, apart: bool):  # type: ignore[no-untyped-def]
+    return lambda table: digits(table[shown.at], apart)
+
+
+def _time_width(shown: Shown):  # type: ignore[no-untyped-def]
+    def width(table: Table) -> int:
+        far: IntArray = np.abs(table[shown.at])
+        return LONG_TIME if (far >= YEAR_10000).any() else TIME_WIDTH
+
+    return width
+
+
+def _words_width(shown: Shown):  # type: ignore[no-untyped-def]
+    def width(table: Table) -> int:
+        if shown.kind is Kind.FLAG:
+            return len("yes")
+        if shown.kind is Kind.CHOICE:
+            return max(map(len, shown.words), default=0)
+        if shown.kind is Kind.HEADERS:
+            return digits(table[shown.at])
+        longest = int(table[f"{shown.at}_size"].max()) if len(table) else 0
+        return max(min(longest, MOST_TEXT), len("null"))
+
+    return width

@@ -1,0 +1,181 @@
+"""The table of records, one line a record, beneath a quiet line for their batch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kfmt_cli.core.table import Table
+from kfmt_cli.formats.control import CONTROL_TYPES
+from kfmt_cli.render.style import Theme
+from kfmt_cli.render.tables import batches as batch_table
+from kfmt_cli.render.tables.batches import CODECS, TIME_WIDTH
+from kfmt_cli.render.tables.columns import GAP, Column, digits
+from kfmt_cli.render.template import Builder, Literals, Template
+from kfmt_cli.rows.section import Section
+
+QUOTES = 2
+NULL_VALUE = "null (tombstone)"
+MIN_TEXT = 8
+CONTROL_ROOM = 40  # for a marker and its epoch
+
+
+def outer_template(
+    columns: Mapping[str, int], theme: Theme, literals: Literals, screen: int | None
+) -> Template:
+    """The line of a batch above its records."""
+    builder = Builder(columns, None, literals)
+    with builder.when("crc_valid", 1):
+        builder.literal(theme.dim, 0)
+    with builder.when("crc_valid", 0):
+        builder.literal(theme.bad, 0)
+    with builder.cell(0 if screen is None else screen, cut=screen is not None, pad=False):
+        _describe_batch(builder)
+    builder.literal(theme.reset + "\n", 0)
+    return builder.build()
+
+
+def _describe_batch(builder: Builder) -> None:
+    """What matters of a batch, in words."""
+    builder.literal(" batch ")
+    builder.number("number")
+    builder.literal(" at ")
+    builder.number("position")
+    with builder.when("crc_valid", 0):
+        builder.literal(" · checksum wrong")
+    with builder.when("is_v2", 1):
+        builder.literal(" · ")
+        builder.number("records_count")
+        with builder.when("records_count", 1):
+            builder.literal(" record")
+        with builder.unless("records_count", 1):
+            builder.literal(" records")
+    builder.literal(" · magic ")
+    builder.number("magic")
+    with builder.unless("compression", 0):
+        builder.literal(" · ")
+        builder.choice("compression", list(CODECS), ("", ""))
+    for name, _, meaning in batch_table.FLAGS:
+        with builder.when(name, 1):
+            builder.literal(f" · {meaning}")
+    with builder.when("has_producer", 1):
+        builder.literal(" · producer ")
+        builder.number("producer_id")
+        builder.literal(" epoch ")
+        builder.number("producer_epoch")
+
+
+def columns_of(section: Section, mode: str, screen: int | None) -> list[tuple[Column, int]]:
+    """The columns for these rows and the following: texts share what the screen leaves."""
+    rows, headers = section.table, section.children
+    offset = max(digits(rows["offset"]), len("offset"))
+    with_time = screen is None or screen >= 60
+    longest_key = int(rows["key_size"].max()) if len(rows) else 0
+    with_headers = headers.shape[1] > 0 and bool(rows["headers"].any())
+    if screen is None:
+        key, value, header_width = min(longest_key, 40), 0, 0
+        key = max(key + QUOTES, len("null"))
+    else:
+        left = screen - 1 - offset - GAP - (TIME_WIDTH + GAP if with_time else 0)
+        header_width = left // 4 if with_headers and left >= 40 else 0
+        with_headers = header_width > 0
+        left -= header_width + GAP if with_headers else 0
+        key = min(max(longest_key + QUOTES, len("null")), max(left // 3, MIN_TEXT))
+        value = max(left - key - GAP, MIN_TEXT)
+    chosen = [(_offset_column(), offset)]
+    if with_time:
+        chosen.append((_time_column(), TIME_WIDTH))
+    chosen.append((_key_column(mode, 0 if screen is None else key - QUOTES), key))
+    chosen.append((_value_column(mode, 0 if screen is None else value), value))
+    if with_headers:
+        chosen.append((_headers_column(mode, header_width), header_width))
+    return chosen
+
+
+def _no_width(table: Table) -> int:
+    del table
+    return 0
+
+
+def _offset_column() -> Column:
+    return Column(
+        "offset",
+        "offset",
+        lambda rows: digits(rows["offset"]),
+        lambda builder, _: builder.number("offset"),
+        keep=0,
+        right=True,
+        style="offset",
+    )
+
+
+def _time_column() -> Column:
+    def write(builder: Builder, theme: Theme) -> None:
+        with builder.when("has_timestamp", 1):
+            with builder.when("timestamp", -1):
+                builder.literal("–")
+            with builder.unless("timestamp", -1):
+                builder.time("timestamp")
+        with builder.when("has_timestamp", 0):
+            builder.literal(theme.dim, 0)
+            builder.literal("none")
+            builder.literal(theme.reset, 0)
+
+    return Column("timestamp", "timestamp (UTC)", lambda _: TIME_WIDTH, write, keep=3)
+
+
+def _key_column(mode: str, limit: int) -> Column:
+    def write(builder: Builder, theme: Theme) -> None:
+        with builder.when("key_size", -1):
+            builder.literal(theme.dim, 0)
+            builder.literal("null")
+            builder.literal(theme.reset, 0)
+        with builder.unless("key_size", -1):
+            builder.literal('"')
+            builder.cell_bytes("key", mode, limit)
+            builder.literal('"')
+
+    return Column("key", "key", _no_width, write, keep=2)
+
+
+def _value_column(mode: str, limit: int) -> Column:
+    null = NULL_VALUE if limit == 0 or limit >= len(NULL_VALUE) else "null"
+    with_epoch = limit == 0 or limit >= CONTROL_ROOM
+
+    def write(builder: Builder, theme: Theme) -> None:
+        with builder.when("control", 1):
+            builder.literal(theme.flag, 0)
+            builder.choice("control_type", list(CONTROL_TYPES), ("control type ", ""))
+            if with_epoch:
+                with builder.when("has_marker", 1):
+                    builder.literal(" · coordinator epoch ")
+                    builder.number("coordinator_epoch")
+            builder.literal(theme.reset, 0)
+        with builder.unless("control", 1):
+            with builder.when("value_size", -1):
+                builder.literal(theme.dim, 0)
+                builder.literal(null)
+                builder.literal(theme.reset, 0)
+            with builder.unless("value_size", -1):
+                builder.cell_text("value", mode, limit)
+
+    return Column("value", "value", _no_width, write, keep=1)
+
+
+def _headers_column(mode: str, width: int) -> Column:
+    limit = max(width // 2 - 4, 4) if width else 0
+
+    def write(builder: Builder, theme: Theme) -> None:
+        with builder.each("headers", " "):
+            builder.cell_bytes("key", mode, limit)
+            builder.literal("=")
+            with builder.when("value_size", -1):
+                builder.literal("null")
+            with builder.unless("value_size", -1):
+                builder.literal('"')
+                builder.cell_bytes("value", mode, limit)
+                builder.literal('"')
+        del theme
+
+    return Column(
+        "headers", "headers", _no_width, write, keep=4, cut=width > 0, unless_zero="headers"
+    )

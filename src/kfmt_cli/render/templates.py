@@ -1,0 +1,133 @@
+"""JSON and CSV templates out of row types."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
+
+from kfmt_cli.core.json_text import json_text
+from kfmt_cli.render.csv_text import csv_line
+from kfmt_cli.render.template import Builder, Literals, Template
+from kfmt_cli.rows.column import Column, Kind, RowType
+from kfmt_cli.rows.section import HEADER_NAMES
+
+
+def json_template(
+    rows: RowType,
+    file: str,
+    columns: Mapping[str, int],
+    mode: str,
+    literals: Literals | None = None,
+    constants: Mapping[str, int] | None = None,
+) -> Template:
+    """One object a line: type, file, then the columns of the row type."""
+    builder = Builder(columns, HEADER_NAMES, literals, constants)
+    builder.literal(f'{{"type":{json_text(rows.name)},"file":{json_text(file)}')
+    _json_members(builder, rows.columns, mode, ",")
+    builder.literal("}\n")
+    return builder.build()
+
+
+def _json_members(builder: Builder, columns: Iterable[Column], mode: str, separator: str) -> None:
+    for it in columns:
+        with ExitStack() as condition:
+            if it.only:
+                condition.enter_context(builder.when(*it.only))
+            _json_member(builder, it, mode, separator)
+        separator = ","
+
+
+def _json_member(builder: Builder, it: Column, mode: str, separator: str) -> None:
+    builder.literal(f'{separator}"{it.name}":')
+    if not it.given:
+        _json_value(builder, it, mode)
+        return
+    with builder.when(it.given, 1):
+        _json_value(builder, it, mode)
+    with builder.when(it.given, 0):
+        builder.literal("null")
+
+
+def _json_value(builder: Builder, it: Column, mode: str) -> None:
+    if it.kind is Kind.NUMBER:
+        builder.number(it.at)
+    elif it.kind is Kind.FLAG:
+        builder.choice(it.at, ["false", "true"], ("", ""))
+    elif it.kind is Kind.CHOICE:
+        builder.choice(it.at, [f'"{word}"' for word in it.words], ('"UNKNOWN-', '"'))
+    elif it.kind is Kind.BYTES:
+        builder.json_bytes(it.at, mode)
+    elif it.kind is Kind.TEXT:
+        builder.json_bytes(it.at, "auto")
+    elif it.kind is Kind.JSON:
+        builder.raw(it.at)
+    elif it.kind is Kind.GROUP:
+        _json_members(builder, it.of, mode, "{")
+        builder.literal("}")
+    else:
+        _json_headers(builder, mode)
+
+
+def _json_headers(builder: Builder, mode: str) -> None:
+    builder.literal("[")
+    with builder.each("headers", ","):
+        builder.literal('{"key":')
+        builder.json_bytes("key", mode)
+        builder.literal(',"value":')
+        builder.json_bytes("value", mode)
+        builder.literal("}")
+    builder.literal("]")
+
+
+def csv_names(rows: RowType) -> list[str]:
+    """The columns of the CSV: groups opened up, `_encoding` behind each bytes column."""
+    names = ["file"]
+    for it in rows.leaves:
+        names += [it.name, f"{it.name}_encoding"] if it.kind is Kind.BYTES else [it.name]
+    return names
+
+
+def csv_template(
+    rows: RowType,
+    file: str,
+    columns: Mapping[str, int],
+    mode: str,
+    constants: Mapping[str, int] | None = None,
+) -> Template:
+    """One line a row; null is nothing, empty is two quotes; headers are a JSON list."""
+    builder = Builder(columns, HEADER_NAMES, None, constants)
+    builder.literal(csv_line([file]).rstrip("\n"))
+    for it in rows.leaves:
+        builder.literal(",")
+        with ExitStack() as conditions:
+            _enter(conditions, builder, it)
+            _csv_value(builder, it, mode)
+        if it.kind is Kind.BYTES:
+            builder.literal(",")
+            with ExitStack() as conditions:
+                _enter(conditions, builder, it)
+                builder.encoding(it.at, mode)
+    builder.literal("\n")
+    return builder.build()
+
+
+def _enter(conditions: ExitStack, builder: Builder, it: Column) -> None:
+    """Write what follows only where the row has a value in the column."""
+    if it.only:
+        conditions.enter_context(builder.when(*it.only))
+    if it.given:
+        conditions.enter_context(builder.when(it.given, 1))
+
+
+def _csv_value(builder: Builder, it: Column, mode: str) -> None:
+    if it.kind is Kind.BYTES:
+        builder.csv_bytes(it.at, mode)
+    elif it.kind in (Kind.TEXT, Kind.JSON):
+        builder.csv_bytes(it.at, "utf8")
+    elif it.kind is Kind.HEADERS:
+        with builder.quoted():
+            _json_headers(builder, mode)
+    elif it.kind is Kind.CHOICE:
+        builder.choice(it.at, list(it.words), ("UNKNOWN-", ""))
+    else:
+        _json_value(builder, it, mode)

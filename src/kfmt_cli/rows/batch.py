@@ -1,0 +1,83 @@
+"""What is shown of a batch: the fields of its header, in their order, and what follows from them.
+
+The JSON contract has these names in this order. Messages of magic 0 and 1 lack some of the fields;
+those are null.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kfmt_cli.core.field import MILLISECONDS, Field
+from kfmt_cli.formats.batch import ATTRIBUTES, RECORD_BATCH, TIMESTAMP_TYPES
+from kfmt_cli.rows.column import Column, Kind, RowType, column_of
+
+CODEC_WORDS = ATTRIBUTES["compression"].words
+TIMESTAMP_WORDS = (*TIMESTAMP_TYPES, "NoTimestampType")
+POSITION = Column("position", doc="Byte in the file where the batch begins.")
+
+# What says whether a batch has a field; where there is no entry, only magic 2 has it.
+_GIVEN = {
+    "base_offset": "has_base_offset",
+    "max_timestamp": "has_timestamp",
+    "batch_length": "",
+    "magic": "",
+    "crc": "",
+}
+_FIRST = "magic"
+# What follows from a field stands behind it.
+_BEHIND = {
+    "base_offset": (Column("last_offset", doc="Offset of the last record."),),
+    "crc": (
+        Column("crc_valid", Kind.FLAG, "Whether the checksum fits the bytes."),
+        Column("crc_computed", doc="The checksum of the bytes.", only=("crc_valid", 0)),
+    ),
+    "max_timestamp": (
+        Column(
+            "delete_horizon_ms",
+            source="base_timestamp",
+            given="delete_horizon",
+            doc="When the tombstones and markers of the batch may be removed.",
+            unit=MILLISECONDS,
+            none=-1,
+        ),
+    ),
+    "base_sequence": (
+        Column(
+            "last_sequence",
+            given="is_v2",
+            doc="The producer's number of the last record; -1 is none.",
+            none=-1,
+            bits=32,
+        ),
+    ),
+}
+
+
+def _attributes(field: Field) -> Column:
+    """The bits as an object, which begins with the number that is stored."""
+    assert field.flags is not None
+    members = [Column("raw", doc=field.doc, source=field.name, flat=field.name)]
+    for bits in field.flags.bits:
+        if bits.name == "timestamp_type":
+            members.append(Column(bits.name, Kind.CHOICE, bits.doc, words=TIMESTAMP_WORDS))
+        elif bits.symbols:
+            members.append(Column(bits.name, Kind.CHOICE, bits.doc, words=bits.words))
+        else:
+            members.append(Column(bits.name, Kind.FLAG, bits.doc, given="is_v2"))
+    return Column(field.name, Kind.GROUP, of=tuple(members))
+
+
+def _columns() -> Iterator[Column]:
+    yield POSITION
+    yield Column("size", doc="Bytes of the whole batch.")
+    first = RECORD_BATCH.field(_FIRST)
+    for field in (first, *(it for it in RECORD_BATCH.fields if it is not first)):
+        if field.flags is not None:
+            yield _attributes(field)
+        else:
+            yield column_of(field, given=_GIVEN.get(field.name, "is_v2"))
+        yield from _BEHIND.get(field.name, ())
+
+
+BATCH = RowType("batch", "A batch, or a message of magic 0 or 1 by its own header.", (*_columns(),))

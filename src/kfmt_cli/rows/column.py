@@ -1,0 +1,143 @@
+"""Row types: the columns of what is shown, with kind, words, unit, and when they are null.
+
+A row type is made out of a Layout and of what follows from it. JSON, CSV, tables, Arrow and Spark
+schemas, the names that `build` reads, and the docs all walk it. A row is a row of a `Table`; a
+column of bytes or text has its length in the next column of the table.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from kfmt_cli.core.field import Field
+from kfmt_cli.core.wire import Array, Bytes
+
+
+class Kind(enum.Enum):
+    """What a column holds.
+
+    NUMBER: an integer. FLAG: 0 for no, 1 for yes. CHOICE: the number of a word. BYTES: any bytes.
+    TEXT: bytes that are UTF-8. JSON: bytes that are a JSON value. HEADERS: a list of rows of two
+    bytes fields. GROUP: columns that JSON puts into an object of their own.
+    """
+
+    NUMBER = enum.auto()
+    FLAG = enum.auto()
+    CHOICE = enum.auto()
+    BYTES = enum.auto()
+    TEXT = enum.auto()
+    JSON = enum.auto()
+    TEXTS = enum.auto()
+    HEADERS = enum.auto()
+    GROUP = enum.auto()
+
+    @property
+    def is_bytes(self) -> bool:
+        """Whether a value is a part of the section's data: a start and a length."""
+        return self in (Kind.BYTES, Kind.TEXT, Kind.JSON)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column.
+
+    source: the column of the table, the name itself unless given. given: the column that is 1 where
+    the row has a value, which is null elsewhere. only: (column, value) without which JSON leaves
+    the name out. none: the number that means that there is none. words: of a CHOICE. unit: of a
+    number. bits: of a number. of: the members of a GROUP. flat: the name where groups are opened.
+    """
+
+    name: str
+    kind: Kind = Kind.NUMBER
+    doc: str = ""
+    source: str = ""
+    given: str = ""
+    only: tuple[str, int] | None = None
+    none: int | None = None
+    words: tuple[str, ...] = ()
+    unit: str | None = None
+    bits: int = 64
+    of: tuple[Column, ...] = ()
+    flat: str = ""
+
+    @property
+    def at(self) -> str:
+        """The column of the table that it comes from."""
+        return self.source or self.name
+
+    @property
+    def flat_name(self) -> str:
+        """Its name among columns none of which is a group."""
+        return self.flat or self.name
+
+
+@dataclass(frozen=True, eq=False)
+class RowType:
+    """The columns of a kind of rows. name: the `type` of such an object in JSON.
+
+    Each row type is itself and no other, so that templates can be kept by it.
+    """
+
+    name: str
+    doc: str
+    columns: tuple[Column, ...]
+
+    @cached_property
+    def leaves(self) -> tuple[Column, ...]:
+        """The columns, groups opened up, each under its flat name."""
+        return tuple(_leaves(self.columns))
+
+    @cached_property
+    def by_name(self) -> Mapping[str, Column]:
+        """The leaves by their flat names."""
+        return {it.name: it for it in self.leaves}
+
+    @cached_property
+    def sources(self) -> tuple[str, ...]:
+        """The columns of a table that can be shown, each once; lengths behind their starts."""
+        found: dict[str, None] = {}
+        for it in self.leaves:
+            condition = (it.only[0],) if it.only else ()
+            size = (f"{it.at}_size",) if it.kind.is_bytes else ()
+            headers = (f"{it.at}_first",) if it.kind is Kind.HEADERS else ()
+            for name in (*condition, it.given, it.at, *size, *headers):
+                if name:
+                    found[name] = None
+        return tuple(found)
+
+    def __getitem__(self, name: str) -> Column:
+        return self.by_name[name]
+
+
+def _leaves(columns: Iterable[Column]) -> Iterator[Column]:
+    for it in columns:
+        if it.kind is not Kind.GROUP:
+            yield replace(it, name=it.flat_name, source=it.at)
+            continue
+        for member in it.of:
+            yield replace(
+                member, name=member.flat_name, source=member.at, only=it.only or member.only
+            )
+
+
+def column_of(field: Field, **changes: Any) -> Column:
+    """The column of a Layout's field. changes: of what the field itself does not say."""
+    kind = Kind.NUMBER
+    words: tuple[str, ...] = field.symbols or ()
+    of: tuple[Column, ...] = ()
+    if isinstance(field.type, Bytes):
+        kind = Kind.BYTES
+    elif isinstance(field.type, Array):
+        kind = Kind.HEADERS
+    elif field.symbols:
+        kind = Kind.CHOICE
+    size = field.type.size
+    bits = 64 if size is None else 8 * size
+    made = Column(
+        field.name, kind, field.doc, none=field.none, words=words, unit=field.unit, bits=bits, of=of
+    )
+    return replace(made, **changes)

@@ -1,0 +1,87 @@
+"""What is shown of a record: what it stores, and what its batch makes of that."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kfmt_cli.core.field import MILLISECONDS
+from kfmt_cli.formats.batch import RECORD as LAYOUT
+from kfmt_cli.formats.control import CONTROL_RECORD_KEY, CONTROL_TYPES, END_TXN_MARKER
+from kfmt_cli.rows.batch import TIMESTAMP_WORDS
+from kfmt_cli.rows.column import Column, Kind, RowType, column_of
+
+
+def _sized(name: str) -> tuple[Column, Column]:
+    """A bytes field behind its length, which is -1 for null."""
+    size = Column(f"{name}_size", doc=f"Bytes of the {name}; -1 for null.", bits=32)
+    return size, column_of(LAYOUT.field(name))
+
+
+CONTROL = Column(
+    "control",
+    Kind.GROUP,
+    "What a control record says.",
+    only=("control", 1),
+    of=(
+        column_of(
+            CONTROL_RECORD_KEY.field("type"),
+            source="control_type",
+            flat="control_type",
+            words=CONTROL_TYPES,
+        ),
+        column_of(
+            CONTROL_RECORD_KEY.field("version"), source="control_version", flat="control_version"
+        ),
+        column_of(
+            END_TXN_MARKER.field("coordinator_epoch"),
+            given="has_marker",
+            flat="control_coordinator_epoch",
+        ),
+    ),
+)
+
+RECORD = RowType(
+    "record",
+    "A record, or a message of magic 0 or 1, also one inside a compressed message set.",
+    (
+        Column("batch_position", doc="Byte in the file where its batch begins."),
+        Column(
+            "position",
+            doc="Byte in the file; null inside a compressed batch.",
+            given="has_position",
+        ),
+        Column("offset", doc="Offset."),
+        Column("timestamp", doc="Timestamp.", given="has_timestamp", unit=MILLISECONDS, none=-1),
+        Column(
+            "timestamp_type",
+            Kind.CHOICE,
+            "CreateTime, LogAppendTime or NoTimestampType.",
+            words=TIMESTAMP_WORDS,
+        ),
+        Column(
+            "sequence", doc="The producer's number of the record.", given="is_v2", none=-1, bits=32
+        ),
+        *_sized("key"),
+        *_sized("value"),
+        column_of(LAYOUT.field("headers"), given="is_v2"),
+        CONTROL,
+    ),
+)
+
+# What a decoder of the topic makes of the key and the value stands behind the rest.
+DECODED = ("decoded_key", "decoded_value")
+DECODED_RECORD = replace(
+    RECORD,
+    columns=(
+        *RECORD.columns,
+        *(
+            Column(
+                name,
+                Kind.JSON,
+                f"What the {name.removeprefix('decoded_')} says, as the topic's decoder reads it.",
+                only=(f"has_{name}", 1),
+            )
+            for name in DECODED
+        ),
+    ),
+)

@@ -1,0 +1,123 @@
+"""Results: what came of a file, of a directory, and of a whole run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import InitVar, dataclass, field
+from types import MappingProxyType
+
+from kfmt_cli.core.finding import Finding, Findings, Tally
+from kfmt_cli.errors import ExitCode
+
+SEVERITIES = ("errors", "warnings", "notes")
+SEGMENTS = ("segment", "segments")
+EMPTY_SEGMENTS = ("empty segment", "empty segments")
+
+
+@dataclass(frozen=True, slots=True)
+class ResultType:
+    """What a command counts of each file.
+
+    numbers: in the order of JSON and CSV. widths: those that a table shows, with the width of their
+    columns, the more important ones first. noun: what a file is called, one and several. hint: the
+    option that shows what a narrow table leaves out.
+    """
+
+    numbers: tuple[str, ...]
+    widths: Mapping[str, int]
+    noun: tuple[str, str] = SEGMENTS
+    empty_noun: tuple[str, str] = EMPTY_SEGMENTS
+    hint: str = "--json"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of a result's row."""
+        return ("file", "kind", *self.numbers, *SEVERITIES)
+
+
+@dataclass(slots=True)
+class Result(Tally):
+    """What came of a file.
+
+    given: the numbers that are not 0. numbers: those of the type; None where the file has no such
+    number. findings: those that are
+    held, for whoever shows them. aside: what the file counts as if it is not one of the files.
+    of_directory: it is about a directory, and has no numbers.
+    """
+
+    type: ResultType
+    file: str
+    kind: str
+    given: InitVar[Mapping[str, int | None]] = MappingProxyType({})
+    errors: int = 0
+    warnings: int = 0
+    notes: int = 0
+    findings: Findings = field(default_factory=Findings)
+    aside: str = ""
+    of_directory: bool = False
+    numbers: dict[str, int | None] = field(init=False)
+
+    def __post_init__(self, given: Mapping[str, int | None]) -> None:
+        self.numbers = {**dict.fromkeys(self.type.numbers, 0), **given}
+
+    def take(self, findings: Iterable[Finding]) -> None:
+        """Count findings, and hold those that are to be shown."""
+        for finding in findings:
+            self.count([finding])
+            self.findings.take([finding])
+
+    def row(self) -> dict[str, object]:
+        """The result as the JSON contract has it, without its type."""
+        severities = {name: getattr(self, name) for name in SEVERITIES}
+        return {"file": self.file, "kind": self.kind, **self.numbers, **severities}
+
+
+@dataclass(slots=True)
+class Summary:
+    """What came of a run.
+
+    totals: of all results, by name. aside: what has a result without being one of the files.
+    damaged, folders: files and directories with errors. unread: inputs that could not be read.
+    unlisted: empty files without a line of their own. passed_over: files that were not looked at,
+    by kind.
+    """
+
+    type: ResultType
+    files: int = 0
+    damaged: int = 0
+    folders: int = 0
+    unread: int = 0
+    unlisted: int = 0
+    totals: dict[str, int] = field(default_factory=dict)
+    aside: dict[str, int] = field(default_factory=dict)
+    passed_over: Counter[str] = field(default_factory=Counter)
+    exit_code: ExitCode = ExitCode.CLEAN
+
+    def __post_init__(self) -> None:
+        self.totals = dict.fromkeys((*self.type.numbers, *SEVERITIES), 0)
+
+    def add(self, result: Result) -> None:
+        """Count a result."""
+        if result.of_directory:
+            self.folders += result.errors > 0
+        elif result.aside:
+            self.aside[result.aside] = self.aside.get(result.aside, 0) + 1
+        else:
+            self.files += 1
+            self.damaged += result.errors > 0
+        for name, value in result.numbers.items():
+            self.totals[name] += value or 0
+        for name in SEVERITIES:
+            self.totals[name] += getattr(result, name)
+
+    def row(self) -> dict[str, object]:
+        """The summary as the JSON contract has it, without its type."""
+        row = {"files": self.files, **self.aside, **self.totals, "unread": self.unread}
+        if self.passed_over:
+            return {
+                **row,
+                "not_looked_at": dict(sorted(self.passed_over.items())),
+                "exit_code": int(self.exit_code),
+            }
+        return {**row, "exit_code": int(self.exit_code)}

@@ -1,0 +1,185 @@
+"""Sections: rows of one type as columns, and the same rows as plain objects.
+
+Every reader gives sections, every output takes them.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from kfmt_cli.core.layout import IntArray
+from kfmt_cli.core.table import Table
+from kfmt_cli.formats.batch import RECORD
+from kfmt_cli.rows.column import Column, Kind, RowType
+
+NO_CHILDREN: IntArray = np.zeros((4, 0), np.int64)
+HEADER_NAMES = RECORD.child_names
+Object = dict[str, Any]
+
+
+@dataclass(slots=True)
+class Section:
+    """Rows of one type.
+
+    table: the columns that the row type names, and others. data: what bytes columns point into.
+    children: (4, n), the rows of HEADERS columns. remark: what people are told below the rows.
+    """
+
+    type: RowType
+    table: Table
+    data: bytes = b""
+    children: IntArray = field(default_factory=lambda: NO_CHILDREN)
+    remark: str = ""
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    def part(self, first: int, last: int) -> Section:
+        """Rows first..last-1."""
+        rows = self.table.select(slice(first, last))
+        return Section(self.type, rows, self.data, self.children, self.remark)
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows of a file: those of one section, or each with rows of another section below it.
+
+    ends: `ends[i]` is the exclusive end of outer row i's inner rows.
+    """
+
+    outer: Section
+    inner: Section | None = None
+    ends: IntArray | None = None
+
+    def bounds(self, first: int, last: int) -> tuple[int, int]:
+        """The inner rows of outer rows first..last-1: the first, and the exclusive end."""
+        assert self.ends is not None
+        start = int(self.ends[first - 1]) if first else 0
+        return start, int(self.ends[last - 1]) if last else 0
+
+    def __len__(self) -> int:
+        """Rows that count: the inner ones, where there are such."""
+        return len(self.outer if self.inner is None else self.inner)
+
+    def first(self, n: int) -> Rows:
+        """The first n rows; of nested ones, with the outer rows that they need."""
+        if len(self) <= n:
+            return self
+        if self.inner is None:
+            return Rows(self.outer.part(0, n))
+        assert self.ends is not None
+        n_outer = int(np.searchsorted(self.ends, n)) + 1
+        ends = self.ends[:n_outer].clip(0, n)
+        return Rows(self.outer.part(0, n_outer), self.inner.part(0, n), ends)
+
+
+def section_of(rows: RowType, values: list[list[str | int]]) -> Section:
+    """Rows that were read one by one as a section: numbers and text, a list a row."""
+    table = Table.empty(rows.sources, len(values))
+    data = b""
+    for place, column in enumerate(rows.leaves):
+        if not column.kind.is_bytes:
+            table[column.at] = np.array([row[place] for row in values], np.int64)
+            continue
+        pieces = [str(row[place]).encode() for row in values]
+        sizes = np.array([len(it) for it in pieces], np.int64)
+        table[column.at] = np.cumsum(sizes) - sizes + len(data)
+        table[f"{column.at}_size"] = sizes
+        data += b"".join(pieces)
+    return Section(rows, table, data)
+
+
+def objects(section: Section, mode: str = "auto") -> Iterator[Object]:
+    """The rows as the JSON contract has them, without `type` and `file`.
+
+    mode: how bytes become text; `bytes` leaves them as they are.
+    """
+    columns = section.type.columns
+    names = section.table.names
+    for row in section.table.data.T.tolist():
+        values = dict(zip(names, row, strict=True))
+        yield dict(_members(section, columns, values, mode))
+
+
+def _members(
+    section: Section, columns: tuple[Column, ...], values: dict[str, int], mode: str
+) -> Iterator[tuple[str, Any]]:
+    for it in columns:
+        if it.only and values[it.only[0]] != it.only[1]:
+            continue
+        if it.given and values[it.given] != 1:
+            yield it.name, None
+        elif it.kind is Kind.GROUP:
+            yield it.name, dict(_members(section, it.of, values, mode))
+        elif it.kind is Kind.BYTES:
+            yield from _bytes_members(it.name, _bytes(section, it, values), mode)
+        elif it.kind is Kind.HEADERS:
+            yield it.name, list(_headers(section, it, values, mode))
+        else:
+            yield it.name, value_of(section, it, values)
+
+
+def value_of(section: Section, column: Column, values: dict[str, int]) -> Any:
+    """A value that is neither a group nor a list; bytes as they are."""
+    number = values[column.at]
+    if column.kind is Kind.FLAG:
+        return bool(number)
+    if column.kind is Kind.CHOICE:
+        known = 0 <= number < len(column.words)
+        return column.words[number] if known else f"UNKNOWN-{number}"
+    if not column.kind.is_bytes:
+        return number
+    data = _bytes(section, column, values)
+    if data is None or column.kind is Kind.BYTES:
+        return data
+    if column.kind is Kind.TEXT:
+        return data.decode(errors="replace")
+    import json
+
+    return json.loads(data)
+
+
+def _bytes(section: Section, column: Column, values: dict[str, int]) -> bytes | None:
+    start, size = values[column.at], values[f"{column.at}_size"]
+    return None if size < 0 else section.data[start : start + size]
+
+
+def _headers(
+    section: Section, column: Column, values: dict[str, int], mode: str
+) -> Iterator[Object]:
+    first = values[f"{column.at}_first"]
+    for i in range(first, first + values[column.at]):
+        key, key_size, value, value_size = section.children[:, i].tolist()
+        header: Object = dict(_bytes_members("key", section.data[key : key + key_size], mode))
+        data = None if value_size < 0 else section.data[value : value + value_size]
+        header.update(_bytes_members("value", data, mode))
+        yield header
+
+
+def _bytes_members(name: str, data: bytes | None, mode: str) -> Iterator[tuple[str, Any]]:
+    """A value of bytes, and how it was made text where it is not UTF-8."""
+    if data is None or mode == "bytes":
+        yield name, data
+        return
+    text, encoding = as_text(data, mode)
+    yield name, text
+    if encoding:
+        yield f"{name}_encoding", encoding
+
+
+def as_text(data: bytes, mode: str) -> tuple[str, str]:
+    """Bytes as text, and the name of the encoding where it is not plain UTF-8."""
+    if mode == "hex":
+        return data.hex(), mode
+    if mode != "base64":
+        try:
+            return data.decode(), ""
+        except UnicodeDecodeError:
+            if mode == "utf8":
+                return data.decode(errors="replace"), "utf8-replaced"
+    return base64.b64encode(data).decode(), "base64"

@@ -1,0 +1,76 @@
+"""What is summed up of a log: numbers that grow from block to block and from part to part."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from kfmt_cli.core.table import Table
+
+Numbers = dict[str, int | None]
+Merge = Callable[[int, int], int]
+
+
+def _first(one: int, other: int) -> int:
+    del other
+    return one
+
+
+def _last(one: int, other: int) -> int:
+    del one
+    return other
+
+
+# How a number of one part of a log and that of the part behind it become one. magics, codecs: a bit
+# for each that occurs.
+MERGED: Mapping[str, Merge] = {
+    "batches": int.__add__,
+    "records": int.__add__,
+    "first_offset": _first,
+    "last_offset": _last,
+    "min_timestamp": min,
+    "max_timestamp": max,
+    "magics": int.__or__,
+    "codecs": int.__or__,
+    "errors": int.__add__,
+    "warnings": int.__add__,
+    "notes": int.__add__,
+}
+NOTHING: Numbers = {
+    name: 0 if merge in (int.__add__, int.__or__) else None for name, merge in MERGED.items()
+}
+
+
+def merged(one: Numbers, other: Numbers) -> Numbers:
+    """The numbers of two parts of a log that follow on each other."""
+    done: Numbers = {}
+    for name, merge in MERGED.items():
+        a, b = one[name], other[name]
+        done[name] = merge(a, b) if a is not None and b is not None else b if a is None else a
+    return done
+
+
+def numbers_of(batches: Table) -> Numbers:
+    """The numbers of a block's batches."""
+    if not len(batches):
+        return dict(NOTHING)
+    counts = np.where(batches["is_v2"] == 1, batches["records_count"].clip(0), 1)
+    timed = (batches["has_timestamp"] == 1) & (batches["max_timestamp"] >= 0)
+    times = batches["max_timestamp"][timed]
+    return {
+        **NOTHING,
+        "batches": len(batches),
+        "records": int(counts.sum()),
+        "first_offset": int(batches["base_offset"][0]),
+        "last_offset": int(batches["last_offset"][-1]),
+        "min_timestamp": int(times.min()) if len(times) else None,
+        "max_timestamp": int(times.max()) if len(times) else None,
+        "magics": int(np.bitwise_or.reduce(1 << batches["magic"].clip(0, 2))),
+        "codecs": int(np.bitwise_or.reduce(1 << batches["compression"])),
+    }
+
+
+def names_of(bits: int | None, names: tuple[str, ...]) -> list[str]:
+    """The names whose bits are set."""
+    return [name for i, name in enumerate(names) if (bits or 0) >> i & 1]

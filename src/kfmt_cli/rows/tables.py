@@ -1,0 +1,127 @@
+"""The tables that segments are read as, on Spark and in Parquet files.
+
+All columns are nullable, timestamps are microseconds in UTC. Null is: the format has no such field,
+or the file says there is none (a timestamp or producer id of -1).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kfmt_cli.core.field import MILLISECONDS
+from kfmt_cli.formats.index import OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
+from kfmt_cli.rows.batch import BATCH
+from kfmt_cli.rows.column import Column, Kind, RowType, column_of
+from kfmt_cli.rows.finding import FINDING
+from kfmt_cli.rows.record import DECODED_RECORD
+
+# What a column of the records' table comes from when it is one of their batch.
+OF_BATCH = "batch."
+
+_FILE = Column("file", Kind.TEXT, "The file's path.")
+_PLACE = (
+    Column("topic", Kind.TEXT, "By the name of the directory."),
+    Column("partition", doc="By the name of the directory.", bits=32),
+)
+_NAMES_OF_RECORDS = ("offset", "timestamp", "timestamp_type", "key", "value", "headers")
+_NAMES_OF_BATCHES = ("producer_id", "producer_epoch")
+
+
+def _of_batch(name: str) -> Column:
+    """A column of the batch, for each of its records."""
+    column = BATCH[name]
+    given = f"{OF_BATCH}{column.given}" if column.given else ""
+    bits = 64 if column.bits == 64 else 32
+    return replace(column, source=f"{OF_BATCH}{column.at}", given=given, bits=bits)
+
+
+def _decoded(name: str) -> Column:
+    """What a topic's decoder makes of a record, as text; not every record has it."""
+    return replace(DECODED_RECORD[name], only=None, given=f"has_{name}")
+
+
+def _number(name: str, doc: str) -> Column:
+    return Column(name, doc=doc)
+
+
+def _time(name: str, doc: str) -> Column:
+    return Column(name, doc=doc, unit=MILLISECONDS, none=-1)
+
+
+RECORDS = RowType(
+    "records",
+    "A row a record.",
+    (
+        *_PLACE,
+        *(DECODED_RECORD[name] for name in _NAMES_OF_RECORDS),
+        *map(_of_batch, _NAMES_OF_BATCHES),
+        DECODED_RECORD["sequence"],
+        *map(_of_batch, ("transactional", "control")),
+        _FILE,
+        DECODED_RECORD["position"],
+        DECODED_RECORD["batch_position"],
+        *map(_decoded, ("decoded_key", "decoded_value")),
+    ),
+)
+BATCHES = RowType(
+    "batches",
+    "A row a batch.",
+    (_FILE, *_PLACE, *(replace(it, bits=64) for it in BATCH.leaves)),
+)
+SEGMENTS = RowType(
+    "segments",
+    "A row a file.",
+    (
+        _FILE,
+        *_PLACE,
+        _number("base_offset", "By the file's name."),
+        _number("bytes", "Size of the file."),
+        _number("batches", "Batches that are readable."),
+        _number("records", "Records that their headers declare; messages of magic 0, 1."),
+        _number("first_offset", "Of the first batch."),
+        _number("last_offset", "Of the last batch."),
+        _time("min_timestamp", "The least max timestamp of a batch."),
+        _time("max_timestamp", "The largest max timestamp of a batch."),
+        Column("magics", Kind.TEXTS, "Formats that occur."),
+        Column("codecs", Kind.TEXTS, "Codecs that occur."),
+        _number("errors", "Findings of severity error."),
+        _number("warnings", "Findings of severity warning."),
+        _number("notes", "Findings of severity note."),
+    ),
+)
+INDEX_ENTRIES = RowType(
+    "index_entries",
+    "A row an entry of an offset index or a time index.",
+    (
+        _FILE,
+        *_PLACE,
+        Column("kind", Kind.TEXT, "offset_index or time_index."),
+        _number("position", "Byte in the index."),
+        column_of(TIME_INDEX_ENTRY.field("timestamp"), none=-1, doc="Of an entry of a time index."),
+        column_of(OFFSET_INDEX_ENTRY.field("relative_offset"), bits=64),
+        _number("offset", "Offset."),
+        column_of(OFFSET_INDEX_ENTRY.field("log_position"), bits=64),
+    ),
+)
+FINDINGS = RowType(
+    "findings",
+    "A row a finding.",
+    (
+        _FILE,
+        *_PLACE,
+        *(
+            Column(name, Kind.NUMBER if name in ("position", "offset") else Kind.TEXT, doc)
+            for name, doc in FINDING.items()
+            if name != "file"
+        ),
+    ),
+)
+TABLES: dict[str, RowType] = {
+    it.name: it for it in (SEGMENTS, BATCHES, RECORDS, INDEX_ENTRIES, FINDINGS)
+}
+
+
+def chosen(table: str, names: tuple[str, ...]) -> tuple[Column, ...]:
+    """The columns of a table, those named only, in their order; raises KeyError."""
+    rows = TABLES[table]
+    return tuple(rows[name] for name in names) if names else rows.leaves

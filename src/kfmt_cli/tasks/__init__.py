@@ -1,0 +1,1 @@
+"""What commands do, apart from how they are asked: no command line, no terminal."""

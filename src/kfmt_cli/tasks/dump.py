@@ -1,0 +1,198 @@
+"""dump: every row of every file, in any format, on as many cores as there are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from kfmt_cli.checks.log.verify import open_checked
+from kfmt_cli.core.finding import Finding, Findings
+from kfmt_cli.core.parallel import map_ordered
+from kfmt_cli.errors import InputError
+from kfmt_cli.files.block import Block
+from kfmt_cli.files.disk import discover, distinct, is_empty, partition_of
+from kfmt_cli.files.kinds.kind import Input
+from kfmt_cli.files.kinds.logs import LOGS
+from kfmt_cli.files.open_log import OpenLog
+from kfmt_cli.files.reading import Part, Reading
+from kfmt_cli.files.records import is_heavy
+from kfmt_cli.files.select import Selection
+from kfmt_cli.render.sinks.sink import Head, RowWriter
+from kfmt_cli.render.style import count, grouped
+from kfmt_cli.render.write import recycle
+from kfmt_cli.rows.batch import BATCH
+from kfmt_cli.rows.record import DECODED_RECORD, RECORD
+from kfmt_cli.rows.section import Rows
+from kfmt_cli.tasks.run import Run
+from kfmt_cli.topics import decoder_for
+
+Piece = memoryview | Finding
+
+
+@dataclass(slots=True)
+class Dump:
+    """One call of `dump`.
+
+    reading: what is wanted of logs. most_rows: rows in all, None for all of them. topic: what the
+    files' topic is, where the names of their directories do not say it. all_files: empty ones of a
+    directory are shown, too.
+    """
+
+    run: Run
+    reading: Reading = field(default_factory=Reading)
+    most_rows: int | None = None
+    jobs: int = 1
+    all_files: bool = False
+    topic: str | None = None
+    _n_empty: int = 0
+    _n_read: int = 0
+
+    def paths(self, paths: tuple[str, ...]) -> None:
+        """Dump every file."""
+        run, seen = self.run, set[str]()
+        for path in paths:
+            try:
+                for file in distinct(discover(path, LOGS, len(paths) > 1, run.complain), seen):
+                    if self.most_rows == 0:
+                        continue
+                    if self.all_files or file.path == path or not is_empty(file):
+                        self._file(file)
+                    else:
+                        self._n_empty += 1
+            except InputError as error:
+                run.complain(str(error))
+        if self._n_empty:
+            run.sink.remark(f"{count(self._n_empty, 'empty log')} not listed; --all lists them")
+        unread = run.summary.unread
+        if unread and self._n_read:
+            run.sink.note(f"kfmt: {count(self._n_read, 'file')} read, {grouped(unread)} not\n")
+        run.sink.flush()
+
+    def _file(self, file: Input) -> None:
+        """Dump one file, or say why it cannot be read."""
+        try:
+            if file.kind.read is not None:
+                self._contents(file)
+            else:
+                self._log(file)
+        except InputError as error:
+            self.run.complain(str(error))
+        else:
+            self._n_read += 1
+
+    def _contents(self, file: Input) -> None:
+        """Dump a file that is no log."""
+        assert file.kind.read is not None
+        contents = file.kind.read(file)
+        findings = Findings(self.run.most_findings)
+        for section in contents.sections:
+            rows = self._wanted(Rows(section))
+            head = Head(file.name, contents.size, file.base_offset)
+            writer = self.run.sink.rows(head, section.type)
+            self.run.sink.flush()
+            for piece in writer.text(rows, 0, len(rows)):
+                self._write(piece, findings)
+            self.run.sink.put(writer.end())
+        for finding in contents.findings:
+            self._write(finding, findings)
+        self.run.left_out(file.name, findings)
+
+    def _wanted(self, rows: Rows) -> Rows:
+        """The rows that are wanted, as many as are still wanted."""
+        section, wanted = rows.outer, self.reading.wanted
+        if "offset" in section.table.names and wanted:
+            section.table = section.table.select(wanted.holds(section.table["offset"]))
+        if self.most_rows is not None:
+            rows = rows.first(self.most_rows)
+            self.most_rows -= len(rows)
+        return rows
+
+    def _log(self, file: Input) -> None:
+        reading = self._reading_of(file)
+        run = self.run
+        with open_checked(file, read_ahead=not reading.records) as log:
+            inner = None
+            if reading.records:
+                inner = RECORD if reading.decoder is None else DECODED_RECORD
+            writer = run.sink.rows(Head(file.name, log.size, log.base_offset), BATCH, inner)
+            run.sink.flush()
+            findings = Findings(run.most_findings)
+            with run.host.progress(log.size) as progress:
+                blocks = reading.ahead(log.blocks, progress.advance)
+                for piece in self._pieces(reading, writer, blocks, log):
+                    self._write(piece, findings)
+            run.sink.put(writer.end())
+            run.left_out(file.name, findings)
+
+    def _reading_of(self, file: Input) -> Reading:
+        """What is wanted of a log, with the decoder of its topic."""
+        reading = self.reading
+        topic = self.topic or partition_of(file.path)[0]
+        decoder = decoder_for(topic) if reading.records else None
+        return Reading(reading.records, reading.wanted, reading.limit, decoder)
+
+    def _pieces(
+        self, reading: Reading, writer: RowWriter, blocks: Iterator[Block], log: OpenLog
+    ) -> Iterator[Piece]:
+        """Output and findings in the order of the file."""
+        if self.most_rows is not None:
+            for part in self._first(reading, blocks):
+                yield from arrange(writer, part)
+            return
+        workers = self.jobs if log.is_large and (reading.records or writer.stateless) else 0
+        if not writer.stateless:
+            for parts in map_ordered(reading.decoded, blocks, workers, is_heavy):
+                for part in parts:
+                    yield from arrange(writer, part)
+            return
+
+        def write(block: Block) -> Iterable[Piece]:
+            pieces = (it for part in reading.parts(block) for it in arrange(writer, part))
+            return pieces if is_heavy(block) else list(pieces)
+
+        for written in map_ordered(write, blocks, workers, is_heavy):
+            yield from written
+
+    def _first(self, reading: Reading, blocks: Iterator[Block]) -> Iterator[Part]:
+        """The first rows only, as many as are still wanted."""
+        for block in blocks:
+            for part in reading.parts(block):
+                assert self.most_rows is not None
+                shown = part.first(self.most_rows)
+                self.most_rows -= len(shown.rows)
+                yield shown
+                if self.most_rows == 0:
+                    return
+
+    def _write(self, piece: Piece, findings: Findings) -> None:
+        run = self.run
+        if isinstance(piece, memoryview):
+            run.sink.flush()
+            run.host.write(piece)
+            recycle(piece)
+            return
+        run.seen(piece)
+        if findings.admits(piece):
+            run.sink.finding(piece)
+
+
+def arrange(writer: RowWriter, part: Part) -> Iterator[Piece]:
+    """The part's rows, each finding behind the outer row that it stands in."""
+    findings = sorted(part.findings, key=lambda finding: finding.position or 0)
+    positions = part.rows.outer.table["position"]
+    done = 0
+    for finding in findings:
+        upto = int(np.searchsorted(positions, finding.position or 0, side="right"))
+        if upto > done:
+            yield from writer.text(part.rows, done, upto)
+            done = upto
+        yield finding
+    if done < len(positions):
+        yield from writer.text(part.rows, done, len(positions))
+
+
+def selection(first_offset: int | None, last_offset: int | None) -> Selection:
+    """The bounds that a command was given."""
+    return Selection(first_offset, last_offset)
