@@ -13,7 +13,7 @@ from types import ModuleType
 import click
 
 from kfmt_cli.checks.check import Scope
-from kfmt_cli.checks.registry import CHECKS
+from kfmt_cli.checks.registry import checks_of
 from kfmt_cli.cli import MODULES, kfmt
 from kfmt_cli.core.field import Field
 from kfmt_cli.core.finding import Code
@@ -164,8 +164,8 @@ def findings() -> str:
 def _codes(*modules: ModuleType, scopes: tuple[Scope, ...]) -> list[Code]:
     """The codes that modules declare and those of the checks of some scopes, by name."""
     found = {it.name: it for page in modules for it in vars(page).values() if isinstance(it, Code)}
-    for check in CHECKS:
-        if check.scope in scopes:
+    for scope in scopes:
+        for check in checks_of(scope):
             found |= {it.name: it for it in check.codes}
     return [found[name] for name in sorted(found)]
 

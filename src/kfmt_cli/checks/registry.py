@@ -1,56 +1,62 @@
-"""Every check. To add one, write a class beside the others and add it here."""
+"""Every check. To add one, write a class beside the others and add a line to `CHECKS`.
+
+A check is imported when something of its scope is looked at.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import importlib
+from dataclasses import dataclass
+from typing import Any
 
 from kfmt_cli.checks.check import Check, LogCheck, Scope
-from kfmt_cli.checks.index.rules import IndexRules
-from kfmt_cli.checks.log.headers import Checksums, Headers
-from kfmt_cli.checks.log.records import ControlRecords, MaxTimestamps, RecordOffsets
-from kfmt_cli.checks.log.wrappers import WrapperOffsets
-from kfmt_cli.checks.partition.check import DirectoryCheck, PartitionCheck
-from kfmt_cli.checks.partition.names import Names
-from kfmt_cli.checks.partition.segments import SegmentOffsets
 from kfmt_cli.core.finding import Code
-from kfmt_cli.files import codes as of_logs
-from kfmt_cli.files.kinds import codes as of_files
 
-CHECKS: list[type[Check]] = [
-    Checksums,
-    Headers,
-    WrapperOffsets,
-    RecordOffsets,
-    MaxTimestamps,
-    ControlRecords,
-    IndexRules,
-    SegmentOffsets,
-    Names,
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A check. target: its module and its class."""
+
+    scope: Scope
+    target: str
+
+    def load(self) -> type[Check]:
+        """The class."""
+        module, _, name = self.target.partition(":")
+        check: type[Check] = getattr(importlib.import_module(module), name)
+        return check
+
+
+_HERE = "kfmt_cli.checks"
+CHECKS: list[Listed] = [
+    Listed(Scope.HEADERS, f"{_HERE}.log.headers:Checksums"),
+    Listed(Scope.HEADERS, f"{_HERE}.log.headers:Headers"),
+    Listed(Scope.RECORDS, f"{_HERE}.log.wrappers:WrapperOffsets"),
+    Listed(Scope.RECORDS, f"{_HERE}.log.records:RecordOffsets"),
+    Listed(Scope.RECORDS, f"{_HERE}.log.records:MaxTimestamps"),
+    Listed(Scope.RECORDS, f"{_HERE}.log.records:ControlRecords"),
+    Listed(Scope.SEGMENT, f"{_HERE}.index.rules:IndexRules"),
+    Listed(Scope.PARTITION, f"{_HERE}.partition.segments:SegmentOffsets"),
+    Listed(Scope.DIRECTORY, f"{_HERE}.partition.names:Names"),
 ]
+
+
+def checks_of(scope: Scope) -> list[Any]:
+    """The classes of the checks of a scope."""
+    return [it.load() for it in CHECKS if it.scope is scope]
 
 
 def log_checks(scope: Scope, base_offset: int | None) -> list[LogCheck]:
     """A check of each kind, for a stretch of a log."""
-    return [it(base_offset) for it in CHECKS if issubclass(it, LogCheck) and it.scope is scope]
-
-
-def partition_checks() -> list[PartitionCheck]:
-    """A check of each kind, for a partition."""
-    return [it() for it in CHECKS if issubclass(it, PartitionCheck)]
-
-
-def directory_checks() -> list[DirectoryCheck]:
-    """A check of each kind, for a directory."""
-    return [it() for it in CHECKS if issubclass(it, DirectoryCheck)]
+    return [it(base_offset) for it in checks_of(scope)]
 
 
 def every_code() -> dict[str, Code]:
     """All kinds of findings by name: those that reading makes, and those that checks make."""
-    found = [*_declared(of_logs), *_declared(of_files)]
-    found += [code for check in CHECKS for code in check.codes]
+    from kfmt_cli.files import codes as of_logs
+    from kfmt_cli.files.kinds import codes as of_files
+
+    pages = (vars(of_logs), vars(of_files))
+    found = [it for page in pages for it in page.values() if isinstance(it, Code)]
+    found += [code for listed in CHECKS for code in listed.load().codes]
     return {it.name: it for it in found}
-
-
-def _declared(module: object) -> Iterator[Code]:
-    """The codes that a module declares."""
-    yield from (it for it in vars(module).values() if isinstance(it, Code))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from kfmt_cli.core.compression import Limit
 from kfmt_cli.files.block import Block
-from kfmt_cli.files.messages import read_messages
 from kfmt_cli.files.records import Records, is_legacy, read_v2
 
 
@@ -13,4 +12,8 @@ def read_records(run: Block, limit: Limit) -> Records:
 
     The base offset of each older wrapper is added to the run's batches.
     """
-    return read_messages(run, limit) if is_legacy(run) else read_v2(run, limit)
+    if not is_legacy(run):
+        return read_v2(run, limit)
+    from kfmt_cli.files.messages import read_messages
+
+    return read_messages(run, limit)

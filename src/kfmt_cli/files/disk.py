@@ -1,4 +1,4 @@
-"""What lies on a disk: directories, the partitions that they are named for, segments with their files.
+"""What lies on a disk: directories, the partitions they are named for, segments.
 
 One model for every command: a broker's directories are walked once, into a `Folder` each, and
 everything else is asked of those. Source: `kafka.log.LocalLog`: segments are named for their base
@@ -22,6 +22,7 @@ from kfmt_cli.files.kinds.kind import Input, Kind
 from kfmt_cli.files.kinds.logs import LOG
 from kfmt_cli.files.segment import SEGMENT_KINDS, Segment, group, real_path
 
+_SEGMENT = re.compile(r"^\d{20}\.log$")
 _PARTITION = re.compile(r"^(.+)-(\d+)$")
 
 
@@ -29,6 +30,11 @@ def classify(path: str, name: str) -> Input:
     """What the file's name says."""
     kind, base_offset, _ = kind_of(Path(path).name)
     return Input(path, printable(name), kind, base_offset)
+
+
+def is_segment(file: Input) -> bool:
+    """Whether the file is named as a broker names the logs of a partition's segments."""
+    return _SEGMENT.match(file.path.rpartition(os.sep)[2]) is not None
 
 
 def size_of(file: Input) -> int:

@@ -9,6 +9,8 @@ for the checks to say (`checks/log/`).
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,8 +19,10 @@ from kfmt_cli.core.layout import IntArray
 from kfmt_cli.core.source import Source
 from kfmt_cli.core.table import Table
 from kfmt_cli.files.block import LOG_OVERHEAD, Block, read_batches
-from kfmt_cli.files.damage import Damage
 from kfmt_cli.files.header import HEADER_UP_TO_MAGIC, MINIMUMS
+
+if TYPE_CHECKING:
+    from kfmt_cli.files.damage import Damage
 
 BLOCK = 1 << 21
 FIRST_BLOCK = 1 << 16  # so that the first rows of a huge file are there at once
@@ -41,7 +45,6 @@ class LogReader:
     ) -> None:
         self._source = source
         self._read_ahead = read_ahead
-        self._damage = Damage(source)
         self._next_offset = base_offset
         self._seen_sets = False
         self._found = np.empty((3, 1024), np.int64)
@@ -79,6 +82,13 @@ class LogReader:
             self._source.release(at)
             yield block
             least = 1
+
+    @cached_property
+    def _damage(self) -> Damage:
+        """Looks at what cannot be read; most logs never need it."""
+        from kfmt_cli.files.damage import Damage
+
+        return Damage(self._source)
 
     def _need(self, data: bytes, at: int) -> int:
         """How many bytes the batch at the front of `data` takes, as far as that can be true."""
@@ -123,6 +133,7 @@ class LogReader:
         going_on = self._going_on(batches)
         for i in np.flatnonzero(batches["crc_valid"] == 0).tolist():
             position, size = int(batches["position"][i]), int(batches["size"][i])
+            self._damage.sets = self._seen_sets
             verdict = self._damage.judge(
                 position, size, i + 1 < len(batches), self._known_end(batches, going_on, i)
             )
@@ -171,6 +182,7 @@ class LogReader:
 
     def _damaged(self, at: int, reason: int) -> tuple[Block, int]:
         """The block of what stands at a byte where no batch begins."""
+        self._damage.sets = self._seen_sets
         verdict = self._damage.look(at, reason, self._next_offset)
         self.plausible |= verdict.plausible
         empty = np.empty(0, np.int64)
@@ -195,4 +207,3 @@ class LogReader:
         legacy = batches["is_v2"] == 0
         if legacy.any():
             self._seen_sets |= bool((legacy & (batches["compression"] != 0)).any())
-            self._damage.sets = self._seen_sets

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from kfmt_cli.arrow.checking import edges_of, finding_of, finding_row
 from kfmt_cli.arrow.output import get_json, names_in, put_json, remove
-from kfmt_cli.checks.log.verify import in_order
+from kfmt_cli.checks.log.opened import in_order
 from kfmt_cli.errors import UsageError
 from kfmt_cli.pieces.piece import Piece, cut, name_of, pack
 from kfmt_cli.pieces.request import Request, share_of

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kfmt_cli.checks.log.verify import open_checked
+from kfmt_cli.checks.log.opened import open_checked
 from kfmt_cli.core.finding import Finding, Findings
 from kfmt_cli.core.parallel import map_ordered
 from kfmt_cli.errors import InputError

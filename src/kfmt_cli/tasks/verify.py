@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from kfmt_cli.checks.log.packs import packs, verify_pack
+from kfmt_cli.checks.check import Scope
 from kfmt_cli.checks.log.verify import Verified, Verifier
-from kfmt_cli.checks.partition.check import SegmentFacts
-from kfmt_cli.checks.partition.names import is_segment
-from kfmt_cli.checks.registry import directory_checks, partition_checks
+from kfmt_cli.checks.registry import checks_of
 from kfmt_cli.core.finding import MOST_FINDINGS, Finding, Findings
 from kfmt_cli.errors import InputError
 from kfmt_cli.files.disk import (
@@ -20,6 +18,7 @@ from kfmt_cli.files.disk import (
     distinct,
     inputs_in,
     is_folder,
+    is_segment,
     no_log,
     size_of,
     walk,
@@ -28,6 +27,9 @@ from kfmt_cli.files.kinds.kind import Input
 from kfmt_cli.files.kinds.logs import LOG, LOGS
 from kfmt_cli.rows.result import Result, ResultType
 from kfmt_cli.tasks.run import Event, Unlisted, Unread
+
+if TYPE_CHECKING:
+    from kfmt_cli.checks.partition.check import SegmentFacts
 
 # Processes are worth their start from here on.
 MANY_BYTES = 64 << 20
@@ -64,8 +66,8 @@ class _Files:
 class Verify:
     """One call of `verify-crc`.
 
-    jobs: processes. lists: which files have a line even if they are empty. passed_over: counts the files of
-    directories that are not looked at, by kind.
+    jobs: processes. lists: which files have a line even if they are empty. passed_over: counts the
+    files of directories that are not looked at, by kind.
     """
 
     verifier: Verifier
@@ -113,7 +115,7 @@ class Verify:
 
     def events(self, advance: Callable[[int], None] = lambda _: None) -> Iterator[Event]:
         """Check all files; what is found, in their order."""
-        units = list(packs(self._files, self._sizes))
+        units = _units(self._files, self._sizes)
         many = len(units) > 1 and self.jobs > 1 and self.total >= MANY_BYTES
         outcomes = (self._in_processes if many else self._here)(units, advance)
         for group in self._groups:
@@ -126,7 +128,7 @@ class Verify:
         advance: Callable[[int], None],
     ) -> Iterator[Event]:
         """What is found in the files of a group, then what is wrong among them."""
-        checks = partition_checks()
+        checks = [it() for it in checks_of(Scope.PARTITION)]
         for file in group.files:
             outcome = next(outcomes)
             if outcome is None:
@@ -142,7 +144,8 @@ class Verify:
                     check.take(_facts(file, verified))
         if group.folder is None:
             return
-        found = [it for check in directory_checks() for it in check.look(group.folder)]
+        of_directory = [it() for it in checks_of(Scope.DIRECTORY)]
+        found = [it for check in of_directory for it in check.look(group.folder)]
         found += [it for check in checks for it in check.finish()]
         if found:
             kind = "partition" if any(map(is_segment, group.files)) else "directory"
@@ -227,7 +230,18 @@ def _kind_name(file: Input) -> str:
     return file.kind.name if file.kind in LOGS else LOG.name
 
 
+def _units(files: list[Input], sizes: list[int]) -> list[list[Input]]:
+    """The files in their order, small ones together."""
+    if len(files) == 1:
+        return [files]
+    from kfmt_cli.checks.log.packs import packs
+
+    return list(packs(files, sizes))
+
+
 def _facts(file: Input, verified: Verified) -> SegmentFacts:
+    from kfmt_cli.checks.partition.check import SegmentFacts
+
     return SegmentFacts(
         file.name, file.base_offset or 0, verified.bytes, verified.batches, verified.extent
     )
@@ -237,6 +251,8 @@ def _healthy(unit: list[Input], verifier: Verifier) -> list[Verified | None]:
     """Which files of a pack need no second look; a file that stands alone is read by itself."""
     if len(unit) == 1:
         return [None]
+    from kfmt_cli.checks.log.packs import verify_pack
+
     return verify_pack(unit, verifier.deep, verifier.limit)
 
 

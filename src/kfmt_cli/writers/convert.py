@@ -15,7 +15,7 @@ from typing import TypeVar
 import numpy as np
 
 from kfmt_cli.checks.log import codes
-from kfmt_cli.checks.log.verify import open_checked
+from kfmt_cli.checks.log.opened import open_checked
 from kfmt_cli.core.compression import Limit
 from kfmt_cli.core.finding import Finding, Severity
 from kfmt_cli.core.parallel import map_ordered

@@ -12,11 +12,11 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from kfmt_cli.checks.check import LogCheck, Scope
+from kfmt_cli.checks.check import Scope
 from kfmt_cli.checks.log.extent import Extent
 from kfmt_cli.checks.log.headers import oddities
 from kfmt_cli.checks.log.verify import Verified
-from kfmt_cli.checks.registry import CHECKS, log_checks
+from kfmt_cli.checks.registry import checks_of, log_checks
 from kfmt_cli.core import scan
 from kfmt_cli.core.compression import Limit
 from kfmt_cli.core.finding import Finding
@@ -56,7 +56,8 @@ def packs(files: Iterable[Input], sizes: Iterable[int]) -> Iterator[list[Input]]
 
 def verify_pack(files: Sequence[Input], deep: bool, limit: Limit) -> list[Verified | None]:
     """Each file of a pack, None for one that has to be looked at by itself."""
-    if not all(it.of_packs for it in CHECKS if issubclass(it, LogCheck)):
+    scopes = (Scope.HEADERS, Scope.RECORDS)
+    if not all(it.of_packs for scope in scopes for it in checks_of(scope)):
         return [None] * len(files)
     pieces = [_read(file) for file in files]
     data = b"".join(piece or b"" for piece in pieces)

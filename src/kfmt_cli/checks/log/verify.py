@@ -7,11 +7,11 @@ whichever thread, process or machine looked at them.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from kfmt_cli.checks.check import Facts, LogCheck, Scope
 from kfmt_cli.checks.log.extent import Extent
+from kfmt_cli.checks.log.opened import in_order, open_checked
 from kfmt_cli.checks.registry import log_checks
 from kfmt_cli.core.compression import Limit
 from kfmt_cli.core.finding import Finding
@@ -19,28 +19,7 @@ from kfmt_cli.core.parallel import map_ordered
 from kfmt_cli.files.block import Block
 from kfmt_cli.files.decoding import read_records
 from kfmt_cli.files.kinds.kind import Input
-from kfmt_cli.files.open_log import OpenLog, open_log
 from kfmt_cli.files.records import Records, inflate_ahead, is_heavy, is_legacy, runs
-
-
-def in_order(findings: Iterable[Finding]) -> list[Finding]:
-    """Findings in the order of the file."""
-    return sorted(findings, key=lambda finding: finding.position or 0)
-
-
-def with_headers_checked(blocks: Iterable[Block], checks: list[LogCheck]) -> Iterator[Block]:
-    """Blocks in reading order, each with what the checks of headers find added to its findings."""
-    for block in blocks:
-        found = [finding for check in checks for finding in check.take(block, None)]
-        yield replace(block, findings=in_order([*block.findings, *found])) if found else block
-
-
-@contextmanager
-def open_checked(file: Input, read_ahead: bool) -> Iterator[OpenLog]:
-    """A log whose blocks come with what is wrong with their headers; raises InputError."""
-    with open_log(file, read_ahead) as log:
-        checks = log_checks(Scope.HEADERS, log.base_offset)
-        yield replace(log, blocks=with_headers_checked(log.blocks, checks))
 
 
 @dataclass(slots=True)
@@ -119,7 +98,7 @@ class Verified:
 
 @dataclass(frozen=True, slots=True)
 class Verifier:
-    """How to check logs. deep: decompress and decode every record. workers: threads for one file."""
+    """How to check logs. deep: decompress and decode every record. workers: threads for a file."""
 
     deep: bool
     limit: Limit

@@ -7,7 +7,6 @@ what becomes of `.swap` files), `kafka.log.LogManager.loadLogs` and
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
 from functools import lru_cache
@@ -16,7 +15,7 @@ from kfmt_cli.checks.partition import codes
 from kfmt_cli.checks.partition.check import DirectoryCheck
 from kfmt_cli.core.finding import Finding
 from kfmt_cli.files.disk import Folder, printable
-from kfmt_cli.files.kinds.kind import SWAP, Input
+from kfmt_cli.files.kinds.kind import SWAP
 from kfmt_cli.formats.checkpoint import CHECKPOINTS
 
 _SEGMENT = re.compile(r"^\d{20}\.log$")
@@ -31,11 +30,6 @@ _PARTITION = re.compile(r"^.+-(\+?\d+)$")
 _MOVING = re.compile(r"^(\S+-\S+)\.\S+-(?:delete|future|stray)$")
 _NOT_LOGS = frozenset({"remote-log-index-cache"})  # directories that a broker passes over
 _MOST_PARTITION = (1 << 31) - 1
-
-
-def is_segment(file: Input) -> bool:
-    """Whether the file is named as a broker names the logs of a partition's segments."""
-    return _SEGMENT.match(file.path.rpartition(os.sep)[2]) is not None
 
 
 class Names(DirectoryCheck):

@@ -79,7 +79,10 @@ class Input:
 
 @dataclass(slots=True)
 class Contents:
-    """What is in a file that is no log. size: its bytes. padding: bytes of zeros behind the rows."""
+    """What is in a file that is no log.
+
+    size: its bytes. padding: bytes of zeros behind the rows.
+    """
 
     size: int
     sections: list[Section] = field(default_factory=list)

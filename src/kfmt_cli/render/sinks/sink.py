@@ -131,7 +131,7 @@ class Sink(ABC):
             self.flush()
             self.out.note(words)
 
-    def remark(self, words: str, style: str = "dim") -> None:
+    def remark(self, words: str, style: str = "dim") -> None:  # noqa: B027 (most have none)
         """A line that only people are told."""
 
     # Rows.
@@ -151,14 +151,14 @@ class Sink(ABC):
         del file
         self.note(left_out_line(code, number))
 
-    def results(self, type_: ResultType, names: Iterable[str]) -> None:
+    def results(self, type_: ResultType, names: Iterable[str]) -> None:  # noqa: B027
         """Results of this type are to come. names: of the files that will have a line."""
 
     @abstractmethod
     def result(self, result: Result) -> None:
         """What came of a file, but for its findings."""
 
-    def summary(self, summary: Summary) -> None:
+    def summary(self, summary: Summary) -> None:  # noqa: B027
         """What came of the run."""
 
     @abstractmethod

@@ -1,0 +1,34 @@
+"""A log whose blocks come with what is wrong with the headers of their batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from kfmt_cli.checks.check import LogCheck, Scope
+from kfmt_cli.checks.registry import log_checks
+from kfmt_cli.core.finding import Finding
+from kfmt_cli.files.block import Block
+from kfmt_cli.files.kinds.kind import Input
+from kfmt_cli.files.open_log import OpenLog, open_log
+
+
+def in_order(findings: Iterable[Finding]) -> list[Finding]:
+    """Findings in the order of the file."""
+    return sorted(findings, key=lambda finding: finding.position or 0)
+
+
+def with_headers_checked(blocks: Iterable[Block], checks: list[LogCheck]) -> Iterator[Block]:
+    """Blocks in reading order, each with what the checks of headers find added to its findings."""
+    for block in blocks:
+        found = [finding for check in checks for finding in check.take(block, None)]
+        yield replace(block, findings=in_order([*block.findings, *found])) if found else block
+
+
+@contextmanager
+def open_checked(file: Input, read_ahead: bool) -> Iterator[OpenLog]:
+    """A log whose blocks come with what is wrong with their headers; raises InputError."""
+    with open_log(file, read_ahead) as log:
+        checks = log_checks(Scope.HEADERS, log.base_offset)
+        yield replace(log, blocks=with_headers_checked(log.blocks, checks))
