@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from kfmt_cli.cli.options import Size, color, max_decompressed, strict
+from kfmt_cli.cli.options import Size, color, max_decompressed
+from kfmt_cli.spark.jobs import JOBS, JobOption, ListedJob
 
 
 def _common(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -52,7 +53,49 @@ def _common(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-@click.group(name="pipeline")
+def _command(job: ListedJob) -> click.Command:
+    """The command of a job, with its own options before those of every job."""
+
+    def call(**options: Any) -> int:
+        from kfmt_cli.cli.pipelining import Task
+        from kfmt_cli.cli.screen import Screen
+
+        return Task(job, Screen(options.pop("color")), options).run()
+
+    function = _common(call)
+    for option in reversed(job.options):
+        function = _declared(option)(function)
+    return click.command(job.name, help=job.help)(function)
+
+
+def _declared(option: JobOption) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    kind: Any = click.Choice(option.choices) if option.choices else option.type
+    if option.is_flag:
+        return click.option(option.flag, option.name, is_flag=True, help=option.help)
+    shown = bool(option.default)
+    return click.option(
+        option.flag,
+        option.name,
+        type=kind,
+        default=option.default,
+        show_default=shown,
+        help=option.help,
+    )
+
+
+class Jobs(click.Group):
+    """The jobs of the registry as commands."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        del ctx
+        return [job.name for job in JOBS]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        del ctx
+        return next((_command(job) for job in JOBS if job.name == cmd_name), None)
+
+
+@click.group(name="pipeline", cls=Jobs)
 def pipeline() -> None:
     """Decode, check and export thousands of segments on Spark.
 
@@ -65,51 +108,3 @@ def pipeline() -> None:
       kfmt pipeline verify sample_segments/kafka-3.9.1-broker1 --to DST
       kfmt pipeline export sample_segments/kafka-3.9.1-broker1/orders-0 --to DST --format json
     """
-
-
-@pipeline.command()
-@_common
-def segments(**options: Any) -> int:
-    """One row a segment: offsets, times, sizes, codecs, findings."""
-    return _run("segments", options)
-
-
-@pipeline.command()
-@click.option("--deep", is_flag=True, help="Decode every record, too.")
-@strict
-@_common
-def verify(**options: Any) -> int:
-    """Check every batch; tables of segments and findings, a summary."""
-    return _run("verify", options)
-
-
-@pipeline.command()
-@click.option(
-    "--tables",
-    type=click.Choice(["records", "batches", "records,batches"]),
-    default="records",
-    show_default=True,
-)
-@click.option("--columns", default="", help="Columns of the records, with commas (Parquet only).")
-@click.option("--from-offset", type=int, help="Leave out what comes before this offset.")
-@click.option("--to-offset", type=int, help="Leave out what comes after this offset.")
-@click.option("--from-time", help="Leave out what is older: ISO-8601 in UTC, or milliseconds.")
-@click.option("--to-time", help="Leave out what is younger.")
-@_common
-def export(**options: Any) -> int:
-    """Write records, batches or both as files, by topic and partition."""
-    return _run("export", options)
-
-
-@pipeline.command()
-@_common
-def stats(**options: Any) -> int:
-    """Sizes, batch fill, codecs and skew by topic, partition and producer."""
-    return _run("stats", options)
-
-
-def _run(job: str, options: dict[str, Any]) -> int:
-    from kfmt_cli.cli.pipelining import Task
-    from kfmt_cli.cli.screen import Screen
-
-    return Task(job, Screen(options.pop("color")), options).run()

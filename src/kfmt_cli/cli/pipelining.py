@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 import shlex
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 from kfmt_cli.cli.screen import Screen
 from kfmt_cli.errors import ExitCode, InputError, UsageError
 from kfmt_cli.render.style import count, grouped, safe
+from kfmt_cli.spark.jobs import ListedJob
 
 NOT_HERE = (
     "none of the inputs could be opened by Spark's executors. A local path must be there on every "
@@ -25,7 +26,7 @@ NONE_DAMAGED = "none damaged"
 class Task:
     """One call of a job."""
 
-    job: str
+    job: ListedJob
     screen: Screen
     options: dict[str, Any]
 
@@ -39,18 +40,16 @@ class Task:
 
         request = self._request()
         to = self._destination()
-        module = importlib.import_module(f"kfmt_cli.spark.jobs.{self.job}")
+        run_job = self.job.load()
         settings = dict(self._setting(it) for it in self.options["conf"])
         with session(self.options["master"], settings) as spark:
             files = files_of(request)
-            # `stats` asks the data source, which does not say how far it is.
-            total = None if self.job == "stats" else sum(it.size for it in files)
+            total = None if self.job.is_query else sum(it.size for it in files)
             with self.screen.progress(total) as progress:
-                tables = tuple(self.options.get("tables", "records").split(","))
-                context = Context(
-                    spark, request, to, self.options["format_"], progress.advance, tables, files
-                )
-                summary = self._job(module, context)
+                options = {it.name: self.options[it.name] for it in self.job.options}
+                format_ = self.options["format_"]
+                context = Context(spark, request, to, format_, progress.advance, options, files)
+                summary = self._job(run_job, context)
         summary.unread += [f"{it.path}: {it.trouble}" for it in files if it.trouble]
         if summary.vanished and summary.vanished >= summary.numbers.get("segments", 0):
             raise InputError(NOT_HERE)
@@ -76,14 +75,14 @@ class Task:
             self.screen.note(f"kfmt: {safe(line)}\n")
         return exit_code
 
-    def _job(self, module: Any, context: Any) -> Any:
+    def _job(self, run_job: Callable[[Any], Any], context: Any) -> Any:
         from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
 
         from kfmt_cli.spark.failure import reason
 
         try:
-            return module.run_job(context)
+            return run_job(context)
         except (PySparkException, Py4JError) as error:
             if self.options["traceback"]:
                 self.screen.note("".join(f"{safe(line)}\n" for line in str(error).splitlines()))
@@ -97,6 +96,7 @@ class Task:
         """What the options say, by the rules of the data source."""
         from dataclasses import replace
 
+        from kfmt_cli.arrow.export import FILE_FORMATS
         from kfmt_cli.core.compression import Limit
         from kfmt_cli.spark.request import milliseconds, request_of
 
@@ -108,7 +108,7 @@ class Task:
             for end, name in (("start", "from"), ("end", "to"))
             if options.get(f"{name}_time")
         }
-        if request.columns and options["format_"] != "parquet":
+        if request.columns and not FILE_FORMATS[options["format_"]].takes_columns:
             raise UsageError("--columns chooses columns of Parquet files only")
         return replace(
             request,

@@ -39,6 +39,11 @@ class Limit:
         """What --max-decompressed says: so much, whatever the ratio."""
         return cls() if most is None else cls(most=most, always=most)
 
+    @property
+    def given(self) -> int | None:
+        """What --max-decompressed said; None without it."""
+        return self.most if self.most == self.always else None
+
     def of(self, compressed: int) -> int:
         """The limit for that many compressed bytes."""
         return min(self.most, max(self.always, self.ratio * compressed))

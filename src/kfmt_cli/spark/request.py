@@ -69,6 +69,26 @@ def request_of(options: Mapping[str, str]) -> Request:
     )
 
 
+def options_of(request: Request) -> dict[str, str]:
+    """The inverse of `request_of`, but for the paths."""
+    wanted = {
+        "table": request.table,
+        "columns": ",".join(request.columns),
+        "startOffset": request.start_offset,
+        "endOffset": request.end_offset,
+        "startTime": request.start_time,
+        "endTime": request.end_time,
+        "topics": ",".join(sorted(request.topics)),
+        "isolation": "read_committed" if request.committed else None,
+        "maxSplitBytes": request.max_split,
+        "batchRows": request.batch_rows,
+        "mode": "failfast" if request.fail_fast else None,
+        "deep": "true" if request.deep else None,
+        "maxDecompressed": request.limit.given,
+    }
+    return {name: str(value) for name, value in wanted.items() if value not in (None, "")}
+
+
 def _names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",") if name.strip())
 

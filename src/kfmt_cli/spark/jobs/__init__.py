@@ -1,1 +1,94 @@
-"""The jobs of `kfmt pipeline`: a module each, with `run_job(context)`, which gives a `Summary`."""
+"""The jobs on Spark. To add one, write a file with `run_job(context)` and add a line to `JOBS`."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class JobOption:
+    """An option of a job. choices: the values that it takes; empty for any text."""
+
+    flag: str
+    help: str
+    is_flag: bool = False
+    type: type = str
+    choices: tuple[str, ...] = ()
+    default: str | None = None
+
+    @property
+    def name(self) -> str:
+        """What the option is called in `Context.options`."""
+        return self.flag.removeprefix("--").replace("-", "_")
+
+
+@dataclass(frozen=True, slots=True)
+class ListedJob:
+    """A job.
+
+    help: what it does, in one line. target: its module and function. options: those beside the ones
+    of every job. is_query: it asks the data source, which does not say how far it is.
+    """
+
+    name: str
+    help: str
+    target: str
+    options: tuple[JobOption, ...] = ()
+    is_query: bool = False
+
+    def load(self) -> Callable[[Any], Any]:
+        """The function that does it."""
+        module, _, name = self.target.partition(":")
+        run: Callable[[Any], Any] = getattr(importlib.import_module(module), name)
+        return run
+
+
+_HERE = "kfmt_cli.spark.jobs"
+_EXPORT = (
+    JobOption(
+        "--tables",
+        "What to write.",
+        choices=("records", "batches", "records,batches"),
+        default="records",
+    ),
+    JobOption(
+        "--columns", "Columns of the records, with commas between them (Parquet only).", default=""
+    ),
+    JobOption("--from-offset", "Leave out what comes before this offset.", type=int),
+    JobOption("--to-offset", "Leave out what comes after this offset.", type=int),
+    JobOption("--from-time", "Leave out what is older: ISO-8601 in UTC, or milliseconds."),
+    JobOption("--to-time", "Leave out what is younger."),
+)
+_VERIFY = (
+    JobOption("--deep", "Decode every record, too.", is_flag=True),
+    JobOption("--strict", "Exit with 1 on warnings, too.", is_flag=True),
+)
+
+JOBS: list[ListedJob] = [
+    ListedJob(
+        "segments",
+        "One row a segment: offsets, times, sizes, codecs, findings.",
+        f"{_HERE}.segments:run_job",
+    ),
+    ListedJob(
+        "verify",
+        "Check every batch; tables of segments and findings, a summary.",
+        f"{_HERE}.verify:run_job",
+        _VERIFY,
+    ),
+    ListedJob(
+        "export",
+        "Write records, batches or both as files, by topic and partition.",
+        f"{_HERE}.export:run_job",
+        _EXPORT,
+    ),
+    ListedJob(
+        "stats",
+        "Sizes, batch fill, codecs and skew by topic, partition and producer.",
+        f"{_HERE}.stats:run_job",
+        is_query=True,
+    ),
+]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -20,21 +20,34 @@ from kfmt_cli.render.style import grouped
 from kfmt_cli.rows.tables import TABLES
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 
 @dataclass(slots=True)
 class Context:
-    """One run of a job. to: the directory. tables: what an export is to hold. files: the inputs,
-    where they have been listed already."""
+    """One run of a job.
+
+    to: the directory. options: those of the job, by name. files: the inputs, where they have been
+    listed already.
+    """
 
     spark: SparkSession
     request: Request
     to: str
     format: str
     advance: Callable[[int], None]
-    tables: tuple[str, ...] = ("records",)
+    options: dict[str, Any] = field(default_factory=dict)
     files: list[Piece] | None = None
+
+    def table(self, name: str, columns: Sequence[str] = ()) -> DataFrame:
+        """A table of the data source, as the request asks for it; raises UsageError."""
+        from kfmt_cli.spark import register
+        from kfmt_cli.spark.request import options_of
+
+        register(self.spark)
+        request = replace(self.request, table=name, columns=tuple(columns))
+        reader = self.spark.read.format("kfmt").options(**options_of(request))
+        return reader.load(list(request.paths))
 
     def inputs(self) -> list[Piece]:
         """The files that can be read, listed now where they have not been."""

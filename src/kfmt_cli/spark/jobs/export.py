@@ -35,18 +35,19 @@ def export(tables: tuple[str, ...], format_: str) -> Callable[[Request, Piece, s
 def run_job(context: Context) -> Summary:
     """Export everything."""
     request = context.request
+    tables = tuple(str(context.options.get("tables", "records")).split(","))
     options: dict[str, object] = {
         "format": context.format,
-        "tables": list(context.tables),
+        "tables": list(tables),
         "columns": list(request.columns),
         "offsets": [request.start_offset, request.end_offset],
         "times": [request.start_time, request.end_time],
     }
-    job = Job("export", export(context.tables, context.format), options)
+    job = Job("export", export(tables, context.format), options)
     ledger = Ledger(context.to, job)
     ledger.open()
     pieces = ledger.plan(request, context.inputs())
-    summary = Summary(dict.fromkeys(("segments", "bytes", *context.tables, "errors"), 0))
+    summary = Summary(dict.fromkeys(("segments", "bytes", *tables, "errors"), 0))
     findings: list[dict[str, object]] = []
     counts: Counter[str] = Counter()
     for piece, result in run(context.spark, request, ledger, pieces, context.advance):
@@ -60,7 +61,7 @@ def run_job(context: Context) -> Summary:
     summary.errors = summary.numbers["errors"] = errors
     summary.vanished = counts[FILE_VANISHED.name]
     summary.lines, summary.unread = left_out(counts, findings), unread_of(findings)
-    summary.written = [f"{context.to}/{table}" for table in context.tables]
+    summary.written = [f"{context.to}/{table}" for table in tables]
     place = f"{context.to}/findings/part-0"
     summary.written.append(write_table(place, table_of("findings", findings), context.format))
     return summary

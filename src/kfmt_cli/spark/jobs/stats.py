@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from kfmt_cli.arrow.output import names_in
 from kfmt_cli.errors import UsageError
-from kfmt_cli.spark import register
 from kfmt_cli.spark.jobs.context import Context, Summary, write_table
 
 REPORTS = {
@@ -45,8 +44,8 @@ VIEWS = {
         FROM counted GROUP BY topic, partition""",
 }
 COLUMNS = (
-    "topic,partition,size,base_offset,last_offset,compression,control,max_timestamp,producer_id,"
-    "producer_epoch,records_count"
+    *("topic", "partition", "size", "base_offset", "last_offset", "compression", "control"),
+    *("max_timestamp", "producer_id", "producer_epoch", "records_count"),
 )
 
 
@@ -54,13 +53,8 @@ def run_job(context: Context) -> Summary:
     """Make the reports."""
     if names_in(context.to):
         raise UsageError(f"{context.to}: is not empty")
-    spark, request = context.spark, context.request
-    register(spark)
-    reader = spark.read.format("kfmt").option("table", "batches").option("columns", COLUMNS)
-    reader = reader.option("maxSplitBytes", request.max_split)
-    if request.topics:
-        reader = reader.option("topics", ",".join(request.topics))
-    batches = reader.load(list(request.paths)).cache()
+    spark = context.spark
+    batches = context.table("batches", COLUMNS).cache()
     batches.createOrReplaceTempView("batches")
     for name, query in VIEWS.items():
         spark.sql(query).createOrReplaceTempView(name)
