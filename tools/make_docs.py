@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
 from types import ModuleType
 
 import click
@@ -19,7 +20,9 @@ from kfmt_cli.core.field import Field
 from kfmt_cli.core.finding import Code
 from kfmt_cli.core.layout import Layout
 from kfmt_cli.files import codes as of_logs
+from kfmt_cli.files import kinds
 from kfmt_cli.files.kinds import codes as of_files
+from kfmt_cli.files.kinds.kind import Kind
 from kfmt_cli.formats.batch import RECORD, RECORD_BATCH, RECORD_HEADER
 from kfmt_cli.formats.checkpoint import CHECKPOINTS
 from kfmt_cli.formats.control import CONTROL_RECORD_KEY, END_TXN_MARKER
@@ -27,6 +30,7 @@ from kfmt_cli.formats.index import ABORTED_TRANSACTION, OFFSET_INDEX_ENTRY, TIME
 from kfmt_cli.formats.legacy import MESSAGE_V0, MESSAGE_V1, TEACHING_MESSAGE_V0
 from kfmt_cli.formats.snapshot import PRODUCER_SNAPSHOT, PRODUCER_STATE
 from kfmt_cli.render.finding import consequences
+from kfmt_cli.rows.column import RowType
 from kfmt_cli.rows.tables import TABLES
 from kfmt_cli.spark.request import OPTIONS
 from kfmt_cli.spark.tables import type_name
@@ -70,6 +74,17 @@ def formats() -> str:
                 at = None if at is None or size_of is None else at + size_of
             parts += [_bits(field) for field in layout.fields if field.flags]
     parts.append(
+        "\n## Files\n\nWhat a file is, its name says. One that a broker is done with, or has not "
+        "finished, has .deleted, .cleaned or .swap behind it.\n\n"
+        "| kind | names | belongs to a | rows |\n|---|---|---|---|\n"
+    )
+    for kind in kinds.KINDS:
+        shown = ", ".join(dict.fromkeys(f"`{it.name}`" for it in kind.row_types))
+        parts.append(
+            f"| `{kind.name}` | {', '.join(f'`{it}`' for it in kind.named)} | {kind.level.value} | {shown} |\n"
+        )
+    parts += [_row_type(rows) for kind in kinds.KINDS for rows in _of_no_layout(kind)]
+    parts.append(
         "\n## Checkpoints\n\nText: a line with the version, 0; a line with the number of "
         "entries; a line an entry.\n\n| file | entry | | source |\n|---|---|---|---|\n"
     )
@@ -78,6 +93,22 @@ def formats() -> str:
         for it in CHECKPOINTS.values()
     ]
     return "".join(parts)
+
+
+def _of_no_layout(kind: Kind) -> Iterator[RowType]:
+    """The rows of a kind that no Layout on this page describes."""
+    known = {field.name for _, layouts in PAGES for it in layouts for field in it.fields}
+    if kind.holds_batches or kind.names == frozenset(CHECKPOINTS):
+        return
+    for rows in kind.row_types:
+        if {it.name for it in rows.leaves} - known - {"position", "offset"}:
+            yield rows
+
+
+def _row_type(rows: RowType) -> str:
+    lines = [f"\n### `{rows.name}`\n\n{rows.doc}\n\n| column | |\n|---|---|\n"]
+    lines += [f"| `{it.name}` | {it.doc} |\n" for it in rows.leaves]
+    return "".join(lines)
 
 
 def _words(field: Field) -> str:
@@ -112,7 +143,9 @@ def commands() -> str:
         parts.append(f"\n## {name}\n\n```\n{_help(command, name, context)}```\n")
         if isinstance(command, click.Group):
             within = click.Context(command, info_name=name, parent=context)
-            for inner, job in command.commands.items():
+            for inner in command.list_commands(within):
+                job = command.get_command(within, inner)
+                assert job is not None
                 words = _help(job, inner, within)
                 parts.append(f"\n### {name} {inner}\n\n```\n{words}```\n")
     return "".join(parts)

@@ -38,7 +38,9 @@ def _commands() -> Iterator[Command]:
         within = click.Context(command, info_name=name, parent=context)
         yield within.command_path, command, within
         if isinstance(command, click.Group):
-            for inner, job in command.commands.items():
+            for inner in command.list_commands(within):
+                job = command.get_command(within, inner)
+                assert job is not None
                 below = click.Context(job, info_name=inner, parent=within)
                 yield below.command_path, job, below
 

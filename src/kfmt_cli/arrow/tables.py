@@ -19,7 +19,7 @@ from kfmt_cli.core.table import BoolArray, Table
 from kfmt_cli.errors import InputError
 from kfmt_cli.files import codes
 from kfmt_cli.files.block import Block
-from kfmt_cli.files.disk import classify
+from kfmt_cli.files.disk import classify, partition_of
 from kfmt_cli.files.kinds.fixed import read_rows
 from kfmt_cli.files.records import Records
 from kfmt_cli.files.shown import batch_rows, complete, record_rows
@@ -35,14 +35,19 @@ Batches = Iterator[pa.RecordBatch]
 
 
 def shared_by(piece: Piece) -> Callable[[str, int], pa.Array | None]:
+    """Gives the columns that all rows of a piece share."""
+    return shared_by_file(piece.path, piece.kind.name)
+
+
+def shared_by_file(path: str, kind: str) -> Callable[[str, int], pa.Array | None]:
     """Gives the columns that all rows of a file share."""
+    topic, partition = partition_of(path)
 
     def column(name: str, n: int) -> pa.Array | None:
         if name == "file":
-            return arrays.constant(piece.path, n)
+            return arrays.constant(path, n)
         if name == "kind":
-            return arrays.constant(piece.kind.name, n)
-        topic, partition = piece.place
+            return arrays.constant(kind, n)
         if name == "topic":
             return arrays.constant(topic, n)
         if name == "partition":

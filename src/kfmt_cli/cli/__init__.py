@@ -17,6 +17,7 @@ SECTIONS = {
         "build": "build",
         "convert-v0-to-v2": "convert",
         "rebuild-index": "rebuild_index",
+        "export": "export",
     },
     "Scale": {"pipeline": "pipeline"},
     "Learn": {"encode-varint": "varint", "decode-varint": "varint"},

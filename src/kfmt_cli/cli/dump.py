@@ -18,7 +18,21 @@ from kfmt_cli.cli.options import (
 from kfmt_cli.errors import UsageError
 
 
-@click.command(name="dump")
+class DumpCommand(click.Command):
+    """Says in its help which files it reads, as the registry of kinds has them."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        from kfmt_cli.files.kinds import KINDS
+
+        super().format_epilog(ctx, formatter)
+        with formatter.section("Files"):
+            for kind in KINDS:
+                for i, name in enumerate(kind.named):
+                    title = "" if i else kind.name.replace("_", " ")
+                    formatter.write(f"  {title:<18} {name}\n")
+
+
+@click.command(name="dump", cls=DumpCommand)
 @paths
 @click.option("--records", is_flag=True, help="Show the records, beneath their batch.")
 @click.option("--bits", is_flag=True, help="Draw the attribute bits of each batch.")

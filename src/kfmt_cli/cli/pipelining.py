@@ -93,32 +93,25 @@ class Task:
             ) from error
 
     def _request(self) -> Any:
-        """What the options say, by the rules of the data source."""
-        from dataclasses import replace
-
+        """What the options say."""
         from kfmt_cli.arrow.export import FILE_FORMATS
-        from kfmt_cli.core.compression import Limit
-        from kfmt_cli.spark.request import milliseconds, request_of
+        from kfmt_cli.pieces.request import request_with
 
         options = self.options
-        given = {"topics": options["topics"], "columns": options.get("columns") or ""}
-        request = request_of({"table": "records", **given})
-        times = {
-            f"{end}_time": milliseconds(f"--{name}-time", options[f"{name}_time"])
-            for end, name in (("start", "from"), ("end", "to"))
-            if options.get(f"{name}_time")
-        }
-        if request.columns and not FILE_FORMATS[options["format_"]].takes_columns:
+        columns = options.get("columns") or ""
+        if columns and not FILE_FORMATS[options["format_"]].takes_columns:
             raise UsageError("--columns chooses columns of Parquet files only")
-        return replace(
-            request,
-            paths=tuple(_absolute(path) for path in options["paths"]),
+        return request_with(
+            options["paths"],
+            columns=columns,
+            topics=options["topics"],
+            first_offset=options.get("from_offset"),
+            last_offset=options.get("to_offset"),
+            first_time=options.get("from_time"),
+            last_time=options.get("to_time"),
             max_split=options["max_split_bytes"],
-            limit=Limit.of_option(options["max_decompressed"]),
+            max_decompressed=options["max_decompressed"],
             deep=options.get("deep", False),
-            start_offset=options.get("from_offset"),
-            end_offset=options.get("to_offset"),
-            **times,  # type: ignore[arg-type]
         )
 
     def _destination(self) -> str:

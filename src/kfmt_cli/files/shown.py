@@ -66,9 +66,9 @@ def complete(block: Block, records: Records) -> None:
 
 def decoded(records: Section, decoder: Decoder) -> Section:
     """The records with what the decoder makes of them, as JSON."""
-    sizes = [f"{name}_size" for name in DECODED]
-    flags = [f"has_{name}" for name in DECODED]
-    table = records.table.adding([*DECODED, *sizes, *flags])
+    # A length stands behind its start.
+    added = [it for name in DECODED for it in (name, f"{name}_size", f"has_{name}")]
+    table = records.table.adding(added)
     pieces: list[bytes] = []
     at = len(records.data)
     names = ("control", "key", "key_size", "value", "value_size")
@@ -86,9 +86,7 @@ def decoded(records: Section, decoder: Decoder) -> Section:
             if it is None:
                 continue
             text = json_text(it).encode()
-            table.data[table.names[name], row] = at
-            table.data[table.names[f"{name}_size"], row] = len(text)
-            table.data[table.names[f"has_{name}"], row] = 1
+            table.data[table.names[name] + np.arange(3), row] = at, len(text), 1
             pieces.append(text)
             at += len(text)
     data = b"".join([records.data, *pieces])

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from pathlib import Path
 
 from kfmt_cli.core.compression import Limit
 from kfmt_cli.core.parallel import available_cores
+from kfmt_cli.errors import UsageError
 from kfmt_cli.files.select import Selection
 from kfmt_cli.pieces.piece import MIB, OPENING, Piece
 from kfmt_cli.rows.column import Column, RowType
-from kfmt_cli.rows.tables import chosen
+from kfmt_cli.rows.tables import TABLES, chosen
 
 SPLIT = 128 * MIB
 LEAST_SPLIT = 32 * MIB
@@ -57,3 +61,61 @@ def share_of(request: Request, pieces: list[Piece]) -> int:
     total = sum(it.end - it.start + OPENING for it in pieces)
     share = -(-total // max(request.parallelism, 1))
     return min(request.max_split, max(LEAST_SPLIT, share))
+
+
+def request_with(
+    paths: Iterable[str],
+    *,
+    columns: str = "",
+    topics: str = "",
+    first_offset: int | None = None,
+    last_offset: int | None = None,
+    first_time: str | None = None,
+    last_time: str | None = None,
+    max_split: int = SPLIT,
+    max_decompressed: int | None = None,
+    deep: bool = False,
+) -> Request:
+    """The request that a command line makes; raises UsageError.
+
+    columns, topics: names with commas between them. Times: ISO-8601 in UTC, or milliseconds.
+    """
+    names = names_in(columns)
+    for name in names:
+        if name not in TABLES["records"].by_name:
+            raise UsageError(f"table records has no column {name!r}")
+    return Request(
+        paths=tuple(_absolute(path) for path in paths),
+        columns=names,
+        topics=frozenset(names_in(topics)),
+        start_offset=first_offset,
+        end_offset=last_offset,
+        start_time=milliseconds("--from-time", first_time) if first_time else None,
+        end_time=milliseconds("--to-time", last_time) if last_time else None,
+        max_split=max_split,
+        limit=Limit.of_option(max_decompressed),
+        deep=deep,
+    )
+
+
+def names_in(text: str) -> tuple[str, ...]:
+    """Names with commas between them."""
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def _absolute(path: str) -> str:
+    """A local path as every process sees it."""
+    return path if "://" in path else str(Path(path).absolute())
+
+
+def milliseconds(name: str, text: str) -> int:
+    """A time as milliseconds since the epoch; raises UsageError."""
+    if text.lstrip("-").isdigit():
+        return int(text)
+    try:
+        moment = datetime.fromisoformat(text.replace("Z", "+00:00"))
+    except ValueError:
+        raise UsageError(f"{name} is {text!r}, no time such as 2026-11-20T15:00") from None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=timezone.utc)
+    return round(moment.timestamp() * 1000)

@@ -183,3 +183,29 @@ def as_text(data: bytes, mode: str) -> tuple[str, str]:
             if mode == "utf8":
                 return data.decode(errors="replace"), "utf8-replaced"
     return base64.b64encode(data).decode(), "base64"
+
+
+def columns_of(section: Section) -> dict[str, np.ndarray[Any, Any]]:
+    """The rows as NumPy columns; masked where a row has no value. Bytes and texts are objects."""
+    found: dict[str, np.ndarray[Any, Any]] = {}
+    names = section.table.names
+    for it in section.type.leaves:
+        values: np.ndarray[Any, Any] = section.table[it.at].copy()
+        missing = np.zeros(len(section), np.bool_)
+        if it.given:
+            missing |= section.table[it.given] != 1
+        if it.only:
+            missing |= section.table[it.only[0]] != it.only[1]
+        if it.kind is not Kind.NUMBER:
+            values = np.empty(len(section), object)
+            for row, numbers in enumerate(section.table.data.T.tolist()):
+                if not missing[row]:
+                    values[row] = _value(section, it, dict(zip(names, numbers, strict=True)))
+        found[it.name] = np.ma.masked_array(values, missing) if missing.any() else values
+    return found
+
+
+def _value(section: Section, column: Column, values: dict[str, int]) -> Any:
+    if column.kind is Kind.HEADERS:
+        return list(_headers(section, column, values, "bytes"))
+    return value_of(section, column, values)

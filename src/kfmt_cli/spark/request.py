@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from datetime import datetime, timezone
 
 from kfmt_cli.core.compression import Limit
 from kfmt_cli.errors import UsageError
-from kfmt_cli.pieces.request import BATCH_ROWS, SPLIT, Request
+from kfmt_cli.pieces.request import BATCH_ROWS, SPLIT, Request, milliseconds, names_in
 from kfmt_cli.rows.tables import TABLES
 
 OPTIONS = {
@@ -40,7 +39,7 @@ def request_of(options: Mapping[str, str]) -> Request:
     table = given.get("table", "records")
     if table not in TABLES:
         raise UsageError(f"kfmt: no table {table!r}; there are {', '.join(TABLES)}")
-    columns = _names(given.get("columns", ""))
+    columns = names_in(given.get("columns", ""))
     for name in columns:
         if name not in TABLES[table].by_name:
             raise UsageError(f"kfmt: table {table} has no column {name!r}")
@@ -57,7 +56,7 @@ def request_of(options: Mapping[str, str]) -> Request:
         end_offset=_number(given, "endoffset"),
         start_time=_time(given, "starttime"),
         end_time=_time(given, "endtime"),
-        topics=frozenset(_names(given.get("topics", ""))),
+        topics=frozenset(names_in(given.get("topics", ""))),
         committed=isolation == "read_committed",
         max_split=_number(given, "maxsplitbytes") or SPLIT,
         batch_rows=_number(given, "batchrows") or BATCH_ROWS,
@@ -89,10 +88,6 @@ def options_of(request: Request) -> dict[str, str]:
     return {name: str(value) for name, value in wanted.items() if value not in (None, "")}
 
 
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in text.split(",") if name.strip())
-
-
 def _choice(given: Mapping[str, str], name: str, values: tuple[str, ...]) -> str:
     value = given.get(name, values[0]).lower()
     if value not in values:
@@ -112,16 +107,3 @@ def _number(given: Mapping[str, str], name: str) -> int | None:
 def _time(given: Mapping[str, str], name: str) -> int | None:
     text = given.get(name)
     return None if text is None else milliseconds(name, text)
-
-
-def milliseconds(name: str, text: str) -> int:
-    """A time as milliseconds since the epoch; raises UsageError."""
-    if text.lstrip("-").isdigit():
-        return int(text)
-    try:
-        moment = datetime.fromisoformat(text.replace("Z", "+00:00"))
-    except ValueError:
-        raise UsageError(f"kfmt: {name} is {text!r}, no time such as 2026-11-20T15:00") from None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=timezone.utc)
-    return round(moment.timestamp() * 1000)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kfmt_cli.checks.check import Scope
@@ -26,6 +27,7 @@ from kfmt_cli.files.disk import (
 from kfmt_cli.files.kinds.kind import Input
 from kfmt_cli.files.kinds.logs import LOG, LOGS
 from kfmt_cli.rows.result import Result, ResultType
+from kfmt_cli.tasks.processes import map_processes
 from kfmt_cli.tasks.run import Event, Unlisted, Unread
 
 if TYPE_CHECKING:
@@ -199,18 +201,13 @@ class Verify:
         self, units: list[list[Input]], advance: Callable[[int], None]
     ) -> Iterator[Outcome | None]:
         """Check the files in as many processes as there are jobs; in the files' order."""
-        from concurrent.futures import ProcessPoolExecutor
-
-        jobs = self.jobs
-        alone = replace(self.verifier, workers=0)
-        n = len(units)
-        with ProcessPoolExecutor(min(jobs, n)) as pool:
-            chunk = AT_ONCE if n > AT_ONCE * 4 * jobs else 1
-            for done in pool.map(verify_apart, units, [alone] * n, chunksize=chunk):
-                for outcome in done:
-                    if outcome is not None and outcome.verified is not None:
-                        advance(outcome.verified.bytes)
-                    yield outcome
+        work = partial(verify_apart, verifier=replace(self.verifier, workers=0))
+        at_once = AT_ONCE if len(units) > AT_ONCE * 4 * self.jobs else 1
+        for done in map_processes(work, units, self.jobs, at_once):
+            for outcome in done:
+                if outcome is not None and outcome.verified is not None:
+                    advance(outcome.verified.bytes)
+                yield outcome
 
 
 def _counted(result: Result, found: Iterator[Finding]) -> Generator[Event, None, Any]:

@@ -34,9 +34,10 @@ class Kind:
     """A kind of file.
 
     name: of the kind, in JSON. level: what such a file belongs to. suffix, names, pattern: what the
-    names of such files are, without the suffix of one that a broker is done with. row_types: of
-    what is in it. read: gives that; None for files of batches, which `files/log.py` reads, and for
-    files that are not read. holds_batches: it is a sequence of record batches.
+    names of such files are, without the suffix of one that a broker is done with. pattern_words:
+    what the pattern stands for. row_types: of what is in it. read: gives that; None for files of
+    batches, which `files/log.py` reads, and for files that are not read. holds_batches: it is a
+    sequence of record batches.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Kind:
     suffix: str = ""
     names: frozenset[str] = frozenset()
     pattern: re.Pattern[str] | None = None
+    pattern_words: tuple[str, ...] = ()
     row_types: tuple[RowType, ...] = ()
     read: Callable[[Input], Contents] | None = None
     holds_batches: bool = False
@@ -53,6 +55,12 @@ class Kind:
         """The kind with its article, for messages."""
         name = self.name.replace("_", " ")
         return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
+
+    @property
+    def named(self) -> list[str]:
+        """How such files are named, for people."""
+        suffixes = [f"*{self.suffix}"] if self.suffix else []
+        return [*self.pattern_words, *suffixes, *sorted(self.names)]
 
     def is_named(self, file: str) -> bool:
         """Whether a name without its directory is one of this kind."""

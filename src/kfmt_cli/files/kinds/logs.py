@@ -13,6 +13,7 @@ KRAFT_SNAPSHOT = Kind(
     "kraft_snapshot",
     Level.PARTITION,
     pattern=re.compile(r"^(\d{20}-\d{10}|bootstrap)\.checkpoint$"),
+    pattern_words=("OFFSET-EPOCH.checkpoint", "bootstrap.checkpoint"),
     row_types=(BATCH, RECORD),
     holds_batches=True,
 )

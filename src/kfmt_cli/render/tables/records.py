@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 from kfmt_cli.core.table import Table
 from kfmt_cli.formats.control import CONTROL_TYPES
@@ -11,11 +12,13 @@ from kfmt_cli.render.tables import batches as batch_table
 from kfmt_cli.render.tables.batches import CODECS, TIME_WIDTH
 from kfmt_cli.render.tables.columns import GAP, Column, digits
 from kfmt_cli.render.template import Builder, Literals, Template
+from kfmt_cli.rows.record import DECODED
 from kfmt_cli.rows.section import Section
 
 QUOTES = 2
 NULL_VALUE = "null (tombstone)"
 MIN_TEXT = 8
+DECODED_KEY = 60
 CONTROL_ROOM = 40  # for a marker and its epoch
 
 
@@ -72,7 +75,7 @@ def columns_of(section: Section, mode: str, screen: int | None) -> list[tuple[Co
     longest_key = int(rows["key_size"].max()) if len(rows) else 0
     with_headers = headers.shape[1] > 0 and bool(rows["headers"].any())
     if screen is None:
-        key, value, header_width = min(longest_key, 40), 0, 0
+        key, value, header_width, left = min(longest_key, 40), 0, 0, 0
         key = max(key + QUOTES, len("null"))
     else:
         left = screen - 1 - offset - GAP - (TIME_WIDTH + GAP if with_time else 0)
@@ -84,8 +87,12 @@ def columns_of(section: Section, mode: str, screen: int | None) -> list[tuple[Co
     chosen = [(_offset_column(), offset)]
     if with_time:
         chosen.append((_time_column(), TIME_WIDTH))
-    chosen.append((_key_column(mode, 0 if screen is None else key - QUOTES), key))
-    chosen.append((_value_column(mode, 0 if screen is None else value), value))
+    decoded = DECODED[0] in rows.names
+    if decoded:
+        key = max(key, min(DECODED_KEY, max(left // 3, MIN_TEXT)) if screen else DECODED_KEY)
+        value = max(left - key - GAP, MIN_TEXT) if screen else 0
+    chosen.append((_key_column(mode, 0 if screen is None else key - QUOTES, decoded), key))
+    chosen.append((_value_column(mode, 0 if screen is None else value, decoded), value))
     if with_headers:
         chosen.append((_headers_column(mode, header_width), header_width))
     return chosen
@@ -123,8 +130,24 @@ def _time_column() -> Column:
     return Column("timestamp", "timestamp (UTC)", lambda _: TIME_WIDTH, write, keep=3)
 
 
-def _key_column(mode: str, limit: int) -> Column:
+@contextmanager
+def _unless_decoded(builder: Builder, name: str, limit: int, decoded: bool) -> Iterator[None]:
+    """What the topic's decoder makes of the bytes, and what follows where it makes nothing."""
+    if not decoded:
+        yield
+        return
+    with builder.when(f"has_{name}", 1):
+        builder.cell_text(name, "utf8", limit)
+    with builder.unless(f"has_{name}", 1):
+        yield
+
+
+def _key_column(mode: str, limit: int, decoded: bool) -> Column:
     def write(builder: Builder, theme: Theme) -> None:
+        with _unless_decoded(builder, DECODED[0], limit, decoded):
+            raw(builder, theme)
+
+    def raw(builder: Builder, theme: Theme) -> None:
         with builder.when("key_size", -1):
             builder.literal(theme.dim, 0)
             builder.literal("null")
@@ -137,7 +160,7 @@ def _key_column(mode: str, limit: int) -> Column:
     return Column("key", "key", _no_width, write, keep=2)
 
 
-def _value_column(mode: str, limit: int) -> Column:
+def _value_column(mode: str, limit: int, decoded: bool) -> Column:
     null = NULL_VALUE if limit == 0 or limit >= len(NULL_VALUE) else "null"
     with_epoch = limit == 0 or limit >= CONTROL_ROOM
 
@@ -150,7 +173,10 @@ def _value_column(mode: str, limit: int) -> Column:
                     builder.literal(" · coordinator epoch ")
                     builder.number("coordinator_epoch")
             builder.literal(theme.reset, 0)
-        with builder.unless("control", 1):
+        with (
+            builder.unless("control", 1),
+            _unless_decoded(builder, DECODED[1], limit, decoded),
+        ):
             with builder.when("value_size", -1):
                 builder.literal(theme.dim, 0)
                 builder.literal(null)

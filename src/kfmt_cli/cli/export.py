@@ -1,0 +1,125 @@
+"""export: records and batches as Parquet, without Spark and without Java."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import click
+
+from kfmt_cli.cli.options import (
+    Size,
+    color,
+    force,
+    jobs,
+    max_decompressed,
+    max_findings,
+    paths,
+    strict,
+)
+from kfmt_cli.errors import UsageError
+from kfmt_cli.render.formats import FORMATS
+
+
+@click.command(name="export")
+@paths
+@click.option("--to", required=True, metavar="DIR", help="Where the files go.")
+@click.option(
+    "--format",
+    "file_format",
+    type=click.Choice(["parquet", "json", "csv"]),
+    default="parquet",
+    show_default=True,
+    help="The format of the files; json and csv are what dump prints.",
+)
+@click.option(
+    "--report",
+    "format_",
+    type=click.Choice([it.name for it in FORMATS]),
+    default="table",
+    show_default=True,
+    help="How to write what came of each file.",
+)
+@click.option(
+    "--tables",
+    type=click.Choice(["records", "batches", "records,batches"]),
+    default="records",
+    show_default=True,
+    help="What to write.",
+)
+@click.option("--columns", default="", help="Columns of the records, with commas between them.")
+@click.option("--topics", default="", help="Only these, with commas between them.")
+@click.option("--from-offset", type=int, help="Leave out what comes before this offset.")
+@click.option("--to-offset", type=int, help="Leave out what comes after this offset.")
+@click.option("--from-time", help="Leave out what is older: ISO-8601 in UTC, or milliseconds.")
+@click.option("--to-time", help="Leave out what is younger.")
+@click.option(
+    "--max-split-bytes",
+    type=Size(),
+    default="128M",
+    show_default=True,
+    help="Bytes of a log that become one file.",
+)
+@force
+@color
+@strict
+@max_findings
+@jobs
+@max_decompressed
+def export(
+    paths: tuple[str, ...],
+    to: str,
+    file_format: str,
+    format_: str,
+    tables: str,
+    columns: str,
+    topics: str,
+    from_offset: int | None,
+    to_offset: int | None,
+    from_time: str | None,
+    to_time: str | None,
+    max_split_bytes: int,
+    force: bool,
+    color: str,
+    strict: bool,
+    max_findings: int,
+    jobs: int,
+    max_decompressed: int | None,
+) -> int:
+    """Write records, batches or both as Parquet files, by topic and partition.
+
+    The files are those of kfmt pipeline export, made on the cores of this machine. DIR is created;
+    it must be empty without --force. Damage is reported, and what is readable is written. Needs pip
+    install 'kfmt-cli[arrow]'.
+
+    \b
+    Examples:
+      kfmt export sample_segments/kafka-3.9.1-broker1/orders-0 --to DST
+      kfmt export sample_segments/kafka-3.9.1-broker1 --to DST --tables records,batches
+    """
+    from importlib.util import find_spec
+
+    if find_spec("pyarrow") is None:
+        raise UsageError("pyarrow is not installed: pip install 'kfmt-cli[arrow]'")
+    from kfmt_cli.arrow.export import FILE_FORMATS
+    from kfmt_cli.cli.runs import run_of
+    from kfmt_cli.pieces.request import request_with
+    from kfmt_cli.tasks.export import Export, exported
+
+    if columns and not FILE_FORMATS[file_format].takes_columns:
+        raise UsageError("--columns chooses columns of Parquet files only")
+    request = request_with(
+        paths,
+        columns=columns,
+        topics=topics,
+        first_offset=from_offset,
+        last_offset=to_offset,
+        first_time=from_time,
+        last_time=to_time,
+        max_split=max_split_bytes,
+        max_decompressed=max_decompressed,
+    )
+    request = replace(request, parallelism=jobs)
+    names = tuple(tables.split(","))
+    run = run_of(color, format_, exported(names), strict=strict, max_findings=max_findings)
+    task = Export(request, to, names, file_format, jobs, force, max_findings)
+    return run.whole(task, paths)

@@ -1,0 +1,122 @@
+"""What kfmt offers to programs says what the commands say."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import kfmt_cli
+from kfmt_cli.errors import InputError, UsageError
+from kfmt_cli.rows.finding import finding_row
+from tests.samples import ORDERS, TXN, UPGRADED, every_log, kfmt, name_of
+from tools.kafka import ROOT, SAMPLES
+
+EXAMPLES = re.findall(r"```python\n(.*?)```", (ROOT / "docs/python.md").read_text(), re.DOTALL)
+SMALL = [log for log in every_log() if 0 < log.stat().st_size < 100_000]
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda it: it.split("\n")[-2][:30])
+def test_the_examples_of_the_docs_run(example: str) -> None:
+    if "arrow" in example:
+        pytest.importorskip("pyarrow")
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", example], cwd=ROOT, capture_output=True, check=False
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    assert done.stdout
+    assert not done.stderr
+
+
+@pytest.mark.parametrize("log", SMALL, ids=name_of)
+def test_objects_are_the_rows_of_the_commands(log: Path) -> None:
+    dumped = kfmt("dump", log, "--records", "--json", "--bytes", "hex")
+    for type_, read in (("batch", kfmt_cli.read_batches), ("record", kfmt_cli.read_records)):
+        expected = dumped.of(type_)
+        found = list(read(str(log)).objects())
+        if type_ == "batch":
+            for row, other in zip(found, expected, strict=True):
+                # Only decompression shows where a wrapper begins.
+                row["base_offset"] = other["base_offset"]
+        else:
+            for row in found:
+                _as_hex(row)
+        assert found == expected
+
+
+def _as_hex(row: dict[str, object]) -> None:
+    for part in (row, *(row["headers"] or ())):  # type: ignore[misc]
+        for name in ("key", "value"):
+            if part[name] is not None:
+                part[name] = part[name].hex()
+                part[f"{name}_encoding"] = "hex"
+
+
+@pytest.mark.parametrize("log", [ORDERS, TXN, UPGRADED], ids=name_of)
+def test_columns_and_arrow_hold_the_same(log: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    rows = kfmt_cli.read_records(log)
+    table = pyarrow.table(rows)
+    columns = list(rows.columns())
+    for name in ("offset", "key", "value", "sequence"):
+        found = [it for part in columns for it in np.ma.getdata(part[name]).tolist()]
+        arrow = table.column(name).to_pylist()
+        assert [None if it == -1 and name == "sequence" else it for it in found] == arrow or (
+            log is UPGRADED and name == "sequence"
+        )
+    objects = list(rows.objects())
+    assert [it["offset"] for it in objects] == table.column("offset").to_pylist()
+    assert [it["key"] for it in objects] == table.column("key").to_pylist()
+
+
+def test_findings_are_those_of_verify_crc() -> None:
+    folder = ROOT / "damaged_segments"
+    for deep in (False, True):
+        found = [finding_row(it) for it in kfmt_cli.verify(folder, deep=deep)]
+        told = kfmt("verify-crc", folder, "--json", *(["--deep"] if deep else []))
+        assert found == [{k: v for k, v in it.items() if k != "type"} for it in told.of("finding")]
+    rows = kfmt_cli.read_records(folder)
+    assert sum(1 for _ in rows.objects()) == 1720
+    assert {it.code.name for it in rows.findings} >= {"crc-mismatch", "zero-tail"}
+
+
+def test_bounds_and_columns() -> None:
+    pytest.importorskip("pyarrow")
+    rows = kfmt_cli.read_records(ORDERS, columns=["offset"], first_offset=7, last_offset=9)
+    (batch,) = rows.arrow()
+    assert batch.to_pydict() == {"offset": [7, 8, 9]}
+    assert [row["offset"] for row in rows.objects()] == [7, 8, 9]
+    many = kfmt_cli.read_batches([ORDERS, TXN], columns=["file"])
+    assert {name for batch in many for name in batch["file"].to_pylist()} == {str(ORDERS), str(TXN)}
+
+
+def test_what_cannot_be_read_or_asked_for() -> None:
+    with pytest.raises(UsageError, match="no column is named 'x'"):
+        kfmt_cli.read_records(ORDERS, columns=["x"])
+    with pytest.raises(InputError, match="No such file"):
+        list(kfmt_cli.read_records("/no/such/file"))
+    with pytest.raises(InputError, match="No such file"):
+        kfmt_cli.verify("/no/such/file")
+    with pytest.raises(InputError, match="not a log"):
+        kfmt_cli.read_file(ROOT / "README.md").objects().__next__()
+
+
+def test_a_file_of_any_kind() -> None:
+    for file in sorted(SAMPLES.glob("kafka-3.9.1-broker1/txn-0/*.*")):
+        if file.suffix not in (".txt", ".metadata"):
+            shown = kfmt("dump", file, "--json")
+            read = kfmt_cli.read_file(file)
+            assert [row["type"] for row in read.objects()] == [row["type"] for row in shown.rows]
+    control = [it for it in kfmt_cli.read_records(TXN).objects() if "control" in it]
+    assert {it["control"]["type"] for it in control} == {"ABORT", "COMMIT"}
+
+
+def test_without_arrow_rows_are_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    first = next(iter(kfmt_cli.read_records(ORDERS)))
+    assert first["offset"].tolist()[:3] == [0, 1, 2]
+    assert list(np.ma.getmaskarray(first["position"])[:3]) == [False] * 3

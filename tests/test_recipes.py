@@ -1,0 +1,369 @@
+"""What a contributor adds is one file and at most one line in a registry, and is then everywhere.
+
+Each test adds something as CONTRIBUTING says, through the registries alone, and finds it in every
+output, in the help and in the docs.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import struct
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import kfmt_cli
+from kfmt_cli.checks import registry
+from kfmt_cli.checks.check import LogCheck, Scope
+from kfmt_cli.checks.partition.check import PartitionCheck, SegmentFacts
+from kfmt_cli.cli import kfmt
+from kfmt_cli.core.field import Field
+from kfmt_cli.core.finding import Finding, Severity, code
+from kfmt_cli.core.layout import Layout
+from kfmt_cli.core.wire import Int32, Int64
+from kfmt_cli.files import kinds
+from kfmt_cli.files.block import Block
+from kfmt_cli.files.kinds.fixed import FixedReader, rows_of
+from kfmt_cli.files.kinds.kind import Contents, Input, Kind, Level, read_whole
+from kfmt_cli.files.records import Records, about_batch
+from kfmt_cli.render import formats
+from kfmt_cli.render.sinks.objects import ObjectSink
+from kfmt_cli.rows.column import Column, RowType
+from kfmt_cli.rows.column import Kind as ColumnKind
+from kfmt_cli.rows.section import Object, section_of
+from kfmt_cli.spark import jobs as spark_jobs
+from kfmt_cli.topics import TOPICS
+from kfmt_cli.topics.decoder import Decoder
+from tests.samples import ORDERS
+from tools import make_docs
+from tools.kafka import ROOT
+
+HERE = __name__
+
+
+class Ran:
+    """The command line in this process, where the registries hold what a test has added."""
+
+    def __init__(self, capfd: pytest.CaptureFixture[str]) -> None:
+        self._capfd = capfd
+        self.code = 0
+        self.err = ""
+
+    def __call__(self, *arguments: str | Path) -> str:
+        """What it prints."""
+        self._capfd.readouterr()
+        try:
+            done = kfmt.main(list(map(str, arguments)), "kfmt", standalone_mode=False)
+            self.code = int(done or 0)
+        except SystemExit as left:
+            self.code = int(left.code or 0)
+        out, self.err = self._capfd.readouterr()
+        return out
+
+
+@pytest.fixture
+def run(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Ran:
+    monkeypatch.setenv("COLUMNS", "100")
+    return Ran(capfd)
+
+
+def rows(out: str, type_: str) -> list[dict[str, Any]]:
+    return [row for row in map(json.loads, out.splitlines()) if row["type"] == type_]
+
+
+@pytest.fixture
+def new_kinds(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Kind]]:
+    """The registry of kinds, as it was again behind the test."""
+    kept = [*kinds.KINDS]
+    monkeypatch.setattr(kinds, "KINDS", kept)
+    kinds.kind_of.cache_clear()
+    yield kept
+    kinds.kind_of.cache_clear()
+
+
+# A binary kind: a Layout, a reader of it, a Kind.
+
+WATERMARK = Layout(
+    "Watermark",
+    "An entry of `.marks`.",
+    "none: made for a test",
+    (
+        Field("watermark", Int64, "How far someone has read."),
+        Field("reader", Int32, "Who it was."),
+    ),
+)
+ODD = code("marks-trailing-bytes", Severity.ERROR, "The file does not end with a whole entry.")
+MARKS = Kind(
+    "marks",
+    Level.SEGMENT,
+    suffix=".marks",
+    row_types=(rows_of("watermark", WATERMARK),),
+    read=FixedReader(rows_of("watermark", WATERMARK), WATERMARK, ODD),
+)
+
+
+def test_a_binary_kind(run: Ran, new_kinds: list[Kind], tmp_path: Path) -> None:
+    new_kinds.append(MARKS)
+    file = tmp_path / "00000000000000000000.marks"
+    file.write_bytes(struct.pack(">qiqi", 7, 1, 9, 2) + b"odd")
+    assert "watermark" in run("dump", file)
+    assert run.code == 1
+    assert "marks-trailing-bytes" in run.err
+    assert [row["watermark"] for row in rows(run("dump", file, "--json"), "watermark")] == [7, 9]
+    assert run("dump", file, "--format", "csv").splitlines()[0] == "file,position,watermark,reader"
+    read = kfmt_cli.read_file(file)
+    assert [row["reader"] for row in read.objects()] == [1, 2]
+    assert next(read.columns())["watermark"].tolist() == [7, 9]
+    arrow = pytest.importorskip("pyarrow")
+    assert arrow.Table.from_batches(read.arrow())["watermark"].to_pylist() == [7, 9]
+    assert ".marks" in run("dump", "--help")
+    assert "`marks`" in make_docs.formats()
+    assert "How far someone has read." in make_docs.formats()
+
+
+# A text kind: a row type, a function that reads, a Kind.
+
+QUORUM = RowType(
+    "voter",
+    "A voter.",
+    (Column("name", ColumnKind.TEXT, "Who votes."), Column("votes", doc="How many votes.")),
+)
+
+
+def read_quorum(file: Input) -> Contents:
+    lines = read_whole(file, 1 << 20).decode().splitlines()
+    values: list[list[str | int]] = [[name, int(n)] for name, n in map(str.split, lines)]
+    return Contents(0, [section_of(QUORUM, values)])
+
+
+QUORUM_FILE = Kind(
+    "quorum",
+    Level.PARTITION,
+    names=frozenset({"quorum-votes"}),
+    row_types=(QUORUM,),
+    read=read_quorum,
+)
+
+
+def test_a_text_kind(run: Ran, new_kinds: list[Kind], tmp_path: Path) -> None:
+    new_kinds.append(QUORUM_FILE)
+    file = tmp_path / "quorum-votes"
+    file.write_text("ann 3\nbob 4\n")
+    assert "bob" in run("dump", file)
+    assert rows(run("dump", file, "--json"), "voter") == [
+        {"type": "voter", "file": str(file), "name": "ann", "votes": 3},
+        {"type": "voter", "file": str(file), "name": "bob", "votes": 4},
+    ]
+    assert run("dump", file, "--format", "csv").splitlines()[1] == f'{file},"ann",3'
+    assert [row["name"] for row in kfmt_cli.read_file(file).objects()] == ["ann", "bob"]
+    arrow = pytest.importorskip("pyarrow")
+    table = arrow.Table.from_batches(kfmt_cli.read_file(file).arrow())
+    assert table["name"].to_pylist() == ["ann", "bob"]
+    assert "quorum-votes" in run("dump", "--help")
+    assert "`voter`" in make_docs.formats()
+
+
+# A check of a partition: a class with its codes.
+
+FEW = code("few-segments", Severity.WARNING, "A partition has fewer than nine segments.")
+
+
+class Segments(PartitionCheck):
+    codes = (FEW,)
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+
+    def take(self, segment: SegmentFacts) -> None:
+        self.names.append(segment.name)
+
+    def finish(self) -> Iterator[Finding]:
+        if 0 < len(self.names) < 9:
+            yield Finding(self.names[0], FEW, None, f"{len(self.names)} segments")
+
+
+def test_a_check_of_a_partition(run: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
+    listed = registry.Listed(Scope.PARTITION, f"{HERE}:Segments")
+    monkeypatch.setattr(registry, "CHECKS", [*registry.CHECKS, listed])
+    run("verify-crc", ORDERS.parent)
+    assert "few-segments" in run.err
+    out = run("verify-crc", ORDERS.parent, "--json", "--strict")
+    assert run.code == 1
+    (found,) = rows(out, "finding")
+    assert (found["code"], found["message"]) == ("few-segments", "7 segments")
+    run("verify-crc", ORDERS.parent, "--format", "csv")
+    assert "few-segments" in run.err
+    assert [it.code for it in kfmt_cli.verify(ORDERS.parent)] == [FEW]
+    assert "### `few-segments`" in make_docs.findings()
+
+
+# A check of a log, which sees neighbours however the work is shared out.
+
+GROWS = code("batch-grows", Severity.NOTE, "A batch is larger than the one before it.")
+
+
+class Grows(LogCheck):
+    scope = Scope.HEADERS
+    codes = (GROWS,)
+    looks_back = True
+
+    def __init__(self, base_offset: int | None = None) -> None:
+        super().__init__(base_offset)
+        self.sizes: list[int] = []
+
+    def take(self, run: Block, records: Records | None) -> Iterator[Finding]:
+        del records
+        for i, size in enumerate(run.batches["size"].tolist()):
+            if self.sizes and size > self.sizes[-1]:
+                yield about_batch(run, i, GROWS, f" has {size} bytes", found=size)
+            self.sizes.append(size)
+
+
+def test_a_check_of_a_log(run: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
+    listed = registry.Listed(Scope.HEADERS, f"{HERE}:Grows")
+    monkeypatch.setattr(registry, "CHECKS", [*registry.CHECKS, listed])
+    sizes = [row["size"] for row in rows(run("dump", ORDERS, "--json"), "batch")]
+    expected = [b for a, b in pairwise(sizes) if b > a]
+    assert expected
+    for command in (["dump"], ["verify-crc"], ["verify-crc", "--deep"]):
+        out = run(*command, ORDERS, "--json")
+        assert [row["found"] for row in rows(out, "finding")] == expected
+    assert "### `batch-grows`" in make_docs.findings()
+
+
+# An output format: a class that says how an object becomes text.
+
+
+class Lines(ObjectSink):
+    """name=value pairs."""
+
+    def line(self, row: Object) -> str:
+        return " ".join(f"{name}={json.dumps(it)}" for name, it in row.items()) + "\n"
+
+
+def test_an_output_format(run: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = formats.Format("pairs", "pairs of name and value", f"{HERE}:Lines")
+    monkeypatch.setattr(formats, "FORMATS", [*formats.FORMATS, made])
+    with fresh_commands(monkeypatch):
+        batches = run("dump", ORDERS, "--format", "pairs").splitlines()
+        assert len(batches) == len(run("dump", ORDERS, "--json").splitlines())
+        assert batches[0].startswith('type="batch" file=')
+        records = run("dump", ORDERS, "--records", "--format", "pairs", "--limit", "2")
+        assert [it.split()[0] for it in records.splitlines()] == [
+            'type="batch"',
+            'type="record"',
+            'type="record"',
+        ]
+        index = ORDERS.with_suffix(".index")
+        assert 'type="offset_index_entry"' in run("dump", index, "--format", "pairs")
+        for command in ("verify-crc", "index-check"):
+            out = run(command, ORDERS.parent, "--format", "pairs").splitlines()
+            assert out[0].startswith('type="file"')
+            assert out[-1].startswith('type="summary"')
+        damaged = run("verify-crc", ROOT / "damaged_segments", "--format", "pairs")
+        assert 'type="finding"' in damaged
+        assert 'type="varint"' in run("encode-varint", "300", "--format", "pairs")
+        assert "pairs of name and value" in " ".join(run("dump", "--help").split())
+        assert "pairs" in make_docs.commands()
+
+
+def fresh_commands(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The modules of the commands as they are imported anew, which is when options are made."""
+    import contextlib
+    import sys
+
+    @contextlib.contextmanager
+    def anew() -> Iterator[None]:
+        names = [name for name in sys.modules if name.startswith("kfmt_cli.cli.")]
+        for name in names:
+            monkeypatch.delitem(sys.modules, name)
+        yield
+        for name in [it for it in sys.modules if it.startswith("kfmt_cli.cli.")]:
+            del sys.modules[name]
+
+    return anew()
+
+
+# A decoder of a topic's payloads: a class that reads keys and values.
+
+
+class Greetings(Decoder):
+    topic = "orders"
+
+    def key(self, key: bytes) -> dict[str, Any] | None:
+        return {"name": "greeting", "version": 0, "data": {"text": key.decode()}}
+
+    def value(self, key: bytes | None, value: bytes) -> dict[str, Any] | None:
+        del key
+        return {"name": "greeting", "version": 0, "data": {"of": len(value), "sign": 'say "hi"'}}
+
+
+def test_a_decoder_of_a_topic(run: Ran) -> None:
+    TOPICS.append(Greetings)
+    try:
+        file = ORDERS.parent
+        plain = run("dump", file, "--records", "--json", "--limit", "3")
+        decoded = [row.get("decoded_key") for row in rows(plain, "record")]
+        keys = [row["key"] for row in rows(plain, "record")]
+        assert decoded == [
+            None if key is None else {"name": "greeting", "version": 0, "data": {"text": key}}
+            for key in keys
+        ]
+        assert rows(plain, "record")[1]["decoded_value"]["data"]["sign"] == 'say "hi"'
+        heading, *lines = run("dump", file, "--records", "--format", "csv").splitlines()
+        assert heading.endswith("decoded_key,decoded_value")
+        assert '""greeting""' in lines[1]
+        assert '"name":"greeting"' in run("dump", file, "--records", "--limit", "3")
+        made = kfmt_cli.read_records(file).objects()
+        assert next(it for it in made if it["key"])["decoded_key"]["name"] == "greeting"
+        arrow = pytest.importorskip("pyarrow")
+        table = arrow.table(kfmt_cli.read_records(file, columns=["key", "decoded_key"]))
+        for key, text in zip(*(it.to_pylist() for it in table.columns), strict=True):
+            assert (text is None) == (key is None)
+            assert text is None or json.loads(text)["data"]["text"] == key.decode()
+        assert "decoded_key" not in run("dump", ORDERS.parents[1] / "txn-0", "--records", "--json")
+    finally:
+        TOPICS.remove(Greetings)
+
+
+# A job on Spark: a function, and a line that says what it does.
+
+
+def count_files(context: Any) -> Any:
+    from kfmt_cli.spark.jobs.context import Summary
+
+    assert context.options == {"least": 2}
+    n = context.table("segments").count()
+    return Summary({"segments": n}, lines=[f"{n} files"])
+
+
+def test_a_job_on_spark(
+    run: Ran, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    pytest.importorskip("pyspark")
+    least = spark_jobs.JobOption("--least", "How many at least.", type=int)
+    job = spark_jobs.ListedJob("count-files", "Count files.", f"{HERE}:count_files", (least,))
+    monkeypatch.setattr(spark_jobs, "JOBS", [*spark_jobs.JOBS, job])
+    with fresh_commands(monkeypatch):
+        assert "Count files." in run("pipeline", "--help")
+        assert "How many at least." in run("pipeline", "count-files", "--help")
+        assert "### pipeline count-files" in make_docs.commands()
+        if shutil.which("java") is None:
+            pytest.skip("java not found")
+        session = request.getfixturevalue("spark")
+        in_this_one(monkeypatch, session)
+        out = run("pipeline", "count-files", ORDERS.parent, "--to", tmp_path / "to", "--least", "2")
+        assert "7 files" in out
+
+
+def in_this_one(monkeypatch: pytest.MonkeyPatch, session: Any) -> None:
+    """Jobs run in the session of all tests."""
+    import contextlib
+
+    from kfmt_cli.spark import session as sessions
+
+    monkeypatch.setattr(sessions, "session", lambda *_: contextlib.nullcontext(session))
