@@ -52,8 +52,8 @@ def read_everything(file: Path) -> tuple[list[Batch], list[Finding]]:
     batches: list[Batch] = []
     findings: list[Finding] = []
     formats = [
-        JsonRows("x", "auto", RECORD),
-        CsvRows("x", "auto"),
+        JsonRows(["x"], "auto", RECORD),
+        CsvRows(["x"], "auto"),
         BatchRows(Head("x"), Look(), Narrow()),  # type: ignore[arg-type]
     ]
     headers = log_checks(Scope.HEADERS, 0)

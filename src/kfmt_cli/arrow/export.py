@@ -124,14 +124,14 @@ def _groups(batches: Iterator[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]
 def _json(out: BinaryIO, table: str, request: Request, reader: PieceReader, piece: Piece) -> int:
     del request
     inner = RECORD if table == RECORDS.name else None
-    return _rows(out, JsonRows(piece.path, "auto", inner), _parts(table, reader, piece))
+    return _rows(out, JsonRows([piece.path], "auto", inner), _parts(table, reader, piece))
 
 
 def _csv(out: BinaryIO, table: str, request: Request, reader: PieceReader, piece: Piece) -> int:
     del request
     shown: RowType = RECORD if table == RECORDS.name else BATCH
     out.write(csv_line(csv_names(shown)).encode())
-    return _rows(out, CsvRows(piece.path, "auto"), _parts(table, reader, piece))
+    return _rows(out, CsvRows([piece.path], "auto"), _parts(table, reader, piece))
 
 
 def _parts(table: str, reader: PieceReader, piece: Piece) -> Iterator[Rows]:

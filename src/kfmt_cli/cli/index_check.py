@@ -8,6 +8,7 @@ from kfmt_cli.cli.options import (
     Size,
     all_files,
     color,
+    jobs,
     max_decompressed,
     max_findings,
     output_format,
@@ -37,6 +38,7 @@ from kfmt_cli.errors import UsageError
 @color
 @strict
 @max_findings
+@jobs
 @max_decompressed
 def index_check(
     paths: tuple[str, ...],
@@ -49,6 +51,7 @@ def index_check(
     color: str,
     strict: bool,
     max_findings: int,
+    jobs: int,
     max_decompressed: int | None,
 ) -> int:
     """Check .index, .timeindex and .txnindex against their log.
@@ -77,7 +80,8 @@ def index_check(
         show_lookups(run, paths, lookup_offset, lookup_timestamp)
         return run.host.exit_code
     checker = IndexChecker(Limit.of_option(max_decompressed), index_interval_bytes, max_findings)
-    task = IndexCheck(checker, all_files or not run.sink.for_people, run.summary.passed_over)
+    lists_empty = all_files or not run.sink.for_people
+    task = IndexCheck(checker, jobs, lists_empty, run.summary.passed_over)
     for name in (MISSING, DAMAGED_LOG):
         run.summary.aside[name] = 0
     return run.whole(task, paths)

@@ -33,8 +33,8 @@ STORED_CRC_AT = (
 )
 POLYNOMIALS = (CRC32, CRC32, CRC32C)
 
-# Where a batch is: in the block, in the count of the file's batches.
-_PLACE = ("start", "end", "number")
+# Where a batch is: in the block, in the count of the file's batches, in which file of several.
+_PLACE = ("start", "end", "number", "file_number")
 # What its records start from: a byte, a timestamp and whether deltas are added to it.
 _FOR_RECORDS = ("records_position", "record_timestamp", "has_delta", "is_plain", "has_sequence")
 BATCH_COLUMNS = (

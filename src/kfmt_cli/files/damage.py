@@ -109,7 +109,7 @@ class Damage:
     def _is_among_loose(self, header: Header) -> bool:
         """Whether the next batch that is followed by another is a message by itself, too."""
         end = header.position + header.size
-        for at in self._confirmed_from(end, end + WINDOW):
+        for at in self.confirmed_from(end, end + WINDOW):
             after = self._header(at)
             if self._is_followed(after):
                 loose = after.magic < 2 and not after.compressed
@@ -120,7 +120,7 @@ class Damage:
         """Whether one of the next batches has the offset that should stand before this one."""
         end = header.position + header.size
         agreeing = 0
-        for at in self._confirmed_from(end, end + WINDOW):
+        for at in self.confirmed_from(end, end + WINDOW):
             after = self._header(at)
             before = after.magic == 2 and after.base_offset < header.next_offset
             if before and after.base_offset in window.likely:
@@ -164,12 +164,12 @@ class Damage:
 
     def find_batch(self, at: int, window: Window, stop: int | None = None) -> int | None:
         """The first batch of the log that begins at `at` or later, before `stop`."""
-        for found in self._confirmed_from(at, stop):
+        for found in self.confirmed_from(at, stop):
             if self._belongs(found, window):
                 return found
         return None
 
-    def _confirmed_from(self, at: int, stop: int | None) -> Iterator[int]:
+    def confirmed_from(self, at: int, stop: int | None) -> Iterator[int]:
         """Where undamaged batches begin, from `at` on and before `stop`."""
         return filter(self.confirmed, self._plausible_from(at, stop))
 

@@ -114,7 +114,7 @@ def no_log(path: str) -> str:
 def distinct(files: Iterable[Input], seen: set[str]) -> Iterator[Input]:
     """The files that were not seen before, by whatever path. seen: real paths, added to."""
     for file in files:
-        path = real_path(file.path)
+        path = real_path(file.path, file.may_be_link)
         if path not in seen:
             yield file
             seen.add(path)
@@ -125,8 +125,8 @@ class Folder:
     """A directory as it was listed.
 
     path: to open it. below: what the names of its files begin with. folders, files: the names in
-    it, in order. special: those of the files that are pipes, sockets or devices. prefix: what the
-    names of its files begin with, where that is not `below`.
+    it, in order. special: those of the files that are pipes, sockets or devices. links: those that
+    are symbolic links. prefix: what the names of its files begin with, where that is not `below`.
     """
 
     path: str
@@ -134,6 +134,7 @@ class Folder:
     folders: tuple[str, ...]
     files: tuple[str, ...]
     special: frozenset[str] = frozenset()
+    links: frozenset[str] = frozenset()
     prefix: str | None = None
 
     @property
@@ -148,7 +149,8 @@ class Folder:
         if prefix is None:
             prefix = "" if self.below == os.curdir else f"{self.below}{os.sep}"
         path = f"{self.path.rstrip(os.sep) or os.sep}{os.sep}{file}"
-        return Input(path, printable(prefix + file), kind, base_offset)
+        is_link = file in self.links
+        return Input(path, printable(prefix + file), kind, base_offset, is_link)
 
     @cached_property
     def segments(self) -> list[Segment]:
@@ -199,17 +201,23 @@ def _folder(path: str, below: str, listed: Iterable[os.DirEntry[str]]) -> tuple[
     files: list[str] = []
     inside: list[str] = []
     special: list[str] = []
+    links: list[str] = []
     for entry in listed:
+        if entry.is_file(follow_symlinks=False):  # as nearly all are
+            files.append(entry.name)
+            continue
         if _is_folder(entry):
             folders.append(entry.name)
             if not entry.is_symlink():
                 inside.append(entry.name)
             continue
         files.append(entry.name)
+        if entry.is_symlink():
+            links.append(entry.name)
         if _is_special(entry):
             special.append(entry.name)
     names = tuple(sorted(folders)), tuple(sorted(files))
-    return Folder(path, below, *names, frozenset(special)), inside
+    return Folder(path, below, *names, frozenset(special), frozenset(links)), inside
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:

@@ -25,7 +25,7 @@ from kfmt_cli.formats.batch import CODECS, RECORD
 from kfmt_cli.rows.record import RECORD as ROWS
 
 # What is shown beside the stored fields; `files/shown.py` fills what only outputs need.
-DERIVED_COLUMNS = tuple(it for it in ROWS.sources if it not in RECORD.names)
+DERIVED_COLUMNS = (*(it for it in ROWS.sources if it not in RECORD.names), "file_number")
 # The stored fields of magic 2, which messages of magic 0 and 1 fill as far as they have them.
 RECORD_COLUMNS = (*RECORD.names, *DERIVED_COLUMNS)
 RECORD_NAMES = {name: column for column, name in enumerate(RECORD_COLUMNS)}

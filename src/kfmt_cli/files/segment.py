@@ -40,7 +40,8 @@ class Segment:
     @property
     def real_path(self) -> str:
         """The same for each way that leads to the segment, and for no other one."""
-        return sibling_name(real_path(self.any_file.path), LOG)
+        file = self.any_file
+        return sibling_name(real_path(file.path, file.may_be_link), LOG)
 
     @property
     def log_may_be_elsewhere(self) -> bool:
@@ -83,10 +84,11 @@ def group(files: Iterable[Input]) -> list[Segment]:
     return list(found.values())
 
 
-def real_path(path: str) -> str:
-    """The path without symbolic links."""
-    folder, name = os.path.split(path)
-    if os.path.islink(path):  # noqa: PTH114 (28,000 of these are to cost nothing)
+def real_path(path: str, may_be_link: bool = True) -> str:
+    """The path without symbolic links. may_be_link: the last part of it may be one."""
+    folder, _, name = path.rpartition(os.sep)
+    folder = folder or (os.sep if path.startswith(os.sep) else "")
+    if may_be_link and os.path.islink(path):  # noqa: PTH114 (28,000 of these are to cost nothing)
         return os.path.realpath(path)
     return f"{_real_folder(folder)}{os.sep}{name}" if name else _real_folder(folder)
 

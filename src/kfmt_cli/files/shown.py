@@ -19,6 +19,7 @@ from kfmt_cli.topics.decoder import Decoder
 
 _OF_BATCHES = expansion(
     ("batch_position", "position", None, None),
+    ("file_number", "file_number", None, None),
     ("timestamp_type", "timestamp_type", None, None),
     ("has_timestamp", "has_timestamp", None, None),
     ("is_v2", "is_v2", None, None),
@@ -51,7 +52,7 @@ def complete(block: Block, records: Records) -> None:
     if not len(batches):
         return
     if not batches["is_v2"][0]:
-        fill(block, records, _OF_BATCHES[:1])
+        fill(block, records, _OF_BATCHES[:2])
         return
     batches["is_plain"] = batches["compression"] == 0
     batches["has_sequence"] = batches["base_sequence"] >= 0

@@ -27,23 +27,43 @@ from kfmt_cli.pieces.piece import Piece
 Opener = Callable[[str], Source]
 FOLLOWING = 3  # batches that must follow
 MOST_BATCH = 64 << 20
+MOST_SEARCHED = 8 << 20
 MOST_INDEX = 64 << 20
 
 
-def bounds(source: Source, piece: Piece, opened: Opener) -> tuple[int, int]:
+def bounds(source: Source, piece: Piece, opened: Opener, searches: bool = False) -> tuple[int, int]:
     """The bytes at which a part begins and ends; equal where nothing begins in it.
 
-    opened: opens a file by its path; raises InputError.
+    opened: opens a file by its path; raises InputError. searches: without an index, the bytes are
+    searched for a batch; a record may hold one, so whoever asks for that must notice when pieces do
+    not fit together (`pieces/seams.py`).
     """
     if piece.is_whole:
         return 0, piece.size
-    start = 0 if piece.start == 0 else _boundary(source, piece, piece.start, opened)
-    end = piece.size if piece.is_last else _boundary(source, piece, piece.end, opened)
+
+    def boundary(nominal: int) -> int:
+        entries = _entries(piece.path, opened)
+        if not entries.shape[1] and searches:
+            return _search(source, piece, nominal)
+        return _boundary(source, piece, nominal, entries)
+
+    start = 0 if piece.start == 0 else boundary(piece.start)
+    end = piece.size if piece.is_last else boundary(piece.end)
     return start, end
 
 
-def _boundary(source: Source, piece: Piece, nominal: int, opened: Opener) -> int:
-    entries = _entries(piece.path, opened)
+def _search(source: Source, piece: Piece, nominal: int) -> int:
+    """The first batch at or behind a byte that is proven by its checksum and by what follows."""
+    from kfmt_cli.files.damage import Damage
+
+    stop = min(nominal + MOST_SEARCHED, piece.size)
+    for at in Damage(source).confirmed_from(nominal, stop):
+        if _is_batch(source, at, piece.size, (1 << 63) - 1):
+            return at
+    return piece.size
+
+
+def _boundary(source: Source, piece: Piece, nominal: int, entries: IntArray) -> int:
     for row in range(int(np.searchsorted(entries[1], nominal)), entries.shape[1]):
         position = int(entries[1, row])
         offset = int(entries[0, row]) + (piece.base_offset or 0)

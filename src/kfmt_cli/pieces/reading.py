@@ -25,6 +25,8 @@ from kfmt_cli.files.select import Selection
 from kfmt_cli.pieces.bounds import Opener, bounds
 from kfmt_cli.pieces.piece import Piece
 
+_CHANGED = (codes.FILE_VANISHED, codes.FILE_UNREADABLE, codes.FILE_GREW, codes.FILE_SHRANK)
+
 
 class DamagedError(KfmtError):
     """Damage was met that is to stop the reading."""
@@ -47,12 +49,13 @@ class Edges:
 @dataclass(slots=True)
 class PieceReader:
     """Reads pieces. findings, edges: of the piece that was read last; no edges where nothing begins
-    in it. fail_fast: damage stops the reading."""
+    in it. fail_fast: damage stops the reading. searches: see `bounds`."""
 
     wanted: Selection = field(default_factory=Selection)
     limit: Limit = field(default_factory=Limit)
     opened: Opener = open_source
     fail_fast: bool = False
+    searches: bool = False
     findings: list[Finding] = field(default_factory=list)
     edges: Edges | None = None
 
@@ -81,7 +84,7 @@ class PieceReader:
             code = codes.FILE_GREW if grew else codes.FILE_SHRANK
             words = f"{piece.size} bytes when the work was planned, {size} now"
             self.found(Finding(piece.path, code, None, words, expected=piece.size, found=size))
-        start, end = bounds(source, piece, self.opened)
+        start, end = bounds(source, piece, self.opened, self.searches)
         # A cut is no end of file: what stands before it is judged by what comes behind it.
         limit = min(piece.size, size)
         end = min(end, limit)
@@ -121,6 +124,11 @@ class PieceReader:
                     for finding in records.findings:
                         self.found(finding)
                     yield run, records
+
+    @property
+    def changed(self) -> bool:
+        """Whether the file was found to be gone, unreadable, or of another size than planned."""
+        return any(it.code in _CHANGED for it in self.findings)
 
     def is_troubled(self, piece: Piece) -> bool:
         """Whether a piece stands for a directory that cannot be read, which is then a finding."""

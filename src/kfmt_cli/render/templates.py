@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 
 from kfmt_cli.core.json_text import json_text
@@ -14,18 +14,30 @@ from kfmt_cli.rows.section import HEADER_NAMES
 
 def json_template(
     rows: RowType,
-    file: str,
+    files: Sequence[str],
     columns: Mapping[str, int],
     mode: str,
     literals: Literals | None = None,
     constants: Mapping[str, int] | None = None,
 ) -> Template:
-    """One object a line: type, file, then the columns of the row type."""
+    """One object a line: type, file, then the columns of the row type.
+
+    files: one for all rows, or several that the column `file_number` chooses from.
+    """
     builder = Builder(columns, HEADER_NAMES, literals, constants)
-    builder.literal(f'{{"type":{json_text(rows.name)},"file":{json_text(file)}')
+    builder.literal(f'{{"type":{json_text(rows.name)},"file":')
+    _file(builder, [json_text(file) for file in files])
     _json_members(builder, rows.columns, mode, ",")
     builder.literal("}\n")
     return builder.build()
+
+
+def _file(builder: Builder, words: list[str]) -> None:
+    """The file of a row."""
+    if len(words) == 1:
+        builder.literal(words[0])
+    else:
+        builder.choice("file_number", words, ("", ""))
 
 
 def _json_members(builder: Builder, columns: Iterable[Column], mode: str, separator: str) -> None:
@@ -89,14 +101,17 @@ def csv_names(rows: RowType) -> list[str]:
 
 def csv_template(
     rows: RowType,
-    file: str,
+    files: Sequence[str],
     columns: Mapping[str, int],
     mode: str,
     constants: Mapping[str, int] | None = None,
 ) -> Template:
-    """One line a row; null is nothing, empty is two quotes; headers are a JSON list."""
+    """One line a row; null is nothing, empty is two quotes; headers are a JSON list.
+
+    files: as in `json_template`.
+    """
     builder = Builder(columns, HEADER_NAMES, None, constants)
-    builder.literal(csv_line([file]).rstrip("\n"))
+    _file(builder, [csv_line([file]).rstrip("\n") for file in files])
     for it in rows.leaves:
         builder.literal(",")
         with ExitStack() as conditions:

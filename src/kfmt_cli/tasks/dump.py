@@ -12,7 +12,7 @@ from kfmt_cli.core.finding import Finding, Findings
 from kfmt_cli.core.parallel import map_ordered
 from kfmt_cli.errors import InputError
 from kfmt_cli.files.block import Block
-from kfmt_cli.files.disk import discover, distinct, is_empty, partition_of
+from kfmt_cli.files.disk import discover, distinct, is_empty, partition_of, size_of
 from kfmt_cli.files.kinds.kind import Input
 from kfmt_cli.files.kinds.logs import LOGS
 from kfmt_cli.files.open_log import OpenLog
@@ -27,6 +27,7 @@ from kfmt_cli.rows.record import DECODED_RECORD, RECORD
 from kfmt_cli.rows.section import Rows
 from kfmt_cli.tasks.run import Run
 from kfmt_cli.topics import decoder_for
+from kfmt_cli.topics.decoder import Decoder
 
 Piece = memoryview | Finding
 
@@ -54,13 +55,8 @@ class Dump:
         run, seen = self.run, set[str]()
         for path in paths:
             try:
-                for file in distinct(discover(path, LOGS, len(paths) > 1, run.complain), seen):
-                    if self.most_rows == 0:
-                        continue
-                    if self.all_files or file.path == path or not is_empty(file):
-                        self._file(file)
-                    else:
-                        self._n_empty += 1
+                files = distinct(discover(path, LOGS, len(paths) > 1, run.complain), seen)
+                self._files(self._listed(files, path))
             except InputError as error:
                 run.complain(str(error))
         if self._n_empty:
@@ -69,6 +65,49 @@ class Dump:
         if unread and self._n_read:
             run.sink.note(f"kfmt: {count(self._n_read, 'file')} read, {grouped(unread)} not\n")
         run.sink.flush()
+
+    def _listed(self, files: Iterator[Input], path: str) -> Iterator[Input]:
+        """The files that are shown."""
+        for file in files:
+            if self.all_files or file.path == path or not is_empty(file):
+                yield file
+            else:
+                self._n_empty += 1
+
+    def _files(self, files: Iterator[Input]) -> None:
+        """Dump files in their order, many small ones together where the format can do that."""
+        writes_packs = self.run.sink.rows_of_files([], BATCH) is not None
+        if not writes_packs or self.most_rows is not None or self.reading.wanted:
+            for file in files:
+                if self.most_rows != 0:
+                    self._file(file)
+            return
+        every = list(files)
+        if len(every) == 1:
+            self._file(every[0])
+            return
+        from kfmt_cli.checks.log.packs import packs
+
+        units = packs(every, map(size_of, every))
+        for unit in map_ordered(self._pack, units, self.jobs, lambda it: len(it) == 1):
+            for piece in unit:
+                if isinstance(piece, Input):
+                    self._file(piece)
+                else:
+                    self.run.sink.flush()
+                    self.run.host.write(piece)
+                    recycle(piece)
+
+    def _pack(self, files: list[Input]) -> list[Input | memoryview]:
+        """The text of a pack; a file that has to be looked at by itself stands for itself."""
+        if len(files) == 1:
+            return [*files]
+        from kfmt_cli.tasks.dump_packs import written
+
+        return written(self.run.sink, self.reading, self._decoder_of, files)
+
+    def _decoder_of(self, file: Input) -> Decoder | None:
+        return decoder_for(self.topic or partition_of(file.path)[0])
 
     def _file(self, file: Input) -> None:
         """Dump one file, or say why it cannot be read."""
@@ -129,8 +168,7 @@ class Dump:
     def _reading_of(self, file: Input) -> Reading:
         """What is wanted of a log, with the decoder of its topic."""
         reading = self.reading
-        topic = self.topic or partition_of(file.path)[0]
-        decoder = decoder_for(topic) if reading.records else None
+        decoder = self._decoder_of(file) if reading.records else None
         return Reading(reading.records, reading.wanted, reading.limit, decoder)
 
     def _pieces(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 
 from kfmt_cli.broker.lookup import Lookup, choose, look_up
@@ -15,18 +16,25 @@ from kfmt_cli.files.kinds.fixed import TIME_INDEX
 from kfmt_cli.files.segment import Segment, sibling_name
 from kfmt_cli.render.lookup import lookup_lines
 from kfmt_cli.rows.result import Result
+from kfmt_cli.tasks.processes import map_processes
 from kfmt_cli.tasks.run import Event, Run, Unlisted, Unread, told
+
+SMALL = 1 << 20  # larger logs are read by themselves
+PACK = 2 << 20  # bytes of logs that are looked at in one go
+MANY_BYTES = 64 << 20  # processes are worth their start from here on
+AT_ONCE = 4  # units that a process is given in one go
 
 
 @dataclass(slots=True)
 class IndexCheck:
     """One call of `index-check`.
 
-    lists_empty: what belongs to empty logs has lines, too. passed_over: counts the files of
+    jobs: processes. lists_empty: what belongs to empty logs has lines, too. passed_over: counts the files of
     directories that are not looked at, by kind.
     """
 
     checker: IndexChecker
+    jobs: int = 1
     lists_empty: bool = True
     passed_over: Counter[str] = field(default_factory=Counter)
     _segments: list[tuple[Segment, int]] = field(default_factory=list)
@@ -63,13 +71,70 @@ class IndexCheck:
 
     def events(self, advance: Callable[[int], None] = lambda _: None) -> Iterator[Event]:
         """Check every segment; what is found, in their order."""
-        for segment, size in self._segments:
-            listed = self._lists(segment, size)
-            try:
-                for result in self.checker.check(segment, advance):
-                    yield from _told(result, listed)
-            except InputError as error:
-                yield Unread(str(error))
+        units = list(_units(self._segments))
+        jobs = self.jobs if self.total >= MANY_BYTES else 1
+        work = partial(check_unit, checker=self.checker)
+        at_once = AT_ONCE if len(units) > AT_ONCE * 4 * jobs else 1
+        for unit, done in zip(units, map_processes(work, units, jobs, at_once), strict=True):
+            for (segment, size), outcome in zip(unit, done, strict=True):
+                listed = self._lists(segment, size)
+                if isinstance(outcome, str):
+                    yield Unread(outcome)
+                elif outcome is None:
+                    yield from self._alone(segment, listed, advance)
+                else:
+                    advance(size)
+                    for result in outcome:
+                        yield from _told(result, listed)
+
+    def _alone(
+        self, segment: Segment, listed: bool, advance: Callable[[int], None]
+    ) -> Iterator[Event]:
+        """Check a segment here, which reads its log as far as memory is concerned in blocks."""
+        try:
+            for result in self.checker.check(segment, advance):
+                yield from _told(result, listed)
+        except InputError as error:
+            yield Unread(str(error))
+
+
+def _units(segments: list[tuple[Segment, int]]) -> Iterator[list[tuple[Segment, int]]]:
+    """The segments in their order, small ones together, others alone."""
+    held: list[tuple[Segment, int]] = []
+    total = 0
+    for segment, size in segments:
+        small = segment.log is not None and size <= SMALL
+        if held and (not small or total + size > PACK):
+            yield held
+            held, total = [], 0
+        if not small:
+            yield [(segment, size)]
+            continue
+        held.append((segment, size))
+        total += size
+    if held:
+        yield held
+
+
+def check_unit(
+    unit: list[tuple[Segment, int]], checker: IndexChecker
+) -> list[list[Result] | str | None]:
+    """What came of each segment of a unit; None for a large one, words for one not to be read."""
+    if len(unit) == 1:
+        return [None]
+    from kfmt_cli.checks.index.packs import check_pack
+
+    segments = [segment for segment, _ in unit]
+    done: list[list[Result] | str | None] = []
+    for segment, known in zip(segments, check_pack(segments, checker.interval), strict=True):
+        if known is not None:
+            done.append(list(checker.healthy(segment, known)))
+            continue
+        try:
+            done.append(list(checker.check(segment, lambda _: None)))
+        except InputError as error:
+            done.append(str(error))
+    return done
 
 
 def _told(result: Result, listed: bool) -> Iterator[Event]:

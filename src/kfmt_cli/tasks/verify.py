@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from kfmt_cli.checks.check import Scope
@@ -27,33 +26,20 @@ from kfmt_cli.files.disk import (
 from kfmt_cli.files.kinds.kind import Input
 from kfmt_cli.files.kinds.logs import LOG, LOGS
 from kfmt_cli.rows.result import Result, ResultType
-from kfmt_cli.tasks.processes import map_processes
 from kfmt_cli.tasks.run import Event, Unlisted, Unread
+from kfmt_cli.tasks.verify_apart import Outcome, Share, healthy, in_processes, shares_of
 
 if TYPE_CHECKING:
     from kfmt_cli.checks.partition.check import SegmentFacts
 
 # Processes are worth their start from here on.
 MANY_BYTES = 64 << 20
-# A process hands so many findings over at once; a file with more is done again, one by one.
-MOST_HANDED = 10_000
-AT_ONCE = 4  # packs of small files that a process is given in one go
 
 LOG_RESULT = ResultType(
     ("bytes", "batches", "records"),
     {"batches": 9, "records": 11, "bytes": 14},
     hint="--wide",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What became of a file. verified: None where it could not be read, and `trouble` says why.
-    findings: those that were not told yet."""
-
-    verified: Verified | None
-    findings: list[Finding] = field(default_factory=list)
-    trouble: str = ""
 
 
 @dataclass(slots=True)
@@ -118,8 +104,12 @@ class Verify:
     def events(self, advance: Callable[[int], None] = lambda _: None) -> Iterator[Event]:
         """Check all files; what is found, in their order."""
         units = _units(self._files, self._sizes)
-        many = len(units) > 1 and self.jobs > 1 and self.total >= MANY_BYTES
-        outcomes = (self._in_processes if many else self._here)(units, advance)
+        shares: list[Share] = [*units]
+        if self.jobs > 1 and self.total >= MANY_BYTES:
+            shares = shares_of(units, self.verifier, self.jobs)
+        outcomes = self._here(units, advance)
+        if len(shares) > 1 and self.jobs > 1 and self.total >= MANY_BYTES:
+            outcomes = in_processes(shares, self.verifier, self.jobs, advance)
         for group in self._groups:
             yield from self._group(group, outcomes, advance)
 
@@ -192,22 +182,10 @@ class Verify:
     ) -> Iterator[Outcome | None]:
         """Check the files here, one pack after the other; None for one to be read by itself."""
         for unit in units:
-            for found in _healthy(unit, self.verifier):
+            for found in healthy(unit, self.verifier):
                 if found is not None:
                     advance(found.bytes)
                 yield None if found is None else Outcome(found)
-
-    def _in_processes(
-        self, units: list[list[Input]], advance: Callable[[int], None]
-    ) -> Iterator[Outcome | None]:
-        """Check the files in as many processes as there are jobs; in the files' order."""
-        work = partial(verify_apart, verifier=replace(self.verifier, workers=0))
-        at_once = AT_ONCE if len(units) > AT_ONCE * 4 * self.jobs else 1
-        for done in map_processes(work, units, self.jobs, at_once):
-            for outcome in done:
-                if outcome is not None and outcome.verified is not None:
-                    advance(outcome.verified.bytes)
-                yield outcome
 
 
 def _counted(result: Result, found: Iterator[Finding]) -> Generator[Event, None, Any]:
@@ -242,33 +220,3 @@ def _facts(file: Input, verified: Verified) -> SegmentFacts:
     return SegmentFacts(
         file.name, file.base_offset or 0, verified.bytes, verified.batches, verified.extent
     )
-
-
-def _healthy(unit: list[Input], verifier: Verifier) -> list[Verified | None]:
-    """Which files of a pack need no second look; a file that stands alone is read by itself."""
-    if len(unit) == 1:
-        return [None]
-    from kfmt_cli.checks.log.packs import verify_pack
-
-    return verify_pack(unit, verifier.deep, verifier.limit)
-
-
-def verify_apart(unit: list[Input], verifier: Verifier) -> list[Outcome | None]:
-    """Check a pack in a process of its own; None for a file with too much to hand over."""
-    done: list[Outcome | None] = []
-    for file, known in zip(unit, _healthy(unit, verifier), strict=True):
-        done.append(Outcome(known) if known is not None else _apart(file, verifier))
-    return done
-
-
-def _apart(file: Input, verifier: Verifier) -> Outcome | None:
-    found = verifier.findings(file)
-    held: list[Finding] = []
-    try:
-        while len(held) <= MOST_HANDED:
-            held.append(next(found))
-    except StopIteration as end:
-        return Outcome(end.value, held)
-    except InputError as error:
-        return Outcome(None, trouble=str(error))
-    return None

@@ -65,6 +65,13 @@ class IndexChecker:
             elif code := _missing(segment, kind, facts, damaged):
                 yield self._absent(segment.log, kind, code, facts)
 
+    def healthy(self, segment: Segment, known: list[tuple[Kind, int, int]]) -> Iterator[Result]:
+        """What came of the indexes of a segment in which nothing is odd."""
+        for kind, size, entries in known:
+            if kind in segment.wanted:
+                name = segment.indexes[kind].name
+                yield self._new(name, kind.name, bytes=size, entries=entries)
+
     def _new(self, name: str, kind: str, aside: str = "", **numbers: int | None) -> Result:
         findings = Findings(self.most_findings)
         return Result(INDEX_RESULT, name, kind, dict(numbers), findings=findings, aside=aside)

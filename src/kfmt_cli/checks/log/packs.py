@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -33,6 +34,7 @@ SMALL = 1 << 20  # larger files are worth a reader of their own
 PACK = 2 << 20  # bytes that are looked at in one go
 UNKNOWN = -1
 _FLAGS = os.O_RDONLY | getattr(os, "O_BINARY", 0) | os.O_CLOEXEC
+_SCOPES = (Scope.HEADERS, Scope.RECORDS)
 _END = scan.WALKS["END"]
 
 
@@ -54,38 +56,70 @@ def packs(files: Iterable[Input], sizes: Iterable[int]) -> Iterator[list[Input]]
         yield held
 
 
-def verify_pack(files: Sequence[Input], deep: bool, limit: Limit) -> list[Verified | None]:
-    """Each file of a pack, None for one that has to be looked at by itself."""
-    scopes = (Scope.HEADERS, Scope.RECORDS)
-    if not all(it.of_packs for scope in scopes for it in checks_of(scope)):
-        return [None] * len(files)
-    pieces = [_read(file) for file in files]
+@dataclass(slots=True)
+class Pack:
+    """Small logs whose bytes stand side by side.
+
+    sizes: in bytes. batches: of all of them; positions are those in the files, numbers count in the
+    pack. owner: each batch's file. good: files in which nothing is odd, as far as that is known.
+    """
+
+    files: Sequence[Input]
+    data: bytes
+    sizes: IntArray
+    batches: Table
+    owner: IntArray
+    good: BoolArray
+
+    def refuse(self, findings: Iterable[Finding]) -> None:
+        """The files that these findings are about are not good."""
+        for finding in findings:
+            assert finding.batch is not None
+            self.good[self.owner[finding.batch]] = False
+
+    def healthy(self) -> Block:
+        """The batches of the good files."""
+        return Block("", self.data, 0, self.batches.select(self.good[self.owner]))
+
+
+def read_pack(files: Sequence[Input]) -> Pack:
+    """The logs of a pack, with their headers and checksums checked."""
+    pieces = [read_small(file) for file in files]
     data = b"".join(piece or b"" for piece in pieces)
-    ends = np.cumsum([len(piece or b"") for piece in pieces])
-    sizes = np.diff(ends, prepend=0)
+    sizes = np.array([len(piece or b"") for piece in pieces], np.int64)
+    ends = np.cumsum(sizes)
     regions = np.zeros((4, len(files)), np.int64)
     regions[0], regions[1] = ends - sizes, ends
     found = np.empty((3, len(data) // HEADER_UP_TO_MAGIC + 1), np.int64)
     n = scan.walk(data, regions, MINIMUMS, found)
     owner = found[2, :n].copy()
     good = (regions[3] == _END) & np.array([piece is not None for piece in pieces])
+    if not all(it.of_packs for scope in _SCOPES for it in checks_of(scope)):
+        good[:] = False
     batches = read_batches(data, 0, 0, found[0, :n].copy(), found[1, :n].copy(), True)
+    batches["position"] -= regions[0][owner]
     bases = np.array([UNKNOWN if it.base_offset is None else it.base_offset for it in files])
     good[owner[_is_odd(batches, owner, bases)]] = False
-    counts = batches["records_count"]
+    return Pack(files, data, sizes, batches, owner, good)
+
+
+def verify_pack(files: Sequence[Input], deep: bool, limit: Limit) -> list[Verified | None]:
+    """Each file of a pack, None for one that has to be looked at by itself."""
+    pack = read_pack(files)
+    owner = pack.owner
     if deep:
-        for finding in _look_inside(data, batches.select(good[owner]), limit):
-            good[np.searchsorted(ends, finding.position or 0, side="right")] = False
-    extents = list(_extents(batches, owner, len(files)))
+        pack.refuse(_look_inside(pack.healthy(), limit))
+    extents = list(_extents(pack.batches, owner, len(files)))
     n_batches = np.bincount(owner, minlength=len(files)).tolist()
+    counts = pack.batches["records_count"]
     n_records = np.bincount(owner, counts, len(files)).astype(np.int64).tolist()
     return [
-        Verified(size, n_batches[i], n_records[i], extents[i]) if good[i] else None
-        for i, size in enumerate(sizes.tolist())
+        Verified(size, n_batches[i], n_records[i], extents[i]) if pack.good[i] else None
+        for i, size in enumerate(pack.sizes.tolist())
     ]
 
 
-def _read(file: Input) -> bytes | None:
+def read_small(file: Input) -> bytes | None:
     """A small file's bytes; None where it is none, or cannot be read."""
     try:
         handle = os.open(file.path, _FLAGS)
@@ -117,9 +151,9 @@ def _is_odd(batches: Table, owner: IntArray, bases: IntArray) -> BoolArray:
     return odd
 
 
-def _look_inside(data: bytes, batches: Table, limit: Limit) -> Iterator[Finding]:
-    """What is wrong with the records of the batches; positions are those in `data`."""
-    for part in inflate_ahead(Block("", data, 0, batches), limit):
+def _look_inside(block: Block, limit: Limit) -> Iterator[Finding]:
+    """What is wrong with the records of the batches."""
+    for part in inflate_ahead(block, limit):
         yield from part.findings
         records = read_records(part, limit)
         yield from records.findings

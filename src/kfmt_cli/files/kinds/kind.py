@@ -71,12 +71,17 @@ class Kind:
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """A file to read. path: to open it; name: to show it. base_offset: of a segment's name."""
+    """A file to read.
+
+    path: to open it; name: to show it. base_offset: of a segment's name. may_be_link: it is not
+    known to be no symbolic link.
+    """
 
     path: str
     name: str
     kind: Kind
     base_offset: int | None = None
+    may_be_link: bool = True
 
     @property
     def named_by_kafka(self) -> bool:

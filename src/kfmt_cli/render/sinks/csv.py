@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from kfmt_cli.core.json_text import json_text
@@ -27,11 +27,16 @@ class Csv(Sink):
             self._heading = line
 
     def rows(self, head: Head, outer: RowType, inner: RowType | None = None) -> RowWriter:
+        return self.rows_of_files([head.file], outer, inner)
+
+    def rows_of_files(
+        self, files: Sequence[str], outer: RowType, inner: RowType | None = None
+    ) -> RowWriter:
         from kfmt_cli.render.sinks.csv_rows import CsvRows
         from kfmt_cli.render.templates import csv_names
 
         self._head(csv_names(inner or outer))
-        return CsvRows(head.file, self.look.mode)
+        return CsvRows(files, self.look.mode)
 
     def result(self, result: Result) -> None:
         self._head(result.type.names)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 
 from kfmt_cli.render.sinks.sink import RowWriter
@@ -14,16 +14,16 @@ from kfmt_cli.rows.section import Rows
 
 
 class CsvRows(RowWriter):
-    """The rows of one file; inner rows only, where there are such."""
+    """The rows of a file, or of several; inner rows only, where there are such."""
 
-    def __init__(self, file: str, mode: str) -> None:
-        self._file = file
+    def __init__(self, files: Sequence[str], mode: str) -> None:
+        self._files = files
         self._mode = mode
         self._templates = cache(self._make_template)
 
     def _make_template(self, rows: RowType, names: tuple[str, ...]) -> Template:
         places = {name: i for i, name in enumerate(names)}
-        return csv_template(rows, self._file, places, self._mode)
+        return csv_template(rows, self._files, places, self._mode)
 
     def text(self, rows: Rows, first: int, last: int) -> Iterator[memoryview]:
         section = rows.outer

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from kfmt_cli.core.finding import Code, Finding
@@ -25,10 +25,15 @@ class Json(Sink):
     tells_inline = True
 
     def rows(self, head: Head, outer: RowType, inner: RowType | None = None) -> RowWriter:
+        return self.rows_of_files([head.file], outer, inner)
+
+    def rows_of_files(
+        self, files: Sequence[str], outer: RowType, inner: RowType | None = None
+    ) -> RowWriter:
         from kfmt_cli.render.sinks.json_rows import JsonRows
 
         del outer
-        return JsonRows(head.file, self.look.mode, inner)
+        return JsonRows(files, self.look.mode, inner)
 
     def finding(self, finding: Finding) -> None:
         self.put(_line("finding", finding_row(finding)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 
 from kfmt_cli.core.table import Table
@@ -17,10 +17,10 @@ Constants = tuple[tuple[str, int], ...]
 
 
 class JsonRows(RowWriter):
-    """The rows of one file."""
+    """The rows of a file, or of several files that the rows say by their number."""
 
-    def __init__(self, file: str, mode: str, inner: RowType | None) -> None:
-        self._file = file
+    def __init__(self, files: Sequence[str], mode: str, inner: RowType | None) -> None:
+        self._files = files
         self._mode = mode
         self._often = () if inner is None else often_constant(inner)
         self._templates = cache(self._make_templates)
@@ -34,10 +34,10 @@ class JsonRows(RowWriter):
     ) -> tuple[Template, Template | None]:
         literals = Literals()
         places = [{name: i for i, name in enumerate(it)} for it in names]
-        above = json_template(outer, self._file, places[0], self._mode, literals)
+        above = json_template(outer, self._files, places[0], self._mode, literals)
         if inner is None:
             return above, None
-        below = json_template(inner, self._file, places[1], self._mode, literals, dict(known))
+        below = json_template(inner, self._files, places[1], self._mode, literals, dict(known))
         return above, below
 
     def text(self, rows: Rows, first: int, last: int) -> Iterator[memoryview]:

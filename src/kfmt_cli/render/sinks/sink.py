@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
@@ -139,6 +139,16 @@ class Sink(ABC):
     @abstractmethod
     def rows(self, head: Head, outer: RowType, inner: RowType | None = None) -> RowWriter:
         """Begin the rows of a file, of these types; writes what stands above them."""
+
+    def rows_of_files(
+        self, files: Sequence[str], outer: RowType, inner: RowType | None = None
+    ) -> RowWriter | None:
+        """A writer of rows that say by their `file_number` in which of several files they are.
+
+        None: the format writes the rows of each file by themselves.
+        """
+        del files, outer, inner
+        return None
 
     # What was found.
 
