@@ -236,8 +236,9 @@ def test_verify_of_a_file_in_pieces_says_what_verify_crc_says(
             names = ("code", "position", "message", "offset")
             found = [[json.loads(line)[name] for name in names] for line in lines]
             assert found == [[it[name] for name in names] for it in expected]
-        done = list((to / job / "_kfmt/done").iterdir())
-        assert len(done) == 1 if torn else len(done) > 5
+        results = [json.loads(it.read_text()) for it in (to / job / "_kfmt/done").iterdir()]
+        done = {name for it in results for name in it}
+        assert len(done) > 5
     rows = [json.loads(it) for it in (to / "verify/segments/part-0.jsonl").read_text().splitlines()]
     assert [(it["batches"], it["errors"]) for it in rows] == [(16, 2)]
     assert sum(it.read_text().count('"record"') for it in to.rglob("records/**/*.jsonl")) == 320

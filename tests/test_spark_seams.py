@@ -53,10 +53,10 @@ def of_pieces(log: Path, width: int, deep: bool = True) -> tuple[list[Row], int]
     """What is found in the pieces together, and how many of them hold batches."""
     request = replace(request_of({}), paths=(str(log),), deep=deep)
     pieces = list(cut(files_of(request), width))
-    found = [(piece, check(request, piece, "")) for piece in pieces]
+    found = [(piece, check(request, [piece], "")[0]) for piece in pieces]
     if torn_files(found):
         (whole,) = files_of(request)
-        found = [(whole, check(request, whole, ""))]
+        found = [(whole, check(request, [whole], "")[0])]
     found = sewn_together(found)
     rows = [plain(row) for _, result in found for row in result["findings"]]
     for _, result in found:
@@ -153,6 +153,6 @@ def test_findings_beyond_those_that_are_kept_are_counted(
     log = with_index(tmp_path, data[: positions(data)[1]] * 9, data)
     piece: Piece
     (piece,) = files_of(replace(request_of({}), paths=(str(log),)))
-    result = check(replace(request_of({}), deep=True), piece, "")
+    (result,) = check(replace(request_of({}), deep=True), [piece], "")
     assert len(result["findings"]) == 3
     assert result["codes"] == {"offsets-backwards": 8}

@@ -80,9 +80,8 @@ def formats() -> str:
     )
     for kind in kinds.KINDS:
         shown = ", ".join(dict.fromkeys(f"`{it.name}`" for it in kind.row_types))
-        parts.append(
-            f"| `{kind.name}` | {', '.join(f'`{it}`' for it in kind.named)} | {kind.level.value} | {shown} |\n"
-        )
+        named = ", ".join(f"`{it}`" for it in kind.named)
+        parts.append(f"| `{kind.name}` | {named} | {kind.level.value} | {shown} |\n")
     parts += [_row_type(rows) for kind in kinds.KINDS for rows in _of_no_layout(kind)]
     parts.append(
         "\n## Checkpoints\n\nText: a line with the version, 0; a line with the number of "

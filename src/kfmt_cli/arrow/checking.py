@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+import numpy as np
+
 from kfmt_cli.arrow.arrays import MOST_MILLISECONDS
+from kfmt_cli.arrow.packing import input_of, packed
 from kfmt_cli.arrow.reading import reader_of
+from kfmt_cli.checks.log.packs import look_inside, read_pack
 from kfmt_cli.checks.log.verify import Stretch
 from kfmt_cli.checks.registry import every_code
 from kfmt_cli.core.finding import Finding, Severity
 from kfmt_cli.files.decoding import read_records
 from kfmt_cli.files.records import is_legacy, runs
 from kfmt_cli.formats.batch import CODECS
+from kfmt_cli.pieces.failure import telling
 from kfmt_cli.pieces.piece import Piece
 from kfmt_cli.pieces.reading import Edges, facts_of
 from kfmt_cli.pieces.request import Request
 from kfmt_cli.rows.finding import finding_row as row_of
-from kfmt_cli.rows.segment import NOTHING, Numbers, merged, names_of, numbers_of
+from kfmt_cli.rows.segment import NOTHING, Numbers, merged, names_of, numbers_of, numbers_of_files
 from kfmt_cli.rows.tables import SEGMENTS
 
 MOST_KEPT = 10_000  # findings of a piece that are kept one by one
@@ -112,6 +118,32 @@ def check_piece(request: Request, piece: Piece) -> Checked:
     findings = sorted(reader.findings, key=lambda it: it.position or 0)
     summary.count(Counter(it.code.name for it in findings))
     return Checked(summary, findings, reader.edges)
+
+
+def check_pieces(request: Request, pieces: Sequence[Piece]) -> Iterator[Checked]:
+    """Check pieces, in their order; small local logs together."""
+    for part in packed(pieces):
+        known = _check_pack(request, part) if len(part) > 1 else [None]
+        for piece, found in zip(part, known, strict=True):
+            checked = found
+            if checked is None:
+                with telling(piece):
+                    checked = check_piece(request, piece)
+            yield checked
+
+
+def _check_pack(request: Request, pieces: Sequence[Piece]) -> list[Checked | None]:
+    """What healthy logs of a pack hold; None for one that has to be looked at by itself."""
+    pack = read_pack([input_of(it) for it in pieces])
+    if request.deep:
+        pack.refuse(look_inside(pack.healthy(), request.limit))
+    same_size = pack.sizes == np.array([it.size for it in pieces])
+    good = (pack.good & same_size).tolist()
+    numbers = numbers_of_files(pack.batches, pack.owner, len(pieces))
+    return [
+        Checked(FileSummary(piece, found), [], None) if fine else None
+        for piece, found, fine in zip(pieces, numbers, good, strict=True)
+    ]
 
 
 # What is kept of a piece, as JSON.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -10,10 +10,12 @@ import pyarrow as pa
 
 from kfmt_cli.arrow import arrays
 from kfmt_cli.arrow.checking import check_piece, finding_row
+from kfmt_cli.arrow.packing import input_of, packed
 from kfmt_cli.arrow.reading import reader_of
 from kfmt_cli.arrow.schema import schema_of
 from kfmt_cli.arrow.sections import Part, part_of, record_batch, slices
 from kfmt_cli.arrow.storage import local
+from kfmt_cli.checks.log.packs import read_pack
 from kfmt_cli.core.finding import Finding
 from kfmt_cli.core.table import BoolArray, Table
 from kfmt_cli.errors import InputError
@@ -129,6 +131,39 @@ def batch_batches(request: Request, reader: PieceReader, piece: Piece) -> Batche
         chosen = reader.wanted.batches(block, reader.limit)
         if len(chosen.batches):
             yield record_batch(part_of(batch_rows(chosen)), columns, shared)
+
+
+def batches_of(request: Request, pieces: Sequence[Piece]) -> Batches:
+    """The batches of pieces, those of small local logs together."""
+    for part in packed(pieces):
+        known = _batches_of_pack(request, part) if len(part) > 1 else None
+        if known is None:
+            for piece in part:
+                yield from _batches(request, piece, None)
+        else:
+            yield known
+
+
+def _batches_of_pack(request: Request, pieces: Sequence[Piece]) -> pa.RecordBatch | None:
+    """The batches of healthy logs as one Arrow batch; None where one is to be read by itself."""
+    pack = read_pack([input_of(it) for it in pieces])
+    if not pack.good.all() or (pack.sizes != np.array([it.size for it in pieces])).any():
+        return None
+    pack.batches["file_number"] = pack.owner
+    chosen = request.wanted.batches(pack.healthy(), request.limit)
+    owner = chosen.batches["file_number"]
+    places = [it.place for it in pieces]
+    values: dict[str, pa.Array] = {
+        "file": pa.array([it.path for it in pieces], pa.string()),
+        "topic": pa.array([topic for topic, _ in places], pa.string()),
+        "partition": pa.array([number for _, number in places], pa.int32()),
+    }
+
+    def shared(name: str, n: int) -> pa.Array | None:
+        del n
+        return values[name].take(pa.array(owner)) if name in values else None
+
+    return record_batch(part_of(batch_rows(chosen)), request.shown, shared)
 
 
 def _records(request: Request, piece: Piece, known: Transactions | None) -> Batches:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
+from kfmt_cli.core.layout import IntArray
 from kfmt_cli.core.table import Table
 
 Numbers = dict[str, int | None]
@@ -69,6 +70,14 @@ def numbers_of(batches: Table) -> Numbers:
         "magics": int(np.bitwise_or.reduce(1 << batches["magic"].clip(0, 2))),
         "codecs": int(np.bitwise_or.reduce(1 << batches["compression"])),
     }
+
+
+def numbers_of_files(batches: Table, owner: IntArray, n_files: int) -> Iterator[Numbers]:
+    """The numbers of several files; owner: the file of each batch, in order."""
+    firsts = np.searchsorted(owner, np.arange(n_files)).tolist()
+    ends = np.searchsorted(owner, np.arange(n_files), side="right").tolist()
+    for first, end in zip(firsts, ends, strict=True):
+        yield numbers_of(Table(batches.names, batches.data[:, first:end]))
 
 
 def names_of(bits: int | None, names: tuple[str, ...]) -> list[str]:

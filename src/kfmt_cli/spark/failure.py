@@ -3,32 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
-
-from kfmt_cli.errors import KfmtError
-from kfmt_cli.pieces.piece import Piece
 
 _TRACEBACK = "Traceback (most recent call last):"
 # Spark's words before the reason that it has for a task's failure.
 _TASK = re.compile(r"most recent failure: Lost task [^\n]*?executor [^)]*\): ")
 _JAVA = re.compile(r"^(?:: |Caused by: )?(?:[\w.$]+\.)?[\w$]*(?:Exception|Error): ")
-
-
-class WorkError(KfmtError):
-    """A task could not go on with a file."""
-
-
-@contextmanager
-def telling(piece: Piece) -> Iterator[None]:
-    """An error that says nothing of the file it concerns is raised as a WorkError that does."""
-    try:
-        yield
-    except KfmtError:
-        raise
-    except Exception as error:
-        part = f" from byte {piece.start} on" if piece.start else ""
-        raise WorkError(f"{piece.path}{part}: {type(error).__name__}: {error}") from error
 
 
 def reason(error: BaseException) -> str:

@@ -6,14 +6,18 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from kfmt_cli.arrow.tables import MAKERS
+from kfmt_cli.arrow.tables import MAKERS, batches_of
+from kfmt_cli.pieces.failure import telling
 from kfmt_cli.pieces.request import Request
-from kfmt_cli.spark.failure import telling
+from kfmt_cli.rows.tables import BATCHES
 from kfmt_cli.spark.plan import Split
 
 
 def read_split(request: Request, split: Split) -> Iterator[pa.RecordBatch]:
     """The rows of a split; raises KfmtError, which names the file, where they cannot be made."""
+    if request.table == BATCHES.name:
+        yield from batches_of(request, split.pieces)
+        return
     transactions = dict(split.transactions)
     for piece in split.pieces:
         known = transactions.get(piece.path.rpartition("/")[0])

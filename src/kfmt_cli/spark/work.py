@@ -1,15 +1,16 @@
-"""Work on many pieces: shared out to tasks, each piece's result kept in a file of its own.
+"""Work on many pieces: shared out to tasks, results kept.
 
-A job's directory has `_kfmt/job.json`, which says what the job is and how each input was cut, and a
-result a piece below `_kfmt/done`. A piece whose result is there is not done again, so that a job
-that was stopped goes on; inputs that have changed are done anew.
+A job's directory has `_kfmt/job.json`, which says what the job is and how each input was cut. Below
+`_kfmt/done` the results of pieces are kept, those of a task in one file where that is enough. A piece
+whose result is there is not done again, so that a job that was stopped goes on; inputs that have
+changed are done anew.
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from functools import partial
@@ -20,33 +21,35 @@ from kfmt_cli.arrow.checking import edges_of, finding_of, finding_row
 from kfmt_cli.arrow.output import get_json, names_in, put_json, remove
 from kfmt_cli.checks.log.opened import in_order
 from kfmt_cli.errors import UsageError
+from kfmt_cli.pieces.failure import telling
 from kfmt_cli.pieces.piece import Piece, cut, name_of, pack
 from kfmt_cli.pieces.request import Request, share_of
 from kfmt_cli.pieces.seams import Seam, is_torn
-from kfmt_cli.spark.failure import telling
 from kfmt_cli.spark.plan import Split
 from kfmt_cli.spark.worker import carried, drivers_python, home_for
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-VERSION = 3
+VERSION = 4
 PATIENCE = 0.2  # seconds between two looks at how far it is
 
 Result = dict[str, Any]
-Work = Callable[[Request, Piece, str], Result]
+Work = Callable[[Request, Sequence[Piece], str], list[Result]]
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What is done with each piece. options: what its results depend on.
+    """What is done with pieces. options: what the results depend on.
 
-    work: called in a task with the request, the piece and the directory; its result is JSON.
+    work: called in a task with the request, some pieces and the directory; a result of JSON for
+    each. together: the pieces of a task are done in one go, and their results kept in one file.
     """
 
     name: str
     work: Work
     options: dict[str, object]
+    together: bool = False
 
 
 @dataclass(slots=True)
@@ -56,6 +59,8 @@ class Ledger:
     to: str
     job: Job
     cuts: dict[str, Result] = field(default_factory=dict)
+    _kept: dict[str, Result] = field(default_factory=dict)
+    _read: set[str] = field(default_factory=set)
 
     @property
     def _plan(self) -> str:
@@ -85,14 +90,14 @@ class Ledger:
         """The pieces of all inputs, cut as they were before where they have not changed."""
         target = share_of(request, files)
         pieces: list[Piece] = []
-        names = names_in(self.done_folder)
+        self._read_results()
         for file in files:
             known = self.cuts.get(file.path)
             same = known is not None and known["about"] == [file.size, file.modified]
             if known is not None and same:
                 parts = [file.part(a, b) for a, b in pairwise(known["cuts"])]
             else:
-                self._forget(file.path, known, names)
+                self._forget(file.path, known)
                 parts = list(cut([file], target))
             bounds = [0, *(it.end for it in parts)]
             self.cuts[file.path] = {"about": [file.size, file.modified], "cuts": bounds}
@@ -102,13 +107,12 @@ class Ledger:
 
     def uncut(self, paths: set[str], pieces: list[Piece]) -> list[Piece]:
         """The pieces, those of some files replaced by the whole of each, which is done anew."""
-        names = names_in(self.done_folder)
         found: list[Piece] = []
         for piece in pieces:
             if piece.path not in paths:
                 found.append(piece)
             elif piece.start == 0:
-                self._forget(piece.path, self.cuts[piece.path], names)
+                self._forget(piece.path, self.cuts[piece.path])
                 self.cuts[piece.path]["cuts"] = [0, piece.size]
                 found.append(piece.part(0, piece.size))
         self._write()
@@ -119,22 +123,37 @@ class Ledger:
         about = {"version": VERSION, "job": self.job.name, "options": self.job.options}
         put_json(self._plan, {**about, "files": self.cuts})
 
-    def _forget(self, path: str, known: Result | None, names: set[str]) -> None:
+    def _forget(self, path: str, known: Result | None) -> None:
         """Take away what was made of an input that has changed."""
         for start in known["cuts"][:-1] if known else ():
-            name = name_of(path, start)
-            if f"{name}.json" in names:
-                place = f"{self.done_folder}/{name}.json"
-                for output in (get_json(place) or {}).get("outputs", []):
-                    remove(f"{self.to}/{output}")
-                remove(place)
+            result = self._kept.pop(name_of(path, start), {})
+            for output in result.get("outputs", []):
+                remove(f"{self.to}/{output}")
+
+    def _read_results(self) -> None:
+        """Read the results that were not there before."""
+        for name in sorted(names_in(self.done_folder) - self._read):
+            if name.endswith(".json"):
+                self._read.add(name)
+                self._kept |= get_json(f"{self.done_folder}/{name}") or {}
+
+    def reread(self, splits: list[Split]) -> None:
+        """Read the results of some splits again, which have just been written."""
+        for split in splits:
+            self._read -= {file_of(it) for it in _shares(split, self.job.together)}
 
     def results(self, pieces: Iterable[Piece]) -> Iterator[tuple[Piece, Result | None]]:
         """What is known of each piece."""
-        names = names_in(self.done_folder)
+        self._read_results()
         for piece in pieces:
-            name = f"{name_of(piece.path, piece.start)}.json"
-            yield piece, get_json(f"{self.done_folder}/{name}") if name in names else None
+            result = self._kept.get(name_of(piece.path, piece.start))
+            is_its = result is not None and result["about"] == about(piece)
+            yield piece, result if is_its else None
+
+
+def about(piece: Piece) -> list[int]:
+    """What must be the same for the result of a piece to be one of it."""
+    return [piece.size, piece.modified, piece.start, piece.end]
 
 
 def run(
@@ -198,6 +217,7 @@ def _results(
     splits = [Split(tuple(it)) for it in pack(open_, share_of(request, open_))]
     if splits:
         _run(spark, request, ledger, splits, advance)
+        ledger.reread(splits)
     found = []
     for piece, result in ledger.results(pieces):
         if result is None:
@@ -220,7 +240,7 @@ def _run(
     context = spark.sparkContext
     shared = context.broadcast(splits)
     done = ledger.done_folder
-    do = carried(home_for(context), partial(_do, ledger.job.work, request, ledger.to, done))
+    do = carried(home_for(context), partial(_do, ledger.job, request, ledger.to, done))
 
     def task(number: int) -> int:
         do(lambda: shared.value[number])
@@ -228,10 +248,11 @@ def _run(
 
     # An RDD: `mapInArrow` of a DataFrame would need pandas.
     numbers = context.parallelize(range(len(splits)), len(splits)).map(task)
+    together = ledger.job.together
     sizes = {
-        f"{name_of(piece.path, piece.start)}.json": piece.end - piece.start
+        file_of(pieces): sum(it.end - it.start for it in pieces)
         for split in splits
-        for piece in split.pieces
+        for pieces in _shares(split, together)
     }
 
     def collect() -> None:
@@ -248,9 +269,26 @@ def _run(
         running.result()
 
 
-def _do(work: Work, request: Request, to: str, done: str, split: Callable[[], Split]) -> None:
+def _shares(split: Split, together: bool) -> list[tuple[Piece, ...]]:
+    """The pieces whose results are kept in one file."""
+    if together:
+        return [split.pieces] if split.pieces else []
+    return [(piece,) for piece in split.pieces]
+
+
+def file_of(pieces: Sequence[Piece]) -> str:
+    """The file that the results of some pieces are kept in."""
+    more = f"-and-{len(pieces) - 1}" if len(pieces) > 1 else ""
+    return f"{name_of(pieces[0].path, pieces[0].start)}{more}.json"
+
+
+def _do(job: Job, request: Request, to: str, done: str, split: Callable[[], Split]) -> None:
     """The work of a task. split: gives what is to be done, once kfmt has been imported."""
-    for piece in split().pieces:
-        with telling(piece):
-            result = work(request, piece, to)
-        put_json(f"{done}/{name_of(piece.path, piece.start)}.json", result)
+    for pieces in _shares(split(), job.together):
+        with telling(pieces[0]):
+            results = job.work(request, pieces, to)
+        kept = {
+            name_of(piece.path, piece.start): {**result, "about": about(piece)}
+            for piece, result in zip(pieces, results, strict=True)
+        }
+        put_json(f"{done}/{file_of(pieces)}", kept)

@@ -76,8 +76,7 @@ class Dump:
 
     def _files(self, files: Iterator[Input]) -> None:
         """Dump files in their order, many small ones together where the format can do that."""
-        writes_packs = self.run.sink.rows_of_files([], BATCH) is not None
-        if not writes_packs or self.most_rows is not None or self.reading.wanted:
+        if not self.run.sink.writes_packs or self.most_rows is not None or self.reading.wanted:
             for file in files:
                 if self.most_rows != 0:
                     self._file(file)

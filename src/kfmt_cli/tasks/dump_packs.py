@@ -40,7 +40,6 @@ def written(
         return [*files]
     names = [file.name for file in files]
     writer = sink.rows_of_files(names, BATCH, RECORD if reading.records else None)
-    assert writer is not None
     made: list[Piece] = []
     edges = np.flatnonzero(np.diff(pack.good.astype(np.int8), prepend=0, append=0)).tolist()
     at = 0

@@ -29,8 +29,8 @@ AT_ONCE = 4  # units that a process is given in one go
 class IndexCheck:
     """One call of `index-check`.
 
-    jobs: processes. lists_empty: what belongs to empty logs has lines, too. passed_over: counts the files of
-    directories that are not looked at, by kind.
+    jobs: processes. lists_empty: what belongs to empty logs has lines, too. passed_over: counts the
+    files of directories that are not looked at, by kind.
     """
 
     checker: IndexChecker

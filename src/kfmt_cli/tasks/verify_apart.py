@@ -1,7 +1,7 @@
 """How checking logs is shared out to processes, and how what they find is put together.
 
-Small logs are packed; a large one is cut where an index points at a batch (`pieces/bounds.py`), as it
-is on Spark. What comes out is the same as from one process, in the same order.
+Small logs are packed; a large one is cut where a batch is proven to begin (`pieces/bounds.py`), as
+on Spark. What comes out is the same as from one process, in the same order.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -188,7 +189,7 @@ class _Facts:
 
     def _runs(self) -> Iterator[tuple[int, int]]:
         edges = np.flatnonzero(np.diff(self._owner, prepend=-1, append=-1)).tolist()
-        return zip(edges[:-1], edges[1:], strict=True)
+        return pairwise(edges)
 
     def _doubt_ends(self, entries: _Entries) -> None:
         """A closed segment's last entry is its largest timestamp; zeros are no entries."""

@@ -108,7 +108,7 @@ def verify_pack(files: Sequence[Input], deep: bool, limit: Limit) -> list[Verifi
     pack = read_pack(files)
     owner = pack.owner
     if deep:
-        pack.refuse(_look_inside(pack.healthy(), limit))
+        pack.refuse(look_inside(pack.healthy(), limit))
     extents = list(_extents(pack.batches, owner, len(files)))
     n_batches = np.bincount(owner, minlength=len(files)).tolist()
     counts = pack.batches["records_count"]
@@ -151,7 +151,7 @@ def _is_odd(batches: Table, owner: IntArray, bases: IntArray) -> BoolArray:
     return odd
 
 
-def _look_inside(block: Block, limit: Limit) -> Iterator[Finding]:
+def look_inside(block: Block, limit: Limit) -> Iterator[Finding]:
     """What is wrong with the records of the batches."""
     for part in inflate_ahead(block, limit):
         yield from part.findings

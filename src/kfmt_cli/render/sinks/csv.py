@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 class Csv(Sink):
     """CSV on standard output, findings on standard error."""
 
+    writes_packs = True
     _heading = ""
 
     def _head(self, names: Iterable[str]) -> None:

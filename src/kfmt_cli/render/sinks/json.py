@@ -23,6 +23,7 @@ class Json(Sink):
     """JSON Lines on standard output, findings among them."""
 
     tells_inline = True
+    writes_packs = True
 
     def rows(self, head: Head, outer: RowType, inner: RowType | None = None) -> RowWriter:
         return self.rows_of_files([head.file], outer, inner)

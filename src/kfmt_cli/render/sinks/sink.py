@@ -98,11 +98,13 @@ class Sink(ABC):
     """One output format, for one run of a command.
 
     for_people: what matters less is left out, and what matters is said in words. tells_inline:
-    findings are rows of the output, and not lines on standard error.
+    findings are rows of the output, and not lines on standard error. writes_packs: the rows of many
+    small files can be written in one go.
     """
 
     for_people: ClassVar[bool] = False
     tells_inline: ClassVar[bool] = False
+    writes_packs: ClassVar[bool] = False
 
     def __init__(self, out: Out, look: Look | None = None) -> None:
         self.out = out
@@ -142,13 +144,12 @@ class Sink(ABC):
 
     def rows_of_files(
         self, files: Sequence[str], outer: RowType, inner: RowType | None = None
-    ) -> RowWriter | None:
-        """A writer of rows that say by their `file_number` in which of several files they are.
+    ) -> RowWriter:
+        """Begin rows that say by their `file_number` in which of several files they are.
 
-        None: the format writes the rows of each file by themselves.
+        Only of formats that write packs.
         """
-        del files, outer, inner
-        return None
+        raise NotImplementedError
 
     # What was found.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Sequence
 
 from kfmt_cli.arrow.checking import count_severities, results_of
 from kfmt_cli.arrow.export import export_piece
@@ -18,16 +18,19 @@ from kfmt_cli.spark.jobs.context import (
     unread_of,
     write_table,
 )
-from kfmt_cli.spark.work import Job, Ledger, Result, run
+from kfmt_cli.spark.work import Job, Ledger, Result, Work, run
 
 
-def export(tables: tuple[str, ...], format_: str) -> Callable[[Request, Piece, str], Result]:
-    """The work on a piece."""
+def export(tables: tuple[str, ...], format_: str) -> Work:
+    """The work on pieces."""
 
-    def work(request: Request, piece: Piece, to: str) -> Result:
-        done = export_piece(request, piece, to, tables, format_)
-        kept = results_of(done.findings, done.edges)
-        return {"outputs": done.outputs, "rows": done.rows, **kept}
+    def work(request: Request, pieces: Sequence[Piece], to: str) -> list[Result]:
+        results: list[Result] = []
+        for piece in pieces:
+            done = export_piece(request, piece, to, tables, format_)
+            kept = results_of(done.findings, done.edges)
+            results.append({"outputs": done.outputs, "rows": done.rows, **kept})
+        return results
 
     return work
 

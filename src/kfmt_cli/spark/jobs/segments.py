@@ -9,6 +9,6 @@ from kfmt_cli.spark.work import Job
 
 def run_job(context: Context) -> Summary:
     """Sum up every file."""
-    found = collect(context, Job("segments", check, job_options(context)))
+    found = collect(context, Job("segments", check, job_options(context), together=True))
     rows = table_of("segments", [it.as_row() for it in found.files.values()])
     return summarize(found, [write_table(f"{context.to}/segments/part-0", rows, context.format)])

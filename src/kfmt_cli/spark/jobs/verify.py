@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from kfmt_cli.arrow.checking import FileSummary, check_piece, results_of
+from kfmt_cli.arrow.checking import FileSummary, check_pieces, results_of
 from kfmt_cli.files.codes import FILE_VANISHED
 from kfmt_cli.pieces.piece import Piece
 from kfmt_cli.pieces.request import Request
@@ -25,15 +26,17 @@ class Found:
     codes: Counter[str] = field(default_factory=Counter)
 
 
-def check(request: Request, piece: Piece, to: str) -> Result:
-    """What a piece holds and what is wrong with it."""
+def check(request: Request, pieces: Sequence[Piece], to: str) -> list[Result]:
+    """What pieces hold and what is wrong with them."""
     del to
-    checked = check_piece(request, piece)
-    return {
-        "summary": checked.summary.numbers,
-        **results_of(checked.findings, checked.edges),
-        "outputs": [],
-    }
+    return [
+        {
+            "summary": checked.summary.numbers,
+            **results_of(checked.findings, checked.edges),
+            "outputs": [],
+        }
+        for checked in check_pieces(request, pieces)
+    ]
 
 
 def collect(context: Context, job: Job) -> Found:
@@ -58,7 +61,7 @@ def job_options(context: Context) -> dict[str, object]:
 
 def run_job(context: Context) -> Summary:
     """Check everything."""
-    found = collect(context, Job("verify", check, job_options(context)))
+    found = collect(context, Job("verify", check, job_options(context), together=True))
     written = [
         write_table(f"{context.to}/{name}/part-0", table_of(name, rows), context.format)
         for name, rows in (
