@@ -44,6 +44,8 @@ class FileSummary:
 
     def count(self, counts: dict[str, int]) -> None:
         """Count findings by their codes."""
+        if not counts:
+            return
         self.add({**NOTHING, **count_severities(counts)})
 
     def as_row(self) -> dict[str, object]:

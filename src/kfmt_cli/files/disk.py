@@ -13,7 +13,7 @@ import stat
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 from kfmt_cli.errors import InputError
@@ -28,7 +28,7 @@ _PARTITION = re.compile(r"^(.+)-(\d+)$")
 
 def classify(path: str, name: str) -> Input:
     """What the file's name says."""
-    kind, base_offset, _ = kind_of(Path(path).name)
+    kind, base_offset, _ = kind_of(path.rpartition(os.sep)[2])
     return Input(path, printable(name), kind, base_offset)
 
 
@@ -60,7 +60,12 @@ _FOLDER = re.compile(r"^(.+)-(\d+)(?:-[\w-]{22}|\.[0-9a-f]{32}-(?:future|delete|
 
 def partition_of(path: str) -> tuple[str | None, int | None]:
     """The topic and the partition that the directory of a file is named for."""
-    named = _FOLDER.match(Path(path).parent.name)
+    return _place_of(path.rpartition(os.sep)[0].rpartition(os.sep)[2])
+
+
+@lru_cache(maxsize=4096)
+def _place_of(folder: str) -> tuple[str | None, int | None]:
+    named = _FOLDER.match(folder)
     return (named[1], int(named[2])) if named else (None, None)
 
 

@@ -16,7 +16,7 @@ from kfmt_cli.files.kinds.kind import Kind
 from kfmt_cli.files.kinds.logs import LOG
 
 MIB = 1 << 20
-OPENING = 1 * MIB  # what opening a file costs, in bytes that could be read meanwhile
+OPENING = MIB // 8  # what opening a file costs, in bytes that could be read meanwhile
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,9 @@
 """Work on many pieces: shared out to tasks, results kept.
 
 A job's directory has `_kfmt/job.json`, which says what the job is and how each input was cut. Below
-`_kfmt/done` the results of pieces are kept, those of a task in one file where that is enough. A piece
-whose result is there is not done again, so that a job that was stopped goes on; inputs that have
-changed are done anew.
+`_kfmt/done` the results of pieces are kept, those of a task in one file where that is enough. A
+piece whose result is there is not done again, so that a job that was stopped goes on; inputs that
+have changed are done anew.
 """
 
 from __future__ import annotations

@@ -10,7 +10,6 @@ from __future__ import annotations
 import copyreg
 import re
 from functools import lru_cache
-from pathlib import PurePath
 
 from kfmt_cli.files.kinds.checkpoint import CHECKPOINT
 from kfmt_cli.files.kinds.fixed import (
@@ -61,7 +60,7 @@ def kind_named(name: str) -> Kind:
 
 def is_transient(path: str) -> bool:
     """Whether a file is one that a broker is done with, or has not finished."""
-    return kind_of(PurePath(path).name)[2] != ""
+    return kind_of(path.rpartition("/")[2])[2] != ""
 
 
 # A process that is handed a kind finds its own one of that name.
