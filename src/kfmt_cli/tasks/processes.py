@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from typing import TypeVar
 
@@ -29,13 +30,16 @@ def map_processes(
         return
     from concurrent.futures import Future, ProcessPoolExecutor
     from concurrent.futures.process import BrokenProcessPool
+    from multiprocessing import active_children
 
+    before = set(active_children())
     shares = (items[i : i + at_once] for i in range(0, len(items), at_once))
-    pool = ProcessPoolExecutor(min(jobs, len(items)), initializer=_leave_interrupts_alone)
     pending: deque[Future[list[R]]] = deque()
-    try:
+    with _no_interrupt():
+        pool = ProcessPoolExecutor(min(jobs, len(items)), initializer=_end_when_told)
         for share in islice(shares, AHEAD * jobs):
             pending.append(pool.submit(_each, function, share))
+    try:
         while pending:
             done = pending.popleft().result()
             for share in islice(shares, 1):
@@ -44,15 +48,32 @@ def map_processes(
     except BrokenProcessPool:
         words = "a worker process was killed before its work was done; --jobs 1 does without them"
         raise KfmtError(words) from None
+    except BaseException:
+        for process in set(active_children()) - before:
+            process.terminate()
+        raise
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+@contextmanager
+def _no_interrupt() -> Iterator[None]:
+    """An interrupt waits until the processes have been started; they are not told of it at all."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    known = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, known)
 
 
 def _each(function: Callable[[T], R], items: Sequence[T]) -> list[R]:
     return [function(item) for item in items]
 
 
-def _leave_interrupts_alone() -> None:
-    """An interrupt from the terminal reaches every process; the first one ends the others."""
+def _end_when_told() -> None:
+    """A process ends when the first one says so; an interrupt is the first one's to answer."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
