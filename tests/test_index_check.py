@@ -11,10 +11,11 @@ import pytest
 from kfmt_cli.checks.index.check import IndexChecker
 from kfmt_cli.core.compression import Limit
 from kfmt_cli.core.finding import Finding, Severity
+from kfmt_cli.files.block import runs
 from kfmt_cli.files.decoding import read_records
-from kfmt_cli.files.disk import classify, segments
+from kfmt_cli.files.disk import classify
 from kfmt_cli.files.open_log import open_log
-from kfmt_cli.files.records import runs
+from kfmt_cli.files.segments import segments
 from tests.broken_indexes import OFFSET_BREAKS, TIME_BREAKS, Entries, Segment, packed, unpacked
 from tests.samples import ORDERS, TXN, kfmt, name_of
 from tools.kafka import SAMPLES

@@ -15,9 +15,9 @@ from kfmt_cli.checks.registry import log_checks
 from kfmt_cli.core.compression import Limit
 from kfmt_cli.core.finding import Finding
 from kfmt_cli.core.source import open_source
+from kfmt_cli.files.block import runs
 from kfmt_cli.files.decoding import read_records
 from kfmt_cli.files.log import LogReader
-from kfmt_cli.files.records import runs
 from kfmt_cli.files.shown import complete, record_rows
 from kfmt_cli.render.finding import finding_line
 from kfmt_cli.render.sinks.csv_rows import CsvRows

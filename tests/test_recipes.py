@@ -26,10 +26,10 @@ from kfmt_cli.core.finding import Finding, Severity, code
 from kfmt_cli.core.layout import Layout
 from kfmt_cli.core.wire import Int32, Int64
 from kfmt_cli.files import kinds
-from kfmt_cli.files.block import Block
+from kfmt_cli.files.block import Block, about_batch
 from kfmt_cli.files.kinds.fixed import FixedReader, rows_of
 from kfmt_cli.files.kinds.kind import Contents, Input, Kind, Level, read_whole
-from kfmt_cli.files.records import Records, about_batch
+from kfmt_cli.files.records import Records
 from kfmt_cli.render import formats
 from kfmt_cli.render.sinks.objects import ObjectSink
 from kfmt_cli.rows.column import Column, RowType

@@ -12,10 +12,10 @@ import pytest
 
 from kfmt_cli.core.compression import Limit
 from kfmt_cli.core.source import open_source
-from kfmt_cli.files.block import Block
+from kfmt_cli.files.block import Block, runs
 from kfmt_cli.files.decoding import read_records
 from kfmt_cli.files.log import LogReader
-from kfmt_cli.files.records import Records, runs
+from kfmt_cli.files.records import Records
 from kfmt_cli.files.select import Selection
 from tests.rebuild import batch_of, record
 from tests.samples import UPGRADED, every_log, kfmt, name_of

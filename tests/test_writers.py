@@ -15,11 +15,10 @@ from kfmt_cli.core.compress import LZ4_DESCRIPTOR, XERIAL_HEADER, compress
 from kfmt_cli.core.compression import LZ4_MAGIC, Limit, decompress
 from kfmt_cli.core.layout import IntArray
 from kfmt_cli.core.table import Table
-from kfmt_cli.files.block import Block
+from kfmt_cli.files.block import Block, runs
 from kfmt_cli.files.decoding import read_records
 from kfmt_cli.files.disk import classify
 from kfmt_cli.files.open_log import open_log
-from kfmt_cli.files.records import runs
 from kfmt_cli.formats.batch import CODECS, RECORD
 from kfmt_cli.writers.batches import DRAFT_COLUMNS, Written, write_batches
 from tests.samples import every_log, name_of

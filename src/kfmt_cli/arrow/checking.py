@@ -16,8 +16,8 @@ from kfmt_cli.checks.log.packs import look_inside, read_pack
 from kfmt_cli.checks.log.verify import Stretch
 from kfmt_cli.checks.registry import every_code
 from kfmt_cli.core.finding import Finding, Severity
+from kfmt_cli.files.block import is_legacy, runs
 from kfmt_cli.files.decoding import read_records
-from kfmt_cli.files.records import is_legacy, runs
 from kfmt_cli.formats.batch import CODECS
 from kfmt_cli.pieces.failure import telling
 from kfmt_cli.pieces.piece import Piece

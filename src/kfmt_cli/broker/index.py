@@ -11,13 +11,11 @@ from bisect import bisect_right
 
 import numpy as np
 
+from kfmt_cli.broker.settings import INDEX_INTERVAL_BYTES
 from kfmt_cli.core.layout import IntArray, Layout
 from kfmt_cli.errors import InputError
 from kfmt_cli.files.block import NO_TIMESTAMP
-from kfmt_cli.formats.index import OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
-
-INTERVAL = 4096  # index.interval.bytes of a broker
-MAX_RELATIVE = (1 << 31) - 1
+from kfmt_cli.formats.index import MAX_RELATIVE_OFFSET, OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
 
 
 class IndexBuilder:
@@ -26,7 +24,7 @@ class IndexBuilder:
     n_entries: of the offset index so far.
     """
 
-    def __init__(self, base_offset: int, interval: int = INTERVAL) -> None:
+    def __init__(self, base_offset: int, interval: int = INDEX_INTERVAL_BYTES) -> None:
         self.base_offset = base_offset
         self._interval = interval
         self._indexed = 0
@@ -108,7 +106,10 @@ class IndexBuilder:
 
     def _relative(self, offsets: IntArray) -> IntArray:
         relative = offsets - self.base_offset
-        if len(relative) and not 0 <= int(relative.min()) <= int(relative.max()) <= MAX_RELATIVE:
+        if (
+            len(relative)
+            and not 0 <= int(relative.min()) <= int(relative.max()) <= MAX_RELATIVE_OFFSET
+        ):
             raise InputError(
                 f"offsets {offsets.min()}–{offsets.max()} do not fit into an index of a segment "
                 f"that begins at {self.base_offset}"

@@ -13,7 +13,7 @@ import numpy as np
 from kfmt_cli.core.finding import Severity
 from kfmt_cli.core.table import BoolArray, Table
 from kfmt_cli.files.block import Block
-from kfmt_cli.files.log import MAX_RELATIVE_OFFSET
+from kfmt_cli.formats.index import MAX_RELATIVE_OFFSET
 
 
 def kept(blocks: Iterable[Block], base_offset: int) -> Iterator[tuple[Block, int]]:

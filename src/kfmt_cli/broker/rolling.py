@@ -9,10 +9,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kfmt_cli.broker.index import INTERVAL, MAX_RELATIVE, IndexBuilder
+from kfmt_cli.broker.index import IndexBuilder
+from kfmt_cli.broker.settings import (
+    INDEX_INTERVAL_BYTES,
+    MOST_SEGMENT_BYTES,
+    SEGMENT_BYTES,
+    SEGMENT_INDEX_BYTES,
+    SEGMENT_MS,
+)
 from kfmt_cli.core.layout import IntArray
-
-MAX_SEGMENT_BYTES = (1 << 31) - 1  # what a broker opens
+from kfmt_cli.formats.index import MAX_RELATIVE_OFFSET
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,10 +28,10 @@ class Rolling:
     segment_ms: None for never by age. by_file: a segment that the lines name is kept whole.
     """
 
-    segment_bytes: int = 1 << 30
-    segment_ms: int | None = 7 * 24 * 3600 * 1000
-    segment_index_bytes: int = 10 << 20
-    index_interval_bytes: int = INTERVAL
+    segment_bytes: int = SEGMENT_BYTES
+    segment_ms: int | None = SEGMENT_MS
+    segment_index_bytes: int = SEGMENT_INDEX_BYTES
+    index_interval_bytes: int = INDEX_INTERVAL_BYTES
     by_file: bool = True
 
 
@@ -43,7 +49,7 @@ class Active:
 
 def fits(offset: int, base_offset: int) -> bool:
     """Whether an offset fits into the indexes of a segment."""
-    return offset - base_offset <= MAX_RELATIVE
+    return offset - base_offset <= MAX_RELATIVE_OFFSET
 
 
 def room(
@@ -58,8 +64,8 @@ def room(
 
     starts, ends: bytes from the first of the batches on.
     """
-    full = last_offset - active.base_offset > MAX_RELATIVE
-    full |= ends + active.size > (MAX_SEGMENT_BYTES if active.whole else rolling.segment_bytes)
+    full = last_offset - active.base_offset > MAX_RELATIVE_OFFSET
+    full |= ends + active.size > (MOST_SEGMENT_BYTES if active.whole else rolling.segment_bytes)
     started = active.first_time
     if started is None:
         started = int(max_timestamp[0])

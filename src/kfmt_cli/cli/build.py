@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import click
 
+from kfmt_cli.broker.settings import INDEX_INTERVAL_BYTES
 from kfmt_cli.cli.options import Size, color, force, output_format
 from kfmt_cli.errors import UsageError
 from kfmt_cli.formats.batch import CODECS, TIMESTAMP_TYPES
+
+if TYPE_CHECKING:
+    from kfmt_cli.writers.options import Options
 
 
 @click.command(name="build")
@@ -43,7 +49,11 @@ from kfmt_cli.formats.batch import CODECS, TIMESTAMP_TYPES
 )
 @click.option("--segment-index-bytes", type=Size(), help="Roll when an index is full; 10 MiB.")
 @click.option(
-    "--index-interval-bytes", type=Size(), default=4096, show_default=True, help="As the topic's."
+    "--index-interval-bytes",
+    type=Size(),
+    default=INDEX_INTERVAL_BYTES,
+    show_default=True,
+    help="As the topic's.",
 )
 @force
 @output_format
@@ -51,15 +61,6 @@ from kfmt_cli.formats.batch import CODECS, TIMESTAMP_TYPES
 def build(
     source: str,
     destination: str,
-    batch_records: int | None,
-    batch_bytes: int | None,
-    compression: str | None,
-    magic: str | None,
-    base_offset: int | None,
-    timestamp_type: str | None,
-    producer_id: int | None,
-    producer_epoch: int | None,
-    transactional: bool,
     segment_bytes: int | None,
     segment_ms: int | None,
     segment_index_bytes: int | None,
@@ -67,6 +68,7 @@ def build(
     force: bool,
     format_: str,
     color: str,
+    **shape: Any,
 ) -> int:
     """Write segments from JSON lines, as dump --records --json prints them (- is standard input).
 
@@ -90,6 +92,32 @@ def build(
     from kfmt_cli.broker.rolling import Rolling
     from kfmt_cli.cli.runs import run_of
     from kfmt_cli.tasks.build import BUILT, Build
+
+    options = _options(**shape)
+    default = Rolling()
+    rolling = Rolling(
+        segment_bytes or default.segment_bytes,
+        segment_ms or default.segment_ms,
+        segment_index_bytes or default.segment_index_bytes,
+        index_interval_bytes,
+        by_file=not any((segment_bytes, segment_ms, segment_index_bytes)),
+    )
+    run = run_of(color, format_, BUILT)
+    Build(run, options, rolling).build(source, destination, force)
+    return run.host.exit_code
+
+
+def _options(
+    magic: str | None,
+    compression: str | None,
+    timestamp_type: str | None,
+    producer_id: int | None,
+    transactional: bool,
+    **others: Any,
+) -> Options:
+    """What shapes batches; raises UsageError for what does not go together."""
+    import time
+
     from kfmt_cli.writers.options import Options
 
     if transactional and producer_id is None:
@@ -98,29 +126,12 @@ def build(
         raise UsageError("magic 0 knows no timestamps")
     if magic in ("0", "1") and (producer_id is not None or compression == "zstd"):
         raise UsageError(f"magic {magic} knows neither producers nor zstd")
-    import time
-
-    options = Options(
+    return Options(
         magic=None if magic is None else int(magic),
         compression=compression,
         timestamp_type=None if timestamp_type is None else TIMESTAMP_TYPES.index(timestamp_type),
-        batch_bytes=batch_bytes,
-        batch_records=batch_records,
-        base_offset=base_offset,
         producer_id=producer_id,
-        producer_epoch=producer_epoch,
         transactional=transactional,
         now=int(time.time() * 1000),
+        **others,
     )
-    given = (segment_bytes, segment_ms, segment_index_bytes)
-    default = Rolling()
-    rolling = Rolling(
-        segment_bytes or default.segment_bytes,
-        segment_ms or default.segment_ms,
-        segment_index_bytes or default.segment_index_bytes,
-        index_interval_bytes,
-        by_file=not any(given),
-    )
-    run = run_of(color, format_, BUILT)
-    Build(run, options, rolling).build(source, destination, force)
-    return run.host.exit_code

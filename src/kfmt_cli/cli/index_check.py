@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from kfmt_cli.broker.settings import INDEX_INTERVAL_BYTES
 from kfmt_cli.cli.options import (
     Size,
     all_files,
@@ -28,7 +29,7 @@ from kfmt_cli.errors import UsageError
 @click.option(
     "--index-interval-bytes",
     type=Size(),
-    default=4096,
+    default=INDEX_INTERVAL_BYTES,
     show_default=True,
     help="The broker's setting, for the notes on stretches without an entry.",
 )

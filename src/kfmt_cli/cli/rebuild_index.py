@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from kfmt_cli.broker.settings import INDEX_INTERVAL_BYTES
 from kfmt_cli.cli.options import Size, color, output_format, strict
 
 
@@ -17,7 +18,7 @@ from kfmt_cli.cli.options import Size, color, output_format, strict
 @click.option(
     "--index-interval-bytes",
     type=Size(),
-    default=4096,
+    default=INDEX_INTERVAL_BYTES,
     show_default=True,
     help="The topic's index.interval.bytes.",
 )

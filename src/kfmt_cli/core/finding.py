@@ -62,10 +62,10 @@ class Finding:
     code: Code
     position: int | None
     words: str
-    offset: int | None = None
-    expected: str | int | None = None
-    found: str | int | None = None
-    batch: int | None = None
+    offset: int | None = field(default=None, kw_only=True)
+    expected: str | int | None = field(default=None, kw_only=True)
+    found: str | int | None = field(default=None, kw_only=True)
+    batch: int | None = field(default=None, kw_only=True)
 
     @property
     def message(self) -> str:

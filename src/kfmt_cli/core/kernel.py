@@ -4,10 +4,8 @@ This file is ordinary Python that Cython also compiles; `COMPILED` says which of
 knows no Kafka format: `Layout.program` tells it what to read. Whatever the bytes say, nothing
 outside the given regions is read: each access is checked against its region, and bounds checks stay
 on. A region that does not add up gets a status and the decoding goes on with the next one; the slow
-reader of the same Layout then explains it (see `core/layout.py`).
-
-All columns are 64-bit signed integers. A bytes field is two columns: start and length, with length
--1 for null.
+reader of the same Layout then explains it (see `core/layout.py`). All columns are 64-bit signed
+integers. A bytes field is two columns: start and length, with length -1 for null.
 """
 
 try:
@@ -321,7 +319,8 @@ def expand(
     program: cython.const[cython.longlong][:, ::1],
     rows: cython.longlong[:, ::1],
 ):
-    """Fill columns of the rows below each parent; `ends` are rows up to and with those of each.
+    """Fill columns of the rows below each parent; `ends[i]` is the exclusive end of
+    parent i's rows.
 
     An instruction is (target column, parent column, row column or -1, parent column or -1): the
     parent's value, plus the row's where there is one and the second parent column is not 0.

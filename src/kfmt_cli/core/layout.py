@@ -36,8 +36,8 @@ class Columns:
 
     rows: (columns, rows); names: a field's column there. A bytes field is two columns, start and
     (`name_size`) length; an array count and (`name_first`) the first of its rows in `children`.
-    regions: (5, n): start, end, rows up to and with this region, `kernel.STATUSES`, byte after the
-    last whole row.
+    regions: (5, n): start, end, exclusive end of the region's rows, one of `kernel.STATUSES`,
+    byte after the last whole row.
     """
 
     names: Mapping[str, int]

@@ -36,7 +36,9 @@ class Source(Protocol):
     largest: int
 
     def block(self, position: int, length: int, least: int) -> bytes:
-        """Up to `length` bytes from byte `position` on, `least` at least but at the end.
+        """Up to `length` bytes from byte `position` on.
+
+        At least `least` bytes; fewer only at the end of the file.
 
         Raises InputError when the system cannot read them.
         """

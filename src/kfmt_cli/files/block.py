@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
 from kfmt_cli.core.checksum import CRC32, CRC32C, crc_of_regions
-from kfmt_cli.core.finding import Finding
+from kfmt_cli.core.finding import Code, Finding
 from kfmt_cli.core.layout import IntArray
 from kfmt_cli.core.table import Table
 from kfmt_cli.formats.batch import ATTRIBUTES, MAX_SEQUENCE, RECORD_BATCH
@@ -53,14 +56,14 @@ BATCH_NAMES = {name: column for column, name in enumerate(BATCH_COLUMNS)}
 @dataclass(slots=True)
 class Block:
     """position: the file's byte that is byte 0 of `data`. Findings come in the file's order.
-    inflated: the records' bytes and each batch's part of them, where that was done ahead."""
+    decompressed: the records' bytes and each batch's part of them, where that was done ahead."""
 
     name: str
     data: bytes
     position: int
     batches: Table
     findings: list[Finding] = field(default_factory=list)
-    inflated: tuple[bytes, IntArray, IntArray] | None = None
+    decompressed: tuple[bytes, IntArray, IntArray] | None = None
 
 
 def read_batches(
@@ -139,3 +142,75 @@ def max_timestamps(batches: Table) -> IntArray:
 def sequence(base: IntArray, delta: IntArray) -> IntArray:
     """The sequence number `delta` records after `base`; it wraps to 0 after 2^31 - 1."""
     return np.where(base < 0, -1, (base + delta) & MAX_SEQUENCE)
+
+
+def runs(block: Block) -> Iterator[Block]:
+    """The block in runs of batches of the same kind, magic 2 or older; nearly always one."""
+    is_v2 = block.batches["is_v2"]
+    changes = np.flatnonzero(np.diff(is_v2)) + 1
+    if not len(changes):
+        yield block
+        return
+    for first, last in pairwise([0, *changes.tolist(), len(is_v2)]):
+        yield part_of(block, first, last)
+
+
+def split(block: Block, most: int) -> Iterator[Block]:
+    """The block in parts of about `most` bytes of batches, one batch at least."""
+    ends = np.cumsum(block.batches["size"])
+    first = 0
+    while first < len(ends):
+        before = int(ends[first - 1]) if first else 0
+        last = max(int(np.searchsorted(ends, before + most, "right")), first + 1)
+        yield part_of(block, first, last)
+        first = last
+
+
+def is_legacy(run: Block) -> bool:
+    """Whether a run is one of magic 0 and 1."""
+    return len(run.batches) > 0 and not run.batches["is_v2"][0]
+
+
+def _position_of(block: Block, batch: int) -> int:
+    """The file's byte where a batch of the block begins; far beyond it behind the last."""
+    positions = block.batches["position"]
+    return int(positions[batch]) if batch < len(positions) else 1 << 62
+
+
+def part_of(block: Block, first: int, last: int) -> Block:
+    """Batches first..last-1 as a block, with the findings that stand before the next batch."""
+    begin = _position_of(block, first) if first else -1
+    end = _position_of(block, last)
+    mine = [it for it in block.findings if begin <= (it.position or 0) < end]
+    batches = block.batches.select(slice(first, last))
+    return Block(block.name, block.data, block.position, batches, mine)
+
+
+def batch_finding(block: Block, i: int, code: Code, message: str, **more: Any) -> Finding:
+    """A finding about batch i of the block, with a sentence behind "batch N: "."""
+    return about_batch(block, i, code, f": {message}", **more)
+
+
+def about_batch(
+    block: Block,
+    i: int,
+    code: Code,
+    words: str,
+    *,
+    expected: str | int | None = None,
+    found: str | int | None = None,
+    position: int | None = None,
+    offset: int | None = None,
+) -> Finding:
+    """A finding about batch i of the block. words: what stands behind "batch N"."""
+    batches = block.batches
+    return Finding(
+        file=block.name,
+        code=code,
+        position=int(batches["position"][i]) if position is None else position,
+        words=words,
+        offset=int(batches["base_offset"][i]) if offset is None else offset,
+        expected=expected,
+        found=found,
+        batch=int(batches["number"][i]),
+    )

@@ -12,8 +12,8 @@ import numpy as np
 
 from kfmt_cli.core.finding import Finding
 from kfmt_cli.files import codes
-from kfmt_cli.files.block import HEADER_SIZE, Block
-from kfmt_cli.files.records import Records, batch_finding
+from kfmt_cli.files.block import HEADER_SIZE, Block, batch_finding
+from kfmt_cli.files.records import Records
 from kfmt_cli.formats.batch import RECORD
 from kfmt_cli.formats.control import CONTROL_RECORD_KEY, CONTROL_TYPES, END_TXN_MARKER
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kfmt_cli.core.compression import Limit
-from kfmt_cli.files.block import Block
-from kfmt_cli.files.records import Records, is_legacy, read_v2
+from kfmt_cli.files.block import Block, is_legacy
+from kfmt_cli.files.records import Records, read_v2
 
 
 def read_records(run: Block, limit: Limit) -> Records:

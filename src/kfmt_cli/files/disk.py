@@ -12,15 +12,14 @@ import re
 import stat
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
 
 from kfmt_cli.errors import InputError
 from kfmt_cli.files.kinds import UNKNOWN, kind_of
 from kfmt_cli.files.kinds.kind import Input, Kind
-from kfmt_cli.files.kinds.logs import LOG
-from kfmt_cli.files.segment import SEGMENT_KINDS, Segment, group, real_path
+from kfmt_cli.files.segment import Segment, group, real_path
 
 _SEGMENT = re.compile(r"^\d{20}\.log$")
 _PARTITION = re.compile(r"^(.+)-(\d+)$")
@@ -166,18 +165,6 @@ class Folder:
         return group(self.input(it) for it in self.files if it not in self.special)
 
 
-def folder_beside(path: str) -> Folder:
-    """The directory that a file lies in; its files are named as this one was. Raises InputError."""
-    top, name = os.path.split(path)
-    prefix = path.removesuffix(name)
-    try:
-        with os.scandir(top or os.curdir) as listed:
-            folder, _ = _folder(top or os.curdir, top or os.curdir, listed)
-    except OSError as error:
-        raise InputError(f"{printable(top)}: {error.strerror}") from error
-    return replace(folder, prefix=prefix)
-
-
 def walk(top: str, several: bool, skip: Callable[[str], None]) -> list[Folder]:
     """A directory and those below it, topics by name and partitions by number.
 
@@ -189,8 +176,8 @@ def walk(top: str, several: bool, skip: Callable[[str], None]) -> list[Folder]:
         place = places.pop()
         path = top if place == os.curdir else os.path.join(top, place)  # noqa: PTH118 (many)
         try:
-            with os.scandir(path) as listed:
-                folder, inside = _folder(path, path if several else place, listed)
+            with os.scandir(path) as entries:
+                folder, inside = listed(path, path if several else place, entries)
         except OSError as error:
             skip(f"{printable(str(error.filename or path))}: {error.strerror}")
             continue
@@ -200,14 +187,14 @@ def walk(top: str, several: bool, skip: Callable[[str], None]) -> list[Folder]:
     return [folder for _, folder in found]
 
 
-def _folder(path: str, below: str, listed: Iterable[os.DirEntry[str]]) -> tuple[Folder, list[str]]:
+def listed(path: str, below: str, entries: Iterable[os.DirEntry[str]]) -> tuple[Folder, list[str]]:
     """A directory, and which of the directories in it are to be listed as well."""
     folders: list[str] = []
     files: list[str] = []
     inside: list[str] = []
     special: list[str] = []
     links: list[str] = []
-    for entry in listed:
+    for entry in entries:
         if entry.is_file(follow_symlinks=False):  # as nearly all are
             files.append(entry.name)
             continue
@@ -271,53 +258,3 @@ def _order(place: str) -> list[tuple[str, int]]:
         partition = _PARTITION.match(part)
         folders.append((partition[1], int(partition[2])) if partition else (part, -1))
     return folders
-
-
-def segments(
-    path: str,
-    several: bool,
-    skip: Callable[[str], None],
-    passed_over: Counter[str] | None = None,
-) -> Iterator[Segment]:
-    """The segments below a directory, or that of the file given; raises InputError.
-
-    skip: is told of each directory that could not be listed. passed_over: counts the directory's
-    other files, as `inputs_in` does.
-    """
-    if path == "-":
-        raise InputError(
-            "-: an index is checked against the log beside it: standard input is not taken here"
-        )
-    if is_folder(path):
-        unread: list[str] = []
-        folders = walk(path, several, unread.append)
-        # Counts what is passed over, and takes files that are not of a segment for themselves.
-        n_files = sum(1 for _ in inputs_in(folders, SEGMENT_KINDS, passed_over))
-        for words in unread:
-            skip(words)
-        if not n_files and not unread:
-            raise InputError(no_log(path))
-        for folder in folders:
-            yield from (it for it in folder.segments if not kind_of(_name(it))[2])
-        return
-    if not Path(path).exists():
-        raise InputError(f"{printable(path)}: No such file or directory")
-    file = classify(path, path)
-    if file.kind not in SEGMENT_KINDS:
-        raise InputError(f"{file.name}: is neither a log nor an index")
-    folder = folder_beside(path)
-    name = Path(path).name
-    segment = next(it for it in folder.segments if name in _names(it))
-    segment.given = True
-    if file.kind is not LOG:
-        segment.wanted = frozenset({file.kind})
-    yield segment
-
-
-def _name(segment: Segment) -> str:
-    return Path(segment.any_file.path).name
-
-
-def _names(segment: Segment) -> set[str]:
-    files = [*segment.indexes.values(), *([segment.log] if segment.log else [])]
-    return {Path(it.path).name for it in files}

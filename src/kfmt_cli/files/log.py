@@ -28,7 +28,6 @@ BLOCK = 1 << 21
 FIRST_BLOCK = 1 << 16  # so that the first rows of a huge file are there at once
 LONG_READ = 32 << 20
 LARGE_BATCH = 64 << 20  # checked in pieces before it is held in memory
-MAX_RELATIVE_OFFSET = (1 << 31) - 1
 
 _MORE = scan.WALKS["MORE"]
 

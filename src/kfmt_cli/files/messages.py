@@ -20,9 +20,10 @@ from kfmt_cli.core.layout import IntArray
 from kfmt_cli.core.place import DecodeError, Origin
 from kfmt_cli.core.table import Table
 from kfmt_cli.files import codes
-from kfmt_cli.files.block import CHECKED_FROM, NO_TIMESTAMP_TYPE, Block
+from kfmt_cli.files.block import CHECKED_FROM, NO_TIMESTAMP_TYPE, Block, about_batch, batch_finding
+from kfmt_cli.files.decompress import decompress_batch
 from kfmt_cli.files.header import HEADER_UP_TO_MAGIC, MINIMUMS
-from kfmt_cli.files.records import RECORD_COLUMNS, Records, about_batch, batch_finding, inflate
+from kfmt_cli.files.records import RECORD_COLUMNS, Records
 from kfmt_cli.formats.legacy import MESSAGES
 
 OK = kernel.STATUSES["OK"]
@@ -128,7 +129,7 @@ def _unwrap(
             findings.append(batch_finding(block, i, codes.INNER_SET_MALFORMED, message))
         codec = int(batches["compression"][i])
         value = block.data[start : start + size] if size >= 0 else b""
-        inner = inflate(block, i, codec, value, limit, findings) if size >= 0 else None
+        inner = decompress_batch(block, i, codec, value, limit, findings) if size >= 0 else None
         if inner == b"":
             message = "a wrapper without messages"
             findings.append(batch_finding(block, i, codes.INNER_SET_MALFORMED, message))

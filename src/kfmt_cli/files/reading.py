@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 
 from kfmt_cli.core.compression import Limit
 from kfmt_cli.core.finding import Finding
-from kfmt_cli.files.block import Block
+from kfmt_cli.files.block import Block, runs
 from kfmt_cli.files.decoding import read_records
-from kfmt_cli.files.records import inflate_ahead, is_heavy, runs
+from kfmt_cli.files.decompress import decompress_ahead, is_heavy
 from kfmt_cli.files.select import Selection
 from kfmt_cli.files.shown import batch_rows, complete, record_rows
 from kfmt_cli.rows.section import Rows
@@ -66,7 +66,7 @@ class Reading:
                 # Where records are decoded in any case, they say what is wanted of wrappers.
                 chosen = self.wanted.batches(block, None if self.records else self.limit)
             if self.records:
-                yield from inflate_ahead(chosen, self.limit)
+                yield from decompress_ahead(chosen, self.limit)
             else:
                 yield chosen
 

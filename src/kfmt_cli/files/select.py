@@ -128,7 +128,7 @@ def _select(block: Block, keep: BoolArray) -> Block:
     """The block with these batches only, which are its own where that is all of them."""
     if keep.all():
         return block
-    return replace(block, batches=block.batches.select(keep), inflated=None)
+    return replace(block, batches=block.batches.select(keep), decompressed=None)
 
 
 def first_batches(block: Block, limit: int) -> Block:

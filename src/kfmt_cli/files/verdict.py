@@ -106,7 +106,15 @@ class Verdicts:
         with_offset: bool = True,
     ) -> Finding:
         offset = header.base_offset if with_offset else None
-        return Finding(self._name, code, header.position, message, offset, expected, found)
+        return Finding(
+            self._name,
+            code,
+            header.position,
+            message,
+            offset=offset,
+            expected=expected,
+            found=found,
+        )
 
 
 def _skipped(at: int, end: int, found: int | None) -> str:

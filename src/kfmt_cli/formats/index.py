@@ -9,6 +9,7 @@ from kfmt_cli.core.field import MILLISECONDS, Field
 from kfmt_cli.core.layout import Layout
 from kfmt_cli.core.wire import Int16, Int32, Int64
 
+MAX_RELATIVE_OFFSET = (1 << 31) - 1
 _RELATIVE_OFFSET = Field(
     "relative_offset", Int32, "Offset, counted from the base offset in the file's name."
 )

@@ -16,11 +16,12 @@ from kfmt_cli.core.finding import Finding, Severity
 from kfmt_cli.core.source import Source, Window, open_source
 from kfmt_cli.errors import InputError, KfmtError
 from kfmt_cli.files import codes
-from kfmt_cli.files.block import Block
+from kfmt_cli.files.block import Block, runs
 from kfmt_cli.files.decoding import read_records
+from kfmt_cli.files.decompress import decompress_ahead
 from kfmt_cli.files.kinds.logs import LOG
 from kfmt_cli.files.log import LogReader
-from kfmt_cli.files.records import Records, inflate_ahead, runs
+from kfmt_cli.files.records import Records
 from kfmt_cli.files.select import Selection
 from kfmt_cli.pieces.bounds import Opener, bounds
 from kfmt_cli.pieces.piece import Piece
@@ -116,7 +117,7 @@ class PieceReader:
         for block in self.blocks(piece):
             chosen = self.wanted.batches(block) if self.wanted else block
             # Without the findings: they have been taken.
-            for part in inflate_ahead(replace(chosen, findings=[]), self.limit):
+            for part in decompress_ahead(replace(chosen, findings=[]), self.limit):
                 for finding in part.findings:
                     self.found(finding)
                 for run in runs(part):

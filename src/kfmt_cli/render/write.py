@@ -124,7 +124,7 @@ def write_nested(
 ) -> Iterator[memoryview]:
     """The text of outer rows first..last-1, each with its inner rows below it, in pieces.
 
-    ends: inner rows up to and with each outer one.
+    ends: `ends[i]` is the exclusive end of the inner rows of outer row i.
     """
     outer_template, outer_rows = outer
     inner_template, inner_rows = inner

@@ -12,12 +12,12 @@ from kfmt_cli.core.finding import Finding, Findings
 from kfmt_cli.core.parallel import map_ordered
 from kfmt_cli.errors import InputError
 from kfmt_cli.files.block import Block
+from kfmt_cli.files.decompress import is_heavy
 from kfmt_cli.files.disk import discover, distinct, is_empty, partition_of, size_of
 from kfmt_cli.files.kinds.kind import Input
 from kfmt_cli.files.kinds.logs import LOGS
 from kfmt_cli.files.open_log import OpenLog
 from kfmt_cli.files.reading import Part, Reading
-from kfmt_cli.files.records import is_heavy
 from kfmt_cli.files.select import Selection
 from kfmt_cli.render.sinks.sink import Head, RowWriter
 from kfmt_cli.render.style import count, grouped

@@ -8,9 +8,9 @@ import numpy as np
 
 from kfmt_cli.checks.log.packs import Pack, read_pack
 from kfmt_cli.files.decoding import read_records
+from kfmt_cli.files.decompress import decompress_ahead
 from kfmt_cli.files.kinds.kind import Input
 from kfmt_cli.files.reading import Reading
-from kfmt_cli.files.records import inflate_ahead
 from kfmt_cli.files.shown import complete, record_rows
 from kfmt_cli.render.sinks.sink import Sink
 from kfmt_cli.rows.batch import BATCH
@@ -60,7 +60,7 @@ def _parts(pack: Pack, reading: Reading) -> Iterator[Rows]:
     if not reading.records:
         yield Rows(Section(BATCH, block.batches))
         return
-    for part in inflate_ahead(block, reading.limit):
+    for part in decompress_ahead(block, reading.limit):
         records = read_records(part, reading.limit)
         complete(part, records)
         pack.refuse([*part.findings, *records.findings])

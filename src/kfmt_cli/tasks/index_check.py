@@ -11,9 +11,10 @@ from pathlib import Path
 from kfmt_cli.broker.lookup import Lookup, choose, look_up
 from kfmt_cli.checks.index.check import IndexChecker
 from kfmt_cli.errors import InputError
-from kfmt_cli.files.disk import segments, size_of
+from kfmt_cli.files.disk import size_of
 from kfmt_cli.files.kinds.fixed import TIME_INDEX
 from kfmt_cli.files.segment import Segment, sibling_name
+from kfmt_cli.files.segments import segments
 from kfmt_cli.render.lookup import lookup_lines
 from kfmt_cli.rows.result import Result
 from kfmt_cli.tasks.processes import map_processes

@@ -18,11 +18,11 @@ from kfmt_cli.core.compression import Limit
 from kfmt_cli.core.finding import Finding
 from kfmt_cli.core.parallel import available_cores, map_ordered
 from kfmt_cli.errors import InputError, UsageError
+from kfmt_cli.files.decompress import is_heavy
 from kfmt_cli.files.disk import classify, discover, distinct, partition_of
 from kfmt_cli.files.kinds.kind import Input
 from kfmt_cli.files.kinds.logs import LOGS
 from kfmt_cli.files.reading import Part, Reading
-from kfmt_cli.files.records import is_heavy
 from kfmt_cli.files.select import Selection
 from kfmt_cli.rows.section import Object, Rows, Section, columns_of, objects
 from kfmt_cli.rows.tables import BATCHES, RECORDS, chosen

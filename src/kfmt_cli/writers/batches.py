@@ -22,10 +22,8 @@ from kfmt_cli.files.records import Records
 from kfmt_cli.formats.batch import ATTRIBUTES, CODECS, RECORD, RECORD_BATCH
 
 # The header's fields that a caller says; the others follow from the records.
-GIVEN = (
-    *("base_offset", "partition_leader_epoch", "attributes", "last_offset_delta"),
-    *("base_timestamp", "max_timestamp", "producer_id", "producer_epoch", "base_sequence"),
-)
+COMPUTED = ("batch_length", "magic", "crc", "records_count")
+GIVEN = tuple(it.name for it in RECORD_BATCH.fields if it.name not in COMPUTED)
 DRAFT_COLUMNS = ("magic", *GIVEN)
 BIT = {bits.name: bits.mask for bits in ATTRIBUTES.bits}
 CODEC_BITS = ATTRIBUTES["compression"]
@@ -62,7 +60,11 @@ class Written:
 
 
 def write_batches(drafts: Table, records: Records) -> Written:
-    """Batches of magic 2. drafts: `DRAFT_COLUMNS`; records.ends: records up to and with each."""
+    """Batches of magic 2.
+
+    drafts: `DRAFT_COLUMNS`, a row a batch. records: `ends[i]` is the exclusive end of batch i's
+    rows, whose deltas are filled in here.
+    """
     counts = np.diff(records.ends, prepend=0)
     owner = np.repeat(np.arange(len(drafts)), counts)
     codecs = drafts["attributes"] & CODEC_MASK
@@ -89,6 +91,7 @@ def encode_records(
     """The records of magic 2 one behind the other, and where each ends without the gaps.
 
     owner: each record's batch in `drafts`. gaps: how much further each begins; room: for all gaps.
+    The deltas of the records' rows are filled in here.
     """
     rows = records.rows
     rows["attributes"] = 0

@@ -20,20 +20,11 @@ from kfmt_cli.core.compression import Limit
 from kfmt_cli.core.finding import Finding, Severity
 from kfmt_cli.core.parallel import map_ordered
 from kfmt_cli.core.table import BoolArray, Table
-from kfmt_cli.files.block import Block, max_timestamps
+from kfmt_cli.files.block import Block, batch_finding, is_legacy, max_timestamps, runs, split
 from kfmt_cli.files.codes import INNER_CRC_MISMATCH
 from kfmt_cli.files.decoding import read_records
 from kfmt_cli.files.kinds.kind import Input
-from kfmt_cli.files.records import (
-    RECORD_COLUMNS,
-    Records,
-    batch_finding,
-    expansion,
-    fill,
-    is_legacy,
-    runs,
-    split,
-)
+from kfmt_cli.files.records import RECORD_COLUMNS, Records, expansion, fill
 from kfmt_cli.formats.batch import CODECS
 from kfmt_cli.writers.batches import Written, write_batches
 from kfmt_cli.writers.compare import common_form

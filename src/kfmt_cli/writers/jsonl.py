@@ -9,13 +9,16 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn, cast
 
 import msgspec
 import numpy as np
 
 from kfmt_cli.core.source import Source, open_source
 from kfmt_cli.errors import ExitCode, InputError
+from kfmt_cli.rows.batch import BATCH
+from kfmt_cli.rows.column import Kind, RowType
+from kfmt_cli.rows.record import RECORD
 
 PIECE = 256 << 10
 LONGEST_LINE = 1 << 30
@@ -64,8 +67,8 @@ class _Line(msgspec.Struct, kw_only=True, gc=False):
     file: str | None = None
 
 
-class Record(_Line, kw_only=True, gc=False, tag="record", forbid_unknown_fields=True):
-    """A record, of the batch line before it or on its own."""
+class _Record(_Line, kw_only=True, gc=False):
+    """What is read of a record's line."""
 
     offset: int | None = None
     timestamp: int | None = None
@@ -80,16 +83,10 @@ class Record(_Line, kw_only=True, gc=False, tag="record", forbid_unknown_fields=
     transactional: bool | None = None
     producer_id: int | None = None
     producer_epoch: int | None = None
-    # What a dump derives; it is not read.
-    batch_position: int | None = None
-    position: int | None = None
-    sequence: int | None = None
-    key_size: int | None = None
-    value_size: int | None = None
 
 
-class Batch(_Line, kw_only=True, gc=False, tag="batch", forbid_unknown_fields=True):
-    """A batch; what it leaves out follows from the records behind it."""
+class _Batch(_Line, kw_only=True, gc=False):
+    """What is read of a batch's line."""
 
     magic: int | None = None
     base_offset: int | None = None
@@ -102,16 +99,34 @@ class Batch(_Line, kw_only=True, gc=False, tag="batch", forbid_unknown_fields=Tr
     producer_epoch: int | None = None
     base_sequence: int | None = None
     records_count: int | None = None
-    # What a dump derives; it is not read.
-    position: int | None = None
-    size: int | None = None
-    last_offset: int | None = None
-    batch_length: int | None = None
-    crc: int | None = None
-    crc_valid: bool | None = None
-    crc_computed: int | None = None
-    delete_horizon_ms: int | None = None
-    last_sequence: int | None = None
+
+
+def _with_derived(line: type[_Line], rows: RowType) -> type[_Line]:
+    """A line with what a dump derives, too: it may be there, and it is not read."""
+    known = set(line.__struct_fields__)
+    types = {Kind.FLAG: bool | None, Kind.NUMBER: int | None}
+    derived = [(it.name, types[it.kind], None) for it in rows.columns if it.name not in known]
+    name = rows.name.capitalize()
+    made = msgspec.defstruct(
+        name,
+        derived,
+        bases=(line,),
+        kw_only=True,
+        gc=False,
+        tag=rows.name,
+        forbid_unknown_fields=True,
+    )
+    return cast(type[_Line], made)
+
+
+if TYPE_CHECKING:
+    Record = _Record
+    Batch = _Batch
+else:
+    Record = _with_derived(_Record, RECORD)
+    Record.__doc__ = "A record, of the batch line before it or on its own."
+    Batch = _with_derived(_Batch, BATCH)
+    Batch.__doc__ = "A batch; what it leaves out follows from the records behind it."
 
 
 class Remark(_Line, tag=True):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kfmt_cli.broker.index import INTERVAL, IndexBuilder
-from kfmt_cli.broker.rolling import MAX_SEGMENT_BYTES
+from kfmt_cli.broker.index import IndexBuilder
+from kfmt_cli.broker.settings import INDEX_INTERVAL_BYTES, MOST_SEGMENT_BYTES
 from kfmt_cli.errors import OutputError
 from kfmt_cli.writers.batches import Written
 from kfmt_cli.writers.output import Staging
@@ -13,7 +13,7 @@ class SegmentWriter:
     """Puts batches down and indexes them. name: of the log, below the staging's folder."""
 
     def __init__(
-        self, staging: Staging, name: str, base_offset: int, interval: int = INTERVAL
+        self, staging: Staging, name: str, base_offset: int, interval: int = INDEX_INTERVAL_BYTES
     ) -> None:
         self.name = name
         self.base_offset = base_offset
@@ -28,8 +28,8 @@ class SegmentWriter:
 
     def append(self, batches: Written) -> None:
         """The next batches; raises OutputError when the log grows beyond what a broker opens."""
-        if self.size + len(batches.data) > MAX_SEGMENT_BYTES:
-            raise OutputError(f"{self.name}: would be larger than {MAX_SEGMENT_BYTES} bytes")
+        if self.size + len(batches.data) > MOST_SEGMENT_BYTES:
+            raise OutputError(f"{self.name}: would be larger than {MOST_SEGMENT_BYTES} bytes")
         starts = batches.starts + self.size
         self.index.add(starts, batches.last_offset, batches.max_timestamp)
         self._log.write(batches.data)

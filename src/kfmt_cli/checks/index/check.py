@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
+from kfmt_cli.broker.settings import INDEX_INTERVAL_BYTES
 from kfmt_cli.checks.index import codes
 from kfmt_cli.checks.index.facts import Facts
 from kfmt_cli.checks.index.order import order_findings, padding_finding
@@ -37,7 +38,7 @@ class IndexChecker:
     most_findings: of one kind in one file that are held; all are counted."""
 
     limit: Limit
-    interval: int = 4096
+    interval: int = INDEX_INTERVAL_BYTES
     most_findings: int = MOST_FINDINGS
 
     def check(self, segment: Segment, advance: Callable[[int], None]) -> Iterator[Result]:
@@ -120,7 +121,7 @@ class IndexChecker:
                 f"producer {producer} at offsets {offset}–{last}"
             )
         result = self._new(name, kind.name, aside=MISSING, bytes=None)
-        result.take([Finding(name, code, None, words, offset)])
+        result.take([Finding(name, code, None, words, offset=offset)])
         return result
 
 

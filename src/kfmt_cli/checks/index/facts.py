@@ -7,10 +7,10 @@ import numpy as np
 from kfmt_cli.core.compression import Limit
 from kfmt_cli.core.layout import IntArray
 from kfmt_cli.core.table import Table
-from kfmt_cli.files.block import BATCH_NAMES, NO_TIMESTAMP, Block, max_timestamps
+from kfmt_cli.files.block import BATCH_NAMES, NO_TIMESTAMP, Block, max_timestamps, runs
 from kfmt_cli.files.control import name_control_batches
 from kfmt_cli.files.decoding import read_records
-from kfmt_cli.files.records import Records, runs
+from kfmt_cli.files.records import Records
 from kfmt_cli.formats.control import CONTROL_TYPES
 
 AT_BATCH = ("starts", "at_number", "at_base", "at_last", "in_damage")

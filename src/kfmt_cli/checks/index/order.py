@@ -40,9 +40,8 @@ def padding_finding(segment: Segment, file: Input, rows: Contents) -> Finding:
         width,
         f"{rows.padding} bytes of zeros behind {len(rows.table)} entries"
         + ("" if segment.is_last else ", and later segments follow"),
-        None,
-        width,
-        rows.size,
+        expected=width,
+        found=rows.size,
     )
 
 
@@ -69,7 +68,7 @@ def order_findings(file: Input, table: Table) -> Iterator[Finding]:
             code,
             int(table["position"][i + 1]),
             f"{entries_words(i + 1, end + 1)}: {here}, behind {before}",
-            int(table["offset"][i + 1]) if "offset" in table.names else None,
-            f"more than {table[first][i]}",
-            int(table[first][i + 1]),
+            offset=int(table["offset"][i + 1]) if "offset" in table.names else None,
+            expected=f"more than {table[first][i]}",
+            found=int(table[first][i + 1]),
         )

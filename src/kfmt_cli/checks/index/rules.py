@@ -41,9 +41,9 @@ def missing_aborts(file: Input, table: Table, facts: Facts) -> Iterator[Finding]
                 None,
                 f"the transaction of producer {producer} at offsets {first}–{last} was aborted; "
                 f"there is {words}",
-                first,
-                first,
-                found,
+                offset=first,
+                expected=first,
+                found=found,
             )
 
 
@@ -100,9 +100,9 @@ class IndexRules(Check):
                 code,
                 int(table["position"][i]),
                 f"{entries_words(i, end)}: {words(i)}",
-                int(table["offset"][i]) if "offset" in table.names else None,
-                expected if isinstance(expected, str) else int(expected[i]),
-                int(table[found][i]),
+                offset=int(table["offset"][i]) if "offset" in table.names else None,
+                expected=expected if isinstance(expected, str) else int(expected[i]),
+                found=int(table[found][i]),
             )
         done |= wrong
 
@@ -110,7 +110,7 @@ class IndexRules(Check):
         """One note for all the entries that it is true of."""
         if len(rows):
             position = int(self.rows.table["position"][rows[0]])
-            yield Finding(self.file.name, code, position, words, None, None, len(rows))
+            yield Finding(self.file.name, code, position, words, found=len(rows))
 
     def _out_of_segment(self) -> BoolArray:
         """Entries before the segment, or behind its last offset where that is known."""
@@ -199,9 +199,7 @@ class IndexRules(Check):
             f"largest batch, {largest}; the longest has {lengths.max()} bytes, and "
             f"{int((lengths > interval).sum())} are longer than the interval alone"
         )
-        yield Finding(
-            self.file.name, codes.INDEX_SPARSE, None, words, None, None, int(sparse.sum())
-        )
+        yield Finding(self.file.name, codes.INDEX_SPARSE, None, words, found=int(sparse.sum()))
 
     def _times(self, holders: Table) -> Iterator[Finding]:
         table = self.rows.table
@@ -254,7 +252,7 @@ class IndexRules(Check):
             words = f"the last entry has {time[-1]}, the segment {largest}"
             last = int(table["position"][-1])
             code = codes.TIME_INDEX_ENDS_EARLY
-            yield Finding(self.file.name, code, last, words, None, largest, int(time[-1]))
+            yield Finding(self.file.name, code, last, words, expected=largest, found=int(time[-1]))
         yield from self._in_damage(in_damage)
 
     def _no_times(self) -> Iterator[Finding]:
@@ -266,7 +264,7 @@ class IndexRules(Check):
         if OFFSET_INDEX not in self.segment.indexes:
             code = beside_missing_index(code)
         words = f"0 bytes, and the largest timestamp of the segment is {facts.max_timestamp}"
-        yield Finding(self.file.name, code, None, words, None, facts.max_timestamp, None)
+        yield Finding(self.file.name, code, None, words, expected=facts.max_timestamp)
 
     def _markers(self) -> Iterator[Finding]:
         table = self.rows.table

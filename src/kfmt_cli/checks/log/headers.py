@@ -12,11 +12,11 @@ from kfmt_cli.checks.log import codes
 from kfmt_cli.core.finding import Finding
 from kfmt_cli.core.layout import IntArray
 from kfmt_cli.core.table import BoolArray, Table
-from kfmt_cli.files.block import CHECKED_FROM, Block
+from kfmt_cli.files.block import CHECKED_FROM, Block, about_batch
 from kfmt_cli.files.codes import RECORDS_COUNT_MISMATCH
-from kfmt_cli.files.log import MAX_RELATIVE_OFFSET
-from kfmt_cli.files.records import Records, about_batch
+from kfmt_cli.files.records import Records
 from kfmt_cli.formats.batch import CODECS
+from kfmt_cli.formats.index import MAX_RELATIVE_OFFSET
 from kfmt_cli.formats.legacy import LEGACY_CODECS
 
 

@@ -25,10 +25,10 @@ from kfmt_cli.core.layout import IntArray
 from kfmt_cli.core.table import BoolArray, Table
 from kfmt_cli.files.block import Block, read_batches
 from kfmt_cli.files.decoding import read_records
+from kfmt_cli.files.decompress import decompress_ahead
 from kfmt_cli.files.header import HEADER_UP_TO_MAGIC, MINIMUMS
 from kfmt_cli.files.kinds.kind import Input
 from kfmt_cli.files.kinds.logs import LOG
-from kfmt_cli.files.records import inflate_ahead
 
 SMALL = 1 << 20  # larger files are worth a reader of their own
 PACK = 2 << 20  # bytes that are looked at in one go
@@ -153,7 +153,7 @@ def _is_odd(batches: Table, owner: IntArray, bases: IntArray) -> BoolArray:
 
 def look_inside(block: Block, limit: Limit) -> Iterator[Finding]:
     """What is wrong with the records of the batches."""
-    for part in inflate_ahead(block, limit):
+    for part in decompress_ahead(block, limit):
         yield from part.findings
         records = read_records(part, limit)
         yield from records.findings

@@ -14,10 +14,10 @@ from kfmt_cli.checks.check import LogCheck
 from kfmt_cli.checks.log import codes
 from kfmt_cli.core.finding import Finding
 from kfmt_cli.core.layout import IntArray
-from kfmt_cli.files.block import Block
+from kfmt_cli.files.block import Block, batch_finding
 from kfmt_cli.files.codes import CONTROL_MALFORMED
 from kfmt_cli.files.control import read_control
-from kfmt_cli.files.records import Records, batch_finding
+from kfmt_cli.files.records import Records
 
 
 class RecordOffsets(LogCheck):

@@ -16,10 +16,11 @@ from kfmt_cli.checks.registry import log_checks
 from kfmt_cli.core.compression import Limit
 from kfmt_cli.core.finding import Finding
 from kfmt_cli.core.parallel import map_ordered
-from kfmt_cli.files.block import Block
+from kfmt_cli.files.block import Block, is_legacy, runs
 from kfmt_cli.files.decoding import read_records
+from kfmt_cli.files.decompress import decompress_ahead, is_heavy
 from kfmt_cli.files.kinds.kind import Input
-from kfmt_cli.files.records import Records, inflate_ahead, is_heavy, is_legacy, runs
+from kfmt_cli.files.records import Records
 
 
 @dataclass(slots=True)
@@ -130,6 +131,6 @@ class Verifier:
         for block in blocks:
             advance(len(block.data))
             if self.deep:
-                yield from inflate_ahead(block, self.limit)
+                yield from decompress_ahead(block, self.limit)
             else:
                 yield block

@@ -80,7 +80,7 @@ def _swapped(folder: Folder) -> Iterator[Finding]:
         of = name.removesuffix(SWAP)
         there = "it replaces that log" if of in folder.files else "there is no log of that name"
         message = f"a broker was stopped before it made this {of}: {there}"
-        yield Finding(folder.input(name).name, codes.SWAP_FILE, None, message, offset)
+        yield Finding(folder.input(name).name, codes.SWAP_FILE, None, message, offset=offset)
 
 
 def _not_partitions(folder: Folder) -> Iterator[Finding]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from kfmt_cli.checks.partition import codes
 from kfmt_cli.checks.partition.check import PartitionCheck, SegmentFacts
 from kfmt_cli.core.finding import Finding
-from kfmt_cli.files.log import MAX_RELATIVE_OFFSET
+from kfmt_cli.formats.index import MAX_RELATIVE_OFFSET
 
 
 class SegmentOffsets(PartitionCheck):
@@ -57,7 +57,7 @@ class SegmentOffsets(PartitionCheck):
         """The segment before, if it is empty: now it is known not to be the last."""
         for segment in self._empty:
             message = "0 bytes, and it is not the last segment"
-            yield Finding(segment.name, codes.LOG_EMPTY, None, message, segment.base_offset)
+            yield Finding(segment.name, codes.LOG_EMPTY, None, message, offset=segment.base_offset)
         self._empty.clear()
 
     def _overlap(self, segment: SegmentFacts) -> Iterator[Finding]:
@@ -70,7 +70,15 @@ class SegmentOffsets(PartitionCheck):
         ends = segment.extent.last
         if known is not None and ends is not None and known <= last:
             message += f": the counts have offsets {known}–{min(last, ends)} twice"
-        yield Finding(segment.name, codes.SEGMENTS_OVERLAP, None, message, begins, last + 1, begins)
+        yield Finding(
+            segment.name,
+            codes.SEGMENTS_OVERLAP,
+            None,
+            message,
+            offset=begins,
+            expected=last + 1,
+            found=begins,
+        )
 
     def _gap(self, segment: SegmentFacts) -> Iterator[Finding]:
         """Offsets that are missing between two segments that miss none themselves."""
@@ -82,4 +90,12 @@ class SegmentOffsets(PartitionCheck):
         if begins <= after or before.extent.has_holes or extent.has_holes:
             return
         message = f"offsets {after}–{begins - 1} are neither in it nor in {before.name}"
-        yield Finding(segment.name, codes.SEGMENTS_GAP, None, message, after, after, begins)
+        yield Finding(
+            segment.name,
+            codes.SEGMENTS_GAP,
+            None,
+            message,
+            offset=after,
+            expected=after,
+            found=begins,
+        )

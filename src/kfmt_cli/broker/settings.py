@@ -1,0 +1,11 @@
+"""A broker's settings and limits, with Kafka's defaults.
+
+Source: `org.apache.kafka.storage.internals.log.LogConfig`.
+"""
+
+INDEX_INTERVAL_BYTES = 4096
+SEGMENT_BYTES = 1 << 30
+SEGMENT_MS = 7 * 24 * 3600 * 1000
+SEGMENT_INDEX_BYTES = 10 << 20
+
+MOST_SEGMENT_BYTES = (1 << 31) - 1  # what a broker opens
