@@ -4,8 +4,8 @@
     python -m bench.run --smoke         small files, once: does every job still run?
 
 kafka-dump-log is run where java and mvn are there, aiokafka and kafka-python where they are
-installed (`pip install -e '.[bench]'`). Times are the best of several runs with a warm page cache;
-outputs go to /dev/null.
+installed (`pip install -e '.[bench]'`), and the limit where there is a C compiler. Times are the
+best of several runs with a warm page cache; outputs go to /dev/null.
 """
 
 from __future__ import annotations
@@ -13,34 +13,28 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import os
-import platform
 import resource
-import subprocess
 import sys
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
+from itertools import chain
 
-from bench import writing
+from bench import many, writing
+from bench.limit import limit_of
 from bench.make_files import FULL, HERE, SMOKE, make
+from bench.process import KFMT, machine, measure, put
 from tools import kafka
 
 SMALL = kafka.SAMPLES / "kafka-3.9.1-broker1/orders-0/00000000000000000000.log"
-KFMT = [sys.executable, "-m", "kfmt_cli"]
-
-
-@dataclass(frozen=True)
-class Timing:
-    """Seconds and the peak of memory in MB of one process, the best of several."""
-
-    seconds: float
-    megabytes: float
 
 
 @dataclass
 class Job:
-    """A job that several tools do. goal: kfmt's time as a part of kafka-dump-log's."""
+    """A job that several tools do.
+
+    goal: kfmt's time as a part of kafka-dump-log's. limit: the arguments of the C program that does
+    the least of it, see `bench/limit.c`.
+    """
 
     name: str
     ours: list[str]
@@ -48,6 +42,7 @@ class Job:
     goal: float | None
     peers: list[str] = field(default_factory=list)
     seconds_goal: float | None = None
+    limit: list[str] | None = None
 
 
 def jobs(files: dict[str, str]) -> list[Job]:
@@ -55,33 +50,41 @@ def jobs(files: dict[str, str]) -> list[Job]:
     none, lz4, zstd, tiny = (files[name] for name in ("none", "lz4", "zstd", "tiny"))
     python = ["aiokafka", "kafka-python"]
     return [
-        Job("structure + CRC", ["verify-crc", none], [none], 0.32, [f"{p} {none}" for p in python]),
+        Job(
+            "structure + CRC",
+            ["verify-crc", none],
+            [none],
+            0.25,
+            [f"{p} {none}" for p in python],
+            limit=[none],
+        ),
         Job(
             "+ decode every record",
             ["verify-crc", "--deep", none],
             ["--deep-iteration", none],
-            0.045,
+            0.030,
             [f"{p} {none} --deep" for p in python],
+            limit=[none, "--deep"],
         ),
         Job(
             "the same, lz4",
             ["verify-crc", "--deep", lz4],
             ["--deep-iteration", lz4],
-            0.053,
+            0.045,
             [f"{p} {lz4} --deep" for p in python],
         ),
         Job(
             "the same, zstd",
             ["verify-crc", "--deep", zstd],
             ["--deep-iteration", zstd],
-            None,
+            0.060,
             [f"{p} {zstd} --deep" for p in python],
         ),
         Job(
             "every record as JSON Lines",
             ["dump", "--records", "--json", none],
             ["--print-data-log", none],
-            0.10,
+            0.07,
         ),
         Job(
             "every record as CSV",
@@ -94,40 +97,22 @@ def jobs(files: dict[str, str]) -> list[Job]:
             ["dump", "--records", none],
             ["--print-data-log", none],
             None,
+            seconds_goal=3.0,
         ),
         Job("batches as a table", ["dump", none], [none], 1.0),
         Job(
             "structure + CRC, one-record batches",
             ["verify-crc", tiny],
             [tiny],
-            0.14,
+            0.08,
             [f"{p} {tiny}" for p in python],
+            limit=[tiny],
         ),
         Job("batches as a table, one-record batches", ["dump", tiny], [tiny], 1.0),
         Job("one small file", ["dump", str(SMALL)], [str(SMALL)], 0.5),
         Job("--version", ["--version"], None, None, seconds_goal=0.08),
         Job("encode-varint 300", ["encode-varint", "300"], None, None, seconds_goal=0.08),
     ]
-
-
-def measure(command: list[str], runs: int) -> Timing:
-    """The best time of some runs, and the memory of the largest."""
-    best, peak = 1e9, 0.0
-    for _ in range(runs):
-        began = time.perf_counter()
-        process = subprocess.Popen(
-            command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, cwd=kafka.ROOT
-        )
-        assert process.stderr is not None
-        complaint = process.stderr.read()
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        process.stderr.close()
-        best = min(best, time.perf_counter() - began)
-        peak = max(peak, usage.ru_maxrss / 1024)
-        if process.returncode:
-            raise SystemExit(f"{' '.join(command)} failed: {complaint.decode()}")
-    return Timing(best, peak)
 
 
 def line(job: Job, with_kafka: bool, python: Callable[[str], bool], runs: int) -> str:
@@ -141,6 +126,11 @@ def line(job: Job, with_kafka: bool, python: Callable[[str], bool], runs: int) -
         theirs = measure(command, 1 if "--deep" in "".join(options) else max(runs - 1, 1))
     cells.append(f"{theirs.seconds:.2f} s, {theirs.megabytes:.0f} MB" if theirs else "–")
     cells.append(f"{ours.seconds / theirs.seconds:.3f}" if theirs else "–")
+    least = None if job.limit is None else limit_of(job.limit[0], *job.limit[1:])
+    cells += ["–", "–"]
+    if least is not None:
+        seconds = measure(least, runs).seconds
+        cells[-2:] = [f"{seconds:.2f} s", f"{ours.seconds / seconds:.1f}"]
     goal = "–"
     if job.goal is not None:
         met = "" if theirs is None else " met" if ours.seconds <= job.goal * theirs.seconds else ""
@@ -164,31 +154,20 @@ def installed(peer: str) -> bool:
     return importlib.util.find_spec({"kafka-python": "kafka"}.get(peer, peer)) is not None
 
 
-HEAD = """| job | kfmt | kfmt memory | kafka-dump-log | ratio | goal | aiokafka | kafka-python |
-|---|---|---|---|---|---|---|---|"""
+HEAD = (
+    "| job | kfmt | kfmt memory | kafka-dump-log | ratio | limit | ÷ limit | goal | aiokafka "
+    "| kafka-python |\n|" + "---|" * 10
+)
 
 
-def machine() -> str:
-    """The machine in a few words."""
-    model = "unknown processor"
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        names = [it for it in cpuinfo.read_text().splitlines() if it.startswith("model name")]
-        model = names[0].split(":", 1)[1].strip() if names else model
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / (1 << 30)
-    return (
-        f"{os.cpu_count()} cores ({model}), {memory:.0f} GiB, {platform.system()}, "
-        f"Python {platform.python_version()}"
-    )
-
-
-def put(name: str, lines: list[str]) -> None:
-    """Put a table between its marks in docs/benchmarks.md."""
-    page = kafka.ROOT / "docs" / "benchmarks.md"
-    before, _, rest = page.read_text().partition(f"<!-- {name} -->")
-    _, _, after = rest.partition(f"<!-- end of {name} -->")
-    table = "\n".join(lines)
-    page.write_text(f"{before}<!-- {name} -->\n{table}\n<!-- end of {name} -->{after}")
+def shown(lines: Iterable[str]) -> list[str]:
+    """The lines of a table, each printed when it is known."""
+    print()
+    made = []
+    for it in lines:
+        print(it, flush=True)
+        made.append(it)
+    return made
 
 
 def main() -> None:
@@ -202,19 +181,15 @@ def main() -> None:
     files = {name: os.path.relpath(file, kafka.ROOT) for name, file in files.items()}
     runs = 1 if arguments.smoke else arguments.runs
     with_kafka = kafka.missing() is None and not arguments.smoke
-    rows = [HEAD]
-    print(f"{machine()}\n\n{HEAD}")
-    for job in jobs(files):
-        row = line(job, with_kafka, installed if not arguments.smoke else lambda _: False, runs)
-        rows.append(row)
-        print(row, flush=True)
-    written = []
-    print()
-    for row in writing.rows(files["none"], arguments.smoke, with_kafka, runs, measure):
-        written.append(row)
-        print(row, flush=True)
+    print(machine())
+    python = installed if not arguments.smoke else lambda _: False
+    lines = (line(job, with_kafka, python, runs) for job in jobs(files))
+    table = shown(chain([HEAD], lines))
+    packed = shown(many.rows(arguments.smoke, runs))
+    written = shown(writing.rows(files["none"], arguments.smoke, with_kafka, runs))
     if arguments.write:
-        put("table", [f"Machine: {machine()}.", "", *rows])
+        put("table", [f"Machine: {machine()}.", "", *table])
+        put("many", packed)
         put("writing", written)
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
     print(f"\nlargest process: {peak:.0f} MB")

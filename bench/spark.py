@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import shutil
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -23,7 +22,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from bench.make_files import FULL, HERE, SMOKE, make
-from bench.run import machine, put
+from bench.process import KFMT, machine, put
 from kfmt_cli.spark import register
 from kfmt_cli.spark.jobs import export, verify
 from kfmt_cli.spark.jobs.context import Context
@@ -139,7 +138,7 @@ def rows(log: str, runs: int, n_files: int) -> Iterator[str]:
             best(lambda: whole.write.mode("overwrite").parquet(f"{scratch}/spark"), 1),
             None,
         )
-        command = [sys.executable, "-m", "kfmt_cli", "verify-crc", log]
+        command = [*KFMT, "verify-crc", log]
         alone = best(lambda: subprocess.run(command, check=True, capture_output=True), runs)
         rate = size / alone / 1e9
         name = "kfmt verify-crc without Spark, whole process"
@@ -161,7 +160,7 @@ def main() -> None:
     spec = (SMOKE if arguments.smoke else FULL)[0]
     log = make(spec, HERE / "data")
     if not log.with_suffix(".index").exists():
-        command = [sys.executable, "-m", "kfmt_cli", "rebuild-index", "--in-place", str(log)]
+        command = [*KFMT, "rebuild-index", "--in-place", str(log)]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     import pyspark
 

@@ -4,31 +4,20 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from bench.make_files import HERE, NAME
+from bench.process import KFMT, Timing, measure
 from tools import kafka
 
-KFMT = [sys.executable, "-m", "kfmt_cli"]
 RECORDS = 2_000_000
 DST = "DST"
 
 HEAD = """| job | kfmt | kfmt memory | rate | goal | kafka-dump-log |
 |---|---|---|---|---|---|"""
-
-
-class Timed(Protocol):
-    """A measured process."""
-
-    @property
-    def seconds(self) -> float: ...
-    @property
-    def megabytes(self) -> float: ...
 
 
 @dataclass(frozen=True)
@@ -99,17 +88,11 @@ def jobs(log: str, n_records: int) -> list[WritingJob]:
     ]
 
 
-def rows(
-    log: str,
-    smoke: bool,
-    with_kafka: bool,
-    runs: int,
-    measure: Callable[[list[str], int], Timed],
-) -> Iterator[str]:
+def rows(log: str, smoke: bool, with_kafka: bool, runs: int) -> Iterator[str]:
     """The lines of the table."""
     yield HEAD
     for job in jobs(log, 20_000 if smoke else RECORDS):
-        ours = best(job, runs, measure)
+        ours = best(job, runs)
         rate = f"{job.records / ours.seconds / 1e6:.2f} M records/s" if job.records else "–"
         goals = []
         if job.seconds is not None:
@@ -128,7 +111,7 @@ def rows(
         yield "| " + " | ".join([*cells, ", ".join(goals) or "–", theirs]) + " |"
 
 
-def best(job: WritingJob, runs: int, measure: Callable[[list[str], int], Timed]) -> Timed:
+def best(job: WritingJob, runs: int) -> Timing:
     """The best of some runs, each with a target of its own."""
     timings = []
     for _ in range(runs):

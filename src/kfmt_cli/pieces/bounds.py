@@ -2,9 +2,9 @@
 entry of the offset index points at and that is proven to be one.
 
 Whoever reads the parts beside a cut comes to the same byte, so that each batch belongs to one of
-them. The index is never trusted: a place counts only when a batch with a right checksum stands there,
-holds the entry's offset or comes before it, and other batches follow on it. Where there is no such
-place, and the bytes are not searched for one, the first part takes everything.
+them. The index is never trusted: a place counts only when a batch with a right checksum stands
+there, holds the entry's offset or comes before it, and other batches follow on it. Where there is
+no such place, and the bytes are not searched for one, the first part takes everything.
 """
 
 from __future__ import annotations

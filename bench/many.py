@@ -1,0 +1,32 @@
+"""A log directory of many small segments: kfmt beside the limit, whole processes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bench.limit import limit_of
+from bench.make_files import HERE, PARTITIONS, make_many
+from bench.process import KFMT, measure
+
+HEAD = """| job | kfmt | memory of the largest process | limit | ÷ limit | goal |
+|---|---|---|---|---|---|"""
+
+
+def rows(smoke: bool, runs: int) -> Iterator[str]:
+    """The lines of the table."""
+    logs = str(make_many(HERE / "data", 20 if smoke else PARTITIONS))
+    yield HEAD
+    for words, options, limit, goal in (
+        ("structure + CRC", ["verify-crc"], [], 1.0),
+        ("+ decode every record", ["verify-crc", "--deep"], ["--deep"], 1.3),
+        ("index-check", ["index-check"], None, 2.5),
+        ("every record as JSON Lines", ["dump", "--records", "--json"], None, 3.0),
+    ):
+        ours = measure([*KFMT, *options, logs], runs)
+        least = None if limit is None else limit_of(logs, *limit)
+        cells = [words, f"{ours.seconds:.2f} s", f"{ours.megabytes:.0f} MB", "–", "–"]
+        if least is not None:
+            seconds = measure(least, runs).seconds
+            cells[3:] = [f"{seconds:.2f} s", f"{ours.seconds / seconds:.1f}"]
+        cells.append(f"≤ {goal} s{' met' if ours.seconds <= goal else ''}")
+        yield "| " + " | ".join(cells) + " |"

@@ -1,0 +1,66 @@
+"""Whole processes, timed; and what is written down of them."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools import kafka
+
+KFMT = [sys.executable, "-m", "kfmt_cli"]
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Seconds and the peak of memory in MB of one process, the best of several."""
+
+    seconds: float
+    megabytes: float
+
+
+def measure(command: list[str], runs: int) -> Timing:
+    """The best time of some runs, and the memory of the largest."""
+    best, peak = 1e9, 0.0
+    for _ in range(runs):
+        began = time.perf_counter()
+        process = subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, cwd=kafka.ROOT
+        )
+        assert process.stderr is not None
+        complaint = process.stderr.read()
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        process.stderr.close()
+        best = min(best, time.perf_counter() - began)
+        peak = max(peak, usage.ru_maxrss / 1024)
+        if process.returncode:
+            raise SystemExit(f"{' '.join(command)} failed: {complaint.decode()}")
+    return Timing(best, peak)
+
+
+def machine() -> str:
+    """The machine in a few words."""
+    model = "unknown processor"
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        names = [it for it in cpuinfo.read_text().splitlines() if it.startswith("model name")]
+        model = names[0].split(":", 1)[1].strip() if names else model
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / (1 << 30)
+    return (
+        f"{os.cpu_count()} cores ({model}), {memory:.0f} GiB, {platform.system()}, "
+        f"Python {platform.python_version()}"
+    )
+
+
+def put(name: str, lines: list[str]) -> None:
+    """Put a table between its marks in docs/benchmarks.md."""
+    page = kafka.ROOT / "docs" / "benchmarks.md"
+    before, _, rest = page.read_text().partition(f"<!-- {name} -->")
+    _, _, after = rest.partition(f"<!-- end of {name} -->")
+    table = "\n".join(lines)
+    page.write_text(f"{before}<!-- {name} -->\n{table}\n<!-- end of {name} -->{after}")
