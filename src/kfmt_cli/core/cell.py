@@ -121,6 +121,33 @@ def _needs_quotes(
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(-1, check=False)
+def _plain(
+    w: Writer,
+    data: cython.const[cython.uchar][::1],
+    at: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
+    quoted: cython.bint,
+) -> cython.Py_ssize_t:
+    """Copy the bytes at..end-1 up to the first that is not written as it is; where that stands."""
+    out: cython.uchar[::1] = w.out
+    o: cython.Py_ssize_t = w.at
+    i: cython.Py_ssize_t = at
+    byte: cython.int
+    while i < end:
+        byte = data[i]
+        if byte < 32 or byte > 126 or byte == 92 or (quoted and byte == 34):
+            break
+        out[o] = cython.cast(cython.uchar, byte)
+        o += 1
+        i += 1
+    w.width += i - at
+    w.at = o
+    return i
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-1, check=False)
 def _preview(
     w: Writer,
     data: cython.const[cython.uchar][::1],
@@ -144,6 +171,7 @@ def _preview(
     note: cython.Py_ssize_t = 2  # "…" and the digits of the size
     cut_at: cython.Py_ssize_t = -1
     cut_width: cython.Py_ssize_t = begin
+    stop: cython.Py_ssize_t
     size: cython.longlong = length
     if length < 0:
         return put_literal(w, NULL)
@@ -153,6 +181,14 @@ def _preview(
         size //= 10
         note += 1
     while at < end:
+        if mode != HEX and mode != BASE64:
+            # Plain characters up to where a cut may stand, at once.
+            stop = end
+            if limit > 0 and begin + limit - note - w.width < end - at:
+                stop = at + begin + limit - note - w.width
+            at = _plain(w, data, at, stop, quoted)
+            if at == end:
+                break
         if limit > 0 and w.width - begin <= limit - note:
             cut_at = w.at
             cut_width = w.width
