@@ -7,7 +7,6 @@ file. Small files are packed together, as a worker's start costs more than they 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
@@ -86,5 +85,7 @@ def pack(parts: Iterable[Piece], target: int) -> Iterator[list[Piece]]:
 def name_of(path: str, start: int) -> str:
     """A name for what is made of a piece: the segment's, its start, and which file it was."""
     stem = path.rpartition("/")[2].partition(".")[0][:60]
-    which = hashlib.blake2b(path.encode(), digest_size=6).hexdigest()
+    from hashlib import blake2b
+
+    which = blake2b(path.encode(), digest_size=6).hexdigest()
     return f"{stem}-{start:012}-{which}"
