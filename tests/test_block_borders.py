@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kfmt_cli.checks.log.verify import Verifier
-from kfmt_cli.core.compression import Limit
+from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.finding import Finding
 from kfmt_cli.files import log, open_log
 from kfmt_cli.files.disk import classify

@@ -12,7 +12,7 @@ import pytest
 import snappy
 import zstandard
 
-from kfmt_cli.core.compression import (
+from kfmt_cli.core.codecs.decompress import (
     XERIAL_MAGIC,
     CompressionError,
     Limit,

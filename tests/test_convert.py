@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from kfmt_cli.core.compression import Limit
+from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.files import log
 from kfmt_cli.files.disk import classify
 from kfmt_cli.writers import convert
@@ -137,7 +137,7 @@ def test_damage_is_reported_and_left_out_only_on_demand(tmp_path: Path) -> None:
 def test_a_message_inside_a_wrapper_with_a_wrong_checksum(tmp_path: Path) -> None:
     import zlib
 
-    from kfmt_cli.core.compress import compress
+    from kfmt_cli.core.codecs.compress import compress
     from kfmt_cli.formats.legacy import MESSAGE_V1
 
     def message(offset: int, attributes: int, key: bytes | None, value: bytes, bad: int) -> bytes:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kfmt_cli.checks.index.check import IndexChecker
-from kfmt_cli.core.compression import Limit
+from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.finding import Finding, Severity
 from kfmt_cli.files.block import runs
 from kfmt_cli.files.decoding import read_records

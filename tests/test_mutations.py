@@ -12,7 +12,7 @@ import pytest
 
 from kfmt_cli.checks.check import Scope
 from kfmt_cli.checks.registry import log_checks
-from kfmt_cli.core.compression import Limit
+from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.finding import Finding
 from kfmt_cli.core.source import open_source
 from kfmt_cli.files.block import runs

@@ -171,7 +171,7 @@ def test_processes_say_the_same(partition: Path, monkeypatch: pytest.MonkeyPatch
     from kfmt_cli.checks.log.verify import Verifier
     from kfmt_cli.cli.runs import run_of
     from kfmt_cli.cli.screen import Screen
-    from kfmt_cli.core.compression import Limit
+    from kfmt_cli.core.codecs.decompress import Limit
     from kfmt_cli.tasks import verify
 
     (partition / name(480)).unlink()

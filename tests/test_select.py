@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kfmt_cli.core.compression import Limit
+from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.source import open_source
 from kfmt_cli.files.block import Block, runs
 from kfmt_cli.files.decoding import read_records

@@ -18,7 +18,7 @@ import pytest
 from kfmt_cli.checks.index.check import IndexChecker
 from kfmt_cli.checks.log import packs
 from kfmt_cli.checks.log.verify import Verifier
-from kfmt_cli.core.compression import Limit
+from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.finding import Finding
 from kfmt_cli.rows.finding import finding_row
 from kfmt_cli.rows.result import Result

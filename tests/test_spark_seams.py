@@ -24,7 +24,7 @@ pytest.importorskip("pyspark")
 from kfmt_cli.arrow.checking import count_severities
 from kfmt_cli.arrow.inputs import files_of
 from kfmt_cli.checks.log.verify import Verifier
-from kfmt_cli.core.compression import Limit
+from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.files.disk import classify
 from kfmt_cli.pieces.piece import Piece, cut
 from kfmt_cli.rows.finding import finding_row

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench.make_files import SEEDS
-from kfmt_cli.core.compress import LZ4_DESCRIPTOR, XERIAL_HEADER, compress
-from kfmt_cli.core.compression import LZ4_MAGIC, Limit, decompress
+from kfmt_cli.core.codecs.compress import LZ4_DESCRIPTOR, XERIAL_HEADER, compress
+from kfmt_cli.core.codecs.decompress import LZ4_MAGIC, Limit, decompress
 from kfmt_cli.core.layout import IntArray
 from kfmt_cli.core.table import Table
 from kfmt_cli.files.block import Block, runs

@@ -89,7 +89,7 @@ def dump(
       kfmt dump sample_segments/kafka-2.8.2/upgraded-0 --records --format json
     """
     from kfmt_cli.cli.runs import run_of
-    from kfmt_cli.core.compression import Limit
+    from kfmt_cli.core.codecs.decompress import Limit
     from kfmt_cli.files.reading import Reading
     from kfmt_cli.files.select import Selection
     from kfmt_cli.render.formats import sink_named

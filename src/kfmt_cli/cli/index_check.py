@@ -69,7 +69,7 @@ def index_check(
     """
     from kfmt_cli.checks.index.check import DAMAGED_LOG, INDEX_RESULT, MISSING, IndexChecker
     from kfmt_cli.cli.runs import run_of
-    from kfmt_cli.core.compression import Limit
+    from kfmt_cli.core.codecs.decompress import Limit
     from kfmt_cli.render.sinks.sink import Look
     from kfmt_cli.tasks.index_check import IndexCheck, show_lookups
 

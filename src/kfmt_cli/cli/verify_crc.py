@@ -57,7 +57,7 @@ def verify_crc(
     """
     from kfmt_cli.checks.log.verify import Verifier
     from kfmt_cli.cli.runs import run_of
-    from kfmt_cli.core.compression import Limit
+    from kfmt_cli.core.codecs.decompress import Limit
     from kfmt_cli.render.sinks.sink import Look
     from kfmt_cli.tasks.verify import LOG_RESULT, Verify
 

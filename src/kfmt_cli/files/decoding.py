@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kfmt_cli.core.compression import Limit
+from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.files.block import Block, is_legacy
 from kfmt_cli.files.records import Records, read_v2
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from kfmt_cli.core.compression import CompressionError, Limit, TooLargeError, decompress
+from kfmt_cli.core.codecs.decompress import CompressionError, Limit, TooLargeError, decompress
 from kfmt_cli.core.finding import Finding
 from kfmt_cli.core.layout import IntArray
 from kfmt_cli.files import codes

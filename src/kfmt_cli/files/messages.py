@@ -14,7 +14,7 @@ import numpy as np
 
 from kfmt_cli.core import kernel, scan
 from kfmt_cli.core.checksum import CRC32, crc_of_regions
-from kfmt_cli.core.compression import Limit
+from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.finding import Finding
 from kfmt_cli.core.layout import IntArray
 from kfmt_cli.core.place import DecodeError, Origin

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from kfmt_cli.core import kernel
-from kfmt_cli.core.compression import Limit
+from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.finding import Finding
 from kfmt_cli.core.layout import IntArray
 from kfmt_cli.core.place import DecodeError, Origin

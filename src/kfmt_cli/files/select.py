@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kfmt_cli.core.compression import Limit
+from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.layout import IntArray
 from kfmt_cli.core.table import BoolArray, Table
 from kfmt_cli.files.block import NO_TIMESTAMP, Block

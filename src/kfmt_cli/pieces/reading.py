@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from kfmt_cli.checks.check import Facts, LogCheck, Scope
 from kfmt_cli.checks.registry import log_checks
-from kfmt_cli.core.compression import Limit
+from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.finding import Finding, Severity
 from kfmt_cli.core.source import Source, Window, open_source
 from kfmt_cli.errors import InputError, KfmtError

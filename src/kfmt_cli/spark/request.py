@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Mapping
 
-from kfmt_cli.core.compression import Limit
+from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.errors import UsageError
 from kfmt_cli.pieces.request import BATCH_ROWS, SPLIT, Request, milliseconds, names_in
 from kfmt_cli.rows.tables import TABLES

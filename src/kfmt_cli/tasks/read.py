@@ -14,7 +14,7 @@ import numpy as np
 
 from kfmt_cli.checks.log.opened import open_checked
 from kfmt_cli.checks.log.verify import Verifier
-from kfmt_cli.core.compression import Limit
+from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.finding import Finding
 from kfmt_cli.core.parallel import available_cores, map_ordered
 from kfmt_cli.errors import InputError, UsageError

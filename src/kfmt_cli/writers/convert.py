@@ -16,7 +16,7 @@ import numpy as np
 
 from kfmt_cli.checks.log import codes
 from kfmt_cli.checks.log.opened import open_checked
-from kfmt_cli.core.compression import Limit
+from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.finding import Finding, Severity
 from kfmt_cli.core.parallel import map_ordered
 from kfmt_cli.core.table import BoolArray, Table

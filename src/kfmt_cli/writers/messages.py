@@ -11,7 +11,7 @@ import numpy as np
 
 from kfmt_cli.core import encode
 from kfmt_cli.core.checksum import CRC32, crc_of_regions
-from kfmt_cli.core.compress import compress
+from kfmt_cli.core.codecs.compress import compress
 from kfmt_cli.core.layout import IntArray
 from kfmt_cli.core.table import Table
 from kfmt_cli.files.block import CHECKED_FROM, STORED_CRC_AT

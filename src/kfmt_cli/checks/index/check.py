@@ -11,7 +11,7 @@ from kfmt_cli.checks.index.facts import Facts
 from kfmt_cli.checks.index.order import order_findings, padding_finding
 from kfmt_cli.checks.index.rules import IndexRules
 from kfmt_cli.checks.log.opened import open_checked
-from kfmt_cli.core.compression import Limit
+from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.finding import MOST_FINDINGS, Code, Finding, Findings
 from kfmt_cli.core.table import Table
 from kfmt_cli.files.consequences import beside_missing_index

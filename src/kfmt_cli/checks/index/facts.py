@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kfmt_cli.core.compression import Limit
+from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.layout import IntArray
 from kfmt_cli.core.table import Table
 from kfmt_cli.files.block import BATCH_NAMES, NO_TIMESTAMP, Block, max_timestamps, runs

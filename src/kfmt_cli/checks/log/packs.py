@@ -19,7 +19,7 @@ from kfmt_cli.checks.log.headers import oddities
 from kfmt_cli.checks.log.verify import Verified
 from kfmt_cli.checks.registry import checks_of, log_checks
 from kfmt_cli.core import scan
-from kfmt_cli.core.compression import Limit
+from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.finding import Finding
 from kfmt_cli.core.layout import IntArray
 from kfmt_cli.core.table import BoolArray, Table

@@ -13,7 +13,7 @@ from kfmt_cli.checks.check import Facts, LogCheck, Scope
 from kfmt_cli.checks.log.extent import Extent
 from kfmt_cli.checks.log.opened import in_order, open_checked
 from kfmt_cli.checks.registry import log_checks
-from kfmt_cli.core.compression import Limit
+from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.finding import Finding
 from kfmt_cli.core.parallel import map_ordered
 from kfmt_cli.files.block import Block, is_legacy, runs

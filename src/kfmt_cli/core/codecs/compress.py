@@ -1,4 +1,4 @@
-"""The codecs, written as Kafka frames them: the inverse of `core/compression.py`.
+"""The codecs, written as Kafka frames them: the inverse of `core/codecs/decompress.py`.
 
 Source: `org.apache.kafka.common.compress`. The framing is Kafka's to the byte. What is inside
 depends on the library: gzip and snappy come out as from Java's (zlib and snappy are the same code
@@ -13,7 +13,7 @@ import threading
 import zlib
 from collections.abc import Callable
 
-from kfmt_cli.core.compression import LZ4_MAGIC, XERIAL_MAGIC, xxh32_short
+from kfmt_cli.core.codecs.decompress import LZ4_MAGIC, XERIAL_MAGIC, xxh32_short
 
 XERIAL_HEADER = XERIAL_MAGIC + struct.pack(">ii", 1, 1)  # version, compatible version
 XERIAL_BLOCK = 32 << 10

@@ -1,0 +1,1 @@
+"""The codecs of batches, framed as Kafka frames them, in both directions."""
