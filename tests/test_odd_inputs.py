@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 import shutil
 import subprocess
+import threading
 from pathlib import Path
 
 import pytest
 
+from kfmt_cli.core.source import open_source
 from tests.rebuild import batch_of, record
 from tests.samples import ORDERS, TXN, environment, kfmt
 from tests.segments import write
@@ -237,3 +240,36 @@ def test_a_narrow_terminal_says_that_columns_are_hidden(arguments: tuple[str | P
         kfmt(*arguments).out,
     ):
         assert "hidden" not in output
+
+
+def test_a_pipe_is_opened_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fifo = tmp_path / f"{NAME}.log"
+    os.mkfifo(fifo)
+    real = os.fstat
+
+    def slow(fd: int) -> os.stat_result:
+        writer.join()  # the other end has been written and closed by now
+        return real(fd)
+
+    writer = threading.Thread(target=lambda: fifo.write_bytes(b"all there is"))
+    monkeypatch.setattr("kfmt_cli.core.source.os.fstat", slow)
+    writer.start()
+    found: list[bytes] = []
+
+    def read() -> None:
+        source = open_source(str(fifo))
+        found.append(source.block(0, 100, 100))
+        source.close()
+
+    reader = threading.Thread(target=read, daemon=True)
+    reader.start()
+    reader.join(10)
+    assert found == [b"all there is"]
+
+
+@pytest.mark.parametrize("command", ["dump -", "verify-crc -", "build - out"])
+def test_a_standard_input_that_is_closed_is_said_to_be(command: str, tmp_path: Path) -> None:
+    closed = ["sh", "-c", '"$@" <&-', "sh", *COMMAND, *command.split()]
+    done = subprocess.run(closed, check=False, capture_output=True, cwd=tmp_path, env=environment())
+    assert (done.returncode, b"standard input is closed" in done.stderr) == (3, True)
+    assert b"Traceback" not in done.stderr

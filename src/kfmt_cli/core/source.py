@@ -11,8 +11,7 @@ import os
 import stat
 import sys
 import threading
-from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from kfmt_cli.errors import InputError
 
@@ -140,14 +139,18 @@ class Window:
 
 
 class StreamSource:
-    """A pipe: read once, keeping only what has not been released."""
+    """A pipe: read once, keeping only what has not been released.
+
+    fd: a descriptor; the source closes it if it is_own.
+    """
 
     largest = STREAM_WINDOW
 
-    def __init__(self, stream: BinaryIO, name: str) -> None:
+    def __init__(self, fd: int, name: str, is_own: bool) -> None:
         self.name = name
         self.size: int | None = None
-        self._stream = stream
+        self._fd = fd
+        self._is_own = is_own
         self._start = 0
         self._window = bytearray()
         self._ended = False
@@ -157,7 +160,7 @@ class StreamSource:
         assert at >= 0, "asked for bytes that were released"
         while len(self._window) < at + least and not self._ended:
             try:
-                piece = os.read(self._stream.fileno(), READ_AT_ONCE)
+                piece = os.read(self._fd, READ_AT_ONCE)
             except OSError as error:
                 raise InputError(f"{self.name}: cannot be read: {error.strerror}") from error
             self._ended = not piece
@@ -174,13 +177,16 @@ class StreamSource:
             self._start = position
 
     def close(self) -> None:
-        pass
+        if self._is_own:
+            os.close(self._fd)
 
 
 def open_source(path: str, name: str | None = None) -> Source:
     """The file at `path`, or standard input for `-`; raises InputError."""
     if path == "-":
-        return StreamSource(sys.stdin.buffer, name or "-")
+        if sys.stdin is None:
+            raise InputError("-: standard input is closed")
+        return StreamSource(sys.stdin.fileno(), name or "-", is_own=False)
     name = name or path
     shown = os.fsencode(path).decode("utf-8", "backslashreplace")
     try:
@@ -190,9 +196,9 @@ def open_source(path: str, name: str | None = None) -> Source:
     mode = os.fstat(fd).st_mode
     if stat.S_ISREG(mode):
         return FileSource(fd, name)
+    if stat.S_ISFIFO(mode):
+        return StreamSource(fd, name, is_own=True)
     os.close(fd)
     if stat.S_ISDIR(mode):
         raise InputError(f"{shown}: is a directory")
-    if stat.S_ISFIFO(mode):
-        return StreamSource(Path(path).open("rb"), name)
     raise InputError(f"{shown}: is neither a file nor a pipe")
