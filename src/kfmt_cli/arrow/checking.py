@@ -15,7 +15,7 @@ from kfmt_cli.arrow.reading import reader_of
 from kfmt_cli.checks.log.packs import look_inside, read_pack
 from kfmt_cli.checks.log.verify import Stretch
 from kfmt_cli.checks.registry import every_code
-from kfmt_cli.core.finding import Finding, Severity
+from kfmt_cli.core.finding import Finding, Severity, in_order
 from kfmt_cli.files.block import is_legacy, runs
 from kfmt_cli.files.decoding import read_records
 from kfmt_cli.formats.batch import CODECS
@@ -117,7 +117,7 @@ def check_piece(request: Request, piece: Piece) -> Checked:
                     summary.add({**NOTHING, "records": more})
                     for finding in records.findings:
                         reader.found(finding)
-    findings = sorted(reader.findings, key=lambda it: it.position or 0)
+    findings = in_order(reader.findings)
     summary.count(Counter(it.code.name for it in findings))
     return Checked(summary, findings, reader.edges)
 

@@ -5,12 +5,12 @@ A check is imported when something of its scope is looked at.
 
 from __future__ import annotations
 
-import importlib
 from dataclasses import dataclass
 from typing import Any
 
 from kfmt_cli.checks.check import Check, LogCheck, Scope
 from kfmt_cli.core.finding import Code
+from kfmt_cli.core.lazy import load
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +22,7 @@ class Listed:
 
     def load(self) -> type[Check]:
         """The class."""
-        module, _, name = self.target.partition(":")
-        check: type[Check] = getattr(importlib.import_module(module), name)
+        check: type[Check] = load(self.target)
         return check
 
 

@@ -73,6 +73,11 @@ class Finding:
         return self.words if self.batch is None else f"batch {self.batch}{self.words}"
 
 
+def in_order(findings: Iterable[Finding]) -> list[Finding]:
+    """Findings in the order of the file."""
+    return sorted(findings, key=lambda finding: finding.position or 0)
+
+
 class Tally:
     """What counts findings by severity: whatever has these three numbers."""
 

@@ -1,4 +1,4 @@
-"""Work on several cores, results in order."""
+"""Work on several cores, results in order; small items handled together."""
 
 from __future__ import annotations
 
@@ -9,6 +9,33 @@ from typing import TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+
+SMALL = 1 << 20  # larger files are worth a reader of their own
+PACK = 2 << 20  # bytes of small files that are looked at in one go
+
+
+def together(items: Iterable[T], size: Callable[[T], int | None]) -> Iterator[list[T]]:
+    """The items in their order: small ones that follow on each other together, others alone.
+
+    size: the bytes of an item; None for one that is to be alone, whatever it has.
+    """
+    held: list[T] = []
+    total = 0
+    for item in items:
+        n_bytes = size(item)
+        small = n_bytes is not None and n_bytes <= SMALL
+        more = n_bytes or 0
+        if held and (not small or total + more > PACK):
+            yield held
+            held, total = [], 0
+        if not small:
+            yield [item]
+            continue
+        held.append(item)
+        total += more
+    if held:
+        yield held
 
 
 def available_cores() -> int:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from kfmt_cli.checks.check import Facts, LogCheck, Scope
 from kfmt_cli.checks.registry import log_checks
 from kfmt_cli.core.codecs.decompress import Limit
-from kfmt_cli.core.finding import Finding, Severity
+from kfmt_cli.core.finding import Finding, Severity, in_order
 from kfmt_cli.core.source import Source, Window, open_source
 from kfmt_cli.errors import InputError, KfmtError
 from kfmt_cli.files import codes
@@ -103,7 +103,7 @@ class PieceReader:
                 edges.batches = int(here.batches["number"][-1]) + 1
             found = [it for check in checks for it in check.take(here, None)]
             edges.checks = facts_of(checks)
-            for finding in sorted([*here.findings, *found], key=lambda it: it.position or 0):
+            for finding in in_order([*here.findings, *found]):
                 # A batch that was being appended at the planning goes on behind that end.
                 if not (grew and finding.code is codes.BATCH_TRUNCATED):
                     self.found(finding)

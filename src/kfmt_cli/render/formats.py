@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from kfmt_cli.core.lazy import load
 
 if TYPE_CHECKING:
     from kfmt_cli.render.sinks.sink import Sink
@@ -24,8 +25,7 @@ class Format:
 
     def load(self) -> type[Sink]:
         """The class that writes it."""
-        module, _, name = self.sink.partition(":")
-        made: type[Sink] = getattr(importlib.import_module(module), name)
+        made: type[Sink] = load(self.sink)
         return made
 
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from kfmt_cli.arrow.checking import edges_of, finding_of, finding_row
 from kfmt_cli.arrow.output import get_json, names_in, put_json, remove
-from kfmt_cli.checks.log.opened import in_order
+from kfmt_cli.core.finding import in_order
 from kfmt_cli.errors import UsageError
 from kfmt_cli.pieces.failure import telling
 from kfmt_cli.pieces.piece import Piece, cut, name_of, pack

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from kfmt_cli.checks.log.opened import open_checked
-from kfmt_cli.core.finding import Finding, Findings
+from kfmt_cli.core.finding import Finding, Findings, in_order
 from kfmt_cli.core.parallel import map_ordered
 from kfmt_cli.errors import InputError
 from kfmt_cli.files.block import Block
@@ -18,7 +18,6 @@ from kfmt_cli.files.kinds.kind import Input
 from kfmt_cli.files.kinds.logs import LOGS
 from kfmt_cli.files.open_log import OpenLog
 from kfmt_cli.files.reading import Part, Reading
-from kfmt_cli.files.select import Selection
 from kfmt_cli.render.sinks.sink import Head, RowWriter
 from kfmt_cli.render.style import count, grouped
 from kfmt_cli.render.write import recycle
@@ -217,7 +216,7 @@ class Dump:
 
 def arrange(writer: RowWriter, part: Part) -> Iterator[Piece]:
     """The part's rows, each finding behind the outer row that it stands in."""
-    findings = sorted(part.findings, key=lambda finding: finding.position or 0)
+    findings = in_order(part.findings)
     positions = part.rows.outer.table["position"]
     done = 0
     for finding in findings:
@@ -228,8 +227,3 @@ def arrange(writer: RowWriter, part: Part) -> Iterator[Piece]:
         yield finding
     if done < len(positions):
         yield from writer.text(part.rows, done, len(positions))
-
-
-def selection(first_offset: int | None, last_offset: int | None) -> Selection:
-    """The bounds that a command was given."""
-    return Selection(first_offset, last_offset)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from kfmt_cli.broker.lookup import Lookup, choose, look_up
 from kfmt_cli.checks.index.check import IndexChecker
+from kfmt_cli.core.parallel import together
 from kfmt_cli.errors import InputError
 from kfmt_cli.files.disk import size_of
 from kfmt_cli.files.kinds.fixed import TIME_INDEX
@@ -17,13 +18,8 @@ from kfmt_cli.files.segment import Segment, sibling_name
 from kfmt_cli.files.segments import segments
 from kfmt_cli.render.lookup import lookup_lines
 from kfmt_cli.rows.result import Result
-from kfmt_cli.tasks.processes import map_processes
+from kfmt_cli.tasks.processes import MANY_BYTES, at_once, map_processes
 from kfmt_cli.tasks.run import Event, Run, Unlisted, Unread, told
-
-SMALL = 1 << 20  # larger logs are read by themselves
-PACK = 2 << 20  # bytes of logs that are looked at in one go
-MANY_BYTES = 64 << 20  # processes are worth their start from here on
-AT_ONCE = 4  # units that a process is given in one go
 
 
 @dataclass(slots=True)
@@ -75,8 +71,8 @@ class IndexCheck:
         units = list(_units(self._segments))
         jobs = self.jobs if self.total >= MANY_BYTES else 1
         work = partial(check_unit, checker=self.checker)
-        at_once = AT_ONCE if len(units) > AT_ONCE * 4 * jobs else 1
-        for unit, done in zip(units, map_processes(work, units, jobs, at_once), strict=True):
+        outcomes = map_processes(work, units, jobs, at_once(len(units), jobs))
+        for unit, done in zip(units, outcomes, strict=True):
             for (segment, size), outcome in zip(unit, done, strict=True):
                 listed = self._lists(segment, size)
                 if isinstance(outcome, str):
@@ -101,20 +97,7 @@ class IndexCheck:
 
 def _units(segments: list[tuple[Segment, int]]) -> Iterator[list[tuple[Segment, int]]]:
     """The segments in their order, small ones together, others alone."""
-    held: list[tuple[Segment, int]] = []
-    total = 0
-    for segment, size in segments:
-        small = segment.log is not None and size <= SMALL
-        if held and (not small or total + size > PACK):
-            yield held
-            held, total = [], 0
-        if not small:
-            yield [(segment, size)]
-            continue
-        held.append((segment, size))
-        total += size
-    if held:
-        yield held
+    return together(segments, lambda it: None if it[0].log is None else it[1])
 
 
 def check_unit(

@@ -14,7 +14,14 @@ from kfmt_cli.errors import KfmtError
 T = TypeVar("T")
 R = TypeVar("R")
 
+MANY_BYTES = 64 << 20  # processes are worth their start from here on
+AT_ONCE = 4  # shares that a process is given in one go, where there are many
 AHEAD = 3  # shares for each process that are handed out before their results are asked for
+
+
+def at_once(n_shares: int, jobs: int) -> int:
+    """How many shares a process is given in one go, so that each process is still given several."""
+    return AT_ONCE if n_shares > AT_ONCE * 4 * jobs else 1
 
 
 def map_processes(

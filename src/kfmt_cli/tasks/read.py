@@ -15,7 +15,7 @@ import numpy as np
 from kfmt_cli.checks.log.opened import open_checked
 from kfmt_cli.checks.log.verify import Verifier
 from kfmt_cli.core.codecs.decompress import Limit
-from kfmt_cli.core.finding import Finding
+from kfmt_cli.core.finding import Finding, in_order
 from kfmt_cli.core.parallel import available_cores, map_ordered
 from kfmt_cli.errors import InputError, UsageError
 from kfmt_cli.files.decompress import is_heavy
@@ -129,7 +129,7 @@ class LogRows:
                         yield rows
 
     def _taken(self, part: Part) -> Rows:
-        self.findings += sorted(part.findings, key=lambda it: it.position or 0)
+        self.findings += in_order(part.findings)
         return part.rows
 
 

@@ -26,14 +26,12 @@ from kfmt_cli.files.disk import (
 from kfmt_cli.files.kinds.kind import Input
 from kfmt_cli.files.kinds.logs import LOG, LOGS
 from kfmt_cli.rows.result import Result, ResultType
+from kfmt_cli.tasks.processes import MANY_BYTES
 from kfmt_cli.tasks.run import Event, Unlisted, Unread
 from kfmt_cli.tasks.verify_apart import Outcome, Share, healthy, in_processes, shares_of
 
 if TYPE_CHECKING:
     from kfmt_cli.checks.partition.check import SegmentFacts
-
-# Processes are worth their start from here on.
-MANY_BYTES = 64 << 20
 
 LOG_RESULT = ResultType(
     ("bytes", "batches", "records"),
@@ -104,12 +102,13 @@ class Verify:
     def events(self, advance: Callable[[int], None] = lambda _: None) -> Iterator[Event]:
         """Check all files; what is found, in their order."""
         units = _units(self._files, self._sizes)
-        shares: list[Share] = [*units]
+        shares: list[Share] = []
         if self.jobs > 1 and self.total >= MANY_BYTES:
             shares = shares_of(units, self.verifier, self.jobs)
-        outcomes = self._here(units, advance)
-        if len(shares) > 1 and self.jobs > 1 and self.total >= MANY_BYTES:
+        if len(shares) > 1:
             outcomes = in_processes(shares, self.verifier, self.jobs, advance)
+        else:
+            outcomes = self._here(units, advance)
         for group in self._groups:
             yield from self._group(group, outcomes, advance)
 

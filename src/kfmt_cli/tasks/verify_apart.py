@@ -11,9 +11,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from kfmt_cli.checks.log.extent import Extent
-from kfmt_cli.checks.log.opened import in_order
 from kfmt_cli.checks.log.verify import Stretch, Verified, Verifier
-from kfmt_cli.core.finding import Finding
+from kfmt_cli.core.finding import Finding, in_order
 from kfmt_cli.errors import InputError
 from kfmt_cli.files.disk import size_of
 from kfmt_cli.files.kinds.kind import Input
@@ -21,11 +20,10 @@ from kfmt_cli.files.kinds.logs import LOG
 from kfmt_cli.pieces.piece import Piece, cut
 from kfmt_cli.pieces.reading import Edges, PieceReader, facts_of
 from kfmt_cli.pieces.seams import Seam, is_torn
-from kfmt_cli.tasks.processes import map_processes
+from kfmt_cli.tasks.processes import at_once, map_processes
 
 # A process hands so many findings over at once; a file with more is read by the first process.
 MOST_HANDED = 10_000
-AT_ONCE = 4  # packs of small files that a process is given in one go
 # A log is worth several processes from here on; each has some pieces of it.
 LARGE = 64 << 20
 LEAST_PIECE, MOST_PIECE = 16 << 20, 256 << 20
@@ -78,9 +76,9 @@ def in_processes(
 ) -> Iterator[Outcome | None]:
     """What became of each file, in order; None for one that is to be read by this process."""
     work = partial(verify_share, verifier=replace(verifier, workers=0))
-    at_once = AT_ONCE if len(shares) > AT_ONCE * 4 * jobs else 1
     held: list[Found | None] = []
-    for share, done in zip(shares, map_processes(work, shares, jobs, at_once), strict=True):
+    results = map_processes(work, shares, jobs, at_once(len(shares), jobs))
+    for share, done in zip(shares, results, strict=True):
         if isinstance(share, Piece):
             advance(share.end - share.start)
             assert not isinstance(done, list)

@@ -14,9 +14,8 @@ from kfmt_cli.broker.index import IndexBuilder
 from kfmt_cli.broker.producers import Producers
 from kfmt_cli.broker.recovery import kept
 from kfmt_cli.checks.check import Scope
-from kfmt_cli.checks.log.opened import in_order
 from kfmt_cli.checks.registry import log_checks
-from kfmt_cli.core.finding import Finding
+from kfmt_cli.core.finding import Finding, in_order
 from kfmt_cli.errors import InputError
 from kfmt_cli.files.block import max_timestamps
 from kfmt_cli.files.disk import classify

@@ -8,15 +8,10 @@ from dataclasses import replace
 
 from kfmt_cli.checks.check import LogCheck, Scope
 from kfmt_cli.checks.registry import log_checks
-from kfmt_cli.core.finding import Finding
+from kfmt_cli.core.finding import in_order
 from kfmt_cli.files.block import Block
 from kfmt_cli.files.kinds.kind import Input
 from kfmt_cli.files.open_log import OpenLog, open_log
-
-
-def in_order(findings: Iterable[Finding]) -> list[Finding]:
-    """Findings in the order of the file."""
-    return sorted(findings, key=lambda finding: finding.position or 0)
 
 
 def with_headers_checked(blocks: Iterable[Block], checks: list[LogCheck]) -> Iterator[Block]:

@@ -22,6 +22,7 @@ from kfmt_cli.core import scan
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.finding import Finding
 from kfmt_cli.core.layout import IntArray
+from kfmt_cli.core.parallel import SMALL, together
 from kfmt_cli.core.table import BoolArray, Table
 from kfmt_cli.files.block import Block, read_batches
 from kfmt_cli.files.decoding import read_records
@@ -30,8 +31,6 @@ from kfmt_cli.files.header import HEADER_UP_TO_MAGIC, MINIMUMS
 from kfmt_cli.files.kinds.kind import Input
 from kfmt_cli.files.kinds.logs import LOG
 
-SMALL = 1 << 20  # larger files are worth a reader of their own
-PACK = 2 << 20  # bytes that are looked at in one go
 UNKNOWN = -1
 _FLAGS = os.O_RDONLY | getattr(os, "O_BINARY", 0) | os.O_CLOEXEC
 _SCOPES = (Scope.HEADERS, Scope.RECORDS)
@@ -40,20 +39,9 @@ _END = scan.WALKS["END"]
 
 def packs(files: Iterable[Input], sizes: Iterable[int]) -> Iterator[list[Input]]:
     """The files in their order, small ones together, others alone."""
-    held: list[Input] = []
-    total = 0
-    for file, size in zip(files, sizes, strict=True):
-        small = size <= SMALL and file.kind is LOG
-        if held and (not small or total + size > PACK):
-            yield held
-            held, total = [], 0
-        if not small:
-            yield [file]
-            continue
-        held.append(file)
-        total += size
-    if held:
-        yield held
+    pairs = zip(files, sizes, strict=True)
+    for unit in together(pairs, lambda it: it[1] if it[0].kind is LOG else None):
+        yield [file for file, _ in unit]
 
 
 @dataclass(slots=True)

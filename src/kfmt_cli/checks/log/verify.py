@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from kfmt_cli.checks.check import Facts, LogCheck, Scope
+from kfmt_cli.checks.check import LogCheck, Scope
 from kfmt_cli.checks.log.extent import Extent
-from kfmt_cli.checks.log.opened import in_order, open_checked
+from kfmt_cli.checks.log.opened import open_checked
 from kfmt_cli.checks.registry import log_checks
 from kfmt_cli.core.codecs.decompress import Limit
-from kfmt_cli.core.finding import Finding
+from kfmt_cli.core.finding import Finding, in_order
 from kfmt_cli.core.parallel import map_ordered
 from kfmt_cli.files.block import Block, is_legacy, runs
 from kfmt_cli.files.decoding import read_records
@@ -74,10 +74,6 @@ class Stretch:
         self.records += later.records
         self.extent.join(later.extent)
         return in_order([*at_seam, *later.findings])
-
-    def facts(self) -> dict[str, Facts]:
-        """What is kept of the checks, by their names."""
-        return {type(it).__name__: it.facts() for it in self.checks}
 
 
 def declared(run: Block) -> int:

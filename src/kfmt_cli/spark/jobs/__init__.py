@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+
+from kfmt_cli.core.lazy import load
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +42,7 @@ class ListedJob:
 
     def load(self) -> Callable[[Any], Any]:
         """The function that does it."""
-        module, _, name = self.target.partition(":")
-        run: Callable[[Any], Any] = getattr(importlib.import_module(module), name)
+        run: Callable[[Any], Any] = load(self.target)
         return run
 
 
