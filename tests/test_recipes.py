@@ -24,7 +24,9 @@ from kfmt_cli.cli import kfmt
 from kfmt_cli.core.field import Field
 from kfmt_cli.core.finding import Finding, Severity, code
 from kfmt_cli.core.layout import Layout
-from kfmt_cli.core.wire import Int32, Int64
+from kfmt_cli.core.protocol import String
+from kfmt_cli.core.versions import at_version
+from kfmt_cli.core.wire import Int8, Int32, Int64
 from kfmt_cli.files import kinds
 from kfmt_cli.files.block import Block, about_batch
 from kfmt_cli.files.kinds.fixed import FixedReader, rows_of
@@ -37,7 +39,7 @@ from kfmt_cli.rows.column import Kind as ColumnKind
 from kfmt_cli.rows.section import Object, section_of
 from kfmt_cli.spark import jobs as spark_jobs
 from kfmt_cli.topics import TOPICS
-from kfmt_cli.topics.decoder import Decoder
+from kfmt_cli.topics.message import Message
 from tests.samples import ORDERS
 from tools import make_docs
 from tools.kafka import ROOT
@@ -288,46 +290,61 @@ def fresh_commands(monkeypatch: pytest.MonkeyPatch) -> Any:
     return anew()
 
 
-# A decoder of a topic's payloads: a class that reads keys and values.
+# A topic's payloads: the tables of its messages.
+
+GREETING_KEY = Layout(
+    "GreetingKey", "Whom a greeting is for.", "", (Field("to", String, "Who."),), versions=(0, 0)
+)
+GREETING_VALUE = Layout(
+    "GreetingValue",
+    "A greeting.",
+    "",
+    (
+        Field("text", String, "The words."),
+        Field("mood", Int8, "How.", symbols=("glad", "sad"), since=1),
+    ),
+    versions=(0, 1),
+    flexible_since=1,
+)
+GREETINGS = (Message(3, GREETING_VALUE, GREETING_KEY),)
 
 
-class Greetings(Decoder):
-    topic = "orders"
-
-    def key(self, key: bytes) -> dict[str, Any] | None:
-        return {"name": "greeting", "version": 0, "data": {"text": key.decode()}}
-
-    def value(self, key: bytes | None, value: bytes) -> dict[str, Any] | None:
-        del key
-        return {"name": "greeting", "version": 0, "data": {"of": len(value), "sign": 'say "hi"'}}
-
-
-def test_a_decoder_of_a_topic(run: Ran) -> None:
-    TOPICS.append(Greetings)
-    try:
-        file = ORDERS.parent
-        plain = run("dump", file, "--records", "--json", "--limit", "3")
-        decoded = [row.get("decoded_key") for row in rows(plain, "record")]
-        keys = [row["key"] for row in rows(plain, "record")]
-        assert decoded == [
-            None if key is None else {"name": "greeting", "version": 0, "data": {"text": key}}
-            for key in keys
-        ]
-        assert rows(plain, "record")[1]["decoded_value"]["data"]["sign"] == 'say "hi"'
-        heading, *lines = run("dump", file, "--records", "--format", "csv").splitlines()
-        assert heading.endswith("decoded_key,decoded_value")
-        assert '""greeting""' in lines[1]
-        assert '"name":"greeting"' in run("dump", file, "--records", "--limit", "3")
-        made = kfmt_cli.read_records(file).objects()
-        assert next(it for it in made if it["key"])["decoded_key"]["name"] == "greeting"
-        arrow = pytest.importorskip("pyarrow")
-        table = arrow.table(kfmt_cli.read_records(file, columns=["key", "decoded_key"]))
-        for key, text in zip(*(it.to_pylist() for it in table.columns), strict=True):
-            assert (text is None) == (key is None)
-            assert text is None or json.loads(text)["data"]["text"] == key.decode()
-        assert "decoded_key" not in run("dump", ORDERS.parents[1] / "txn-0", "--records", "--json")
-    finally:
-        TOPICS.remove(Greetings)
+def test_an_internal_topic(run: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(TOPICS, "greetings", f"{HERE}:GREETINGS")
+    key = b"\0\3" + at_version(GREETING_KEY, 0).write({"to": "ann"})
+    value = b"\0\1" + at_version(GREETING_VALUE, 1).write({"text": 'say "hi"', "mood": 1})
+    pairs = [(key, value), (key, None), (b"\0\x09", value), (key, value[:-3])]
+    lines = [
+        {"type": "record", "offset": i, "timestamp": 1, "key": k.hex(), "key_encoding": "hex"}
+        | ({"value": None} if v is None else {"value": v.hex(), "value_encoding": "hex"})
+        for i, (k, v) in enumerate(pairs)
+    ]
+    (tmp_path / "lines").write_text("".join(json.dumps(it) + "\n" for it in lines))
+    folder = tmp_path / "greetings-0"
+    run("build", tmp_path / "lines", folder)
+    assert not run.err
+    first, gone, unknown, cut = rows(run("dump", folder, "--records", "--json"), "record")
+    assert run.code == 1
+    assert first["decoded_key"] == {"name": "GreetingKey", "type": 3, "data": {"to": "ann"}}
+    assert first["decoded_value"] == {
+        "name": "GreetingValue",
+        "version": 1,
+        "data": {"text": 'say "hi"', "mood": 1, "mood_name": "sad"},
+    }
+    assert gone["decoded_value"]["deletes"] == "Whom a greeting is for: to ann"
+    assert unknown["decoded_key"]["note"] == "records of type 9 are not known"
+    assert cut["decoded_value"]["data"] == {}
+    heading, *table = run("dump", folder, "--records", "--format", "csv").splitlines()
+    assert heading.endswith("decoded_key,decoded_value")
+    assert '""GreetingKey""' in table[0]
+    assert "ann" in run("dump", folder, "--records", "--limit", "3")
+    made = kfmt_cli.read_records(folder).objects()
+    assert next(it for it in made if it["key"])["decoded_key"]["name"] == "GreetingKey"
+    arrow = pytest.importorskip("pyarrow")
+    table = arrow.table(kfmt_cli.read_records(folder, columns=["key", "decoded_key"]))
+    for stored, text in zip(*(it.to_pylist() for it in table.columns), strict=True):
+        assert (text is None) == (stored is None)
+    assert "decoded_key" not in run("dump", ORDERS.parents[1] / "txn-0", "--records", "--json")
 
 
 # A job on Spark: a function, and a line that says what it does.

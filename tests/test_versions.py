@@ -96,7 +96,7 @@ def values_of(wire: WireType) -> st.SearchStrategy[Any]:
         return st.binary(min_size=16, max_size=16).map(uuid_text)
     if isinstance(wire, Struct):
         assert isinstance(wire.of, Layout)
-        return rows_of(wire.of)
+        return st.none() | rows_of(wire.of) if wire.nullable else rows_of(wire.of)
     if isinstance(wire, Text):
         some = st.text(max_size=20)
     elif isinstance(wire, Octets | Bytes):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from kfmt_cli.core.wire import WireType
 
@@ -50,6 +52,23 @@ class Flags:
         return next(bits for bits in self.bits if bits.name == name)
 
 
+def numbered(names: Mapping[int, str]) -> tuple[str, ...]:
+    """Symbols of numbers that do not follow one another; those between have none."""
+    return tuple(names.get(number, "") for number in range(max(names) + 1))
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The message that a field of bytes holds, behind its version as an int16.
+
+    message: its Layout. where, value: a field beside it, or around it, that must have this value.
+    """
+
+    message: Any
+    where: str = ""
+    value: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Field:
     """One field.
@@ -57,7 +76,8 @@ class Field:
     frames: its value is the number of bytes that the rest of the row fills. none: the value that
     means that there is none. Of a message that has
     versions: since, until: those that have the field, both included; nullable_since: from which on
-    it may be null; tag: its number among the tagged fields, from version `tagged_since` on.
+    it may be null; tag: its number among the tagged fields, from version `tagged_since` on;
+    holds: the message that its bytes are; classic: it has no compact length in any version.
     """
 
     name: str
@@ -73,7 +93,15 @@ class Field:
     nullable_since: int | None = None
     tag: int | None = None
     tagged_since: int = 0
+    holds: Held | None = None
+    classic: bool = False
 
     def is_in(self, version: int) -> bool:
         """Whether a version of the message has the field."""
         return self.since <= version and (self.until is None or version <= self.until)
+
+    def symbol(self, value: object) -> str | None:
+        """The name of a value, None where it has none."""
+        names = self.symbols or ()
+        known = isinstance(value, int) and 0 <= value < len(names)
+        return (names[int(value)] or None) if known else None  # type: ignore[call-overload]

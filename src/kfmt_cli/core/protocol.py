@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from kfmt_cli.core.wire import (
     Buffer,
     Bytes,
+    Int8,
     Int16,
     Int32,
     Integer,
@@ -224,21 +225,28 @@ class List(NotBulk):
 
 @dataclass(frozen=True, slots=True)
 class Struct(NotBulk):
-    """A structure as a value inside another."""
+    """A structure as a value inside another. nullable: a byte stands before it, -1 for null."""
 
     of: Part
+    nullable: bool = False
     size: None = None
 
     @property
     def name(self) -> str:
-        return self.of.name
+        return f"{'nullable ' if self.nullable else ''}{self.of.name}"
 
-    def read(self, data: Buffer, at: int, end: int) -> tuple[dict[str, Value], int]:
+    def read(self, data: Buffer, at: int, end: int) -> tuple[dict[str, Value] | None, int]:
+        if self.nullable:
+            sign, at = Int8.read(data, at, end)
+            if sign < 0:
+                return None, at
         return self.of.read_values(data, at, end)
 
     def write(self, value: Value) -> bytes:
+        if value is None:
+            return Int8.write(-1)
         assert isinstance(value, dict)
-        return self.of.write(value)
+        return (Int8.write(1) if self.nullable else b"") + self.of.write(value)
 
 
 class Unlaid(NotBulk):

@@ -9,15 +9,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from kfmt_cli.core.field import Field
 from kfmt_cli.core.layout import Layout
 from kfmt_cli.core.protocol import List, Struct
-from kfmt_cli.core.wire import Array, Buffer, Value, WireError, WireType
+from kfmt_cli.core.tagged import TaggedFields
+from kfmt_cli.core.wire import Array, Buffer, Int8, UVarint32, Value, WireError, WireType
 
 
 @dataclass(slots=True)
 class Node:
     """A field. start, end: its bytes in the buffer. fault: why it could not be read on; its bytes
-    and its children are then those up to there."""
+    and its children are then those up to there. spec: what its Layout says of it. layout: of a
+    structure. is_list: its first child is the count. is_tagged: of tagged fields."""
 
     name: str
     type: str
@@ -26,6 +29,10 @@ class Node:
     value: Value = None
     children: list[Node] = field(default_factory=list)
     fault: str | None = None
+    spec: Field | None = None
+    layout: Layout | None = None
+    is_list: bool = False
+    is_tagged: bool = False
 
     @property
     def is_whole(self) -> bool:
@@ -35,9 +42,9 @@ class Node:
 
 def tree(layout: Layout, data: Buffer, at: int, end: int) -> Node:
     """The structure at byte `at` of a buffer that ends for it at `end`."""
-    node = Node(layout.name, layout.name, at, at)
+    node = Node(layout.name, layout.name, at, at, layout=layout)
     for it in layout.fields:
-        child = _node(it.name, it.type, data, node.end, end)
+        child = _of_field(it, data, node.end, end)
         node.children.append(child)
         node.end = child.end
         if not child.is_whole:
@@ -49,12 +56,17 @@ def tree(layout: Layout, data: Buffer, at: int, end: int) -> Node:
                 return node
             end = child.end + child.value
     if layout.tagged is not None:
-        child = Node("tagged_fields", "tagged fields", node.end, node.end)
+        child = _tagged(layout.tagged, data, node.end, end)
         node.children.append(child)
-        _fill(child, layout.tagged.read, data, end)
         node.end = child.end
     if any(it.frames for it in layout.fields) and node.is_whole and node.end != end:
         node.fault = f"{end - node.end} bytes are left over"
+    return node
+
+
+def _of_field(it: Field, data: Buffer, at: int, end: int) -> Node:
+    node = _node(it.name, it.type, data, at, end)
+    node.spec = it
     return node
 
 
@@ -62,8 +74,14 @@ def _node(name: str, type_: WireType, data: Buffer, at: int, end: int) -> Node:
     node = Node(name, type_.name, at, at)
     if isinstance(type_, Struct):
         assert isinstance(type_.of, Layout)
-        inner = tree(type_.of, data, at, end)
+        if type_.nullable:
+            _fill(node, Int8.read, data, end)
+            sign, node.value = node.value, None
+            if node.fault is not None or (isinstance(sign, int) and sign < 0):
+                return node
+        inner = tree(type_.of, data, node.end, end)
         node.children, node.end, node.fault = inner.children, inner.end, inner.fault
+        node.layout = type_.of
     elif isinstance(type_, List | Array):
         _list(node, type_, data, end)
     else:
@@ -73,6 +91,7 @@ def _node(name: str, type_: WireType, data: Buffer, at: int, end: int) -> Node:
 
 def _list(node: Node, type_: List | Array, data: Buffer, end: int) -> None:
     """A count, then a node for each value."""
+    node.is_list = True
     count = Node("count", type_.count.name, node.start, node.start)
     node.children.append(count)
     _fill(count, type_.count.read, data, end)
@@ -81,8 +100,10 @@ def _list(node: Node, type_: List | Array, data: Buffer, end: int) -> None:
         return
     assert isinstance(count.value, int)
     nullable = isinstance(type_, List) and type_.nullable
-    if count.value < 0 and not (nullable and count.value == -1):
-        count.fault = f"a count of {count.value} where null is no value"
+    if count.value < 0:
+        if not (nullable and count.value == -1):
+            count.fault = f"a count of {count.value} where null is no value"
+        node.is_list = False
         return
     if count.value > end - count.end:
         count.fault = f"a count of {count.value} where {end - count.end} bytes are left"
@@ -94,6 +115,46 @@ def _list(node: Node, type_: List | Array, data: Buffer, end: int) -> None:
         node.end = child.end
         if not child.is_whole:
             return
+
+
+def _tagged(tagged: TaggedFields, data: Buffer, at: int, end: int) -> Node:
+    """A count, then tag, size and value of each tagged field."""
+    node = Node("tagged_fields", "tagged fields", at, at, is_tagged=True)
+    count = _child(node, "count", UVarint32, data, end)
+    for _ in range(count.value if count.fault is None and isinstance(count.value, int) else 0):
+        tag = _child(node, "tag", UVarint32, data, end)
+        size = _child(node, "size", UVarint32, data, end) if tag.fault is None else tag
+        if size.fault is not None:
+            break
+        assert isinstance(size.value, int)
+        assert isinstance(tag.value, int)
+        if size.value > end - node.end:
+            left = end - node.end
+            size.fault = f"a tagged field of {size.value} bytes where {left} are left"
+            break
+        until = node.end + size.value
+        known = tagged.known.get(tag.value)
+        if isinstance(known, Field):
+            value = _of_field(known, data, node.end, until)
+            if value.is_whole and value.end != until:
+                value.fault = f"{size.value} bytes are declared, {value.end - node.end} are used"
+        else:
+            value = Node(f"tag {tag.value}", "bytes", node.end, until)
+            value.value = bytes(data[node.end : until])
+        node.children.append(value)
+        node.end = value.end
+        if not value.is_whole:
+            break
+    return node
+
+
+def _child(node: Node, name: str, type_: WireType, data: Buffer, end: int) -> Node:
+    """A value without parts as the next child of a node."""
+    child = Node(name, type_.name, node.end, node.end)
+    node.children.append(child)
+    _fill(child, type_.read, data, end)
+    node.end = child.end
+    return child
 
 
 def _fill(node: Node, read: object, data: Buffer, end: int) -> None:

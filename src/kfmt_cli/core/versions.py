@@ -34,7 +34,8 @@ def _of_version(layout: Layout, version: int, flexible_since: int | None) -> Lay
         if not it.is_in(version):
             continue
         nullable = it.nullable_since is not None and version >= it.nullable_since
-        here = replace(it, type=_laid_down(it.type, version, flexible_since, nullable))
+        compact_since = None if it.classic else flexible_since
+        here = replace(it, type=_laid_down(it.type, version, compact_since, nullable))
         if it.tag is not None and version >= it.tagged_since:
             tagged[it.tag] = here
         else:
@@ -57,7 +58,7 @@ def _laid_down(
         return type_.laid_down(flexible, nullable)
     if isinstance(type_, Struct):
         assert isinstance(type_.of, Layout)
-        return Struct(_of_version(type_.of, version, flexible_since))
+        return Struct(_of_version(type_.of, version, flexible_since), nullable)
     if isinstance(type_, ListOf):
         of = type_.of
         inner: WireType

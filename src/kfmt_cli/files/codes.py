@@ -152,6 +152,11 @@ CONTROL_MALFORMED = code(
     + " If the key is too short, read_committed consumers get an error at this batch. If only "
     "the value is, no read_committed consumer was seen to get a wrong record.",
 )
+PAYLOAD_MALFORMED = code(
+    "payload-malformed",
+    _error,
+    "A key or a value of an internal topic is not the message that it says it is.",
+)
 MESSAGE_MALFORMED = code(
     "message-malformed",
     _error,

@@ -19,7 +19,9 @@ from pathlib import Path
 from kfmt_cli.errors import InputError
 from kfmt_cli.files.kinds import UNKNOWN, kind_of
 from kfmt_cli.files.kinds.kind import Input, Kind
+from kfmt_cli.files.kinds.logs import KRAFT_SNAPSHOT
 from kfmt_cli.files.segment import Segment, group, real_path
+from kfmt_cli.topics import CLUSTER_METADATA
 
 _SEGMENT = re.compile(r"^\d{20}\.log$")
 _PARTITION = re.compile(r"^(.+)-(\d+)$")
@@ -66,6 +68,11 @@ def partition_of(path: str) -> tuple[str | None, int | None]:
 def _place_of(folder: str) -> tuple[str | None, int | None]:
     named = _FOLDER.match(folder)
     return (named[1], int(named[2])) if named else (None, None)
+
+
+def topic_of(file: Input) -> str | None:
+    """The topic of a file, as its directory or its kind says; None where neither does."""
+    return CLUSTER_METADATA if file.kind is KRAFT_SNAPSHOT else partition_of(file.path)[0]
 
 
 def printable(name: str) -> str:

@@ -78,9 +78,9 @@ class Reading:
         for run in runs(block):
             records = read_records(run, self.limit)
             complete(run, records)
-            found = [*run.findings, *records.findings]
             chosen = self.wanted.rows(run, records) if self.wanted else (run, records)
-            yield Part(record_rows(*chosen, self.decoder), found)
+            rows = record_rows(*chosen, self.decoder)
+            yield Part(rows, [*run.findings, *records.findings])
 
     def decoded(self, block: Block) -> Iterable[Part]:
         """The parts of a block; one after the other where a batch takes much memory."""

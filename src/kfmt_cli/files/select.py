@@ -129,23 +129,3 @@ def _select(block: Block, keep: BoolArray) -> Block:
     if keep.all():
         return block
     return replace(block, batches=block.batches.select(keep), decompressed=None)
-
-
-def first_batches(block: Block, limit: int) -> Block:
-    """The block with its first batches only, and nothing found behind them."""
-    if len(block.batches) <= limit:
-        return block
-    end = int(block.batches["position"][limit])
-    findings = [it for it in block.findings if it.position is None or it.position < end]
-    return replace(block, batches=block.batches.select(slice(0, limit)), findings=findings)
-
-
-def first_records(block: Block, records: Records, limit: int) -> tuple[Block, Records]:
-    """The first records and the batches that hold them."""
-    if len(records.rows) <= limit:
-        return block, records
-    n_batches = int(np.searchsorted(records.ends, limit)) + 1
-    rows = Table(records.rows.names, np.ascontiguousarray(records.rows.data[:, :limit]))
-    ends = records.ends[:n_batches].clip(0, limit)
-    batches = first_batches(block, n_batches)
-    return batches, replace(records, rows=rows, ends=ends, findings=[])

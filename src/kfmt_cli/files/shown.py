@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import numpy as np
 
+from kfmt_cli.core.finding import Finding
 from kfmt_cli.core.json_text import json_text
-from kfmt_cli.files.block import Block
+from kfmt_cli.files import codes
+from kfmt_cli.files.block import Block, batch_finding
 from kfmt_cli.files.control import name_control_batches, read_control
 from kfmt_cli.files.records import Records, expansion, fill
 from kfmt_cli.formats.batch import MAX_SEQUENCE
 from kfmt_cli.rows.batch import BATCH
 from kfmt_cli.rows.record import DECODED, DECODED_RECORD, RECORD
 from kfmt_cli.rows.section import Rows, Section
-from kfmt_cli.topics.decoder import Decoder
+from kfmt_cli.topics.decoder import Decoded, Decoder
 
 _OF_BATCHES = expansion(
     ("batch_position", "position", None, None),
@@ -40,9 +42,10 @@ def batch_rows(block: Block) -> Rows:
 
 def record_rows(block: Block, records: Records, decoder: Decoder | None = None) -> Rows:
     """The batches of a run, with the records of each, which `complete` has filled."""
-    inner = Section(RECORD, records.rows, records.data, records.headers)
     if decoder is not None:
-        inner = decoded(inner, decoder)
+        inner = decoded(block, records, decoder)
+    else:
+        inner = Section(RECORD, records.rows, records.data, records.headers)
     return Rows(Section(BATCH, block.batches), inner, records.ends)
 
 
@@ -65,11 +68,14 @@ def complete(block: Block, records: Records) -> None:
     records.findings += read_control(block, records)
 
 
-def decoded(records: Section, decoder: Decoder) -> Section:
-    """The records with what the decoder makes of them, as JSON."""
+def decoded(block: Block, records: Records, decoder: Decoder) -> Section:
+    """The records with what the decoder makes of them, as JSON.
+
+    What is malformed is added to the records' findings.
+    """
     # A length stands behind its start.
     added = [it for name in DECODED for it in (name, f"{name}_size", f"has_{name}")]
-    table = records.table.adding(added)
+    table = records.rows.adding(added)
     pieces: list[bytes] = []
     at = len(records.data)
     names = ("control", "key", "key_size", "value", "value_size")
@@ -79,19 +85,26 @@ def decoded(records: Section, decoder: Decoder) -> Section:
         if control:
             continue
         key, value = (_bytes(records.data, *places[i : i + 2]) for i in (0, 2))
-        made = (
-            None if key is None else decoder.key(key),
-            None if value is None else decoder.value(key, value),
-        )
+        made = (None if key is None else decoder.key(key), decoder.value(key, value))
         for name, it in zip(DECODED, made, strict=True):
             if it is None:
                 continue
-            text = json_text(it).encode()
+            if it.fault is not None:
+                records.findings.append(_malformed(block, records, row, name, it))
+            text = json_text(it.values).encode()
             table.data[table.names[name] + np.arange(3), row] = at, len(text), 1
             pieces.append(text)
             at += len(text)
     data = b"".join([records.data, *pieces])
-    return Section(DECODED_RECORD, table, data, records.children, records.remark)
+    return Section(DECODED_RECORD, table, data, records.headers)
+
+
+def _malformed(block: Block, records: Records, row: int, name: str, said: Decoded) -> Finding:
+    """A key or a value that is not the message that it says it is."""
+    batch = int(np.searchsorted(records.ends, row, side="right"))
+    offset = int(records.rows["offset"][row])
+    words = f"offset {offset}: the {name.removeprefix('decoded_')} is no {said.name}: {said.fault}"
+    return batch_finding(block, batch, codes.PAYLOAD_MALFORMED, words, offset=offset)
 
 
 def _bytes(data: bytes, start: int, size: int) -> bytes | None:

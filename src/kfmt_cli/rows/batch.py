@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kfmt_cli.core.field import MILLISECONDS, Field
-from kfmt_cli.formats.batch import ATTRIBUTES, RECORD_BATCH, TIMESTAMP_TYPES
+from kfmt_cli.formats.batch import RECORD_BATCH, TIMESTAMP_TYPES
 from kfmt_cli.rows.column import Column, Kind, RowType, column_of
 
-CODEC_WORDS = ATTRIBUTES["compression"].words
 TIMESTAMP_WORDS = (*TIMESTAMP_TYPES, "NoTimestampType")
 POSITION = Column("position", doc="Byte in the file where the batch begins.")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from kfmt_cli.core.parallel import map_ordered
 from kfmt_cli.errors import InputError
 from kfmt_cli.files.block import Block
 from kfmt_cli.files.decompress import is_heavy
-from kfmt_cli.files.disk import discover, distinct, is_empty, partition_of, size_of
+from kfmt_cli.files.disk import discover, distinct, is_empty, size_of, topic_of
 from kfmt_cli.files.kinds.kind import Input
 from kfmt_cli.files.kinds.logs import LOGS
 from kfmt_cli.files.open_log import OpenLog
@@ -105,7 +105,7 @@ class Dump:
         return written(self.run.sink, self.reading, self._decoder_of, files)
 
     def _decoder_of(self, file: Input) -> Decoder | None:
-        return decoder_for(self.topic or partition_of(file.path)[0])
+        return decoder_for(self.topic or topic_of(file))
 
     def _file(self, file: Input) -> None:
         """Dump one file, or say why it cannot be read."""
@@ -165,9 +165,8 @@ class Dump:
 
     def _reading_of(self, file: Input) -> Reading:
         """What is wanted of a log, with the decoder of its topic."""
-        reading = self.reading
-        decoder = self._decoder_of(file) if reading.records else None
-        return Reading(reading.records, reading.wanted, reading.limit, decoder)
+        decoder = self._decoder_of(file) if self.reading.records else None
+        return replace(self.reading, decoder=decoder)
 
     def _pieces(
         self, reading: Reading, writer: RowWriter, blocks: Iterator[Block], log: OpenLog

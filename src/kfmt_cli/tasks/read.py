@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from kfmt_cli.core.finding import Finding, in_order
 from kfmt_cli.core.parallel import available_cores, map_ordered
 from kfmt_cli.errors import InputError, UsageError
 from kfmt_cli.files.decompress import is_heavy
-from kfmt_cli.files.disk import classify, discover, distinct, partition_of
+from kfmt_cli.files.disk import classify, discover, distinct, topic_of
 from kfmt_cli.files.kinds.kind import Input
 from kfmt_cli.files.kinds.logs import LOGS
 from kfmt_cli.files.reading import Part, Reading
@@ -115,10 +115,9 @@ class LogRows:
                 self.unread.append(str(error))
 
     def _rows_of(self, file: Input) -> Iterator[Rows]:
-        wanted = self._reading
-        topic = self._topic or partition_of(file.path)[0]
-        decoder = decoder_for(topic) if wanted.records else None
-        reading = Reading(wanted.records, wanted.wanted, wanted.limit, decoder)
+        topic = self._topic or topic_of(file)
+        decoder = decoder_for(topic) if self._reading.records else None
+        reading = replace(self._reading, decoder=decoder)
         with open_checked(file, read_ahead=False) as log:
             workers = self._jobs if log.is_large and reading.records else 0
             blocks = reading.ahead(log.blocks)

@@ -1,0 +1,55 @@
+"""What members of classic consumer groups send each other through the coordinator.
+
+Source: the messages of Kafka 4.2, `org.apache.kafka.common.message`.
+"""
+
+from kfmt_cli.core.field import Field
+from kfmt_cli.core.layout import Layout
+from kfmt_cli.core.protocol import Blob, ListOf, String
+from kfmt_cli.core.wire import Int32
+
+SOURCE = "org.apache.kafka.common.message"
+
+_OWNED_PARTITIONS = Layout(
+    "OwnedPartitions",
+    "The partitions that the member had.",
+    SOURCE,
+    (
+        Field("topic", String, "The topic."),
+        Field("partitions", ListOf(Int32), "The partitions."),
+    ),
+)
+
+CONSUMER_PROTOCOL_SUBSCRIPTION = Layout(
+    "ConsumerProtocolSubscription",
+    "What a member of a classic consumer group wants to read.",
+    SOURCE,
+    (
+        Field("topics", ListOf(String), "The topics."),
+        Field("user_data", Blob, "What the assignor wants to be kept.", nullable_since=0),
+        Field(
+            "owned_partitions",
+            ListOf(_OWNED_PARTITIONS),
+            "The partitions that the member had.",
+            since=1,
+        ),
+        Field(
+            "generation_id", Int32, "Generation in which the member owned its partitions.", since=2
+        ),
+        Field("rack_id", String, "The member's rack.", since=3, nullable_since=3),
+    ),
+    versions=(0, 3),
+)
+
+CONSUMER_PROTOCOL_ASSIGNMENT = Layout(
+    "ConsumerProtocolAssignment",
+    "What a member of a classic consumer group is to read.",
+    SOURCE,
+    (
+        Field(
+            "assigned_partitions", ListOf(_OWNED_PARTITIONS), "The partitions that the member has."
+        ),
+        Field("user_data", Blob, "What the assignor wants to be kept.", nullable_since=0),
+    ),
+    versions=(0, 3),
+)

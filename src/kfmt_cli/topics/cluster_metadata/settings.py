@@ -1,0 +1,150 @@
+"""Settings, features, quotas, producer ids, and what holds records together.
+
+Source: the messages of Kafka 4.2, `org.apache.kafka.common.metadata`.
+"""
+
+from kfmt_cli.core.field import Field, numbered
+from kfmt_cli.core.layout import Layout
+from kfmt_cli.core.protocol import Bool, Float64, ListOf, String
+from kfmt_cli.core.wire import Int8, Int16, Int32, Int64
+from kfmt_cli.topics.message import Message
+
+SOURCE = "org.apache.kafka.common.metadata"
+CONFIG_RESOURCES = numbered(
+    {0: "UNKNOWN", 2: "TOPIC", 4: "BROKER", 8: "BROKER_LOGGER", 16: "CLIENT_METRICS", 32: "GROUP"}
+)
+MIGRATION_STATES = ("NONE", "PRE_MIGRATION", "MIGRATION", "POST_MIGRATION", "ZK")
+
+CONFIG_RECORD = Layout(
+    "ConfigRecord",
+    "A setting is made or taken away.",
+    SOURCE,
+    (
+        Field("resource_type", Int8, "Type of the resource.", symbols=CONFIG_RESOURCES),
+        Field("resource_name", String, "Name of the resource."),
+        Field("name", String, "Name of the setting."),
+        Field("value", String, "Its value; null takes it away.", nullable_since=0),
+    ),
+    versions=(0, 0),
+    flexible_since=0,
+)
+
+FEATURE_LEVEL_RECORD = Layout(
+    "FeatureLevelRecord",
+    "A feature is enabled at a level.",
+    SOURCE,
+    (
+        Field("name", String, "The feature."),
+        Field("feature_level", Int16, "Level at which the feature is enabled."),
+    ),
+    versions=(0, 0),
+    flexible_since=0,
+)
+
+_ENTITY = Layout(
+    "Entity",
+    "Whom the quota is for: an entry for each type of entity.",
+    SOURCE,
+    (
+        Field("entity_type", String, "user, client-id or ip."),
+        Field(
+            "entity_name",
+            String,
+            "Name of the entity; null is the default of its type.",
+            nullable_since=0,
+        ),
+    ),
+)
+
+CLIENT_QUOTA_RECORD = Layout(
+    "ClientQuotaRecord",
+    "A quota is set or taken away.",
+    SOURCE,
+    (
+        Field(
+            "entity", ListOf(_ENTITY), "Whom the quota is for: an entry for each type of entity."
+        ),
+        Field("key", String, "Name of the quota."),
+        Field("value", Float64, "Its value."),
+        Field("remove", Bool, "Whether the quota is taken away."),
+    ),
+    versions=(0, 0),
+    flexible_since=0,
+)
+
+PRODUCER_IDS_RECORD = Layout(
+    "ProducerIdsRecord",
+    "A broker is given a range of producer ids.",
+    SOURCE,
+    (
+        Field("broker_id", Int32, "The broker that was given producer ids."),
+        Field("broker_epoch", Int64, "Epoch of that broker's registration."),
+        Field("next_producer_id", Int64, "The first id that the next broker is given."),
+    ),
+    versions=(0, 0),
+    flexible_since=0,
+)
+
+NO_OP_RECORD = Layout(
+    "NoOpRecord",
+    "Nothing: it lets the end of the log move on.",
+    SOURCE,
+    (),
+    versions=(0, 0),
+    flexible_since=0,
+)
+
+ZK_MIGRATION_STATE_RECORD = Layout(
+    "ZkMigrationStateRecord",
+    "How far a move from ZooKeeper is.",
+    SOURCE,
+    (
+        Field(
+            "zk_migration_state",
+            Int8,
+            "How far the move from ZooKeeper is.",
+            symbols=MIGRATION_STATES,
+        ),
+    ),
+    versions=(0, 0),
+    flexible_since=0,
+)
+
+BEGIN_TRANSACTION_RECORD = Layout(
+    "BeginTransactionRecord",
+    "What follows takes effect together, at EndTransactionRecord.",
+    SOURCE,
+    (Field("name", String, "What the transaction is for.", nullable_since=0, tag=0),),
+    versions=(0, 0),
+    flexible_since=0,
+)
+
+END_TRANSACTION_RECORD = Layout(
+    "EndTransactionRecord",
+    "The transaction takes effect.",
+    SOURCE,
+    (),
+    versions=(0, 0),
+    flexible_since=0,
+)
+
+ABORT_TRANSACTION_RECORD = Layout(
+    "AbortTransactionRecord",
+    "The transaction has no effect.",
+    SOURCE,
+    (Field("reason", String, "Why it was aborted.", nullable_since=0, tag=0),),
+    versions=(0, 0),
+    flexible_since=0,
+)
+
+MESSAGES = (
+    Message(4, CONFIG_RECORD),
+    Message(12, FEATURE_LEVEL_RECORD),
+    Message(14, CLIENT_QUOTA_RECORD),
+    Message(15, PRODUCER_IDS_RECORD),
+    Message(20, NO_OP_RECORD),
+    Message(21, ZK_MIGRATION_STATE_RECORD),
+    Message(23, BEGIN_TRANSACTION_RECORD),
+    Message(24, END_TRANSACTION_RECORD),
+    Message(25, ABORT_TRANSACTION_RECORD),
+)

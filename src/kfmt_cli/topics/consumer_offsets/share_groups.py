@@ -1,0 +1,201 @@
+"""Share groups (KIP-932).
+
+Source: the messages of Kafka 4.2, `org.apache.kafka.coordinator.group.generated`.
+"""
+
+from kfmt_cli.core.field import Field
+from kfmt_cli.core.layout import Layout
+from kfmt_cli.core.protocol import ListOf, String, UuidType
+from kfmt_cli.core.wire import Int8, Int32, Int64
+from kfmt_cli.topics.message import Message
+
+SOURCE = "org.apache.kafka.coordinator.group.generated"
+MEMBER_STATES = ("Stable",)
+
+SHARE_GROUP_MEMBER_METADATA_KEY = Layout(
+    "ShareGroupMemberMetadataKey",
+    "A member of a share group (KIP-932).",
+    SOURCE,
+    (
+        Field("group_id", String, "The group."),
+        Field("member_id", String, "The member."),
+    ),
+    versions=(0, 0),
+)
+
+SHARE_GROUP_MEMBER_METADATA_VALUE = Layout(
+    "ShareGroupMemberMetadataValue",
+    "What the member said of itself.",
+    SOURCE,
+    (
+        Field("rack_id", String, "The member's rack.", nullable_since=0),
+        Field("client_id", String, "The name that the client gives itself."),
+        Field("client_host", String, "The host that the member connects from."),
+        Field("subscribed_topic_names", ListOf(String), "The topics subscribed to."),
+    ),
+    versions=(0, 0),
+    flexible_since=0,
+)
+
+SHARE_GROUP_METADATA_KEY = Layout(
+    "ShareGroupMetadataKey",
+    "A share group (KIP-932).",
+    SOURCE,
+    (Field("group_id", String, "The group."),),
+    versions=(0, 0),
+)
+
+SHARE_GROUP_METADATA_VALUE = Layout(
+    "ShareGroupMetadataValue",
+    "Its epoch.",
+    SOURCE,
+    (
+        Field("epoch", Int32, "Epoch of the group."),
+        Field("metadata_hash", Int64, "Hash of the metadata of the topics subscribed to."),
+    ),
+    versions=(0, 0),
+    flexible_since=0,
+)
+
+SHARE_GROUP_TARGET_ASSIGNMENT_METADATA_KEY = Layout(
+    "ShareGroupTargetAssignmentMetadataKey",
+    "The target assignment of a share group.",
+    SOURCE,
+    (Field("group_id", String, "The group."),),
+    versions=(0, 0),
+)
+
+SHARE_GROUP_TARGET_ASSIGNMENT_METADATA_VALUE = Layout(
+    "ShareGroupTargetAssignmentMetadataValue",
+    "Its epoch.",
+    SOURCE,
+    (Field("assignment_epoch", Int32, "Epoch of the target assignment."),),
+    versions=(0, 0),
+    flexible_since=0,
+)
+
+SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER_KEY = Layout(
+    "ShareGroupTargetAssignmentMemberKey",
+    "The target assignment of a member of a share group.",
+    SOURCE,
+    (
+        Field("group_id", String, "The group."),
+        Field("member_id", String, "The member."),
+    ),
+    versions=(0, 0),
+)
+
+_TOPIC_PARTITIONS = Layout(
+    "TopicPartitions",
+    "The partitions, topic by topic.",
+    SOURCE,
+    (
+        Field("topic_id", UuidType, "The topic's id."),
+        Field("partitions", ListOf(Int32), "The partitions."),
+    ),
+)
+
+SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER_VALUE = Layout(
+    "ShareGroupTargetAssignmentMemberValue",
+    "What the member is to have.",
+    SOURCE,
+    (Field("topic_partitions", ListOf(_TOPIC_PARTITIONS), "The partitions, topic by topic."),),
+    versions=(0, 0),
+    flexible_since=0,
+)
+
+SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT_KEY = Layout(
+    "ShareGroupCurrentMemberAssignmentKey",
+    "The assignment of a member of a share group.",
+    SOURCE,
+    (
+        Field("group_id", String, "The group."),
+        Field("member_id", String, "The member."),
+    ),
+    versions=(0, 0),
+)
+
+SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE = Layout(
+    "ShareGroupCurrentMemberAssignmentValue",
+    "What the member has.",
+    SOURCE,
+    (
+        Field("member_epoch", Int32, "Epoch that the member has reached."),
+        Field("previous_member_epoch", Int32, "Epoch of the member before this one."),
+        Field("state", Int8, "State of the member.", symbols=MEMBER_STATES),
+        Field(
+            "assigned_partitions", ListOf(_TOPIC_PARTITIONS), "The partitions that the member has."
+        ),
+    ),
+    versions=(0, 0),
+    flexible_since=0,
+)
+
+SHARE_GROUP_STATE_PARTITION_METADATA_KEY = Layout(
+    "ShareGroupStatePartitionMetadataKey",
+    "The share partitions of a share group.",
+    SOURCE,
+    (Field("group_id", String, "The group."),),
+    versions=(0, 0),
+)
+
+_INITIALIZING_TOPICS = Layout(
+    "InitializingTopics",
+    "Topics whose share state is being made.",
+    SOURCE,
+    (
+        Field("topic_id", UuidType, "The topic's id."),
+        Field("topic_name", String, "The topic."),
+        Field("partitions", ListOf(Int32), "The partitions."),
+    ),
+)
+
+_DELETING_TOPICS = Layout(
+    "DeletingTopics",
+    "Topics whose share state is being deleted.",
+    SOURCE,
+    (
+        Field("topic_id", UuidType, "The topic's id."),
+        Field("topic_name", String, "The topic."),
+    ),
+)
+
+SHARE_GROUP_STATE_PARTITION_METADATA_VALUE = Layout(
+    "ShareGroupStatePartitionMetadataValue",
+    "Those whose state is there, is being made, or is being deleted.",
+    SOURCE,
+    (
+        Field(
+            "initializing_topics",
+            ListOf(_INITIALIZING_TOPICS),
+            "Topics whose share state is being made.",
+        ),
+        Field(
+            "initialized_topics", ListOf(_INITIALIZING_TOPICS), "Topics whose share state is there."
+        ),
+        Field(
+            "deleting_topics",
+            ListOf(_DELETING_TOPICS),
+            "Topics whose share state is being deleted.",
+        ),
+    ),
+    versions=(0, 0),
+    flexible_since=0,
+)
+
+MESSAGES = (
+    Message(10, SHARE_GROUP_MEMBER_METADATA_VALUE, SHARE_GROUP_MEMBER_METADATA_KEY),
+    Message(11, SHARE_GROUP_METADATA_VALUE, SHARE_GROUP_METADATA_KEY),
+    Message(
+        12, SHARE_GROUP_TARGET_ASSIGNMENT_METADATA_VALUE, SHARE_GROUP_TARGET_ASSIGNMENT_METADATA_KEY
+    ),
+    Message(
+        13, SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER_VALUE, SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER_KEY
+    ),
+    Message(
+        14, SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE, SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT_KEY
+    ),
+    Message(
+        15, SHARE_GROUP_STATE_PARTITION_METADATA_VALUE, SHARE_GROUP_STATE_PARTITION_METADATA_KEY
+    ),
+)

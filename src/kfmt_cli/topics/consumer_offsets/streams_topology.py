@@ -1,0 +1,104 @@
+"""The topology of a group of Kafka Streams (KIP-1071).
+
+Source: the messages of Kafka 4.2, `org.apache.kafka.coordinator.group.generated`.
+"""
+
+from kfmt_cli.core.field import Field
+from kfmt_cli.core.layout import Layout
+from kfmt_cli.core.protocol import ListOf, String
+from kfmt_cli.core.wire import Int16, Int32
+from kfmt_cli.topics.message import Message
+
+SOURCE = "org.apache.kafka.coordinator.group.generated"
+
+STREAMS_GROUP_TOPOLOGY_KEY = Layout(
+    "StreamsGroupTopologyKey",
+    "The topology of a streams group.",
+    SOURCE,
+    (Field("group_id", String, "The group."),),
+    versions=(0, 0),
+)
+
+_TOPIC_CONFIGS = Layout(
+    "TopicConfigs",
+    "Settings of the topic.",
+    SOURCE,
+    (
+        Field("key", String, "Name."),
+        Field("value", String, "Value."),
+    ),
+)
+
+_STATE_CHANGELOG_TOPICS = Layout(
+    "StateChangelogTopics",
+    "Topics that its stores are kept in.",
+    SOURCE,
+    (
+        Field("name", String, "Name."),
+        Field(
+            "partitions", Int32, "How many partitions; 0 is as many as follow from the topology."
+        ),
+        Field("replication_factor", Int16, "How many replicas; 0 is the broker's default."),
+        Field("topic_configs", ListOf(_TOPIC_CONFIGS), "Settings of the topic."),
+    ),
+)
+
+_COPARTITION_GROUPS = Layout(
+    "CopartitionGroups",
+    "Topics that must be partitioned alike.",
+    SOURCE,
+    (
+        Field("source_topics", ListOf(Int16), "The topics that it reads."),
+        Field("source_topic_regex", ListOf(Int16), "Expressions for the topics that it reads."),
+        Field(
+            "repartition_source_topics",
+            ListOf(Int16),
+            "Internal topics that the subtopology reads.",
+        ),
+    ),
+)
+
+_SUBTOPOLOGIES = Layout(
+    "Subtopologies",
+    "The parts of the topology.",
+    SOURCE,
+    (
+        Field("subtopology_id", String, "The part of the topology."),
+        Field("source_topics", ListOf(String), "The topics that it reads."),
+        Field("source_topic_regex", ListOf(String), "Expressions for the topics that it reads."),
+        Field(
+            "state_changelog_topics",
+            ListOf(_STATE_CHANGELOG_TOPICS),
+            "Topics that its stores are kept in.",
+        ),
+        Field(
+            "repartition_sink_topics",
+            ListOf(String),
+            "Internal topics that the subtopology writes.",
+        ),
+        Field(
+            "repartition_source_topics",
+            ListOf(_STATE_CHANGELOG_TOPICS),
+            "Internal topics that the subtopology reads.",
+        ),
+        Field(
+            "copartition_groups",
+            ListOf(_COPARTITION_GROUPS),
+            "Topics that must be partitioned alike.",
+        ),
+    ),
+)
+
+STREAMS_GROUP_TOPOLOGY_VALUE = Layout(
+    "StreamsGroupTopologyValue",
+    "Its parts and their topics.",
+    SOURCE,
+    (
+        Field("epoch", Int32, "Epoch of the topology."),
+        Field("subtopologies", ListOf(_SUBTOPOLOGIES), "The parts of the topology."),
+    ),
+    versions=(0, 0),
+    flexible_since=0,
+)
+
+MESSAGES = (Message(23, STREAMS_GROUP_TOPOLOGY_VALUE, STREAMS_GROUP_TOPOLOGY_KEY),)

@@ -1,0 +1,98 @@
+"""Topics whose keys say what a record is: a type before the key, a version before the value.
+
+Source: `org.apache.kafka.coordinator.common.runtime.CoordinatorRecordSerde`. Bytes behind a
+message are ignored, as brokers do.
+"""
+
+from __future__ import annotations
+
+from kfmt_cli.core.field import Field
+from kfmt_cli.core.layout import Layout
+from kfmt_cli.core.versions import at_version
+from kfmt_cli.core.wire import Buffer, Int16, WireError
+from kfmt_cli.topics.decoder import Decoded, Decoder, Framed, decoded, words_of
+from kfmt_cli.topics.message import Message
+
+SOURCE = "org.apache.kafka.coordinator.common.runtime.CoordinatorRecordSerde"
+KEY_FRONT = Layout(
+    "RecordType",
+    "What stands before the key of a coordinator's record.",
+    SOURCE,
+    (Field("type", Int16, "What the record is."),),
+)
+VALUE_FRONT = Layout(
+    "RecordVersion",
+    "What stands before the value of a coordinator's record.",
+    SOURCE,
+    (Field("version", Int16, "Version of the value."),),
+)
+
+
+class KeyedDecoder(Decoder):
+    """Decodes the records of a coordinator. messages: the kinds of records of its topic."""
+
+    def __init__(self, messages: tuple[Message, ...]) -> None:
+        self.messages = messages
+        self._by_id = {it.id: it for it in messages}
+
+    def key(self, key: bytes) -> Decoded | None:
+        framed = self.framed_key(key, 0, len(key))
+        return decoded(framed, framed.stated, key, whole=False)
+
+    def value(self, key: bytes | None, value: bytes | None) -> Decoded | None:
+        message = None if key is None else self._message(key, 0, len(key))
+        if value is None:
+            return None if message is None or key is None else self._tombstone(message, key)
+        framed = self.framed_value(key, value, 0, len(value))
+        return decoded(framed, framed.stated, value, whole=False)
+
+    def _tombstone(self, message: Message, key: bytes) -> Decoded | None:
+        said = self.key(key)
+        assert said is not None
+        assert message.key is not None
+        values = {"name": message.value.name, "version": None, "data": None}
+        return Decoded(values | {"deletes": words_of(message.key, said.data or {})})
+
+    def _message(self, data: Buffer, at: int, end: int) -> Message | None:
+        """What a record with this key is."""
+        try:
+            number, _ = Int16.read(data, at, end)
+        except WireError:
+            return None
+        return self._by_id.get(number)
+
+    def framed_key(self, data: Buffer, at: int, end: int) -> Framed:
+        try:
+            stated, after = KEY_FRONT.read_values(data, at, end)
+        except WireError as error:
+            return Framed(KEY_FRONT, {"type": None}, at, note=f"the key has no type: {error}")
+        message = self._message(data, at, end)
+        if message is None or message.key is None:
+            words = f"records of type {stated['type']!s} are not known"
+            return Framed(KEY_FRONT, stated, after, note=words)
+        layout = at_version(message.key, 0)
+        return Framed(KEY_FRONT, stated, after, message.key.name, layout)
+
+    def framed_value(self, key: bytes | None, data: Buffer, at: int, end: int) -> Framed:
+        message = None if key is None else self._message(key, 0, len(key))
+        name = None if message is None else message.value.name
+        try:
+            stated, after = VALUE_FRONT.read_values(data, at, end)
+        except WireError as error:
+            words = f"the value has no version: {error}"
+            return Framed(VALUE_FRONT, {"version": None}, at, name, note=words)
+        if message is None:
+            note = "without the key's type it is not known what the value is"
+            return Framed(VALUE_FRONT, stated, after, note=note)
+        layout, note = version_of(message.value, stated["version"])
+        return Framed(VALUE_FRONT, stated, after, name, layout, note)
+
+
+def version_of(message: Layout, version: object) -> tuple[Layout | None, str]:
+    """The Layout of a version of a message, or None and why there is none."""
+    assert isinstance(version, int)
+    assert message.versions is not None
+    first, last = message.versions
+    if first <= version <= last:
+        return at_version(message, version), ""
+    return None, f"version {version} is not known, only {first} to {last}"

@@ -1,0 +1,106 @@
+"""__transaction_state: what the coordinator knows of each transactional id.
+
+Source: the messages of Kafka 4.2, `org.apache.kafka.coordinator.transaction.generated`.
+"""
+
+from kfmt_cli.core.field import MILLISECONDS, Field
+from kfmt_cli.core.layout import Layout
+from kfmt_cli.core.protocol import ListOf, String
+from kfmt_cli.core.wire import Int8, Int16, Int32, Int64
+from kfmt_cli.topics.message import Message
+
+SOURCE = "org.apache.kafka.coordinator.transaction.generated"
+TRANSACTION_STATES = (
+    "Empty",
+    "Ongoing",
+    "PrepareCommit",
+    "PrepareAbort",
+    "CompleteCommit",
+    "CompleteAbort",
+    "Dead",
+    "PrepareEpochFence",
+)
+
+TRANSACTION_LOG_KEY = Layout(
+    "TransactionLogKey",
+    "A transactional id.",
+    SOURCE,
+    (Field("transactional_id", String, "The transactional id."),),
+    versions=(0, 0),
+)
+
+_TRANSACTION_PARTITIONS = Layout(
+    "TransactionPartitions",
+    "The partitions in the transaction.",
+    SOURCE,
+    (
+        Field("topic", String, "The topic."),
+        Field("partition_ids", ListOf(Int32), "The partitions."),
+    ),
+)
+
+TRANSACTION_LOG_VALUE = Layout(
+    "TransactionLogValue",
+    "Its producer and its transaction.",
+    SOURCE,
+    (
+        Field("producer_id", Int64, "The producer."),
+        Field("producer_epoch", Int16, "Epoch of the producer."),
+        Field(
+            "transaction_timeout_ms",
+            Int32,
+            "After how long the coordinator aborts the transaction.",
+            unit=MILLISECONDS,
+        ),
+        Field("transaction_status", Int8, "State of the transaction.", symbols=TRANSACTION_STATES),
+        Field(
+            "transaction_partitions",
+            ListOf(_TRANSACTION_PARTITIONS),
+            "The partitions in the transaction.",
+            nullable_since=0,
+        ),
+        Field(
+            "transaction_last_update_timestamp_ms",
+            Int64,
+            "When the state last changed.",
+            unit=MILLISECONDS,
+        ),
+        Field(
+            "transaction_start_timestamp_ms",
+            Int64,
+            "When the transaction began.",
+            unit=MILLISECONDS,
+        ),
+        Field(
+            "previous_producer_id",
+            Int64,
+            "Producer id before this one.",
+            since=1,
+            tag=0,
+            tagged_since=1,
+        ),
+        Field(
+            "next_producer_id", Int64, "Producer id that follows.", since=1, tag=1, tagged_since=1
+        ),
+        Field(
+            "client_transaction_version",
+            Int16,
+            "Version of the transaction protocol that the client speaks.",
+            since=1,
+            tag=2,
+            tagged_since=1,
+        ),
+        Field(
+            "next_producer_epoch",
+            Int16,
+            "Epoch that follows, while a transaction ends.",
+            since=1,
+            tag=3,
+            tagged_since=1,
+        ),
+    ),
+    versions=(0, 1),
+    flexible_since=1,
+)
+
+MESSAGES = (Message(0, TRANSACTION_LOG_VALUE, TRANSACTION_LOG_KEY),)
