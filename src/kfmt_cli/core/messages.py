@@ -117,6 +117,18 @@ def _plain(value: Value) -> Any:
     return value
 
 
+def self_versioned(message: Layout, data: Buffer, at: int, end: int) -> Layout | None:
+    """The Layout of a message whose first field is its version; None where there is none.
+
+    A version that is newer than all known ones is read as the newest.
+    """
+    if end - at < Int16.size:
+        return None
+    version, _ = Int16.read(data, at, end)
+    assert message.versions is not None
+    return at_version(message, min(version, message.versions[1])) if version >= 0 else None
+
+
 def held_layout(held: Held, data: Buffer, at: int, end: int, context: Values) -> Layout | None:
     """The Layout of the message that bytes hold, behind their version; None where it is not known.
 
@@ -124,11 +136,7 @@ def held_layout(held: Held, data: Buffer, at: int, end: int, context: Values) ->
     """
     if held.where and context.get(held.where) != held.value:
         return None
-    if end - at < Int16.size:
-        return None
-    version, _ = Int16.read(data, at, end)
-    last = held.message.versions[1]
-    return at_version(held.message, min(version, last)) if version >= 0 else None
+    return self_versioned(held.message, data, at, end)
 
 
 def open_held(held: Held, data: bytes, context: Values) -> dict[str, Any] | None:

@@ -11,14 +11,24 @@ from collections.abc import Iterator
 import numpy as np
 
 from kfmt_cli.core.finding import Finding
+from kfmt_cli.core.json_text import json_text
+from kfmt_cli.core.layout import IntArray
+from kfmt_cli.core.messages import plain, read_message, self_versioned
+from kfmt_cli.core.table import BoolArray
 from kfmt_cli.files import codes
 from kfmt_cli.files.block import HEADER_SIZE, Block, batch_finding
 from kfmt_cli.files.records import Records
 from kfmt_cli.formats.batch import RECORD
-from kfmt_cli.formats.control import CONTROL_RECORD_KEY, CONTROL_TYPES, END_TXN_MARKER
+from kfmt_cli.formats.control import (
+    CONTROL_RECORD_KEY,
+    CONTROL_TYPES,
+    END_TXN_MARKER,
+    KRAFT_MESSAGES,
+)
 
 KEY_SIZE = CONTROL_RECORD_KEY.dtype.itemsize
 MARKER_SIZE = END_TXN_MARKER.dtype.itemsize
+_DATA = ("has_control_data", "control_data", "control_data_size")
 MARKERS = (CONTROL_TYPES.index("ABORT"), CONTROL_TYPES.index("COMMIT"))
 
 
@@ -45,6 +55,7 @@ def read_control(block: Block, records: Records) -> Iterator[Finding]:
     markers = END_TXN_MARKER.columns(records.data, starts, starts + MARKER_SIZE, len(marked))
     rows.put("has_marker", marked, np.ones_like(marked))
     rows.put("coordinator_epoch", marked, markers["coordinator_epoch"])
+    yield from _read_kraft(block, records, batch, whole)
     broken = (control & ~whole) | (is_marker & (rows["has_marker"] == 0))
     for row in np.flatnonzero(broken).tolist():
         yield batch_finding(
@@ -55,6 +66,38 @@ def read_control(block: Block, records: Records) -> Iterator[Finding]:
             f"are needed), {_bytes(rows['value_size'][row])} as value (of a marker: {MARKER_SIZE})",
             offset=int(rows["offset"][row]),
         )
+
+
+def _read_kraft(
+    block: Block, records: Records, batch: IntArray, whole: BoolArray
+) -> Iterator[Finding]:
+    """Fill what the control records of KRaft say."""
+    rows = records.rows
+    rows["has_control_data"] = 0
+    chosen = np.flatnonzero(whole & np.isin(rows["control_type"], list(KRAFT_MESSAGES)))
+    pieces: list[bytes] = []
+    at = len(records.data)
+    for row in chosen.tolist():
+        start, size = int(rows["value"][row]), int(rows["value_size"][row])
+        message = KRAFT_MESSAGES[int(rows["control_type"][row])]
+        value = records.data[start : start + max(size, 0)]
+        layout = self_versioned(message, value, 0, len(value))
+        reading = None if layout is None else read_message(layout, value, 0, len(value))
+        fault = "its value has no version" if reading is None else reading.fault
+        if fault is not None:
+            words = f"a control record whose value is no {message.name}: {fault}"
+            offset = int(rows["offset"][row])
+            yield batch_finding(
+                block, int(batch[row]), codes.PAYLOAD_MALFORMED, words, offset=offset
+            )
+        if layout is None or reading is None:
+            continue
+        text = json_text(plain(layout, reading.values)).encode()
+        for name, number in zip(_DATA, (1, at, len(text)), strict=True):
+            rows.data[rows.names[name], row] = number
+        pieces.append(text)
+        at += len(text)
+    records.data = b"".join([records.data, *pieces]) if pieces else records.data
 
 
 def _bytes(size: int) -> str:

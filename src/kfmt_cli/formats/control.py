@@ -1,4 +1,4 @@
-"""Control records: what the key says they are, and the marker that ends a transaction.
+"""Control records: what the key says they are, and what stands in their values.
 
 Source: `org.apache.kafka.common.record.ControlRecordType`, `EndTransactionMarker`.
 """
@@ -6,6 +6,13 @@ Source: `org.apache.kafka.common.record.ControlRecordType`, `EndTransactionMarke
 from kfmt_cli.core.field import Field
 from kfmt_cli.core.layout import Layout
 from kfmt_cli.core.wire import Int16, Int32
+from kfmt_cli.formats.kraft import (
+    KRAFT_VERSION_RECORD,
+    LEADER_CHANGE_MESSAGE,
+    SNAPSHOT_FOOTER_RECORD,
+    SNAPSHOT_HEADER_RECORD,
+    VOTERS_RECORD,
+)
 
 CONTROL_TYPES = (
     "ABORT",
@@ -16,6 +23,18 @@ CONTROL_TYPES = (
     "KRAFT_VERSION",
     "KRAFT_VOTERS",
 )
+
+# What the values of those of KRaft are, by their type; each begins with its version.
+KRAFT_MESSAGES = {
+    CONTROL_TYPES.index(name): message
+    for name, message in (
+        ("LEADER_CHANGE", LEADER_CHANGE_MESSAGE),
+        ("SNAPSHOT_HEADER", SNAPSHOT_HEADER_RECORD),
+        ("SNAPSHOT_FOOTER", SNAPSHOT_FOOTER_RECORD),
+        ("KRAFT_VERSION", KRAFT_VERSION_RECORD),
+        ("KRAFT_VOTERS", VOTERS_RECORD),
+    )
+}
 
 CONTROL_RECORD_KEY = Layout(
     "ControlRecordKey",

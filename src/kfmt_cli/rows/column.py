@@ -119,9 +119,10 @@ def _leaves(columns: Iterable[Column]) -> Iterator[Column]:
             yield replace(it, name=it.flat_name, source=it.at)
             continue
         for member in it.of:
-            yield replace(
-                member, name=member.flat_name, source=member.at, only=it.only or member.only
-            )
+            only, given = it.only or member.only, member.given
+            if it.only and member.only:
+                given = member.only[0]  # of two conditions one leaves out, the other is null
+            yield replace(member, name=member.flat_name, source=member.at, only=only, given=given)
 
 
 def column_of(field: Field, **changes: Any) -> Column:

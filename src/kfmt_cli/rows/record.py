@@ -37,6 +37,14 @@ CONTROL = Column(
             given="has_marker",
             flat="control_coordinator_epoch",
         ),
+        Column(
+            "data",
+            Kind.JSON,
+            "What a control record of KRaft says.",
+            source="control_data",
+            only=("has_control_data", 1),
+            flat="control_data",
+        ),
     ),
 )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NoReturn, cast
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import msgspec
 import numpy as np
@@ -47,6 +47,7 @@ class Control(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     type: str | int
     version: int = 0
     coordinator_epoch: int | None = None
+    data: dict[str, Any] | None = None
 
 
 class Attributes(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):

@@ -6,14 +6,21 @@ import base64
 import binascii
 from collections.abc import Callable, Sequence
 from operator import attrgetter
+from typing import Any
 
 import numpy as np
 
-from kfmt_cli.core.layout import IntArray
+from kfmt_cli.core.layout import IntArray, Layout
 from kfmt_cli.core.table import Table
+from kfmt_cli.core.versions import at_version
 from kfmt_cli.files.records import RECORD_COLUMNS, Records
 from kfmt_cli.formats.batch import TIMESTAMP_TYPES
-from kfmt_cli.formats.control import CONTROL_RECORD_KEY, CONTROL_TYPES, END_TXN_MARKER
+from kfmt_cli.formats.control import (
+    CONTROL_RECORD_KEY,
+    CONTROL_TYPES,
+    END_TXN_MARKER,
+    KRAFT_MESSAGES,
+)
 from kfmt_cli.writers.jsonl import Batch, Control, Record, wrong
 
 # line: the number of the record's line.
@@ -142,12 +149,24 @@ def _control(line: Record, control: Control) -> tuple[bytes, bytes | None]:
         kind = CONTROL_TYPES.index(kind)
     try:
         key = CONTROL_RECORD_KEY.write({"version": control.version, "type": kind})
+        if line.value is None and control.data is not None and kind in KRAFT_MESSAGES:
+            return key, _kraft(line, KRAFT_MESSAGES[kind], control.data)
         if line.value is not None or kind > 1:
             return key, _octets(line, "value", line.value, line.value_encoding)
         epoch = control.coordinator_epoch or 0
         return key, END_TXN_MARKER.write({"version": 0, "coordinator_epoch": epoch})
     except OverflowError:
         raise wrong(line, "a number of its control is too large") from None
+
+
+def _kraft(line: Record, message: Layout, data: dict[str, Any]) -> bytes:
+    """The value of a control record of KRaft that is given by its meaning."""
+    version = data.get("version", 0)
+    try:
+        return at_version(message, version).write(data)
+    except (AssertionError, KeyError, TypeError, ValueError) as error:
+        words = f"the data of its control is no {message.name} of version {version!r}: {error!r}"
+        raise wrong(line, words) from None
 
 
 def _headers(lines: Sequence[Record], rows: Table, pool: _Pool) -> IntArray:
