@@ -127,6 +127,15 @@ DIRECTORY_CLAIMS = [
         )
     ),
     Claim(
+        "meta-properties-malformed",
+        "",
+        whole,
+        (DOWN,),
+        (DOWN,),
+        instead={"meta.properties": GARBAGE},
+        checked=False,
+    ),
+    Claim(
         "checkpoint-malformed",
         "leader-epoch-checkpoint",
         lambda: with_file(whole(), "leader-epoch-checkpoint", GARBAGE),

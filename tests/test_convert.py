@@ -94,7 +94,7 @@ def test_another_codec(codec: str, tmp_path: Path) -> None:
     out = tmp_path / "out"
     done = kfmt("convert-v0-to-v2", V1, out, "--compression", codec, "--batch-bytes", "2000")
     assert done.code == 0
-    batches = kfmt("dump", out, "--json").rows
+    batches = kfmt("dump", out, "--json").of("batch")
     assert {row["attributes"]["compression"] for row in batches} == {codec}
     assert len(batches) > 20
     assert [comparable(it) for it in records(out)] == [comparable(it) for it in records(V1)]

@@ -36,6 +36,12 @@ NO_CLAIM = {
     "index-entry-in-damage": "what becomes of the log decides",
     "time-index-timestamp-not-largest": "the samples have no batch whose timestamps allow it",
     "producers-unknown": "about what kfmt writes",
+    "payload-malformed": "what kfmt decodes",
+    "quorum-state-malformed": "nothing is said of a broker",
+    "snapshot-header-missing": "nothing is said of a broker",
+    "snapshot-footer-missing": "nothing is said of a broker",
+    "partition-metadata-malformed": "nothing is said of a broker",
+    "clean-shutdown-malformed": "nothing is said of a broker",
 }
 
 NOTHING_HAPPENS = {

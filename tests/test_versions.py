@@ -198,9 +198,10 @@ def test_tagged_fields_that_are_not_known_are_kept() -> None:
 
 
 def leaves(node: Node) -> Iterator[Node]:
-    """The fields that have no parts."""
-    if not node.children:
+    """The fields that have no parts but their length."""
+    if not node.children or node.children[0].name == "length":
         yield node
+        return
     for child in node.children:
         yield from leaves(child)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import importlib
 import platform
 
@@ -11,7 +12,7 @@ from kfmt_cli import __version__
 from kfmt_cli.cli.options import EXIT_CODES
 
 SECTIONS = {
-    "Look": {"dump": "dump"},
+    "Look": {"dump": "dump", "state": "state", "hex": "hex"},
     "Check": {"verify-crc": "verify_crc", "index-check": "index_check"},
     "Write": {
         "build": "build",
@@ -35,7 +36,10 @@ class Commands(click.Group):
         if cmd_name not in MODULES:
             return None
         module = importlib.import_module(f"kfmt_cli.cli.{MODULES[cmd_name]}")
-        command: click.Command = getattr(module, cmd_name.replace("-", "_"))
+        name = cmd_name.replace("-", "_")
+        if hasattr(builtins, name):
+            name = f"{name}_command"
+        command: click.Command = getattr(module, name)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

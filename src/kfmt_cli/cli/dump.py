@@ -76,10 +76,11 @@ def dump(
     jobs: int,
     max_decompressed: int | None,
 ) -> int:
-    """Show every field of every batch, or record, of logs.
+    """Show every field of every batch, or record, and every entry of any other file.
 
-    Directories are walked by topic, partition and base offset; - is standard input. Damage is
-    reported where it stands and the rest is shown.
+    Directories are walked by topic, partition and base offset, and all of their files are shown;
+    with --records, and in CSV, only the logs. - is standard input. Damage is reported where it
+    stands and the rest is shown. Keys and values of internal topics are decoded.
 
     \b
     Examples:
@@ -90,13 +91,15 @@ def dump(
     """
     from kfmt_cli.cli.runs import run_of
     from kfmt_cli.core.codecs.decompress import Limit
+    from kfmt_cli.files.kinds.logs import LOGS
     from kfmt_cli.files.reading import Reading
     from kfmt_cli.files.select import Selection
     from kfmt_cli.render.formats import sink_named
     from kfmt_cli.render.sinks.sink import Look
     from kfmt_cli.tasks.dump import Dump
 
-    for_people = sink_named(format_).for_people
+    sink = sink_named(format_)
+    for_people = sink.for_people
     names = _column_names(columns, records or bits or not for_people)
     if bits and (records or not for_people):
         raise UsageError("--bits draws batches in a table: not with --records, --format or --json")
@@ -106,7 +109,8 @@ def dump(
     run = run_of(color, format_, strict=strict, max_findings=max_findings, look=look)
     wanted = Selection(from_offset, to_offset)
     reading = Reading(records, wanted, Limit.of_option(max_decompressed))
-    Dump(run, reading, limit, jobs, all_files or not for_people, topic).paths(paths)
+    kinds = LOGS if records or bits or columns or not sink.mixes_types else None
+    Dump(run, reading, limit, jobs, all_files or not for_people, topic, kinds).paths(paths)
     return run.host.exit_code
 
 

@@ -73,7 +73,7 @@ def plain(layout: Layout, values: Values, around: Values | None = None) -> dict[
     for name, value in values.items():
         field = fields.get(name)
         if field is None:  # tagged fields that are not known, by their tags
-            done[name] = _plain(value)
+            done[name] = plain_value(value)
             continue
         done[name] = _of_field(field, value, context)
         if (symbol := field.symbol(value)) is not None:
@@ -101,17 +101,18 @@ def _of_type(type_: object, value: Value, context: Values) -> Any:
     if isinstance(type_, List) and isinstance(value, list):
         return [_of_type(type_.of, it, context) for it in value]
     if isinstance(type_, Array) and isinstance(value, list):
-        return [_plain(it) for it in value]
-    return _plain(value)
+        return [plain_value(it) for it in value]
+    return plain_value(value)
 
 
-def _plain(value: Value) -> Any:
+def plain_value(value: Value) -> Any:
+    """A value without a Layout for JSON."""
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
     if isinstance(value, dict):
-        return {name: _plain(it) for name, it in value.items()}
+        return {name: plain_value(it) for name, it in value.items()}
     if isinstance(value, list):
-        return [_plain(it) for it in value]
+        return [plain_value(it) for it in value]
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)  # JSON has no number for it
     return value

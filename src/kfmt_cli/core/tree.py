@@ -8,6 +8,7 @@ is kept here up to the fault, which stands at the node that has it.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from kfmt_cli.core.field import Field
 from kfmt_cli.core.layout import Layout
@@ -20,7 +21,8 @@ from kfmt_cli.core.wire import Array, Buffer, Int8, UVarint32, Value, WireError,
 class Node:
     """A field. start, end: its bytes in the buffer. fault: why it could not be read on; its bytes
     and its children are then those up to there. spec: what its Layout says of it. layout: of a
-    structure. is_list: its first child is the count. is_tagged: of tagged fields."""
+    structure. is_list: its first child is the count. is_tagged: of tagged fields. meaning: what
+    follows from the value where it stands; is_bad: that is wrong."""
 
     name: str
     type: str
@@ -33,6 +35,12 @@ class Node:
     layout: Layout | None = None
     is_list: bool = False
     is_tagged: bool = False
+    meaning: str = ""
+    is_bad: bool = False
+
+    def child(self, name: str) -> Node:
+        """The child of that name; raises StopIteration."""
+        return next(it for it in self.children if it.name == name)
 
     @property
     def is_whole(self) -> bool:
@@ -86,7 +94,18 @@ def _node(name: str, type_: WireType, data: Buffer, at: int, end: int) -> Node:
         _list(node, type_, data, end)
     else:
         _fill(node, type_.read, data, end)
+        length = getattr(type_, "length", None)
+        if length is not None and node.fault is None:
+            _parts_of_sized(node, length, data)
     return node
+
+
+def _parts_of_sized(node: Node, length: Any, data: Buffer) -> None:
+    """The length of bytes or text, and what has that length; null is its length alone."""
+    count, after = length.read(data, node.start, node.end)
+    node.children.append(Node("length", length.name, node.start, after, count))
+    if node.value is not None:
+        node.children.append(Node("bytes", "bytes", after, node.end, bytes(data[after : node.end])))
 
 
 def _list(node: Node, type_: List | Array, data: Buffer, end: int) -> None:

@@ -152,6 +152,16 @@ CONTROL_MALFORMED = code(
     + " If the key is too short, read_committed consumers get an error at this batch. If only "
     "the value is, no read_committed consumer was seen to get a wrong record.",
 )
+SNAPSHOT_HEADER_MISSING = code(
+    "snapshot-header-missing",
+    _error,
+    "A KRaft snapshot does not begin with its header.",
+)
+SNAPSHOT_FOOTER_MISSING = code(
+    "snapshot-footer-missing",
+    _error,
+    "A KRaft snapshot does not end with its footer: it was not finished, or its end is lost.",
+)
 PAYLOAD_MALFORMED = code(
     "payload-malformed",
     _error,

@@ -17,7 +17,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 
 from kfmt_cli.errors import InputError
-from kfmt_cli.files.kinds import UNKNOWN, kind_of
+from kfmt_cli.files.kinds import UNKNOWN, in_order, kind_of
 from kfmt_cli.files.kinds.kind import Input, Kind
 from kfmt_cli.files.kinds.logs import KRAFT_SNAPSHOT
 from kfmt_cli.files.segment import Segment, group, real_path
@@ -58,6 +58,14 @@ def _known_size(file: Input) -> int | None:
 # `<topic>-<partition>`, then what brokers add to directories that move or go, or a topic's id.
 _FOLDER = re.compile(r"^(.+)-(\d+)(?:-[\w-]{22}|\.[0-9a-f]{32}-(?:future|delete|stray))?$")
 
+_MARKED = re.compile(r"\.[0-9a-f]{32}-(future|delete|stray)$")
+
+
+def mark_of(folder: str) -> str:
+    """How a broker has marked a partition's directory: future, delete or stray; else nothing."""
+    named = _MARKED.search(folder)
+    return named[1] if named else ""
+
 
 def partition_of(path: str) -> tuple[str | None, int | None]:
     """The topic and the partition that the directory of a file is named for."""
@@ -92,14 +100,15 @@ def is_folder(path: str) -> bool:
 
 def discover(
     path: str,
-    kinds: frozenset[Kind],
+    kinds: frozenset[Kind] | None,
     several: bool,
     skip: Callable[[str], None],
     passed_over: Counter[str] | None = None,
 ) -> Iterator[Input]:
     """The file given, or below the directory given those of the wanted kinds.
 
-    Files that a broker has marked as deleted or not finished are taken only when they are given.
+    kinds: None for all files. Else, those that a broker has marked as deleted or not finished are
+    taken only when they are given.
     Names are the path below the directory; where the user gave several paths, they begin with the
     directory, so that each names one file. skip: is told of each directory that could not be
     listed; the walk goes on behind it. passed_over: counts the other files, see `inputs_in`. Raises
@@ -109,7 +118,9 @@ def discover(
         yield classify(path, path)
         return
     unread: list[str] = []
-    found = list(inputs_in(walk(path, several, unread.append), kinds, passed_over))
+    folders = walk(path, several, unread.append)
+    chosen = every_input(folders) if kinds is None else inputs_in(folders, kinds, passed_over)
+    found = list(chosen)
     for words in unread:
         skip(words)
     if not found and not unread:
@@ -256,6 +267,14 @@ def inputs_in(
                     passed_over[transient or unknown] += 1
                 continue
             yield folder.input(file)
+
+
+def every_input(folders: Iterable[Folder]) -> Iterator[Input]:
+    """All files, but for pipes and the like, in the order in which they are shown."""
+    for folder in folders:
+        for file in in_order(folder.files):
+            if file not in folder.special:
+                yield folder.input(file)
 
 
 def _order(place: str) -> list[tuple[str, int]]:

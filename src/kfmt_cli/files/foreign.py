@@ -5,9 +5,7 @@ from __future__ import annotations
 START = 64  # bytes that tell
 
 # Files of a broker that hold neither batches nor entries that kfmt reads.
-OTHER_FILES = frozenset(
-    {"partition.metadata", "meta.properties", "quorum-state", ".kafka_cleanshutdown", ".lock"}
-)
+OTHER_FILES = frozenset({".lock"})
 
 _SIGNATURES = (
     (b"version https://git-lfs.github.com/spec/", "a Git LFS pointer: git lfs pull gets the file"),

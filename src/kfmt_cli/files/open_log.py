@@ -12,9 +12,10 @@ from kfmt_cli.core.source import open_source
 from kfmt_cli.errors import InputError
 from kfmt_cli.files.block import Block
 from kfmt_cli.files.foreign import OTHER_FILES, START, foreign_words
-from kfmt_cli.files.kinds import UNKNOWN
+from kfmt_cli.files.kinds import UNKNOWN, is_transient
 from kfmt_cli.files.kinds.kind import Input
-from kfmt_cli.files.kinds.logs import LOG
+from kfmt_cli.files.kinds.logs import KRAFT_SNAPSHOT, LOG
+from kfmt_cli.files.kraft_snapshot import with_ends_checked
 from kfmt_cli.files.log import LogReader
 
 # Below this, threads cost more than they bring.
@@ -56,7 +57,10 @@ def open_log(file: Input, read_ahead: bool) -> Iterator[OpenLog]:
             raise InputError(f"{file.name}: is empty, and not named as a log is")
         base_offset = file.base_offset if file.kind is LOG else None
         reader = LogReader(source, base_offset, read_ahead)
-        yield OpenLog(_checked(file, reader, start), reader, source.size, base_offset)
+        blocks = _checked(file, reader, start)
+        if file.kind is KRAFT_SNAPSHOT and not is_transient(file.path):
+            blocks = with_ends_checked(file.name, blocks)
+        yield OpenLog(blocks, reader, source.size, base_offset)
     finally:
         source.close()
 

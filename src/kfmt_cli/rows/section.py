@@ -6,7 +6,7 @@ Every reader gives sections, every output takes them.
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -78,15 +78,22 @@ class Rows:
         return Rows(self.outer.part(0, n_outer), self.inner.part(0, n), ends)
 
 
-def section_of(rows: RowType, values: list[list[str | int]]) -> Section:
-    """Rows that were read one by one as a section: numbers and text, a list a row."""
+def section_of(rows: RowType, values: Sequence[Sequence[str | int | None]]) -> Section:
+    """Rows that were read one by one as a section: numbers and text, a list a row.
+
+    JSON is given as text; None only in a column that says which rows have a value.
+    """
     table = Table.empty(rows.sources, len(values))
     data = b""
     for place, column in enumerate(rows.leaves):
+        cells = [row[place] for row in values]
+        condition = column.only[0] if column.only else column.given
+        if condition:
+            table[condition] = np.array([it is not None for it in cells], np.int64)
         if not column.kind.is_bytes:
-            table[column.at] = np.array([row[place] for row in values], np.int64)
+            table[column.at] = np.array([it or 0 for it in cells], np.int64)
             continue
-        pieces = [str(row[place]).encode() for row in values]
+        pieces = [b"" if it is None else str(it).encode() for it in cells]
         sizes = np.array([len(it) for it in pieces], np.int64)
         table[column.at] = np.cumsum(sizes) - sizes + len(data)
         table[f"{column.at}_size"] = sizes

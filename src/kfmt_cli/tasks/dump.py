@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
@@ -13,13 +14,14 @@ from kfmt_cli.core.parallel import map_ordered
 from kfmt_cli.errors import InputError
 from kfmt_cli.files.block import Block
 from kfmt_cli.files.decompress import is_heavy
-from kfmt_cli.files.disk import discover, distinct, is_empty, size_of, topic_of
-from kfmt_cli.files.kinds.kind import Input
+from kfmt_cli.files.disk import discover, distinct, is_empty, mark_of, size_of, topic_of
+from kfmt_cli.files.kinds import UNKNOWN, kind_of
+from kfmt_cli.files.kinds.kind import Input, Kind, Level
 from kfmt_cli.files.kinds.logs import LOGS
 from kfmt_cli.files.open_log import OpenLog
 from kfmt_cli.files.reading import Part, Reading
 from kfmt_cli.render.sinks.sink import Head, RowWriter
-from kfmt_cli.render.style import count, grouped
+from kfmt_cli.render.style import clip_left, count, grouped, safe
 from kfmt_cli.render.write import recycle
 from kfmt_cli.rows.batch import BATCH
 from kfmt_cli.rows.record import DECODED_RECORD, RECORD
@@ -36,8 +38,8 @@ class Dump:
     """One call of `dump`.
 
     reading: what is wanted of logs. most_rows: rows in all, None for all of them. topic: what the
-    files' topic is, where the names of their directories do not say it. all_files: empty ones of a
-    directory are shown, too.
+    files' topic is, where the names of their directories do not say it. kinds: of the files of
+    directories, None for all of them. all_files: empty ones of a directory are shown, too.
     """
 
     run: Run
@@ -46,20 +48,23 @@ class Dump:
     jobs: int = 1
     all_files: bool = False
     topic: str | None = None
+    kinds: frozenset[Kind] | None = LOGS
+    _given: tuple[str, ...] = ()
     _n_empty: int = 0
     _n_read: int = 0
 
     def paths(self, paths: tuple[str, ...]) -> None:
         """Dump every file."""
         run, seen = self.run, set[str]()
+        self._given = paths
         for path in paths:
             try:
-                files = distinct(discover(path, LOGS, len(paths) > 1, run.complain), seen)
+                files = distinct(discover(path, self.kinds, len(paths) > 1, run.complain), seen)
                 self._files(self._listed(files, path))
             except InputError as error:
                 run.complain(str(error))
         if self._n_empty:
-            run.sink.remark(f"{count(self._n_empty, 'empty log')} not listed; --all lists them")
+            run.sink.remark(f"{count(self._n_empty, 'empty file')} not listed; --all lists them")
         unread = run.summary.unread
         if unread and self._n_read:
             run.sink.note(f"kfmt: {count(self._n_read, 'file')} read, {grouped(unread)} not\n")
@@ -68,14 +73,16 @@ class Dump:
     def _listed(self, files: Iterator[Input], path: str) -> Iterator[Input]:
         """The files that are shown."""
         for file in files:
-            if self.all_files or file.path == path or not is_empty(file):
+            shown = self.all_files or file.path == path or file.kind.level is not Level.SEGMENT
+            if shown or not is_empty(file):
                 yield file
             else:
                 self._n_empty += 1
 
     def _files(self, files: Iterator[Input]) -> None:
         """Dump files in their order, many small ones together where the format can do that."""
-        if not self.run.sink.writes_packs or self.most_rows is not None or self.reading.wanted:
+        packs_wanted = self.run.sink.writes_packs and self.kinds is not None
+        if not packs_wanted or self.most_rows is not None or self.reading.wanted:
             for file in files:
                 if self.most_rows != 0:
                     self._file(file)
@@ -112,6 +119,8 @@ class Dump:
         try:
             if file.kind.read is not None:
                 self._contents(file)
+            elif self.kinds is None and file.kind is UNKNOWN and file.path not in self._given:
+                self._unknown(file)
             else:
                 self._log(file)
         except InputError as error:
@@ -126,7 +135,7 @@ class Dump:
         findings = Findings(self.run.most_findings)
         for section in contents.sections:
             rows = self._wanted(Rows(section))
-            head = Head(file.name, contents.size, file.base_offset)
+            head = Head(file.name, contents.size, file.base_offset, notes_of(file))
             writer = self.run.sink.rows(head, section.type)
             self.run.sink.flush()
             for piece in writer.text(rows, 0, len(rows)):
@@ -135,6 +144,14 @@ class Dump:
         for finding in contents.findings:
             self._write(finding, findings)
         self.run.left_out(file.name, findings)
+
+    def _unknown(self, file: Input) -> None:
+        """Say of a file of a directory that it is none that kfmt knows."""
+        sink, size = self.run.sink, size_of(file)
+        name, details = safe(file.name), f"   {grouped(size)} bytes   not a file that kfmt knows\n"
+        if sink.out.width is not None:
+            name = clip_left(name, max(sink.out.width - len(details) + 1, 1))
+        sink.document("unknown_file", {"file": file.name, "bytes": size}, [name + details])
 
     def _wanted(self, rows: Rows) -> Rows:
         """The rows that are wanted, as many as are still wanted."""
@@ -153,7 +170,9 @@ class Dump:
             inner = None
             if reading.records:
                 inner = RECORD if reading.decoder is None else DECODED_RECORD
-            writer = run.sink.rows(Head(file.name, log.size, log.base_offset), BATCH, inner)
+            writer = run.sink.rows(
+                Head(file.name, log.size, log.base_offset, notes_of(file)), BATCH, inner
+            )
             run.sink.flush()
             findings = Findings(run.most_findings)
             with run.host.progress(log.size) as progress:
@@ -211,6 +230,17 @@ class Dump:
         run.seen(piece)
         if findings.admits(piece):
             run.sink.finding(piece)
+
+
+def notes_of(file: Input) -> tuple[str, ...]:
+    """What the names of a file and of its directory say of it, beside what it is."""
+    folder, _, name = file.path.rpartition(os.sep)
+    marks = (kind_of(name)[2], mark_of(folder.rpartition(os.sep)[2]))
+    words = (
+        f"a copy marked .{marks[0]}" if marks[0] else "",
+        f"in a directory marked -{marks[1]}" if marks[1] else "",
+    )
+    return tuple(it for it in words if it)
 
 
 def arrange(writer: RowWriter, part: Part) -> Iterator[Piece]:

@@ -80,6 +80,8 @@ class _Record(_Line, kw_only=True, gc=False):
     value_encoding: str | None = None
     headers: list[Header] | None = None
     control: Control | None = None
+    decoded_key: msgspec.Raw | None = None
+    decoded_value: msgspec.Raw | None = None
     # Of records that stand on their own.
     transactional: bool | None = None
     producer_id: int | None = None

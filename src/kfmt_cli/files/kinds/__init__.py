@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copyreg
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 
 from kfmt_cli.files.kinds.checkpoint import CHECKPOINT
@@ -20,11 +21,22 @@ from kfmt_cli.files.kinds.fixed import (
 )
 from kfmt_cli.files.kinds.kind import TRANSIENT, Kind, Level
 from kfmt_cli.files.kinds.logs import KRAFT_SNAPSHOT, LOG
+from kfmt_cli.files.kinds.properties import (
+    CLEAN_SHUTDOWN,
+    META_PROPERTIES,
+    PARTITION_METADATA,
+    QUORUM_STATE,
+)
 
 UNKNOWN = Kind("unknown", Level.LOG_DIRECTORY)
+# In the order in which a directory's files of a level are shown.
 KINDS: list[Kind] = [
-    KRAFT_SNAPSHOT,
+    META_PROPERTIES,
+    CLEAN_SHUTDOWN,
     CHECKPOINT,
+    PARTITION_METADATA,
+    QUORUM_STATE,
+    KRAFT_SNAPSHOT,
     LOG,
     OFFSET_INDEX,
     TIME_INDEX,
@@ -51,6 +63,26 @@ def kind_of(file: str) -> tuple[Kind, int | None, str]:
     kind = next((it for it in KINDS if it.is_named(name)), UNKNOWN)
     offset = _OFFSET.match(name) if kind.level is Level.SEGMENT else None
     return kind, int(offset[1] or offset[2]) if offset else None, suffix
+
+
+def in_order(files: Iterable[str]) -> list[str]:
+    """The names of a directory's files in the order in which they are shown.
+
+    Those of the log directory, of the partition, then segment by segment; then the copies that a
+    broker is done with, or has not finished; then what is not known.
+    """
+    return sorted(files, key=_rank)
+
+
+_LEVELS = (Level.LOG_DIRECTORY, Level.PARTITION, Level.SEGMENT)
+
+
+def _rank(file: str) -> tuple[int, int, int, int, str]:
+    kind, base_offset, transient = kind_of(file)
+    if kind is UNKNOWN:
+        return 2, 0, 0, 0, file
+    level = _LEVELS.index(kind.level)
+    return int(bool(transient)), level, base_offset or 0, KINDS.index(kind), file
 
 
 def kind_named(name: str) -> Kind:

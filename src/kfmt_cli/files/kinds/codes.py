@@ -13,11 +13,34 @@ from kfmt_cli.files.consequences import (
 
 _error, _note = Severity.ERROR, Severity.NOTE
 
+NO_START = "The broker does not start if this is its only log directory."
 CHECKPOINT = (
     "The broker does not start if this is its only log directory. With a malformed "
     "cleaner-offset-checkpoint, the broker starts."
 )
 
+META_PROPERTIES_MALFORMED = code(
+    "meta-properties-malformed",
+    _error,
+    "meta.properties does not say whose log directory this is.",
+    after_crash=NO_START,
+    after_clean_shutdown=NO_START,
+)
+QUORUM_STATE_MALFORMED = code(
+    "quorum-state-malformed",
+    _error,
+    "quorum-state is not what a broker writes.",
+)
+PARTITION_METADATA_MALFORMED = code(
+    "partition-metadata-malformed",
+    _error,
+    "partition.metadata is not what a broker writes.",
+)
+CLEAN_SHUTDOWN_MALFORMED = code(
+    "clean-shutdown-malformed",
+    Severity.WARNING,
+    ".kafka_cleanshutdown is not what a broker writes.",
+)
 INDEX_TRAILING_BYTES = code(
     "index-trailing-bytes",
     _error,

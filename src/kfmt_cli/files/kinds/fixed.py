@@ -41,14 +41,15 @@ class FixedReader:
     """Reads a file of rows of one Layout.
 
     odd: the finding for bytes that are no whole row. front: checks what stands before the rows, and
-    gives the byte where they begin. padded: zeros may follow the rows. one_zero_row: a file of one
-    row of zeros holds that row.
+    gives the byte where they begin; front_layout: what that is. padded: zeros may follow the rows.
+    one_zero_row: a file of one row of zeros holds that row.
     """
 
     rows: RowType
     layout: Layout
     odd: Code
     front: Callable[[str, bytes, list[Finding]], int] | None = None
+    front_layout: Layout | None = None
     padded: bool = False
     one_zero_row: bool = False
 
@@ -58,9 +59,7 @@ class FixedReader:
         findings: list[Finding] = []
         at = self.front(file.name, data, findings) if self.front is not None else 0
         width = self.layout.dtype.itemsize
-        end = len(data)
-        if self.padded and not (self.one_zero_row and end == width):
-            end = _end_of_rows(data, width)
+        end = self.end_of_rows(data)
         n_rows = (end - at) // width
         stored = np.frombuffer(data, self.layout.dtype, n_rows, at)
         table = Table.empty(self.rows.sources, n_rows)
@@ -80,11 +79,13 @@ class FixedReader:
         section = Section(self.rows, table, remark=remark)
         return Contents(len(data), [section], findings, padding)
 
-
-def _end_of_rows(data: bytes, width: int) -> int:
-    """The end of the last row that is not all zeros."""
-    filled = len(data.rstrip(b"\0"))
-    return min(-(-filled // width) * width, len(data) // width * width)
+    def end_of_rows(self, data: bytes) -> int:
+        """The end of the last row that is not all zeros, where zeros may follow the rows."""
+        width = self.layout.dtype.itemsize
+        if not self.padded or (self.one_zero_row and len(data) == width):
+            return len(data)
+        filled = len(data.rstrip(b"\0"))
+        return min(-(-filled // width) * width, len(data) // width * width)
 
 
 def _snapshot_front(name: str, data: bytes, findings: list[Finding]) -> int:
@@ -173,6 +174,7 @@ PRODUCER_SNAPSHOT = _kind(
         snapshot.PRODUCER_STATE,
         codes.SNAPSHOT_TRAILING_BYTES,
         front=_snapshot_front,
+        front_layout=snapshot.PRODUCER_SNAPSHOT,
     ),
 )
 

@@ -15,8 +15,9 @@ from kfmt_cli.files.foreign import START, foreign_words
 from kfmt_cli.rows.column import RowType
 from kfmt_cli.rows.section import Section
 
-# What a broker appends to the names of files that it is done with, or has not finished.
-TRANSIENT = ("deleted", "cleaned", "swap")
+# What a broker appends to the names of files that it is done with, or has not finished; a .part has
+# a random number in its name, too.
+TRANSIENT = ("deleted", "cleaned", "swap", "part", "tmp")
 LEFT_BEHIND = (".deleted", ".cleaned")  # of those, what nobody needs any more
 SWAP = ".swap"
 

@@ -12,7 +12,7 @@ LOG = Kind("log", Level.SEGMENT, suffix=".log", row_types=(BATCH, RECORD), holds
 KRAFT_SNAPSHOT = Kind(
     "kraft_snapshot",
     Level.PARTITION,
-    pattern=re.compile(r"^(\d{20}-\d{10}|bootstrap)\.checkpoint$"),
+    pattern=re.compile(r"^(\d{20}-\d{10}(-\d+)?|bootstrap)\.checkpoint$"),
     pattern_words=("OFFSET-EPOCH.checkpoint", "bootstrap.checkpoint"),
     row_types=(BATCH, RECORD),
     holds_batches=True,

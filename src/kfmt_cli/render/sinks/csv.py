@@ -18,6 +18,7 @@ class Csv(Sink):
     """CSV on standard output, findings on standard error."""
 
     writes_packs = True
+    mixes_types = False
     _heading = ""
 
     def _head(self, names: Iterable[str]) -> None:

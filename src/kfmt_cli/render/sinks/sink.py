@@ -70,11 +70,15 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """A file whose rows follow. size: in bytes, None for a stream. base_offset: of its name."""
+    """A file whose rows follow.
+
+    size: in bytes, None for a stream. base_offset: of its name. notes: what else names say of it.
+    """
 
     file: str
     size: int | None = None
     base_offset: int | None = None
+    notes: tuple[str, ...] = ()
 
 
 class RowWriter(ABC):
@@ -99,12 +103,13 @@ class Sink(ABC):
 
     for_people: what matters less is left out, and what matters is said in words. tells_inline:
     findings are rows of the output, and not lines on standard error. writes_packs: the rows of many
-    small files can be written in one go.
+    small files can be written in one go. mixes_types: rows of any type may follow one another.
     """
 
     for_people: ClassVar[bool] = False
     tells_inline: ClassVar[bool] = False
     writes_packs: ClassVar[bool] = False
+    mixes_types: ClassVar[bool] = True
 
     def __init__(self, out: Out, look: Look | None = None) -> None:
         self.out = out

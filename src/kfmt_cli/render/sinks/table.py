@@ -22,6 +22,7 @@ class Table(Sink):
     for_people = True
     _results: ResultTable | None = None
     _has_heading = False
+    _has_rows = False
 
     def remark(self, words: str, style: str = "dim") -> None:
         self.put(self.out.theme.paint(style, words) + "\n" if style else words + "\n")
@@ -31,7 +32,8 @@ class Table(Sink):
         from kfmt_cli.rows.batch import BATCH
 
         del inner
-        self.put(self._title(head))
+        self.put(("\n" if self._has_rows else "") + self._title(head))
+        self._has_rows = True
         return (BatchRows if outer is BATCH else TableRows)(head, self.look, self.out)
 
     def _title(self, head: Head) -> str:
@@ -39,6 +41,7 @@ class Table(Sink):
         name, screen = safe(head.file), self.out.width
         details = "" if head.size is None else f"   {grouped(head.size)} bytes"
         details += "" if head.base_offset is None else f"   base offset {head.base_offset}"
+        details += "".join(f"   {note}" for note in head.notes)
         room = len(name + details) if screen is None else screen
         if len(name + details) > room:
             details = ""

@@ -41,7 +41,7 @@ class TableRows(RowWriter):
         self.n_outer += last - first
         fresh = not self.columns
         if fresh:
-            columns = generic.columns_of(section.type)
+            columns = generic.columns_of(section.type, section.table)
             self.choose(columns, section.table, self.screen)
             yield memoryview(heading(self.columns, self.theme).encode())
         builder = Builder(section.table.names)

@@ -27,10 +27,18 @@ INSTEAD = {"relative_offset": "offset"}
 MOST_TEXT = 60
 
 
-def columns_of(rows: RowType) -> list[Column]:
-    """All columns; an offset that is counted from the base is shown itself."""
+def columns_of(rows: RowType, table: Table) -> list[Column]:
+    """The columns; an offset that is counted from the base is shown itself.
+
+    One that only some rows have is left out where none of them is.
+    """
     names = {it.name for it in rows.leaves}
-    chosen = [it for it in rows.leaves if INSTEAD.get(it.name) not in names]
+    chosen = [
+        it
+        for it in rows.leaves
+        if INSTEAD.get(it.name) not in names
+        and (it.only is None or (table[it.only[0]] == it.only[1]).any())
+    ]
     return [_column(it, keep) for keep, it in enumerate(chosen)]
 
 
@@ -65,10 +73,11 @@ def _writer(shown: Shown):  # type: ignore[no-untyped-def]
 
     def write(builder: Builder, theme: Theme) -> None:
         del theme
-        if shown.given:
-            with builder.when(shown.given, 1):
+        condition = shown.only or ((shown.given, 1) if shown.given else None)
+        if condition is not None:
+            with builder.when(*condition):
                 _or_none(builder)
-            with builder.when(shown.given, 0):
+            with builder.unless(*condition):
                 builder.literal("–")
         else:
             _or_none(builder)

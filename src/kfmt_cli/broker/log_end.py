@@ -1,0 +1,66 @@
+"""Where the log of a partition ends: the offset that the next record would be given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kfmt_cli.core.source import open_source
+from kfmt_cli.errors import InputError
+from kfmt_cli.files.block import Block
+from kfmt_cli.files.disk import Folder, is_segment, size_of
+from kfmt_cli.files.kinds.fixed import OFFSET_INDEX, read_rows
+from kfmt_cli.files.kinds.kind import Input
+from kfmt_cli.files.log import LogReader
+from kfmt_cli.files.open_log import LARGE
+from kfmt_cli.files.segment import Segment
+
+
+def log_end(folder: Folder) -> int | None:
+    """The log end offset of a partition's directory, None where it has no log.
+
+    It follows from the last undamaged batch; from the base offset of an empty last segment.
+    """
+    segments = [it for it in folder.segments if it.log is not None and is_segment(it.log)]
+    if not segments:
+        return None
+    last = max(segments, key=lambda it: it.any_file.base_offset or 0)
+    assert last.log is not None
+    end = last.log.base_offset or 0
+    for block in _blocks(last, last.log):
+        batches = block.batches
+        offsets = batches["last_offset"][batches["crc_valid"] == 1]
+        if len(offsets):
+            end = int(offsets[-1]) + 1
+    return end
+
+
+def _blocks(segment: Segment, log: Input) -> Iterator[Block]:
+    """The blocks of a log; of a large one, those from the last entry of its index on."""
+    start = 0 if size_of(log) <= LARGE else _last_entry(segment)
+    source = open_source(log.path, log.name)
+    try:
+        blocks = LogReader(source, log.base_offset).blocks(start)
+        first = next(blocks, None)
+        if start and (first is None or not _begins(first, start)):
+            blocks = LogReader(source, log.base_offset).blocks()
+        elif first is not None:
+            yield first
+        yield from blocks
+    finally:
+        source.close()
+
+
+def _begins(block: Block, position: int) -> bool:
+    """Whether an undamaged batch begins at a byte."""
+    batches = block.batches
+    return len(batches) > 0 and (batches["position"][0], batches["crc_valid"][0]) == (position, 1)
+
+
+def _last_entry(segment: Segment) -> int:
+    """The byte that the last entry of the offset index points at."""
+    index = segment.indexes.get(OFFSET_INDEX)
+    try:
+        positions = [] if index is None else read_rows(index).table["log_position"]
+    except InputError:
+        return 0
+    return int(positions[-1]) if len(positions) else 0

@@ -1,0 +1,155 @@
+"""__consumer_offsets: groups, their members, and what they have committed.
+
+Source: `org.apache.kafka.coordinator.group.GroupMetadataManager`, `OffsetMetadataManager`,
+`kafka.coordinator.group.GroupMetadataManager`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from kfmt_cli.broker.state.replay import Data, LatestOfKeys
+from kfmt_cli.core.messages import open_held
+from kfmt_cli.rows.state import COMMITTED_OFFSET, GROUP, MEMBER, StateType
+from kfmt_cli.topics.consumer_offsets.classic import GROUP_METADATA_VALUE
+
+EMPTY, STABLE, ASSIGNING, RECONCILING = "Empty", "Stable", "Assigning", "Reconciling"
+NOT_READY = "NotReady"
+# The groups of newer protocols: what the messages about them begin with, and their protocol.
+NEWER = {"ConsumerGroup": "consumer", "ShareGroup": "share", "StreamsGroup": "streams"}
+_ASSIGNMENT = next(it for it in GROUP_METADATA_VALUE.fields if it.name == "members")
+
+
+class Groups(LatestOfKeys):
+    """Groups of every protocol, as a coordinator has them when it has loaded the topic."""
+
+    topic = "__consumer_offsets"
+    types = (GROUP, MEMBER, COMMITTED_OFFSET)
+
+    def rows(self) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
+        classic: dict[str, Data] = {}
+        newer: dict[tuple[str, str], dict[str, list[tuple[Data, Data]]]] = {}
+        committing: dict[str, None] = {}
+        for name, key, it in self.said():
+            message = name.removesuffix("Key")
+            if message in ("OffsetCommit", "LegacyOffsetCommit"):
+                committing[key["group"]] = None
+                yield COMMITTED_OFFSET, {**key, **it}
+            elif message == "GroupMetadata":
+                classic[key["group"]] = it
+            else:
+                for prefix in NEWER:
+                    if message.startswith(prefix):
+                        parts = newer.setdefault((prefix, key["group_id"]), {})
+                        parts.setdefault(message.removeprefix(prefix), []).append((key, it))
+        for group, it in classic.items():
+            yield from _classic(group, it)
+        for (prefix, group), parts in newer.items():
+            if "Metadata" in parts:
+                yield from _newer(prefix, group, parts)
+        known = {*classic, *(group for (_, group), parts in newer.items() if "Metadata" in parts)}
+        for group in committing:
+            if group not in known:
+                # Whoever only commits has a group without members.
+                yield GROUP, {"group": group, "state": EMPTY, "members": 0, "group_type": "classic"}
+
+
+def _classic(group: str, it: Data) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
+    members = it["members"]
+    yield (
+        GROUP,
+        {
+            "group": group,
+            "state": STABLE if members else EMPTY,
+            "protocol_type": it["protocol_type"],
+            "generation": it["generation"],
+            "members": len(members),
+            "group_type": "classic",
+            "protocol": it["protocol"],
+            "leader": it["leader"],
+        },
+    )
+    for member in members:
+        yield (
+            MEMBER,
+            {
+                "group": group,
+                "member_id": member["member_id"],
+                "instance_id": member.get("group_instance_id"),
+                "client_id": member["client_id"],
+                "host": member["client_host"],
+                "assignment": _assigned(it, member),
+            },
+        )
+
+
+def _assigned(group: Data, member: Data) -> Any:
+    """The partitions of a member of a classic consumer group, null where that is not known."""
+    assert hasattr(_ASSIGNMENT.type, "of")
+    held = next(it for it in _ASSIGNMENT.type.of.fields if it.name == "assignment").holds
+    opened = open_held(held, member["assignment"], group)
+    if opened is None:
+        return None
+    return [
+        {"topic": it["topic"], "partitions": it["partitions"]}
+        for it in opened["assigned_partitions"]
+    ]
+
+
+def _newer(
+    prefix: str, group: str, parts: dict[str, list[tuple[Data, Data]]]
+) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
+    """A group whose members, assignments and epochs are records of their own."""
+    epoch = parts["Metadata"][0][1]["epoch"]
+    members = {key["member_id"]: it for key, it in parts.get("MemberMetadata", ())}
+    current = {key["member_id"]: it for key, it in parts.get("CurrentMemberAssignment", ())}
+    targets = parts.get("TargetAssignmentMetadata", ())
+    target = next((it["assignment_epoch"] for _, it in targets), 0)
+    yield (
+        GROUP,
+        {
+            "group": group,
+            "state": _state(prefix, epoch, target, parts, [current.get(it) for it in members]),
+            "protocol_type": NEWER[prefix],
+            "generation": epoch,
+            "members": len(members),
+            "group_type": NEWER[prefix],
+        },
+    )
+    for member, it in members.items():
+        has = current.get(member, {})
+        yield (
+            MEMBER,
+            {
+                "group": group,
+                "member_id": member,
+                "instance_id": it.get("instance_id"),
+                "client_id": it["client_id"],
+                "host": it["client_host"],
+                "member_epoch": has.get("member_epoch"),
+                "assignment": has.get("assigned_partitions", has.get("active_tasks")),
+            },
+        )
+
+
+def _state(
+    prefix: str,
+    epoch: int,
+    target: int,
+    parts: Mapping[str, object],
+    current: list[Data | None],
+) -> str:
+    """The state of a group of a newer protocol."""
+    if not current:
+        return EMPTY
+    if prefix == "ShareGroup":
+        return STABLE
+    if prefix == "StreamsGroup" and "Topology" not in parts:
+        return NOT_READY
+    if epoch > target:
+        return ASSIGNING
+    settled = all(
+        it is not None and it["state"] == 0 and it["member_epoch"] == target for it in current
+    )
+    return STABLE if settled else RECONCILING

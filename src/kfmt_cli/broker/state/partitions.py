@@ -1,0 +1,84 @@
+"""Topics and partitions as the records of the cluster's metadata change them.
+
+Source: `org.apache.kafka.image.TopicsDelta`, `org.apache.kafka.metadata.PartitionRegistration`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from kfmt_cli.rows.state import PARTITION, TOPIC, StateType
+from kfmt_cli.topics.cluster_metadata.partitions import RECOVERY_STATES
+
+Data = dict[str, Any]
+# What a change of a partition may replace; null leaves it as it is.
+_REPLACED = (
+    *("isr", "replicas", "removing_replicas", "adding_replicas", "directories"),
+    *("eligible_leader_replicas", "last_known_elr"),
+)
+
+
+class Partitions:
+    """The topics by id, and their partitions."""
+
+    def __init__(self) -> None:
+        self._topics: dict[str, str] = {}
+        self._partitions: dict[str, dict[int, Data]] = {}
+
+    def topic(self, data: Data) -> None:
+        """A topic is made."""
+        self._topics[data["topic_id"]] = data["name"]
+
+    def remove_topic(self, data: Data) -> str | None:
+        """A topic is deleted; its name."""
+        self._partitions.pop(data["topic_id"], None)
+        return self._topics.pop(data["topic_id"], None)
+
+    def partition(self, data: Data) -> None:
+        """A partition is made."""
+        self._partitions.setdefault(data["topic_id"], {})[data["partition_id"]] = {**data}
+
+    def change(self, data: Data) -> None:
+        """Some facts of a partition change. A leader that is named begins a new epoch."""
+        known = self._partitions.get(data["topic_id"], {}).get(data["partition_id"])
+        if known is None:
+            return
+        for name in _REPLACED:
+            if data.get(name) is not None:
+                known[name] = data[name]
+        if "leader" in data:
+            known["leader"] = data["leader"]
+            known["leader_epoch"] += 1
+        if "leader_recovery_state" in data:
+            known["leader_recovery_state"] = data["leader_recovery_state"]
+        known["partition_epoch"] += 1
+
+    def clear_elr(self, data: Data) -> None:
+        """Eligible leader replicas are forgotten, of one topic or of all."""
+        name = data["topic_name"]
+        for topic_id, partitions in self._partitions.items():
+            if not name or self._topics.get(topic_id) == name:
+                for it in partitions.values():
+                    it["eligible_leader_replicas"] = it["last_known_elr"] = []
+
+    def rows(self) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
+        """Topics, then partitions."""
+        for topic_id, name in self._topics.items():
+            n_partitions = len(self._partitions.get(topic_id, {}))
+            yield TOPIC, {"topic": name, "topic_id": topic_id, "partitions": n_partitions}
+        for topic_id, partitions in self._partitions.items():
+            for number, it in partitions.items():
+                recovery = it.get("leader_recovery_state", 0)
+                known = 0 <= recovery < len(RECOVERY_STATES)
+                yield (
+                    PARTITION,
+                    {
+                        **it,
+                        "topic": self._topics.get(topic_id, topic_id),
+                        "partition": number,
+                        "leader_recovery_state": (
+                            RECOVERY_STATES[recovery] if known else f"unknown-{recovery}"
+                        ),
+                    },
+                )

@@ -1,0 +1,114 @@
+"""__remote_log_metadata: what remote storage holds.
+
+Source: `org.apache.kafka.server.log.remote.metadata.storage.RemoteLogMetadataCache`.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from kfmt_cli.broker.state.replay import Data, Replay
+from kfmt_cli.files.stream import Record
+from kfmt_cli.rows.state import REMOTE_PARTITION, REMOTE_SEGMENT, StateType
+from kfmt_cli.topics.remote_log_metadata import (
+    REMOTE_LOG_SEGMENT_METADATA_RECORD,
+    REMOTE_PARTITION_DELETE_METADATA_RECORD,
+)
+
+_SEGMENT_STATE = REMOTE_LOG_SEGMENT_METADATA_RECORD.field("remote_log_segment_state")
+_PARTITION_STATE = REMOTE_PARTITION_DELETE_METADATA_RECORD.field("remote_partition_delete_state")
+DELETED = "DELETE_SEGMENT_FINISHED"
+PARTITION_DELETED = "DELETE_PARTITION_FINISHED"
+Place = tuple[str, int]  # id of the topic, partition
+
+
+class Remote(Replay):
+    """The segments in remote storage and how far each is; those that are deleted are gone."""
+
+    topic = "__remote_log_metadata"
+    types = (REMOTE_SEGMENT, REMOTE_PARTITION)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._segments: dict[tuple[Place, str], Data] = {}
+        self._partitions: dict[Place, Data] = {}
+
+    def take(self, record: Record) -> None:
+        if record.control is not None:
+            return
+        said = self.decoder.value(record.key, record.value)
+        data = self.understood(said)
+        if data is None or said is None:
+            return
+        if said.name == "RemoteLogSegmentMetadataRecord":
+            self._segments[_id_of(data)] = data
+        elif said.name == "RemoteLogSegmentMetadataUpdateRecord":
+            self._update(_id_of(data), data)
+        elif said.name == "RemotePartitionDeleteMetadataRecord":
+            self._delete(data)
+
+    def _update(self, segment: tuple[Place, str], data: Data) -> None:
+        known = self._segments.get(segment)
+        if known is None:
+            return
+        known["remote_log_segment_state"] = data["remote_log_segment_state"]
+        known["event_timestamp_ms"] = data["event_timestamp_ms"]
+        if data["custom_metadata"] is not None:
+            known["custom_metadata"] = data["custom_metadata"]
+        if _SEGMENT_STATE.symbol(data["remote_log_segment_state"]) == DELETED:
+            del self._segments[segment]
+
+    def _delete(self, data: Data) -> None:
+        place = _place(data["topic_id_partition"])
+        self._partitions[place] = data
+        if _PARTITION_STATE.symbol(data["remote_partition_delete_state"]) == PARTITION_DELETED:
+            del self._partitions[place]
+            for segment in [it for it in self._segments if it[0] == place]:
+                del self._segments[segment]
+
+    def rows(self) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
+        for (_, segment), it in self._segments.items():
+            custom = it["custom_metadata"]
+            yield (
+                REMOTE_SEGMENT,
+                {
+                    **it,
+                    **_names(it["remote_log_segment_id"]["topic_id_partition"]),
+                    "segment_id": segment,
+                    "state": _SEGMENT_STATE.symbol(it["remote_log_segment_state"]),
+                    "max_timestamp": it["max_timestamp_ms"],
+                    "event_timestamp": it["event_timestamp_ms"],
+                    "custom_metadata": None
+                    if custom is None
+                    else base64.b64encode(custom).decode(),
+                },
+            )
+        for it in self._partitions.values():
+            yield (
+                REMOTE_PARTITION,
+                {
+                    **_names(it["topic_id_partition"]),
+                    "state": _PARTITION_STATE.symbol(it["remote_partition_delete_state"]),
+                    "event_timestamp": it["event_timestamp_ms"],
+                },
+            )
+
+
+def _place(partition: Data) -> Place:
+    return partition["id"], partition["partition"]
+
+
+def _names(partition: Data) -> Data:
+    return {
+        "topic": partition["name"],
+        "topic_id": partition["id"],
+        "partition": partition["partition"],
+    }
+
+
+def _id_of(data: Data) -> tuple[Place, str]:
+    """The partition and the id of the segment that a record is about."""
+    segment = data["remote_log_segment_id"]
+    return _place(segment["topic_id_partition"]), segment["id"]

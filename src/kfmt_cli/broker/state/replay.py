@@ -1,0 +1,122 @@
+"""What a replay of a topic is: records in, rows of state out."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
+
+from kfmt_cli.core.json_text import json_text
+from kfmt_cli.core.messages import plain_value
+from kfmt_cli.files.stream import Record
+from kfmt_cli.formats.control import CONTROL_TYPES
+from kfmt_cli.rows.column import Kind
+from kfmt_cli.rows.state import StateType
+from kfmt_cli.topics import decoder_for
+from kfmt_cli.topics.decoder import Decoded, Decoder
+
+ABORT, COMMIT = CONTROL_TYPES.index("ABORT"), CONTROL_TYPES.index("COMMIT")
+Data = dict[str, Any]
+Row = tuple[str | int | None, ...]
+# The rows of each type, by the columns that tell them apart.
+State = dict[StateType, dict[Row, Row]]
+
+
+class Replay(ABC):
+    """Takes the records of one partition in offset order and knows what they come to.
+
+    topic: whose records. types: of the rows, in the order in which they are shown. unread: records
+    that could not be understood.
+    """
+
+    topic: ClassVar[str]
+    types: ClassVar[tuple[StateType, ...]]
+
+    def __init__(self) -> None:
+        decoder = decoder_for(self.topic)
+        assert decoder is not None
+        self.decoder: Decoder = decoder
+        self.unread = 0
+
+    @abstractmethod
+    def take(self, record: Record) -> None:
+        """The next record."""
+
+    @abstractmethod
+    def rows(self) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
+        """The rows of the state, each by the names of its columns; others are null."""
+
+    def begin(self) -> None:  # noqa: B027 (most keep nothing of the kind)
+        """A snapshot of the state begins: what is known so far does not count any more."""
+
+    def understood(self, said: Decoded | None) -> Data | None:
+        """The data of a key or a value, None where it is not whole, which is counted."""
+        if said is None or said.fault is not None or said.data is None:
+            self.unread += 1
+            return None
+        return said.data
+
+    def state(self) -> State:
+        """The rows of the state in their order."""
+        found: State = {it: {} for it in self.types}
+        for type_, values in self.rows():
+            row = tuple(_cell(it.kind, values.get(it.name)) for it in type_.rows.columns)
+            found[type_][row[: type_.n_key]] = row
+        return {it: dict(sorted(rows.items(), key=_order)) for it, rows in found.items()}
+
+
+def _cell(kind: Kind, value: Any) -> str | int | None:
+    if value is None:
+        return None
+    if kind is Kind.JSON:
+        return json_text(plain_value(value))
+    return str(value) if kind is Kind.TEXT else int(value)
+
+
+def _order(item: tuple[Row, Row]) -> list[tuple[int, int, str]]:
+    """Numbers before text, null first."""
+    return [
+        (0, 0, "") if it is None else (1, it, "") if isinstance(it, int) else (2, 0, it)
+        for it in item[0]
+    ]
+
+
+class LatestOfKeys(Replay):
+    """A topic in which the last value of a key counts and a tombstone takes it away.
+
+    Those of a transaction count when it is committed.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._latest: dict[bytes, bytes] = {}
+        self._open: dict[int, list[tuple[bytes, bytes | None]]] = {}
+
+    def take(self, record: Record) -> None:
+        producer = record.producer_id
+        if record.control is not None:
+            if producer is not None and record.control in (ABORT, COMMIT):
+                kept = self._open.pop(producer, [])
+                for key, value in kept if record.control == COMMIT else ():
+                    self._put(key, value)
+        elif record.key is None:
+            self.unread += 1
+        elif producer is not None:
+            self._open.setdefault(producer, []).append((record.key, record.value))
+        else:
+            self._put(record.key, record.value)
+
+    def _put(self, key: bytes, value: bytes | None) -> None:
+        self._latest.pop(key, None)
+        if value is not None:
+            self._latest[key] = value
+
+    def said(self) -> Iterator[tuple[str, Data, Data]]:
+        """What counts, in the order of the log: the message of the key, the key's data, the
+        value's."""
+        for key, value in self._latest.items():
+            of_key = self.decoder.key(key)
+            key_data = self.understood(of_key)
+            data = None if key_data is None else self.understood(self.decoder.value(key, value))
+            if of_key is not None and key_data is not None and data is not None:
+                yield of_key.name or "", key_data, data

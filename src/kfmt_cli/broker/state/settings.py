@@ -1,0 +1,75 @@
+"""Settings, features and quotas as the records of the cluster's metadata change them.
+
+Source: `org.apache.kafka.image.ConfigurationsDelta`, `FeaturesDelta`, `ClientQuotasDelta`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from kfmt_cli.rows.state import CONFIG, FEATURE, QUOTA, StateType
+from kfmt_cli.topics.cluster_metadata.settings import CONFIG_RECORD
+
+Data = dict[str, Any]
+_TYPE = CONFIG_RECORD.field("resource_type")
+# Settings whose values Kafka treats as passwords.
+_SECRET = re.compile(
+    r"(password|\.secret|sasl\.jaas\.config|ssl\.keystore\.(key|certificate\.chain)"
+    r"|ssl\.truststore\.certificates)$"
+)
+TOPIC = 2
+
+
+class Settings:
+    """What is set in the cluster's metadata."""
+
+    def __init__(self) -> None:
+        self._configs: dict[tuple[int, str], dict[str, str]] = {}
+        self._features: dict[str, int] = {}
+        self._quotas: dict[tuple[tuple[str, str | None], ...], dict[str, float]] = {}
+
+    def config(self, data: Data) -> None:
+        """A setting is made; without a value, it is taken away."""
+        of = self._configs.setdefault((data["resource_type"], data["resource_name"]), {})
+        of.pop(data["name"], None)
+        if data["value"] is not None:
+            of[data["name"]] = data["value"]
+
+    def forget_topic(self, name: str) -> None:
+        """A topic that is deleted has no settings."""
+        self._configs.pop((TOPIC, name), None)
+
+    def feature(self, data: Data) -> None:
+        """A feature is enabled; at level 0, it is not."""
+        self._features.pop(data["name"], None)
+        if data["feature_level"] or data["name"] == "kraft.version":
+            self._features[data["name"]] = data["feature_level"]
+
+    def quota(self, data: Data) -> None:
+        """A quota is set or taken away."""
+        entity = tuple(sorted((it["entity_type"], it["entity_name"]) for it in data["entity"]))
+        of = self._quotas.setdefault(entity, {})
+        of.pop(data["key"], None)
+        if not data["remove"]:
+            of[data["key"]] = data["value"]
+
+    def rows(self) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
+        """Features, settings, quotas."""
+        for name, level in self._features.items():
+            yield FEATURE, {"feature": name, "level": level}
+        for (type_, resource), settings in self._configs.items():
+            for name, value in settings.items():
+                yield (
+                    CONFIG,
+                    {
+                        "resource_type": _TYPE.symbol(type_) or f"unknown-{type_}",
+                        "resource": resource,
+                        "name": name,
+                        "value": None if _SECRET.search(name) else value,
+                    },
+                )
+        for entity, quotas in self._quotas.items():
+            for name, number in quotas.items():
+                yield QUOTA, {"entity": dict(entity), "name": name, "value": number}

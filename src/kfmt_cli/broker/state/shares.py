@@ -1,0 +1,114 @@
+"""__share_group_state: how far the records of partitions have been delivered to share groups.
+
+Source: `org.apache.kafka.coordinator.share.ShareCoordinatorShard`, `PersisterStateBatchCombiner`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from kfmt_cli.broker.state.replay import Data, Replay
+from kfmt_cli.files.stream import Record
+from kfmt_cli.rows.state import SHARE_PARTITION, StateType
+from kfmt_cli.topics.share_group_state import DELIVERY_STATES
+
+NO_CHANGE = -1
+Key = tuple[str, str, int]
+
+
+class Shares(Replay):
+    """Share partitions: snapshots, and the updates since."""
+
+    topic = "__share_group_state"
+    types = (SHARE_PARTITION,)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._known: dict[Key, Data] = {}
+
+    def take(self, record: Record) -> None:
+        if record.control is not None or record.key is None:
+            return
+        of_key = self.decoder.key(record.key)
+        key = self.understood(of_key)
+        if key is None or of_key is None:
+            return
+        place = (key["group_id"], key["topic_id"], key["partition"])
+        if record.value is None:
+            self._known.pop(place, None)
+            return
+        data = self.understood(self.decoder.value(record.key, record.value))
+        if data is None:
+            return
+        if of_key.name == "ShareSnapshotKey":
+            self._known[place] = data
+        elif place in self._known:
+            _update(self._known[place], data)
+
+    def rows(self) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
+        for (group, topic_id, partition), it in self._known.items():
+            yield (
+                SHARE_PARTITION,
+                {
+                    **it,
+                    "group": group,
+                    "topic_id": topic_id,
+                    "partition": partition,
+                    "state_batches": [
+                        {**batch, "delivery_state_name": _name(batch["delivery_state"])}
+                        for batch in it["state_batches"]
+                    ],
+                },
+            )
+
+
+def _name(state: int) -> str:
+    known = 0 <= state < len(DELIVERY_STATES) and DELIVERY_STATES[state]
+    return known or f"unknown-{state}"
+
+
+def _update(known: Data, data: Data) -> None:
+    """What changed since the snapshot."""
+    for name in ("start_offset", "leader_epoch"):
+        if data[name] != NO_CHANGE:
+            known[name] = data[name]
+    if data.get("delivery_complete_count", NO_CHANGE) != NO_CHANGE:
+        known["delivery_complete_count"] = data["delivery_complete_count"]
+    known["snapshot_epoch"] = data["snapshot_epoch"]
+    batches = known["state_batches"]
+    for newer in data["state_batches"]:
+        batches = [part for it in batches for part in _outside(it, newer)] + [newer]
+    start = known["start_offset"]
+    batches = [
+        {**it, "first_offset": max(it["first_offset"], start)}
+        for it in batches
+        if it["last_offset"] >= start
+    ]
+    known["state_batches"] = _joined(sorted(batches, key=lambda it: it["first_offset"]))
+
+
+def _outside(batch: Data, newer: Data) -> Iterator[Data]:
+    """The parts of a batch that a newer one does not cover."""
+    if batch["first_offset"] < newer["first_offset"]:
+        end = min(batch["last_offset"], newer["first_offset"] - 1)
+        yield {**batch, "last_offset": end}
+    if batch["last_offset"] > newer["last_offset"]:
+        begin = max(batch["first_offset"], newer["last_offset"] + 1)
+        yield {**batch, "first_offset": begin}
+
+
+def _joined(batches: list[Data]) -> list[Data]:
+    """Batches in order, those that follow on each other in the same state as one."""
+    done: list[Data] = []
+    for it in batches:
+        if done and _follows(done[-1], it):
+            done[-1] = {**done[-1], "last_offset": it["last_offset"]}
+        else:
+            done.append(it)
+    return done
+
+
+def _follows(before: Data, it: Data) -> bool:
+    same = all(before[name] == it[name] for name in ("delivery_state", "delivery_count"))
+    return same and bool(before["last_offset"] + 1 == it["first_offset"])

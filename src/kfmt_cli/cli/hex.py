@@ -1,0 +1,62 @@
+"""hex: the bytes of a batch, an entry or a small file, each beside the field that it belongs to."""
+
+from __future__ import annotations
+
+import click
+
+from kfmt_cli.cli.options import color, max_decompressed, output_format, strict
+from kfmt_cli.errors import UsageError
+
+
+@click.command(name="hex")
+@click.argument("file")
+@click.option("--offset", type=int, help="The batch that holds this offset.")
+@click.option("--position", type=int, help="The batch or entry that holds this byte of the file.")
+@click.option(
+    "--entry", type=click.IntRange(min=0), help="The batch or entry with this number, from 0."
+)
+@click.option("--alone", is_flag=True, help="With --offset: the header and that one record.")
+@click.option("--whole", is_flag=True, help="All bytes of long fields.")
+@click.option("--topic", help="The topic, where no directory is named for it; for its decoder.")
+@output_format
+@color
+@strict
+@max_decompressed
+def hex_command(
+    file: str,
+    offset: int | None,
+    position: int | None,
+    entry: int | None,
+    alone: bool,
+    whole: bool,
+    topic: str | None,
+    format_: str,
+    color: str,
+    strict: bool,
+    max_decompressed: int | None,
+) -> int:
+    """Show the bytes of a batch, an entry or a small file, each beside its field and its meaning.
+
+    Attribute bits, records and varints are shown one by one, also those inside of a compressed
+    block, which are numbered from its first decompressed byte. Damage is marked where it is. With
+    no option, the first batch of a log or all of another file is shown.
+
+    \b
+    Examples:
+      kfmt hex sample_segments/kafka-3.9.1-broker1/orders-0/00000000000000000000.log --offset 1
+      kfmt hex sample_segments/kafka-3.9.1-broker1/orders-0/00000000000000000000.index --entry 3
+      kfmt hex sample_segments/kafka-3.9.1-broker1/txn-0/00000000000000000736.snapshot
+      kfmt hex sample_segments/kafka-2.8.2/v1-lz4-0/00000000000000000000.log --position 0
+    """
+    from kfmt_cli.cli.runs import run_of
+    from kfmt_cli.core.codecs.decompress import Limit
+    from kfmt_cli.tasks.hex import Place, ShowHex
+
+    if sum(it is not None for it in (offset, position, entry)) > 1:
+        raise UsageError("--offset, --position and --entry: one of them")
+    if alone and offset is None:
+        raise UsageError("--alone needs --offset")
+    run = run_of(color, format_, strict=strict)
+    place = Place(offset, position, entry, alone)
+    ShowHex(run, place, Limit.of_option(max_decompressed), whole, topic).path(file)
+    return run.host.exit_code

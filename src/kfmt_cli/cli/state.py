@@ -1,0 +1,79 @@
+"""state: what internal topics say now."""
+
+from __future__ import annotations
+
+import click
+
+from kfmt_cli.cli.options import (
+    color,
+    max_decompressed,
+    max_findings,
+    output_format,
+    paths,
+    strict,
+    wide,
+)
+from kfmt_cli.errors import UsageError
+
+
+@click.command(name="state")
+@paths
+@click.option(
+    "--at-offset", type=int, help="As it was at this offset, with the record there included."
+)
+@click.option("--since-offset", type=int, help="Only what changed behind this offset, and how.")
+@click.option("--group", help="Only what is about this group.")
+@click.option("--topic", help="Only what is about this topic.")
+@click.option("--of-topic", help="The internal topic, where no directory is named for it.")
+@wide
+@output_format
+@color
+@strict
+@max_findings
+@max_decompressed
+def state(
+    paths: tuple[str, ...],
+    at_offset: int | None,
+    since_offset: int | None,
+    group: str | None,
+    topic: str | None,
+    of_topic: str | None,
+    wide: bool,
+    format_: str,
+    color: str,
+    strict: bool,
+    max_findings: int,
+    max_decompressed: int | None,
+) -> int:
+    """Show what internal topics say now: groups and their committed offsets, transactional ids,
+    the cluster's metadata, share groups, segments in remote storage.
+
+    The records are replayed as a broker does that loads the topic: the last one counts, tombstones
+    take away, and transactions count when they are committed. Metadata is the newest snapshot and
+    the log behind it. Secrets are not shown. PATH is a partition of an internal topic, or a log
+    directory with such partitions; the lag of a group is shown where the logs lie beside.
+
+    In a compacted topic, what was removed is not known any more, also at an earlier offset.
+
+    \b
+    Examples:
+      kfmt state sample_segments/kafka-3.9.1-broker1/__consumer_offsets-1
+      kfmt state sample_segments/kafka-3.9.1-broker1 --topic orders
+      kfmt state sample_segments/kafka-3.9.1-broker1/__cluster_metadata-0 --since-offset 500
+      kfmt state sample_segments/kafka-3.9.1-broker1/__transaction_state-0 --json
+    """
+    from kfmt_cli.broker.state import REPLAYS
+    from kfmt_cli.cli.runs import run_of
+    from kfmt_cli.core.codecs.decompress import Limit
+    from kfmt_cli.render.sinks.sink import Look
+    from kfmt_cli.tasks.state import ShowState, Wanted
+
+    if of_topic is not None and of_topic not in REPLAYS:
+        raise UsageError(f"{of_topic!r} is no internal topic; there are {', '.join(REPLAYS)}")
+    if at_offset is not None and since_offset is not None and since_offset > at_offset:
+        raise UsageError(f"--since-offset {since_offset} lies behind --at-offset {at_offset}")
+    look = Look(wide=wide)
+    run = run_of(color, format_, strict=strict, max_findings=max_findings, look=look)
+    wanted = Wanted(at_offset, since_offset, group, topic, of_topic)
+    ShowState(run, wanted, Limit.of_option(max_decompressed)).paths(paths)
+    return run.host.exit_code

@@ -1,0 +1,90 @@
+"""The annotated hexdump: bytes on the left; field, value and meaning in the same colour beside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kfmt_cli.render.style import Theme, grouped, safe
+from kfmt_cli.rows.anatomy import Line
+
+COLOURS = ("offset", "flag", "good", "warn")  # one after the other
+NARROW, WIDE = 8, 16  # bytes a line
+ROOM_FOR_WIDE = 130
+NAME, VALUE = 26, 14
+MOST_LINES = 4  # of one field
+
+
+class Hexdump:
+    """Writes lines of text for the fields of structures.
+
+    screen: columns of the terminal, None where nothing limits it. whole: all bytes of long fields.
+    """
+
+    def __init__(self, theme: Theme, screen: int | None, whole: bool) -> None:
+        self._theme = theme
+        self._screen = screen
+        self._whole = whole
+        self._per_line = WIDE if screen is None or screen >= ROOM_FOR_WIDE else NARROW
+        self._n = 0
+
+    def title(self, words: str) -> str:
+        """The line above the fields of a buffer."""
+        return self._theme.paint("bold", self._clipped(f" {safe(words)}")) + "\n"
+
+    def text(self, line: Line, data: bytes, base: int) -> Iterator[str]:
+        """A field. base: the number of the buffer's first byte."""
+        style = "bad" if line.is_bad else "bold" if not line.has_bytes else ""
+        if line.is_bit:
+            style = "dim"
+        elif not style:
+            style = COLOURS[self._n % len(COLOURS)]
+            self._n += 1
+        pieces = list(self._pieces(line, data))
+        name = f"{line.path[-2]} {line.name}" if line.name.isdigit() else line.name
+        label = "  " * (len(line.path) - 1) + safe(name)
+        words = f"{label:<{NAME}}"
+        if line.has_bytes or line.is_bit:
+            words += f" {safe(line.shown):<{VALUE}}"
+        if line.meaning:
+            words += f" {safe(line.meaning)}"
+        first, *more = pieces or [b""]
+        place = f"{base + line.start:08x}"
+        yield self._row("" if line.is_bit else place, first, words.rstrip(), style)
+        at = base + line.start + len(first)
+        for piece in more:
+            yield self._row(f"{at:08x}", piece, "", style)
+            at += len(piece)
+        hidden = base + line.end - at if line.has_bytes else 0
+        if hidden > 0:
+            words = f"{grouped(hidden)} more bytes; --whole shows them"
+            yield self._row("", b"", words, "dim")
+        if line.fault is not None:
+            yield self._row("", b"", f"✗ {' › '.join(line.path)}: {safe(line.fault)}", "bad")
+
+    def _pieces(self, line: Line, data: bytes) -> Iterator[bytes]:
+        """The bytes of a field, as many as stand on a line each."""
+        if not line.has_bytes:
+            return
+        end = line.end
+        if not self._whole:
+            end = min(end, line.start + MOST_LINES * self._per_line)
+        for at in range(line.start, end, self._per_line):
+            yield data[at : min(at + self._per_line, end)]
+
+    def _row(self, place: str, piece: bytes, words: str, style: str) -> str:
+        theme = self._theme
+        width = 3 * self._per_line
+        hexed = piece.hex(" ")
+        left = 1 + 8 + 2 + width + 1
+        if self._screen is not None:
+            words = _clip(words, max(self._screen - left, 8))
+        painted = theme.paint(style, f"{hexed:<{width}}") if hexed else " " * width
+        line = f" {theme.paint('dim', f'{place:<8}')}  {painted} "
+        return (line + (theme.paint(style, words) if words else "")).rstrip() + "\n"
+
+    def _clipped(self, words: str) -> str:
+        return words if self._screen is None else _clip(words, self._screen)
+
+
+def _clip(words: str, width: int) -> str:
+    return words if len(words) <= width else words[: max(width - 1, 0)] + "…"
