@@ -22,7 +22,8 @@ from tools.kafka import ROOT, SAMPLES
 LOGS = [log for log in every_log() if log.suffix == ".log" and log.stat().st_size]
 METADATA = next(it.parent for it in sorted(SAMPLES.rglob("*.checkpoint")) if "-" in it.name)
 # They follow from how the codec's library compresses.
-DERIVED = ("file", "position", "batch_position", "size", "batch_length", "crc")
+OF_TOPICS = ("decoded_key", "decoded_value")  # by the directory's name
+DERIVED = ("file", "position", "batch_position", "size", "batch_length", "crc", *OF_TOPICS)
 
 
 def rows(path: Path) -> list[Row]:

@@ -18,14 +18,14 @@ from kfmt_cli.core.wire import Array, Bytes, Integer, Varint
 from kfmt_cli.formats.batch import RECORD, RECORD_BATCH
 from kfmt_cli.formats.control import CONTROL_RECORD_KEY, END_TXN_MARKER
 from kfmt_cli.formats.index import ABORTED_TRANSACTION, OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
-from kfmt_cli.formats.legacy import MESSAGE_V0, MESSAGE_V1, TEACHING_MESSAGE_V0
+from kfmt_cli.formats.legacy import MESSAGE_V0, MESSAGE_V1, NOTES_V0
 from kfmt_cli.formats.snapshot import PRODUCER_SNAPSHOT, PRODUCER_STATE
 from tests.samples import ORDERS
 from tests.segments import positions
 
 LAYOUTS = [
     *(RECORD_BATCH, RECORD, MESSAGE_V0, MESSAGE_V1, CONTROL_RECORD_KEY, END_TXN_MARKER),
-    TEACHING_MESSAGE_V0,
+    NOTES_V0,
     *(OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY, ABORTED_TRANSACTION),
     *(PRODUCER_SNAPSHOT, PRODUCER_STATE),
 ]
@@ -174,7 +174,7 @@ def test_an_error_says_where() -> None:
 
 def test_the_teaching_message_is_the_one_of_the_articles() -> None:
     value = b"this is the first message"
-    data = TEACHING_MESSAGE_V0.write(
+    data = NOTES_V0.write(
         {"crc": 4252115574, "magic": 0, "attributes": 1, "key": b"first", "value": value}
     )
     assert len(data) == 48

@@ -28,7 +28,7 @@ PAGE = b"<!DOCTYPE html>\n<html><body>404 Not Found</body></html>\n"
 
 
 @pytest.mark.parametrize("content", [b"", b"version: 0\ntopic_id: pXDJnKcQSpqXRcJdVmtbiw\n", PAGE])
-@pytest.mark.parametrize("name", ["partition.metadata", "meta.properties", "some-file"])
+@pytest.mark.parametrize("name", [".lock", "some-file"])
 def test_what_is_no_log_is_not_shown_as_an_empty_one(
     name: str, content: bytes, tmp_path: Path
 ) -> None:
@@ -123,7 +123,7 @@ def mostly_empty(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("command", "lines", "counted"),
     [
-        ("dump", 16, "6 empty logs not listed"),
+        ("dump", 50, "17 empty files not listed"),
         ("verify-crc", 5, "6 empty segments not listed"),
         ("index-check", 5, "12 indexes of empty segments not listed"),
     ],

@@ -16,36 +16,24 @@ import click
 from kfmt_cli.checks.check import Scope
 from kfmt_cli.checks.registry import checks_of
 from kfmt_cli.cli import MODULES, kfmt
-from kfmt_cli.core.field import Field
 from kfmt_cli.core.finding import Code
 from kfmt_cli.core.layout import Layout
 from kfmt_cli.files import codes as of_logs
 from kfmt_cli.files import kinds
 from kfmt_cli.files.kinds import codes as of_files
 from kfmt_cli.files.kinds.kind import Kind
-from kfmt_cli.formats.batch import RECORD, RECORD_BATCH, RECORD_HEADER
 from kfmt_cli.formats.checkpoint import CHECKPOINTS
-from kfmt_cli.formats.control import CONTROL_RECORD_KEY, END_TXN_MARKER
-from kfmt_cli.formats.index import ABORTED_TRANSACTION, OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
-from kfmt_cli.formats.legacy import MESSAGE_V0, MESSAGE_V1, TEACHING_MESSAGE_V0
-from kfmt_cli.formats.snapshot import PRODUCER_SNAPSHOT, PRODUCER_STATE
 from kfmt_cli.render.finding import consequences
 from kfmt_cli.rows.column import RowType
+from kfmt_cli.rows.reference import entries_of, size_words
 from kfmt_cli.rows.tables import TABLES
 from kfmt_cli.spark.request import OPTIONS
 from kfmt_cli.spark.tables import type_name
+from kfmt_cli.tasks.reference import chapters
 from kfmt_cli.writers import codes as of_writers
 from tools.kafka import ROOT
 from tools.man import man_pages
 
-PAGES: list[tuple[str, list[Layout]]] = [
-    ("Record batch, magic 2", [RECORD_BATCH, RECORD, RECORD_HEADER]),
-    ("Control records", [CONTROL_RECORD_KEY, END_TXN_MARKER]),
-    ("Messages, magic 0 and 1", [MESSAGE_V0, MESSAGE_V1]),
-    ("Indexes", [OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY, ABORTED_TRANSACTION]),
-    ("Producer snapshot", [PRODUCER_SNAPSHOT, PRODUCER_STATE]),
-    ("For teaching", [TEACHING_MESSAGE_V0]),
-]
 MADE = "<!-- made by tools/make_docs.py -->\n"
 
 
@@ -56,26 +44,12 @@ def formats() -> str:
         "first. `varint` and `varlong` are zigzag-encoded."
     )
     parts = [f"# Formats\n\n{MADE}\n{intro}\n"]
-    for title, layouts in PAGES:
-        parts.append(f"\n## {title}\n")
-        for layout in layouts:
-            size = f" {layout.size} bytes." if layout.size is not None else ""
-            parts.append(
-                f"\n### {layout.name}\n\n{layout.doc}{size} Source: `{layout.source}`.\n\n"
-            )
-            parts.append("| at | field | type | |\n|---|---|---|---|\n")
-            at: int | None = 0
-            for field in layout.fields:
-                place = "" if at is None else str(at)
-                parts.append(
-                    f"| {place} | `{field.name}` | {field.type.name} | {_words(field)} |\n"
-                )
-                size_of = field.type.size
-                at = None if at is None or size_of is None else at + size_of
-            parts += [_bits(field) for field in layout.fields if field.flags]
+    for chapter in chapters():
+        parts.append(f"\n## {chapter.title}\n")
+        parts += [_format(layout) for layout in chapter.layouts]
     parts.append(
         "\n## Files\n\nWhat a file is, its name says. One that a broker is done with, or has not "
-        "finished, has .deleted, .cleaned or .swap behind it.\n\n"
+        "finished, has .deleted, .cleaned, .swap, .part or .tmp behind it.\n\n"
         "| kind | names | belongs to a | rows |\n|---|---|---|---|\n"
     )
     for kind in kinds.KINDS:
@@ -96,7 +70,7 @@ def formats() -> str:
 
 def _of_no_layout(kind: Kind) -> Iterator[RowType]:
     """The rows of a kind that no Layout on this page describes."""
-    known = {field.name for _, layouts in PAGES for it in layouts for field in it.fields}
+    known = {field.name for chapter in chapters() for it in chapter.layouts for field in it.fields}
     if kind.holds_batches or kind.names == frozenset(CHECKPOINTS):
         return
     for rows in kind.row_types:
@@ -110,24 +84,17 @@ def _row_type(rows: RowType) -> str:
     return "".join(lines)
 
 
-def _words(field: Field) -> str:
-    unit = f" ({field.unit})" if field.unit else ""
-    symbols = ""
-    if field.symbols:
-        symbols = " " + ", ".join(f"{i} {name}" for i, name in enumerate(field.symbols)) + "."
-    return f"{field.doc}{symbols}{unit}"
-
-
-def _bits(field: Field) -> str:
-    assert field.flags is not None
-    lines = [f"\nBits of `{field.name}`:\n\n| bits | name | values | |\n|---|---|---|---|\n"]
-    for bits in field.flags.bits:
-        last = bits.at + bits.width - 1
-        places = str(bits.at) if last == bits.at else f"{bits.at}–{last}"
-        values = "0 no, 1 yes"
-        if bits.symbols:
-            values = ", ".join(f"{i} {name}" for i, name in enumerate(bits.symbols))
-        lines.append(f"| {places} | `{bits.name}` | {values} | {bits.doc} |\n")
+def _format(layout: Layout) -> str:
+    size = f" {size_words(layout).capitalize()}." if size_words(layout) else ""
+    lines = [f"\n### {layout.name}\n\n{layout.doc}{size} Source: `{layout.source}`.\n\n"]
+    versioned = layout.versions is not None
+    heading = "| field | type | versions | |" if versioned else "| at | field | type | |"
+    lines.append(f"{heading}\n|---|---|---|---|\n")
+    for it in entries_of(layout):
+        name, kind = f"`{'.'.join(it.path)}`", it.bits or it.type
+        cells = [name, kind, it.versions] if versioned else ["" if it.at is None else str(it.at)]
+        cells += [] if versioned else [name, kind]
+        lines.append(f"| {' | '.join(cells)} | {it.meaning} |\n")
     return "".join(lines)
 
 

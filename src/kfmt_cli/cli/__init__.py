@@ -21,7 +21,14 @@ SECTIONS = {
         "export": "export",
     },
     "Scale": {"pipeline": "pipeline"},
-    "Learn": {"encode-varint": "varint", "decode-varint": "varint"},
+    "Learn": {
+        "format": "format",
+        "encode-varint": "varint",
+        "decode-varint": "varint",
+        "partition-of": "partition_of",
+        "request-header": "protocol_headers",
+        "response-header": "protocol_headers",
+    },
 }
 MODULES = {name: module for section in SECTIONS.values() for name, module in section.items()}
 

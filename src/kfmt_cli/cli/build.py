@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kfmt_cli.broker.settings import INDEX_INTERVAL_BYTES
-from kfmt_cli.cli.options import Size, color, force, output_format
+from kfmt_cli.cli.options import Size, color, force, layout, output_format
 from kfmt_cli.errors import UsageError
 from kfmt_cli.formats.batch import CODECS, TIMESTAMP_TYPES
 
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="As the topic's.",
 )
+@layout
 @force
 @output_format
 @color
@@ -65,6 +66,7 @@ def build(
     segment_ms: int | None,
     segment_index_bytes: int | None,
     index_interval_bytes: int,
+    layout: str | None,
     force: bool,
     format_: str,
     color: str,
@@ -92,7 +94,13 @@ def build(
     from kfmt_cli.broker.rolling import Rolling
     from kfmt_cli.cli.runs import run_of
     from kfmt_cli.tasks.build import BUILT, Build
+    from kfmt_cli.tasks.build_notes import build_notes
 
+    if layout is not None:
+        if any(it is not None and it is not False for it in shape.values()):
+            raise UsageError(f"--layout {layout} has no batches: no option that shapes them")
+        build_notes(run_of(color, format_), source, destination, force)
+        return 0
     options = _options(**shape)
     default = Rolling()
     rolling = Rolling(

@@ -8,6 +8,7 @@ from kfmt_cli.cli.options import (
     all_files,
     color,
     jobs,
+    layout,
     max_decompressed,
     max_findings,
     output_format,
@@ -48,6 +49,7 @@ class DumpCommand(click.Command):
     help="How keys, values and headers are written; auto: text, or base64 where it is none.",
 )
 @click.option("--topic", help="The topic, where no directory is named for it; for its decoder.")
+@layout
 @all_files
 @wide
 @click.option("--columns", help="Show these columns of the batch table, e.g. offsets,size,crc.")
@@ -66,6 +68,7 @@ def dump(
     limit: int | None,
     mode: str,
     topic: str | None,
+    layout: str | None,
     all_files: bool,
     wide: bool,
     columns: str | None,
@@ -92,6 +95,7 @@ def dump(
     from kfmt_cli.cli.runs import run_of
     from kfmt_cli.core.codecs.decompress import Limit
     from kfmt_cli.files.kinds.logs import LOGS
+    from kfmt_cli.files.kinds.notes import LAYOUTS
     from kfmt_cli.files.reading import Reading
     from kfmt_cli.files.select import Selection
     from kfmt_cli.render.formats import sink_named
@@ -110,7 +114,9 @@ def dump(
     wanted = Selection(from_offset, to_offset)
     reading = Reading(records, wanted, Limit.of_option(max_decompressed))
     kinds = LOGS if records or bits or columns or not sink.mixes_types else None
-    Dump(run, reading, limit, jobs, all_files or not for_people, topic, kinds).paths(paths)
+    every = all_files or not for_people
+    of_layout = None if layout is None else LAYOUTS[layout][0]
+    Dump(run, reading, limit, jobs, every, topic, kinds, of_layout).paths(paths)
     return run.host.exit_code
 
 

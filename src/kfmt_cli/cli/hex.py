@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from kfmt_cli.cli.options import color, max_decompressed, output_format, strict
+from kfmt_cli.cli.options import color, layout, max_decompressed, output_format, strict
 from kfmt_cli.errors import UsageError
 
 
@@ -18,6 +18,7 @@ from kfmt_cli.errors import UsageError
 @click.option("--alone", is_flag=True, help="With --offset: the header and that one record.")
 @click.option("--whole", is_flag=True, help="All bytes of long fields.")
 @click.option("--topic", help="The topic, where no directory is named for it; for its decoder.")
+@layout
 @output_format
 @color
 @strict
@@ -30,6 +31,7 @@ def hex_command(
     alone: bool,
     whole: bool,
     topic: str | None,
+    layout: str | None,
     format_: str,
     color: str,
     strict: bool,
@@ -58,5 +60,5 @@ def hex_command(
         raise UsageError("--alone needs --offset")
     run = run_of(color, format_, strict=strict)
     place = Place(offset, position, entry, alone)
-    ShowHex(run, place, Limit.of_option(max_decompressed), whole, topic).path(file)
+    ShowHex(run, place, Limit.of_option(max_decompressed), whole, topic, layout).path(file)
     return run.host.exit_code

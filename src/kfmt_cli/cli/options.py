@@ -126,6 +126,16 @@ def wide(function: F) -> F:
     )(function)
 
 
+def layout(function: F) -> F:
+    """--layout."""
+    return click.option(
+        "--layout",
+        type=click.Choice(["notes-v0"]),
+        help="What the files are, whatever their names: notes-v0 is a simplified message by which "
+        "articles explain magic 0, and no broker's.",
+    )(function)
+
+
 def strict(function: F) -> F:
     """--strict."""
     return click.option("--strict", is_flag=True, help="Exit with 1 on warnings, too.")(function)

@@ -123,7 +123,7 @@ def discover(
     found = list(chosen)
     for words in unread:
         skip(words)
-    if not found and not unread:
+    if all(it.kind is UNKNOWN for it in found) and not unread:
         raise InputError(no_log(path))
     yield from found
 
@@ -255,16 +255,16 @@ def inputs_in(
 ) -> Iterator[Input]:
     """The files of the wanted kinds that a broker is neither done with nor still making.
 
-    passed_over: counts the others, by their kind, `other`, or the suffix of one that a broker is
-    done with.
+    passed_over: counts the others: by their kind where there are many of it, as `other`, or by the
+    suffix of one that a broker is done with.
     """
     for folder in folders:
         for file in folder.files:
             kind, _, transient = kind_of(file)
             if transient or kind not in kinds or file in folder.special:
                 if passed_over is not None:
-                    unknown = "other" if kind is UNKNOWN else kind.name
-                    passed_over[transient or unknown] += 1
+                    named = kind.suffix or kind.holds_batches
+                    passed_over[transient or (kind.name if named else "other")] += 1
                 continue
             yield folder.input(file)
 

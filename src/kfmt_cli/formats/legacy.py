@@ -73,8 +73,8 @@ MESSAGE_V1 = Layout(
 
 MESSAGES = (MESSAGE_V0, MESSAGE_V1)
 
-TEACHING_MESSAGE_V0 = Layout(
-    "TeachingMessageV0",
+NOTES_V0 = Layout(
+    "NotesV0",
     "A simplified message that some articles use to explain magic 0. No broker writes it: the "
     "checksum is eight bytes wide and covers the value only, and neither offset nor size stand "
     "before it.",

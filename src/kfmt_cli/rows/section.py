@@ -6,7 +6,7 @@ Every reader gives sections, every output takes them.
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -99,6 +99,28 @@ def section_of(rows: RowType, values: Sequence[Sequence[str | int | None]]) -> S
         table[f"{column.at}_size"] = sizes
         data += b"".join(pieces)
     return Section(rows, table, data)
+
+
+def bytes_section(rows: RowType, values: Sequence[Mapping[str, int | bytes | None]]) -> Section:
+    """Rows of numbers and bytes, read one by one, by the names of the table's columns.
+
+    The length of bytes is filled here; it is -1 for null.
+    """
+    table = Table.empty(rows.sources, len(values))
+    sized = {it.at for it in rows.leaves if it.kind.is_bytes}
+    data = bytearray()
+    for i, row in enumerate(values):
+        for name, value in row.items():
+            if name in sized:
+                content = b"" if value is None else value
+                assert isinstance(content, bytes)
+                table.data[table.names[name], i] = len(data)
+                size = -1 if value is None else len(content)
+                table.data[table.names[f"{name}_size"], i] = size
+                data += content
+            elif name in table.names and isinstance(value, int):
+                table.data[table.names[name], i] = value
+    return Section(rows, table, bytes(data))
 
 
 def objects(section: Section, mode: str = "auto") -> Iterator[Object]:

@@ -28,7 +28,7 @@ from kfmt_cli.rows.record import DECODED_RECORD, RECORD
 from kfmt_cli.rows.section import Rows
 from kfmt_cli.tasks.run import Run
 from kfmt_cli.topics import decoder_for
-from kfmt_cli.topics.decoder import Decoder
+from kfmt_cli.topics.decoder import NOTHING, Decoder
 
 Piece = memoryview | Finding
 
@@ -39,7 +39,8 @@ class Dump:
 
     reading: what is wanted of logs. most_rows: rows in all, None for all of them. topic: what the
     files' topic is, where the names of their directories do not say it. kinds: of the files of
-    directories, None for all of them. all_files: empty ones of a directory are shown, too.
+    directories, None for all of them. all_files: empty ones of a directory are shown, too. layout:
+    what the files given are, whatever their names say.
     """
 
     run: Run
@@ -49,6 +50,8 @@ class Dump:
     all_files: bool = False
     topic: str | None = None
     kinds: frozenset[Kind] | None = LOGS
+    layout: Kind | None = None
+    _no_decoder: Decoder | None = None
     _given: tuple[str, ...] = ()
     _n_empty: int = 0
     _n_read: int = 0
@@ -72,7 +75,8 @@ class Dump:
 
     def _listed(self, files: Iterator[Input], path: str) -> Iterator[Input]:
         """The files that are shown."""
-        for file in files:
+        for it in files:
+            file = it if self.layout is None else replace(it, kind=self.layout)
             shown = self.all_files or file.path == path or file.kind.level is not Level.SEGMENT
             if shown or not is_empty(file):
                 yield file
@@ -88,6 +92,9 @@ class Dump:
                     self._file(file)
             return
         every = list(files)
+        if not self.run.sink.mixes_types and self.reading.records:
+            decoders = {self._decoder_of(file) for file in every}
+            self._no_decoder = NOTHING if len(decoders) > 1 else None
         if len(every) == 1:
             self._file(every[0])
             return
@@ -112,7 +119,7 @@ class Dump:
         return written(self.run.sink, self.reading, self._decoder_of, files)
 
     def _decoder_of(self, file: Input) -> Decoder | None:
-        return decoder_for(self.topic or topic_of(file))
+        return decoder_for(self.topic or topic_of(file)) or self._no_decoder
 
     def _file(self, file: Input) -> None:
         """Dump one file, or say why it cannot be read."""
@@ -148,10 +155,10 @@ class Dump:
     def _unknown(self, file: Input) -> None:
         """Say of a file of a directory that it is none that kfmt knows."""
         sink, size = self.run.sink, size_of(file)
-        name, details = safe(file.name), f"   {grouped(size)} bytes   not a file that kfmt knows\n"
-        if sink.out.width is not None:
-            name = clip_left(name, max(sink.out.width - len(details) + 1, 1))
-        sink.document("unknown_file", {"file": file.name, "bytes": size}, [name + details])
+        name, details = safe(file.name), f"   {grouped(size)} bytes   not a file that kfmt knows"
+        room = sink.out.width or 1 << 30
+        line = name + details if len(name + details) <= room else clip_left(name, room)
+        sink.document("unknown_file", {"file": file.name, "bytes": size}, [f"{line}\n"])
 
     def _wanted(self, rows: Rows) -> Rows:
         """The rows that are wanted, as many as are still wanted."""

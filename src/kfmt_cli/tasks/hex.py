@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from kfmt_cli.checks.log.opened import open_checked
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.finding import Finding, Severity
+from kfmt_cli.core.layout import Layout
 from kfmt_cli.core.source import open_source
 from kfmt_cli.core.tree import Node
 from kfmt_cli.errors import InputError, UsageError
@@ -20,6 +21,7 @@ from kfmt_cli.files.anatomy.part import Part
 from kfmt_cli.files.block import HEADER_SIZE, LOG_OVERHEAD, Block
 from kfmt_cli.files.disk import classify, is_folder, printable, topic_of
 from kfmt_cli.files.kinds.kind import Input
+from kfmt_cli.files.kinds.notes import LAYOUTS
 from kfmt_cli.formats.batch import RECORD_BATCH
 from kfmt_cli.render.hexdump import Hexdump
 from kfmt_cli.render.sinks.sink import Head
@@ -47,13 +49,18 @@ class Place:
 
 @dataclass(slots=True)
 class ShowHex:
-    """One call of `hex`. whole: all bytes of long fields. topic: as for `dump`."""
+    """One call of `hex`.
+
+    whole: all bytes of long fields. topic: as for `dump`. layout: the name of what the file is,
+    whatever its own name says.
+    """
 
     run: Run
     place: Place
     limit: Limit = field(default_factory=Limit)
     whole: bool = False
     topic: str | None = None
+    layout: str | None = None
 
     def path(self, path: str) -> None:
         """Show what is asked for of a file."""
@@ -63,19 +70,23 @@ class ShowHex:
             if is_folder(path):
                 raise UsageError(f"{printable(path)} is a directory; hex shows a part of a file")
             file = classify(path, path)
+            of_layout = None
+            if self.layout is not None:
+                kind, of_layout = LAYOUTS[self.layout]
+                file = replace(file, kind=kind)
             if file.kind.read is not None:
-                self._file(file)
+                self._file(file, of_layout)
             else:
                 self._log(file)
         except InputError as error:
             self.run.complain(str(error))
         self.run.sink.flush()
 
-    def _file(self, file: Input) -> None:
+    def _file(self, file: Input, layout: Layout | None) -> None:
         assert file.kind.read is not None
         if self.place.offset is not None:
             raise UsageError(f"{file.name}: --offset is for logs; here, --entry or --position")
-        self._show(file, [file_part(file, self.place.entry, self.place.position)])
+        self._show(file, [file_part(file, self.place.entry, self.place.position, layout)])
         for finding in file.kind.read(file).findings:
             self._tell(finding)
 

@@ -69,6 +69,21 @@ class Decoder(ABC):
         return None
 
 
+class _Nothing(Decoder):
+    """Decodes nothing, for where every record is to have a place for what is decoded."""
+
+    def key(self, key: bytes) -> Decoded | None:
+        del key
+        return None
+
+    def value(self, key: bytes | None, value: bytes | None) -> Decoded | None:
+        del key, value
+        return None
+
+
+NOTHING: Decoder = _Nothing()
+
+
 def decoded(framed: Framed, shown: dict[str, Value], data: bytes, whole: bool) -> Decoded:
     """What a message says.
 

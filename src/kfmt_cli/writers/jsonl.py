@@ -80,8 +80,8 @@ class _Record(_Line, kw_only=True, gc=False):
     value_encoding: str | None = None
     headers: list[Header] | None = None
     control: Control | None = None
-    decoded_key: msgspec.Raw | None = None
-    decoded_value: msgspec.Raw | None = None
+    decoded_key: msgspec.Raw = msgspec.Raw()
+    decoded_value: msgspec.Raw = msgspec.Raw()
     # Of records that stand on their own.
     transactional: bool | None = None
     producer_id: int | None = None
@@ -180,7 +180,7 @@ def read_lines(path: str) -> Iterator[list[Line]]:
     source = open_source(path)
     number = 1
     try:
-        for piece in _whole_lines(source):
+        for piece in whole_lines(source):
             data = piece.removeprefix(BYTE_ORDER_MARK) if number == 1 else piece
             lines = _decode(data)
             if lines is None:
@@ -193,7 +193,8 @@ def read_lines(path: str) -> Iterator[list[Line]]:
         source.close()
 
 
-def _whole_lines(source: Source) -> Iterator[bytes]:
+def whole_lines(source: Source) -> Iterator[bytes]:
+    """The bytes of a stream in pieces that end with a line; raises LineError."""
     at, number = 0, 1
     length = PIECE
     while data := source.block(at, length, length):

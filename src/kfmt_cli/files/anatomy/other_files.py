@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kfmt_cli.core.checksum import CRC32C, RunningCrc
+from kfmt_cli.core.layout import Layout
 from kfmt_cli.core.tree import Node, tree
 from kfmt_cli.errors import UsageError
 from kfmt_cli.files.anatomy.part import Part
@@ -12,10 +13,15 @@ from kfmt_cli.files.kinds.fixed import MOST_BYTES, FixedReader
 from kfmt_cli.files.kinds.kind import Input, read_whole
 
 
-def file_part(file: Input, entry: int | None, position: int | None) -> Part:
-    """A file, or one of its entries, counted from 0; raises InputError, UsageError."""
+def file_part(
+    file: Input, entry: int | None, position: int | None, layout: Layout | None = None
+) -> Part:
+    """A file, or one of its entries, counted from 0; raises InputError, UsageError.
+
+    layout: of the entries, where the file's kind does not say it.
+    """
     data = read_whole(file, MOST_BYTES)
-    nodes = list(_entries(file, data))
+    nodes = list(_entries(file, data) if layout is None else _repeated(layout, data))
     title = f"{file.kind.name.replace('_', ' ')}, {len(data)} bytes"
     if entry is not None or position is not None:
         numbered = [it for it in nodes if it.name.startswith(("entry ", "line "))]
@@ -64,6 +70,19 @@ def _entries(file: Input, data: bytes) -> Iterator[Node]:
         else:
             node.fault = f"{rest} bytes are no whole entry of {size} bytes"
         yield node
+
+
+def _repeated(layout: Layout, data: bytes) -> Iterator[Node]:
+    """Structures one behind the other, to the first one that is not whole."""
+    at = n = 0
+    while at < len(data):
+        node = tree(layout, data, at, len(data))
+        node.name = f"entry {n}"
+        yield node
+        if not node.is_whole or node.end == at:
+            return
+        at = node.end
+        n += 1
 
 
 def _check(front: Node, data: bytes) -> None:

@@ -41,6 +41,16 @@ CLEAN_SHUTDOWN_MALFORMED = code(
     Severity.WARNING,
     ".kafka_cleanshutdown is not what a broker writes.",
 )
+NOTES_CRC_MISMATCH = code(
+    "notes-crc-mismatch",
+    _error,
+    "The checksum of a message in the teaching layout does not fit its value.",
+)
+NOTES_MALFORMED = code(
+    "notes-malformed",
+    _error,
+    "A file in the teaching layout does not go on with a whole message.",
+)
 INDEX_TRAILING_BYTES = code(
     "index-trailing-bytes",
     _error,

@@ -1,0 +1,24 @@
+"""Which partition of an internal topic an id belongs to, and so which broker coordinates it.
+
+Source: `kafka.coordinator.group.GroupMetadataManager.partitionFor`,
+`TransactionStateManager.partitionFor`, `org.apache.kafka.common.utils.Utils.abs`.
+"""
+
+from __future__ import annotations
+
+GROUPS, TRANSACTIONS = "__consumer_offsets", "__transaction_state"
+PARTITIONS = 50  # offsets.topic.num.partitions and transaction.state.log.num.partitions
+
+
+def string_hash(text: str) -> int:
+    """`java.lang.String.hashCode`: over UTF-16 code units, in 32 bits with a sign."""
+    units = text.encode("utf-16-be", "surrogatepass")
+    number = 0
+    for high, low in zip(units[::2], units[1::2], strict=True):
+        number = (31 * number + (high << 8 | low)) & 0xFFFFFFFF
+    return number - (1 << 32) if number >> 31 else number
+
+
+def partition_of_id(text: str, partitions: int = PARTITIONS) -> int:
+    """The partition of a group or a transactional id."""
+    return (string_hash(text) & 0x7FFFFFFF) % partitions

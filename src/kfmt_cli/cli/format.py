@@ -1,0 +1,32 @@
+"""format: the reference of the formats."""
+
+from __future__ import annotations
+
+import click
+
+from kfmt_cli.cli.options import color, output_format
+
+
+@click.command(name="format")
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@output_format
+@color
+def format_command(names: tuple[str, ...], format_: str, color: str) -> int:
+    """Show the fields of a format: where each begins, its type, what it means, its bits.
+
+    NAME is a format, a file's ending or name, or an internal topic. Without a name, all formats are
+    listed. The tables are those that kfmt itself reads and writes by.
+
+    \b
+    Examples:
+      kfmt format
+      kfmt format RecordBatch
+      kfmt format .snapshot
+      kfmt format OffsetCommitValue --json
+    """
+    from kfmt_cli.cli.runs import run_of
+    from kfmt_cli.tasks.reference import show_formats
+
+    run = run_of(color, format_)
+    show_formats(run, names)
+    return run.host.exit_code

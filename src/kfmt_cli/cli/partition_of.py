@@ -1,0 +1,61 @@
+"""partition-of: where the coordinators keep what they know of a group or a transactional id."""
+
+from __future__ import annotations
+
+import click
+
+from kfmt_cli.cli.options import color, output_format
+from kfmt_cli.errors import UsageError
+
+
+@click.command(name="partition-of")
+@click.option("--group", "groups", multiple=True, help="A group; may be given several times.")
+@click.option("--transactional-id", "ids", multiple=True, help="A transactional id; as often.")
+@click.option(
+    "--partitions",
+    type=click.IntRange(min=1),
+    default=50,
+    show_default=True,
+    help="Partitions of the internal topic.",
+)
+@output_format
+@color
+def partition_of(
+    groups: tuple[str, ...], ids: tuple[str, ...], partitions: int, format_: str, color: str
+) -> int:
+    """Tell in which partition of __consumer_offsets a group is, and in which of
+    __transaction_state a transactional id.
+
+    The broker that leads the partition coordinates the id. It is Java's hash of the text, without
+    its sign, modulo the number of partitions.
+
+    \b
+    Examples:
+      kfmt partition-of --group billing
+      kfmt partition-of --transactional-id payments-0 --partitions 2 --json
+    """
+    from kfmt_cli.broker.placement import GROUPS, TRANSACTIONS, partition_of_id, string_hash
+    from kfmt_cli.cli.runs import run_of
+    from kfmt_cli.render.style import safe
+
+    if not groups and not ids:
+        raise UsageError("--group or --transactional-id: at least one of them")
+    run = run_of(color, format_)
+    of = [(GROUPS, "group", it) for it in groups]
+    of += [(TRANSACTIONS, "transactional_id", it) for it in ids]
+    for topic, kind, name in of:
+        partition = partition_of_id(name, partitions)
+        row: dict[str, object] = {
+            "id_type": kind,
+            "id": name,
+            "hash": string_hash(name),
+            "topic": topic,
+            "partitions": partitions,
+            "partition": partition,
+        }
+        label = kind.replace("_", " ")
+        hashed = f"hash {row['hash']}, modulo {partitions}"
+        line = f"{label} {safe(name)}: {topic}-{partition}   {hashed}\n"
+        run.sink.document("partition_of", row, [line])
+    run.sink.flush()
+    return run.host.exit_code

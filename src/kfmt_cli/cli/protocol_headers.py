@@ -1,0 +1,92 @@
+"""request-header and response-header: what stands before requests and responses on the wire."""
+
+from __future__ import annotations
+
+import click
+
+from kfmt_cli.cli.options import color, output_format, wide
+from kfmt_cli.errors import InputError, UsageError
+
+_framed = click.option(
+    "--size-prefixed/--no-size",
+    "framed",
+    default=None,
+    help="Whether a size stands before each; found out without this.",
+)
+
+
+@click.command(name="request-header")
+@click.argument("source", metavar="HEX|FILE")
+@_framed
+@wide
+@output_format
+@color
+def request_header(source: str, framed: bool | None, wide: bool, format_: str, color: str) -> int:
+    """Decode the headers of requests as they are sent to a broker.
+
+    The argument is hex digits, a file of them, or a file of bytes such as a captured stream; - is
+    standard input. Several requests, each behind its size, are listed one a line. The header's own
+    version follows from the request and its version.
+
+    \b
+    Examples:
+      kfmt request-header 0000001b00120003000000070006636c69656e7400056b666d7404302e3100
+      kfmt request-header 0003000900000001000361646d00 --no-size --json
+    """
+    from kfmt_cli.cli.runs import run_of
+    from kfmt_cli.render.sinks.sink import Look
+    from kfmt_cli.tasks.protocol_headers import REQUEST, read_argument, requests, show
+
+    run = run_of(color, format_, look=Look(wide=wide))
+    try:
+        name, data = read_argument(source)
+    except InputError as error:
+        run.complain(str(error))
+        return run.host.exit_code
+    show(run, name, data, list(requests(data, framed)), REQUEST)
+    return run.host.exit_code
+
+
+@click.command(name="response-header")
+@click.argument("source", metavar="HEX|FILE")
+@click.option("--api", help="The request that was answered, by name or number.")
+@click.option("--api-version", type=int, help="Its version.")
+@_framed
+@wide
+@output_format
+@color
+def response_header(
+    source: str,
+    api: str | None,
+    api_version: int | None,
+    framed: bool | None,
+    wide: bool,
+    format_: str,
+    color: str,
+) -> int:
+    """Decode the headers of responses as a broker sends them.
+
+    A response does not say which request it answers, nor the version of its header: the options do.
+    Without them the oldest header is taken, which has a correlation id only.
+
+    \b
+    Examples:
+      kfmt response-header 00000007
+      kfmt response-header 0000000700 --api Metadata --api-version 12
+    """
+    from kfmt_cli.cli.runs import run_of
+    from kfmt_cli.render.sinks.sink import Look
+    from kfmt_cli.tasks.protocol_headers import RESPONSE, api_of, read_argument, responses, show
+
+    if (api is None) != (api_version is None):
+        raise UsageError("--api and --api-version go together")
+    asked = api_of(api)
+    version = 0 if asked is None or api_version is None else asked.response_header(api_version)
+    run = run_of(color, format_, look=Look(wide=wide))
+    try:
+        name, data = read_argument(source)
+    except InputError as error:
+        run.complain(str(error))
+        return run.host.exit_code
+    show(run, name, data, list(responses(data, framed, version)), RESPONSE)
+    return run.host.exit_code

@@ -1,0 +1,131 @@
+"""The fields of a format one below the other: what `format` and the page of formats show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kfmt_cli.core.field import Field
+from kfmt_cli.core.layout import Layout
+from kfmt_cli.core.protocol import ListOf, Struct
+from kfmt_cli.core.wire import Array, WireType
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A field, or a part of one: its path in the structure, and where it begins, if that is known.
+
+    bits: of a field, from which to which bit it has its name.
+    """
+
+    path: tuple[str, ...]
+    at: int | None
+    type: str
+    versions: str
+    meaning: str
+    bits: str = ""
+
+
+def entries_of(layout: Layout) -> Iterator[Entry]:
+    """The fields of a structure with those of the structures in it, and their bits."""
+    # Where a field begins in a message depends on its version.
+    yield from _entries(layout, (), layout, 0 if layout.versions is None else None)
+
+
+def _entries(
+    layout: Layout, path: tuple[str, ...], message: Layout, at: int | None
+) -> Iterator[Entry]:
+    for field in layout.fields:
+        here = (*path, field.name)
+        inner = _inner(field.type)
+        type_ = _type_name(field.type)
+        yield Entry(here, at, type_, _versions(field, message), meaning_of(field))
+        for bits in field.flags.bits if field.flags else ():
+            last = bits.at + bits.width - 1
+            place = f"bit {bits.at}" if last == bits.at else f"bits {bits.at}–{last}"
+            names = ", ".join(f"{i} {name}" for i, name in enumerate(bits.symbols or ("no", "yes")))
+            yield Entry((*here, bits.name), None, "bits", "", f"{bits.doc} {names}.", place)
+        if inner is not None:
+            yield from _entries(inner, here, message, None)
+        size = field.type.size
+        at = None if at is None or size is None else at + size
+
+
+def _inner(type_: WireType) -> Layout | None:
+    """The structure that a field is, or is a list of."""
+    of = type_.of if isinstance(type_, ListOf | Struct) else None
+    return of if isinstance(of, Layout) else None
+
+
+def _type_name(type_: WireType) -> str:
+    if isinstance(type_, ListOf):
+        return "list" if isinstance(type_.of, Layout) else f"list of {type_.of.name}"
+    if isinstance(type_, Struct):
+        return "structure"
+    if isinstance(type_, Array):
+        return f"list of {type_.of.name}"
+    return type_.name
+
+
+def _versions(field: Field, message: Layout) -> str:
+    """Which versions of the message have a field, and how, where that differs between them."""
+    if message.versions is None:
+        return ""
+    first, last = message.versions
+    words = []
+    if field.since > first or (field.until is not None and field.until < last):
+        until = "+" if field.until is None else f"–{field.until}"
+        words.append(str(field.since) if field.until == field.since else f"{field.since}{until}")
+    if field.nullable_since is not None:
+        since = (
+            "" if field.nullable_since <= max(field.since, first) else f" {field.nullable_since}+"
+        )
+        words.append(f"nullable{since}")
+    if field.tag is not None:
+        words.append(f"tag {field.tag}")
+    return ", ".join(words)
+
+
+def meaning_of(field: Field) -> str:
+    """The words for a field, with the names of its numbers and its unit."""
+    unit = f" ({field.unit})" if field.unit else ""
+    named = [f"{i} {name}" for i, name in enumerate(field.symbols or ()) if name]
+    names = f" {', '.join(named)}." if named else ""
+    held = f" Holds a {field.holds.message.name}." if field.holds is not None else ""
+    return f"{field.doc}{held}{names}{unit}"
+
+
+def size_words(layout: Layout) -> str:
+    """How large a structure is, or which versions of a message there are."""
+    if layout.versions is not None:
+        first, last = layout.versions
+        words = f"version {first}" if first == last else f"versions {first} to {last}"
+        flexible = layout.flexible_since
+        return words if flexible is None else f"{words}, tagged fields from {flexible} on"
+    return "" if layout.size is None else f"{layout.size} bytes"
+
+
+def format_row(layout: Layout, chapter: str) -> dict[str, object]:
+    """A format as an object of JSON. chapter: what it belongs to."""
+    return {
+        "name": layout.name,
+        "chapter": chapter,
+        "size": None if layout.versions is not None else layout.size,
+        "versions": None if layout.versions is None else list(layout.versions),
+        "flexible_since": layout.flexible_since,
+        "meaning": layout.doc,
+        "source": layout.source,
+    }
+
+
+def field_row(layout: Layout, entry: Entry) -> dict[str, object]:
+    """A field of a format as an object of JSON."""
+    return {
+        "format": layout.name,
+        "offset": entry.at,
+        "field": ".".join(entry.path),
+        "wire_type": entry.type,
+        "bits": entry.bits or None,
+        "versions": entry.versions or None,
+        "meaning": entry.meaning,
+    }

@@ -1,0 +1,246 @@
+"""Every kind of file that a broker leaves, and directories of them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kfmt_cli.files.kinds import KINDS, kind_of
+from kfmt_cli.files.kinds.properties import colon_lines, java_properties
+from tests.samples import ORDERS, kfmt
+from tools.kafka import KEPT_SUFFIX, SAMPLES
+
+BROKER = SAMPLES / "kafka-3.9.1-broker1"
+METADATA = BROKER / "__cluster_metadata-0"
+SNAPSHOT = METADATA / "00000000000000000559-0000000001.checkpoint"
+FILES = sorted(
+    it
+    for it in SAMPLES.rglob("*")
+    if it.is_file() and not it.name.endswith(KEPT_SUFFIX) and it.parent != SAMPLES
+)
+
+
+def test_every_sample_is_of_a_known_kind() -> None:
+    assert len(FILES) > 300
+    assert [it for it in FILES if kind_of(it.name)[0] not in KINDS] == []
+
+
+def test_every_sample_is_shown_in_a_table_and_as_json() -> None:
+    table = kfmt("dump", *FILES)
+    assert table.code == 0, table.err
+    assert [it for it in FILES if str(it) not in table.out] == []
+    rows = kfmt("dump", *FILES, "--json")
+    assert rows.code == 0
+    assert set(rows.codes) <= {"checkpoint-empty"}
+
+
+@pytest.mark.parametrize(
+    ("file", "expected"),
+    [
+        (
+            BROKER / "meta.properties",
+            {
+                "type": "meta_properties",
+                "version": 1,
+                "broker_id": None,
+                "node_id": 1,
+                "cluster_id": "4L6g3nShT-eMCtK--X86sw",
+                "directory_id": "Id4qCpYkZMw8zR87hsZyqQ",
+            },
+        ),
+        (
+            SAMPLES / "kafka-2.8.2/meta.properties",
+            {
+                "type": "meta_properties",
+                "version": 0,
+                "broker_id": 1,
+                "node_id": None,
+                "cluster_id": "tLSAa5MhT061dadF4YHjqw",
+                "directory_id": None,
+            },
+        ),
+        (
+            BROKER / ".kafka_cleanshutdown",
+            {"type": "clean_shutdown", "version": 0, "broker_epoch": 6},
+        ),
+        (
+            SAMPLES / "kafka-2.8.2/.kafka_cleanshutdown",
+            {"type": "clean_shutdown", "version": None, "broker_epoch": None},
+        ),
+        (
+            BROKER / "orders-0/partition.metadata",
+            {"type": "partition_metadata", "version": 0, "topic_id": "WNfP4a0oQMKl7dpbxVNwOA"},
+        ),
+        (
+            METADATA / "quorum-state",
+            {
+                "type": "quorum_state",
+                "data_version": 0,
+                "cluster_id": "",
+                "leader_id": 1,
+                "leader_epoch": 1,
+                "voted_id": -1,
+                "voted_directory_id": None,
+                "applied_offset": 0,
+                "current_voters": [{"voter_id": 1}],
+            },
+        ),
+    ],
+    ids=lambda it: it.parent.name + "/" + it.name if isinstance(it, Path) else "",
+)
+def test_a_small_file_is_one_row(file: Path, expected: dict[str, object]) -> None:
+    done = kfmt("dump", file, "--json")
+    (row,) = done.rows
+    assert done.code == 0
+    assert {name: it for name, it in row.items() if name != "file"} == expected
+    assert kfmt("dump", file).out.endswith("1 entry shown\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "code", "position"),
+    [
+        ("meta.properties", b"", "meta-properties-malformed", 0),
+        ("meta.properties", b"version=1\nnode.id=one\n", "meta-properties-malformed", 10),
+        ("meta.properties", b"node.id=1\n", "meta-properties-malformed", 10),
+        ("partition.metadata", b"version: 0\ntopic_id: x\n", "partition-metadata-malformed", 11),
+        ("partition.metadata", b"version 0\n", "partition-metadata-malformed", 0),
+        ("quorum-state", b'{"leaderId":1,', "quorum-state-malformed", 14),
+        ("quorum-state", b"[1]", "quorum-state-malformed", 0),
+        (".kafka_cleanshutdown", b"\xff{}", "clean-shutdown-malformed", 0),
+    ],
+)
+def test_what_a_small_file_should_not_say_is_a_finding(
+    name: str, content: bytes, code: str, position: int, tmp_path: Path
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    done = kfmt("dump", tmp_path / name, "--json", "--strict")
+    findings = done.of("finding")
+    assert (findings[0]["code"], findings[0]["position"]) == (code, position)
+    assert done.code == 1
+
+
+def test_names_that_are_not_known_are_shown(tmp_path: Path) -> None:
+    (tmp_path / "meta.properties").write_text("version=1\nnode.id=3\nmade.up=ü \\u00e9\\\n  x\n")
+    (row,) = kfmt("dump", tmp_path / "meta.properties", "--json").rows
+    assert row["other"] == {"made.up": "ü éx"}
+
+
+def test_java_properties_are_read_as_java_does() -> None:
+    text = "# a comment\n! another\n\n a = b \nc:d\ne f g\nh\\=i=j\\n\\\n   k\nlast"
+    found = [(name, value) for _, name, value in java_properties(text, lambda *_: None)]
+    assert found == [("a", "b "), ("c", "d"), ("e", "f g"), ("h=i", "j\nk"), ("last", "")]
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(max_size=60))
+def test_no_text_is_too_odd(text: str) -> None:
+    list(java_properties(text, lambda *_: None))
+    list(colon_lines(text, lambda *_: None))
+
+
+def test_a_snapshot_without_its_footer_is_not_whole(tmp_path: Path) -> None:
+    last = kfmt("dump", SNAPSHOT, "--json").of("batch")[-1]["position"]
+    file = tmp_path / SNAPSHOT.name
+    for content, codes in (
+        (SNAPSHOT.read_bytes()[:last], ["snapshot-footer-missing"]),
+        (SNAPSHOT.read_bytes()[83:], ["snapshot-header-missing"]),
+        (SNAPSHOT.read_bytes()[83:last], ["snapshot-header-missing", "snapshot-footer-missing"]),
+        (b"", ["snapshot-footer-missing"]),
+    ):
+        file.write_bytes(content)
+        for command in ("dump", "verify-crc"):
+            done = kfmt(command, file, "--json")
+            assert (done.code, sorted(done.codes)) == (1, sorted(codes))
+    file.write_bytes(SNAPSHOT.read_bytes()[:last])
+    part = file.rename(tmp_path / "00000000000000000559-0000000001-123.checkpoint.part")
+    assert kfmt("dump", part, "--json").code == 0
+
+
+def test_a_copy_is_shown_as_what_it_is_a_copy_of(tmp_path: Path) -> None:
+    for suffix in (".deleted", ".cleaned", ".swap"):
+        for kind in (".log", ".index", ".timeindex"):
+            shutil.copy(ORDERS.with_suffix(kind), tmp_path / f"{ORDERS.stem}{kind}{suffix}")
+    for suffix in (".deleted", ".cleaned", ".swap"):
+        done = kfmt("dump", tmp_path / f"{ORDERS.stem}.index{suffix}")
+        assert f"base offset 0   a copy marked {suffix}\n" in done.out
+    types = {row["type"] for row in kfmt("dump", tmp_path, "--json").rows}
+    assert types == {"batch", "offset_index_entry", "time_index_entry"}
+    whole = kfmt("dump", ORDERS, "--json").of("batch")
+    assert len(kfmt("dump", tmp_path, "--json").of("batch")) == 3 * len(whole)
+
+
+@pytest.mark.parametrize("mark", ["delete", "future", "stray"])
+def test_a_directory_that_is_marked_is_shown_as_that(mark: str, tmp_path: Path) -> None:
+    folder = tmp_path / f"__consumer_offsets-1.{'0a' * 16}-{mark}"
+    shutil.copytree(BROKER / "__consumer_offsets-1", folder)
+    done = kfmt("dump", tmp_path)
+    assert f"base offset 0   in a directory marked -{mark}\n" in done.out
+    rows = kfmt("dump", tmp_path, "--records", "--json").of("record")
+    assert rows[0]["decoded_key"]["name"] == "GroupMetadataKey"
+
+
+def test_a_directory_is_shown_in_order(tmp_path: Path) -> None:
+    folder = tmp_path / "orders-0"
+    shutil.copytree(ORDERS.parent, folder)
+    for it in folder.glob(f"*{KEPT_SUFFIX}"):
+        it.unlink()
+    (folder / "00000000000000000240.index.deleted").write_bytes(b"")
+    (folder / "notes.txt").write_text("mine")
+    shutil.copy(BROKER / "meta.properties", tmp_path)
+    done = kfmt("dump", tmp_path, "--json")
+    assert done.code == 0
+    assert done.of("unknown_file") == [
+        {"type": "unknown_file", "file": "orders-0/notes.txt", "bytes": 4}
+    ]
+    files = list(dict.fromkeys(Path(row["file"]).name for row in done.rows))
+    assert files[:6] == [
+        "meta.properties",
+        "leader-epoch-checkpoint",
+        "partition.metadata",
+        "00000000000000000000.log",
+        "00000000000000000000.index",
+        "00000000000000000000.timeindex",
+    ]
+    assert files[-1] == "notes.txt"
+    table = kfmt("dump", tmp_path).out
+    assert "orders-0/notes.txt   4 bytes   not a file that kfmt knows\n" in table
+    logs = {Path(row["file"]).suffix for row in kfmt("dump", tmp_path, "--records", "--json").rows}
+    assert logs == {".log"}
+
+
+def test_a_directory_of_other_files_is_none_of_kafkas(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    done = kfmt("dump", tmp_path)
+    assert (done.code, done.out) == (3, "")
+    assert "no log in this directory" in done.err
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_damaged_small_files_give_findings_or_rows(data: st.DataObject) -> None:
+    import kfmt_cli
+    from kfmt_cli.errors import InputError
+
+    names = ("meta.properties", "partition.metadata", "quorum-state", ".kafka_cleanshutdown")
+    file = data.draw(st.sampled_from([it for it in FILES if it.name in names]))
+    content = bytearray(file.read_bytes())
+    for _ in range(data.draw(st.integers(1, 4))):
+        if content:
+            at = data.draw(st.integers(0, len(content) - 1))
+            content[at : at + data.draw(st.integers(0, 3))] = data.draw(st.binary(max_size=3))
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / file.name
+        copy.write_bytes(content)
+        try:
+            read = kfmt_cli.read_file(copy)
+        except InputError:
+            return
+        assert len(list(read.objects())) == 1
+        json.dumps(list(read.objects()))
