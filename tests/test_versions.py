@@ -29,10 +29,10 @@ from kfmt_cli.core.protocol import (
     UInt16,
     Uuid,
     UuidType,
-    uuid_text,
 )
 from kfmt_cli.core.tagged import TaggedFields
 from kfmt_cli.core.tree import Node, tree
+from kfmt_cli.core.uuids import uuid_text
 from kfmt_cli.core.versions import at_version
 from kfmt_cli.core.wire import Bytes, Int8, Int16, Int32, Int64, Integer, UInt32, WireType
 from tools.kafka import ROOT

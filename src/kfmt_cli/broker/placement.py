@@ -7,6 +7,7 @@ Source: `kafka.coordinator.group.GroupMetadataManager.partitionFor`,
 from __future__ import annotations
 
 GROUPS, TRANSACTIONS = "__consumer_offsets", "__transaction_state"
+LEAST = -(1 << 31)  # the number whose absolute value an int cannot hold
 PARTITIONS = 50  # offsets.topic.num.partitions and transaction.state.log.num.partitions
 
 
@@ -21,4 +22,5 @@ def string_hash(text: str) -> int:
 
 def partition_of_id(text: str, partitions: int = PARTITIONS) -> int:
     """The partition of a group or a transactional id."""
-    return (string_hash(text) & 0x7FFFFFFF) % partitions
+    number = string_hash(text)
+    return 0 if number == LEAST else abs(number) % partitions

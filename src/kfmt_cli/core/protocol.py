@@ -9,9 +9,9 @@ Source: KIP-482, `org.apache.kafka.common.protocol.types.Type`.
 from __future__ import annotations
 
 import struct
-import uuid
 from dataclasses import dataclass
 
+from kfmt_cli.core.uuids import uuid_bytes, uuid_text
 from kfmt_cli.core.wire import (
     Buffer,
     Bytes,
@@ -113,25 +113,6 @@ class Uuid(NotBulk):
         return uuid_bytes(value)
 
 
-def uuid_text(data: bytes) -> str:
-    """16 bytes as Kafka prints a uuid."""
-    import base64
-
-    return base64.urlsafe_b64encode(data).decode().rstrip("=")
-
-
-def uuid_bytes(text: str) -> bytes:
-    """The inverse of `uuid_text`; the form with hyphens is taken, too. Raises ValueError."""
-    import base64
-
-    if len(text) == 36:
-        return uuid.UUID(text).bytes
-    data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
-    if len(data) != 16:
-        raise ValueError(f"{text!r} is not a uuid")
-    return data
-
-
 @dataclass(frozen=True, slots=True)
 class Text(NotBulk):
     """A length and that many bytes of UTF-8; a length of -1 is null."""
@@ -225,26 +206,39 @@ class List(NotBulk):
 
 @dataclass(frozen=True, slots=True)
 class Struct(NotBulk):
-    """A structure as a value inside another. nullable: a byte stands before it, -1 for null."""
+    """A structure as a value inside another.
+
+    nullable: whether it is there stands before it; among tagged fields as an unsigned varint, 0 for
+    null, elsewhere as a byte, -1 for null (KIP-893).
+    """
 
     of: Part
     nullable: bool = False
+    in_tag: bool = False
     size: None = None
 
     @property
     def name(self) -> str:
         return f"{'nullable ' if self.nullable else ''}{self.of.name}"
 
+    def read_presence(self, data: Buffer, at: int, end: int) -> tuple[bool, int]:
+        """Whether a nullable structure is there, and the byte after what says so."""
+        if self.in_tag:
+            count, after = UVarint32.read(data, at, end)
+            return count > 0, after
+        sign, after = Int8.read(data, at, end)
+        return sign >= 0, after
+
     def read(self, data: Buffer, at: int, end: int) -> tuple[dict[str, Value] | None, int]:
         if self.nullable:
-            sign, at = Int8.read(data, at, end)
-            if sign < 0:
+            present, at = self.read_presence(data, at, end)
+            if not present:
                 return None, at
         return self.of.read_values(data, at, end)
 
     def write(self, value: Value) -> bytes:
         if value is None:
-            return Int8.write(-1)
+            return UVarint32.write(0) if self.in_tag else Int8.write(-1)
         assert isinstance(value, dict)
         return (Int8.write(1) if self.nullable else b"") + self.of.write(value)
 

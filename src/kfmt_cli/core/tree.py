@@ -14,7 +14,7 @@ from kfmt_cli.core.field import Field
 from kfmt_cli.core.layout import Layout
 from kfmt_cli.core.protocol import List, Struct
 from kfmt_cli.core.tagged import TaggedFields
-from kfmt_cli.core.wire import Array, Buffer, Int8, UVarint32, Value, WireError, WireType
+from kfmt_cli.core.wire import Array, Buffer, UVarint32, Value, WireError, WireType
 
 
 @dataclass(slots=True)
@@ -83,9 +83,9 @@ def _node(name: str, type_: WireType, data: Buffer, at: int, end: int) -> Node:
     if isinstance(type_, Struct):
         assert isinstance(type_.of, Layout)
         if type_.nullable:
-            _fill(node, Int8.read, data, end)
-            sign, node.value = node.value, None
-            if node.fault is not None or (isinstance(sign, int) and sign < 0):
+            _fill(node, type_.read_presence, data, end)
+            present, node.value = node.value, None
+            if not present:
                 return node
         inner = tree(type_.of, data, node.end, end)
         node.children, node.end, node.fault = inner.children, inner.end, inner.fault

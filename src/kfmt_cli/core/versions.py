@@ -37,6 +37,8 @@ def _of_version(layout: Layout, version: int, flexible_since: int | None) -> Lay
         compact_since = None if it.classic else flexible_since
         here = replace(it, type=_laid_down(it.type, version, compact_since, nullable))
         if it.tag is not None and version >= it.tagged_since:
+            if isinstance(here.type, Struct):
+                here = replace(here, type=replace(here.type, in_tag=True))
             tagged[it.tag] = here
         else:
             fields.append(here)

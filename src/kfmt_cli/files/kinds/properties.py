@@ -14,7 +14,8 @@ from kfmt_cli.core.field import Field
 from kfmt_cli.core.finding import Code, Finding
 from kfmt_cli.core.json_text import json_text
 from kfmt_cli.core.layout import Layout
-from kfmt_cli.core.protocol import ListOf, UuidType, uuid_bytes
+from kfmt_cli.core.protocol import ListOf, UuidType
+from kfmt_cli.core.uuids import uuid_bytes
 from kfmt_cli.core.wire import Integer
 from kfmt_cli.files.kinds import codes
 from kfmt_cli.files.kinds.kind import Contents, Input, Kind, Level, read_whole

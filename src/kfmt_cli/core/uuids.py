@@ -1,0 +1,21 @@
+"""Uuids as Kafka prints them: URL-safe base64 without padding."""
+
+from __future__ import annotations
+
+import base64
+import uuid
+
+
+def uuid_text(data: bytes) -> str:
+    """16 bytes as Kafka prints a uuid."""
+    return base64.urlsafe_b64encode(data).decode().rstrip("=")
+
+
+def uuid_bytes(text: str) -> bytes:
+    """The inverse of `uuid_text`; the form with hyphens is taken, too. Raises ValueError."""
+    if len(text) == 36:
+        return uuid.UUID(text).bytes
+    data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+    if len(data) != 16:
+        raise ValueError(f"{text!r} is not a uuid")
+    return data

@@ -1,0 +1,148 @@
+"""A real broker that runs on a log directory, and Kafka's own commands asked about it.
+
+The broker is killed at the end, so that the directory stays as it was when the last command was
+answered. Needs what tools/kafka.py needs.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools.broker import SERVER, BrokerError, free_ports
+from tools.kafka import java
+
+PATIENCE = 90  # seconds until a broker answers
+NODE = 1
+
+
+@dataclass(frozen=True)
+class Live:
+    """A broker that answers. address: where. scratch: for files. kill: ends it at once."""
+
+    version: str
+    address: str
+    scratch: Path
+    kill: Callable[[], None]
+
+    def command(self, name: str, *arguments: str, bootstrap: bool = True) -> str:
+        """What one of Kafka's commands prints; raises BrokerError when it fails."""
+        done = self.ran(name, *arguments, bootstrap=bootstrap)
+        if done.returncode:
+            raise BrokerError(f"{name} {arguments}: {done.stderr[-3000:]}{done.stdout[-1000:]}")
+        return done.stdout
+
+    def ran(
+        self, name: str, *arguments: str, bootstrap: bool = True
+    ) -> subprocess.CompletedProcess[str]:
+        """One of Kafka's commands when it is done. name: its class; bootstrap: it is told where."""
+        return subprocess.run(
+            self._command(name, arguments, bootstrap),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+
+    @contextmanager
+    def running(
+        self, name: str, *arguments: str, bootstrap: bool = True
+    ) -> Iterator[subprocess.Popen[bytes]]:
+        """One of Kafka's commands while it runs; it is killed at the end."""
+        log = self.scratch / f"{name}-{time.monotonic_ns()}.log"
+        with log.open("wb") as out:
+            command = self._command(name, arguments, bootstrap)
+            process = subprocess.Popen(command, stdout=out, stderr=out)
+            try:
+                yield process
+            finally:
+                process.kill()
+                process.wait()
+
+    def _command(self, name: str, arguments: tuple[str, ...], bootstrap: bool) -> list[str]:
+        where = ("--bootstrap-server", self.address) if bootstrap else ()
+        return java(self.version, name, *where, *arguments)
+
+
+@contextmanager
+def live(
+    version: str, data: Path, scratch: Path, settings: Mapping[str, str] | None = None
+) -> Iterator[Live]:
+    """A broker on a log directory, which has a meta.properties; raises BrokerError."""
+    broker, controller = free_ports(2)
+    config = {
+        **SERVER,
+        "node.id": str(NODE),
+        "log.dirs": str(data),
+        "listeners": f"PLAINTEXT://127.0.0.1:{broker},CONTROLLER://127.0.0.1:{controller}",
+        "controller.quorum.voters": f"{NODE}@127.0.0.1:{controller}",
+        "offsets.topic.replication.factor": "1",
+        "transaction.state.log.replication.factor": "1",
+        "transaction.state.log.min.isr": "1",
+        "share.coordinator.state.topic.replication.factor": "1",
+        "share.coordinator.state.topic.min.isr": "1",
+        "group.initial.rebalance.delay.ms": "0",
+        **(settings or {}),
+    }
+    file = scratch / "server.properties"
+    file.write_text("".join(f"{name}={value}\n" for name, value in config.items()))
+    log = scratch / "broker.log"
+    with log.open("wb") as out:
+        process = subprocess.Popen(
+            java(version, "kafka.Kafka", str(file), options=("-XX:TieredStopAtLevel=1",)),
+            stdout=out,
+            stderr=out,
+            start_new_session=True,
+        )
+
+        def kill() -> None:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+        try:
+            _wait(process, broker, log)
+            yield Live(version, f"127.0.0.1:{broker}", scratch, kill)
+        finally:
+            kill()
+
+
+def _wait(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+    """Until the broker takes connections."""
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        if process.poll() is not None:
+            raise BrokerError(f"exit status {process.returncode}\n{log.read_text()[-3000:]}")
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.1)
+    raise BrokerError(f"no answer after {PATIENCE} s\n{log.read_text()[-3000:]}")
+
+
+def format_storage(version: str, data: Path, scratch: Path) -> None:
+    """Make a log directory of a new cluster of one node."""
+    config = scratch / "format.properties"
+    config.write_text(
+        f"process.roles=broker,controller\nnode.id={NODE}\nlog.dirs={data}\n"
+        f"controller.quorum.voters={NODE}@127.0.0.1:1\ncontroller.listener.names=CONTROLLER\n"
+        "listeners=PLAINTEXT://127.0.0.1:2,CONTROLLER://127.0.0.1:1\n"
+        "listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT\n"
+    )
+    cluster = "4L6g3nShT-eMCtK--X86sw"
+    arguments = ("format", "--config", str(config), "--cluster-id", cluster)
+    done = subprocess.run(
+        java(version, "kafka.tools.StorageTool", *arguments),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise BrokerError(done.stderr + done.stdout)
