@@ -82,8 +82,8 @@ def dump(
     """Show every field of every batch, or record, and every entry of any other file.
 
     Directories are walked by topic, partition and base offset, and all of their files are shown;
-    with --records, and in CSV, only the logs. - is standard input. Damage is reported where it
-    stands and the rest is shown. Keys and values of internal topics are decoded.
+    with --records, with offsets and in CSV, only the logs. - is standard input. Damage is reported
+    where it stands and the rest is shown. Keys and values of internal topics are decoded.
 
     \b
     Examples:
@@ -113,7 +113,9 @@ def dump(
     run = run_of(color, format_, strict=strict, max_findings=max_findings, look=look)
     wanted = Selection(from_offset, to_offset)
     reading = Reading(records, wanted, Limit.of_option(max_decompressed))
-    kinds = LOGS if records or bits or columns or not sink.mixes_types else None
+    bounds = from_offset is not None or to_offset is not None
+    only_logs = records or bits or columns or bounds or not sink.mixes_types
+    kinds = LOGS if only_logs else None
     every = all_files or not for_people
     of_layout = None if layout is None else LAYOUTS[layout][0]
     Dump(run, reading, limit, jobs, every, topic, kinds, of_layout).paths(paths)

@@ -44,13 +44,14 @@ class Reading:
     """Which rows of a log are wanted, and how they are made.
 
     records: each batch with its records. limit: what one batch may decompress to. decoder: of the
-    topic's keys and values.
+    topic's keys and values; words: what it makes of them is a line for people, and not JSON.
     """
 
     records: bool = False
     wanted: Selection = field(default_factory=Selection)
     limit: Limit = field(default_factory=Limit)
     decoder: Decoder | None = None
+    words: bool = False
 
     def ahead(
         self, blocks: Iterable[Block], advance: Callable[[int], None] = lambda _: None
@@ -79,7 +80,7 @@ class Reading:
             records = read_records(run, self.limit)
             complete(run, records)
             chosen = self.wanted.rows(run, records) if self.wanted else (run, records)
-            rows = record_rows(*chosen, self.decoder)
+            rows = record_rows(*chosen, self.decoder, self.words)
             yield Part(rows, [*run.findings, *records.findings])
 
     def decoded(self, block: Block) -> Iterable[Part]:

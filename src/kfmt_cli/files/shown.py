@@ -17,7 +17,7 @@ from kfmt_cli.formats.batch import MAX_SEQUENCE
 from kfmt_cli.rows.batch import BATCH
 from kfmt_cli.rows.record import DECODED, DECODED_RECORD, RECORD
 from kfmt_cli.rows.section import Rows, Section
-from kfmt_cli.topics.decoder import Decoded, Decoder
+from kfmt_cli.topics.decoder import Decoded, Decoder, in_words
 
 _OF_BATCHES = expansion(
     ("batch_position", "position", None, None),
@@ -40,10 +40,15 @@ def batch_rows(block: Block) -> Rows:
     return Rows(Section(BATCH, block.batches))
 
 
-def record_rows(block: Block, records: Records, decoder: Decoder | None = None) -> Rows:
-    """The batches of a run, with the records of each, which `complete` has filled."""
+def record_rows(
+    block: Block, records: Records, decoder: Decoder | None = None, words: bool = False
+) -> Rows:
+    """The batches of a run, with the records of each, which `complete` has filled.
+
+    words: what is decoded is a line for people, and not JSON.
+    """
     if decoder is not None:
-        inner = decoded(block, records, decoder)
+        inner = decoded(block, records, decoder, words)
     else:
         inner = Section(RECORD, records.rows, records.data, records.headers)
     return Rows(Section(BATCH, block.batches), inner, records.ends)
@@ -68,8 +73,8 @@ def complete(block: Block, records: Records) -> None:
     records.findings += read_control(block, records)
 
 
-def decoded(block: Block, records: Records, decoder: Decoder) -> Section:
-    """The records with what the decoder makes of them, as JSON.
+def decoded(block: Block, records: Records, decoder: Decoder, words: bool) -> Section:
+    """The records with what the decoder makes of them.
 
     What is malformed is added to the records' findings.
     """
@@ -91,7 +96,7 @@ def decoded(block: Block, records: Records, decoder: Decoder) -> Section:
                 continue
             if it.fault is not None:
                 records.findings.append(_malformed(block, records, row, name, it))
-            text = json_text(it.values).encode()
+            text = (in_words(it.values) if words else json_text(it.values)).encode()
             table.data[table.names[name] + np.arange(3), row] = at, len(text), 1
             pieces.append(text)
             at += len(text)

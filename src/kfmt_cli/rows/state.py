@@ -130,12 +130,12 @@ SHARE_PARTITION = _type(
 REMOTE_SEGMENT = _type(
     "remote_segment",
     "A segment that remote storage must hold, or has begun to.",
-    4,
+    5,
     _TOPIC,
     _TOPIC_ID,
     _PARTITION,
-    _text("segment_id", "The segment; its objects are named for it."),
     _number("start_offset", "Its first offset."),
+    _text("segment_id", "The segment; its objects are named for it."),
     _number("end_offset", "Its last offset."),
     _text("state", "How far it has been copied or deleted."),
     _number("segment_size_in_bytes", "Bytes of its log."),
@@ -263,10 +263,8 @@ DELEGATION_TOKEN = _type(
 )
 PRODUCER_IDS = _type(
     "producer_ids",
-    "The producer ids that were given out last.",
+    "Which producer ids have been given out.",
     0,
-    _number("broker_id", "The broker that was given them."),
-    _number("broker_epoch", "Epoch of that broker's registration."),
     _number("next_producer_id", "The first id that the next broker is given."),
 )
 

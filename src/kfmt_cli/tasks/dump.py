@@ -53,6 +53,7 @@ class Dump:
     layout: Kind | None = None
     _no_decoder: Decoder | None = None
     _given: tuple[str, ...] = ()
+    _is_unknown: bool = False
     _n_empty: int = 0
     _n_read: int = 0
 
@@ -158,7 +159,9 @@ class Dump:
         name, details = safe(file.name), f"   {grouped(size)} bytes   not a file that kfmt knows"
         room = sink.out.width or 1 << 30
         line = name + details if len(name + details) <= room else clip_left(name, room)
-        sink.document("unknown_file", {"file": file.name, "bytes": size}, [f"{line}\n"])
+        apart = "" if self._is_unknown else "\n"
+        self._is_unknown = True
+        sink.document("unknown_file", {"file": file.name, "bytes": size}, [f"{apart}{line}\n"])
 
     def _wanted(self, rows: Rows) -> Rows:
         """The rows that are wanted, as many as are still wanted."""
@@ -192,7 +195,7 @@ class Dump:
     def _reading_of(self, file: Input) -> Reading:
         """What is wanted of a log, with the decoder of its topic."""
         decoder = self._decoder_of(file) if self.reading.records else None
-        return replace(self.reading, decoder=decoder)
+        return replace(self.reading, decoder=decoder, words=self.run.sink.for_people)
 
     def _pieces(
         self, reading: Reading, writer: RowWriter, blocks: Iterator[Block], log: OpenLog

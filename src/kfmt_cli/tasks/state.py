@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 
 from kfmt_cli.broker.log_end import log_end
@@ -144,15 +145,15 @@ class ShowState:
                 start = end or 0
                 break
             replay.begin()
-        for log, following in zip(partition.logs, [*partition.logs[1:], None], strict=True):
+        for log, following in zip_longest(partition.logs, partition.logs[1:]):
             if following is None or (following.base_offset or 0) > start:
                 self._take(replay, log, at_offset, start, findings if tell else None)
+        state = replay.state()
         if tell and replay.unread:
             words = count(replay.unread, "record was", "records were")
             self.run.sink.note(f"{partition.name}: {words} not understood, and not counted\n")
         if tell:
             self.run.left_out(partition.name, findings)
-        state = replay.state()
         if partition.beside is not None and COMMITTED_OFFSET in state:
             rows = state[COMMITTED_OFFSET]
             for key, row in rows.items():

@@ -89,7 +89,9 @@ def columns_of(section: Section, mode: str, screen: int | None) -> list[tuple[Co
         chosen.append((_time_column(), TIME_WIDTH))
     decoded = DECODED[0] in rows.names
     if decoded:
-        key = max(key, min(DECODED_KEY, max(left // 3, MIN_TEXT)) if screen else DECODED_KEY)
+        longest = int(rows[f"{DECODED[0]}_size"].max()) if len(rows) else 0
+        most = min(DECODED_KEY, max(left // 3, MIN_TEXT)) if screen else DECODED_KEY
+        key = max(key, min(longest, most))
         value = max(left - key - GAP, MIN_TEXT) if screen else 0
     chosen.append((_key_column(mode, 0 if screen is None else key - QUOTES, decoded), key))
     chosen.append((_value_column(mode, 0 if screen is None else value, decoded), value))
@@ -172,6 +174,9 @@ def _value_column(mode: str, limit: int, decoded: bool) -> Column:
                 with builder.when("has_marker", 1):
                     builder.literal(" · coordinator epoch ")
                     builder.number("coordinator_epoch")
+                with builder.when("has_control_data", 1):
+                    builder.literal(" · ")
+                    builder.cell_text("control_data", "utf8", max(limit - CONTROL_ROOM // 2, 0))
             builder.literal(theme.reset, 0)
         with (
             builder.unless("control", 1),

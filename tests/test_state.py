@@ -1,0 +1,329 @@
+"""`kfmt state`: what internal topics say, at the end and at other offsets."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kfmt_cli.broker.placement import partition_of_id, string_hash
+from kfmt_cli.broker.state.shares import _update
+from kfmt_cli.core.versions import at_version
+from kfmt_cli.topics import messages_of
+from tests.samples import Row, kfmt
+from tools.kafka import SAMPLES
+
+BROKER = SAMPLES / "kafka-3.9.1-broker1"
+METADATA = BROKER / "__cluster_metadata-0"
+OFFSETS = BROKER / "__consumer_offsets-1"
+TIERED = SAMPLES / "kafka-3.9.1-tiered"
+
+
+def state(*arguments: str | Path) -> list[Row]:
+    done = kfmt("state", *arguments, "--json")
+    assert done.code == 0, done.err
+    return done.rows
+
+
+def of(rows: list[Row], kind: str) -> list[Row]:
+    return [row for row in rows if row["type"] == kind]
+
+
+def built(folder: Path, records: list[dict[str, Any]]) -> Path:
+    """A partition with these records."""
+    lines = folder.with_name(f"{folder.name}.jsonl")
+    lines.write_text("".join(json.dumps(it) + "\n" for it in records))
+    done = kfmt("build", lines, folder)
+    assert done.code == 0, done.err
+    return folder
+
+
+def message(topic: str, number: int, part: str, version: int, values: dict[str, Any]) -> str:
+    """A key or a value of a coordinator's topic, in hex."""
+    it = next(it for it in messages_of(topic) if it.id == number)
+    layout = it.key if part == "key" else it.value
+    assert layout is not None
+    front = number if part == "key" else version
+    return (front.to_bytes(2, "big") + at_version(layout, version).write(values)).hex()
+
+
+def record(offset: int, key: str, value: str | None, **more: Any) -> dict[str, Any]:
+    of_value = {} if value is None else {"value_encoding": "hex"}
+    return {
+        "type": "record",
+        "offset": offset,
+        "timestamp": 1,
+        "key": key,
+        "key_encoding": "hex",
+        "value": value,
+        **of_value,
+        **more,
+    }
+
+
+def commit(offset: int, at: int | None, **more: Any) -> dict[str, Any]:
+    """A commit of group g on t-0; None takes it away."""
+    topic = "__consumer_offsets"
+    key = message(topic, 1, "key", 0, {"group": "g", "topic": "t", "partition": 0})
+    value = {"offset": at, "leader_epoch": 0, "metadata": "", "commit_timestamp": 5}
+    text = None if at is None else message(topic, 1, "value", 3, value)
+    return record(offset, key, text, **more)
+
+
+def test_groups_and_their_offsets_with_the_lag() -> None:
+    rows = state(OFFSETS)
+    assert [it["type"] for it in rows] == ["group", "committed_offset", "committed_offset"]
+    assert list(rows[0])[:7] == [
+        *("type", "file", "group", "state", "protocol_type", "generation", "members")
+    ]
+    assert rows[0]["members"] == 0
+    assert list(rows[1])[2:] == [
+        *("group", "topic", "partition", "offset", "leader_epoch", "metadata"),
+        *("commit_timestamp", "log_end_offset", "lag"),
+    ]
+    lags = {(it["topic"], it["offset"], it["log_end_offset"], it["lag"]) for it in rows[1:]}
+    assert lags == {("orders", 480, 1500, 1020), ("codec-lz4", 1048, 1200, 152)}
+
+
+def test_without_the_logs_there_is_no_lag(tmp_path: Path) -> None:
+    log = tmp_path / "__consumer_offsets-1" / "00000000000000000000.log"
+    log.parent.mkdir()
+    log.write_bytes((OFFSETS / log.name).read_bytes())
+    for path in (log, log.parent):
+        rows = of(state(path), "committed_offset")
+        assert {(it["log_end_offset"], it["lag"]) for it in rows} == {(None, None)}
+
+
+def test_the_last_value_counts_and_a_tombstone_takes_away(tmp_path: Path) -> None:
+    folder = built(
+        tmp_path / "__consumer_offsets-0", [commit(0, 10), commit(1, 20), commit(2, None)]
+    )
+    at = {n: of(state(folder, "--at-offset", str(n)), "committed_offset") for n in range(3)}
+    assert [[it["offset"] for it in at[n]] for n in range(3)] == [[10], [20], []]
+    assert of(state(folder, "--at-offset", "1"), "group") == [
+        {
+            "type": "group",
+            "file": str(folder),
+            "group": "g",
+            "state": "Empty",
+            "protocol_type": None,
+            "generation": None,
+            "members": 0,
+            "group_type": "classic",
+            "protocol": None,
+            "leader": None,
+        }
+    ]
+    changes = state(folder, "--since-offset", "0", "--at-offset", "1")
+    assert [(it["offset"], it["change"]) for it in changes] == [(20, "changed")]
+    changes = state(folder, "--since-offset", "1")
+    assert {(it["type"], it["change"]) for it in changes} == {
+        ("committed_offset", "removed"),
+        ("group", "removed"),
+    }
+
+
+@pytest.mark.parametrize(("marker", "offset"), [("COMMIT", 30), ("ABORT", 10)])
+def test_commits_of_a_transaction_count_when_it_is_committed(
+    marker: str, offset: int, tmp_path: Path
+) -> None:
+    of_producer = {"producer_id": 7, "producer_epoch": 0, "transactional": True}
+    end = {"type": "record", "offset": 2, "timestamp": 1, "control": {"type": marker}}
+    folder = built(
+        tmp_path / "__consumer_offsets-0",
+        [commit(0, 10), commit(1, 30, **of_producer), {**end, "producer_id": 7}],
+    )
+    for at, expected in ((1, 10), (2, offset)):
+        (row,) = of(state(folder, "--at-offset", str(at)), "committed_offset")
+        assert row["offset"] == expected
+
+
+def test_transactional_ids() -> None:
+    rows = state(BROKER / "__transaction_state-0")
+    assert {(it["transactional_id"], it["producer_id"], it["state"]) for it in rows} == {
+        ("payments-0", 0, "CompleteCommit"),
+        ("payments-2", 1, "CompleteCommit"),
+        ("payments-hang", 2, "CompleteAbort"),
+    }
+    earlier = state(BROKER / "__transaction_state-0", "--at-offset", "184")
+    hanging = next(it for it in earlier if it["transactional_id"] == "payments-hang")
+    assert hanging["state"] == "PrepareAbort"
+    assert hanging["partitions"] == [{"topic": "txn", "partition": 0}]
+
+
+def test_the_clusters_metadata_is_the_same_with_and_without_snapshots(tmp_path: Path) -> None:
+    folder = tmp_path / METADATA.name
+    folder.mkdir()
+    for log in METADATA.glob("*.log"):
+        (folder / log.name).write_bytes(log.read_bytes())
+    replayed = [{**it, "file": ""} for it in state(folder)]
+    assert replayed == [{**it, "file": ""} for it in state(METADATA)]
+    kinds = {it["type"] for it in replayed}
+    assert kinds >= {"broker", "controller", "topic", "partition", "config", "feature"}
+    (orders,) = [it for it in of(replayed, "topic") if it["topic"] == "orders"]
+    assert orders["topic_id"] == "WNfP4a0oQMKl7dpbxVNwOA"
+    metadata = json.loads(
+        kfmt("dump", BROKER / "orders-0/partition.metadata", "--json").out.splitlines()[0]
+    )
+    assert metadata["topic_id"] == orders["topic_id"]
+
+
+def test_a_damaged_snapshot_is_passed_over(tmp_path: Path) -> None:
+    folder = tmp_path / METADATA.name
+    folder.mkdir()
+    for it in METADATA.iterdir():
+        if it.suffix in (".log", ".checkpoint"):
+            (folder / it.name).write_bytes(it.read_bytes())
+    newest = folder / "00000000000000000559-0000000001.checkpoint"
+    newest.write_bytes(newest.read_bytes()[:-75])
+    done = kfmt("state", folder, "--json")
+    assert done.code == 1
+    rows = [{**it, "file": ""} for it in done.rows if it["type"] != "finding"]
+    assert rows == [{**it, "file": ""} for it in state(METADATA)]
+    assert done.codes == ["snapshot-footer-missing"]
+
+
+def test_a_snapshot_by_itself_is_a_state() -> None:
+    snapshot = METADATA / "00000000000000000282-0000000001.checkpoint"
+    rows = [{**it, "file": ""} for it in state(snapshot)]
+    assert rows == [{**it, "file": ""} for it in state(METADATA, "--at-offset", "281")]
+
+
+def test_only_a_topic_or_a_group() -> None:
+    rows = state(BROKER, "--topic", "orders")
+    assert {it["type"] for it in rows} == {"topic", "partition", "config", "committed_offset"}
+    assert {it.get("topic", it.get("resource")) for it in rows} == {"orders"}
+    rows = state(BROKER, "--group", "billing")
+    assert {it["type"] for it in rows} == {"group", "committed_offset"}
+    assert state(BROKER, "--group", "nobody") == []
+
+
+def test_remote_segments_are_those_that_the_bucket_holds() -> None:
+    rows = of(state(TIERED / "broker"), "remote_segment")
+    finished = {it["segment_id"] for it in rows if it["state"] == "COPY_SEGMENT_FINISHED"}
+    held = {it.stem.split("-", 1)[1] for it in (TIERED / "remote").rglob("*.log")}
+    assert finished == held
+    assert len(held) > 10
+
+
+def test_updates_of_a_share_partition_are_laid_over_its_snapshot() -> None:
+    def batch(first: int, last: int, state: int, count: int) -> dict[str, int]:
+        return {
+            "first_offset": first,
+            "last_offset": last,
+            "delivery_state": state,
+            "delivery_count": count,
+        }
+
+    known: dict[str, Any] = {
+        "start_offset": 0,
+        "leader_epoch": 0,
+        "snapshot_epoch": 1,
+        "state_batches": [batch(0, 99, 1, 1)],
+    }
+    update = {"start_offset": -1, "leader_epoch": -1, "snapshot_epoch": 1}
+    _update(known, {**update, "state_batches": [batch(10, 19, 2, 1)]})
+    assert known["state_batches"] == [batch(0, 9, 1, 1), batch(10, 19, 2, 1), batch(20, 99, 1, 1)]
+    _update(known, {**update, "state_batches": [batch(0, 9, 2, 1)]})
+    assert known["state_batches"] == [batch(0, 19, 2, 1), batch(20, 99, 1, 1)]
+    _update(known, {**update, "start_offset": 15, "state_batches": []})
+    assert (known["start_offset"], known["state_batches"][0]) == (15, batch(15, 19, 2, 1))
+
+
+def test_a_share_partition_of_records(tmp_path: Path) -> None:
+    topic = "__share_group_state"
+    named = {"group_id": "g", "topic_id": "WNfP4a0oQMKl7dpbxVNwOA", "partition": 3}
+    snapshot = {"snapshot_epoch": 0, "state_epoch": 0, "leader_epoch": 0, "start_offset": 4}
+    batches = [{"first_offset": 4, "last_offset": 9, "delivery_state": 2, "delivery_count": 1}]
+    more = {"delivery_complete_count": 1, "create_timestamp": 1, "write_timestamp": 1}
+    names = {it.name for it in at_version(messages_of(topic)[0].value, 0).fields}
+    values = {k: v for k, v in {**snapshot, **more}.items() if k in names}
+    folder = built(
+        tmp_path / f"{topic}-0",
+        [
+            record(
+                0,
+                message(topic, 0, "key", 0, named),
+                message(topic, 0, "value", 0, {**values, "state_batches": batches}),
+            )
+        ],
+    )
+    (row,) = state(folder)
+    assert (row["group"], row["partition"], row["start_offset"]) == ("g", 3, 4)
+    assert row["state_batches"][0]["delivery_state_name"] == "Acknowledged"
+
+
+def test_what_is_not_understood_is_counted(tmp_path: Path) -> None:
+    odd = record(1, "0063", "0000")
+    folder = built(tmp_path / "__consumer_offsets-0", [commit(0, 10), odd])
+    done = kfmt("state", folder)
+    assert done.code == 0
+    assert "1 record was not understood, and not counted" in done.err
+
+
+def test_wrong_usage(tmp_path: Path) -> None:
+    assert kfmt("state", tmp_path).code == 3
+    assert kfmt("state", BROKER / "orders-0").code == 3
+    assert kfmt("state", tmp_path / "nothing").code == 3
+    assert kfmt("state", OFFSETS, "--at-offset", "1", "--since-offset", "2").code == 2
+    assert kfmt("state", OFFSETS, "--of-topic", "orders").code == 2
+    log = tmp_path / "00000000000000000000.log"
+    log.write_bytes((OFFSETS / log.name).read_bytes())
+    assert kfmt("state", log).code == 3
+    assert state(log, "--of-topic", "__consumer_offsets")
+
+
+def test_secrets_are_not_shown(tmp_path: Path) -> None:
+    names = {it.value.name: it for it in messages_of("__cluster_metadata")}
+
+    def said(name: str, values: dict[str, Any]) -> str:
+        it = names[name]
+        return (bytes([1, it.id, 0]) + at_version(it.value, 0).write(values)).hex()
+
+    credential = {
+        "name": "alice",
+        "mechanism": 1,
+        "salt": b"SALT",
+        "stored_key": b"STORED",
+        "server_key": b"SERVER",
+        "iterations": 4096,
+    }
+    config = {"resource_type": 4, "resource_name": "1", "name": "listener.name.x.ssl.key.password"}
+    values = [
+        said("UserScramCredentialRecord", credential),
+        said("ConfigRecord", {**config, "value": "hush"}),
+    ]
+    records = [
+        {"type": "record", "offset": n, "timestamp": 1, "value": it, "value_encoding": "hex"}
+        for n, it in enumerate(values)
+    ]
+    rows = state(built(tmp_path / "__cluster_metadata-0", records))
+    assert of(rows, "scram_user")[0]["iterations"] == 4096
+    assert of(rows, "config")[0]["value"] is None
+    assert not any(it in json.dumps(rows) for it in ("SALT", "STORED", "SERVER", "hush", "U0FM"))
+
+
+# Java's hash, by which coordinators share out ids.
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("", 0), ("a", 97), ("hello", 99162322), ("polygenelubricants", -(1 << 31)), ("😀", 1772899)],
+)
+def test_the_hash_is_javas(text: str, number: int) -> None:
+    assert string_hash(text) == number
+
+
+def test_ids_are_where_real_brokers_keep_them() -> None:
+    for broker in ("kafka-3.9.1-broker1", "kafka-3.9.1-broker2", "kafka-2.8.2"):
+        for folder in (SAMPLES / broker).glob("__*-*"):
+            topic, _, partition = folder.name.rpartition("-")
+            for row in kfmt("state", folder, "--json").rows if "metadata" not in topic else []:
+                if row["type"] == "group":
+                    count = 2 if broker == "kafka-2.8.2" else 4
+                    assert partition_of_id(row["group"], count) == int(partition)
+                elif row["type"] == "transactional_id":
+                    assert partition_of_id(row["transactional_id"], 2) == int(partition)
+    assert partition_of_id("polygenelubricants", 50) == 0
