@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import TYPE_CHECKING
 
 from kfmt_cli.core.lazy import load
-from kfmt_cli.topics.decoder import Decoder
-from kfmt_cli.topics.message import Message
+
+if TYPE_CHECKING:
+    from kfmt_cli.topics.decoder import Decoder
+    from kfmt_cli.topics.message import Message
 
 CLUSTER_METADATA = "__cluster_metadata"
 # Each topic: where its messages are.
