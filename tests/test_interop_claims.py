@@ -37,6 +37,8 @@ NO_CLAIM = {
     "time-index-timestamp-not-largest": "the samples have no batch whose timestamps allow it",
     "producers-unknown": "about what kfmt writes",
     "payload-malformed": "what kfmt decodes",
+    "notes-crc-mismatch": "no broker's",
+    "notes-malformed": "no broker's",
     "quorum-state-malformed": "nothing is said of a broker",
     "snapshot-header-missing": "nothing is said of a broker",
     "snapshot-footer-missing": "nothing is said of a broker",

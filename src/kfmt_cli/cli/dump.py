@@ -103,23 +103,25 @@ def dump(
     from kfmt_cli.tasks.dump import Dump
 
     sink = sink_named(format_)
-    for_people = sink.for_people
-    names = _column_names(columns, records or bits or not for_people)
-    if bits and (records or not for_people):
+    names = _column_names(columns, records or bits or not sink.for_people)
+    if bits and (records or not sink.for_people):
         raise UsageError("--bits draws batches in a table: not with --records, --format or --json")
-    if from_offset is not None and to_offset is not None and from_offset > to_offset:
-        raise UsageError(f"--from-offset {from_offset} lies behind --to-offset {to_offset}")
+    wanted = Selection(*_bounds(from_offset, to_offset))
     look = Look(mode, wide, names, bits)
     run = run_of(color, format_, strict=strict, max_findings=max_findings, look=look)
-    wanted = Selection(from_offset, to_offset)
     reading = Reading(records, wanted, Limit.of_option(max_decompressed))
-    bounds = from_offset is not None or to_offset is not None
-    only_logs = records or bits or columns or bounds or not sink.mixes_types
-    kinds = LOGS if only_logs else None
-    every = all_files or not for_people
+    only_logs = records or bits or names or wanted or not sink.mixes_types
+    every = all_files or not sink.for_people
     of_layout = None if layout is None else LAYOUTS[layout][0]
+    kinds = LOGS if only_logs else None
     Dump(run, reading, limit, jobs, every, topic, kinds, of_layout).paths(paths)
     return run.host.exit_code
+
+
+def _bounds(first: int | None, last: int | None) -> tuple[int | None, int | None]:
+    if first is not None and last is not None and first > last:
+        raise UsageError(f"--from-offset {first} lies behind --to-offset {last}")
+    return first, last
 
 
 def _column_names(columns: str | None, elsewhere: bool) -> tuple[str, ...]:

@@ -39,27 +39,43 @@ class Hexdump:
         elif not style:
             style = COLOURS[self._n % len(COLOURS)]
             self._n += 1
-        pieces = list(self._pieces(line, data))
-        name = f"{line.path[-2]} {line.name}" if line.name.isdigit() else line.name
-        label = "  " * (len(line.path) - 1) + safe(name)
-        words = f"{label:<{NAME}}"
-        if line.has_bytes or line.is_bit:
-            words += f" {safe(line.shown):<{VALUE}}"
-        if line.meaning:
-            words += f" {safe(line.meaning)}"
-        first, *more = pieces or [b""]
-        place = f"{base + line.start:08x}"
-        yield self._row("" if line.is_bit else place, first, words.rstrip(), style)
-        at = base + line.start + len(first)
-        for piece in more:
-            yield self._row(f"{at:08x}", piece, "", style)
-            at += len(piece)
+        pieces = list(self._pieces(line, data)) or [b""]
+        words = self._words(line)
+        place = base + line.start
+        for i in range(max(len(pieces), len(words))):
+            piece = pieces[i] if i < len(pieces) else b""
+            shown = f"{place:08x}" if piece or (i == 0 and not line.is_bit) else ""
+            yield self._row(shown, piece, words[i] if i < len(words) else "", style)
+            place += len(piece)
+        at = place
         hidden = base + line.end - at if line.has_bytes else 0
         if hidden > 0:
-            words = f"{grouped(hidden)} more bytes; --whole shows them"
-            yield self._row("", b"", words, "dim")
+            more = f"{grouped(hidden)} more bytes; --whole shows them"
+            yield self._row("", b"", more, "dim")
         if line.fault is not None:
             yield self._row("", b"", f"✗ {' › '.join(line.path)}: {safe(line.fault)}", "bad")
+
+    def _words(self, line: Line) -> list[str]:
+        """Name, value and meaning; what a narrow screen has no room for stands below."""
+        name = f"{line.path[-2]} {line.name}" if line.name.isdigit() else line.name
+        depth = len(line.path) - 1
+        first = f"{'  ' * depth + safe(name):<{NAME}}"
+        if line.has_bytes or line.is_bit:
+            first += f" {safe(line.shown):<{VALUE}}"
+        if not line.meaning:
+            return [first.rstrip()]
+        aligned = f"{first} {safe(line.meaning)}"
+        close = f"{first.rstrip()}  {safe(line.meaning)}"
+        room = len(aligned) if self._screen is None else self._screen - self._left
+        for whole in (aligned, close):
+            if len(whole) <= room:
+                return [whole]
+        return [first.rstrip(), f"{'  ' * (depth + 1)}{safe(line.meaning)}"]
+
+    @property
+    def _left(self) -> int:
+        """The columns of place and bytes."""
+        return 1 + 8 + 2 + 3 * self._per_line + 1
 
     def _pieces(self, line: Line, data: bytes) -> Iterator[bytes]:
         """The bytes of a field, as many as stand on a line each."""
@@ -75,9 +91,8 @@ class Hexdump:
         theme = self._theme
         width = 3 * self._per_line
         hexed = piece.hex(" ")
-        left = 1 + 8 + 2 + width + 1
         if self._screen is not None:
-            words = _clip(words, max(self._screen - left, 8))
+            words = _clip(words, max(self._screen - self._left, 8))
         painted = theme.paint(style, f"{hexed:<{width}}") if hexed else " " * width
         line = f" {theme.paint('dim', f'{place:<8}')}  {painted} "
         return (line + (theme.paint(style, words) if words else "")).rstrip() + "\n"

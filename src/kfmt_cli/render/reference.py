@@ -42,5 +42,5 @@ def drawn(layout: Layout, theme: Theme, screen: int | None) -> Iterator[str]:
         first = " " + "  ".join(f"{it:<{width}}" for it, width in zip(cells, widths, strict=True))
         lines = textwrap.wrap(entry.meaning, room) or [""]
         yield f"{first}  {lines[0]}".rstrip() + "\n"
-        yield from (" " * left + " " + line + "\n" for line in lines[1:])
+        yield from (" " * left + line + "\n" for line in lines[1:])
     yield "\n"

@@ -49,6 +49,7 @@ class Column:
     the row has a value, which is null elsewhere. only: (column, value) without which JSON leaves
     the name out. none: the number that means that there is none. words: of a CHOICE. unit: of a
     number. bits: of a number. of: the members of a GROUP. flat: the name where groups are opened.
+    minor: a narrow screen does without it first.
     """
 
     name: str
@@ -63,6 +64,7 @@ class Column:
     bits: int = 64
     of: tuple[Column, ...] = ()
     flat: str = ""
+    minor: bool = False
 
     @property
     def at(self) -> str:

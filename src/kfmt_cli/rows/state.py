@@ -29,16 +29,17 @@ class StateType:
         return tuple(it.name for it in self.rows.columns)
 
 
-def _number(name: str, doc: str, unit: str | None = None) -> Column:
-    return Column(name, doc=doc, given=f"has_{name}", unit=unit, none=-1 if unit else None)
+def _number(name: str, doc: str, minor: bool = False) -> Column:
+    return Column(name, doc=doc, given=f"has_{name}", minor=minor)
 
 
-def _time(name: str, doc: str) -> Column:
-    return _number(name, doc, MILLISECONDS)
+def _time(name: str, doc: str, minor: bool = False) -> Column:
+    given = f"has_{name}"
+    return Column(name, doc=doc, given=given, unit=MILLISECONDS, none=-1, minor=minor)
 
 
-def _text(name: str, doc: str) -> Column:
-    return Column(name, Kind.TEXT, doc, given=f"has_{name}")
+def _text(name: str, doc: str, minor: bool = False) -> Column:
+    return Column(name, Kind.TEXT, doc, given=f"has_{name}", minor=minor)
 
 
 def _json(name: str, doc: str) -> Column:
@@ -88,9 +89,9 @@ COMMITTED_OFFSET = _type(
     _TOPIC,
     _PARTITION,
     _number("offset", "The next offset to read."),
-    _number("leader_epoch", "Leader epoch of the last record read; -1 is none."),
-    _text("metadata", "What the client wanted to be kept with it."),
-    _time("commit_timestamp", "When it was committed."),
+    _number("leader_epoch", "Leader epoch of the last record read; -1 is none.", minor=True),
+    _text("metadata", "What the client wanted to be kept with it.", minor=True),
+    _time("commit_timestamp", "When it was committed.", minor=True),
     _number("log_end_offset", "End of the partition's log, where that lies beside the topic."),
     _number("lag", "Offsets from the committed one to the end."),
 )

@@ -220,7 +220,8 @@ class ShowState:
             for type_ in states[0]:
                 rows = [row for state in states for row in state[type_].values()]
                 if rows:
-                    self._write(Head(f"{topic}: {_noun(type_, 2)}"), type_, rows)
+                    nouns = (_noun(type_, 1), _noun(type_, 2))
+                    self._write(Head(f"{topic}: {nouns[1]}", nouns=nouns), type_, rows)
         told = [count(n, _noun_of(name, 1), _noun_of(name, 2)) for name, n in self._n_rows.items()]
         words = ", ".join(told) or ("nothing changed" if self._since else "nothing")
         if found:
@@ -241,6 +242,7 @@ class ShowState:
         run.sink.flush()
         for piece in writer.text(Rows(section), 0, len(rows)):
             run.host.write(piece)
+        run.sink.put(writer.end())
 
 
 def _noun(type_: StateType, n: int) -> str:

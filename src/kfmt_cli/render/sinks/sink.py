@@ -73,12 +73,14 @@ class Head:
     """A file whose rows follow.
 
     size: in bytes, None for a stream. base_offset: of its name. notes: what else names say of it.
+    nouns: what one row is, and what many are.
     """
 
     file: str
     size: int | None = None
     base_offset: int | None = None
     notes: tuple[str, ...] = ()
+    nouns: tuple[str, str] = ("entry", "entries")
 
 
 class RowWriter(ABC):

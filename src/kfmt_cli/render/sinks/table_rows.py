@@ -58,7 +58,7 @@ class TableRows(RowWriter):
         self.hidden = len(columns) - len(self.columns)
 
     def end(self) -> str:
-        words = count(self.n_outer, "entry", "entries") + " shown"
+        words = count(self.n_outer, *self.head.nouns) + " shown"
         if self._remark:
             words += f", {self._remark}"
         return self.last_lines([words])

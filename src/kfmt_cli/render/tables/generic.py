@@ -39,7 +39,7 @@ def columns_of(rows: RowType, table: Table) -> list[Column]:
         if INSTEAD.get(it.name) not in names
         and (it.only is None or (table[it.only[0]] == it.only[1]).any())
     ]
-    return [_column(it, keep) for keep, it in enumerate(chosen)]
+    return [_column(it, keep + it.minor * len(chosen)) for keep, it in enumerate(chosen)]
 
 
 def _column(shown: Shown, keep: int) -> Column:
