@@ -184,6 +184,14 @@ def test_a_directory_that_is_marked_is_shown_as_that(mark: str, tmp_path: Path) 
     assert rows[0]["decoded_key"]["name"] == "GroupMetadataKey"
 
 
+def test_a_topic_is_known_wherever_one_stands() -> None:
+    folder = BROKER / "__consumer_offsets-1"
+    for path in ("00000000000000000000.log", "./00000000000000000000.log", "."):
+        rows = kfmt("dump", path, "--records", "--json", cwd=folder).of("record")
+        assert rows[0]["decoded_key"]["name"] == "GroupMetadataKey"
+    assert kfmt("state", "00000000000000000000.log", cwd=folder).code == 0
+
+
 def test_a_directory_is_shown_in_order(tmp_path: Path) -> None:
     folder = tmp_path / "orders-0"
     shutil.copytree(ORDERS.parent, folder)

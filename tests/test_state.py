@@ -118,6 +118,7 @@ def test_the_last_value_counts_and_a_tombstone_takes_away(tmp_path: Path) -> Non
     ]
     changes = state(folder, "--since-offset", "0", "--at-offset", "1")
     assert [(it["offset"], it["change"]) for it in changes] == [(20, "changed")]
+    assert changes[0]["before"] == {"offset": 10}
     changes = state(folder, "--since-offset", "1")
     assert {(it["type"], it["change"]) for it in changes} == {
         ("committed_offset", "removed"),
@@ -255,18 +256,64 @@ def test_a_share_partition_of_records(tmp_path: Path) -> None:
     assert row["state_batches"][0]["delivery_state_name"] == "Acknowledged"
 
 
-def test_what_is_not_understood_is_counted(tmp_path: Path) -> None:
+def test_what_is_not_understood_is_said(tmp_path: Path) -> None:
     odd = record(1, "0063", "0000")
     folder = built(tmp_path / "__consumer_offsets-0", [commit(0, 10), odd])
     done = kfmt("state", folder)
     assert done.code == 0
-    assert "1 record was not understood, and not counted" in done.err
+    assert "1 record is of a kind or a version that is not known, and not counted" in done.err
+    cut = commit(1, 20)
+    cut["value"] = cut["value"][:-4]
+    folder = built(tmp_path / "__consumer_offsets-1", [commit(0, 10), cut])
+    done = kfmt("state", folder, "--json")
+    assert (done.code, done.codes) == (1, ["payload-malformed"])
+    assert done.of("finding")[0]["offset"] == 1
+    assert kfmt("state", folder).out.endswith(
+        "from 2 records; 1 finding, whose records are not counted\n"
+    )
+
+
+def test_a_transaction_does_not_undo_what_came_after_its_records(tmp_path: Path) -> None:
+    def of_producer(number: int) -> dict[str, Any]:
+        return {"producer_id": number, "producer_epoch": 0, "transactional": True}
+
+    def committed(offset: int, producer: int) -> dict[str, Any]:
+        marker = {"type": "record", "timestamp": 1, "control": {"type": "COMMIT"}}
+        return {**marker, "offset": offset, "producer_id": producer}
+
+    for number, (records, expected) in enumerate(
+        [
+            (
+                [commit(0, 10), commit(1, 20, **of_producer(7)), commit(2, 15), committed(3, 7)],
+                [15],
+            ),
+            (
+                [
+                    commit(0, 20, **of_producer(7)),
+                    commit(1, 21, **of_producer(8)),
+                    committed(2, 8),
+                    committed(3, 7),
+                ],
+                [21],
+            ),
+            ([commit(0, 1, **of_producer(7)), commit(1, None), committed(2, 7)], []),
+        ]
+    ):
+        folder = built(tmp_path / f"__consumer_offsets-{number}", records)
+        rows = of(state(folder), "committed_offset")
+        assert [it["offset"] for it in rows] == expected
 
 
 def test_wrong_usage(tmp_path: Path) -> None:
     assert kfmt("state", tmp_path).code == 3
     assert kfmt("state", BROKER / "orders-0").code == 3
-    assert kfmt("state", tmp_path / "nothing").code == 3
+    missing = kfmt("state", tmp_path / "nothing")
+    assert missing.code == 3
+    assert "No such file" in missing.err
+    assert kfmt("state", BROKER, "--at-offset", "5").code == 2
+    late = kfmt("state", OFFSETS, "--since-offset", "100")
+    assert "lies behind the last record, at 7" in late.err
+    assert len(state(OFFSETS, OFFSETS)) == len(state(OFFSETS))
     assert kfmt("state", OFFSETS, "--at-offset", "1", "--since-offset", "2").code == 2
     assert kfmt("state", OFFSETS, "--of-topic", "orders").code == 2
     log = tmp_path / "00000000000000000000.log"
@@ -301,7 +348,8 @@ def test_secrets_are_not_shown(tmp_path: Path) -> None:
     ]
     rows = state(built(tmp_path / "__cluster_metadata-0", records))
     assert of(rows, "scram_user")[0]["iterations"] == 4096
-    assert of(rows, "config")[0]["value"] is None
+    (hidden,) = of(rows, "config")
+    assert (hidden["value"], hidden["hidden"]) == (None, True)
     assert not any(it in json.dumps(rows) for it in ("SALT", "STORED", "SERVER", "hush", "U0FM"))
 
 

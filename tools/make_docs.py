@@ -57,14 +57,6 @@ def formats() -> str:
         named = ", ".join(f"`{it}`" for it in kind.named)
         parts.append(f"| `{kind.name}` | {named} | {kind.level.value} | {shown} |\n")
     parts += [_row_type(rows) for kind in kinds.KINDS for rows in _of_no_layout(kind)]
-    parts.append(
-        "\n## Checkpoints\n\nText: a line with the version, 0; a line with the number of "
-        "entries; a line an entry.\n\n| file | entry | | source |\n|---|---|---|---|\n"
-    )
-    parts += [
-        f"| `{it.name}` | `{' '.join(it.columns)}` | {it.doc} | `{it.source}` |\n"
-        for it in CHECKPOINTS.values()
-    ]
     return "".join(parts)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from kfmt_cli.cli.options import (
@@ -17,6 +19,9 @@ from kfmt_cli.cli.options import (
     wide,
 )
 from kfmt_cli.errors import UsageError
+
+if TYPE_CHECKING:
+    from kfmt_cli.files.kinds.kind import Kind
 
 
 class DumpCommand(click.Command):
@@ -95,7 +100,6 @@ def dump(
     from kfmt_cli.cli.runs import run_of
     from kfmt_cli.core.codecs.decompress import Limit
     from kfmt_cli.files.kinds.logs import LOGS
-    from kfmt_cli.files.kinds.notes import LAYOUTS
     from kfmt_cli.files.reading import Reading
     from kfmt_cli.files.select import Selection
     from kfmt_cli.render.formats import sink_named
@@ -112,10 +116,17 @@ def dump(
     reading = Reading(records, wanted, Limit.of_option(max_decompressed))
     only_logs = records or bits or names or wanted or not sink.mixes_types
     every = all_files or not sink.for_people
-    of_layout = None if layout is None else LAYOUTS[layout][0]
     kinds = LOGS if only_logs else None
-    Dump(run, reading, limit, jobs, every, topic, kinds, of_layout).paths(paths)
+    Dump(run, reading, limit, jobs, every, topic, kinds, _kind_of(layout)).paths(paths)
     return run.host.exit_code
+
+
+def _kind_of(layout: str | None) -> Kind | None:
+    if layout is None:
+        return None
+    from kfmt_cli.files.kinds.notes import LAYOUTS
+
+    return LAYOUTS[layout][0]
 
 
 def _bounds(first: int | None, last: int | None) -> tuple[int | None, int | None]:

@@ -40,6 +40,9 @@ def partition_of(
 
     if not groups and not ids:
         raise UsageError("--group or --transactional-id: at least one of them")
+    for name in (*groups, *ids):
+        if not name.isascii() and any("\ud800" <= it <= "\udfff" for it in name):
+            raise UsageError(f"{name!r} is not UTF-8")
     run = run_of(color, format_)
     of = [(GROUPS, "group", it) for it in groups]
     of += [(TRANSACTIONS, "transactional_id", it) for it in ids]

@@ -50,7 +50,7 @@ def request_header(source: str, framed: bool | None, wide: bool, format_: str, c
 @click.command(name="response-header")
 @click.argument("source", metavar="HEX|FILE")
 @click.option("--api", help="The request that was answered, by name or number.")
-@click.option("--api-version", type=int, help="Its version.")
+@click.option("--api-version", type=click.IntRange(min=0), help="Its version.")
 @_framed
 @wide
 @output_format
@@ -81,6 +81,8 @@ def response_header(
     if (api is None) != (api_version is None):
         raise UsageError("--api and --api-version go together")
     asked = api_of(api)
+    if asked is not None and api_version is not None and api_version > asked.last:
+        raise UsageError(f"{asked.name} has versions up to {asked.last}, not {api_version}")
     version = 0 if asked is None or api_version is None else asked.response_header(api_version)
     run = run_of(color, format_, look=Look(wide=wide))
     try:

@@ -19,9 +19,15 @@ from kfmt_cli.errors import UsageError
 @click.command(name="state")
 @paths
 @click.option(
-    "--at-offset", type=int, help="As it was at this offset, with the record there included."
+    "--at-offset",
+    type=click.IntRange(min=0),
+    help="As it was at this offset, with the record there included; of one partition.",
 )
-@click.option("--since-offset", type=int, help="Only what changed behind this offset, and how.")
+@click.option(
+    "--since-offset",
+    type=click.IntRange(min=0),
+    help="Only what changed behind this offset, and what it was before.",
+)
 @click.option("--group", help="Only what is about this group.")
 @click.option("--topic", help="Only what is about this topic.")
 @click.option("--of-topic", help="The internal topic, where no directory is named for it.")

@@ -57,7 +57,8 @@ class Layout:
     source: where Kafka defines it. bulk: the kernel is to run it; raises TypeError for a field that
     it cannot run. Of a message: versions, the first and the last; flexible_since: the first one
     with compact lengths and tagged fields; `core/versions.py` gives the Layout of one of them,
-    which has `tagged` where it is flexible.
+    which has `tagged` where it is flexible. text: names and values of a text file, which have no
+    place and no size.
     """
 
     name: str
@@ -68,6 +69,7 @@ class Layout:
     versions: tuple[int, int] | None = None
     flexible_since: int | None = None
     tagged: TaggedFields | None = None
+    text: bool = False
 
     def __post_init__(self) -> None:
         if self.bulk:

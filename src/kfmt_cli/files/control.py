@@ -13,7 +13,6 @@ import numpy as np
 from kfmt_cli.core.finding import Finding
 from kfmt_cli.core.json_text import json_text
 from kfmt_cli.core.layout import IntArray
-from kfmt_cli.core.messages import plain, read_message, self_versioned
 from kfmt_cli.core.table import BoolArray
 from kfmt_cli.files import codes
 from kfmt_cli.files.block import HEADER_SIZE, Block, batch_finding
@@ -23,7 +22,7 @@ from kfmt_cli.formats.control import (
     CONTROL_RECORD_KEY,
     CONTROL_TYPES,
     END_TXN_MARKER,
-    KRAFT_MESSAGES,
+    FIRST_OF_KRAFT,
 )
 
 KEY_SIZE = CONTROL_RECORD_KEY.dtype.itemsize
@@ -74,7 +73,14 @@ def _read_kraft(
     """Fill what the control records of KRaft say."""
     rows = records.rows
     rows["has_control_data"] = 0
-    chosen = np.flatnonzero(whole & np.isin(rows["control_type"], list(KRAFT_MESSAGES)))
+    types = rows["control_type"]
+    of_kraft = whole & (types >= FIRST_OF_KRAFT) & (types < len(CONTROL_TYPES))
+    chosen = np.flatnonzero(of_kraft)
+    if not len(chosen):
+        return
+    from kfmt_cli.core.messages import plain, read_message, self_versioned
+    from kfmt_cli.formats.kraft import KRAFT_MESSAGES
+
     pieces: list[bytes] = []
     at = len(records.data)
     for row in chosen.tolist():

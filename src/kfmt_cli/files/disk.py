@@ -69,7 +69,10 @@ def mark_of(folder: str) -> str:
 
 def partition_of(path: str) -> tuple[str | None, int | None]:
     """The topic and the partition that the directory of a file is named for."""
-    return _place_of(path.rpartition(os.sep)[0].rpartition(os.sep)[2])
+    folder = path.rpartition(os.sep)[0].rpartition(os.sep)[2]
+    if folder in ("", os.curdir, os.pardir):
+        folder = os.path.abspath(path).rpartition(os.sep)[0].rpartition(os.sep)[2]  # noqa: PTH100
+    return _place_of(folder)
 
 
 @lru_cache(maxsize=4096)

@@ -15,7 +15,6 @@ from kfmt_cli.files.foreign import OTHER_FILES, START, foreign_words
 from kfmt_cli.files.kinds import UNKNOWN, is_transient
 from kfmt_cli.files.kinds.kind import Input
 from kfmt_cli.files.kinds.logs import KRAFT_SNAPSHOT, LOG
-from kfmt_cli.files.kraft_snapshot import with_ends_checked
 from kfmt_cli.files.log import LogReader
 
 # Below this, threads cost more than they bring.
@@ -59,6 +58,8 @@ def open_log(file: Input, read_ahead: bool) -> Iterator[OpenLog]:
         reader = LogReader(source, base_offset, read_ahead)
         blocks = _checked(file, reader, start)
         if file.kind is KRAFT_SNAPSHOT and not is_transient(file.path):
+            from kfmt_cli.files.kraft_snapshot import with_ends_checked
+
             blocks = with_ends_checked(file.name, blocks)
         yield OpenLog(blocks, reader, source.size, base_offset)
     finally:

@@ -17,7 +17,7 @@ from kfmt_cli.formats.batch import MAX_SEQUENCE
 from kfmt_cli.rows.batch import BATCH
 from kfmt_cli.rows.record import DECODED, DECODED_RECORD, RECORD
 from kfmt_cli.rows.section import Rows, Section
-from kfmt_cli.topics.decoder import Decoded, Decoder, in_words
+from kfmt_cli.topics.decoder import Decoded, Decoder
 
 _OF_BATCHES = expansion(
     ("batch_position", "position", None, None),
@@ -78,6 +78,8 @@ def decoded(block: Block, records: Records, decoder: Decoder, words: bool) -> Se
 
     What is malformed is added to the records' findings.
     """
+    from kfmt_cli.topics.saying import in_words
+
     # A length stands behind its start.
     added = [it for name in DECODED for it in (name, f"{name}_size", f"has_{name}")]
     table = records.rows.adding(added)

@@ -6,13 +6,6 @@ Source: `org.apache.kafka.common.record.ControlRecordType`, `EndTransactionMarke
 from kfmt_cli.core.field import Field
 from kfmt_cli.core.layout import Layout
 from kfmt_cli.core.wire import Int16, Int32
-from kfmt_cli.formats.kraft import (
-    KRAFT_VERSION_RECORD,
-    LEADER_CHANGE_MESSAGE,
-    SNAPSHOT_FOOTER_RECORD,
-    SNAPSHOT_HEADER_RECORD,
-    VOTERS_RECORD,
-)
 
 CONTROL_TYPES = (
     "ABORT",
@@ -24,17 +17,8 @@ CONTROL_TYPES = (
     "KRAFT_VOTERS",
 )
 
-# What the values of those of KRaft are, by their type; each begins with its version.
-KRAFT_MESSAGES = {
-    CONTROL_TYPES.index(name): message
-    for name, message in (
-        ("LEADER_CHANGE", LEADER_CHANGE_MESSAGE),
-        ("SNAPSHOT_HEADER", SNAPSHOT_HEADER_RECORD),
-        ("SNAPSHOT_FOOTER", SNAPSHOT_FOOTER_RECORD),
-        ("KRAFT_VERSION", KRAFT_VERSION_RECORD),
-        ("KRAFT_VOTERS", VOTERS_RECORD),
-    )
-}
+# Those of KRaft; `formats/kraft.py` says what their values are.
+FIRST_OF_KRAFT = CONTROL_TYPES.index("LEADER_CHANGE")
 
 CONTROL_RECORD_KEY = Layout(
     "ControlRecordKey",

@@ -7,6 +7,7 @@ from kfmt_cli.core.field import MILLISECONDS, Field
 from kfmt_cli.core.layout import Layout
 from kfmt_cli.core.protocol import ListOf, String, Struct, UInt16, UuidType
 from kfmt_cli.core.wire import Int16, Int32, Int64
+from kfmt_cli.formats.control import CONTROL_TYPES
 
 SOURCE = "org.apache.kafka.common.message"
 
@@ -157,3 +158,15 @@ QUORUM_STATE_DATA = Layout(
     versions=(0, 1),
     flexible_since=0,
 )
+
+# What the values of control records are, by their type; each begins with its version.
+KRAFT_MESSAGES = {
+    CONTROL_TYPES.index(name): message
+    for name, message in (
+        ("LEADER_CHANGE", LEADER_CHANGE_MESSAGE),
+        ("SNAPSHOT_HEADER", SNAPSHOT_HEADER_RECORD),
+        ("SNAPSHOT_FOOTER", SNAPSHOT_FOOTER_RECORD),
+        ("KRAFT_VERSION", KRAFT_VERSION_RECORD),
+        ("KRAFT_VOTERS", VOTERS_RECORD),
+    )
+}

@@ -20,6 +20,7 @@ META_PROPERTIES = Layout(
         Field("cluster_id", String, "The cluster."),
         Field("directory_id", UuidType, "The log directory, since 3.7."),
     ),
+    text=True,
 )
 PARTITION_METADATA = Layout(
     "PartitionMetadata",
@@ -29,6 +30,7 @@ PARTITION_METADATA = Layout(
         Field("version", Int32, "Version of the file: 0."),
         Field("topic_id", UuidType, "The topic's id."),
     ),
+    text=True,
 )
 CLEAN_SHUTDOWN = Layout(
     "CleanShutdown",
@@ -39,10 +41,12 @@ CLEAN_SHUTDOWN = Layout(
         Field("version", Int32, "Version of the file: 0."),
         Field("broker_epoch", Int64, "Epoch that the broker had."),
     ),
+    text=True,
 )
 QUORUM_STATE = Layout(
     "QuorumState",
     "`quorum-state`: the vote of this replica of the metadata log. JSON.",
     "org.apache.kafka.raft.internals.FileQuorumStateStore",
     (Field("data_version", Int32, "Version of the file: 0 or 1."), *QUORUM_STATE_DATA.fields),
+    text=True,
 )

@@ -130,7 +130,8 @@ def _sized(path: tuple[str, ...], node: Node) -> Iterator[Line]:
     """Bytes or text behind their length; null is the length alone."""
     length, *parts = node.children
     if not parts:
-        yield _line(path, length, "null", node)
+        start, end = length.start, length.end
+        yield Line(path, node.type, start, end, True, None, "null", node.meaning, node.fault)
         return
     name = (*path[:-1], f"{node.name}_length")
     yield Line(name, length.type, length.start, length.end, True, length.value, str(length.value))

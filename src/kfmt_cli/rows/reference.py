@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from kfmt_cli.core.field import Field
 from kfmt_cli.core.layout import Layout
 from kfmt_cli.core.protocol import ListOf, Struct
-from kfmt_cli.core.wire import Array, WireType
+from kfmt_cli.core.wire import Array, Integer, WireType
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Entry:
 def entries_of(layout: Layout) -> Iterator[Entry]:
     """The fields of a structure with those of the structures in it, and their bits."""
     # Where a field begins in a message depends on its version.
-    yield from _entries(layout, (), layout, 0 if layout.versions is None else None)
+    yield from _entries(layout, (), layout, None if layout.versions or layout.text else 0)
 
 
 def _entries(
@@ -39,6 +39,8 @@ def _entries(
         here = (*path, field.name)
         inner = _inner(field.type)
         type_ = _type_name(field.type)
+        if message.text:
+            type_ = "number" if isinstance(field.type, Integer) else "text"
         yield Entry(here, at, type_, _versions(field, message), meaning_of(field))
         for bits in field.flags.bits if field.flags else ():
             last = bits.at + bits.width - 1
@@ -102,6 +104,8 @@ def size_words(layout: Layout) -> str:
         words = f"version {first}" if first == last else f"versions {first} to {last}"
         flexible = layout.flexible_since
         return words if flexible is None else f"{words}, tagged fields from {flexible} on"
+    if layout.text:
+        return "text"
     return "" if layout.size is None else f"{layout.size} bytes"
 
 
@@ -110,7 +114,7 @@ def format_row(layout: Layout, chapter: str) -> dict[str, object]:
     return {
         "name": layout.name,
         "chapter": chapter,
-        "size": None if layout.versions is not None else layout.size,
+        "size": None if layout.versions is not None or layout.text else layout.size,
         "versions": None if layout.versions is None else list(layout.versions),
         "flexible_since": layout.flexible_since,
         "meaning": layout.doc,

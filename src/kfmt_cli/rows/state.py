@@ -213,6 +213,7 @@ CONFIG = _type(
     _text("resource", "Name of the resource; empty is the default of all brokers."),
     _text("name", "Name of the setting."),
     _text("value", "Its value; null where it may be a secret."),
+    Column("hidden", Kind.FLAG, "Whether it is not shown.", only=("is_hidden", 1)),
 )
 FEATURE = _type(
     "feature",
@@ -269,10 +270,11 @@ PRODUCER_IDS = _type(
     _number("next_producer_id", "The first id that the next broker is given."),
 )
 
-CHANGES = ("added", "changed", "removed")
-
 
 def with_change(rows: RowType) -> RowType:
     """The row type with what became of each row between two offsets."""
-    column = Column("change", Kind.TEXT, "added, changed or removed since the offset.")
-    return replace(rows, columns=(*rows.columns, column))
+    change = Column("change", Kind.TEXT, "added, changed or removed since the offset.")
+    before = Column(
+        "before", Kind.JSON, "What was different before a change.", only=("is_changed", 1)
+    )
+    return replace(rows, columns=(*rows.columns, change, before))

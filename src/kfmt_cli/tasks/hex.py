@@ -112,7 +112,7 @@ class ShowHex:
                     last = int(block.batches["last_offset"][-1])
         for finding in damage:
             self._tell(finding)
-        words = f"offset {place.offset} is in no batch that can be read; the last is {last}"
+        words = f"no batch that can be read holds offset {place.offset}; the last is {last}"
         if place.position is not None:
             data = _loose_bytes(file, place.position)
             if data:
@@ -212,7 +212,8 @@ def _batch_of(block: Block, place: Place) -> int | None:
         begins = batches["position"]
         found = (begins <= place.position) & (place.position < begins + batches["size"])
     elif place.offset is not None:
-        found = batches["last_offset"] >= place.offset
+        begins = np.where(batches["has_base_offset"] == 1, batches["base_offset"], place.offset)
+        found = (begins <= place.offset) & (place.offset <= batches["last_offset"])
     else:
         found = batches["number"] == (place.entry or 0)
     rows = np.flatnonzero(found)

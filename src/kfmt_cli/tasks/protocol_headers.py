@@ -83,7 +83,7 @@ class Header:
 
 def read_argument(text: str) -> tuple[str, bytes]:
     """The name and the bytes of a file, or of hex digits; raises InputError, UsageError."""
-    if text == "-" or Path(text).exists():
+    if text == "-" or (text and Path(text).exists()):
         source = open_source(text, printable(text))
         try:
             data = source.block(0, MOST_BYTES, MOST_BYTES)
@@ -156,7 +156,7 @@ def _frames(data: bytes, framed: bool) -> Iterator[tuple[int, int | None, int, i
     at = 0
     while at < len(data):
         if len(data) - at < SIZE:
-            yield at, None, at, len(data)
+            yield at, 0, at, len(data)  # of which `cells` says that it has no size
             return
         size, start = Int32.read(data, at, len(data))
         end = min(start + max(size, 0), len(data))
@@ -175,6 +175,9 @@ def cells(header: Header, data: bytes, row_type: RowType) -> tuple[str | int | N
     tags = values.pop(UNKNOWN_TAGS, None)
     flexible = header.layout.tagged is not None and reading.fault is None
     fault = reading.fault
+    if header.size == 0 and header.start == header.at:
+        left = header.end - header.start
+        return _row(row_type, {"position": header.at, "fault": f"{left} bytes are no size"})
     if header.size is not None and header.end - header.start < header.size and fault is None:
         fault = f"the message takes {header.size} bytes, {header.end - header.start} are there"
     values |= {
@@ -185,6 +188,10 @@ def cells(header: Header, data: bytes, row_type: RowType) -> tuple[str | int | N
         "tagged_fields": json_text(plain_value(tags or {})) if flexible else None,  # type: ignore[arg-type]
         "fault": fault,
     }
+    return _row(row_type, values)
+
+
+def _row(row_type: RowType, values: dict[str, object]) -> tuple[str | int | None, ...]:
     return tuple(values.get(it.name) for it in row_type.columns)  # type: ignore[misc]
 
 

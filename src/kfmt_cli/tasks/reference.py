@@ -6,12 +6,16 @@ import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from kfmt_cli.core.field import Field
 from kfmt_cli.core.layout import Layout
+from kfmt_cli.core.protocol import String
+from kfmt_cli.core.wire import Int32, Int64, WireType
 from kfmt_cli.errors import UsageError
-from kfmt_cli.files.kinds import KINDS
-from kfmt_cli.formats import consumer_protocol, headers
+from kfmt_cli.files.kinds import kind_of
+from kfmt_cli.formats import consumer_protocol, headers, kraft
 from kfmt_cli.formats.batch import RECORD, RECORD_BATCH, RECORD_HEADER
-from kfmt_cli.formats.control import CONTROL_RECORD_KEY, END_TXN_MARKER, KRAFT_MESSAGES
+from kfmt_cli.formats.checkpoint import CHECKPOINTS
+from kfmt_cli.formats.control import CONTROL_RECORD_KEY, END_TXN_MARKER
 from kfmt_cli.formats.index import ABORTED_TRANSACTION, OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
 from kfmt_cli.formats.legacy import MESSAGE_V0, MESSAGE_V1, NOTES_V0
 from kfmt_cli.formats.properties import (
@@ -42,7 +46,7 @@ class Chapter:
 def chapters() -> Iterator[Chapter]:
     """All formats, in the order of the page."""
     yield Chapter("Record batch, magic 2", (RECORD_BATCH, RECORD, RECORD_HEADER), ("*.log",))
-    control = (CONTROL_RECORD_KEY, END_TXN_MARKER, *KRAFT_MESSAGES.values())
+    control = (CONTROL_RECORD_KEY, END_TXN_MARKER, *kraft.KRAFT_MESSAGES.values())
     yield Chapter("Control records", control, ("*.checkpoint",))
     yield Chapter("Messages, magic 0 and 1", (MESSAGE_V0, MESSAGE_V1))
     yield Chapter("Offset index", (OFFSET_INDEX_ENTRY,), ("*.index",))
@@ -53,6 +57,11 @@ def chapters() -> Iterator[Chapter]:
     names = ("meta.properties", ".kafka_cleanshutdown", "partition.metadata", "quorum-state")
     for layout, name in zip(text, names, strict=True):
         yield Chapter(f"The file {name}", (layout,), (name,))
+    for name, it in CHECKPOINTS.items():
+        fields = tuple(Field(column, *_OF_CHECKPOINTS[column]) for column in it.columns)
+        files = (name, "*.leader_epoch_checkpoint") if name.startswith("leader") else (name,)
+        layout = Layout(name, it.doc, it.source, fields, text=True)
+        yield Chapter(f"The file {name}: a version, a count, lines of", (layout,), files)
     yield Chapter("What stands before the records of internal topics", _FRONTS)
     for topic in TOPICS:
         messages = messages_of(topic)
@@ -64,6 +73,13 @@ def chapters() -> Iterator[Chapter]:
     yield Chapter("For teaching", (NOTES_V0,))
 
 
+_OF_CHECKPOINTS: dict[str, tuple[WireType, str]] = {
+    "topic": (String, "The topic."),
+    "partition": (Int32, "The partition."),
+    "offset": (Int64, "The offset."),
+    "epoch": (Int32, "The leader epoch."),
+    "start_offset": (Int64, "Its first offset."),
+}
 _FRONTS = (KEY_FRONT, VALUE_FRONT, ENVELOPE)
 
 
@@ -83,7 +99,8 @@ def found(name: str) -> list[Layout]:
     own = [it for chapter in every for it in chapter.layouts if _plain(it.name) == _plain(name)]
     if own:
         return own[:1]
-    ends = {_plain(it) for kind in KINDS for it in kind.named if _plain(it) == _plain(name)}
+    kind, _, _ = kind_of(name.rpartition("/")[2])
+    ends = {_plain(it) for it in kind.named}
     of_file = [
         layout
         for chapter in every

@@ -2,48 +2,30 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import zip_longest
-from pathlib import Path
 
 from kfmt_cli.broker.log_end import log_end
-from kfmt_cli.broker.state import REPLAYS, replay_of
+from kfmt_cli.broker.state import replay_of
 from kfmt_cli.broker.state.replay import Replay, Row, State
 from kfmt_cli.checks.log.opened import open_checked
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.finding import Finding, Findings, Severity
-from kfmt_cli.errors import InputError
-from kfmt_cli.files.disk import (
-    Folder,
-    classify,
-    is_folder,
-    is_segment,
-    partition_of,
-    printable,
-    topic_of,
-    walk,
-)
+from kfmt_cli.core.json_text import json_text
+from kfmt_cli.errors import InputError, UsageError
+from kfmt_cli.files.codes import PAYLOAD_MALFORMED
+from kfmt_cli.files.disk import Folder, is_folder, walk
 from kfmt_cli.files.kinds.kind import Input
-from kfmt_cli.files.kinds.logs import KRAFT_SNAPSHOT, LOG
 from kfmt_cli.files.stream import stream
 from kfmt_cli.render.sinks.sink import Head, RowWriter
 from kfmt_cli.render.style import count
+from kfmt_cli.rows.column import Column, Kind
 from kfmt_cli.rows.section import Rows, section_of
 from kfmt_cli.rows.state import COMMITTED_OFFSET, StateType, with_change
+from kfmt_cli.tasks.internal import Partition, end_of, partitions_of
 from kfmt_cli.tasks.run import Run
-
-
-@dataclass(frozen=True, slots=True)
-class Partition:
-    """The logs of a partition of an internal topic. name: as it is shown. snapshots: of KRaft, the
-    newest first. beside: the log directory, where other partitions lie."""
-
-    name: str
-    topic: str
-    logs: list[Input]
-    snapshots: list[Input]
-    beside: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,18 +53,21 @@ class ShowState:
     limit: Limit
     _n_rows: dict[str, int] = field(default_factory=dict)
     _n_records: int = 0
+    _n_damage: int = 0
+    _last: int = -1
     _ends: dict[str, int | None] = field(default_factory=dict)
 
     def paths(self, paths: tuple[str, ...]) -> None:
         """Show the state that the topics below some paths hold."""
+        wanted = self.wanted
+        partitions = partitions_of(paths, wanted.of_topic, self.run.complain)
+        if len(partitions) > 1 and (wanted.at_offset, wanted.since_offset) != (None, None):
+            words = "--at-offset and --since-offset are offsets of one partition"
+            raise UsageError(f"{words}; there are {len(partitions)}")
         found: list[tuple[Partition, State]] = []
-        for path in paths:
+        for it in partitions:
             try:
-                partitions = list(self._partitions(path, len(paths) > 1))
-                if not partitions:
-                    known = ", ".join(REPLAYS)
-                    raise InputError(f"{printable(path)}: no partition of {known} in it")
-                found += [(it, self._state_of(it)) for it in partitions]
+                found.append((it, self._state_of(it)))
             except InputError as error:
                 self.run.complain(str(error))
         if self.run.sink.for_people:
@@ -93,43 +78,18 @@ class ShowState:
                     self._write(Head(partition.name), type_, list(rows.values()))
         self.run.sink.flush()
 
-    # What there is.
-
-    def _partitions(self, path: str, several: bool) -> Iterator[Partition]:
-        if not is_folder(path):
-            file = classify(path, path)
-            topic = self.wanted.of_topic or topic_of(file)
-            if topic not in REPLAYS:
-                words = "is in no directory of an internal topic; --of-topic says whose it is"
-                raise InputError(f"{file.name}: {words}")
-            logs, snapshots = ([], [file]) if file.kind is KRAFT_SNAPSHOT else ([file], [])
-            yield Partition(file.name, topic, logs, snapshots, None)
-            return
-        for folder in walk(path, several, self.run.complain):
-            real = str(Path(folder.path).resolve())
-            topic = partition_of(f"{real}/x")[0]
-            if topic is None and folder.path == path:
-                topic = self.wanted.of_topic
-            if topic not in REPLAYS or _is_marked(real):
-                continue
-            inputs = [folder.input(it) for it in folder.files if it not in folder.special]
-            logs = [it for it in inputs if it.kind is LOG and is_segment(it)]
-            snapshots = [it for it in inputs if it.kind is KRAFT_SNAPSHOT and it.named_by_kafka]
-            logs.sort(key=lambda it: it.base_offset or 0)
-            snapshots = [it for it in snapshots if _end_of(it) is not None]
-            snapshots.sort(key=lambda it: _end_of(it) or 0, reverse=True)
-            if logs or snapshots:
-                name = folder.name if folder.path != path or several else printable(path)
-                yield Partition(name, topic, logs, snapshots, str(Path(real).parent))
-
     # What it comes to.
 
     def _state_of(self, partition: Partition) -> State:
         """The rows that are wanted, with what became of them where that is asked for."""
         now = self._state_at(partition, self.wanted.at_offset, tell=True)
         if self.wanted.since_offset is not None:
+            last = self._last
+            if self.wanted.since_offset > last:
+                words = f"--since-offset {self.wanted.since_offset} lies behind the last record"
+                self.run.sink.note(f"{partition.name}: {words}, at {last}\n")
             before = self._state_at(partition, self.wanted.since_offset, tell=False)
-            now = {type_: _changes(before[type_], rows) for type_, rows in now.items()}
+            now = {it: _changes(it, before[it], rows) for it, rows in now.items()}
         return {type_: self._chosen(type_, rows) for type_, rows in now.items()}
 
     def _state_at(self, partition: Partition, at_offset: int | None, tell: bool) -> State:
@@ -138,7 +98,7 @@ class ShowState:
         findings = Findings(self.run.most_findings)
         start = 0
         for snapshot in partition.snapshots:
-            end = _end_of(snapshot)
+            end = end_of(snapshot)
             if end is not None and at_offset is not None and end > at_offset + 1:
                 continue
             if self._take(replay, snapshot, None, 0, findings if tell else None):
@@ -149,10 +109,13 @@ class ShowState:
             if following is None or (following.base_offset or 0) > start:
                 self._take(replay, log, at_offset, start, findings if tell else None)
         state = replay.state()
-        if tell and replay.unread:
-            words = count(replay.unread, "record was", "records were")
-            self.run.sink.note(f"{partition.name}: {words} not understood, and not counted\n")
         if tell:
+            for offset, words in replay.malformed:
+                self._tell(_malformed(partition.name, offset, words), findings)
+            if replay.unknown:
+                words = count(replay.unknown, "record is", "records are")
+                note = f"{words} of a kind or a version that is not known, and not counted"
+                self.run.sink.note(f"{partition.name}: {note}\n")
             self.run.left_out(partition.name, findings)
         if partition.beside is not None and COMMITTED_OFFSET in state:
             rows = state[COMMITTED_OFFSET]
@@ -175,15 +138,21 @@ class ShowState:
                 if isinstance(it, Finding):
                     whole &= it.code.severity is not Severity.ERROR
                     if findings is not None:
-                        self.run.seen(it)
-                        if findings.admits(it):
-                            self.run.sink.finding(it)
+                        self._tell(it, findings)
                 elif at_offset is not None and it.offset > at_offset:
                     break
                 elif it.offset >= start:
                     self._n_records += findings is not None
+                    self._last = it.offset
                     replay.take(it)
         return whole
+
+    def _tell(self, finding: Finding, findings: Findings) -> None:
+        """Say what was found, and that what it is about is not counted."""
+        self.run.seen(finding)
+        self._n_damage += finding.code.severity is Severity.ERROR
+        if findings.admits(finding):
+            self.run.sink.finding(finding)
 
     def _with_lag(self, row: Row, beside: str) -> Row:
         """A committed offset with the end of its partition's log."""
@@ -217,15 +186,18 @@ class ShowState:
         """A table for each kind of row, of all partitions of a topic together."""
         for topic in dict.fromkeys(partition.topic for partition, _ in found):
             states = [state for partition, state in found if partition.topic == topic]
+            names = [partition.name for partition, _ in found if partition.topic == topic]
             for type_ in states[0]:
-                rows = [row for state in states for row in state[type_].values()]
-                if rows:
-                    nouns = (_noun(type_, 1), _noun(type_, 2))
-                    self._write(Head(f"{topic}: {nouns[1]}", nouns=nouns), type_, rows)
+                nouns = (_noun_of(type_.name, 1), _noun_of(type_.name, 2))
+                for title, its in _tables_of(topic, names, [it[type_] for it in states]):
+                    self._write(Head(f"{title}: {nouns[1]}", nouns=nouns), type_, its)
         told = [count(n, _noun_of(name, 1), _noun_of(name, 2)) for name, n in self._n_rows.items()]
         words = ", ".join(told) or ("nothing changed" if self._since else "nothing")
+        words += f", from {count(self._n_records, 'record')}"
+        if self._n_damage:
+            words += f"; {count(self._n_damage, 'finding')}, whose records are not counted"
         if found:
-            self.run.sink.remark(f"\n{words}, from {count(self._n_records, 'record')}")
+            self.run.sink.remark(f"\n{words}")
 
     @property
     def _since(self) -> bool:
@@ -235,7 +207,8 @@ class ShowState:
         if not rows:
             return
         run = self.run
-        self._n_rows[type_.name] = self._n_rows.get(type_.name, 0) + len(rows)
+        if type_.n_key:
+            self._n_rows[type_.name] = self._n_rows.get(type_.name, 0) + len(rows)
         row_type = with_change(type_.rows) if self._since else type_.rows
         section = section_of(row_type, rows)
         writer: RowWriter = run.sink.rows(head, row_type)
@@ -245,25 +218,10 @@ class ShowState:
         run.sink.put(writer.end())
 
 
-def _noun(type_: StateType, n: int) -> str:
-    return _noun_of(type_.name, n)
-
-
 def _noun_of(name: str, n: int) -> str:
     """The name of a kind of row for people."""
     words = name.replace("_", " ")
     return words if n == 1 or words.endswith("s") else f"{words}s"
-
-
-def _is_marked(folder: str) -> bool:
-    """Whether a directory is one that a broker moves or deletes."""
-    return folder.endswith(("-delete", "-future", "-stray"))
-
-
-def _end_of(snapshot: Input) -> int | None:
-    """The offset at which a KRaft snapshot ends, by its name."""
-    number = Path(snapshot.path).name.partition("-")[0]
-    return int(number) if number.isdigit() else None
 
 
 def _end_in(path: str) -> int | None:
@@ -277,15 +235,42 @@ def _end_in(path: str) -> int | None:
         return None
 
 
-def _changes(before: dict[Row, Row], now: dict[Row, Row]) -> dict[Row, Row]:
-    """The rows that are not as they were, each with what became of it."""
+def _changes(type_: StateType, before: dict[Row, Row], now: dict[Row, Row]) -> dict[Row, Row]:
+    """The rows that are not as they were, each with what became of it and what was different."""
     changed: dict[Row, Row] = {}
     for key, row in now.items():
         if key not in before:
-            changed[key] = (*row, "added")
+            changed[key] = (*row, "added", None)
         elif before[key] != row:
-            changed[key] = (*row, "changed")
+            columns = zip(type_.rows.columns, before[key], row, strict=True)
+            old = {it.name: _value(it, was) for it, was, value in columns if was != value}
+            changed[key] = (*row, "changed", json_text(old))
     for key, row in before.items():
         if key not in now:
-            changed[key] = (*row, "removed")
+            changed[key] = (*row, "removed", None)
     return changed
+
+
+def _value(column: Column, cell: str | int | None) -> object:
+    """A cell of a row as it stands in JSON."""
+    return json.loads(cell) if column.kind is Kind.JSON and isinstance(cell, str) else cell
+
+
+def _malformed(name: str, offset: int, words: str) -> Finding:
+    """A record that is not what it says."""
+    return Finding(name, PAYLOAD_MALFORMED, None, f"offset {offset}: {words}", offset=offset)
+
+
+def _tables_of(
+    topic: str, names: list[str], states: list[dict[Row, Row]]
+) -> Iterator[tuple[str, list[Row]]]:
+    """The rows of all partitions together, or of each where they are copies of each other."""
+    filled = [(name, state) for name, state in zip(names, states, strict=True) if state]
+    together: dict[Row, Row] = {}
+    for _, state in filled:
+        together |= state
+    if len(together) == sum(len(state) for _, state in filled):
+        rows = [row for _, state in filled for row in state.values()]
+        yield from [(topic, rows)] if rows else ()
+    else:
+        yield from ((name, list(state.values())) for name, state in filled)

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
-from kfmt_cli.core.json_text import json_text
 from kfmt_cli.core.layout import Layout
-from kfmt_cli.core.messages import fields_of, plain, read_message
 from kfmt_cli.core.wire import Buffer, Value
-
-_SUFFIX = re.compile("(Key|Value|Record)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,61 +81,3 @@ class _Nothing(Decoder):
 
 
 NOTHING: Decoder = _Nothing()
-
-
-def decoded(framed: Framed, shown: dict[str, Value], data: bytes, whole: bool) -> Decoded:
-    """What a message says.
-
-    shown: what is told of its front. whole: bytes behind the message are a fault.
-    """
-    values: dict[str, Any] = {"name": framed.name, **shown, "data": None}
-    if framed.layout is None:
-        return Decoded(values | {"note": framed.note})
-    reading = read_message(framed.layout, data, framed.at, len(data))
-    values["data"] = plain(framed.layout, reading.values)
-    fault = reading.fault
-    if fault is None and whole and reading.end < len(data):
-        fault = f"byte {reading.end}: {len(data) - reading.end} bytes are left over"
-    if fault is not None:
-        values["note"] = fault
-    return Decoded(values, reading.values, fault)
-
-
-def in_words(values: dict[str, Any]) -> str:
-    """What a key or a value says, on a line for people."""
-    name = values.get("name")
-    front = [] if name is None else [_SUFFIX.sub("", name)]
-    if values.get("deletes") is not None:
-        return f"deletes {values['deletes']}"
-    if values.get("data") is not None:
-        front.append(_members(values["data"]))
-    if values.get("note"):
-        front.append(f"({values['note']})")
-    return " ".join(it for it in front if it)
-
-
-def _members(data: dict[str, Any]) -> str:
-    named = {name for name in data if f"{name}_name" in data}
-    shown = {name: data[f"{name}_name"] if name in named else data[name] for name in data}
-    hidden = {f"{name}_name" for name in named}
-    return " ".join(f"{name}={_word(it)}" for name, it in shown.items() if name not in hidden)
-
-
-def _word(value: Any) -> str:
-    if isinstance(value, dict):
-        return f"{{{_members(value)}}}"
-    if isinstance(value, list):
-        return f"[{', '.join(map(_word, value))}]"
-    if isinstance(value, str) and value and value.isprintable() and not set(value) & set(' "{}[]'):
-        return value
-    return json_text(value)
-
-
-def words_of(layout: Layout, values: dict[str, Value]) -> str:
-    """A message in words: what it is, and its fields."""
-    told = ", ".join(
-        f"{it.name.replace('_', ' ')} {values[it.name]!s}"
-        for it in fields_of(layout)
-        if it.name in values
-    )
-    return f"{layout.doc.rstrip('.')}: {told}"

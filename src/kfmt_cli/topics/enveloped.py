@@ -9,9 +9,10 @@ from __future__ import annotations
 from kfmt_cli.core.field import Field
 from kfmt_cli.core.layout import Layout
 from kfmt_cli.core.wire import Buffer, UVarint32, WireError
-from kfmt_cli.topics.decoder import Decoded, Decoder, Framed, decoded
+from kfmt_cli.topics.decoder import Decoded, Decoder, Framed
 from kfmt_cli.topics.keyed import version_of
 from kfmt_cli.topics.message import Message
+from kfmt_cli.topics.saying import decoded
 
 FRAME_VERSION = 1
 ENVELOPE = Layout(

@@ -10,8 +10,9 @@ from kfmt_cli.core.field import Field
 from kfmt_cli.core.layout import Layout
 from kfmt_cli.core.versions import at_version
 from kfmt_cli.core.wire import Buffer, Int16, WireError
-from kfmt_cli.topics.decoder import Decoded, Decoder, Framed, decoded, words_of
+from kfmt_cli.topics.decoder import Decoded, Decoder, Framed
 from kfmt_cli.topics.message import Message
+from kfmt_cli.topics.saying import decoded, words_of
 
 SOURCE = "org.apache.kafka.coordinator.common.runtime.CoordinatorRecordSerde"
 KEY_FRONT = Layout(

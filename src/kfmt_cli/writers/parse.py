@@ -19,8 +19,8 @@ from kfmt_cli.formats.control import (
     CONTROL_RECORD_KEY,
     CONTROL_TYPES,
     END_TXN_MARKER,
-    KRAFT_MESSAGES,
 )
+from kfmt_cli.formats.kraft import KRAFT_MESSAGES
 from kfmt_cli.writers.jsonl import Batch, Control, Record, wrong
 
 # line: the number of the record's line.

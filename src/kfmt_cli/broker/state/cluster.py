@@ -14,7 +14,8 @@ from kfmt_cli.broker.state.replay import Data, Replay
 from kfmt_cli.broker.state.settings import Settings
 from kfmt_cli.core.messages import read_message, self_versioned
 from kfmt_cli.files.stream import Record
-from kfmt_cli.formats.control import CONTROL_TYPES, KRAFT_MESSAGES
+from kfmt_cli.formats.control import CONTROL_TYPES
+from kfmt_cli.formats.kraft import KRAFT_MESSAGES
 from kfmt_cli.rows.state import (
     ACL,
     BROKER,
@@ -77,7 +78,7 @@ class Cluster(Replay):
             self._control(record)
             return
         said = self.decoder.value(record.key, record.value)
-        data = self.understood(said)
+        data = self.understood(record, said)
         if data is None or said is None or said.name is None:
             return
         if said.name == "BeginTransactionRecord":

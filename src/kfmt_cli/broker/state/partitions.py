@@ -19,6 +19,9 @@ _REPLACED = (
 )
 
 
+NO_CHANGE = -2  # of a leader
+
+
 class Partitions:
     """The topics by id, and their partitions."""
 
@@ -47,7 +50,7 @@ class Partitions:
         for name in _REPLACED:
             if data.get(name) is not None:
                 known[name] = data[name]
-        if "leader" in data:
+        if data.get("leader", NO_CHANGE) != NO_CHANGE:
             known["leader"] = data["leader"]
             known["leader_epoch"] += 1
         if "leader_recovery_state" in data:

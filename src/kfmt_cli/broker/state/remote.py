@@ -39,7 +39,7 @@ class Remote(Replay):
         if record.control is not None:
             return
         said = self.decoder.value(record.key, record.value)
-        data = self.understood(said)
+        data = self.understood(record, said)
         if data is None or said is None:
             return
         if said.name == "RemoteLogSegmentMetadataRecord":

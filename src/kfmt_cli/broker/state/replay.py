@@ -25,8 +25,8 @@ State = dict[StateType, dict[Row, Row]]
 class Replay(ABC):
     """Takes the records of one partition in offset order and knows what they come to.
 
-    topic: whose records. types: of the rows, in the order in which they are shown. unread: records
-    that could not be understood.
+    topic: whose records. types: of the rows, in the order in which they are shown. malformed: what
+    is wrong with records, by their offsets. unknown: how many are of a kind that is not known.
     """
 
     topic: ClassVar[str]
@@ -36,7 +36,8 @@ class Replay(ABC):
         decoder = decoder_for(self.topic)
         assert decoder is not None
         self.decoder: Decoder = decoder
-        self.unread = 0
+        self.malformed: list[tuple[int, str]] = []
+        self.unknown = 0
 
     @abstractmethod
     def take(self, record: Record) -> None:
@@ -49,12 +50,19 @@ class Replay(ABC):
     def begin(self) -> None:  # noqa: B027 (most keep nothing of the kind)
         """A snapshot of the state begins: what is known so far does not count any more."""
 
-    def understood(self, said: Decoded | None) -> Data | None:
-        """The data of a key or a value, None where it is not whole, which is counted."""
-        if said is None or said.fault is not None or said.data is None:
-            self.unread += 1
-            return None
-        return said.data
+    def understood(self, record: Record, said: Decoded | None) -> Data | None:
+        """The data of a key or a value, None where it is not whole, which is remembered."""
+        if said is not None and said.fault is None and said.data is not None:
+            return said.data
+        if said is not None and said.fault is not None:
+            self.not_understood(record, f"no {said.name}: {said.fault}")
+        else:
+            self.unknown += 1
+        return None
+
+    def not_understood(self, record: Record, words: str) -> None:
+        """A record is not what it should be."""
+        self.malformed.append((record.offset, words))
 
     def state(self) -> State:
         """The rows of the state in their order."""
@@ -84,39 +92,48 @@ def _order(item: tuple[Row, Row]) -> list[tuple[int, int, str]]:
 class LatestOfKeys(Replay):
     """A topic in which the last value of a key counts and a tombstone takes it away.
 
-    Those of a transaction count when it is committed.
+    Those of a transaction count when it is committed, unless a later record of the key has come in
+    between; a tombstone takes what is open away, too.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self._latest: dict[bytes, bytes] = {}
-        self._open: dict[int, list[tuple[bytes, bytes | None]]] = {}
+        self._latest: dict[bytes, Record] = {}
+        self._open: dict[int, dict[bytes, Record]] = {}
 
     def take(self, record: Record) -> None:
         producer = record.producer_id
         if record.control is not None:
             if producer is not None and record.control in (ABORT, COMMIT):
-                kept = self._open.pop(producer, [])
-                for key, value in kept if record.control == COMMIT else ():
-                    self._put(key, value)
+                kept = self._open.pop(producer, {})
+                for key, it in kept.items() if record.control == COMMIT else ():
+                    self._put(key, it)
         elif record.key is None:
-            self.unread += 1
+            self.not_understood(record, "a record without a key")
         elif producer is not None:
-            self._open.setdefault(producer, []).append((record.key, record.value))
+            self._open.setdefault(producer, {})[record.key] = record
         else:
-            self._put(record.key, record.value)
+            self._put(record.key, record)
 
-    def _put(self, key: bytes, value: bytes | None) -> None:
+    def _put(self, key: bytes, record: Record) -> None:
+        known = self._latest.get(key)
+        if known is not None and known.offset > record.offset:
+            return
         self._latest.pop(key, None)
-        if value is not None:
-            self._latest[key] = value
+        if record.value is not None:
+            self._latest[key] = record
+            return
+        for kept in self._open.values():
+            kept.pop(key, None)
 
     def said(self) -> Iterator[tuple[str, Data, Data]]:
         """What counts, in the order of the log: the message of the key, the key's data, the
         value's."""
-        for key, value in self._latest.items():
+        for key, record in self._latest.items():
             of_key = self.decoder.key(key)
-            key_data = self.understood(of_key)
-            data = None if key_data is None else self.understood(self.decoder.value(key, value))
+            key_data = self.understood(record, of_key)
+            data = None
+            if key_data is not None:
+                data = self.understood(record, self.decoder.value(key, record.value))
             if of_key is not None and key_data is not None and data is not None:
                 yield of_key.name or "", key_data, data

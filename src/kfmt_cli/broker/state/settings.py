@@ -16,7 +16,7 @@ Data = dict[str, Any]
 _TYPE = CONFIG_RECORD.field("resource_type")
 # Settings whose values Kafka treats as passwords.
 _SECRET = re.compile(
-    r"(password|\.secret|sasl\.jaas\.config|ssl\.keystore\.(key|certificate\.chain)"
+    r"(password|\.secret|secret\.key|sasl\.jaas\.config|ssl\.keystore\.(key|certificate\.chain)"
     r"|ssl\.truststore\.certificates)$"
 )
 TOPIC = 2
@@ -61,15 +61,15 @@ class Settings:
             yield FEATURE, {"feature": name, "level": level}
         for (type_, resource), settings in self._configs.items():
             for name, value in settings.items():
-                yield (
-                    CONFIG,
-                    {
-                        "resource_type": _TYPE.symbol(type_) or f"unknown-{type_}",
-                        "resource": resource,
-                        "name": name,
-                        "value": None if _SECRET.search(name) else value,
-                    },
-                )
+                hidden = _SECRET.search(name) is not None
+                setting = {
+                    "resource_type": _TYPE.symbol(type_) or f"unknown-{type_}",
+                    "resource": resource,
+                    "name": name,
+                    "value": None if hidden else value,
+                    "hidden": True if hidden else None,
+                }
+                yield CONFIG, setting
         for entity, quotas in self._quotas.items():
             for name, number in quotas.items():
                 yield QUOTA, {"entity": dict(entity), "name": name, "value": number}

@@ -31,14 +31,14 @@ class Shares(Replay):
         if record.control is not None or record.key is None:
             return
         of_key = self.decoder.key(record.key)
-        key = self.understood(of_key)
+        key = self.understood(record, of_key)
         if key is None or of_key is None:
             return
         place = (key["group_id"], key["topic_id"], key["partition"])
         if record.value is None:
             self._known.pop(place, None)
             return
-        data = self.understood(self.decoder.value(record.key, record.value))
+        data = self.understood(record, self.decoder.value(record.key, record.value))
         if data is None:
             return
         if of_key.name == "ShareSnapshotKey":

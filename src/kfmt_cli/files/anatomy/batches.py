@@ -89,7 +89,7 @@ def _batch(
     plain = _decompressed(packed, codec, data[HEADER_SIZE:], limit, 2)
     yield Part(title, data, position, iter((header, packed)))
     if plain is not None:
-        words = f"what bytes {position + HEADER_SIZE}–{position + len(data) - 1} decompress to"
+        words = f"what bytes {position + HEADER_SIZE:x}..{position + len(data) - 1:x} decompress to"
         records = inside.records(plain, 0)
         yield Part(words, plain, position + HEADER_SIZE, records, CODECS[codec])
 
@@ -197,7 +197,7 @@ def _message(
     plain = _decompressed(value, codec, data[place[0] : place[1]], limit, magic)
     yield Part(_title(block, i, data), data, position, iter((node,)))
     if plain is not None:
-        words = f"what bytes {position + place[0]}–{position + place[1] - 1} decompress to"
+        words = f"what bytes {position + place[0]:x}..{position + place[1] - 1:x} decompress to"
         inner = list(_inner(plain, decoder))
         if magic:
             _place(inner, int(block.batches["last_offset"][i]))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from kfmt_cli.core.checksum import CRC32C, RunningCrc
 from kfmt_cli.core.layout import Layout
 from kfmt_cli.core.tree import Node, tree
-from kfmt_cli.errors import UsageError
+from kfmt_cli.errors import InputError
 from kfmt_cli.files.anatomy.part import Part
 from kfmt_cli.files.kinds.fixed import MOST_BYTES, FixedReader
 from kfmt_cli.files.kinds.kind import Input, read_whole
@@ -16,7 +16,7 @@ from kfmt_cli.files.kinds.kind import Input, read_whole
 def file_part(
     file: Input, entry: int | None, position: int | None, layout: Layout | None = None
 ) -> Part:
-    """A file, or one of its entries, counted from 0; raises InputError, UsageError.
+    """A file, or one of its entries, counted from 0; raises InputError.
 
     layout: of the entries, where the file's kind does not say it.
     """
@@ -33,7 +33,7 @@ def file_part(
             nodes = [it for it in nodes if it.start <= position < it.end]
             asked = f"byte {position}"
         if not nodes:
-            raise UsageError(f"{file.name}: {asked} is not there; it has {len(numbered)} entries")
+            raise InputError(f"{file.name}: {asked} is not there; it has {len(numbered)} entries")
     return Part(title, data, 0, iter(nodes))
 
 

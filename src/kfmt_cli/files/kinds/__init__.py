@@ -19,15 +19,34 @@ from kfmt_cli.files.kinds.fixed import (
     TIME_INDEX,
     TRANSACTION_INDEX,
 )
-from kfmt_cli.files.kinds.kind import TRANSIENT, Kind, Level
+from kfmt_cli.files.kinds.kind import TRANSIENT, Kind, LazyKind, Level
 from kfmt_cli.files.kinds.logs import KRAFT_SNAPSHOT, LOG
-from kfmt_cli.files.kinds.properties import (
-    CLEAN_SHUTDOWN,
-    META_PROPERTIES,
-    PARTITION_METADATA,
-    QUORUM_STATE,
-)
 
+_PROPERTIES = "kfmt_cli.files.kinds.properties"
+META_PROPERTIES = LazyKind(
+    "meta_properties",
+    Level.LOG_DIRECTORY,
+    "meta.properties",
+    f"{_PROPERTIES}:META_PROPERTIES",
+)
+CLEAN_SHUTDOWN = LazyKind(
+    "clean_shutdown",
+    Level.LOG_DIRECTORY,
+    ".kafka_cleanshutdown",
+    f"{_PROPERTIES}:CLEAN_SHUTDOWN",
+)
+PARTITION_METADATA = LazyKind(
+    "partition_metadata",
+    Level.PARTITION,
+    "partition.metadata",
+    f"{_PROPERTIES}:PARTITION_METADATA",
+)
+QUORUM_STATE = LazyKind(
+    "quorum_state",
+    Level.PARTITION,
+    "quorum-state",
+    f"{_PROPERTIES}:QUORUM_STATE",
+)
 UNKNOWN = Kind("unknown", Level.LOG_DIRECTORY)
 # In the order in which a directory's files of a level are shown.
 KINDS: list[Kind] = [

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kfmt_cli.core.finding import Finding
+from kfmt_cli.core.lazy import load
 from kfmt_cli.core.source import open_source
 from kfmt_cli.errors import InputError
 from kfmt_cli.files.foreign import START, foreign_words
@@ -68,6 +69,35 @@ class Kind:
         if self.pattern is not None and self.pattern.match(file):
             return True
         return file in self.names or (self.suffix != "" and file.endswith(self.suffix))
+
+
+class LazyKind(Kind):
+    """A kind of file of which there is one, by its name; its reader is imported when it is used.
+
+    reader: where that is, "module:NAME"; it has the row type as `rows`.
+    """
+
+    reader: str
+
+    def __init__(self, name: str, level: Level, file: str, reader: str) -> None:
+        for attribute, value in (
+            ("name", name),
+            ("level", level),
+            ("names", frozenset({file})),
+            ("reader", reader),
+        ):
+            object.__setattr__(self, attribute, value)
+
+    @property
+    def read(self) -> Callable[[Input], Contents]:
+        """What reads such a file."""
+        found: Callable[[Input], Contents] = load(self.reader)
+        return found
+
+    @property
+    def row_types(self) -> tuple[RowType, ...]:
+        """What is in it."""
+        return (load(self.reader).rows,)
 
 
 @dataclass(frozen=True, slots=True)

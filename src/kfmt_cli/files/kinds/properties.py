@@ -18,7 +18,7 @@ from kfmt_cli.core.protocol import ListOf, UuidType
 from kfmt_cli.core.uuids import uuid_bytes
 from kfmt_cli.core.wire import Integer
 from kfmt_cli.files.kinds import codes
-from kfmt_cli.files.kinds.kind import Contents, Input, Kind, Level, read_whole
+from kfmt_cli.files.kinds.kind import Contents, Input, read_whole
 from kfmt_cli.formats import properties
 from kfmt_cli.rows.column import Column, RowType
 from kfmt_cli.rows.column import Kind as ColumnKind
@@ -213,60 +213,36 @@ def _quorum(name: str) -> str:
     return name if name == "data_version" else _camel(name)
 
 
-def _kind(name: str, file: str, level: Level, reader: PropertiesReader) -> Kind:
-    return Kind(name, level, names=frozenset({file}), row_types=(reader.rows,), read=reader)
-
-
-META_PROPERTIES = _kind(
-    "meta_properties",
-    "meta.properties",
-    Level.LOG_DIRECTORY,
-    PropertiesReader(
-        rows_of("meta_properties", properties.META_PROPERTIES),
-        properties.META_PROPERTIES,
-        codes.META_PROPERTIES_MALFORMED,
-        java_properties,
-        _dotted,
-        (("version",), ("broker_id", "node_id")),
-    ),
+META_PROPERTIES = PropertiesReader(
+    rows_of("meta_properties", properties.META_PROPERTIES),
+    properties.META_PROPERTIES,
+    codes.META_PROPERTIES_MALFORMED,
+    java_properties,
+    _dotted,
+    (("version",), ("broker_id", "node_id")),
 )
-CLEAN_SHUTDOWN = _kind(
-    "clean_shutdown",
-    ".kafka_cleanshutdown",
-    Level.LOG_DIRECTORY,
-    PropertiesReader(
-        rows_of("clean_shutdown", properties.CLEAN_SHUTDOWN),
-        properties.CLEAN_SHUTDOWN,
-        codes.CLEAN_SHUTDOWN_MALFORMED,
-        json_object,
-        _camel,
-        (("version",),),
-        empty=True,
-    ),
+CLEAN_SHUTDOWN = PropertiesReader(
+    rows_of("clean_shutdown", properties.CLEAN_SHUTDOWN),
+    properties.CLEAN_SHUTDOWN,
+    codes.CLEAN_SHUTDOWN_MALFORMED,
+    json_object,
+    _camel,
+    (("version",),),
+    empty=True,
 )
-PARTITION_METADATA = _kind(
-    "partition_metadata",
-    "partition.metadata",
-    Level.PARTITION,
-    PropertiesReader(
-        rows_of("partition_metadata", properties.PARTITION_METADATA),
-        properties.PARTITION_METADATA,
-        codes.PARTITION_METADATA_MALFORMED,
-        colon_lines,
-        _same,
-        (("version",), ("topic_id",)),
-    ),
+PARTITION_METADATA = PropertiesReader(
+    rows_of("partition_metadata", properties.PARTITION_METADATA),
+    properties.PARTITION_METADATA,
+    codes.PARTITION_METADATA_MALFORMED,
+    colon_lines,
+    _same,
+    (("version",), ("topic_id",)),
 )
-QUORUM_STATE = _kind(
-    "quorum_state",
-    "quorum-state",
-    Level.PARTITION,
-    PropertiesReader(
-        rows_of("quorum_state", properties.QUORUM_STATE),
-        properties.QUORUM_STATE,
-        codes.QUORUM_STATE_MALFORMED,
-        json_object,
-        _quorum,
-        (("data_version",), ("leader_epoch",)),
-    ),
+QUORUM_STATE = PropertiesReader(
+    rows_of("quorum_state", properties.QUORUM_STATE),
+    properties.QUORUM_STATE,
+    codes.QUORUM_STATE_MALFORMED,
+    json_object,
+    _quorum,
+    (("data_version",), ("leader_epoch",)),
 )

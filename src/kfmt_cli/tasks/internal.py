@@ -1,0 +1,105 @@
+"""The partitions of internal topics below some paths."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from kfmt_cli.broker.state import REPLAYS
+from kfmt_cli.errors import InputError
+from kfmt_cli.files.disk import (
+    Folder,
+    classify,
+    is_folder,
+    is_segment,
+    mark_of,
+    partition_of,
+    printable,
+    topic_of,
+    walk,
+)
+from kfmt_cli.files.kinds.kind import Input
+from kfmt_cli.files.kinds.logs import KRAFT_SNAPSHOT, LOG
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """The logs of a partition of an internal topic. name: as it is shown. snapshots: of KRaft, the
+    newest first. beside: the log directory, where other partitions lie."""
+
+    name: str
+    topic: str
+    logs: list[Input]
+    snapshots: list[Input]
+    beside: str | None
+
+
+def partitions_of(
+    paths: tuple[str, ...], of_topic: str | None, complain: Callable[[str], None]
+) -> list[Partition]:
+    """The partitions below the paths, each once.
+
+    of_topic: what the topic is, where no directory is named for it. complain: is told what cannot
+    be read, and where there is no such partition.
+    """
+    found: dict[str, Partition] = {}
+    for path in paths:
+        before = len(found)
+        try:
+            for real, partition in _below(path, len(paths) > 1, of_topic, complain):
+                found.setdefault(real, partition)
+                before = -1
+            if before == len(found):
+                known = ", ".join(REPLAYS)
+                raise InputError(f"{printable(path)}: no partition of {known} in it")
+        except InputError as error:
+            complain(str(error))
+    return list(found.values())
+
+
+def _below(
+    path: str, several: bool, of_topic: str | None, complain: Callable[[str], None]
+) -> Iterator[tuple[str, Partition]]:
+    """The partitions below a path, by their real path; raises InputError."""
+    if not is_folder(path):
+        yield str(Path(path).resolve()), _of_file(path, of_topic)
+        return
+    for folder in walk(path, several, complain):
+        real = Path(folder.path).resolve()
+        given = folder.path == path
+        topic = partition_of(f"{real}/x")[0] or (of_topic if given else None)
+        if topic not in REPLAYS or (mark_of(real.name) and not given):
+            continue
+        name = printable(path) if given and not several else folder.name
+        partition = _of_folder(folder, name, topic, str(real.parent))
+        if partition.logs or partition.snapshots:
+            yield str(real), partition
+
+
+def _of_file(path: str, of_topic: str | None) -> Partition:
+    if not Path(path).exists():
+        raise InputError(f"{printable(path)}: No such file or directory")
+    file = classify(path, path)
+    topic = of_topic or topic_of(file)
+    if topic not in REPLAYS:
+        words = "is in no directory of an internal topic; --of-topic says whose it is"
+        raise InputError(f"{file.name}: {words}")
+    logs, snapshots = ([], [file]) if file.kind is KRAFT_SNAPSHOT else ([file], [])
+    return Partition(file.name, topic, logs, snapshots, None)
+
+
+def _of_folder(folder: Folder, name: str, topic: str, beside: str) -> Partition:
+    inputs = [folder.input(it) for it in folder.files if it not in folder.special]
+    logs = [it for it in inputs if it.kind is LOG and is_segment(it)]
+    snapshots = [it for it in inputs if it.kind is KRAFT_SNAPSHOT and end_of(it) is not None]
+    logs.sort(key=lambda it: it.base_offset or 0)
+    snapshots.sort(key=lambda it: end_of(it) or 0, reverse=True)
+    whole = [it for it in snapshots if it.path.endswith(".checkpoint")]
+    return Partition(name, topic, logs, whole, beside)
+
+
+def end_of(snapshot: Input) -> int | None:
+    """The offset at which a KRaft snapshot ends, by its name."""
+    number = Path(snapshot.path).name.partition("-")[0]
+    return int(number) if number.isdigit() else None
