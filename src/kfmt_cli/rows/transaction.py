@@ -1,0 +1,51 @@
+"""What is shown of a transaction in a partition."""
+
+from __future__ import annotations
+
+from kfmt_cli.core.field import MILLISECONDS
+from kfmt_cli.rows.column import Column, Kind, RowType
+
+
+def _number(name: str, doc: str, minor: bool = False) -> Column:
+    return Column(name, doc=doc, given=f"has_{name}", minor=minor)
+
+
+def _time(name: str, doc: str) -> Column:
+    return Column(name, doc=doc, given=f"has_{name}", unit=MILLISECONDS, none=-1, minor=True)
+
+
+TRANSACTION = RowType(
+    "transaction",
+    "A transaction of a producer in a partition.",
+    (
+        Column("outcome", Kind.TEXT, "open, committed or aborted."),
+        Column(
+            "hanging",
+            Kind.FLAG,
+            "Whether an open one is one that nobody will end; null where that is not known.",
+            given="has_hanging",
+        ),
+        Column("producer_id", doc="The producer."),
+        Column("producer_epoch", doc="Its epoch."),
+        Column(
+            "transactional_id",
+            Kind.TEXT,
+            "The producer's name, where __transaction_state lies beside.",
+            given="has_transactional_id",
+        ),
+        _number("first_offset", "First offset; null where only the marker is left."),
+        _number("last_offset", "Last offset of its records."),
+        Column("records", doc="Records that are left."),
+        Column("batches", doc="Batches that are left.", minor=True),
+        _number("marker_offset", "Offset of the marker that ended it; null while it is open."),
+        _number("duration_ms", "From its first batch to its marker."),
+        _time("start_timestamp", "Of its first batch."),
+        _time("end_timestamp", "Of its marker; of an open one, of its last batch."),
+        Column(
+            "holds_last_stable_offset",
+            Kind.FLAG,
+            "Whether consumers of committed records wait for it.",
+            minor=True,
+        ),
+    ),
+)

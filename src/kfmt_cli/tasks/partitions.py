@@ -1,0 +1,57 @@
+"""The partitions below some paths, each with its logs in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from kfmt_cli.errors import InputError
+from kfmt_cli.files.disk import classify, is_folder, is_segment, no_log, printable, walk
+from kfmt_cli.files.kinds.kind import Input
+from kfmt_cli.files.kinds.logs import LOG
+
+
+@dataclass(frozen=True, slots=True)
+class LogFiles:
+    """A partition: its logs in the order of their base offsets, or one log that was given.
+
+    name: as it is shown. folder: its directory. given: only one of its files was named.
+    """
+
+    name: str
+    folder: Path
+    logs: list[Input]
+    given: bool = False
+
+
+def partitions_below(paths: tuple[str, ...], complain: Callable[[str], None]) -> list[LogFiles]:
+    """The partitions below the paths, each once. complain: is told what cannot be read."""
+    found: dict[Path, LogFiles] = {}
+    for path in paths:
+        for it in _below(path, len(paths) > 1, complain):
+            found.setdefault(it.folder / it.logs[0].path if it.given else it.folder, it)
+    return list(found.values())
+
+
+def _below(path: str, several: bool, complain: Callable[[str], None]) -> list[LogFiles]:
+    if not is_folder(path):
+        if path != "-" and not Path(path).exists():
+            complain(str(InputError(f"{printable(path)}: No such file or directory")))
+            return []
+        file = classify(path, path)
+        return [LogFiles(file.name, Path(path).resolve().parent, [file], True)]
+    found: list[LogFiles] = []
+    unread: list[str] = []
+    for folder in walk(path, several, unread.append):
+        logs = [folder.input(it) for it in folder.files if it not in folder.special]
+        logs = [it for it in logs if it.kind is LOG and is_segment(it)]
+        logs.sort(key=lambda it: it.base_offset or 0)
+        if logs:
+            name = printable(path) if folder.path == path and not several else folder.name
+            found.append(LogFiles(name, Path(folder.path).resolve(), logs))
+    for words in unread:
+        complain(words)
+    if not found and not unread:
+        complain(no_log(path))
+    return found

@@ -1,0 +1,174 @@
+"""txn: the transactions of partitions, those that are open first."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+
+from kfmt_cli.broker.state import replay_of
+from kfmt_cli.broker.transactions import OPEN, Transaction, Transactions
+from kfmt_cli.checks.log.opened import open_checked
+from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.core.finding import Finding, Findings
+from kfmt_cli.errors import InputError
+from kfmt_cli.files.disk import classify
+from kfmt_cli.files.stream import stream
+from kfmt_cli.render.sinks.sink import Head
+from kfmt_cli.render.style import grouped
+from kfmt_cli.rows.section import Rows, section_of
+from kfmt_cli.rows.state import TRANSACTIONAL_ID
+from kfmt_cli.rows.transaction import TRANSACTION
+from kfmt_cli.tasks.partitions import LogFiles, partitions_below
+from kfmt_cli.tasks.run import Run
+
+COORDINATOR = "__transaction_state"
+MAX_TIMEOUT_MS = 15 * 60 * 1000  # transaction.max.timeout.ms
+AT_ONCE = 1000  # rows that are written together
+# States in which the coordinator still ends a transaction.
+GOING_ON = ("Ongoing", "PrepareCommit", "PrepareAbort")
+Known = dict[int, dict[str, object]]  # what the coordinators know, by producer id
+Cells = tuple[str | int | None, ...]
+
+
+@dataclass(slots=True)
+class ShowTransactions:
+    """One call of `txn`. only_open: those that have ended are only counted."""
+
+    run: Run
+    only_open: bool = False
+    _known: dict[Path, Known] = field(default_factory=dict)
+
+    def paths(self, paths: tuple[str, ...]) -> None:
+        """Show the transactions of every partition below some paths."""
+        for partition in partitions_below(paths, self.run.complain):
+            try:
+                self._partition(partition)
+            except InputError as error:
+                self.run.complain(str(error))
+        self.run.sink.flush()
+
+    def _partition(self, partition: LogFiles) -> None:
+        """Go over it for what is open at its end, then again for what has ended, in order."""
+        sink = self.run.sink
+        following = Transactions()
+        counts = {"committed": 0, "aborted": 0, OPEN: 0}
+        for it in self._follow(partition, following, tell=True):
+            counts[it.outcome] += 1
+        counts[OPEN] = len(following.open)
+        if not any(counts.values()) and sink.for_people and not partition.given:
+            return
+        known = self._coordinators(partition.folder.parent)
+        begun = sorted(following.open.values(), key=lambda it: it.first_offset or 0)
+        opened = (self._row(partition, it, following, known) for it in begun)
+        ended: Iterator[Cells] = iter(())
+        if not self.only_open:
+            again = self._follow(partition, Transactions(), tell=False)
+            ended = (self._row(partition, it, following, known) for it in again)
+        head = Head(partition.name, nouns=("transaction", "transactions"))
+        writer = sink.rows(head, TRANSACTION)
+        for rows in (opened, ended):
+            while piece := list(islice(rows, AT_ONCE)):
+                sink.flush()
+                for text in writer.text(Rows(section_of(TRANSACTION, piece)), 0, len(piece)):
+                    self.run.host.write(text)
+        sink.put(writer.end())
+        self._summary(partition, counts, following)
+
+    def _follow(
+        self, partition: LogFiles, following: Transactions, tell: bool
+    ) -> Iterator[Transaction]:
+        """The transactions that end in the logs of a partition. tell: of damage, too."""
+        findings = Findings(self.run.most_findings)
+        for file in partition.logs:
+            with open_checked(file, read_ahead=False) as log:
+                for block in log.blocks:
+                    yield from following.take(block)
+                    for finding in block.findings if tell else ():
+                        self.run.seen(finding)
+                        if findings.admits(finding):
+                            self.run.sink.finding(finding)
+        if tell:
+            self.run.left_out(partition.name, findings)
+
+    def _row(
+        self, partition: LogFiles, it: Transaction, following: Transactions, known: Known
+    ) -> Cells:
+        about = known.get(it.producer_id)
+        duration = None if it.start is None or it.end is None else it.end - it.start
+        values: dict[str, object] = {
+            "outcome": it.outcome,
+            "hanging": _is_hanging(partition, it, following, known) if it.outcome == OPEN else None,
+            "producer_id": it.producer_id,
+            "producer_epoch": it.producer_epoch,
+            "transactional_id": None if about is None else about["transactional_id"],
+            "first_offset": it.first_offset,
+            "last_offset": it.last_offset,
+            "records": it.records,
+            "batches": it.batches,
+            "marker_offset": it.marker,
+            "duration_ms": duration,
+            "start_timestamp": it.start,
+            "end_timestamp": it.end,
+            "holds_last_stable_offset": int(it is following.holder),
+        }
+        return tuple(_cell(values[column.name]) for column in TRANSACTION.columns)
+
+    def _summary(
+        self, partition: LogFiles, counts: dict[str, int], following: Transactions
+    ) -> None:
+        stable = following.last_stable_offset
+        row: dict[str, object] = {"file": partition.name, **counts}
+        row |= {"last_stable_offset": stable, "log_end_offset": following.log_end}
+        words = ", ".join(f"{grouped(n)} {name}" for name, n in counts.items())
+        line = f"{words}; last stable offset {stable} of {following.log_end}"
+        if following.holder is not None:
+            line += f", held by producer {following.holder.producer_id}"
+        self.run.sink.document("transactions", row, [f"{line}\n"])
+
+    def _coordinators(self, beside: Path) -> Known:
+        """What the partitions of __transaction_state in a log directory say."""
+        if beside in self._known:
+            return self._known[beside]
+        known: Known = {}
+        for folder in sorted(beside.glob(f"{COORDINATOR}-*")):
+            replay = replay_of(COORDINATOR)
+            for path in sorted(folder.glob("*.log")):
+                try:
+                    with open_checked(classify(str(path), path.name), read_ahead=False) as log:
+                        for it in stream(log, Limit()):
+                            if not isinstance(it, Finding):
+                                replay.take(it)
+                except InputError:
+                    continue
+            for row in replay.state()[TRANSACTIONAL_ID].values():
+                values = dict(zip(TRANSACTIONAL_ID.names, row, strict=True))
+                number = values["producer_id"]
+                assert isinstance(number, int)
+                known[number] = dict(values)
+        self._known[beside] = known
+        return known
+
+
+def _cell(value: object) -> str | int | None:
+    return value if value is None or isinstance(value, str) else int(value)  # type: ignore[call-overload]
+
+
+def _is_hanging(
+    partition: LogFiles, it: Transaction, following: Transactions, known: Known
+) -> bool | None:
+    """Whether nobody will end an open transaction, None where that cannot be told.
+
+    The coordinator would, while the transaction goes on for it and has this partition; without it,
+    one is hanging that is older than the longest timeout when the log ends.
+    """
+    about = known.get(it.producer_id)
+    if about is None:
+        late = it.start is not None and following.newest - it.start > MAX_TIMEOUT_MS
+        return True if late else None
+    places = json.loads(str(about["partitions"] or "[]"))
+    named = f"{partition.folder.name}"
+    here = any(f"{of['topic']}-{of['partition']}" == named for of in places)
+    return about["state"] not in GOING_ON or not here

@@ -1,0 +1,86 @@
+"""`kfmt txn`: transactions as the producers made them."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.samples import Row, kfmt
+from tools.kafka import SAMPLES
+
+BROKER = SAMPLES / "kafka-3.9.1-broker1"
+LIVE = SAMPLES / "kafka-3.9.1-live"
+
+
+def transactions(*arguments: str | Path) -> tuple[list[Row], list[Row]]:
+    done = kfmt("txn", *arguments, "--json")
+    assert done.code == 0, done.err
+    return done.of("transaction"), done.of("transactions")
+
+
+@pytest.mark.parametrize(
+    ("partition", "last"), [(BROKER / "txn-0", 736), (SAMPLES / "kafka-3.9.1-broker2/txn-1", 730)]
+)
+def test_three_producers_committed_twenty_and_aborted_ten_each(partition: Path, last: int) -> None:
+    rows, (summary,) = transactions(partition)
+    by_producer = Counter((row["producer_id"], row["outcome"]) for row in rows)
+    for producer in (0, 1, 1000):
+        assert by_producer[producer, "committed"] == 20
+        assert by_producer[producer, "aborted"] == 10
+    assert (summary["open"], summary["committed"]) == (0, 60)
+    assert summary["last_stable_offset"] == summary["log_end_offset"] == last
+    for row in rows:
+        assert row["first_offset"] <= row["last_offset"] < row["marker_offset"]
+        assert row["duration_ms"] == row["end_timestamp"] - row["start_timestamp"]
+        assert row["hanging"] is None
+
+
+def test_transactional_ids_come_from_what_lies_beside() -> None:
+    rows, _ = transactions(BROKER / "txn-0")
+    ids = {(row["producer_id"], row["transactional_id"]) for row in rows}
+    assert ids == {(0, "payments-0"), (1, "payments-2"), (2, "payments-hang"), (1000, None)}
+    (timed_out,) = [row for row in rows if row["producer_id"] == 2]
+    assert (timed_out["outcome"], timed_out["marker_offset"]) == ("aborted", 735)
+
+
+def test_an_open_transaction_comes_first_and_holds_the_last_stable_offset() -> None:
+    rows, (summary,) = transactions(LIVE / "txn-0")
+    first = rows[0]
+    assert (first["outcome"], first["producer_id"], first["first_offset"]) == ("open", 2, 630)
+    assert first["holds_last_stable_offset"]
+    assert not any(row["holds_last_stable_offset"] for row in rows[1:])
+    assert (first["marker_offset"], first["records"]) == (None, 5)
+    assert (summary["open"], summary["last_stable_offset"]) == (1, 630)
+    only, _ = transactions(LIVE, "--open")
+    assert only == [{**first, "file": "txn-0"}]
+
+
+def test_a_transaction_that_the_coordinator_has_ended_hangs(tmp_path: Path) -> None:
+    shutil.copytree(LIVE / "txn-0", tmp_path / "txn-0")
+    shutil.copytree(BROKER / "__transaction_state-0", tmp_path / "__transaction_state-0")
+    rows, _ = transactions(tmp_path, "--open")
+    assert [(row["transactional_id"], row["hanging"]) for row in rows] == [("payments-hang", True)]
+
+
+def test_what_has_no_transaction_is_passed_over_in_a_directory() -> None:
+    assert "orders-0" not in kfmt("txn", BROKER).out
+    assert (
+        "0 committed, 0 aborted, 0 open"
+        in kfmt("txn", BROKER / "empty-0/00000000000000000000.log").out
+    )
+    assert kfmt("txn", SAMPLES / "nothing").code == 3
+
+
+def test_damage_is_said(tmp_path: Path) -> None:
+    log = tmp_path / "txn-0/00000000000000000000.log"
+    log.parent.mkdir()
+    data = bytearray((BROKER / "txn-0" / log.name).read_bytes())
+    data[100] ^= 1
+    log.write_bytes(data)
+    done = kfmt("txn", log.parent, "--json")
+    assert (done.code, done.codes) == (1, ["crc-mismatch"])
+    rows = done.of("transaction")
+    assert rows[0]["first_offset"] is None or rows[0]["first_offset"] > 0
