@@ -13,7 +13,7 @@ from kfmt_cli.cli.options import EXIT_CODES
 
 SECTIONS = {
     "Look": {"dump": "dump", "state": "state", "hex": "hex", "txn": "txn"},
-    "Check": {"verify-crc": "verify_crc", "index-check": "index_check"},
+    "Check": {"verify-crc": "verify_crc", "index-check": "index_check", "diff": "diff"},
     "Write": {
         "build": "build",
         "convert-v0-to-v2": "convert",

@@ -1,0 +1,137 @@
+"""Two replicas of a partition beside each other: where they agree, and where they part.
+
+A follower appends its leader's bytes as they are, so that the batches of the same offsets have the
+same checksum and leader epoch until each replica is compacted on its own. Where they differ, the
+records that both have decide: equal ones are compaction, others a divergence. Source:
+`kafka.server.AbstractFetcherThread`, KIP-101, KIP-279.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+
+class Relation(enum.Enum):
+    """How the replicas relate in a range of offsets."""
+
+    IDENTICAL = "identical"
+    COMPACTED = "compacted"
+    DIVERGED = "diverged"
+    ONLY_A = "only in A"
+    ONLY_B = "only in B"
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A batch of a replica. place: for whoever reads its records."""
+
+    base: int
+    last: int
+    epoch: int
+    crc: int
+    has_holes: bool
+    place: object = None
+
+
+@dataclass(slots=True)
+class Range:
+    """Offsets in which the replicas relate in one way. epochs: the leader epochs there."""
+
+    relation: Relation
+    first: int
+    last: int
+    a_batches: int = 0
+    b_batches: int = 0
+    a_epochs: set[int] = field(default_factory=set)
+    b_epochs: set[int] = field(default_factory=set)
+
+    def takes(self, other: Range) -> bool:
+        """Whether the next range says the same, which is then added."""
+        if other.relation is not self.relation:
+            return False
+        self.last = max(self.last, other.last)
+        self.a_batches += other.a_batches
+        self.b_batches += other.b_batches
+        self.a_epochs |= other.a_epochs
+        self.b_epochs |= other.b_epochs
+        return True
+
+
+Same = Callable[[list[Held], list[Held]], int | None]
+
+
+def compare(a: Iterable[Held], b: Iterable[Held], differs: Same) -> Iterator[Range]:
+    """The ranges of two replicas whose batches come in offset order.
+
+    differs: of batches that cover the same offsets and are not the same, the first offset at which
+    both have a record and not the same one; None where there is none.
+    """
+    held: Range | None = None
+    for it in _steps(iter(a), iter(b), differs):
+        if held is None:
+            held = it
+        elif not held.takes(it):
+            yield held
+            held = it
+    if held is not None:
+        yield held
+
+
+def _steps(a: Iterator[Held], b: Iterator[Held], differs: Same) -> Iterator[Range]:
+    one, other = next(a, None), next(b, None)
+    while one is not None or other is not None:
+        if other is None or (one is not None and one.last < other.base):
+            assert one is not None
+            yield _of(Relation.ONLY_A, [one], [])
+            one = next(a, None)
+        elif one is None or other.last < one.base:
+            yield _of(Relation.ONLY_B, [], [other])
+            other = next(b, None)
+        elif _key(one) == _key(other):
+            yield _of(Relation.IDENTICAL, [one], [other])
+            one, other = next(a, None), next(b, None)
+        else:
+            mine, its = [one], [other]
+            one, other = next(a, None), next(b, None)
+            while True:
+                end = max(mine[-1].last, its[-1].last)
+                if one is not None and one.base <= end:
+                    mine.append(one)
+                    one = next(a, None)
+                elif other is not None and other.base <= end:
+                    its.append(other)
+                    other = next(b, None)
+                else:
+                    break
+            yield from _differing(mine, its, differs)
+
+
+def _differing(mine: list[Held], its: list[Held], differs: Same) -> Iterator[Range]:
+    """Batches over the same offsets that are not the same."""
+    at = differs(mine, its)
+    if at is None and {it.epoch for it in mine} == {it.epoch for it in its}:
+        yield _of(Relation.COMPACTED, mine, its)
+        return
+    found = _of(Relation.DIVERGED, mine, its)
+    if at is not None:
+        found.first = max(found.first, at)
+    yield found
+
+
+def _key(it: Held) -> tuple[int, int, int, int]:
+    return it.base, it.last, it.epoch, it.crc
+
+
+def _of(relation: Relation, mine: list[Held], its: list[Held]) -> Range:
+    every = [*mine, *its]
+    return Range(
+        relation,
+        min(it.base for it in every),
+        max(it.last for it in every),
+        len(mine),
+        len(its),
+        {it.epoch for it in mine},
+        {it.epoch for it in its},
+    )

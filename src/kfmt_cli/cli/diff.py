@@ -1,0 +1,46 @@
+"""diff: two replicas of a partition."""
+
+from __future__ import annotations
+
+import click
+
+from kfmt_cli.cli.options import color, max_decompressed, output_format, strict, wide
+
+
+@click.command(name="diff")
+@click.argument("a")
+@click.argument("b")
+@wide
+@output_format
+@color
+@strict
+@max_decompressed
+def diff(
+    a: str,
+    b: str,
+    wide: bool,
+    format_: str,
+    color: str,
+    strict: bool,
+    max_decompressed: int | None,
+) -> int:
+    """Compare two replicas of a partition, A and B, or those that two log directories have in
+    common, by offsets, leader epochs and checksums.
+
+    Replicas may differ by retention, by compaction, or because one has not got so far: that is no
+    divergence. Where they hold different records it is said at which offset they part, in which
+    leader epochs, and what each has alone; the exit code is then 1.
+
+    \b
+    Examples:
+      kfmt diff sample_segments/kafka-3.9.1-broker1 sample_segments/kafka-3.9.1-broker2
+      kfmt diff sample_segments/kafka-3.9.1-live sample_segments/kafka-3.9.1-broker1 --json
+    """
+    from kfmt_cli.cli.runs import run_of
+    from kfmt_cli.core.codecs.decompress import Limit
+    from kfmt_cli.render.sinks.sink import Look
+    from kfmt_cli.tasks.diff import Diff
+
+    run = run_of(color, format_, strict=strict, look=Look(wide=wide))
+    Diff(run, Limit.of_option(max_decompressed)).paths(a, b)
+    return run.host.exit_code

@@ -1,0 +1,197 @@
+"""diff: two replicas of a partition, by offsets, leader epochs and checksums."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from kfmt_cli.broker.replicas import Held, Range, Relation, compare
+from kfmt_cli.checks.log.opened import open_checked
+from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.core.finding import Finding, Severity
+from kfmt_cli.errors import ExitCode, InputError, UsageError
+from kfmt_cli.files.block import Block, part_of, runs
+from kfmt_cli.files.decoding import read_records
+from kfmt_cli.render.sinks.sink import Head
+from kfmt_cli.rows.column import Column, Kind, RowType
+from kfmt_cli.rows.section import Rows, section_of
+from kfmt_cli.tasks.partitions import LogFiles, partitions_below
+from kfmt_cli.tasks.run import Run
+
+RANGE = RowType(
+    "range",
+    "Offsets in which two replicas relate in one way.",
+    (
+        Column("relation", Kind.TEXT, "identical, compacted, diverged, only in A, only in B."),
+        Column("first_offset", doc="The first offset."),
+        Column("last_offset", doc="The last offset."),
+        Column("a_batches", doc="Batches of A."),
+        Column("b_batches", doc="Batches of B."),
+        Column("a_leader_epochs", Kind.JSON, "Leader epochs of A's batches."),
+        Column("b_leader_epochs", Kind.JSON, "Leader epochs of B's batches."),
+        Column("why", Kind.TEXT, "What that may come from.", given="has_why"),
+    ),
+)
+Row = tuple[object, ...]
+
+
+@dataclass(slots=True)
+class Side:
+    """A replica as it is gone over. first, end: its offsets; has_holes: compaction was in it."""
+
+    files: LogFiles
+    first: int | None = None
+    end: int = 0
+    has_holes: bool = False
+    findings: list[Finding] = field(default_factory=list)
+
+    def batches(self) -> Iterator[Held]:
+        """Its batches in order."""
+        for file in self.files.logs:
+            with open_checked(file, read_ahead=False) as log:
+                for block in log.blocks:
+                    self.findings += block.findings
+                    yield from self._of_block(block)
+
+    def _of_block(self, block: Block) -> Iterator[Held]:
+        batches = block.batches
+        names = ("base_offset", "last_offset", "partition_leader_epoch", "crc", "records_count")
+        columns = (batches[name].tolist() for name in (*names, "is_v2"))
+        for i, (base, last, epoch, crc, n, is_v2) in enumerate(zip(*columns, strict=True)):
+            holes = bool(is_v2) and n < last - base + 1
+            self.has_holes |= holes
+            self.first = base if self.first is None else self.first
+            self.end = max(self.end, last + 1)
+            yield Held(base, last, epoch, crc, holes, (block, i))
+
+
+@dataclass(slots=True)
+class Diff:
+    """One call of `diff`."""
+
+    run: Run
+    limit: Limit = field(default_factory=Limit)
+
+    def paths(self, a: str, b: str) -> None:
+        """Compare two partitions, or every partition that two log directories have in common."""
+        complain = self.run.complain
+        ours, theirs = partitions_below((a,), complain), partitions_below((b,), complain)
+        if len(ours) == len(theirs) == 1:
+            self._pair(ours[0], theirs[0])
+        elif ours and theirs:
+            by_name = {it.folder.name: it for it in theirs}
+            pairs = [(it, by_name[it.folder.name]) for it in ours if it.folder.name in by_name]
+            if not pairs:
+                raise UsageError(f"{a} and {b} have no partition in common")
+            for one, other in pairs:
+                self._pair(one, other)
+        self.run.sink.flush()
+
+    def _pair(self, one: LogFiles, other: LogFiles) -> None:
+        a, b = Side(one), Side(other)
+        try:
+            ranges = list(compare(a.batches(), b.batches(), self._differs))
+        except InputError as error:
+            self.run.complain(str(error))
+            return
+        for finding in (*a.findings, *b.findings):
+            if finding.code.severity is Severity.ERROR:
+                self.run.seen(finding)
+            self.run.sink.finding(finding)
+        parted = next((it for it in ranges if it.relation is Relation.DIVERGED), None)
+        rows = [_row(it, _why(it, a, b, parted)) for it in ranges]
+        head = Head(f"A {one.name}, B {other.name}", nouns=("range", "ranges"))
+        writer = self.run.sink.rows(head, RANGE)
+        self.run.sink.flush()
+        for piece in writer.text(Rows(section_of(RANGE, rows)), 0, len(rows)):
+            self.run.host.write(piece)
+        self.run.sink.put(writer.end())
+        self._verdict(ranges, parted, a, b)
+
+    def _verdict(self, ranges: list[Range], parted: Range | None, a: Side, b: Side) -> None:
+        """What it comes to."""
+        missing = [it for it in ranges if _why(it, a, b, parted) == MISSING]
+        row: dict[str, object] = {"file": a.files.name, "other": b.files.name}
+        row |= {"a_end": a.end, "b_end": b.end}
+        if parted is None and not missing:
+            verdict, words = "consistent", "no divergence"
+            if all(it.relation is Relation.IDENTICAL for it in ranges):
+                verdict, words = "identical", "identical"
+            row |= {"verdict": verdict, "diverged_at": None, "later": None}
+            self.run.sink.document("diff", row, [f"{words}: A ends at {a.end}, B at {b.end}\n"])
+            return
+        self.run.host.reached(ExitCode.FINDINGS)
+        if parted is None:
+            first = missing[0]
+            words = f"offsets {first.first}–{first.last} are missing on one side"
+            row |= {"verdict": "missing", "diverged_at": None, "later": None}
+            self.run.sink.document("diff", row, [f"{words}\n"])
+            return
+        epoch_a, epoch_b = min(parted.a_epochs), min(parted.b_epochs)
+        later = None if epoch_a == epoch_b else "A" if epoch_a > epoch_b else "B"
+        row |= {"verdict": "diverged", "diverged_at": parted.first, "later": later}
+        words = f"diverged at offset {parted.first}: A in epoch {epoch_a}, B in epoch {epoch_b}"
+        lines = [f"{words}\n"]
+        alone = [_alone(parted.first, it.end) for it in (a, b)]
+        lines.append(f"  alone in A {alone[0]}, in B {alone[1]}\n")
+        self.run.sink.document("diff", row, lines)
+
+    def _differs(self, mine: list[Held], its: list[Held]) -> int | None:
+        """The first offset at which both have a record, and not the same one."""
+        ours, theirs = self._records(mine), self._records(its)
+        common = sorted(set(ours) & set(theirs))
+        return next((it for it in common if ours[it] != theirs[it]), None)
+
+    def _records(self, batches: list[Held]) -> dict[int, Row]:
+        """The records of some batches by offset."""
+        found: dict[int, Row] = {}
+        for it in batches:
+            assert isinstance(it.place, tuple)
+            block, i = it.place
+            for run in runs(part_of(block, i, i + 1)):
+                records = read_records(run, self.limit)
+                names = ("offset", "timestamp", "key", "key_size", "value", "value_size")
+                columns = (records.rows[name].tolist() for name in names)
+                for offset, time, key, n_key, value, n_value in zip(*columns, strict=True):
+                    found[offset] = (
+                        time,
+                        None if n_key < 0 else records.data[key : key + n_key],
+                        None if n_value < 0 else records.data[value : value + n_value],
+                    )
+        return found
+
+
+def _alone(first: int, end: int) -> str:
+    return f"{first}–{end - 1}" if end > first else "nothing"
+
+
+BEFORE, BEHIND = "the other one begins later: retention", "the other one has not got so far"
+PARTED = "they have parted before"
+HOLE, MISSING = "removed by compaction", "missing on the other side"
+
+
+def _why(it: Range, a: Side, b: Side, parted: Range | None) -> str | None:
+    """What a range that only one replica has may come from."""
+    if it.relation not in (Relation.ONLY_A, Relation.ONLY_B):
+        return None
+    if parted is not None and it.first > parted.first:
+        return PARTED
+    other = b if it.relation is Relation.ONLY_A else a
+    if other.first is not None and it.last < other.first:
+        return BEFORE
+    if it.first >= other.end:
+        return BEHIND
+    return HOLE if other.has_holes else MISSING
+
+
+def _row(it: Range, why: str | None) -> tuple[str | int | None, ...]:
+    return (
+        it.relation.value,
+        it.first,
+        it.last,
+        it.a_batches,
+        it.b_batches,
+        str(sorted(it.a_epochs)),
+        str(sorted(it.b_epochs)),
+        why,
+    )

@@ -1,0 +1,135 @@
+"""`kfmt diff`: two replicas of a partition."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+from kfmt_cli.broker.replicas import Held, Relation, compare
+from tests.samples import Done, kfmt
+from tools.kafka import SAMPLES
+
+BROKER = SAMPLES / "kafka-3.9.1-broker1"
+
+
+def built(folder: Path, values: list[tuple[int, int, str]]) -> Path:
+    """A partition of batches of ten records: first offset, leader epoch, what the values say."""
+    lines: list[dict[str, Any]] = []
+    for first, epoch, word in values:
+        batch = {"type": "batch", "magic": 2, "base_offset": first, "partition_leader_epoch": epoch}
+        lines.append(batch)
+        for offset in range(first, first + 10):
+            record = {"type": "record", "offset": offset, "timestamp": 1, "key": f"k{offset % 7}"}
+            lines.append({**record, "value": f"{word}-{offset}"})
+    file = folder.with_suffix(".jsonl")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("".join(json.dumps(it) + "\n" for it in lines))
+    assert kfmt("build", file, folder).code == 0
+    return folder
+
+
+def verdict(done: Done) -> dict[str, Any]:
+    (row,) = done.of("diff")
+    return row
+
+
+def relations(done: Done) -> list[tuple[str, int, int]]:
+    return [(it["relation"], it["first_offset"], it["last_offset"]) for it in done.of("range")]
+
+
+def test_replicas_that_are_the_same() -> None:
+    one, other = (SAMPLES / f"kafka-3.9.1-broker{it}/replicated-0" for it in (1, 2))
+    done = kfmt("diff", one, other, "--json")
+    assert (done.code, relations(done)) == (0, [("identical", 0, 3999)])
+    assert verdict(done)["verdict"] == "identical"
+    assert kfmt("diff", one, one).out.endswith("identical: A ends at 4000, B at 4000\n")
+
+
+def test_a_divergence_is_found_where_it_begins(tmp_path: Path) -> None:
+    both = [(n, 0, "both") for n in range(0, 300, 10)]
+    a = built(tmp_path / "a/div-0", [*both, *((n, 0, "one") for n in range(300, 500, 10))])
+    b = built(tmp_path / "b/div-0", [*both, *((n, 2, "two") for n in range(300, 450, 10))])
+    done = kfmt("diff", a, b, "--json")
+    assert done.code == 1
+    assert relations(done) == [
+        ("identical", 0, 299),
+        ("diverged", 300, 449),
+        ("only in A", 450, 499),
+    ]
+    row = verdict(done)
+    assert (row["verdict"], row["diverged_at"], row["later"]) == ("diverged", 300, "B")
+    assert (row["a_end"], row["b_end"]) == (500, 450)
+    out = kfmt("diff", tmp_path / "a", tmp_path / "b").out
+    assert "diverged at offset 300: A in epoch 0, B in epoch 2" in out
+    assert "alone in A 300–499, in B 300–449" in out
+
+
+def test_a_replica_that_is_behind_or_begins_later_has_not_diverged(tmp_path: Path) -> None:
+    whole = [(n, 0, "both") for n in range(0, 100, 10)]
+    a = built(tmp_path / "a/t-0", whole)
+    b = built(tmp_path / "b/t-0", whole[:6])
+    done = kfmt("diff", a, b, "--json")
+    assert (done.code, verdict(done)["verdict"]) == (0, "consistent")
+    assert done.of("range")[-1]["why"] == "the other one has not got so far"
+    c = built(tmp_path / "c/t-0", whole[3:])
+    done = kfmt("diff", a, c, "--json")
+    assert (done.code, verdict(done)["verdict"]) == (0, "consistent")
+    assert done.of("range")[0]["why"] == "the other one begins later: retention"
+    d = built(tmp_path / "d/t-0", [*whole[:3], *whole[5:]])
+    done = kfmt("diff", a, d, "--json")
+    assert (done.code, verdict(done)["verdict"]) == (1, "missing")
+    assert relations(done)[1] == ("only in A", 30, 49)
+
+
+def test_compaction_is_no_divergence(tmp_path: Path) -> None:
+    rows = kfmt("dump", BROKER / "compacted-0", "--records", "--json").rows
+    kept = []
+    for row in rows:
+        if row["type"] == "batch":
+            of_batch = row["records_count"]
+            kept.append({name: it for name, it in row.items() if name != "records_count"})
+            kept[-1] |= {"records_count": 0} if not of_batch else {}
+        elif of_batch == 1 or row["offset"] % 3:
+            kept.append(row)
+    (tmp_path / "lines").write_text("".join(json.dumps(it) + "\n" for it in kept))
+    assert kfmt("build", tmp_path / "lines", tmp_path / "b/compacted-0").code == 0
+    done = kfmt("diff", BROKER / "compacted-0", tmp_path / "b/compacted-0", "--json")
+    assert (done.code, verdict(done)["verdict"]) == (0, "consistent"), done.out[-2000:]
+    assert "compacted" in {it["relation"] for it in done.of("range")}
+
+
+def test_damage_is_said(tmp_path: Path) -> None:
+    shutil.copytree(BROKER / "orders-0", tmp_path / "orders-0")
+    log = tmp_path / "orders-0/00000000000000000240.log"
+    data = bytearray(log.read_bytes())
+    data[13400] ^= 1
+    log.write_bytes(data)
+    done = kfmt("diff", BROKER / "orders-0", tmp_path / "orders-0", "--json")
+    assert done.code == 1
+    assert "crc-mismatch" in done.codes
+
+
+def test_wrong_usage(tmp_path: Path) -> None:
+    assert kfmt("diff", tmp_path / "x", BROKER).code == 3
+    (tmp_path / "a-0").mkdir()
+    assert kfmt("diff", tmp_path, BROKER).code == 3
+    assert kfmt("diff", SAMPLES / "kafka-0.8.2.2", BROKER).code == 2
+
+
+def test_ranges_of_batches() -> None:
+    def held(base: int, last: int, epoch: int = 0, crc: int = 1) -> Held:
+        return Held(base, last, epoch, crc, False)
+
+    def ranges(a: list[Held], b: list[Held], at: int | None) -> list[tuple[Relation, int, int]]:
+        return [(it.relation, it.first, it.last) for it in compare(a, b, lambda *_: at)]
+
+    same = [held(0, 9), held(10, 19)]
+    assert ranges(same, same, None) == [(Relation.IDENTICAL, 0, 19)]
+    assert ranges(same, [held(0, 19, crc=2)], None) == [(Relation.COMPACTED, 0, 19)]
+    assert ranges(same, [held(0, 9), held(10, 14, 1)], 12) == [
+        (Relation.IDENTICAL, 0, 9),
+        (Relation.DIVERGED, 12, 19),
+    ]
+    assert ranges([], same, None) == [(Relation.ONLY_B, 0, 19)]
