@@ -12,7 +12,7 @@ from kfmt_cli import __version__
 from kfmt_cli.cli.options import EXIT_CODES
 
 SECTIONS = {
-    "Look": {"dump": "dump", "state": "state", "hex": "hex", "txn": "txn"},
+    "Look": {"dump": "dump", "state": "state", "hex": "hex", "find": "find", "txn": "txn"},
     "Check": {"verify-crc": "verify_crc", "index-check": "index_check", "diff": "diff"},
     "Write": {
         "build": "build",

@@ -1,0 +1,79 @@
+"""Where to begin reading a log for an offset or a timestamp: by the indexes where they are sound.
+
+An index is believed when its entry points at an undamaged batch that begins no later than what is
+looked for; then nothing before that batch has to be read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kfmt_cli.broker.lookup import search
+from kfmt_cli.core.source import open_source
+from kfmt_cli.errors import InputError
+from kfmt_cli.files.block import Block
+from kfmt_cli.files.kinds.fixed import OFFSET_INDEX, TIME_INDEX
+from kfmt_cli.files.kinds.kind import Input
+from kfmt_cli.files.log import LogReader
+from kfmt_cli.files.segment import Segment
+
+INDEX, SCAN = "index", "scan"
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Where reading begins. via: `INDEX` or `SCAN`. why: what is wrong with the index, if so."""
+
+    position: int
+    via: str
+    why: str = ""
+
+
+def start_for_offset(segment: Segment, offset: int) -> Start:
+    """Where to begin for an offset."""
+    assert segment.log is not None
+    index = segment.indexes.get(OFFSET_INDEX)
+    if index is None:
+        return Start(0, SCAN, "there is no offset index")
+    try:
+        found = search(index, OFFSET_INDEX, "offset", offset).found
+    except InputError as error:
+        return Start(0, SCAN, str(error))
+    if not found:
+        return Start(0, INDEX)
+    position = found["log_position"]
+    first = next(blocks_from(segment.log, position), None)
+    if first is None or not _begins(first, position, offset):
+        return Start(0, SCAN, f"{index.name} points at byte {position}, where no such batch begins")
+    return Start(position, INDEX)
+
+
+def start_for_time(segment: Segment, timestamp: int) -> Start:
+    """Where to begin for the first record that is not older than a timestamp."""
+    index = segment.indexes.get(TIME_INDEX)
+    if index is None:
+        return Start(0, SCAN, "there is no time index")
+    try:
+        # Every record younger than an entry's time stands behind the entry's offset.
+        found = search(index, TIME_INDEX, "timestamp", timestamp - 1).found
+    except InputError as error:
+        return Start(0, SCAN, str(error))
+    return start_for_offset(segment, found["offset"]) if found else Start(0, INDEX)
+
+
+def blocks_from(file: Input, position: int) -> Iterator[Block]:
+    """The blocks of a log from a byte on; raises InputError."""
+    source = open_source(file.path, file.name)
+    try:
+        yield from LogReader(source, file.base_offset).blocks(position)
+    finally:
+        source.close()
+
+
+def _begins(block: Block, position: int, offset: int) -> bool:
+    """Whether an undamaged batch begins at a byte, and no later than an offset."""
+    batches = block.batches
+    if not len(batches) or not batches["crc_valid"][0]:
+        return False
+    return bool(batches["position"][0] == position and batches["base_offset"][0] <= offset)

@@ -1,0 +1,107 @@
+"""find: in which segment, batch and byte something is."""
+
+from __future__ import annotations
+
+import click
+
+from kfmt_cli.cli.options import (
+    color,
+    max_decompressed,
+    max_findings,
+    output_format,
+    paths,
+    strict,
+    wide,
+)
+from kfmt_cli.errors import UsageError
+
+
+@click.command(name="find")
+@paths
+@click.option("--offset", type=click.IntRange(min=0), help="The batch and the record with it.")
+@click.option(
+    "--timestamp",
+    help="The first record that is not older: milliseconds, or a time such as 2026-11-20T15:24.",
+)
+@click.option("--key", help="Every record with this key: text, or hex:… or base64:….")
+@click.option("--producer-id", type=int, help="Every batch of this producer.")
+@click.option("--limit", type=click.IntRange(min=1), help="Stop after so many places in all.")
+@wide
+@output_format
+@color
+@strict
+@max_findings
+@max_decompressed
+def find(
+    paths: tuple[str, ...],
+    offset: int | None,
+    timestamp: str | None,
+    key: str | None,
+    producer_id: int | None,
+    limit: int | None,
+    wide: bool,
+    format_: str,
+    color: str,
+    strict: bool,
+    max_findings: int,
+    max_decompressed: int | None,
+) -> int:
+    """Find an offset, a time, a key or a producer: in which segment, batch and byte it is.
+
+    Offsets and times are looked up through the indexes where these are sound; where they are not,
+    that is said, and the log is read from its beginning. PATH is a log, a partition or a log
+    directory; of several partitions each is looked in.
+
+    \b
+    Examples:
+      kfmt find sample_segments/kafka-3.9.1-broker1/orders-0 --offset 700
+      kfmt find sample_segments/kafka-3.9.1-broker1/orders-0 --timestamp 2023-11-14T22:20
+      kfmt find sample_segments/kafka-3.9.1-broker1/orders-0 --key customer-7 --limit 3
+      kfmt find sample_segments/kafka-3.9.1-broker1 --producer-id 1000 --limit 5 --json
+    """
+    from kfmt_cli.cli.runs import run_of
+    from kfmt_cli.core.codecs.decompress import Limit
+    from kfmt_cli.render.sinks.sink import Look
+    from kfmt_cli.tasks.find import Find, Sought
+
+    given = [it for it in (offset, timestamp, key, producer_id) if it is not None]
+    if len(given) != 1:
+        raise UsageError("--offset, --timestamp, --key or --producer-id: one of them")
+    look = Look(wide=wide)
+    run = run_of(color, format_, strict=strict, max_findings=max_findings, look=look)
+    at = None if timestamp is None else _milliseconds(timestamp)
+    sought = Sought(offset, at, None if key is None else _bytes(key), producer_id)
+    Find(run, sought, limit, Limit.of_option(max_decompressed)).paths(paths)
+    return run.host.exit_code
+
+
+def _milliseconds(text: str) -> int:
+    """A time as a number, or as ISO 8601 has it; UTC unless it says another zone."""
+    from datetime import datetime, timezone
+
+    if text.lstrip("-").isdigit():
+        return int(text)
+    try:
+        moment = datetime.fromisoformat(text.replace("Z", "+00:00"))
+    except ValueError:
+        raise UsageError(f"{text!r} is no time, such as 2026-11-20T15:24:09.841") from None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=timezone.utc)
+    since = moment - datetime(1970, 1, 1, tzinfo=timezone.utc)
+    return round(since.total_seconds() * 1000)
+
+
+def _bytes(text: str) -> bytes:
+    """A key as it is given: text, or hex or base64 behind its name."""
+    import base64
+    import os
+
+    encoding, _, digits = text.partition(":")
+    try:
+        if encoding == "hex":
+            return bytes.fromhex(digits)
+        if encoding == "base64":
+            return base64.b64decode(digits, validate=True)
+    except ValueError:
+        raise UsageError(f"{digits!r} is no {encoding}") from None
+    return os.fsencode(text)

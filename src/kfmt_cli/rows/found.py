@@ -1,0 +1,35 @@
+"""What is shown of something that was looked for in a log."""
+
+from __future__ import annotations
+
+from kfmt_cli.core.field import MILLISECONDS
+from kfmt_cli.rows.column import Column, Kind, RowType
+
+FOUND = RowType(
+    "found",
+    "A place in a log.",
+    (
+        Column("position", doc="Byte in the file where the batch begins."),
+        Column("size", doc="Bytes of the batch.", minor=True),
+        Column("base_offset", doc="First offset of the batch.", given="has_base_offset"),
+        Column("last_offset", doc="Last offset of the batch."),
+        Column(
+            "offset",
+            doc="Offset of the record; null where the batch has none there any more.",
+            given="has_offset",
+        ),
+        Column(
+            "record_position",
+            doc="Byte of the record in the file; null inside a compressed batch.",
+            given="has_record_position",
+        ),
+        Column(
+            "timestamp",
+            doc="Of the record, or the batch's largest.",
+            given="has_timestamp",
+            unit=MILLISECONDS,
+            none=-1,
+        ),
+        Column("via", Kind.TEXT, "index or scan: how it was found."),
+    ),
+)

@@ -1,0 +1,259 @@
+"""find: in which segment, batch and byte something is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import groupby, islice
+from pathlib import Path
+
+import numpy as np
+
+from kfmt_cli.broker.seek import SCAN, Start, blocks_from, start_for_offset, start_for_time
+from kfmt_cli.checks.log.opened import open_checked
+from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.core.finding import Finding, Findings, Severity
+from kfmt_cli.core.table import BoolArray
+from kfmt_cli.errors import InputError
+from kfmt_cli.files.block import Block, part_of, runs
+from kfmt_cli.files.decoding import read_records
+from kfmt_cli.files.kinds.fixed import TIME_INDEX, read_rows
+from kfmt_cli.files.records import Records
+from kfmt_cli.files.segment import Segment
+from kfmt_cli.files.segments import segments
+from kfmt_cli.files.shown import complete
+from kfmt_cli.render.sinks.sink import Head
+from kfmt_cli.render.style import count
+from kfmt_cli.rows.found import FOUND
+from kfmt_cli.rows.section import Rows, section_of
+from kfmt_cli.tasks.run import Run
+
+AT_ONCE = 1000  # rows that are written together
+Cells = tuple[str | int | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Sought:
+    """What is looked for: one of them."""
+
+    offset: int | None = None
+    timestamp: int | None = None
+    key: bytes | None = None
+    producer_id: int | None = None
+
+
+@dataclass(slots=True)
+class Find:
+    """One call of `find`. most_rows: in all, None for all of them."""
+
+    run: Run
+    sought: Sought
+    most_rows: int | None = None
+    limit: Limit = field(default_factory=Limit)
+    _n_found: int = 0
+    _n_files: int = 0
+
+    def paths(self, paths: tuple[str, ...]) -> None:
+        """Look in every partition below some paths."""
+        found: list[Segment] = []
+        for path in paths:
+            try:
+                found += segments(path, len(paths) > 1, self.run.complain)
+            except InputError as error:
+                self.run.complain(str(error))
+        logs = [it for it in found if it.log is not None]
+        for _, partition in groupby(logs, key=lambda it: str(Path(it.any_file.path).parent)):
+            self._partition(sorted(partition, key=lambda it: it.any_file.base_offset or 0))
+        if self._n_files > 1:
+            self.run.sink.remark(count(self._n_found, "place"))
+        elif logs and not self._n_found:
+            self.run.sink.remark("not found")
+        self.run.sink.flush()
+
+    def _partition(self, logs: list[Segment]) -> None:
+        sought = self.sought
+        if sought.offset is not None:
+            below = [it for it in logs if (it.any_file.base_offset or 0) <= sought.offset]
+            for segment in below[-1:]:
+                self._segment(segment, self._of_offset)
+        elif sought.timestamp is not None:
+            for segment in logs:
+                if self._may_hold_time(segment) and self._segment(segment, self._of_time):
+                    return
+        else:
+            look = self._of_key if sought.key is not None else self._of_producer
+            for segment in logs:
+                self._segment(segment, look)
+
+    def _segment(self, segment: Segment, look: Callable[[Segment], Iterator[Cells]]) -> int:
+        """Look in a segment and show what is found; how many places."""
+        if self.most_rows == 0:
+            return 0
+        assert segment.log is not None
+        writer = None
+        n_found = 0
+        try:
+            rows: Iterable[Cells] = look(segment)
+            rows = rows if self.most_rows is None else islice(rows, self.most_rows)
+            rows = iter(rows)
+            while piece := list(islice(rows, AT_ONCE)):
+                if writer is None:
+                    head = Head(segment.log.name, nouns=("place", "places"))
+                    writer = self.run.sink.rows(head, FOUND)
+                self.run.sink.flush()
+                for text in writer.text(Rows(section_of(FOUND, piece)), 0, len(piece)):
+                    self.run.host.write(text)
+                n_found += len(piece)
+        except InputError as error:
+            self.run.complain(str(error))
+        if writer is not None:
+            self.run.sink.put(writer.end())
+            self._n_files += 1
+        self._n_found += n_found
+        self.most_rows = None if self.most_rows is None else self.most_rows - n_found
+        return n_found
+
+    # By offset and by time.
+
+    def _of_offset(self, segment: Segment) -> Iterator[Cells]:
+        offset = self.sought.offset
+        assert offset is not None
+        start = self._told(segment, start_for_offset(segment, offset))
+        for block in self._blocks(segment, start):
+            last = block.batches["last_offset"]
+            rows = np.flatnonzero(last >= offset)
+            if len(rows):
+                i = int(rows[0])
+                base = int(block.batches["base_offset"][i])
+                if block.batches["has_base_offset"][i] and base > offset:
+                    return  # compaction has taken it
+                yield from self._record_in(
+                    block, i, lambda it: it.rows["offset"] == offset, start.via, or_batch=True
+                )
+                return
+
+    def _of_time(self, segment: Segment) -> Iterator[Cells]:
+        timestamp = self.sought.timestamp
+        assert timestamp is not None
+        start = self._told(segment, start_for_time(segment, timestamp))
+        for block in self._blocks(segment, start):
+            batches = block.batches
+            late = (batches["max_timestamp"] >= timestamp) & (batches["has_timestamp"] == 1)
+            for i in np.flatnonzero(late).tolist():
+                rows = self._record_in(
+                    block, i, lambda it: it.rows["timestamp"] >= timestamp, start.via
+                )
+                first = next(rows, None)
+                if first is not None:
+                    yield first
+                    return
+
+    def _may_hold_time(self, segment: Segment) -> bool:
+        """Whether the time index, if it is sound, lets a segment hold what is looked for."""
+        index = segment.indexes.get(TIME_INDEX)
+        if index is None or segment.is_last:
+            return True
+        try:
+            contents = read_rows(index)
+        except InputError:
+            return True
+        times = contents.table["timestamp"]
+        sound = len(times) > 0 and not contents.padding and bool((np.diff(times) > 0).all())
+        assert self.sought.timestamp is not None
+        return not sound or int(times[-1]) >= self.sought.timestamp
+
+    def _told(self, segment: Segment, start: Start) -> Start:
+        """Say why an index is not used."""
+        if start.via == SCAN:
+            self.run.sink.note(f"{segment.any_file.name}: read from its beginning: {start.why}\n")
+        return start
+
+    def _blocks(self, segment: Segment, start: Start) -> Iterator[Block]:
+        assert segment.log is not None
+        if start.position:
+            yield from blocks_from(segment.log, start.position)
+        else:
+            yield from self._all(segment)
+
+    def _record_in(
+        self,
+        block: Block,
+        i: int,
+        wanted: Callable[[Records], BoolArray],
+        via: str,
+        or_batch: bool = False,
+    ) -> Iterator[Cells]:
+        """The records of batch i that are wanted, or the batch itself where none is."""
+        n_found = 0
+        for run in runs(part_of(block, i, i + 1)):
+            records = read_records(run, self.limit)
+            complete(run, records)
+            for row in np.flatnonzero(wanted(records)).tolist():
+                n_found += 1
+                yield _row(block, i, via, records, row)
+        if or_batch and not n_found:
+            yield _row(block, i, via)
+
+    # By key and by producer.
+
+    def _of_key(self, segment: Segment) -> Iterator[Cells]:
+        key = self.sought.key
+        assert key is not None
+        for block in self._all(segment):
+            for run in runs(block):
+                records = read_records(run, self.limit)
+                complete(run, records)
+                rows = records.rows
+                near = np.flatnonzero(rows["key_size"] == len(key))
+                starts = rows["key"][near].tolist()
+                data = records.data
+                for row, start in zip(near.tolist(), starts, strict=True):
+                    if data[start : start + len(key)] == key:
+                        i = int(np.searchsorted(records.ends, row, side="right"))
+                        yield _row(run, i, SCAN, records, row)
+
+    def _of_producer(self, segment: Segment) -> Iterator[Cells]:
+        for block in self._all(segment):
+            of_producer = block.batches["producer_id"] == self.sought.producer_id
+            for i in np.flatnonzero(of_producer & (block.batches["is_v2"] == 1)).tolist():
+                yield _row(block, i, SCAN)
+
+    def _all(self, segment: Segment) -> Iterator[Block]:
+        """All blocks of a log, and what is wrong with it."""
+        assert segment.log is not None
+        findings = Findings(self.run.most_findings)
+        with open_checked(segment.log, read_ahead=True) as log:
+            for block in log.blocks:
+                for finding in block.findings:
+                    self._tell(finding, findings)
+                yield block
+        self.run.left_out(segment.log.name, findings)
+
+    def _tell(self, finding: Finding, findings: Findings) -> None:
+        if finding.code.severity is Severity.ERROR:
+            self.run.seen(finding)
+        if findings.admits(finding):
+            self.run.sink.finding(finding)
+
+
+def _row(
+    block: Block, i: int, via: str, records: Records | None = None, row: int | None = None
+) -> Cells:
+    """A batch, or a record in it."""
+    batch = {name: int(block.batches[name][i]) for name in _OF_BATCH}
+    base = batch["base_offset"] if batch["has_base_offset"] else None
+    offset = position = None
+    timestamp = batch["max_timestamp"] if batch["has_timestamp"] else None
+    if records is not None and row is not None:
+        rows = records.rows
+        offset = int(rows["offset"][row])
+        position = int(rows["position"][row]) if rows["has_position"][row] else None
+        timestamp = int(rows["timestamp"][row]) if rows["has_timestamp"][row] else None
+    place = batch["position"], batch["size"], base, batch["last_offset"]
+    return (*place, offset, position, timestamp, via)
+
+
+_OF_BATCH = (
+    *("position", "size", "base_offset", "has_base_offset", "last_offset"),
+    *("max_timestamp", "has_timestamp"),
+)

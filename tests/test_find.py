@@ -1,0 +1,129 @@
+"""`kfmt find`: places by offset, time, key and producer, through indexes where they are sound."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.samples import ORDERS, Row, kfmt
+from tools.kafka import SAMPLES
+
+BROKER = SAMPLES / "kafka-3.9.1-broker1"
+PARTITIONS = [
+    BROKER / "orders-0",
+    BROKER / "codec-zstd-0",
+    BROKER / "compacted-0",
+    BROKER / "weird-times-0",
+    SAMPLES / "kafka-2.8.2/v1-lz4-0",
+    SAMPLES / "kafka-2.8.2/upgraded-0",
+]
+
+
+def found(*arguments: str | Path) -> list[Row]:
+    done = kfmt("find", *arguments, "--json")
+    assert done.code == 0, done.err
+    return done.of("found")
+
+
+def dumped(partition: Path) -> list[Row]:
+    return kfmt("dump", partition, "--records", "--json").of("record")
+
+
+@pytest.mark.parametrize("partition", PARTITIONS, ids=lambda it: it.name)
+def test_an_offset_is_where_dump_shows_it(partition: Path) -> None:
+    records = dumped(partition)
+    for record in random.Random(2).sample(records, min(6, len(records))):
+        (row,) = found(partition, "--offset", str(record["offset"]))
+        assert row["file"] == record["file"]
+        names = {"offset": "offset", "position": "batch_position", "record_position": "position"}
+        assert {it: row[it] for it in names} == {it: record[of] for it, of in names.items()}
+    last = max(it["offset"] for it in records)
+    assert found(partition, "--offset", str(last + 100_000)) == []
+
+
+@pytest.mark.parametrize("partition", PARTITIONS, ids=lambda it: it.name)
+def test_a_time_is_found_at_the_first_record_that_is_not_older(partition: Path) -> None:
+    records = [it for it in dumped(partition) if it["timestamp"] is not None]
+    times = sorted({it["timestamp"] for it in records})
+    for time in [times[0], times[len(times) // 2], times[-1], times[-1] + 1, times[0] - 5]:
+        expected = next((it["offset"] for it in records if it["timestamp"] >= time), None)
+        rows = found(partition, "--timestamp", str(time))
+        assert [it["offset"] for it in rows] == ([] if expected is None else [expected])
+
+
+def test_a_time_may_be_written_out() -> None:
+    rows = [
+        found(BROKER / "orders-0", "--timestamp", it)
+        for it in ("2023-11-14T22:20", "2023-11-14T22:20:00Z", "2023-11-14T23:20+01:00")
+    ]
+    assert rows[0] == rows[1] == rows[2]
+    assert kfmt("find", BROKER, "--timestamp", "yesterday").code == 2
+
+
+def test_every_record_of_a_key_is_found() -> None:
+    records = [it for it in dumped(BROKER / "orders-0") if it["key"] == "customer-7"]
+    for key in ("customer-7", "hex:" + b"customer-7".hex(), "base64:Y3VzdG9tZXItNw=="):
+        rows = found(BROKER / "orders-0", "--key", key)
+        assert [(it["file"], it["offset"]) for it in rows] == [
+            (it["file"], it["offset"]) for it in records
+        ]
+    assert len(records) > 5
+    assert len(found(BROKER / "orders-0", "--key", "customer-7", "--limit", "4")) == 4
+    assert found(BROKER / "orders-0", "--key", "customer") == []
+    assert "not found" in kfmt("find", BROKER / "orders-0", "--key", "customer").out
+
+
+def test_every_batch_of_a_producer_is_found() -> None:
+    batches = kfmt("dump", BROKER / "txn-0", "--json").of("batch")
+    rows = found(BROKER / "txn-0", "--producer-id", "1000")
+    expected = [it["position"] for it in batches if it["producer_id"] == 1000]
+    assert [it["position"] for it in rows] == expected
+    assert len(expected) > 20
+
+
+@pytest.mark.parametrize("damage", ["missing", "misplaced", "empty"])
+def test_an_index_that_is_not_sound_is_not_used(damage: str, tmp_path: Path) -> None:
+    folder = tmp_path / "orders-0"
+    shutil.copytree(ORDERS.parent, folder)
+    index = folder / "00000000000000000480.index"
+    data = bytearray(index.read_bytes())
+    if damage == "missing":
+        index.unlink()
+    elif damage == "misplaced":
+        for at in range(7, len(data), 8):
+            data[at] ^= 5
+        index.write_bytes(data)
+    else:
+        index.write_bytes(b"")
+    done = kfmt("find", folder, "--offset", "700", "--json")
+    (row,) = done.of("found")
+    assert (row["offset"], row["position"]) == (700, 28548)
+    assert row["via"] == ("index" if damage == "empty" else "scan")
+    assert ("read from its beginning" in done.err) == (damage != "empty")
+    (sound,) = found(ORDERS.parent, "--offset", "700")
+    assert sound["via"] == "index"
+
+
+def test_an_offset_that_compaction_took_is_not_found() -> None:
+    records = {it["offset"] for it in dumped(BROKER / "compacted-0")}
+    batches = kfmt("dump", BROKER / "compacted-0", "--json").of("batch")
+    inside = next(
+        offset
+        for it in batches
+        for offset in range(it["base_offset"], it["last_offset"] + 1)
+        if offset not in records
+    )
+    (row,) = found(BROKER / "compacted-0", "--offset", str(inside))
+    assert row["offset"] is None
+    assert row["base_offset"] <= inside <= row["last_offset"]
+
+
+def test_wrong_usage(tmp_path: Path) -> None:
+    assert kfmt("find", BROKER).code == 2
+    assert kfmt("find", BROKER, "--offset", "1", "--key", "a").code == 2
+    assert kfmt("find", BROKER, "--key", "hex:zz").code == 2
+    assert kfmt("find", tmp_path / "nothing", "--offset", "1").code == 3
+    assert kfmt("find", tmp_path, "--offset", "1").code == 3
