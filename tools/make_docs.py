@@ -9,18 +9,12 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from types import ModuleType
 
 import click
 
-from kfmt_cli.checks.check import Scope
-from kfmt_cli.checks.registry import checks_of
 from kfmt_cli.cli import MODULES, kfmt
-from kfmt_cli.core.finding import Code
 from kfmt_cli.core.layout import Layout
-from kfmt_cli.files import codes as of_logs
 from kfmt_cli.files import kinds
-from kfmt_cli.files.kinds import codes as of_files
 from kfmt_cli.files.kinds.kind import Kind
 from kfmt_cli.formats.checkpoint import CHECKPOINTS
 from kfmt_cli.render.finding import consequences
@@ -29,8 +23,8 @@ from kfmt_cli.rows.reference import entries_of, size_words
 from kfmt_cli.rows.tables import TABLES
 from kfmt_cli.spark.request import OPTIONS
 from kfmt_cli.spark.tables import type_name
+from kfmt_cli.tasks.explain import code_chapters
 from kfmt_cli.tasks.reference import chapters
-from kfmt_cli.writers import codes as of_writers
 from tools.kafka import ROOT
 from tools.man import man_pages
 
@@ -134,14 +128,7 @@ Where nothing was seen to fail, nothing more than that is said.
 def findings() -> str:
     """docs/findings.md"""
     parts = [f"# Findings\n\n{MADE}{FINDINGS}"]
-    for title, codes in (
-        ("Logs", _codes(of_logs, scopes=(Scope.HEADERS, Scope.RECORDS))),
-        (
-            "Indexes, snapshots and checkpoints",
-            _codes(of_files, of_writers, scopes=(Scope.SEGMENT,)),
-        ),
-        ("Directories", _codes(scopes=(Scope.PARTITION, Scope.DIRECTORY))),
-    ):
+    for title, codes in code_chapters():
         parts.append(f"\n## {title}\n")
         for code in codes:
             parts.append(f"\n### `{code.name}`\n\n**{code.severity.value}** · {code.meaning}\n")
@@ -150,15 +137,6 @@ def findings() -> str:
                 parts.append("\n")
             parts += [f"- *{label}*: {words}\n" for label, words in told]
     return "".join(parts)
-
-
-def _codes(*modules: ModuleType, scopes: tuple[Scope, ...]) -> list[Code]:
-    """The codes that modules declare and those of the checks of some scopes, by name."""
-    found = {it.name: it for page in modules for it in vars(page).values() if isinstance(it, Code)}
-    for scope in scopes:
-        for check in checks_of(scope):
-            found |= {it.name: it for it in check.codes}
-    return [found[name] for name in sorted(found)]
 
 
 def spark_tables() -> str:

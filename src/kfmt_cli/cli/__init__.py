@@ -16,6 +16,7 @@ SECTIONS = {
     "Check": {"verify-crc": "verify_crc", "index-check": "index_check", "diff": "diff"},
     "Write": {
         "build": "build",
+        "salvage": "salvage",
         "convert-v0-to-v2": "convert",
         "rebuild-index": "rebuild_index",
         "export": "export",
@@ -23,6 +24,7 @@ SECTIONS = {
     "Scale": {"pipeline": "pipeline"},
     "Learn": {
         "format": "format",
+        "explain": "explain",
         "encode-varint": "varint",
         "decode-varint": "varint",
         "partition-of": "partition_of",

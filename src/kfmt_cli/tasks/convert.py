@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kfmt_cli.errors import InputError, OutputError, UsageError
+from kfmt_cli.errors import InputError, OutputError
 from kfmt_cli.files.disk import classify, is_folder, printable, size_of, walk
 from kfmt_cli.files.kinds import UNKNOWN
 from kfmt_cli.files.kinds.fixed import OFFSET_INDEX, TIME_INDEX
@@ -18,6 +18,7 @@ from kfmt_cli.files.segment import sibling_name
 from kfmt_cli.render.style import count, grouped, safe
 from kfmt_cli.rows.result import Result, ResultType
 from kfmt_cli.tasks.run import Progress, Run, told
+from kfmt_cli.writers.carry import carry, need_new
 from kfmt_cli.writers.convert import Converter
 from kfmt_cli.writers.output import Staging, need_room, staged
 from kfmt_cli.writers.segment import SegmentWriter
@@ -43,7 +44,7 @@ class Convert:
 
     def convert(self, source: str, destination: str) -> None:
         """Convert SRC to DST; raises UsageError, InputError, OutputError."""
-        _check(source, destination)
+        need_new(source, destination)
         run = self.run
         files = list(_files(source, run.complain))
         logs = [it for it in files if it.kind is LOG]
@@ -63,7 +64,7 @@ class Convert:
                 elif Path(file.path).name.endswith(LEFT_BEHIND):
                     self.behind.append(file.name)
                 elif file.kind not in MADE_ANEW or not _beside_log(file):
-                    _carry(staging, file)
+                    carry(staging, file, file.name)
                     self.carried += 1
             if damaged and not self.skip_damaged:
                 staging.refuse()
@@ -124,16 +125,6 @@ class Convert:
         )
 
 
-def _check(source: str, destination: str) -> None:
-    if not Path(source).exists():
-        raise InputError(f"{printable(source)}: No such file or directory")
-    target = Path(destination)
-    if target.exists() or target.is_symlink():
-        raise UsageError(f"{printable(destination)}: is there already; DST must be new")
-    if Path(source).resolve() in target.resolve().parents:
-        raise UsageError(f"{printable(destination)}: lies inside SRC")
-
-
 def _files(source: str, skip: Callable[[str], None]) -> Iterator[Input]:
     """Everything that is converted or carried along, under its name below DST.
 
@@ -170,18 +161,3 @@ def _files(source: str, skip: Callable[[str], None]) -> Iterator[Input]:
 
 def _beside_log(index: Input) -> bool:
     return Path(sibling_name(index.path, LOG)).exists()
-
-
-def _carry(staging: Staging, file: Input) -> None:
-    """Copy a file with its times and permissions."""
-    out = staging.file(file.name)
-    try:
-        with Path(file.path).open("rb") as source:
-            while data := source.read(1 << 20):
-                out.write(data)
-        out.close()
-    except PermissionError as error:
-        raise InputError(f"{file.name}: {error.strerror}") from error
-    finally:
-        out.abandon()
-    shutil.copystat(file.path, staging.folder / file.name)

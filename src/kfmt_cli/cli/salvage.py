@@ -1,0 +1,55 @@
+"""salvage: what is undamaged of damaged logs, ready for a broker."""
+
+from __future__ import annotations
+
+import click
+
+from kfmt_cli.broker.settings import INDEX_INTERVAL_BYTES
+from kfmt_cli.cli.options import Size, color, jobs, max_decompressed, output_format
+
+
+@click.command(name="salvage")
+@click.argument("source", metavar="SRC")
+@click.argument("destination", metavar="DST")
+@click.option(
+    "--index-interval-bytes",
+    type=Size(),
+    default=INDEX_INTERVAL_BYTES,
+    show_default=True,
+    help="The topic's index.interval.bytes.",
+)
+@output_format
+@color
+@jobs
+@max_decompressed
+def salvage(
+    source: str,
+    destination: str,
+    index_interval_bytes: int,
+    format_: str,
+    color: str,
+    jobs: int,
+    max_decompressed: int | None,
+) -> int:
+    """Write every undamaged batch of damaged logs into new ones, byte for byte.
+
+    SRC is a log, a partition directory or a log directory; it stays as it is. DST must not be there
+    yet. A batch is kept if its checksum fits, all of its records can be read, and its offsets go on
+    from those before it; what is left out is listed with its bytes and the offsets that are missing
+    with it. Indexes and producer snapshots are made anew; meta.properties, partition.metadata, the
+    leader epochs and the log start offsets are carried along if they are undamaged, other
+    checkpoints are not. The exit code is 1 where something was damaged.
+
+    \b
+    Examples:
+      kfmt salvage damaged_segments/flipped-bit-0 DST
+      kfmt salvage damaged_segments DST --json
+    """
+    from kfmt_cli.cli.runs import run_of
+    from kfmt_cli.core.codecs.decompress import Limit
+    from kfmt_cli.tasks.salvage import SALVAGED, Salvage
+
+    run = run_of(color, format_, SALVAGED)
+    limit = Limit.of_option(max_decompressed)
+    Salvage(run, limit, jobs, index_interval_bytes).salvage(source, destination)
+    return run.host.exit_code

@@ -1,0 +1,45 @@
+"""`kfmt explain`: every kind of finding has its page."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from kfmt_cli.tasks.explain import code_chapters
+from tests.samples import kfmt
+from tools.kafka import ROOT
+
+
+def test_all_codes_are_listed_once() -> None:
+    rows = kfmt("explain", "--json").of("code")
+    names = [it["code"] for it in rows]
+    assert names == [code.name for _, codes in code_chapters() for code in codes]
+    assert len(set(names)) == len(names)
+    page = Path(ROOT / "docs/findings.md").read_text()
+    assert re.findall(r"^### `(.+)`$", page, re.MULTILINE) == names
+    listed = kfmt("explain").out
+    assert all(f" {it} " in listed for it in names)
+
+
+def test_every_code_of_a_finding_has_a_page() -> None:
+    names = {it["code"] for it in kfmt("explain", "--json").of("code")}
+    found = kfmt("verify-crc", "--deep", "damaged_segments", "--json").codes
+    found += kfmt("index-check", "damaged_segments", "--json").codes
+    assert found
+    assert set(found) <= names
+
+
+def test_a_page_says_what_findings_say() -> None:
+    (finding,) = kfmt("verify-crc", "damaged_segments/flipped-bit-0", "--json").of("finding")
+    (row,) = kfmt("explain", "crc-mismatch", "--json").of("code")
+    for name in ("code", "severity", "after_crash", "after_clean_shutdown", "advice"):
+        assert row[name] == finding[name]
+    text = " ".join(kfmt("explain", "crc-mismatch", COLUMNS="60").out.split())
+    for name in ("meaning", "after_crash", "after_clean_shutdown", "advice"):
+        assert row[name] in text
+
+
+def test_a_name_that_is_none_is_met_with_those_near_it() -> None:
+    done = kfmt("explain", "crc-missmatch")
+    assert done.code == 2
+    assert "crc-mismatch" in done.err

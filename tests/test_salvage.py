@@ -1,0 +1,308 @@
+"""`kfmt salvage`: what is undamaged stays, byte for byte; the holes are listed."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.files import log as log_reader
+from kfmt_cli.files.disk import classify
+from kfmt_cli.writers.salvage import NO_END, Hole, Salvager, in_sequence
+from tests.samples import ORDERS, Done, Row, kfmt, name_of
+from tests.segments import DAMAGES, positions, with_bytes, write
+from tests.test_interop_writers import consumed, needs_kafka
+from tools import broker
+from tools.kafka import SAMPLES
+
+BROKER = SAMPLES / "kafka-3.9.1-broker1"
+WRAPPERS = SAMPLES / "kafka-2.8.2/v1-gzip-0/00000000000000000000.log"
+
+
+def salvaged(source: Path, to: Path) -> Done:
+    done = kfmt("salvage", source, to, "--json")
+    assert done.code in (0, 1), done.err
+    return done
+
+
+def batches_of(data: bytes) -> list[bytes]:
+    places = positions(data)
+    return [data[a:b] for a, b in pairwise(places)]
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    return {
+        str(it.relative_to(folder)): it.read_bytes() for it in folder.rglob("*") if it.is_file()
+    }
+
+
+@pytest.mark.parametrize("directory", sorted(SAMPLES.glob("kafka-*")), ids=name_of)
+def test_of_healthy_logs_nothing_is_left_out(directory: Path, tmp_path: Path) -> None:
+    before = tree(directory)
+    done = salvaged(directory, tmp_path / "out")
+    assert done.code == 0
+    assert done.of("hole") == []
+    assert tree(directory) == before
+    logs = [it for it in directory.rglob("*.log") if len(it.name) == 24]
+    for log in logs:
+        assert (tmp_path / "out" / log.relative_to(directory)).read_bytes() == log.read_bytes()
+    assert kfmt("verify-crc", "--deep", tmp_path / "out").code == 0
+    checked = kfmt("index-check", tmp_path / "out", "--json")
+    assert checked.code == 0, checked.codes
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+@pytest.mark.parametrize("batch", [0, 3, 11])
+def test_only_what_is_damaged_is_left_out(name: str, batch: int, tmp_path: Path) -> None:
+    if name == "an offset from before" and batch == 0:
+        batch = 1
+    if name == "a length that ends inside the next batch" and batch == 11:
+        batch = 10
+    damage, code, _ = DAMAGES[name]
+    data = ORDERS.read_bytes()
+    whole = batches_of(data)
+    at, end = positions(data)[batch : batch + 2]
+    file = write(tmp_path / "in-0", damage(data, at, end))
+    done = salvaged(file.parent, tmp_path / "out")
+    assert done.code == 1
+    is_between = "put in" in name
+    kept = whole if is_between else [*whole[:batch], *whole[batch + 1 :]]
+    assert (tmp_path / "out" / file.name).read_bytes() == b"".join(kept)
+    (hole,) = done.of("hole")
+    assert hole["position"] == at
+    assert code in hole["codes"]
+    assert hole["size"] == file.stat().st_size - sum(map(len, kept))
+    if is_between:
+        assert (hole["first_offset"], hole["last_offset"]) == (None, None)
+    else:
+        last = None if batch == 11 else batch * 20 + 19
+        assert (hole["first_offset"], hole["last_offset"]) == (batch * 20, last)
+    assert kfmt("verify-crc", "--deep", tmp_path / "out").code == 0
+    assert kfmt("index-check", tmp_path / "out").code == 0
+
+
+@pytest.mark.parametrize("batch", [0, 1, 5, 10])
+def test_a_base_offset_that_is_too_high_takes_no_other_batch_along(
+    batch: int, tmp_path: Path
+) -> None:
+    data = ORDERS.read_bytes()
+    whole = batches_of(data)
+    at = positions(data)[batch]
+    file = write(tmp_path / "in-0", with_bytes(data, at + 5, b"\x01"))
+    done = salvaged(file, tmp_path / "out")
+    kept = [*whole[:batch], *whole[batch + 1 :]]
+    assert (tmp_path / "out" / file.name).read_bytes() == b"".join(kept)
+    (hole,) = done.of("hole")
+    assert (hole["first_offset"], hole["last_offset"]) == (batch * 20, batch * 20 + 19)
+    assert hole["codes"] == ["offsets-backwards"]
+
+
+def test_a_run_of_batches_that_stands_twice_is_kept_once(tmp_path: Path) -> None:
+    data = ORDERS.read_bytes()
+    places = positions(data)
+    twice = data[: places[8]] + data[places[4] :]
+    file = write(tmp_path / "in-0", twice)
+    done = salvaged(file, tmp_path / "out")
+    assert (tmp_path / "out" / file.name).read_bytes() == data
+    (hole,) = done.of("hole")
+    assert (hole["first_offset"], hole["last_offset"], hole["batches"]) == (None, None, 4)
+
+
+@pytest.mark.parametrize(
+    ("base", "last", "before", "following", "taken"),
+    [
+        ([0, 5], [4, 9], -1, [], [1, 1]),
+        ([0, 900, 5, 10], [4, 904, 9, 14], -1, [], [1, 0, 1, 1]),
+        ([0, 900], [4, 904], -1, [5, 10], [1, 0]),
+        ([0, 900], [4, 904], -1, [905, 910], [1, 1]),
+        ([0, 10, 7, 15, 20], [4, 14, 8, 19, 24], -1, [], [1, 1, 0, 1, 1]),
+        ([0, 5, 0, 5, 10], [4, 9, 4, 9, 14], -1, [], [1, 1, 0, 0, 1]),
+        ([3], [4], 4, [], [0]),
+        ([], [], 4, [], []),
+    ],
+)
+def test_the_batch_that_its_neighbours_contradict_goes(
+    base: list[int], last: list[int], before: int, following: list[int], taken: list[int]
+) -> None:
+    found = in_sequence(np.array(base, int), np.array(last, int), before, following)
+    assert found.astype(int).tolist() == taken
+
+
+def test_of_a_wrapper_that_is_damaged_the_offsets_are_said(tmp_path: Path) -> None:
+    data = WRAPPERS.read_bytes()
+    places = positions(data)
+    records = kfmt("dump", WRAPPERS, "--records", "--json").of("record")
+    inside = [it["offset"] for it in records if it["batch_position"] == places[1]]
+    file = write(tmp_path / "in-0", with_bytes(data, places[1] + 60, b"\xff\xff"))
+    (hole,) = salvaged(file, tmp_path / "out").of("hole")
+    assert (hole["first_offset"], hole["last_offset"]) == (inside[0], inside[-1])
+    kept = data[: places[1]] + data[places[2] :]
+    assert (tmp_path / "out" / file.name).read_bytes() == kept
+
+
+def damaged_partition(folder: Path) -> list[int]:
+    """orders-0 with damage in each segment; the offsets of records that stay readable."""
+    shutil.copytree(BROKER / "orders-0", folder)
+    logs = sorted(folder.glob("*.log"))
+    dice = random.Random(7)
+    lost: set[int] = set()
+    records = kfmt("dump", folder, "--records", "--json").of("record")
+    for i, log in enumerate(logs):
+        data = log.read_bytes()
+        places = positions(data)
+        if i == 1:
+            gone = places[:-1]
+            data = bytes(dice.randrange(256) for _ in range(len(data)))
+        else:
+            inner = places[1:-2]
+            gone = dice.sample(inner, min(2, len(inner)))
+            for at in gone:
+                data = with_bytes(data, at + 80, bytes([data[at + 80] ^ 4]))
+        log.write_bytes(data)
+        lost |= {
+            it["offset"]
+            for it in records
+            if it["batch_position"] in gone and Path(it["file"]).name == log.name
+        }
+    return [it["offset"] for it in records if it["offset"] not in lost]
+
+
+def test_of_a_partition_all_logs_are_salvaged(tmp_path: Path) -> None:
+    stay = damaged_partition(tmp_path / "orders-0")
+    logs = sorted((tmp_path / "orders-0").glob("*.log"))
+    (tmp_path / "orders-0" / f"{0:020}.index").write_bytes(b"nonsense")
+    done = salvaged(tmp_path / "orders-0", tmp_path / "out")
+    records = kfmt("dump", tmp_path / "out", "--records", "--json").of("record")
+    assert [it["offset"] for it in records] == stay
+    # A log without any undamaged batch is not written: the others say all there is.
+    assert sorted(it.name for it in (tmp_path / "out").glob("*.log")) == [
+        it.name for it in logs if it != logs[1]
+    ]
+    of_second = [it for it in done.of("hole") if it["file"] == logs[1].name]
+    assert [it["last_offset"] for it in of_second] == [int(logs[2].stem) - 1]
+    assert (tmp_path / "out" / "partition.metadata").exists()
+    assert kfmt("index-check", tmp_path / "out").code == 0
+    (summary,) = done.of("summary")
+    assert summary["holes"] == len(done.of("hole"))
+    assert summary["batches_after"] == sum(it["batches_after"] for it in done.of("file"))
+
+
+def test_the_last_log_stays_even_if_it_is_empty(tmp_path: Path) -> None:
+    shutil.copytree(BROKER / "orders-0", tmp_path / "in-0")
+    last = max((tmp_path / "in-0").glob("*.log"))
+    last.write_bytes(b"")
+    assert salvaged(tmp_path / "in-0", tmp_path / "out").of("hole") == []
+    assert (tmp_path / "out" / last.name).read_bytes() == b""
+
+
+def test_what_the_next_segment_has_is_kept_there(tmp_path: Path) -> None:
+    shutil.copytree(BROKER / "orders-0", tmp_path / "in-0")
+    first, second = sorted((tmp_path / "in-0").glob("*.log"))[:2]
+    good = first.read_bytes()
+    first.write_bytes(good + second.read_bytes()[: positions(second.read_bytes())[2]])
+    done = salvaged(tmp_path / "in-0", tmp_path / "out")
+    (hole,) = done.of("hole")
+    assert hole["codes"] == ["segments-overlap"]
+    assert (hole["position"], hole["first_offset"]) == (len(good), None)
+    assert (tmp_path / "out" / first.name).read_bytes() == good
+
+
+def test_what_is_damaged_beside_the_logs_is_left_behind(tmp_path: Path) -> None:
+    shutil.copytree(BROKER, tmp_path / "in")
+    folder = tmp_path / "in/orders-0"
+    (folder / "leader-epoch-checkpoint").write_text("0\n9\nnonsense\n")
+    (folder / f"{99:020}.log.swap").write_bytes(b"")
+    shutil.copytree(folder, tmp_path / "in" / f"orders-0.{'a' * 32}-delete")
+    done = salvaged(tmp_path / "in", tmp_path / "out")
+    out = tmp_path / "out"
+    assert not (out / "orders-0/leader-epoch-checkpoint").exists()
+    assert "orders-0/leader-epoch-checkpoint: it is damaged" in done.err
+    assert ".log.swap" in done.err
+    assert "marked it as moved or deleted" in done.err
+    assert (out / "meta.properties").read_bytes() == (BROKER / "meta.properties").read_bytes()
+    assert not (out / "recovery-point-offset-checkpoint").exists()
+    assert not list(out.glob("*-delete"))
+
+
+def test_where_nothing_is_undamaged_nothing_is_written(tmp_path: Path) -> None:
+    file = write(tmp_path / "in-0", bytes(5000))
+    done = kfmt("salvage", file, tmp_path / "out")
+    assert done.code == 1
+    assert "not written" in done.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_paths_that_are_wrong_are_said(tmp_path: Path) -> None:
+    assert kfmt("salvage", tmp_path / "nowhere", tmp_path / "out").code == 3
+    assert kfmt("salvage", ORDERS, tmp_path).code == 2
+    other = shutil.copy(ORDERS, tmp_path / "copy.log")
+    done = kfmt("salvage", other, tmp_path / "out")
+    assert done.code == 3
+    assert "20 digits" in done.err
+
+
+def many_batches(folder: Path) -> Path:
+    """A log of more than 4 MiB in which every ninth batch is damaged."""
+    lines = b"".join(b'{"value":"%d %s"}\n' % (i, b"x" * 400) for i in range(12_000))
+    options = ("--batch-records", "7", "--compression", "none")
+    assert kfmt("build", "-", folder, *options, stdin=lines).code == 0
+    (log,) = folder.glob("*.log")
+    data = bytearray(log.read_bytes())
+    for at in positions(bytes(data))[:-1:9]:
+        data[at + 90] ^= 1
+    log.write_bytes(data)
+    return log
+
+
+def test_it_is_the_same_whatever_a_block_holds_and_on_any_threads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = many_batches(tmp_path / "in-0")
+    whole = batches_of(log.read_bytes())
+    kept = b"".join(it for i, it in enumerate(whole) if i % 9)
+
+    def run(jobs: int) -> tuple[bytes, list[Row], int]:
+        out = bytearray()
+        holes: list[Hole] = []
+        salvager = Salvager(Limit(), jobs, out.extend, holes.append)
+        done = salvager.salvage(classify(str(log), log.name), -1, NO_END, lambda _: None)
+        rows = [{name: getattr(it, name) for name in Hole.__slots__} for it in holes]
+        return bytes(out), rows, done.batches_after
+
+    expected = run(0)
+    assert expected[0] == kept
+    assert len(expected[1]) == -(-len(whole) // 9)
+    assert all(it["last_offset"] - it["first_offset"] == 6 for it in expected[1][:-1])
+    assert run(3) == expected
+    monkeypatch.setattr(log_reader, "FIRST_BLOCK", 5_000)
+    monkeypatch.setattr(log_reader, "BLOCK", 10_000)
+    assert run(2) == expected
+
+
+@pytest.mark.interop
+@needs_kafka
+def test_a_broker_takes_what_was_salvaged_and_serves_all_of_it(tmp_path: Path) -> None:
+    stay = damaged_partition(tmp_path / "orders-0")
+    sources = [tmp_path / "orders-0"]
+    data = ORDERS.read_bytes()
+    for name in ("a flipped bit", "the largest length", "garbage put in", "zeros over the header"):
+        at, end = positions(data)[5:7]
+        sources.append(write(tmp_path / f"{name}-0", DAMAGES[name][0](data, at, end)).parent)
+    written = [tmp_path / "out" / it.name for it in sources]
+    for source, to in zip(sources, written, strict=True):
+        salvaged(source, to)
+    for recover in (True, False):
+        served = broker.consume_all(written, recover=recover)
+        assert [it.offset for it in served[0]] == stay
+        for partition, records in zip(written, served, strict=True):
+            assert records == consumed(partition), (partition.name, recover)
+    whole = kfmt("dump", ORDERS, "--records", "--json").of("record")
+    for records in served[1:]:
+        found = [it.offset for it in records]
+        lost = range(100, 120) if len(found) < len(whole) else ()
+        assert found == [it["offset"] for it in whole if it["offset"] not in lost]
