@@ -12,6 +12,11 @@ from kfmt_cli.cli.options import Size, color, jobs, max_decompressed, output_for
 @click.argument("source", metavar="SRC")
 @click.argument("destination", metavar="DST")
 @click.option(
+    "--records",
+    is_flag=True,
+    help="Keep what can be read of damaged batches, too: re-encoded, and marked by a header.",
+)
+@click.option(
     "--index-interval-bytes",
     type=Size(),
     default=INDEX_INTERVAL_BYTES,
@@ -25,6 +30,7 @@ from kfmt_cli.cli.options import Size, color, jobs, max_decompressed, output_for
 def salvage(
     source: str,
     destination: str,
+    records: bool,
     index_interval_bytes: int,
     format_: str,
     color: str,
@@ -40,10 +46,14 @@ def salvage(
     leader epochs and the log start offsets are carried along if they are undamaged, other
     checkpoints are not. The exit code is 1 where something was damaged.
 
+    --records splits damaged batches and keeps the records that can be read as batches of magic 2;
+    nothing proves them, so each has a header more, kfmt.salvaged, with the code of the finding. Of
+    a transaction they are kept only if an undamaged batch before them names its producer.
+
     \b
     Examples:
       kfmt salvage damaged_segments/flipped-bit-0 DST
-      kfmt salvage damaged_segments DST --json
+      kfmt salvage damaged_segments DST --records --json
     """
     from kfmt_cli.cli.runs import run_of
     from kfmt_cli.core.codecs.decompress import Limit
@@ -51,5 +61,5 @@ def salvage(
 
     run = run_of(color, format_, SALVAGED)
     limit = Limit.of_option(max_decompressed)
-    Salvage(run, limit, jobs, index_interval_bytes).salvage(source, destination)
+    Salvage(run, limit, jobs, index_interval_bytes, records).salvage(source, destination)
     return run.host.exit_code

@@ -21,18 +21,19 @@ from kfmt_cli.files.disk import (
 )
 from kfmt_cli.files.kinds import META_PROPERTIES, PARTITION_METADATA, QUORUM_STATE
 from kfmt_cli.files.kinds.checkpoint import CHECKPOINT
-from kfmt_cli.files.kinds.fixed import PRODUCER_SNAPSHOT
+from kfmt_cli.files.kinds.fixed import PRODUCER_SNAPSHOT, read_rows
 from kfmt_cli.files.kinds.kind import Input
 from kfmt_cli.files.kinds.logs import KRAFT_SNAPSHOT, LOG
 from kfmt_cli.render.style import count, grouped, safe
 from kfmt_cli.rows.result import Result, ResultType
 from kfmt_cli.tasks.run import Progress, Run, told
 from kfmt_cli.writers.carry import carry, need_new
+from kfmt_cli.writers.holes import NO_END, Hole, Salvaged
 from kfmt_cli.writers.output import OutputFile, Staging, need_room, staged
 from kfmt_cli.writers.rebuild import rebuild
-from kfmt_cli.writers.salvage import NO_END, Hole, Salvaged, Salvager, has_sound
+from kfmt_cli.writers.salvage import Salvager, has_sound
 
-COUNTED = ("batches", "batches_after", "bytes", "bytes_after", "holes")
+COUNTED = ("batches", "batches_after", "bytes", "bytes_after", "holes", "reencoded")
 SALVAGED = ResultType(
     COUNTED, {"batches": 9, "batches_after": 13, "holes": 7, "bytes": 14, "bytes_after": 14}
 )
@@ -53,12 +54,16 @@ class _Partition:
 
 @dataclass(slots=True)
 class Salvage:
-    """One call of `salvage`. interval: index.interval.bytes."""
+    """One call of `salvage`.
+
+    interval: index.interval.bytes. split: keep the records of damaged batches that can be read.
+    """
 
     run: Run
     limit: Limit
     jobs: int
     interval: int
+    split: bool = False
     _carried: list[tuple[Input, PurePath]] = field(default_factory=list)
     _out: OutputFile | None = None
     _n_kept: int = 0
@@ -178,6 +183,20 @@ class Salvage:
             for file, data in made.files.items():
                 if data is not None and not (staging.folder / partition.below / file).exists():
                     staging.put(str(partition.below / file), data)
+        self._open_transactions(staging.folder / partition.below, str(partition.below))
+
+    def _open_transactions(self, folder: Path, name: str) -> None:
+        """Say where transactions are open at the end: what ended them may have been left out."""
+        last = max(folder.glob(f"*{PRODUCER_SNAPSHOT.suffix}"), default=None)
+        if last is None:
+            return
+        begun = read_rows(classify(str(last), last.name)).table["current_txn_first_offset"]
+        begun = begun[begun >= 0]
+        if len(begun):
+            where = "" if name == "." else f"{safe(name)}: "
+            what = f"{where}{count(len(begun), 'transaction')} open at the end"
+            waits = f"read_committed consumers are given nothing from offset {begun.min()} on"
+            self.run.sink.note(f"{what}: {waits}; kfmt txn shows more\n")
 
     def _has_sound(self, log: Input) -> bool | None:
         """Whether a log holds a sound batch; None where it cannot be read, which is said."""
@@ -202,7 +221,7 @@ class Salvage:
         def tell(hole: Hole) -> None:
             self._hole(log, hole)
 
-        salvager = Salvager(self.limit, self.jobs, out.write, tell)
+        salvager = Salvager(self.limit, self.jobs, out.write, tell, self.split)
         try:
             done = salvager.salvage(log, before, until, progress.advance)
             out.close()
@@ -238,6 +257,8 @@ class Salvage:
             offsets = f"offsets from {hole.first_offset} on, if there were any"
         else:
             offsets = f"offsets {hole.first_offset}–{hole.last_offset}"
+        if hole.records:
+            offsets += f", of which {count(hole.records, 'record')} kept, re-encoded"
         why = f" ({', '.join(hole.codes)})" if hole.codes else ""
         row: dict[str, object] = {
             "file": log.name,
@@ -246,6 +267,7 @@ class Salvage:
             "batches": hole.batches,
             "first_offset": hole.first_offset,
             "last_offset": hole.last_offset,
+            "reencoded": hole.records,
             "codes": list(hole.codes),
         }
         words = f"   left out: {ends}, {offsets}{why}\n"
@@ -263,6 +285,8 @@ class Salvage:
             return
         totals = self._totals
         of = count(totals["batches"], "batch", "batches")
-        words = f"{grouped(totals['batches_after'])} of {of} kept"
+        words = f"of {of} {grouped(totals['batches_after'])} are in {safe(destination)}"
         holes = f", {count(totals['holes'], 'hole')}" if totals["holes"] else ", no hole"
+        if totals["reencoded"]:
+            holes += f", {count(totals['reencoded'], 'record')} re-encoded and marked"
         self.run.sink.remark(words + holes, "warn" if totals["holes"] else "good")

@@ -1,16 +1,13 @@
 """The undamaged batches of a log, byte for byte, and the holes between them.
 
 A batch is taken if nothing is wrong with its header, its checksum and each of its records, and if
-its offsets go on from those before it and stay below the next segment. The checksum of magic 2 does
-not cover the base offset: where offsets do not increase, it is the batch that its neighbours
-contradict that goes.
+its offsets go on from those before it (`writers/holes.py`) and stay below the next segment.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,62 +16,31 @@ from kfmt_cli.checks.log.opened import open_checked
 from kfmt_cli.checks.log.verify import Stretch
 from kfmt_cli.checks.partition.codes import SEGMENTS_OVERLAP
 from kfmt_cli.core.codecs.decompress import Limit
-from kfmt_cli.core.finding import Finding, Findings, Severity, Tally
+from kfmt_cli.core.finding import Finding, Severity
 from kfmt_cli.core.layout import IntArray
 from kfmt_cli.core.parallel import map_ordered
-from kfmt_cli.core.table import BoolArray
+from kfmt_cli.core.table import BoolArray, Table
+from kfmt_cli.core.wire import Buffer
 from kfmt_cli.files.block import Block, runs
 from kfmt_cli.files.decompress import decompress_ahead, is_heavy
 from kfmt_cli.files.kinds.kind import Input
-
-LOOK_AHEAD = 8  # batches that are asked whether one that jumps forward is right
-NO_END = (1 << 63) - 1  # where no segment follows
-
-
-@dataclass(frozen=True, slots=True)
-class Hole:
-    """Bytes that are left out.
-
-    batches: whose headers could be read. first_offset, last_offset: those that are missing with
-    them; both None where the offsets on the two sides follow on each other, last_offset None where
-    nothing comes behind. codes: of what was found there.
-    """
-
-    position: int
-    size: int
-    batches: int
-    first_offset: int | None
-    last_offset: int | None
-    codes: tuple[str, ...]
-
-
-@dataclass(slots=True)
-class Salvaged(Tally):
-    """What came of a log. last_offset: of the batches that were kept, here or in logs before."""
-
-    last_offset: int
-    bytes: int = 0
-    bytes_after: int = 0
-    batches: int = 0
-    batches_after: int = 0
-    holes: int = 0
-    errors: int = 0
-    warnings: int = 0
-    notes: int = 0
-    findings: Findings = field(default_factory=Findings)
+from kfmt_cli.writers.holes import LOOK_AHEAD, NO_END, Hole, Holes, Salvaged, in_sequence
+from kfmt_cli.writers.reencode import Producer, Reencoded, reencoded
 
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
     """A run of batches, looked at.
 
-    sound: which are undamaged by themselves. beyond: which reach into the next segment.
+    sound: which are undamaged by themselves. beyond: which reach into the next segment. split: what
+    is left of the others.
     """
 
     run: Block
     stretch: Stretch
     sound: BoolArray
     beyond: BoolArray
+    split: list[Reencoded]
 
     @property
     def firsts(self) -> list[int]:
@@ -95,13 +61,15 @@ class _Piece:
 class Salvager:
     """Goes over the logs of one partition in their order.
 
-    put: is given the bytes of batches that are kept. hole: is told of what is left out.
+    put: is given the bytes of batches that are kept. hole: is told of what is left out. split:
+    keep the records of damaged batches that can be read.
     """
 
     limit: Limit
     jobs: int
-    put: Callable[[memoryview], None]
+    put: Callable[[Buffer], None]
     hole: Callable[[Hole], None]
+    split: bool = False
 
     def salvage(
         self, log: Input, before: int, until: int, advance: Callable[[int], None]
@@ -114,7 +82,7 @@ class Salvager:
         base = log.base_offset
         assert base is not None
         done = Salvaged(max(before, base - 1))
-        holes = _Holes(done, self.hole)
+        holes = Holes(done, self.hole, self.put, until)
         with open_checked(log, read_ahead=False) as opened:
             total = Stretch(True, self.limit, base)
 
@@ -122,7 +90,9 @@ class Salvager:
                 stretch = Stretch(True, self.limit, base)
                 stretch.take(run)
                 beyond = run.batches["last_offset"] >= until
-                return _Piece(run, stretch, _sound(run, stretch.findings), beyond)
+                sound = _sound(run, stretch.findings)
+                split = self._split(run, sound, stretch.findings) if self.split else []
+                return _Piece(run, stretch, sound, beyond, split)
 
             workers = self.jobs if opened.is_large else 0
             ahead = self._ahead(opened.blocks, advance)
@@ -135,6 +105,11 @@ class Salvager:
             holes.close(done.bytes, None if until == NO_END else until)
         return done
 
+    def _split(self, run: Block, sound: BoolArray, findings: list[Finding]) -> list[Reencoded]:
+        damaged = np.flatnonzero(~sound).tolist()
+        made = (reencoded(run, i, self.limit, findings) for i in damaged)
+        return [it for it in made if it is not None]
+
     def _ahead(self, blocks: Iterator[Block], advance: Callable[[int], None]) -> Iterator[Block]:
         for block in blocks:
             advance(len(block.data))
@@ -146,7 +121,7 @@ class Salvager:
         piece: _Piece,
         following: list[int],
         done: Salvaged,
-        holes: _Holes,
+        holes: Holes,
         found: list[Finding],
     ) -> None:
         """Keep what is sound and in its place."""
@@ -154,7 +129,7 @@ class Salvager:
         rows = np.flatnonzero(piece.sound & ~piece.beyond)
         base, last = batches["base_offset"][rows], batches["last_offset"][rows]
         taken = in_sequence(base, last, done.last_offset, following)
-        holes.seen(found, piece.reasons(rows[~taken]))
+        holes.seen(found, piece.reasons(rows[~taken]), piece.split)
         rows = rows[taken]
         position, size = batches["position"][rows], batches["size"][rows]
         # What is kept lies in stretches without a hole.
@@ -170,48 +145,20 @@ class Salvager:
             done.batches_after += len(part)
             done.bytes_after += end - start
             done.last_offset = int(batches["last_offset"][final])
+            done.transactional |= _transactional(batches, part)
             holes.position, holes.batches, next_ = at + end - start, 0, final + 1
+            holes.after = done.last_offset
         holes.batches += len(batches) - next_
         done.batches += len(batches)
 
 
-@dataclass(slots=True)
-class _Holes:
-    """What has been left out since the last batch that was kept. batches: with a header.
-
-    named: why, of what was taken before; reasons: in what was taken last, by position.
-    """
-
-    done: Salvaged
-    tell: Callable[[Hole], None]
-    position: int = 0
-    batches: int = 0
-    named: set[str] = field(default_factory=set)
-    reasons: deque[tuple[int, str]] = field(default_factory=deque)
-
-    def seen(self, findings: list[Finding], left_out: list[tuple[int, str]]) -> None:
-        """Why something is left out in what is taken next: errors, and what is said beside them."""
-        self.named.update(code for _, code in self.reasons)
-        errors = [it for it in findings if it.code.severity is Severity.ERROR]
-        mine = [(it.position or 0, it.code.name) for it in errors]
-        self.reasons = deque(sorted([*mine, *left_out]))
-
-    def close(self, position: int, next_offset: int | None) -> None:
-        """A batch that is kept begins here, or the file ends."""
-        while self.reasons and self.reasons[0][0] < position:
-            at, code = self.reasons.popleft()
-            if at >= self.position:
-                self.named.add(code)
-        if position > self.position:
-            first: int | None = self.done.last_offset + 1
-            last = None if next_offset is None else next_offset - 1
-            if last is not None and first is not None and first > last:
-                first = last = None
-            named = tuple(sorted(self.named))
-            size = position - self.position
-            self.done.holes += 1
-            self.tell(Hole(self.position, size, self.batches, first, last, named))
-        self.named.clear()
+def _transactional(batches: Table, rows: IntArray) -> set[Producer]:
+    """The producers of transactions among some batches."""
+    rows = rows[(batches["transactional"][rows] == 1) & (batches["is_v2"][rows] == 1)]
+    both = np.unique(
+        np.array([batches[it][rows] for it in ("producer_id", "producer_epoch")]), axis=1
+    )
+    return {(int(id_), int(epoch)) for id_, epoch in both.T}
 
 
 def _sound(run: Block, findings: list[Finding]) -> BoolArray:
@@ -232,28 +179,6 @@ def _sound(run: Block, findings: list[Finding]) -> BoolArray:
         inside = (owner >= 0) & (at < (batches["position"] + batches["size"])[owner])
         sound[owner[inside]] = False
     return sound
-
-
-def in_sequence(base: IntArray, last: IntArray, before: int, following: list[int]) -> BoolArray:
-    """Which of some batches go on from the offset before them.
-
-    One that jumps forward is left out if most of those behind it go on from the one before it.
-    following: base offsets that come behind all of them.
-    """
-    taken = np.ones(len(base), np.bool_)
-    if not len(base):
-        return taken
-    if (base > np.append(before, last[:-1])).all() and (not following or following[0] > last[-1]):
-        return taken
-    bases = [*base.tolist(), *following]
-    for i, (first, end) in enumerate(zip(base.tolist(), last.tolist(), strict=True)):
-        behind = [it for it in bases[i + 1 : i + 1 + LOOK_AHEAD] if it > before]
-        contradict = sum(it <= end for it in behind)
-        if first <= before or 2 * contradict > len(behind):
-            taken[i] = False
-        else:
-            before = end
-    return taken
 
 
 def _with_next(pieces: Iterator[_Piece]) -> Iterator[tuple[_Piece, list[int]]]:
