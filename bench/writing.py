@@ -1,4 +1,4 @@
-"""Indexes and writing: what kfmt does with a big segment, and what of it kafka-dump-log can do."""
+"""Indexes, look-ups and writing: kfmt on a big segment, and what of it kafka-dump-log can do."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.make_files import HERE, NAME
+from bench.make_files import HERE, NAME, Spec, make
 from bench.process import KFMT, Timing, measure
 from tools import kafka
 
 RECORDS = 2_000_000
+GIB = Spec("gib-0", "none.log", (1 << 30) - (1 << 20))  # as large as a segment becomes
 DST = "DST"
 
 HEAD = """| job | kfmt | kfmt memory | rate | goal | kafka-dump-log |
@@ -55,11 +56,15 @@ def prepare(log: str, n_records: int) -> tuple[str, str]:
     return str(lines), str(old / NAME)
 
 
-def jobs(log: str, n_records: int) -> list[WritingJob]:
-    """Everything that is measured."""
+def jobs(log: str, n_records: int, large: str) -> list[WritingJob]:
+    """Everything that is measured. large: the log for look-ups, which has its indexes."""
     lines, old = prepare(log, n_records)
     index = str(Path(log).with_suffix(".index"))
+    n_bytes = Path(large).stat().st_size
+    size, middle = f"{n_bytes >> 20} MiB", str(n_bytes // 150)  # a record takes about 75 bytes
     return [
+        WritingJob(f"find --offset, {size}", ["find", large, "--offset", middle], seconds=0.2),
+        WritingJob(f"find --key, {size}, not there", ["find", large, "--key", "no such key"]),
         WritingJob(
             "index-check",
             ["index-check", log],
@@ -67,6 +72,7 @@ def jobs(log: str, n_records: int) -> list[WritingJob]:
             kafka=["--verify-index-only", "--files", index],
         ),
         WritingJob("rebuild-index", ["rebuild-index", log, DST], seconds=0.5),
+        WritingJob("salvage", ["salvage", log, DST]),
         WritingJob(
             "convert-v0-to-v2, magic 1, uncompressed",
             ["convert-v0-to-v2", old, DST],
@@ -91,7 +97,11 @@ def jobs(log: str, n_records: int) -> list[WritingJob]:
 def rows(log: str, smoke: bool, with_kafka: bool, runs: int) -> Iterator[str]:
     """The lines of the table."""
     yield HEAD
-    for job in jobs(log, 20_000 if smoke else RECORDS):
+    large = log if smoke else str(make(GIB, HERE / "data"))
+    if not Path(large).with_suffix(".index").exists():
+        indexed = [*KFMT, "rebuild-index", "--in-place", large]
+        subprocess.run(indexed, check=True, stdout=subprocess.DEVNULL)
+    for job in jobs(log, 20_000 if smoke else RECORDS, large):
         ours = best(job, runs)
         rate = f"{job.records / ours.seconds / 1e6:.2f} M records/s" if job.records else "–"
         goals = []
