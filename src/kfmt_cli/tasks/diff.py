@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from kfmt_cli.broker.replicas import Held, Range, Relation, compare
 from kfmt_cli.checks.log.opened import open_checked
 from kfmt_cli.core.codecs.decompress import Limit
-from kfmt_cli.core.finding import Finding, Severity
+from kfmt_cli.core.finding import Finding, Findings
 from kfmt_cli.errors import ExitCode, InputError, UsageError
 from kfmt_cli.files.block import Block, part_of, runs
 from kfmt_cli.files.decoding import read_records
@@ -37,20 +37,27 @@ Row = tuple[object, ...]
 
 @dataclass(slots=True)
 class Side:
-    """A replica as it is gone over. first, end: its offsets; has_holes: compaction was in it."""
+    """A replica as it is gone over.
+
+    seen: is told of every finding. first, end: its offsets; has_holes: compaction was in it.
+    findings: those that are to be shown.
+    """
 
     files: LogFiles
+    seen: Callable[[Finding], None]
+    findings: Findings
     first: int | None = None
     end: int = 0
     has_holes: bool = False
-    findings: list[Finding] = field(default_factory=list)
 
     def batches(self) -> Iterator[Held]:
         """Its batches in order."""
         for file in self.files.logs:
             with open_checked(file, read_ahead=False) as log:
                 for block in log.blocks:
-                    self.findings += block.findings
+                    for finding in block.findings:
+                        self.seen(finding)
+                    self.findings.take(block.findings)
                     yield from self._of_block(block)
 
     def _of_block(self, block: Block) -> Iterator[Held]:
@@ -88,16 +95,17 @@ class Diff:
         self.run.sink.flush()
 
     def _pair(self, one: LogFiles, other: LogFiles) -> None:
-        a, b = Side(one), Side(other)
+        run = self.run
+        a, b = (Side(it, run.seen, Findings(run.most_findings)) for it in (one, other))
         try:
             ranges = list(compare(a.batches(), b.batches(), self._differs))
         except InputError as error:
             self.run.complain(str(error))
             return
-        for finding in (*a.findings, *b.findings):
-            if finding.code.severity is Severity.ERROR:
-                self.run.seen(finding)
-            self.run.sink.finding(finding)
+        for side in (a, b):
+            for finding in side.findings:
+                run.sink.finding(finding)
+            run.left_out(side.files.name, side.findings)
         parted = next((it for it in ranges if it.relation is Relation.DIVERGED), None)
         rows = [_row(it, _why(it, a, b, parted)) for it in ranges]
         head = Head(f"A {one.name}, B {other.name}", nouns=("range", "ranges"))

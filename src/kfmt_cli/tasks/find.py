@@ -12,7 +12,7 @@ import numpy as np
 from kfmt_cli.broker.seek import SCAN, Start, blocks_from, start_for_offset, start_for_time
 from kfmt_cli.checks.log.opened import open_checked
 from kfmt_cli.core.codecs.decompress import Limit
-from kfmt_cli.core.finding import Finding, Findings, Severity
+from kfmt_cli.core.finding import Finding, Findings
 from kfmt_cli.core.table import BoolArray
 from kfmt_cli.errors import InputError
 from kfmt_cli.files.block import Block, part_of, runs
@@ -230,8 +230,7 @@ class Find:
         self.run.left_out(segment.log.name, findings)
 
     def _tell(self, finding: Finding, findings: Findings) -> None:
-        if finding.code.severity is Severity.ERROR:
-            self.run.seen(finding)
+        self.run.seen(finding)
         if findings.admits(finding):
             self.run.sink.finding(finding)
 
