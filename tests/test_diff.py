@@ -133,3 +133,61 @@ def test_ranges_of_batches() -> None:
         (Relation.DIVERGED, 12, 19),
     ]
     assert ranges([], same, None) == [(Relation.ONLY_B, 0, 19)]
+
+
+def test_other_headers_are_a_divergence(tmp_path: Path) -> None:
+    both = []
+    for word in ("one", "two"):
+        headers = [{"key": "who", "value": word}]
+        line = json.dumps({"value": "x", "timestamp": 1, "headers": headers})
+        done = kfmt("build", "-", tmp_path / word / "t-0", stdin=line.encode())
+        assert done.code == 0, done.err
+        both.append(tmp_path / word / "t-0")
+    done = kfmt("diff", *both, "--json")
+    assert (done.code, verdict(done)["diverged_at"]) == (1, 0)
+
+
+def test_what_is_damaged_is_not_said_to_be_the_same(tmp_path: Path) -> None:
+    for name, at in (("value", 800), ("crc", 2575 + 17)):
+        damaged = shutil.copytree(BROKER / "orders-0", tmp_path / name / "orders-0")
+        log = min(damaged.glob("*.log"))
+        data = bytearray(log.read_bytes())
+        data[at] ^= 1
+        log.write_bytes(data)
+        done = kfmt("diff", BROKER / "orders-0", damaged, "--json")
+        first = 0 if name == "value" else 20
+        assert ("damaged", first, first + 19) in relations(done)
+        assert (done.code, verdict(done)["verdict"]) == (1, "damaged")
+
+
+def test_offsets_inside_of_wrappers_are_compared() -> None:
+    old = SAMPLES / "kafka-2.8.2"
+    done = kfmt("diff", old / "v0-gzip-0", old / "v0-none-0", "--json")
+    assert done.code == 0
+    assert {relation for relation, _, _ in relations(done)} <= {"compacted", "identical"}
+
+
+def test_only_from_where_they_part_is_alone(tmp_path: Path) -> None:
+    log = BROKER / "orders-0" / f"{0:020}.log"
+    data = bytearray(log.read_bytes())
+    data[2575 + 14] ^= 1
+    file = tmp_path / "orders-0" / log.name
+    file.parent.mkdir()
+    file.write_bytes(data)
+    assert "alone in A 20–39, in B 20–39\n" in kfmt("diff", log, file).out
+
+
+def test_a_directory_is_the_same_as_itself(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        shutil.copytree(BROKER / "orders-0", tmp_path / "both" / name / "orders-0")
+    done = kfmt("diff", tmp_path / "both", tmp_path / "both", "--json")
+    assert done.code == 0
+    assert [it["file"] for it in done.of("diff")] == ["one/orders-0", "two/orders-0"]
+    shutil.copytree(BROKER, tmp_path / "other")
+    done = kfmt("diff", tmp_path / "other", tmp_path / "both")
+    assert done.code == 2
+    assert "have the same name" in done.err
+
+
+def test_standard_input_is_no_replica() -> None:
+    assert kfmt("diff", "-", "-").code == 2

@@ -127,3 +127,34 @@ def test_wrong_usage(tmp_path: Path) -> None:
     assert kfmt("find", BROKER, "--key", "hex:zz").code == 2
     assert kfmt("find", tmp_path / "nothing", "--offset", "1").code == 3
     assert kfmt("find", tmp_path, "--offset", "1").code == 3
+
+
+def test_a_base_offset_that_is_wrong_hides_no_other_batch(tmp_path: Path) -> None:
+    data = bytearray(ORDERS.read_bytes())
+    data[2575 + 3] ^= 0x10
+    file = tmp_path / "jump-0" / ORDERS.name
+    file.parent.mkdir()
+    file.write_bytes(data)
+    done = kfmt("find", file.parent, "--offset", "100", "--json")
+    (row,) = done.of("found")
+    assert row["offset"] == 100
+
+
+def test_a_time_index_that_ends_early_hides_nothing(tmp_path: Path) -> None:
+    shutil.copytree(BROKER / "orders-0", tmp_path / "orders-0")
+    index = min((tmp_path / "orders-0").glob("*.timeindex"))
+    index.write_bytes(index.read_bytes()[:12])
+    sought = ("--timestamp", "2023-11-14T22:17:00")
+    (row,) = found(tmp_path / "orders-0", *sought)
+    assert [row["offset"]] == [it["offset"] for it in found(BROKER / "orders-0", *sought)]
+
+
+def test_names_are_shown_without_what_moves_a_terminal(tmp_path: Path) -> None:
+    folder = tmp_path / "esc\x1b[31mX-0"
+    folder.mkdir()
+    shutil.copy(ORDERS, folder)
+    assert "\x1b" not in kfmt("find", folder, "--offset", "5").err
+
+
+def test_standard_input_is_not_taken() -> None:
+    assert kfmt("find", "-", "--offset", "5").code == 2

@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 import re
 import shutil
+import subprocess
+import sys
 from itertools import pairwise
 from pathlib import Path
 
@@ -16,7 +18,7 @@ from kfmt_cli.files import log as log_reader
 from kfmt_cli.files.disk import classify
 from kfmt_cli.writers.holes import NO_END, Hole, in_sequence
 from kfmt_cli.writers.salvage import Salvager
-from tests.samples import ORDERS, TXN, Done, Row, kfmt, name_of
+from tests.samples import ORDERS, TXN, Done, Row, environment, kfmt, name_of
 from tests.segments import DAMAGES, positions, with_bytes, write
 from tests.test_interop_writers import consumed, needs_kafka
 from tools import broker
@@ -253,6 +255,24 @@ def test_where_nothing_is_undamaged_nothing_is_written(tmp_path: Path) -> None:
     assert done.code == 1
     assert "not written" in done.err
     assert not (tmp_path / "out").exists()
+
+
+def test_an_empty_log_stays_empty(tmp_path: Path) -> None:
+    file = write(tmp_path / "in-0", b"")
+    assert kfmt("salvage", file, tmp_path / "out").code == 0
+    assert (tmp_path / "out" / file.name).read_bytes() == b""
+
+
+@pytest.mark.parametrize("command", ["salvage", "convert-v0-to-v2"])
+def test_it_is_written_even_if_nobody_reads_what_is_printed(command: str, tmp_path: Path) -> None:
+    source = SAMPLES / "kafka-2.8.2"
+    paths = (str(source), str(tmp_path / "out"))
+    line = [sys.executable, "-m", "kfmt_cli", command, *paths, "--json"]
+    with subprocess.Popen(line, stdout=subprocess.PIPE, env=environment()) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+    assert process.returncode == 0
+    assert kfmt("verify-crc", tmp_path / "out").code == 0
 
 
 def test_paths_that_are_wrong_are_said(tmp_path: Path) -> None:

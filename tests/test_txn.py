@@ -84,3 +84,27 @@ def test_damage_is_said(tmp_path: Path) -> None:
     assert (done.code, done.codes) == (1, ["crc-mismatch"])
     rows = done.of("transaction")
     assert rows[0]["first_offset"] is None or rows[0]["first_offset"] > 0
+
+
+def test_logs_that_are_given_one_by_one_are_one_partition() -> None:
+    partition = SAMPLES / "kafka-3.9.1-live/txn-0"
+    whole = kfmt("txn", partition, "--json").of("transaction")
+    logs = sorted(partition.glob("*.log"))
+    rows = kfmt("txn", *logs, "--json").of("transaction")
+    names = set(whole[0]) - {"file"}
+    assert [{it: row[it] for it in names} for row in rows] == [
+        {it: row[it] for it in names} for row in whole
+    ]
+
+
+def test_a_log_with_one_behind_it_does_not_say_what_hangs() -> None:
+    logs = sorted((SAMPLES / "kafka-3.9.1-broker1/txn-0").glob("*.log"))
+    rows = [
+        it for log in logs[:-1] for it in kfmt("txn", log, "--open", "--json").of("transaction")
+    ]
+    assert rows
+    assert {it["hanging"] for it in rows} == {None}
+
+
+def test_standard_input_is_not_taken() -> None:
+    assert kfmt("txn", "-").code == 2

@@ -19,13 +19,14 @@ class Relation(enum.Enum):
     IDENTICAL = "identical"
     COMPACTED = "compacted"
     DIVERGED = "diverged"
+    DAMAGED = "damaged"
     ONLY_A = "only in A"
     ONLY_B = "only in B"
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A batch of a replica. place: for whoever reads its records."""
+    """A batch of a replica. sound: its checksum fits. place: for whoever reads its records."""
 
     base: int
     last: int
@@ -33,6 +34,7 @@ class Held:
     crc: int
     has_holes: bool
     place: object = None
+    sound: bool = True
 
 
 @dataclass(slots=True)
@@ -89,7 +91,7 @@ def _steps(a: Iterator[Held], b: Iterator[Held], differs: Same) -> Iterator[Rang
         elif one is None or other.last < one.base:
             yield _of(Relation.ONLY_B, [], [other])
             other = next(b, None)
-        elif _key(one) == _key(other):
+        elif _key(one) == _key(other) and one.sound and other.sound:
             yield _of(Relation.IDENTICAL, [one], [other])
             one, other = next(a, None), next(b, None)
         else:
@@ -109,7 +111,10 @@ def _steps(a: Iterator[Held], b: Iterator[Held], differs: Same) -> Iterator[Rang
 
 
 def _differing(mine: list[Held], its: list[Held], differs: Same) -> Iterator[Range]:
-    """Batches over the same offsets that are not the same."""
+    """Batches over the same offsets that are not the same, or cannot be compared."""
+    if not all(it.sound for it in (*mine, *its)):
+        yield _of(Relation.DAMAGED, mine, its)
+        return
     at = differs(mine, its)
     if at is None and {it.epoch for it in mine} == {it.epoch for it in its}:
         yield _of(Relation.COMPACTED, mine, its)

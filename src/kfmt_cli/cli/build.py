@@ -99,7 +99,7 @@ def build(
     if layout is not None:
         if any(it is not None and it is not False for it in shape.values()):
             raise UsageError(f"--layout {layout} has no batches: no option that shapes them")
-        build_notes(run_of(color, format_), source, destination, force)
+        build_notes(run_of(color, format_, writes=True), source, destination, force)
         return 0
     options = _options(**shape)
     default = Rolling()
@@ -110,7 +110,7 @@ def build(
         index_interval_bytes,
         by_file=not any((segment_bytes, segment_ms, segment_index_bytes)),
     )
-    run = run_of(color, format_, BUILT)
+    run = run_of(color, format_, BUILT, writes=True)
     Build(run, options, rolling).build(source, destination, force)
     return run.host.exit_code
 

@@ -62,6 +62,6 @@ def convert_v0_to_v2(
 
     codec = None if compression == "keep" else compression
     converter = Converter(codec, Bounds(batch_bytes), Limit.of_option(max_decompressed), jobs)
-    run = run_of(color, format_, CONVERTED)
+    run = run_of(color, format_, CONVERTED, writes=True)
     Convert(run, converter, skip_damaged).convert(source, destination)
     return run.host.exit_code

@@ -64,7 +64,7 @@ def rebuild_index(
 
     if not in_place and len(paths) < 2:
         raise UsageError("give the logs and then DST, a directory; or --in-place")
-    run = run_of(color, format_, REBUILT, strict=strict)
+    run = run_of(color, format_, REBUILT, strict=strict, writes=True)
     task = Rebuild(run, index_interval_bytes, force, all_files)
     if in_place:
         task.rebuild(paths, None)

@@ -18,7 +18,11 @@ def run_of(
     strict: bool = False,
     max_findings: int = MOST_FINDINGS,
     look: Look | None = None,
+    writes: bool = False,
 ) -> Run:
-    """A run on the process's own streams. type_: of the results that it gives."""
-    screen = Screen(color)
+    """A run on the process's own streams.
+
+    type_: of the results that it gives. writes: it makes files, whoever reads what it prints.
+    """
+    screen = Screen(color, goes_on=writes)
     return Run(screen, sink_named(format_)(screen, look), type_, strict, max_findings)

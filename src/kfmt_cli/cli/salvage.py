@@ -59,7 +59,7 @@ def salvage(
     from kfmt_cli.core.codecs.decompress import Limit
     from kfmt_cli.tasks.salvage import SALVAGED, Salvage
 
-    run = run_of(color, format_, SALVAGED)
+    run = run_of(color, format_, SALVAGED, writes=True)
     limit = Limit.of_option(max_decompressed)
     Salvage(run, limit, jobs, index_interval_bytes, records).salvage(source, destination)
     return run.host.exit_code

@@ -27,10 +27,12 @@ SLOW = (
 class Screen:
     """Where a command writes. color: auto, always or never.
 
+    goes_on: the command has more to do than to print; what nobody reads any more is dropped.
     exit_code: what the command ends with, as far as it is known; also when the output is closed.
     """
 
-    def __init__(self, color: str = "auto") -> None:
+    def __init__(self, color: str = "auto", goes_on: bool = False) -> None:
+        self._goes_on = goes_on
         self.exit_code = ExitCode.CLEAN
         if sys.stdout is None:
             raise OutputError("the output cannot be written: standard output is closed")
@@ -73,6 +75,8 @@ class Screen:
             while view:
                 view = view[os.write(sys.stdout.fileno(), view) :]
         except BrokenPipeError:
+            if self._goes_on:
+                return
             # click would turn the plain error into an exit code of its own.
             raise OutputClosed(self.exit_code) from None
         except OSError as error:

@@ -10,8 +10,10 @@ from kfmt_cli.checks.log.opened import open_checked
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.finding import Finding, Findings
 from kfmt_cli.errors import ExitCode, InputError, UsageError
-from kfmt_cli.files.block import Block, part_of, runs
+from kfmt_cli.files.block import Block, is_legacy, part_of, runs
 from kfmt_cli.files.decoding import read_records
+from kfmt_cli.files.disk import printable
+from kfmt_cli.files.records import Records
 from kfmt_cli.render.sinks.sink import Head
 from kfmt_cli.rows.column import Column, Kind, RowType
 from kfmt_cli.rows.section import Rows, section_of
@@ -22,7 +24,7 @@ RANGE = RowType(
     "range",
     "Offsets in which two replicas relate in one way.",
     (
-        Column("relation", Kind.TEXT, "identical, compacted, diverged, only in A, only in B."),
+        Column("relation", Kind.TEXT, ", ".join(it.value for it in Relation) + "."),
         Column("first_offset", doc="The first offset."),
         Column("last_offset", doc="The last offset."),
         Column("a_batches", doc="Batches of A."),
@@ -39,11 +41,12 @@ Row = tuple[object, ...]
 class Side:
     """A replica as it is gone over.
 
-    seen: is told of every finding. first, end: its offsets; has_holes: compaction was in it.
-    findings: those that are to be shown.
+    limit: for what lies in older wrappers. seen: is told of every finding. findings: those that
+    are to be shown. first, end: its offsets; has_holes: compaction was in it.
     """
 
     files: LogFiles
+    limit: Limit
     seen: Callable[[Finding], None]
     findings: Findings
     first: int | None = None
@@ -58,18 +61,21 @@ class Side:
                     for finding in block.findings:
                         self.seen(finding)
                     self.findings.take(block.findings)
-                    yield from self._of_block(block)
+                    for run in runs(block):
+                        if is_legacy(run) and run.batches["compression"].any():
+                            read_records(run, self.limit)  # where wrappers begin
+                        yield from self._of_run(run)
 
-    def _of_block(self, block: Block) -> Iterator[Held]:
+    def _of_run(self, block: Block) -> Iterator[Held]:
         batches = block.batches
         names = ("base_offset", "last_offset", "partition_leader_epoch", "crc", "records_count")
-        columns = (batches[name].tolist() for name in (*names, "is_v2"))
-        for i, (base, last, epoch, crc, n, is_v2) in enumerate(zip(*columns, strict=True)):
+        columns = (batches[name].tolist() for name in (*names, "is_v2", "crc_valid"))
+        for i, (base, last, epoch, crc, n, is_v2, sound) in enumerate(zip(*columns, strict=True)):
             holes = bool(is_v2) and n < last - base + 1
             self.has_holes |= holes
             self.first = base if self.first is None else self.first
             self.end = max(self.end, last + 1)
-            yield Held(base, last, epoch, crc, holes, (block, i))
+            yield Held(base, last, epoch, crc, holes, (block, i), bool(sound))
 
 
 @dataclass(slots=True)
@@ -86,17 +92,18 @@ class Diff:
         if len(ours) == len(theirs) == 1:
             self._pair(ours[0], theirs[0])
         elif ours and theirs:
-            by_name = {it.folder.name: it for it in theirs}
-            pairs = [(it, by_name[it.folder.name]) for it in ours if it.folder.name in by_name]
+            pairs = _paired(ours, theirs, lambda it: it.name)
+            pairs = pairs or _paired(ours, theirs, lambda it: it.folder.name)
             if not pairs:
-                raise UsageError(f"{a} and {b} have no partition in common")
+                both = f"{printable(a)} and {printable(b)}"
+                raise UsageError(f"{both} have no partition in common")
             for one, other in pairs:
                 self._pair(one, other)
         self.run.sink.flush()
 
     def _pair(self, one: LogFiles, other: LogFiles) -> None:
         run = self.run
-        a, b = (Side(it, run.seen, Findings(run.most_findings)) for it in (one, other))
+        a, b = (Side(it, self.limit, run.seen, Findings(run.most_findings)) for it in (one, other))
         try:
             ranges = list(compare(a.batches(), b.batches(), self._differs))
         except InputError as error:
@@ -123,7 +130,9 @@ class Diff:
         row |= {"a_end": a.end, "b_end": b.end}
         if parted is None and not missing:
             verdict, words = "consistent", "no divergence"
-            if all(it.relation is Relation.IDENTICAL for it in ranges):
+            if any(it.relation is Relation.DAMAGED for it in ranges):
+                verdict, words = "damaged", "no divergence in what is undamaged"
+            elif all(it.relation is Relation.IDENTICAL for it in ranges):
                 verdict, words = "identical", "identical"
             row |= {"verdict": verdict, "diverged_at": None, "later": None}
             self.run.sink.document("diff", row, [f"{words}: A ends at {a.end}, B at {b.end}\n"])
@@ -140,7 +149,7 @@ class Diff:
         row |= {"verdict": "diverged", "diverged_at": parted.first, "later": later}
         words = f"diverged at offset {parted.first}: A in epoch {epoch_a}, B in epoch {epoch_b}"
         lines = [f"{words}\n"]
-        alone = [_alone(parted.first, it.end) for it in (a, b)]
+        alone = [_alone(ranges, parted.first, it) for it in (Relation.ONLY_A, Relation.ONLY_B)]
         lines.append(f"  alone in A {alone[0]}, in B {alone[1]}\n")
         self.run.sink.document("diff", row, lines)
 
@@ -158,19 +167,54 @@ class Diff:
             block, i = it.place
             for run in runs(part_of(block, i, i + 1)):
                 records = read_records(run, self.limit)
-                names = ("offset", "timestamp", "key", "key_size", "value", "value_size")
-                columns = (records.rows[name].tolist() for name in names)
-                for offset, time, key, n_key, value, n_value in zip(*columns, strict=True):
+                names = ("offset", "timestamp", "headers_first", "headers")
+                sized = ("key", "key_size", "value", "value_size")
+                columns = (records.rows[name].tolist() for name in (*names, *sized))
+                for offset, time, first, n, key, n_key, value, n_value in zip(
+                    *columns, strict=True
+                ):
                     found[offset] = (
                         time,
+                        _headers(records, first, n),
                         None if n_key < 0 else records.data[key : key + n_key],
                         None if n_value < 0 else records.data[value : value + n_value],
                     )
         return found
 
 
-def _alone(first: int, end: int) -> str:
-    return f"{first}–{end - 1}" if end > first else "nothing"
+def _paired(
+    ours: list[LogFiles], theirs: list[LogFiles], name: Callable[[LogFiles], str]
+) -> list[tuple[LogFiles, LogFiles]]:
+    """The partitions of the same name; raises UsageError where one side has two of a name."""
+    by_name: dict[str, LogFiles] = {}
+    for it in theirs:
+        other = by_name.setdefault(name(it), it)
+        if other is not it:
+            both = f"{other.name} and {it.name}"
+            raise UsageError(f"{both} have the same name: give the two partitions to compare")
+    return [(it, by_name[name(it)]) for it in ours if name(it) in by_name]
+
+
+def _alone(ranges: list[Range], first: int, own: Relation) -> str:
+    """The offsets that one replica has alone, from where they part."""
+    found: list[list[int]] = []
+    for it in ranges:
+        if it.first < first or it.relation not in (Relation.DIVERGED, own):
+            continue
+        if found and found[-1][1] + 1 == it.first:
+            found[-1][1] = it.last
+        else:
+            found.append([it.first, it.last])
+    return ", ".join(f"{a}–{b}" for a, b in found) or "nothing"
+
+
+def _headers(records: Records, first: int, n: int) -> tuple[bytes | None, ...]:
+    """The names and values of a record's headers."""
+    found: list[bytes | None] = []
+    for key, n_key, value, n_value in records.headers[:4, first : first + n].T.tolist():
+        found.append(records.data[key : key + n_key])
+        found.append(None if n_value < 0 else records.data[value : value + n_value])
+    return tuple(found)
 
 
 BEFORE, BEHIND = "the other one begins later: retention", "the other one has not got so far"

@@ -14,21 +14,21 @@ from kfmt_cli.checks.log.opened import open_checked
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.finding import Finding, Findings
 from kfmt_cli.core.table import BoolArray
-from kfmt_cli.errors import InputError
+from kfmt_cli.errors import InputError, UsageError
 from kfmt_cli.files.block import Block, part_of, runs
 from kfmt_cli.files.decoding import read_records
-from kfmt_cli.files.kinds.fixed import TIME_INDEX, read_rows
 from kfmt_cli.files.records import Records
 from kfmt_cli.files.segment import Segment
 from kfmt_cli.files.segments import segments
 from kfmt_cli.files.shown import complete
 from kfmt_cli.render.sinks.sink import Head
-from kfmt_cli.render.style import count
+from kfmt_cli.render.style import count, safe
 from kfmt_cli.rows.found import FOUND
 from kfmt_cli.rows.section import Rows, section_of
 from kfmt_cli.tasks.run import Run
 
 AT_ONCE = 1000  # rows that are written together
+MANY_LATER = 256  # batches that begin behind an offset; a few may say so because they are damaged
 Cells = tuple[str | int | None, ...]
 
 
@@ -56,6 +56,8 @@ class Find:
     def paths(self, paths: tuple[str, ...]) -> None:
         """Look in every partition below some paths."""
         found: list[Segment] = []
+        if "-" in paths:
+            raise UsageError("-: standard input is not taken here")
         for path in paths:
             try:
                 found += segments(path, len(paths) > 1, self.run.complain)
@@ -78,7 +80,7 @@ class Find:
                 self._segment(segment, self._of_offset)
         elif sought.timestamp is not None:
             for segment in logs:
-                if self._may_hold_time(segment) and self._segment(segment, self._of_time):
+                if self._segment(segment, self._of_time):
                     return
         else:
             look = self._of_key if sought.key is not None else self._of_producer
@@ -119,18 +121,21 @@ class Find:
         offset = self.sought.offset
         assert offset is not None
         start = self._told(segment, start_for_offset(segment, offset))
+        n_later = 0
         for block in self._blocks(segment, start):
-            last = block.batches["last_offset"]
-            rows = np.flatnonzero(last >= offset)
-            if len(rows):
-                i = int(rows[0])
-                base = int(block.batches["base_offset"][i])
-                if block.batches["has_base_offset"][i] and base > offset:
-                    return  # compaction has taken it
+            batches = block.batches
+            begins_later = (batches["base_offset"] > offset) & (batches["has_base_offset"] == 1)
+            fits = (batches["last_offset"] >= offset) & ~begins_later
+            sound = fits & (batches["crc_valid"] == 1)
+            if fits.any():
+                i = int(np.argmax(sound if sound.any() else fits))
                 yield from self._record_in(
                     block, i, lambda it: it.rows["offset"] == offset, start.via, or_batch=True
                 )
                 return
+            n_later += int(begins_later.sum())
+            if n_later >= MANY_LATER:
+                return  # compaction has taken it
 
     def _of_time(self, segment: Segment) -> Iterator[Cells]:
         timestamp = self.sought.timestamp
@@ -148,24 +153,11 @@ class Find:
                     yield first
                     return
 
-    def _may_hold_time(self, segment: Segment) -> bool:
-        """Whether the time index, if it is sound, lets a segment hold what is looked for."""
-        index = segment.indexes.get(TIME_INDEX)
-        if index is None or segment.is_last:
-            return True
-        try:
-            contents = read_rows(index)
-        except InputError:
-            return True
-        times = contents.table["timestamp"]
-        sound = len(times) > 0 and not contents.padding and bool((np.diff(times) > 0).all())
-        assert self.sought.timestamp is not None
-        return not sound or int(times[-1]) >= self.sought.timestamp
-
     def _told(self, segment: Segment, start: Start) -> Start:
         """Say why an index is not used."""
         if start.via == SCAN:
-            self.run.sink.note(f"{segment.any_file.name}: read from its beginning: {start.why}\n")
+            words = f"{segment.any_file.name}: read from its beginning: {start.why}"
+            self.run.sink.note(f"{safe(words)}\n")
         return start
 
     def _blocks(self, segment: Segment, start: Start) -> Iterator[Block]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from kfmt_cli.errors import InputError
+from kfmt_cli.errors import InputError, UsageError
 from kfmt_cli.files.disk import classify, is_folder, is_segment, no_log, printable, walk
 from kfmt_cli.files.kinds.kind import Input
 from kfmt_cli.files.kinds.logs import LOG
@@ -26,17 +26,29 @@ class LogFiles:
 
 
 def partitions_below(paths: tuple[str, ...], complain: Callable[[str], None]) -> list[LogFiles]:
-    """The partitions below the paths, each once. complain: is told what cannot be read."""
+    """The partitions below the paths, each once; raises UsageError.
+
+    Logs that are given one by one are a partition where they lie in one directory. complain: is
+    told what cannot be read.
+    """
     found: dict[Path, LogFiles] = {}
     for path in paths:
+        if path == "-":
+            raise UsageError("-: standard input is not taken here")
         for it in _below(path, len(paths) > 1, complain):
-            found.setdefault(it.folder / it.logs[0].path if it.given else it.folder, it)
+            held = found.setdefault(it.folder, it)
+            paths_held = {Path(log.path).resolve() for log in held.logs}
+            more = [log for log in it.logs if Path(log.path).resolve() not in paths_held]
+            if held.given and more:
+                logs = sorted([*held.logs, *more], key=lambda log: log.base_offset or 0)
+                name = printable(str(Path(path).parent))
+                found[it.folder] = LogFiles(name, it.folder, logs, it.given)
     return list(found.values())
 
 
 def _below(path: str, several: bool, complain: Callable[[str], None]) -> list[LogFiles]:
     if not is_folder(path):
-        if path != "-" and not Path(path).exists():
+        if not Path(path).exists():
             complain(str(InputError(f"{printable(path)}: No such file or directory")))
             return []
         file = classify(path, path)

@@ -89,11 +89,16 @@ class Salvage:
                 self._carry(staging, file, str(below / PurePath(file.path).name))
             for partition in partitions:
                 self._partition(staging, partition, progress)
-            if not self._n_kept:
+            if self._is_lost:
                 staging.refuse()
         run.end()
         self._last_words(destination)
         run.sink.flush()
+
+    @property
+    def _is_lost(self) -> bool:
+        """Whether there was something, and nothing of it is undamaged; empty logs stay so."""
+        return not self._n_kept and self._totals["bytes"] > 0
 
     def _partitions(self, source: str) -> list[_Partition]:
         """The partitions of SRC; what else is carried along is noted."""
@@ -280,12 +285,12 @@ class Salvage:
         if self._n_others:
             words = f"{count(self._n_others, 'log')} that no partition's segments are named like"
             self.run.sink.note(f"left behind: {words}\n")
-        if not self._n_kept:
+        if self._is_lost:
             self.run.sink.note(f"kfmt: {safe(destination)}: not written: no undamaged batch\n")
             return
         totals = self._totals
         of = count(totals["batches"], "batch", "batches")
-        words = f"of {of} {grouped(totals['batches_after'])} are in {safe(destination)}"
+        words = f"of {of} {grouped(totals['batches_after'])} are in {safe(printable(destination))}"
         holes = f", {count(totals['holes'], 'hole')}" if totals["holes"] else ", no hole"
         if totals["reencoded"]:
             holes += f", {count(totals['reencoded'], 'record')} re-encoded and marked"
