@@ -16,6 +16,7 @@ import pytest
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.files import log as log_reader
 from kfmt_cli.files.disk import classify
+from kfmt_cli.writers import holes as holes_module
 from kfmt_cli.writers.holes import NO_END, Hole, in_sequence
 from kfmt_cli.writers.salvage import Salvager
 from tests.samples import ORDERS, TXN, Done, Row, environment, kfmt, name_of
@@ -54,7 +55,9 @@ def test_of_healthy_logs_nothing_is_left_out(directory: Path, tmp_path: Path) ->
     assert tree(directory) == before
     logs = [it for it in directory.rglob("*.log") if len(it.name) == 24]
     for log in logs:
-        assert (tmp_path / "out" / log.relative_to(directory)).read_bytes() == log.read_bytes()
+        kept = tmp_path / "out" / log.relative_to(directory)
+        assert kept.read_bytes() == log.read_bytes()
+        assert kept.stat().st_mtime == log.stat().st_mtime
     assert kfmt("verify-crc", "--deep", tmp_path / "out").code == 0
     checked = kfmt("index-check", tmp_path / "out", "--json")
     assert checked.code == 0, checked.codes
@@ -307,8 +310,8 @@ def test_it_is_the_same_whatever_a_block_holds_and_on_any_threads(
     def run(jobs: int) -> tuple[bytes, list[Row], int]:
         out = bytearray()
         holes: list[Hole] = []
-        salvager = Salvager(Limit(), jobs, out.extend, holes.append)
-        done = salvager.salvage(classify(str(log), log.name), -1, NO_END, lambda _: None)
+        file = classify(str(log), log.name)
+        done = Salvager(Limit(), jobs).salvage(file, NO_END, out.extend, holes.append)
         rows = [{name: getattr(it, name) for name in Hole.__slots__} for it in holes]
         return bytes(out), rows, done.batches_after
 
@@ -401,6 +404,38 @@ def test_of_a_transaction_records_are_kept_if_its_producer_is_known(tmp_path: Pa
             assert {it: new[it] for it in names} == {it: batch[it] for it in names}
             assert new["attributes"]["transactional"]
         seen.add(batch["producer_id"])
+
+
+def test_a_producer_of_an_earlier_log_is_known(tmp_path: Path) -> None:
+    shutil.copytree(BROKER / "txn-0", tmp_path / "txn-0")
+    second = sorted((tmp_path / "txn-0").glob("*.log"))[1]
+    first = kfmt("dump", second, "--json").of("batch")[0]
+    assert first["attributes"]["transactional"]
+    data = second.read_bytes()
+    second.write_bytes(with_bytes(data, 17, bytes([data[17] ^ 1])))
+    done = kfmt("salvage", tmp_path / "txn-0", tmp_path / "out", "--records", "--json")
+    assert [it["reencoded"] for it in done.of("hole")] == [first["records_count"]]
+
+
+def test_much_that_is_damaged_is_split_as_it_comes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(holes_module, "MOST_HELD", 30_000)
+    log = many_batches(tmp_path / "in-0")
+    data = bytearray(log.read_bytes())
+    places = positions(bytes(data))[:-1]
+    for at in places[100:-100]:
+        data[at + 17] ^= 1
+    log.write_bytes(data)
+    out = bytearray()
+    found: list[Hole] = []
+    salvager = Salvager(Limit(), 2, split=True)
+    done = salvager.salvage(classify(str(log), log.name), NO_END, out.extend, found.append)
+    new = write(tmp_path / "out-0", bytes(out))
+    records = kfmt("dump", new, "--records", "--json").of("record")
+    assert [it["offset"] for it in records] == list(range(12_000))
+    n_marked = sum(bool(it["headers"]) for it in records)
+    assert n_marked == sum(it.records for it in found) == done.reencoded > 7 * len(places[100:-100])
 
 
 def without_last_marker(folder: Path) -> None:

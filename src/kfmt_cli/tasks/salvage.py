@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 
@@ -29,7 +30,7 @@ from kfmt_cli.rows.result import Result, ResultType
 from kfmt_cli.tasks.run import Progress, Run, told
 from kfmt_cli.writers.carry import carry, need_new
 from kfmt_cli.writers.holes import NO_END, Hole, Salvaged
-from kfmt_cli.writers.output import OutputFile, Staging, need_room, staged
+from kfmt_cli.writers.output import Staging, need_room, staged
 from kfmt_cli.writers.rebuild import rebuild
 from kfmt_cli.writers.salvage import Salvager, has_sound
 
@@ -65,7 +66,6 @@ class Salvage:
     interval: int
     split: bool = False
     _carried: list[tuple[Input, PurePath]] = field(default_factory=list)
-    _out: OutputFile | None = None
     _n_kept: int = 0
     _n_others: int = 0
     _held: list[tuple[dict[str, object], str]] = field(default_factory=list)
@@ -160,17 +160,16 @@ class Salvage:
         logs = partition.logs
         sound = [self._has_sound(it) for it in logs]
         written: list[Input] = []
-        before = -1
+        salvager = Salvager(self.limit, self.jobs, self.split)
         for i, log in enumerate(logs):
             if sound[i] is None:
                 continue
             later = zip(logs[i + 1 :], sound[i + 1 :], strict=True)
             until = next((it.base_offset or 0 for it, has_any in later if has_any), NO_END)
             name = str(partition.below / PurePath(log.path).name)
-            done = self._log(staging, log, name, before, until, progress)
+            done = self._log(staging, salvager, log, name, until, progress)
             if done is None:
                 continue
-            before = done.last_offset
             # An empty one at the end says where the log goes on.
             if done.batches_after or i + 1 == len(logs):
                 written.append(classify(str(staging.folder / name), name))
@@ -214,9 +213,9 @@ class Salvage:
     def _log(
         self,
         staging: Staging,
+        salvager: Salvager,
         log: Input,
         name: str,
-        before: int,
         until: int,
         progress: Progress,
     ) -> Salvaged | None:
@@ -226,10 +225,11 @@ class Salvage:
         def tell(hole: Hole) -> None:
             self._hole(log, hole)
 
-        salvager = Salvager(self.limit, self.jobs, out.write, tell, self.split)
         try:
-            done = salvager.salvage(log, before, until, progress.advance)
+            done = salvager.salvage(log, until, out.write, tell, progress.advance)
             out.close()
+            # Retention of messages without timestamps goes by the time of the file.
+            shutil.copystat(log.path, staging.folder / name)
         except InputError as error:
             self.run.complain(str(error))
             out.abandon()

@@ -22,6 +22,7 @@ from kfmt_cli.writers.reencode import Producer, Reencoded
 MOST_HELD = 8 << 20  # bytes of split batches that wait for what comes behind
 LOOK_AHEAD = 256  # batches that are asked whether one that jumps forward is right
 NO_END = (1 << 63) - 1  # where no segment follows
+Put = Callable[[Buffer], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ class Salvaged(Tally):
     """What came of a log.
 
     last_offset: of the batches that were kept, here or in logs before. reencoded: records of
-    damaged batches. transactional: the producers, id and epoch, of the transactions in it.
+    damaged batches.
     """
 
     last_offset: int
@@ -62,22 +63,22 @@ class Salvaged(Tally):
     warnings: int = 0
     notes: int = 0
     findings: Findings = field(default_factory=Findings)
-    transactional: set[Producer] = field(default_factory=set)
 
 
 @dataclass(slots=True)
 class Holes:
     """What has been left out since the last batch that was kept. batches: with a header.
 
-    named: why, of what was taken before; reasons: in what was taken last, by position. split: what
-    is left of damaged batches, which is written when it is known what comes behind. after: the last
-    offset before them. records: those written.
+    producers: of the transactions in what was kept. named: why, of what was taken before; reasons:
+    in what was taken last, by position. split: what is left of damaged batches, which is written
+    when it is known what comes behind. after: the last offset before them. records: those written.
     """
 
     done: Salvaged
     tell: Callable[[Hole], None]
-    put: Callable[[Buffer], None]
+    put: Put
     until: int
+    producers: set[Producer]
     position: int = 0
     batches: int = 0
     records: int = 0
@@ -98,7 +99,8 @@ class Holes:
         mine = [(it.position or 0, it.code.name) for it in errors]
         self.reasons = deque(sorted([*mine, *left_out]))
         if sum(len(it.written.data) for it in self.split) > MOST_HELD:
-            self._write(NO_END, self.until)
+            rest = list(self.split)[len(self.split) // 2 :]
+            self._write(rest[0].position, self.until, [it.base_offset for it in rest])
         self.split.extend(split)
 
     def close(self, position: int, next_offset: int | None) -> None:
@@ -108,7 +110,7 @@ class Holes:
             if at >= self.position:
                 self.named.add(code)
         if position > self.position:
-            self._write(position, self.until if next_offset is None else next_offset)
+            self._write(position, self.until if next_offset is None else next_offset, [])
             first: int | None = self.after + 1
             last = None if next_offset is None else next_offset - 1
             if last is not None and first is not None and first > last:
@@ -121,17 +123,18 @@ class Holes:
         self.named.clear()
         self.records = 0
 
-    def _write(self, position: int, until: int) -> None:
+    def _write(self, position: int, until: int, following: list[int]) -> None:
         """Write what is left of the batches before a byte, as far as it has a place."""
         found = []
         while self.split and self.split[0].position < position:
             it = self.split.popleft()
-            known = it.producer is None or it.producer in self.done.transactional
+            known = it.producer is None or it.producer in self.producers
             if known and it.last_offset < until:
                 found.append(it)
         base = np.array([it.base_offset for it in found], np.int64)
         last = np.array([it.last_offset for it in found], np.int64)
-        for i in np.flatnonzero(in_sequence(base, last, self.done.last_offset, [])).tolist():
+        taken = in_sequence(base, last, self.done.last_offset, following)
+        for i in np.flatnonzero(taken).tolist():
             self.put(found[i].written.data)
             self.done.batches_after += 1
             self.done.bytes_after += len(found[i].written.data)

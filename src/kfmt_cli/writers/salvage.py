@@ -7,7 +7,7 @@ its offsets go on from those before it (`writers/holes.py`) and stay below the n
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -20,11 +20,10 @@ from kfmt_cli.core.finding import Finding, Severity
 from kfmt_cli.core.layout import IntArray
 from kfmt_cli.core.parallel import map_ordered
 from kfmt_cli.core.table import BoolArray, Table
-from kfmt_cli.core.wire import Buffer
 from kfmt_cli.files.block import Block, runs
 from kfmt_cli.files.decompress import decompress_ahead, is_heavy
 from kfmt_cli.files.kinds.kind import Input
-from kfmt_cli.writers.holes import LOOK_AHEAD, NO_END, Hole, Holes, Salvaged, in_sequence
+from kfmt_cli.writers.holes import LOOK_AHEAD, NO_END, Hole, Holes, Put, Salvaged, in_sequence
 from kfmt_cli.writers.reencode import Producer, Reencoded, reencoded
 
 
@@ -61,28 +60,33 @@ class _Piece:
 class Salvager:
     """Goes over the logs of one partition in their order.
 
-    put: is given the bytes of batches that are kept. hole: is told of what is left out. split:
-    keep the records of damaged batches that can be read.
+    split: keep the records of damaged batches that can be read. last_offset: of the batches that
+    were kept. producers: of the transactions in them, by id and epoch.
     """
 
     limit: Limit
     jobs: int
-    put: Callable[[Buffer], None]
-    hole: Callable[[Hole], None]
     split: bool = False
+    last_offset: int = -1
+    producers: set[Producer] = field(default_factory=set)
 
     def salvage(
-        self, log: Input, before: int, until: int, advance: Callable[[int], None]
+        self,
+        log: Input,
+        until: int,
+        put: Put,
+        tell: Callable[[Hole], None],
+        advance: Callable[[int], None] = lambda _: None,
     ) -> Salvaged:
-        """One log; raises InputError.
+        """The next log; raises InputError.
 
-        before: the last offset that was kept of the logs before it. until: where the next segment
-        that holds anything begins, `NO_END` where there is none.
+        until: where the next segment that holds anything begins, `NO_END` where there is none. put:
+        is given the bytes of batches that are kept. tell: is told of what is left out.
         """
         base = log.base_offset
         assert base is not None
-        done = Salvaged(max(before, base - 1))
-        holes = Holes(done, self.hole, self.put, until)
+        done = Salvaged(max(self.last_offset, base - 1))
+        holes = Holes(done, tell, put, until, self.producers)
         with open_checked(log, read_ahead=False) as opened:
             total = Stretch(True, self.limit, base)
 
@@ -103,6 +107,7 @@ class Salvager:
                 self._piece(piece, following, done, holes, found)
             done.bytes = opened.reader.bytes_read
             holes.close(done.bytes, None if until == NO_END else until)
+        self.last_offset = done.last_offset
         return done
 
     def _split(self, run: Block, sound: BoolArray, findings: list[Finding]) -> list[Reencoded]:
@@ -141,11 +146,11 @@ class Salvager:
             at = int(batches["position"][first])
             holes.batches += first - next_
             holes.close(at, int(batches["base_offset"][first]))
-            self.put(memoryview(piece.run.data)[start:end])
+            holes.put(memoryview(piece.run.data)[start:end])
             done.batches_after += len(part)
             done.bytes_after += end - start
             done.last_offset = int(batches["last_offset"][final])
-            done.transactional |= _transactional(batches, part)
+            self.producers |= _transactional(batches, part)
             holes.position, holes.batches, next_ = at + end - start, 0, final + 1
             holes.after = done.last_offset
         holes.batches += len(batches) - next_
