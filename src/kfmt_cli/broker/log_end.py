@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kfmt_cli.core.source import open_source
+from kfmt_cli.broker.seek import begins_at, blocks_from
 from kfmt_cli.errors import InputError
 from kfmt_cli.files.block import Block
 from kfmt_cli.files.disk import Folder, is_segment, size_of
 from kfmt_cli.files.kinds.fixed import OFFSET_INDEX, read_rows
 from kfmt_cli.files.kinds.kind import Input
-from kfmt_cli.files.log import LogReader
 from kfmt_cli.files.open_log import LARGE
 from kfmt_cli.files.segment import Segment
 
@@ -37,23 +36,14 @@ def log_end(folder: Folder) -> int | None:
 def _blocks(segment: Segment, log: Input) -> Iterator[Block]:
     """The blocks of a log; of a large one, those from the last entry of its index on."""
     start = 0 if size_of(log) <= LARGE else _last_entry(segment)
-    source = open_source(log.path, log.name)
-    try:
-        blocks = LogReader(source, log.base_offset).blocks(start)
-        first = next(blocks, None)
-        if start and (first is None or not _begins(first, start)):
-            blocks = LogReader(source, log.base_offset).blocks()
-        elif first is not None:
-            yield first
-        yield from blocks
-    finally:
-        source.close()
-
-
-def _begins(block: Block, position: int) -> bool:
-    """Whether an undamaged batch begins at a byte."""
-    batches = block.batches
-    return len(batches) > 0 and (batches["position"][0], batches["crc_valid"][0]) == (position, 1)
+    blocks = blocks_from(log, start)
+    first = next(blocks, None)
+    if start and (first is None or not begins_at(first, start)):
+        yield from blocks_from(log, 0)
+        return
+    if first is not None:
+        yield first
+    yield from blocks
 
 
 def _last_entry(segment: Segment) -> int:

@@ -44,7 +44,8 @@ def start_for_offset(segment: Segment, offset: int) -> Start:
         return Start(0, INDEX)
     position = found["log_position"]
     first = next(blocks_from(segment.log, position), None)
-    if first is None or not _begins(first, position, offset):
+    sound = first is not None and begins_at(first, position)
+    if first is None or not sound or int(first.batches["base_offset"][0]) > offset:
         return Start(0, SCAN, f"{index.name} points at byte {position}, where no such batch begins")
     return Start(position, INDEX)
 
@@ -71,9 +72,7 @@ def blocks_from(file: Input, position: int) -> Iterator[Block]:
         source.close()
 
 
-def _begins(block: Block, position: int, offset: int) -> bool:
-    """Whether an undamaged batch begins at a byte, and no later than an offset."""
+def begins_at(block: Block, position: int) -> bool:
+    """Whether a block begins with an undamaged batch at a byte."""
     batches = block.batches
-    if not len(batches) or not batches["crc_valid"][0]:
-        return False
-    return bool(batches["position"][0] == position and batches["base_offset"][0] <= offset)
+    return len(batches) > 0 and (batches["position"][0], batches["crc_valid"][0]) == (position, 1)

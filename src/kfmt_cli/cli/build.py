@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kfmt_cli.broker.settings import INDEX_INTERVAL_BYTES
-from kfmt_cli.cli.options import Size, color, force, layout, output_format
+from kfmt_cli.cli.options import Size, color, force, index_interval, layout, output_format
 from kfmt_cli.errors import UsageError
 from kfmt_cli.formats.batch import CODECS, TIMESTAMP_TYPES
 
@@ -48,13 +47,7 @@ if TYPE_CHECKING:
     help="Roll when a batch is so much younger than the segment's first; 7 days.",
 )
 @click.option("--segment-index-bytes", type=Size(), help="Roll when an index is full; 10 MiB.")
-@click.option(
-    "--index-interval-bytes",
-    type=Size(),
-    default=INDEX_INTERVAL_BYTES,
-    show_default=True,
-    help="As the topic's.",
-)
+@index_interval("As the topic's.")
 @layout
 @force
 @output_format

@@ -61,6 +61,7 @@ def find(
     """
     from kfmt_cli.cli.runs import run_of
     from kfmt_cli.core.codecs.decompress import Limit
+    from kfmt_cli.core.times import milliseconds
     from kfmt_cli.render.sinks.sink import Look
     from kfmt_cli.tasks.find import Find, Sought
 
@@ -69,26 +70,10 @@ def find(
         raise UsageError("--offset, --timestamp, --key or --producer-id: one of them")
     look = Look(wide=wide)
     run = run_of(color, format_, strict=strict, max_findings=max_findings, look=look)
-    at = None if timestamp is None else _milliseconds(timestamp)
+    at = None if timestamp is None else milliseconds("--timestamp", timestamp)
     sought = Sought(offset, at, None if key is None else _bytes(key), producer_id)
     Find(run, sought, limit, Limit.of_option(max_decompressed)).paths(paths)
     return run.host.exit_code
-
-
-def _milliseconds(text: str) -> int:
-    """A time as a number, or as ISO 8601 has it; UTC unless it says another zone."""
-    from datetime import datetime, timezone
-
-    if text.lstrip("-").isdigit():
-        return int(text)
-    try:
-        moment = datetime.fromisoformat(text.replace("Z", "+00:00"))
-    except ValueError:
-        raise UsageError(f"{text!r} is no time, such as 2026-11-20T15:24:09.841") from None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=timezone.utc)
-    since = moment - datetime(1970, 1, 1, tzinfo=timezone.utc)
-    return round(since.total_seconds() * 1000)
 
 
 def _bytes(text: str) -> bytes:

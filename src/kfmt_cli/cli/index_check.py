@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import click
 
-from kfmt_cli.broker.settings import INDEX_INTERVAL_BYTES
 from kfmt_cli.cli.options import (
-    Size,
     all_files,
     color,
+    index_interval,
     jobs,
     max_decompressed,
     max_findings,
@@ -26,13 +25,7 @@ from kfmt_cli.errors import UsageError
 @click.option(
     "--lookup-timestamp", type=int, help="Show how a broker finds this time (ms since 1970)."
 )
-@click.option(
-    "--index-interval-bytes",
-    type=Size(),
-    default=INDEX_INTERVAL_BYTES,
-    show_default=True,
-    help="The broker's setting, for the notes on stretches without an entry.",
-)
+@index_interval("The broker's setting, for the notes on stretches without an entry.")
 @all_files
 @wide
 @output_format

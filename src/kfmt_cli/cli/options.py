@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from kfmt_cli.broker.settings import INDEX_INTERVAL_BYTES
 from kfmt_cli.core.finding import MOST_FINDINGS
 from kfmt_cli.core.parallel import available_cores
 from kfmt_cli.render.formats import FORMATS
@@ -146,3 +147,14 @@ def force(function: F) -> F:
     return click.option(
         "--force", is_flag=True, help="Replace files that are there already in DST."
     )(function)
+
+
+def index_interval(help_: str) -> Callable[[F], F]:
+    """--index-interval-bytes, and what it is for."""
+    return click.option(
+        "--index-interval-bytes",
+        type=Size(),
+        default=INDEX_INTERVAL_BYTES,
+        show_default=True,
+        help=help_,
+    )

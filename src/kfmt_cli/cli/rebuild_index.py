@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import click
 
-from kfmt_cli.broker.settings import INDEX_INTERVAL_BYTES
-from kfmt_cli.cli.options import Size, color, output_format, strict
+from kfmt_cli.cli.options import color, index_interval, output_format, strict
 
 
 @click.command(name="rebuild-index")
@@ -15,13 +14,7 @@ from kfmt_cli.cli.options import Size, color, output_format, strict
     is_flag=True,
     help="Replace the files beside the logs (no DST then); the old ones are kept as *.old.",
 )
-@click.option(
-    "--index-interval-bytes",
-    type=Size(),
-    default=INDEX_INTERVAL_BYTES,
-    show_default=True,
-    help="The topic's index.interval.bytes.",
-)
+@index_interval("The topic's index.interval.bytes.")
 @click.option(
     "--all-files",
     is_flag=True,

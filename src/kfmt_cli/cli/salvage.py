@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import click
 
-from kfmt_cli.broker.settings import INDEX_INTERVAL_BYTES
-from kfmt_cli.cli.options import Size, color, jobs, max_decompressed, output_format
+from kfmt_cli.cli.options import color, index_interval, jobs, max_decompressed, output_format
 
 
 @click.command(name="salvage")
@@ -16,13 +15,7 @@ from kfmt_cli.cli.options import Size, color, jobs, max_decompressed, output_for
     is_flag=True,
     help="Keep what can be read of damaged batches, too: re-encoded, and marked by a header.",
 )
-@click.option(
-    "--index-interval-bytes",
-    type=Size(),
-    default=INDEX_INTERVAL_BYTES,
-    show_default=True,
-    help="The topic's index.interval.bytes.",
-)
+@index_interval("The topic's index.interval.bytes.")
 @output_format
 @color
 @jobs

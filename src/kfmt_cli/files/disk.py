@@ -177,6 +177,12 @@ class Folder:
         is_link = file in self.links
         return Input(path, printable(prefix + file), kind, base_offset, is_link)
 
+    @property
+    def logs(self) -> list[Input]:
+        """The logs of its segments, in the order of their base offsets."""
+        files = (self.input(it) for it in self.files if it not in self.special)
+        return sorted(filter(is_segment, files), key=lambda it: it.base_offset or 0)
+
     @cached_property
     def segments(self) -> list[Segment]:
         """The segments whose files the directory holds, in the order of their names.

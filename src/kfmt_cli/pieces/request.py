@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
 from pathlib import Path
 
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.parallel import available_cores
+from kfmt_cli.core.times import milliseconds
 from kfmt_cli.errors import UsageError
 from kfmt_cli.files.select import Selection
 from kfmt_cli.pieces.piece import MIB, OPENING, Piece
@@ -106,16 +106,3 @@ def names_in(text: str) -> tuple[str, ...]:
 def _absolute(path: str) -> str:
     """A local path as every process sees it."""
     return path if "://" in path else str(Path(path).absolute())
-
-
-def milliseconds(name: str, text: str) -> int:
-    """A time as milliseconds since the epoch; raises UsageError."""
-    if text.lstrip("-").isdigit():
-        return int(text)
-    try:
-        moment = datetime.fromisoformat(text.replace("Z", "+00:00"))
-    except ValueError:
-        raise UsageError(f"{name} is {text!r}, no time such as 2026-11-20T15:00") from None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=timezone.utc)
-    return round(moment.timestamp() * 1000)

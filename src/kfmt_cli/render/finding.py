@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kfmt_cli.core.finding import Code, Finding
+from kfmt_cli.core.finding import Code, Finding, Severity
 from kfmt_cli.render.style import Theme, grouped, safe
 
 LABEL = 17  # columns of the labels before a consequence
+STYLES = {Severity.ERROR: "bad", Severity.WARNING: "warn", Severity.NOTE: "dim"}
 
 
 def finding_line(finding: Finding, theme: Theme, width: int | None = None) -> str:
     """A finding for people: what, where, why, what a broker does about it, and what to do."""
-    severity = finding.code.severity.value
-    style = {"error": "bad", "warning": "warn"}.get(severity, "dim")
+    severity = finding.code.severity
     place = safe(finding.file)
     if finding.position is not None:
         place += f" byte {grouped(finding.position)}"
-    head = theme.paint(style, f"{severity:<7}  {finding.code.name}")
+    head = theme.paint(STYLES[severity], f"{severity.value:<7}  {finding.code.name}")
     lines = [f"{head}   {place}"]
-    lines += _wrapped(safe(finding.message), width)
+    lines += wrapped(safe(finding.message), width)
     for label, words in consequences(finding.code):
-        lines += [theme.paint("dim", line) for line in _wrapped(words, width, label)]
+        lines += [theme.paint("dim", line) for line in wrapped(words, width, label)]
     return "\n".join(lines) + "\n"
 
 
@@ -39,8 +39,9 @@ def consequences(code: Code) -> Iterator[tuple[str, str]]:
         yield "what to do", code.advice
 
 
-def _wrapped(words: str, width: int | None, label: str = "") -> list[str]:
-    indent = " " * 9
+def wrapped(words: str, width: int | None, label: str = "", margin: int = 9) -> list[str]:
+    """Words in lines behind a margin and a label, which the later lines leave room for."""
+    indent = " " * margin
     first = f"{indent}{label:<{LABEL}}" if label else indent
     if width is None:
         return [first + words]

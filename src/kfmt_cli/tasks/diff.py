@@ -16,7 +16,6 @@ from kfmt_cli.files.disk import printable
 from kfmt_cli.files.records import Records
 from kfmt_cli.render.sinks.sink import Head
 from kfmt_cli.rows.column import Column, Kind, RowType
-from kfmt_cli.rows.section import Rows, section_of
 from kfmt_cli.tasks.partitions import LogFiles, partitions_below
 from kfmt_cli.tasks.run import Run
 
@@ -116,11 +115,7 @@ class Diff:
         parted = next((it for it in ranges if it.relation is Relation.DIVERGED), None)
         rows = [_row(it, _why(it, a, b, parted)) for it in ranges]
         head = Head(f"A {one.name}, B {other.name}", nouns=("range", "ranges"))
-        writer = self.run.sink.rows(head, RANGE)
-        self.run.sink.flush()
-        for piece in writer.text(Rows(section_of(RANGE, rows)), 0, len(rows)):
-            self.run.host.write(piece)
-        self.run.sink.put(writer.end())
+        run.rows(head, RANGE, [rows])
         self._verdict(ranges, parted, a, b)
 
     def _verdict(self, ranges: list[Range], parted: Range | None, a: Side, b: Side) -> None:

@@ -13,12 +13,11 @@ from kfmt_cli.core.finding import Code, Severity
 from kfmt_cli.errors import UsageError
 from kfmt_cli.files import codes as of_logs
 from kfmt_cli.files.kinds import codes as of_files
-from kfmt_cli.render.finding import consequences
+from kfmt_cli.render.finding import STYLES, consequences, wrapped
 from kfmt_cli.render.style import Theme, count
 from kfmt_cli.tasks.run import Run
 from kfmt_cli.writers import codes as of_writers
 
-STYLES = {Severity.ERROR: "bad", Severity.WARNING: "warn", Severity.NOTE: "dim"}
 MEANING = {
     Severity.ERROR: "bytes are lost, or a broker or its consumers trip over it; exit code 1",
     Severity.WARNING: "a broker lives with it, a person should know; exit code 1 with --strict",
@@ -83,12 +82,5 @@ def _page(code: Code, theme: Theme, width: int | None) -> list[str]:
     severity = theme.paint(STYLES[code.severity], code.severity.value)
     lines = [f"{theme.paint('bold', code.name)}   {severity}: {MEANING[code.severity]}\n"]
     for label, words in (("meaning", code.meaning), *consequences(code)):
-        first = f"  {label:<17}"
-        wrapped = [first + words]
-        if width is not None:
-            hanging = " " * len(first)
-            wrapped = textwrap.wrap(
-                words, max(width, 50), initial_indent=first, subsequent_indent=hanging
-            )
-        lines += [f"{it}\n" for it in wrapped]
+        lines += [f"{it}\n" for it in wrapped(words, width, label, margin=2)]
     return lines

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from itertools import groupby, islice
+from itertools import chain, groupby, islice
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy as np
 from kfmt_cli.broker.seek import SCAN, Start, blocks_from, start_for_offset, start_for_time
 from kfmt_cli.checks.log.opened import open_checked
 from kfmt_cli.core.codecs.decompress import Limit
-from kfmt_cli.core.finding import Finding, Findings
+from kfmt_cli.core.finding import Findings
 from kfmt_cli.core.table import BoolArray
 from kfmt_cli.errors import InputError, UsageError
 from kfmt_cli.files.block import Block, part_of, runs
@@ -24,12 +24,9 @@ from kfmt_cli.files.shown import complete
 from kfmt_cli.render.sinks.sink import Head
 from kfmt_cli.render.style import count, safe
 from kfmt_cli.rows.found import FOUND
-from kfmt_cli.rows.section import Rows, section_of
-from kfmt_cli.tasks.run import Run
+from kfmt_cli.tasks.run import Cells, Run, in_pieces
 
-AT_ONCE = 1000  # rows that are written together
 MANY_LATER = 256  # batches that begin behind an offset; a few may say so because they are damaged
-Cells = tuple[str | int | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,28 +89,25 @@ class Find:
         if self.most_rows == 0:
             return 0
         assert segment.log is not None
-        writer = None
-        n_found = 0
-        try:
-            rows: Iterable[Cells] = look(segment)
-            rows = rows if self.most_rows is None else islice(rows, self.most_rows)
-            rows = iter(rows)
-            while piece := list(islice(rows, AT_ONCE)):
-                if writer is None:
-                    head = Head(segment.log.name, nouns=("place", "places"))
-                    writer = self.run.sink.rows(head, FOUND)
-                self.run.sink.flush()
-                for text in writer.text(Rows(section_of(FOUND, piece)), 0, len(piece)):
-                    self.run.host.write(text)
-                n_found += len(piece)
-        except InputError as error:
-            self.run.complain(str(error))
-        if writer is not None:
-            self.run.sink.put(writer.end())
-            self._n_files += 1
+        rows = islice(self._rows(segment, look), self.most_rows)
+        first = next(rows, None)
+        if first is None:
+            return 0
+        head = Head(segment.log.name, nouns=("place", "places"))
+        n_found = self.run.rows(head, FOUND, in_pieces(chain([first], rows)))
+        self._n_files += 1
         self._n_found += n_found
         self.most_rows = None if self.most_rows is None else self.most_rows - n_found
         return n_found
+
+    def _rows(
+        self, segment: Segment, look: Callable[[Segment], Iterator[Cells]]
+    ) -> Iterator[Cells]:
+        """What is found in a segment, as far as it can be read."""
+        try:
+            yield from look(segment)
+        except InputError as error:
+            self.run.complain(str(error))
 
     # By offset and by time.
 
@@ -217,14 +211,9 @@ class Find:
         with open_checked(segment.log, read_ahead=True) as log:
             for block in log.blocks:
                 for finding in block.findings:
-                    self._tell(finding, findings)
+                    self.run.tell(finding, findings)
                 yield block
         self.run.left_out(segment.log.name, findings)
-
-    def _tell(self, finding: Finding, findings: Findings) -> None:
-        self.run.seen(finding)
-        if findings.admits(finding):
-            self.run.sink.finding(finding)
 
 
 def _row(

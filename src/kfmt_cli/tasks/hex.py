@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from itertools import islice
 
 import numpy as np
 
@@ -26,11 +25,9 @@ from kfmt_cli.formats.batch import RECORD_BATCH
 from kfmt_cli.render.hexdump import Hexdump
 from kfmt_cli.render.sinks.sink import Head
 from kfmt_cli.rows.anatomy import FIELD, cells, lines_of
-from kfmt_cli.rows.section import Rows, section_of
-from kfmt_cli.tasks.run import Run
+from kfmt_cli.tasks.run import Run, in_pieces
 from kfmt_cli.topics import decoder_for
 
-AT_ONCE = 1000  # rows that are written together
 MOST_DAMAGE = 5  # findings that are shown where what is asked for is not there
 MOST_LOOSE = 1 << 16  # bytes of what is no batch
 
@@ -147,17 +144,13 @@ class ShowHex:
         if self.run.sink.for_people:
             self._draw(parts)
             return
-        writer = self.run.sink.rows(Head(file.name), FIELD)
-        for part in parts:
-            rows = (
-                cells(line, part.data, part.position, part.codec)
-                for node in part.nodes
-                for line in lines_of(node, *_top(node))
-            )
-            while piece := list(islice(rows, AT_ONCE)):
-                self.run.sink.flush()
-                for text in writer.text(Rows(section_of(FIELD, piece)), 0, len(piece)):
-                    self.run.host.write(text)
+        rows = (
+            cells(line, part.data, part.position, part.codec)
+            for part in parts
+            for node in part.nodes
+            for line in lines_of(node, *_top(node))
+        )
+        self.run.rows(Head(file.name), FIELD, in_pieces(rows))
 
     def _draw(self, parts: Iterator[Part] | list[Part]) -> None:
         sink = self.run.sink

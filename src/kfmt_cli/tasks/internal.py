@@ -12,7 +12,6 @@ from kfmt_cli.files.disk import (
     Folder,
     classify,
     is_folder,
-    is_segment,
     mark_of,
     partition_of,
     printable,
@@ -20,7 +19,7 @@ from kfmt_cli.files.disk import (
     walk,
 )
 from kfmt_cli.files.kinds.kind import Input
-from kfmt_cli.files.kinds.logs import KRAFT_SNAPSHOT, LOG
+from kfmt_cli.files.kinds.logs import KRAFT_SNAPSHOT
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +90,10 @@ def _of_file(path: str, of_topic: str | None) -> Partition:
 
 def _of_folder(folder: Folder, name: str, topic: str, beside: str) -> Partition:
     inputs = [folder.input(it) for it in folder.files if it not in folder.special]
-    logs = [it for it in inputs if it.kind is LOG and is_segment(it)]
     snapshots = [it for it in inputs if it.kind is KRAFT_SNAPSHOT and end_of(it) is not None]
-    logs.sort(key=lambda it: it.base_offset or 0)
     snapshots.sort(key=lambda it: end_of(it) or 0, reverse=True)
     whole = [it for it in snapshots if it.path.endswith(".checkpoint")]
-    return Partition(name, topic, logs, whole, beside)
+    return Partition(name, topic, folder.logs, whole, beside)
 
 
 def end_of(snapshot: Input) -> int | None:

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kfmt_cli.errors import InputError, UsageError
-from kfmt_cli.files.disk import classify, is_folder, is_segment, no_log, printable, walk
+from kfmt_cli.files.disk import classify, is_folder, no_log, printable, walk
 from kfmt_cli.files.kinds.kind import Input
-from kfmt_cli.files.kinds.logs import LOG
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +55,7 @@ def _below(path: str, several: bool, complain: Callable[[str], None]) -> list[Lo
     found: list[LogFiles] = []
     unread: list[str] = []
     for folder in walk(path, several, unread.append):
-        logs = [folder.input(it) for it in folder.files if it not in folder.special]
-        logs = [it for it in logs if it.kind is LOG and is_segment(it)]
-        logs.sort(key=lambda it: it.base_offset or 0)
-        if logs:
+        if logs := folder.logs:
             name = printable(path) if folder.path == path and not several else folder.name
             found.append(LogFiles(name, Path(folder.path).resolve(), logs))
     for words in unread:

@@ -6,17 +6,24 @@ not be read. A run counts them, hands them to the sink and knows the exit code.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from kfmt_cli.core.finding import MOST_FINDINGS, Finding, Findings, Severity
 from kfmt_cli.errors import ExitCode
-from kfmt_cli.render.sinks.sink import Out, Sink
+from kfmt_cli.render.sinks.sink import Head, Out, Sink
 from kfmt_cli.render.style import safe
 from kfmt_cli.rows.result import Result, ResultType, Summary
+
+if TYPE_CHECKING:
+    from kfmt_cli.rows.column import RowType
+
+AT_ONCE = 1000  # rows that are written together
+Cells = Sequence[str | int | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +75,13 @@ class Task(Protocol):
 
     def events(self, advance: Callable[[int], None]) -> Iterable[Event]:
         """Do it. advance: is told how many bytes more are done."""
+
+
+def in_pieces(rows: Iterable[Cells]) -> Iterator[list[Cells]]:
+    """Rows that come one by one, so many together as are worth writing."""
+    every = iter(rows)
+    while piece := list(islice(every, AT_ONCE)):
+        yield piece
 
 
 def told(result: Result) -> Iterator[Event]:
@@ -140,6 +154,26 @@ class Run:
             self.sink.finding(finding)
         self._held.clear()
         self.left_out(result.file, result.findings)
+
+    def tell(self, finding: Finding, findings: Findings) -> None:
+        """Show a finding as soon as it is found, unless there were too many of its kind."""
+        self.seen(finding)
+        if findings.admits(finding):
+            self.sink.finding(finding)
+
+    def rows(self, head: Head, type_: RowType, pieces: Iterable[Sequence[Cells]]) -> int:
+        """Show the rows of a file, each piece when it is there; how many there were."""
+        from kfmt_cli.rows.section import Rows, section_of
+
+        writer = self.sink.rows(head, type_)
+        n_rows = 0
+        for piece in pieces:
+            self.sink.flush()
+            for text in writer.text(Rows(section_of(type_, piece)), 0, len(piece)):
+                self.host.write(text)
+            n_rows += len(piece)
+        self.sink.put(writer.end())
+        return n_rows
 
     def left_out(self, file: str, findings: Findings) -> None:
         """Say how many findings of each kind are not shown."""

@@ -66,10 +66,8 @@ class Salvage:
     interval: int
     split: bool = False
     _carried: list[tuple[Input, PurePath]] = field(default_factory=list)
-    _n_kept: int = 0
     _n_others: int = 0
     _held: list[tuple[dict[str, object], str]] = field(default_factory=list)
-    _totals: dict[str, int] = field(default_factory=lambda: dict.fromkeys(COUNTED, 0))
 
     def salvage(self, source: str, destination: str) -> None:
         """Salvage SRC into DST; raises UsageError, InputError, OutputError."""
@@ -98,7 +96,8 @@ class Salvage:
     @property
     def _is_lost(self) -> bool:
         """Whether there was something, and nothing of it is undamaged; empty logs stay so."""
-        return not self._n_kept and self._totals["bytes"] > 0
+        totals = self.run.summary.totals
+        return not totals["batches_after"] and totals["bytes"] > 0
 
     def _partitions(self, source: str) -> list[_Partition]:
         """The partitions of SRC; what else is carried along is noted."""
@@ -120,7 +119,7 @@ class Salvage:
     def _in_folder(self, folder: Folder) -> list[_Partition]:
         below = PurePath(folder.below)
         files = [folder.input(it) for it in folder.files if it not in folder.special]
-        logs = sorted((it for it in files if is_segment(it)), key=lambda it: it.base_offset or 0)
+        logs = folder.logs
         for file in files:
             name = PurePath(file.path).name
             kept = file.kind in KEPT_KINDS or (file.kind is CHECKPOINT and name in KEPT_CHECKPOINTS)
@@ -175,7 +174,6 @@ class Salvage:
                 written.append(classify(str(staging.folder / name), name))
             else:
                 (staging.folder / name).unlink()
-            self._n_kept += done.batches_after
         if not written:
             return
         snapshot = f"{written[0].base_offset:020}{PRODUCER_SNAPSHOT.suffix}"
@@ -221,12 +219,13 @@ class Salvage:
     ) -> Salvaged | None:
         """One log; None if it could not be read."""
         out = staging.file(name)
+        result = Result(SALVAGED, log.name, LOG.name)
 
         def tell(hole: Hole) -> None:
             self._hole(log, hole)
 
         try:
-            done = salvager.salvage(log, until, out.write, tell, progress.advance)
+            done = salvager.salvage(log, until, out.write, tell, result.take, progress.advance)
             out.close()
             # Retention of messages without timestamps goes by the time of the file.
             shutil.copystat(log.path, staging.folder / name)
@@ -237,13 +236,7 @@ class Salvage:
             return None
         finally:
             out.abandon()
-        numbers = {it: getattr(done, it) for it in COUNTED}
-        for it in COUNTED:
-            self._totals[it] += numbers[it]
-        result = Result(SALVAGED, log.name, LOG.name, numbers)
-        for severity in ("errors", "warnings", "notes"):
-            setattr(result, severity, getattr(done, severity))
-        result.findings = done.findings
+        result.numbers = {it: getattr(done, it) for it in COUNTED}
         self.run.all(told(result))
         for row, words in self._held:
             self.run.sink.document("hole", row, [words])
@@ -288,7 +281,7 @@ class Salvage:
         if self._is_lost:
             self.run.sink.note(f"kfmt: {safe(destination)}: not written: no undamaged batch\n")
             return
-        totals = self._totals
+        totals = self.run.summary.totals
         of = count(totals["batches"], "batch", "batches")
         words = f"of {of} {grouped(totals['batches_after'])} are in {safe(printable(destination))}"
         holes = f", {count(totals['holes'], 'hole')}" if totals["holes"] else ", no hole"

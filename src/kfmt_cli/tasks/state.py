@@ -19,10 +19,9 @@ from kfmt_cli.files.codes import PAYLOAD_MALFORMED
 from kfmt_cli.files.disk import Folder, is_folder, walk
 from kfmt_cli.files.kinds.kind import Input
 from kfmt_cli.files.stream import stream
-from kfmt_cli.render.sinks.sink import Head, RowWriter
+from kfmt_cli.render.sinks.sink import Head
 from kfmt_cli.render.style import count
 from kfmt_cli.rows.column import Column, Kind
-from kfmt_cli.rows.section import Rows, section_of
 from kfmt_cli.rows.state import COMMITTED_OFFSET, StateType, with_change
 from kfmt_cli.tasks.internal import Partition, end_of, partitions_of
 from kfmt_cli.tasks.run import Run
@@ -149,10 +148,8 @@ class ShowState:
 
     def _tell(self, finding: Finding, findings: Findings) -> None:
         """Say what was found, and that what it is about is not counted."""
-        self.run.seen(finding)
+        self.run.tell(finding, findings)
         self._n_damage += finding.code.severity is Severity.ERROR
-        if findings.admits(finding):
-            self.run.sink.finding(finding)
 
     def _with_lag(self, row: Row, beside: str) -> Row:
         """A committed offset with the end of its partition's log."""
@@ -210,12 +207,7 @@ class ShowState:
         if type_.n_key:
             self._n_rows[type_.name] = self._n_rows.get(type_.name, 0) + len(rows)
         row_type = with_change(type_.rows) if self._since else type_.rows
-        section = section_of(row_type, rows)
-        writer: RowWriter = run.sink.rows(head, row_type)
-        run.sink.flush()
-        for piece in writer.text(Rows(section), 0, len(rows)):
-            run.host.write(piece)
-        run.sink.put(writer.end())
+        run.rows(head, row_type, [rows])
 
 
 def _noun_of(name: str, n: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain
 from pathlib import Path
 
 from kfmt_cli.broker.state import replay_of
@@ -18,19 +18,16 @@ from kfmt_cli.files.disk import classify
 from kfmt_cli.files.stream import stream
 from kfmt_cli.render.sinks.sink import Head
 from kfmt_cli.render.style import grouped
-from kfmt_cli.rows.section import Rows, section_of
 from kfmt_cli.rows.state import TRANSACTIONAL_ID
 from kfmt_cli.rows.transaction import TRANSACTION
 from kfmt_cli.tasks.partitions import LogFiles, partitions_below
-from kfmt_cli.tasks.run import Run
+from kfmt_cli.tasks.run import Cells, Run, in_pieces
 
 COORDINATOR = "__transaction_state"
 MAX_TIMEOUT_MS = 15 * 60 * 1000  # transaction.max.timeout.ms
-AT_ONCE = 1000  # rows that are written together
 # States in which the coordinator still ends a transaction.
 GOING_ON = ("Ongoing", "PrepareCommit", "PrepareAbort")
 Known = dict[int, dict[str, object]]  # what the coordinators know, by producer id
-Cells = tuple[str | int | None, ...]
 
 
 @dataclass(slots=True)
@@ -68,13 +65,7 @@ class ShowTransactions:
             again = self._follow(partition, Transactions(), tell=False)
             ended = (self._row(partition, it, following, known) for it in again)
         head = Head(partition.name, nouns=("transaction", "transactions"))
-        writer = sink.rows(head, TRANSACTION)
-        for rows in (opened, ended):
-            while piece := list(islice(rows, AT_ONCE)):
-                sink.flush()
-                for text in writer.text(Rows(section_of(TRANSACTION, piece)), 0, len(piece)):
-                    self.run.host.write(text)
-        sink.put(writer.end())
+        self.run.rows(head, TRANSACTION, chain(in_pieces(opened), in_pieces(ended)))
         self._summary(partition, counts, following)
 
     def _follow(
@@ -87,9 +78,7 @@ class ShowTransactions:
                 for block in log.blocks:
                     yield from following.take(block)
                     for finding in block.findings if tell else ():
-                        self.run.seen(finding)
-                        if findings.admits(finding):
-                            self.run.sink.finding(finding)
+                        self.run.tell(finding, findings)
         if tell:
             self.run.left_out(partition.name, findings)
 
@@ -147,7 +136,7 @@ class ShowTransactions:
                 values = dict(zip(TRANSACTIONAL_ID.names, row, strict=True))
                 number = values["producer_id"]
                 assert isinstance(number, int)
-                known[number] = dict(values)
+                known[number] = {**values}
         self._known[beside] = known
         return known
 
@@ -178,6 +167,6 @@ def _is_hanging(
         late = it.start is not None and following.newest - it.start > MAX_TIMEOUT_MS
         return True if late else None
     places = json.loads(str(about["partitions"] or "[]"))
-    named = f"{partition.folder.name}"
+    named = partition.folder.name
     here = any(f"{of['topic']}-{of['partition']}" == named for of in places)
     return about["state"] not in GOING_ON or not here

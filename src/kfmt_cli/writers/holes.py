@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kfmt_cli.core.finding import Finding, Findings, Severity, Tally
+from kfmt_cli.core.finding import Finding, Severity
 from kfmt_cli.core.layout import IntArray
 from kfmt_cli.core.table import BoolArray
 from kfmt_cli.core.wire import Buffer
@@ -45,7 +45,7 @@ class Hole:
 
 
 @dataclass(slots=True)
-class Salvaged(Tally):
+class Salvaged:
     """What came of a log.
 
     last_offset: of the batches that were kept, here or in logs before. reencoded: records of
@@ -59,10 +59,6 @@ class Salvaged(Tally):
     batches_after: int = 0
     holes: int = 0
     reencoded: int = 0
-    errors: int = 0
-    warnings: int = 0
-    notes: int = 0
-    findings: Findings = field(default_factory=Findings)
 
 
 @dataclass(slots=True)

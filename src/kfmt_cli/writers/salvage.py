@@ -76,12 +76,14 @@ class Salvager:
         until: int,
         put: Put,
         tell: Callable[[Hole], None],
+        found: Callable[[list[Finding]], None] = lambda _: None,
         advance: Callable[[int], None] = lambda _: None,
     ) -> Salvaged:
         """The next log; raises InputError.
 
         until: where the next segment that holds anything begins, `NO_END` where there is none. put:
-        is given the bytes of batches that are kept. tell: is told of what is left out.
+        is given the bytes of batches that are kept. tell: is told of what is left out. found: is
+        told of what is wrong.
         """
         base = log.base_offset
         assert base is not None
@@ -101,10 +103,9 @@ class Salvager:
             workers = self.jobs if opened.is_large else 0
             ahead = self._ahead(opened.blocks, advance)
             for piece, following in _with_next(map_ordered(look, ahead, workers, is_heavy)):
-                found = total.join(piece.stretch)
-                done.count(found)
-                done.findings.take(found)
-                self._piece(piece, following, done, holes, found)
+                findings = total.join(piece.stretch)
+                found(findings)
+                self._piece(piece, following, done, holes, findings)
             done.bytes = opened.reader.bytes_read
             holes.close(done.bytes, None if until == NO_END else until)
         self.last_offset = done.last_offset
@@ -127,14 +128,14 @@ class Salvager:
         following: list[int],
         done: Salvaged,
         holes: Holes,
-        found: list[Finding],
+        findings: list[Finding],
     ) -> None:
         """Keep what is sound and in its place."""
         batches = piece.run.batches
         rows = np.flatnonzero(piece.sound & ~piece.beyond)
         base, last = batches["base_offset"][rows], batches["last_offset"][rows]
         taken = in_sequence(base, last, done.last_offset, following)
-        holes.seen(found, piece.reasons(rows[~taken]), piece.split)
+        holes.seen(findings, piece.reasons(rows[~taken]), piece.split)
         rows = rows[taken]
         position, size = batches["position"][rows], batches["size"][rows]
         # What is kept lies in stretches without a hole.

@@ -1,0 +1,75 @@
+"""What `kfmt salvage` writes is taken and served by a real broker."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.samples import ORDERS, kfmt
+from tests.segments import DAMAGES, positions, with_bytes, write
+from tests.test_interop_writers import consumed, needs_kafka
+from tests.test_salvage import BROKER, damaged_partition, salvaged
+from tools import broker
+
+
+def without_last_marker(folder: Path) -> None:
+    """txn-0 whose last marker is damaged."""
+    shutil.copytree(BROKER / "txn-0", folder)
+    log = max(it for it in folder.glob("*.log") if it.stat().st_size)
+    (*_, last) = (it for it in kfmt("dump", log, "--json").of("batch"))
+    assert last["attributes"]["control"]
+    data = log.read_bytes()
+    log.write_bytes(with_bytes(data, last["position"] + 70, b"\x77"))
+
+
+def test_a_transaction_that_lost_its_end_is_said(tmp_path: Path) -> None:
+    without_last_marker(tmp_path / "txn-0")
+    done = kfmt("salvage", tmp_path / "txn-0", tmp_path / "out")
+    assert "1 transaction open at the end" in done.err
+    assert "open at the end" not in kfmt("salvage", BROKER / "txn-0", tmp_path / "whole").err
+
+
+@pytest.mark.interop
+@needs_kafka
+def test_read_committed_consumers_wait_at_a_transaction_that_lost_its_end(tmp_path: Path) -> None:
+    without_last_marker(tmp_path / "txn-0")
+    done = kfmt("salvage", tmp_path / "txn-0", tmp_path / "out")
+    (offset,) = re.findall(r"from offset (\d+) on", done.err)
+    for recover in (True, False):
+        (committed,) = broker.consume_all([tmp_path / "out"], recover, "read_committed")
+        (everything,) = broker.consume_all([tmp_path / "out"], recover)
+        assert committed
+        assert max(it.offset for it in committed) < int(offset)
+        assert max(it.offset for it in everything) >= int(offset)
+
+
+@pytest.mark.interop
+@needs_kafka
+def test_a_broker_takes_what_was_salvaged_and_serves_all_of_it(tmp_path: Path) -> None:
+    stay = damaged_partition(tmp_path / "orders-0")
+    sources = [tmp_path / "orders-0"]
+    data = ORDERS.read_bytes()
+    for name in ("a flipped bit", "the largest length", "garbage put in", "zeros over the header"):
+        at, end = positions(data)[5:7]
+        sources.append(write(tmp_path / f"{name}-0", DAMAGES[name][0](data, at, end)).parent)
+    written = [tmp_path / "out" / it.name for it in sources]
+    for source, to in zip(sources, written, strict=True):
+        salvaged(source, to)
+    split = tmp_path / "split"
+    assert kfmt("salvage", sources[0], split, "--records").code == 1
+    (records,) = broker.consume_all([split], recover=True)
+    assert records == consumed(split)
+    assert len(records) > len(stay)
+    for recover in (True, False):
+        served = broker.consume_all(written, recover=recover)
+        assert [it.offset for it in served[0]] == stay
+        for partition, records in zip(written, served, strict=True):
+            assert records == consumed(partition), (partition.name, recover)
+    whole = kfmt("dump", ORDERS, "--records", "--json").of("record")
+    for records in served[1:]:
+        found = [it.offset for it in records]
+        lost = range(100, 120) if len(found) < len(whole) else ()
+        assert found == [it["offset"] for it in whole if it["offset"] not in lost]
