@@ -7,10 +7,12 @@ end of the index first), `OffsetIndex.lookup`, `TimeIndex.lookup`,
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from kfmt_cli.core.layout import IntArray
 from kfmt_cli.core.table import Table
 from kfmt_cli.errors import InputError
 from kfmt_cli.files.block import Block
@@ -71,32 +73,41 @@ class Lookup:
     batch: dict[str, int] | None = None
 
 
-def search(file: Input | None, kind: Kind, column: str, target: int) -> Search:
-    """The binary search of a broker in an index; one that is missing is an empty one."""
-    if file is None:
-        return Search(None, column, target, 0)
-    table = read_rows(file).table
-    found = Search(file.name, column, target, len(table))
-    values = table[column]
-    warm = WARM_BYTES // ENTRY_SIZE[kind]
+def greatest(
+    values: IntArray, target: int, warm: int, note: Callable[[Step], None] = lambda _: None
+) -> int | None:
+    """The last entry that is not above the target, as a broker searches for it.
+
+    It tries the `warm` entries at the end first. None where the first entry is above it.
+    """
 
     def between(low: int, high: int) -> int:
         while low < high:
             middle = (low + high + 1) >> 1
             value = int(values[middle])
             verdict = "too high" if value > target else "not above" if value < target else "equal"
-            found.steps.append(Step(low, high, middle, value, verdict))
+            note(Step(low, high, middle, value, verdict))
             if value == target:
                 return middle
             low, high = (low, middle - 1) if value > target else (middle, high)
         return low
 
-    if len(table):
-        hot = max(0, len(table) - 1 - warm)
-        if values[hot] < target:
-            found.entry = between(hot, len(table) - 1)
-        elif values[0] <= target:
-            found.entry = between(0, hot)
+    if not len(values):
+        return None
+    hot = max(0, len(values) - 1 - warm)
+    if values[hot] < target:
+        return between(hot, len(values) - 1)
+    return between(0, hot) if values[0] <= target else None
+
+
+def search(file: Input | None, kind: Kind, column: str, target: int) -> Search:
+    """The binary search of a broker in an index; one that is missing is an empty one."""
+    if file is None:
+        return Search(None, column, target, 0)
+    table = read_rows(file).table
+    found = Search(file.name, column, target, len(table))
+    warm = WARM_BYTES // ENTRY_SIZE[kind]
+    found.entry = greatest(table[column], target, warm, found.steps.append)
     if found.entry is not None:
         entry = found.entry
         found.found = {n: int(table[n][entry]) for n in table.names if n != "relative_offset"}

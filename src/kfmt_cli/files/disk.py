@@ -33,6 +33,18 @@ def classify(path: str, name: str) -> Input:
     return Input(path, printable(name), kind, base_offset)
 
 
+_NUMBER = re.compile(r"^[+-]?\d{1,20}$")
+_MOST_OFFSET = (1 << 63) - 1
+
+
+def offset_of_name(name: str) -> int | None:
+    """The offset that a broker reads from a name, which is what stands before the first dot."""
+    text, dot, _ = name.partition(".")
+    if not dot or _NUMBER.match(text) is None:
+        return None
+    return int(text) if -_MOST_OFFSET - 1 <= int(text) <= _MOST_OFFSET else None
+
+
 def is_segment(file: Input) -> bool:
     """Whether the file is named as a broker names the logs of a partition's segments."""
     return _SEGMENT.match(file.path.rpartition(os.sep)[2]) is not None

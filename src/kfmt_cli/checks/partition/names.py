@@ -14,16 +14,14 @@ from functools import lru_cache
 from kfmt_cli.checks.partition import codes
 from kfmt_cli.checks.partition.check import DirectoryCheck
 from kfmt_cli.core.finding import Finding
-from kfmt_cli.files.disk import Folder, printable
-from kfmt_cli.files.kinds.kind import SWAP
+from kfmt_cli.files.disk import Folder, offset_of_name, printable
+from kfmt_cli.files.kinds.kind import CLEANED, SWAP
 from kfmt_cli.formats.checkpoint import CHECKPOINTS
 
 _SEGMENT = re.compile(r"^\d{20}\.log$")
 _SWAP = re.compile(r"^\d{20}\.log\.swap$")
 # Names that a broker takes an offset from, which is what stands before the first dot.
 _WITH_OFFSET = re.compile(r"\.(?:log|index|timeindex|txnindex|snapshot)$")
-_NUMBER = re.compile(r"^[+-]?\d{1,20}$")
-_MOST = (1 << 63) - 1
 # What a broker that manages logs writes into each of its log directories.
 _OF_LOG_DIRECTORY = frozenset(CHECKPOINTS) - {"leader-epoch-checkpoint"}
 _PARTITION = re.compile(r"^.+-(\+?\d+)$")
@@ -57,22 +55,15 @@ def _is_of_partition(name: str) -> bool:
 @lru_cache(maxsize=4096)
 def _lacks_offset(name: str) -> bool:
     """Whether a broker takes an offset from a name that has none."""
-    return _WITH_OFFSET.search(name) is not None and not _is_offset(name.partition(".")[0])
-
-
-def _is_offset(text: str) -> bool:
-    return _NUMBER.match(text) is not None and -_MOST - 1 <= int(text) <= _MOST
+    return _WITH_OFFSET.search(name) is not None and offset_of_name(name) is None
 
 
 def _swapped(folder: Folder) -> Iterator[Finding]:
     """Logs that a start puts in their place; not those that it deletes as unfinished."""
     if not any(name.endswith(SWAP) for name in folder.files):
         return
-    made = [
-        int(name.partition(".")[0])
-        for name in folder.files
-        if name.endswith(".cleaned") and _is_offset(name.partition(".")[0])
-    ]
+    names = (it for it in folder.files if it.endswith(CLEANED))
+    made = [it for it in map(offset_of_name, names) if it is not None]
     for name in folder.files:
         offset = int(name.partition(".")[0]) if _SWAP.match(name) else None
         if offset is None or (made and offset >= min(made)):

@@ -19,8 +19,8 @@ from kfmt_cli.rows.section import Section
 # What a broker appends to the names of files that it is done with, or has not finished; a .part has
 # a random number in its name, too.
 TRANSIENT = ("deleted", "cleaned", "swap", "part", "tmp")
-LEFT_BEHIND = (".deleted", ".cleaned")  # of those, what nobody needs any more
-SWAP = ".swap"
+DELETED, CLEANED, SWAP = ".deleted", ".cleaned", ".swap"
+LEFT_BEHIND = (DELETED, CLEANED)  # of those, what nobody needs any more
 
 
 class Level(enum.Enum):

@@ -1,0 +1,87 @@
+"""Checkpoint files as a starting broker reads them, which stops at the first thing that is wrong.
+
+Source: `org.apache.kafka.server.common.CheckpointFile`, whose `IOException` takes the log directory
+offline, and the formatters of its lines, whose `NumberFormatException` does not.
+"""
+
+from __future__ import annotations
+
+import re
+
+from kfmt_cli.files.kinds.checkpoint import MOST_BYTES
+from kfmt_cli.files.kinds.kind import Input, read_whole
+
+LEADER_EPOCHS = "leader-epoch-checkpoint"
+RECOVERY_POINTS = "recovery-point-offset-checkpoint"
+LOG_STARTS = "log-start-offset-checkpoint"
+HIGH_WATERMARKS = "replication-offset-checkpoint"
+# Bits of each number of a line, 0 for text.
+EPOCH_TYPES, OFFSET_TYPES = (32, 64), (0, 32, 64)
+_LINE = re.compile(r"\r\n|\r|\n")
+_SPACE = re.compile(r"[ \t\n\x0b\f\r]+")
+_NUMBER = re.compile(r"[+-]?[0-9]+\Z")
+
+
+class CheckpointError(Exception):
+    """The log directory goes offline."""
+
+
+class NumberError(Exception):
+    """A number of a line is none; who reads the file decides what becomes of it."""
+
+
+def entries_of(file: Input, types: tuple[int, ...]) -> list[list[int | str]]:
+    """The entries of a checkpoint; raises CheckpointError, NumberError, InputError."""
+    data = read_whole(file, MOST_BYTES)
+    try:
+        lines = _LINE.split(data.decode())
+    except UnicodeDecodeError:
+        raise CheckpointError(f"{file.name}: is no UTF-8") from None
+    if not lines[-1]:
+        lines.pop()
+    if not lines:
+        return []
+    if _whole(file, lines[0]) != 0:
+        raise CheckpointError(f"{file.name}: version {lines[0]}, only 0 is known")
+    if len(lines) == 1:
+        return []
+    declared = _whole(file, lines[1])
+    found = []
+    for line in lines[2:]:
+        words = _SPACE.split(line)
+        while words and not words[-1]:
+            words.pop()
+        if len(words) != len(types):
+            raise CheckpointError(f"{file.name}: a malformed line {line!r}")
+        pairs = zip(words, types, strict=True)
+        found.append([_number(file, word, bits) if bits else word for word, bits in pairs])
+    if len(found) != declared:
+        words_ = f"{declared} entries are declared, {len(found)} follow"
+        raise CheckpointError(f"{file.name}: {words_}")
+    return found
+
+
+def _whole(file: Input, text: str) -> int:
+    try:
+        return _number(file, text, 32)
+    except NumberError as error:
+        raise CheckpointError(f"{file.name}: a malformed line {text!r}") from error
+
+
+def _number(file: Input, text: str, bits: int) -> int:
+    number = int(text) if _NUMBER.match(text) else None
+    if number is None or not -(1 << (bits - 1)) <= number < 1 << (bits - 1):
+        raise NumberError(f"{file.name}: {text!r} is no number")
+    return number
+
+
+def offsets_of(file: Input) -> dict[tuple[str, int], int]:
+    """The offset of each partition in a checkpoint of a log directory; none where a number is none.
+
+    Raises CheckpointError, InputError.
+    """
+    try:
+        rows = entries_of(file, OFFSET_TYPES)
+    except NumberError:
+        return {}
+    return {(str(topic), int(partition)): int(offset) for topic, partition, offset in rows}

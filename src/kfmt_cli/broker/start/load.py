@@ -1,0 +1,308 @@
+"""The start of a broker on one partition's directory: what is left of it, or why there is none.
+
+Source: `org.apache.kafka.storage.internals.log.LogLoader`,
+`org.apache.kafka.storage.internals.log.UnifiedLog.rebuildProducerState`, `ProducerStateManager`.
+What they do was observed too: `tests/test_interop_start.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from kfmt_cli.broker.settings import INDEX_INTERVAL_BYTES
+from kfmt_cli.broker.start.checkpoints import (
+    EPOCH_TYPES,
+    LEADER_EPOCHS,
+    CheckpointError,
+    NumberError,
+    entries_of,
+)
+from kfmt_cli.broker.start.producers import Snapshots, is_snapshot
+from kfmt_cli.broker.start.segment import (
+    MOST_INDEX_BYTES,
+    InvalidOffset,
+    OpenSegment,
+    OverflowError_,
+)
+from kfmt_cli.broker.start.stored import CorruptError, StartFailed
+from kfmt_cli.files.disk import Folder, offset_of_name, size_of
+from kfmt_cli.files.kinds import INDEXES
+from kfmt_cli.files.kinds.kind import CLEANED, DELETED, SWAP, read_whole
+from kfmt_cli.formats.index import ABORTED_TRANSACTION, MAX_RELATIVE_OFFSET
+
+_ABORTED = ABORTED_TRANSACTION.dtype
+_INDEXES = tuple(it.suffix for it in INDEXES)
+_KRAFT_SNAPSHOT = f".checkpoint{DELETED}"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a start goes by. sound: by base offset, the end of each log that recovery leaves as it
+    is. recovery_point, log_start: of the checkpoints, 0 without them. wrong_txns: base offsets of
+    batches that end the start where the state of producers is rebuilt from them."""
+
+    folder: Folder
+    is_clean: bool
+    recovery_point: int = 0
+    log_start: int = 0
+    sound: Mapping[int, int] = field(default_factory=dict)
+    wrong_txns: frozenset[int] = frozenset()
+    interval: int = INDEX_INTERVAL_BYTES
+
+
+@dataclass(slots=True)
+class Loaded:
+    """What a start makes of a partition. segments: that are left, in order. deleted: files, by
+    name, in order. split: a segment was split, whose parts are not followed."""
+
+    segments: list[OpenSegment] = field(default_factory=list)
+    deleted: list[str] = field(default_factory=list)
+    log_start: int = 0
+    log_end: int = 0
+
+
+def load(found: Found) -> Loaded:
+    """A start on a partition; raises StartFailed where the broker does not start, InputError."""
+    loader = _Loader(found)
+    try:
+        return loader.run()
+    except CorruptError as error:
+        raise StartFailed(str(error)) from error
+    finally:
+        loader.close()
+
+
+class _Loader:
+    def __init__(self, found: Found) -> None:
+        self._found = found
+        folder = found.folder
+        # What each name is to be read from: a file that was swapped in keeps its old path.
+        self._files = {it: folder.input(it) for it in folder.files if it not in folder.special}
+        self._swapped: set[str] = set()
+        self._replaced: dict[str, int] = {}
+        self._made: set[str] = set()
+        self._segments: dict[int, OpenSegment] = {}
+        self._done = Loaded()
+        self._snapshots = Snapshots(found.log_start, found.wrong_txns)
+
+    def close(self) -> None:
+        for it in self._segments.values():
+            it.close()
+
+    def run(self) -> Loaded:
+        self._check_epochs()
+        self._swap()
+        self._open_all()
+        self._snapshots.load(
+            {
+                _offset(it, self._found.folder): file
+                for it, file in self._files.items()
+                if is_snapshot(it)
+            }
+        )
+        end = None
+        while end is None:  # each round splits a segment
+            end = self._recover_log()
+        done = self._done
+        done.segments = [self._segments[it] for it in sorted(self._segments)]
+        done.log_end = end
+        done.log_start = max(self._found.log_start, done.segments[0].base)
+        self._snapshots.remove_stray(list(self._segments))
+        self._snapshots.rebuild(
+            done.segments, done.log_start, done.log_end, after_clean=self._found.is_clean
+        )
+        return done
+
+    def _check_epochs(self) -> None:
+        """The epochs are read before anything else."""
+        file = self._files.get(LEADER_EPOCHS)
+        if file is None:
+            return
+        try:
+            rows = entries_of(file, EPOCH_TYPES)
+        except (CheckpointError, NumberError) as error:
+            raise StartFailed(str(error)) from error
+        if any(it < 0 for row in rows for it in row if isinstance(it, int)):
+            raise StartFailed(f"{file.name}: an epoch or an offset is negative")
+
+    def _delete(self, name: str, is_replaced: bool = False) -> None:
+        file = self._files.pop(name, None)
+        if file is not None and is_replaced:
+            self._replaced[name] = size_of(file)
+        elif file is not None:
+            self._done.deleted.append(name)
+
+    def _swap(self) -> None:
+        """Delete what is unfinished, and put what a swap had finished in its place."""
+        swaps, cleaned, least = [], [], None
+        for name in list(self._files):
+            if name.endswith(DELETED) and not name.endswith(_KRAFT_SNAPSHOT):
+                self._delete(name)
+            elif name.endswith(CLEANED):
+                offset = _offset(name, self._found.folder)
+                least = offset if least is None else min(least, offset)
+                cleaned.append(name)
+            elif name.endswith(SWAP):
+                _offset(name, self._found.folder)
+                swaps.append(name)
+        valid = []
+        for name in swaps:
+            if least is not None and _offset(name, self._found.folder) >= least:
+                self._delete(name)
+            else:
+                valid.append(name)
+        for name in cleaned:
+            self._delete(name)
+        bounds = [self._bounds(it) for it in valid if it.removesuffix(SWAP).endswith(".log")]
+        if bounds:
+            first, end = min(it for it, _ in bounds), max(it for _, it in bounds)
+            for name in list(self._files):
+                number = None if name.endswith(SWAP) else offset_of_name(name)
+                if number is not None and first <= number < end:
+                    self._delete(name, is_replaced=name + SWAP in self._files)
+        for name in [it for it in self._files if it.endswith(SWAP)]:
+            of = name.removesuffix(SWAP)
+            self._files[of] = self._files.pop(name)
+            self._swapped.add(of)
+
+    def _bounds(self, name: str) -> tuple[int, int]:
+        """The base offset of a swapped log, and where it ends for a broker."""
+        file = self._files[name]
+        base = _offset(name, self._found.folder)
+        segment = OpenSegment(base, file.name, file.path, size_of(file), None)
+        index = name.removesuffix(f".log{SWAP}") + ".index"
+        segment.index = self._files.get(index + SWAP)
+        if segment.index is None:
+            self._made.add(index)  # empty, by looking for the end of the log
+        try:
+            return base, segment.next_offset
+        finally:
+            segment.close()
+
+    def _open_all(self) -> None:
+        for name in sorted(self._files):
+            if name not in self._files:
+                continue
+            if name.endswith(_INDEXES):
+                offset = _offset(name, self._found.folder)
+                if f"{offset:020}.log" not in self._files:
+                    self._delete(name)
+            elif name.endswith(".log"):
+                self._open(name, _offset(name, self._found.folder))
+
+    def _open(self, name: str, base: int) -> None:
+        log = f"{base:020}.log"
+        file = self._files.get(log)
+        folder = self._found.folder
+        if file is None:  # the broker makes a log of that name
+            self._segments[base] = OpenSegment(base, folder.input(name).name, "", 0, base)
+            return
+        shown = folder.input(log).name
+        sound = None if log in self._swapped else self._found.sound.get(base)
+        segment = OpenSegment(base, shown, file.path, size_of(file), sound)
+        segment.given_size = self._replaced.get(log, segment.size)
+        self._segments[base] = segment
+        index = self._files.get(f"{base:020}.index")
+        if index is None and f"{base:020}.index" not in self._made:
+            # It is recovered at once, from the segments that are open already.
+            self._recover(segment)
+        else:
+            segment.index = index
+            self._check_aborts(base)
+
+    def _check_aborts(self, base: int) -> None:
+        """A transaction index whose entries end before the segment makes it be recovered."""
+        file = self._files.get(f"{base:020}.txnindex")
+        if file is None:
+            return
+        data = read_whole(file, MOST_INDEX_BYTES)
+        rows = np.frombuffer(data, _ABORTED, len(data) // _ABORTED.itemsize)
+        for i, last_offset in enumerate(rows["last_offset"].tolist()):
+            # Of the two bytes of the version, a broker looks at the first.
+            if 0 < data[i * _ABORTED.itemsize] < 0x80:
+                raise StartFailed(f"{file.name}: an entry has a version that is not known")
+            if last_offset < base:
+                self._recover(self._segments[base])
+                return
+
+    def _recover(self, segment: OpenSegment) -> int:
+        """Recover a segment; how many bytes were cut."""
+        snapshots = self._snapshots
+        before = [it for base, it in sorted(self._segments.items()) if base <= segment.base]
+        snapshots.load(snapshots.files)
+        snapshots.rebuild(before, self._found.log_start, segment.base, after_clean=False)
+        segment.is_recovered = True
+        cut = 0
+        if segment.sound_end is not None:
+            snapshots.recovered(segment.sound_end)
+        else:
+            try:
+                cut = segment.recover(
+                    self._found.interval, lambda batch: snapshots.update(segment, batch)
+                )
+            except OverflowError_:
+                self._split(segment)
+                raise
+        snapshots.take()
+        return cut
+
+    def _split(self, segment: OpenSegment) -> None:
+        """What a broker does with offsets that do not fit; it only can where they end the log."""
+        end = segment.next_offset
+        if not (end > segment.base and not 0 <= end - 1 - segment.base <= MAX_RELATIVE_OFFSET):
+            raise StartFailed(
+                f"{segment.name}: a batch has offsets below the segment's name, or too far above it"
+            )
+        first = next(
+            it
+            for it in segment.batches()
+            if not 0 <= it.last_offset - segment.base <= MAX_RELATIVE_OFFSET
+        )
+        rest = OpenSegment(
+            first.base_offset, segment.name, segment.path, segment.size, first.last_offset + 1
+        )
+        segment.size = first.position
+        segment.sound_end = None
+        self._segments[first.base_offset] = rest
+
+    def _recover_log(self) -> int | None:
+        """Recover what is not known to be flushed; the log end, None to begin anew."""
+        found, segments = self._found, self._segments
+        if not found.is_clean:
+            bases = sorted(segments)
+            below = [it for it in bases if it <= found.recovery_point]
+            pending = [it for it in bases if it >= below[-1]] if below else bases
+            while pending:
+                segment = segments[pending.pop(0)]
+                try:
+                    cut = self._recover(segment)
+                except OverflowError_:
+                    return None
+                except InvalidOffset:
+                    cut = segment.empty()
+                if cut > 0:
+                    for base in pending:
+                        self._delete(f"{base:020}.log")
+                        segments.pop(base).close()
+                    pending.clear()
+        if segments:
+            end = segments[max(segments)].end
+            if end >= found.log_start:
+                return end
+            for base in sorted(segments):
+                self._delete(f"{base:020}.log")
+                segments.pop(base).close()
+            self._snapshots.files.clear()
+        segments[found.log_start] = OpenSegment(found.log_start, "", "", 0, found.log_start)
+        return found.log_start
+
+
+def _offset(name: str, folder: Folder) -> int:
+    """The offset that a name begins with; raises StartFailed."""
+    number = offset_of_name(name)
+    if number is None:
+        raise StartFailed(f"{folder.input(name).name}: the name does not begin with an offset")
+    return number

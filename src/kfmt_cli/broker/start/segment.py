@@ -1,0 +1,174 @@
+"""A segment as a starting broker opens, recovers and measures it.
+
+Source: `org.apache.kafka.storage.internals.log.LogSegment` (`recover`, `readNextOffset`,
+`translateOffset`), `OffsetIndex`, `TimeIndex`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from kfmt_cli.broker.lookup import ENTRY_SIZE, WARM_BYTES, greatest
+from kfmt_cli.broker.start.stored import (
+    CorruptError,
+    LogBytes,
+    StartFailed,
+    Stored,
+    batches,
+    is_valid,
+)
+from kfmt_cli.core.layout import IntArray
+from kfmt_cli.files.kinds.fixed import OFFSET_INDEX
+from kfmt_cli.files.kinds.kind import Input, read_whole
+from kfmt_cli.formats.index import MAX_RELATIVE_OFFSET, OFFSET_INDEX_ENTRY
+
+NO_TIME = (-1, -1)
+MOST_INDEX_BYTES = 1 << 30
+
+
+class OverflowError_(Exception):  # noqa: N801, N818 (Kafka's LogSegmentOffsetOverflowException)
+    """An offset does not fit into the segment's indexes."""
+
+
+class InvalidOffset(Exception):  # noqa: N818 (Kafka's InvalidOffsetException)
+    """An entry's offset is not greater than that of the one before it."""
+
+
+class OpenSegment:
+    """A log and its offset index, in memory only: nothing of it is changed on the disk.
+
+    name: of the log's file. size: bytes that are left of it. sound_end: behind the last offset of a
+    log that a broker recovers as it is, None for one that has to be looked at byte by byte. index:
+    its file. is_recovered: the index has been rebuilt.
+    """
+
+    def __init__(self, base: int, name: str, path: str, size: int, sound_end: int | None) -> None:
+        self.base = base
+        self.name = name
+        self.path = path
+        self.size = self.given_size = size
+        self.sound_end = sound_end
+        self.index: Input | None = None
+        self.is_recovered = False
+        self._entries: tuple[IntArray, IntArray] | None = None
+        self._bytes: LogBytes | None = None
+
+    @property
+    def bytes(self) -> LogBytes:
+        """The log's bytes; raises InputError."""
+        if self._bytes is None:
+            self._bytes = LogBytes(self.path, self.name)
+        return self._bytes
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self._bytes is not None:
+            self._bytes.close()
+            self._bytes = None
+
+    @property
+    def entries(self) -> tuple[IntArray, IntArray]:
+        """Offsets and positions of its index, zeros at its end included; raises InputError."""
+        if self._entries is None:
+            data = b"" if self.index is None else read_whole(self.index, MOST_INDEX_BYTES)
+            width = OFFSET_INDEX_ENTRY.dtype.itemsize
+            rows = np.frombuffer(data, OFFSET_INDEX_ENTRY.dtype, len(data) // width)
+            offsets = rows["relative_offset"].astype(np.int64) + self.base
+            self._entries = offsets, rows["log_position"].astype(np.int64)
+        return self._entries
+
+    def batches(self, start: int = 0) -> Iterator[Stored]:
+        """Its batches from a byte on, as a broker steps over them."""
+        return batches(self.bytes, start, self.size)
+
+    def recover(self, interval: int, take: Callable[[Stored], None]) -> int:
+        """What a recovery leaves of it; how many bytes it cuts.
+
+        take: is told of each batch of magic 2 that is kept. Raises OverflowError_, InvalidOffset.
+        """
+        entries: list[tuple[int, int]] = []
+        last_time, largest = (-1, self.base), NO_TIME
+        valid = indexed = 0
+        try:
+            for batch in self.batches():
+                if not is_valid(self.bytes, batch):
+                    break
+                if not 0 <= batch.last_offset - self.base <= MAX_RELATIVE_OFFSET:
+                    raise OverflowError_
+                if batch.max_timestamp > largest[0]:
+                    largest = batch.max_timestamp, batch.last_offset
+                if valid - indexed > interval:
+                    if entries and batch.last_offset <= entries[-1][0]:
+                        raise InvalidOffset
+                    entries.append((batch.last_offset, valid))
+                    last_time = _time_entry(last_time, largest)
+                    indexed = valid
+                valid += batch.size
+                if batch.magic >= 2:
+                    take(batch)
+        except CorruptError:
+            pass
+        finally:
+            self._set_entries(entries)
+        cut = self.size - valid
+        self.size = valid
+        _time_entry(last_time, largest)
+        return cut
+
+    def _set_entries(self, entries: list[tuple[int, int]]) -> None:
+        rows = np.array(entries, np.int64).reshape(-1, 2)
+        self._entries = rows[:, 0], rows[:, 1]
+
+    def empty(self) -> int:
+        """Cut it to nothing, where a batch is found to cut at; how many bytes go."""
+        found = self.translate(self.base)
+        if found is None:
+            return 0
+        cut = self.size - found.position
+        self.size = found.position
+        self._set_entries([])
+        return cut
+
+    def lookup(self, offset: int) -> int:
+        """The byte that the index gives for an offset."""
+        warm = WARM_BYTES // ENTRY_SIZE[OFFSET_INDEX]
+        offsets, positions = self.entries
+        entry = greatest(offsets, offset, warm)
+        return 0 if entry is None else max(int(positions[entry]), 0)
+
+    def translate(self, offset: int) -> Stored | None:
+        """The first batch from the index's entry on that ends at the offset or behind it."""
+        start = self.lookup(offset)
+        return next((it for it in self.batches(start) if it.last_offset >= offset), None)
+
+    @property
+    def end(self) -> int:
+        """Where its offsets end for a broker; raises CorruptError."""
+        if self.sound_end is not None and self.is_recovered:
+            return self.sound_end
+        return self.next_offset
+
+    @property
+    def next_offset(self) -> int:
+        """Where a broker takes the end of the segment to be; raises CorruptError."""
+        offsets, _ = self.entries
+        last_entry = int(offsets[-1]) if len(offsets) else self.base
+        found = self.translate(last_entry)
+        if found is None:
+            return self.base
+        end = self.base
+        for batch in self.batches(found.position):
+            end = batch.last_offset + 1
+        return end
+
+
+def _time_entry(last: tuple[int, int], new: tuple[int, int]) -> tuple[int, int]:
+    """The last entry of a time index after one more."""
+    has_entries = last[0] >= 0
+    if has_entries and new[1] < last[1]:
+        raise InvalidOffset
+    if has_entries and new[0] < last[0]:
+        raise StartFailed("a time index whose timestamps go back")
+    return new if new[0] > last[0] else last

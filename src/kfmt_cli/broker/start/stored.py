@@ -1,0 +1,167 @@
+"""The batches of a log as a broker steps from one to the next, and where that fails.
+
+A broker is less careful than kfmt: it believes a length that is not too small, stops in silence at
+one that reaches past the end, and looks at a checksum only when it recovers. Source:
+`org.apache.kafka.common.record.FileLogInputStream`, `DefaultRecordBatch`, `LegacyRecord`.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kfmt_cli.core.checksum import RunningCrc
+from kfmt_cli.core.source import Source, open_source
+from kfmt_cli.core.varint import VarintError, decode, unzigzag
+from kfmt_cli.files.block import CHECKED_FROM, HEADER_SIZE, LOG_OVERHEAD, POLYNOMIALS, STORED_CRC_AT
+from kfmt_cli.files.control import KEY_SIZE, MARKER_SIZE, MARKERS
+from kfmt_cli.files.header import HEADER_UP_TO_MAGIC
+from kfmt_cli.formats.batch import ATTRIBUTES, RECORD_BATCH
+
+LEAST_SIZE = 14  # of a message of magic 0, behind offset and size
+WINDOW = 1 << 20
+PIECE = 16 << 20  # of a batch whose checksum is computed
+_AT = RECORD_BATCH.offset_of
+_START = struct.Struct(">qi")
+
+
+class CorruptError(Exception):
+    """A broker takes this for corruption: `CorruptRecordException`, `InvalidRecordException`."""
+
+
+class StartFailed(Exception):  # noqa: N818 (it is the start that fails)
+    """The broker does not start; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A batch as a broker steps over it. size: in bytes, with offset and length.
+
+    last_offset, max_timestamp: as its header says. attributes, producer_id: of magic 2 on.
+    """
+
+    position: int
+    size: int
+    magic: int
+    base_offset: int
+    last_offset: int
+    max_timestamp: int = -1
+    attributes: int = 0
+    producer_id: int = -1
+
+    @property
+    def end(self) -> int:
+        """The byte behind it."""
+        return self.position + self.size
+
+    @property
+    def is_control(self) -> bool:
+        """Whether it says that it is a control batch."""
+        bits = ATTRIBUTES["control"]
+        return bool(self.attributes & bits.mask)
+
+
+class LogBytes:
+    """The bytes of a log, read in windows; raises InputError. size: bytes when it was opened."""
+
+    def __init__(self, path: str, name: str) -> None:
+        self.name = name
+        self._source: Source = open_source(path, name)
+        self.size = self._source.size or 0
+        self._at = 0
+        self._held = b""
+
+    def read(self, position: int, n: int) -> bytes:
+        """Up to n bytes; fewer at the end of the file."""
+        if position < self._at or position + n > self._at + len(self._held):
+            self._at = position
+            self._held = self._source.block(position, max(WINDOW, n), min(n, self.size))
+        return self._held[position - self._at : position - self._at + n]
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._source.close()
+
+
+def batches(log: LogBytes, start: int, end: int) -> Iterator[Stored]:
+    """The batches from a byte on; raises CorruptError, and StartFailed where a header is cut."""
+    at = start
+    while at < end - HEADER_UP_TO_MAGIC:
+        head = log.read(at, HEADER_SIZE)
+        if len(head) < HEADER_UP_TO_MAGIC:
+            return
+        offset, size = _START.unpack_from(head)
+        if size < LEAST_SIZE:
+            raise CorruptError(f"{log.name} byte {at}: a batch of {size} bytes")
+        if at > end - LOG_OVERHEAD - size:
+            return
+        yield _batch(log, at, LOG_OVERHEAD + size, offset, head)
+        at += LOG_OVERHEAD + size
+
+
+def _batch(log: LogBytes, at: int, size: int, offset: int, head: bytes) -> Stored:
+    magic = struct.unpack_from(">b", head, _AT("magic"))[0]
+    if magic < 2:
+        time = struct.unpack_from(">q", head, 18)[0] if magic == 1 and len(head) >= 26 else -1
+        return Stored(at, size, magic, offset, offset, time)
+    if len(head) < HEADER_SIZE:
+        raise StartFailed(f"{log.name} byte {at}: the file ends inside the header of a batch")
+    delta = struct.unpack_from(">i", head, _AT("last_offset_delta"))[0]
+    time = struct.unpack_from(">q", head, _AT("max_timestamp"))[0]
+    attributes = struct.unpack_from(">h", head, _AT("attributes"))[0]
+    producer = struct.unpack_from(">q", head, _AT("producer_id"))[0]
+    return Stored(at, size, magic, offset, offset + delta, time, attributes, producer)
+
+
+def is_valid(log: LogBytes, batch: Stored) -> bool:
+    """Whether the checksum fits, of a batch that is not too short for its header."""
+    generation = 2 if batch.magic >= 2 else max(batch.magic, 0)
+    if batch.magic >= 2 and batch.size < HEADER_SIZE:
+        return False
+    crc = RunningCrc(POLYNOMIALS[generation])
+    at = batch.position + CHECKED_FROM[generation]
+    while at < batch.end:
+        piece = log.read(at, min(PIECE, batch.end - at))
+        if not piece:
+            return False
+        crc.update(piece)
+        at += len(piece)
+    stored = log.read(batch.position + STORED_CRC_AT[generation], 4)
+    return bool(crc.value == int.from_bytes(stored, "big"))
+
+
+def read_marker(log: LogBytes, batch: Stored) -> None:
+    """Read what ends a transaction, as the state of producers is rebuilt from it.
+
+    Raises CorruptError for one that a broker cannot read, StartFailed where that is no corruption
+    for it.
+    """
+    data = log.read(batch.position, min(batch.size, WINDOW))
+    if int.from_bytes(data[_AT("records_count") : HEADER_SIZE], "big") == 0:
+        return  # emptied by the cleaner
+    try:
+        _, at = decode(data, HEADER_SIZE, len(data), 32)
+        _, at = decode(data, at + 1, len(data), 64)
+        _, at = decode(data, at, len(data), 32)
+        raw, at = decode(data, at, len(data), 32)
+        key_size = unzigzag(raw)
+        key = data[at : at + max(key_size, 0)]
+        raw, at = decode(data, at + max(key_size, 0), len(data), 32)
+        value_size = unzigzag(raw)
+    except VarintError:
+        raise CorruptError("a control record that does not decode") from None
+    if key_size < KEY_SIZE or len(key) < KEY_SIZE:
+        raise CorruptError(f"a control record with {key_size} bytes as key")
+    version, type_ = struct.unpack_from(">hh", key)
+    if version < 0:
+        raise CorruptError(f"a control record of version {version}")
+    if type_ not in MARKERS:
+        raise StartFailed(
+            f"{log.name} byte {batch.position}: a control record of type {type_} where "
+            "a transaction is to end"
+        )
+    if value_size < MARKER_SIZE:
+        raise CorruptError(f"a control record with {value_size} bytes as value")
+    if struct.unpack_from(">h", data, at)[0] < 0:
+        raise CorruptError("the marker of a transaction has a negative version")
