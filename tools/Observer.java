@@ -216,13 +216,13 @@ public class Observer {
         Map<String, Object> found = new LinkedHashMap<>();
         TopicPartition partition = new TopicPartition(topic, 0);
         Map<String, Object> reads = new LinkedHashMap<>();
+        try (KafkaConsumer<byte[], byte[]> consumer = consumer(server, "read_uncommitted")) {
+            consumer.assign(List.of(partition));
+            found.put("log_start", consumer.beginningOffsets(List.of(partition), PATIENCE).get(partition));
+            found.put("log_end", consumer.endOffsets(List.of(partition), PATIENCE).get(partition));
+        }
         for (JsonNode isolation : probe.get("isolations")) {
             try (KafkaConsumer<byte[], byte[]> consumer = consumer(server, isolation.asText())) {
-                if (!found.containsKey("log_end")) {
-                    consumer.assign(List.of(partition));
-                    found.put("log_start", consumer.beginningOffsets(List.of(partition), PATIENCE).get(partition));
-                    found.put("log_end", consumer.endOffsets(List.of(partition), PATIENCE).get(partition));
-                }
                 reads.put(isolation.asText(), read(consumer, partition, -1, Integer.MAX_VALUE));
             }
         }

@@ -24,6 +24,7 @@ SOURCES = [Path(__file__).with_name(name) for name in ("Broker.java", "Observer.
 TIMEOUT = 400  # seconds, for all starts together
 PARALLEL = 3  # servers at once
 UNCOMMITTED, COMMITTED = "read_uncommitted", "read_committed"
+_TRIES = 5
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 
 Files = dict[str, bytes]
@@ -134,7 +135,26 @@ def partition_files(partition: Path) -> Files:
 
 
 def observe(plans: Sequence[Plan]) -> list[Outcome]:
-    """Start a broker for each plan and say what became of its partitions."""
+    """Start a broker for each plan and say what became of its partitions.
+
+    A broker that did not yet know its topics when it looked at their directories has set those
+    aside as strays, and shows nothing of them: it is started again.
+    """
+    outcomes = _observe(plans)
+    for _ in range(_TRIES):
+        again = [i for i, it in enumerate(outcomes) if any(map(_is_stray, it.beside))]
+        if not again:
+            break
+        for i, outcome in zip(again, _observe([plans[i] for i in again]), strict=True):
+            outcomes[i] = outcome
+    return outcomes
+
+
+def _is_stray(name: str) -> bool:
+    return name.endswith("-stray")
+
+
+def _observe(plans: Sequence[Plan]) -> list[Outcome]:
     home = jars(VERSION)
     with tempfile.TemporaryDirectory() as scratch:
         classes = Path(scratch) / "classes"

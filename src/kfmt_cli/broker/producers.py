@@ -6,14 +6,17 @@ Source: `org.apache.kafka.storage.internals.log.ProducerStateManager`, `Producer
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
 from kfmt_cli.core.checksum import CRC32C, RunningCrc
+from kfmt_cli.core.layout import IntArray
 from kfmt_cli.core.table import Table
 from kfmt_cli.files.block import HEADER_SIZE, Block
-from kfmt_cli.files.control import MARKERS, name_control_batches
+from kfmt_cli.files.control import MARKER_SIZE, MARKERS, name_control_batches
 from kfmt_cli.formats.batch import RECORD
 from kfmt_cli.formats.control import CONTROL_TYPES, END_TXN_MARKER
 from kfmt_cli.formats.snapshot import PRODUCER_SNAPSHOT, PRODUCER_STATE
@@ -21,9 +24,25 @@ from kfmt_cli.formats.snapshot import PRODUCER_SNAPSHOT, PRODUCER_STATE
 ABORT = CONTROL_TYPES.index("ABORT")
 NONE = -1
 COLUMNS = (
-    *("producer_id", "producer_epoch", "base_sequence", "last_sequence", "base_offset"),
-    *("last_offset", "max_timestamp", "transactional", "control", "control_type", "records_count"),
+    *("producer_id", "producer_epoch", "last_sequence", "base_offset", "last_offset"),
+    *("max_timestamp", "transactional", "position", "control", "control_type", "records_count"),
 )
+
+
+class Event(NamedTuple):
+    """A batch of a producer. timestamp: its largest, or that of its marker. control_type: of a
+    marker, None for records. coordinator_epoch: of the marker."""
+
+    producer_id: int
+    producer_epoch: int
+    last_sequence: int
+    base_offset: int
+    last_offset: int
+    timestamp: int
+    transactional: int
+    position: int
+    control_type: int | None = None
+    coordinator_epoch: int = NONE
 
 
 @dataclass(slots=True)
@@ -61,50 +80,40 @@ class Producers:
         """The first n batches of the next block; the aborted transactions that end in them."""
         batches = block.batches.select(slice(0, n))
         self.end = int(batches["last_offset"][-1]) + 1
-        v2 = batches["is_v2"] == 1
-        aborted: list[dict[str, int]] = []
-        chosen = np.flatnonzero(v2 & (batches["producer_id"] >= 0))
-        if len(chosen):
-            part = Block(block.name, block.data, block.position, batches)
-            name_control_batches(part)
-            for row in zip(chosen.tolist(), *_columns(batches, chosen), strict=True):
-                done = self._batch(part, row[0], dict(zip(COLUMNS, row[1:], strict=True)))
-                if done is not None:
-                    aborted.append(done)
-        return aborted
+        chosen = np.flatnonzero((batches["is_v2"] == 1) & (batches["producer_id"] >= 0))
+        part = Block(block.name, block.data, block.position, batches)
+        done = (self.apply(event) for event in events_of(part, chosen))
+        return [it for it in done if it is not None]
 
-    def _batch(self, block: Block, i: int, batch: dict[str, int]) -> dict[str, int] | None:
-        """One batch of a producer; the aborted transaction that it ends."""
-        if batch["control"]:
-            if batch["control_type"] not in MARKERS or batch["records_count"] < 1:
-                return None  # emptied by the cleaner
-            return self._marker(block, i, batch)
-        producer = self.of.setdefault(batch["producer_id"], Producer(batch["producer_epoch"]))
-        producer.move_to(batch["producer_epoch"])
-        producer.last_sequence = batch["last_sequence"]
-        producer.last_offset = batch["last_offset"]
-        producer.offset_delta = batch["last_offset"] - batch["base_offset"]
-        producer.timestamp = batch["max_timestamp"]
-        if producer.current_txn_first_offset == NONE and batch["transactional"]:
-            producer.current_txn_first_offset = batch["base_offset"]
+    def apply(self, event: Event) -> dict[str, int] | None:
+        """The next batch of a producer; the aborted transaction that it ends."""
+        if event.control_type is not None:
+            return self._marker(event)
+        producer = self.of.setdefault(event.producer_id, Producer(event.producer_epoch))
+        producer.move_to(event.producer_epoch)
+        producer.last_sequence = event.last_sequence
+        producer.last_offset = event.last_offset
+        producer.offset_delta = event.last_offset - event.base_offset
+        producer.timestamp = event.timestamp
+        if producer.current_txn_first_offset == NONE and event.transactional:
+            producer.current_txn_first_offset = event.base_offset
         return None
 
-    def _marker(self, block: Block, i: int, batch: dict[str, int]) -> dict[str, int] | None:
-        coordinator_epoch, timestamp = _read_marker(block, i)
-        producer = self.of.setdefault(batch["producer_id"], Producer(batch["producer_epoch"]))
+    def _marker(self, event: Event) -> dict[str, int] | None:
+        producer = self.of.setdefault(event.producer_id, Producer(event.producer_epoch))
         first = producer.current_txn_first_offset
-        producer.move_to(batch["producer_epoch"])
+        producer.move_to(event.producer_epoch)
         producer.current_txn_first_offset = NONE
-        producer.coordinator_epoch = coordinator_epoch
-        producer.timestamp = timestamp
-        if first == NONE or batch["control_type"] != ABORT:
+        producer.coordinator_epoch = event.coordinator_epoch
+        producer.timestamp = event.timestamp
+        if first == NONE or event.control_type != ABORT:
             return None
         open_ = [it.current_txn_first_offset for it in self.of.values()]
         still_open = [it for it in open_ if it != NONE]
-        marker = batch["base_offset"]
+        marker = event.base_offset
         return {
             "version": 0,
-            "producer_id": batch["producer_id"],
+            "producer_id": event.producer_id,
             "first_offset": first,
             "last_offset": marker,
             "last_stable_offset": min(still_open, default=marker + 1),
@@ -133,21 +142,39 @@ class Producers:
         return PRODUCER_SNAPSHOT.write({**front, "crc": crc.value}) + states
 
 
-def _columns(batches: Table, chosen: np.ndarray[tuple[int], np.dtype[np.int64]]) -> list[list[int]]:
-    return [batches[name][chosen].tolist() for name in COLUMNS]
+def events_of(block: Block, chosen: IntArray) -> Iterator[Event]:
+    """What some of a block's batches of producers do to their state, in order."""
+    if not len(chosen):
+        return
+    batches = block.batches
+    name_control_batches(block)
+    columns = (batches[name][chosen].tolist() for name in COLUMNS)
+    for i, *values, control, control_type, count in zip(chosen.tolist(), *columns, strict=True):
+        if not control:
+            yield Event(*values)
+        elif control_type in MARKERS and count >= 1:  # else emptied by the cleaner
+            read = _read_marker(block, i)
+            if read is None:
+                continue
+            coordinator_epoch, timestamp = read
+            yield Event(*values)._replace(
+                timestamp=timestamp, control_type=control_type, coordinator_epoch=coordinator_epoch
+            )
 
 
 def _values(producer: Producer) -> dict[str, int]:
     return {name: getattr(producer, name) for name in Producer.__slots__}
 
 
-def _read_marker(block: Block, i: int) -> tuple[int, int]:
-    """The coordinator's epoch and the timestamp of an end-transaction marker."""
+def _read_marker(block: Block, i: int) -> tuple[int, int] | None:
+    """The coordinator's epoch and the timestamp of an end-transaction marker, None without one."""
     batches = block.batches
     start, end = int(batches["start"][i]) + HEADER_SIZE, int(batches["end"][i])
     starts, ends = np.array([start]), np.array([end])
     record = RECORD.columns(block.data, starts, ends, 1)
     value = record["value"][:1]
+    if not len(value) or record["value_size"][0] < MARKER_SIZE:
+        return None
     marker = END_TXN_MARKER.columns(block.data, value, value + END_TXN_MARKER.dtype.itemsize, 1)
     delta = int(record["timestamp_delta"][0])
     return int(marker["coordinator_epoch"][0]), int(batches["base_timestamp"][i]) + delta

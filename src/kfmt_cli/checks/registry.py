@@ -52,10 +52,11 @@ def log_checks(scope: Scope, base_offset: int | None) -> list[LogCheck]:
 
 def every_code() -> dict[str, Code]:
     """All kinds of findings by name: those that reading makes, and those that checks make."""
+    from kfmt_cli.checks.history import codes as of_history
     from kfmt_cli.files import codes as of_logs
     from kfmt_cli.files.kinds import codes as of_files
 
-    pages = (vars(of_logs), vars(of_files))
+    pages = (vars(of_logs), vars(of_files), vars(of_history))
     found = [it for page in pages for it in page.values() if isinstance(it, Code)]
     found += [code for listed in CHECKS for code in listed.load().codes]
     return {it.name: it for it in found}

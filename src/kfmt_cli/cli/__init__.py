@@ -13,7 +13,12 @@ from kfmt_cli.cli.options import EXIT_CODES
 
 SECTIONS = {
     "Look": {"dump": "dump", "state": "state", "hex": "hex", "find": "find", "txn": "txn"},
-    "Check": {"verify-crc": "verify_crc", "index-check": "index_check", "diff": "diff"},
+    "Check": {
+        "check": "check",
+        "verify-crc": "verify_crc",
+        "index-check": "index_check",
+        "diff": "diff",
+    },
     "Write": {
         "build": "build",
         "salvage": "salvage",

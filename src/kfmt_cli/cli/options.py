@@ -10,7 +10,7 @@ import click
 from kfmt_cli.broker.settings import INDEX_INTERVAL_BYTES
 from kfmt_cli.core.finding import MOST_FINDINGS
 from kfmt_cli.core.parallel import available_cores
-from kfmt_cli.render.formats import FORMATS
+from kfmt_cli.render.formats import FORMATS, REPORTS, Format
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -52,18 +52,32 @@ def paths(function: F) -> F:
 
 def output_format(function: F) -> F:
     """--format and --json."""
-    others = " or ".join(it.words for it in FORMATS if it.words)
-    function = click.option(
-        "--json", "format_", flag_value="json", help="Short for --format json."
-    )(function)
-    return click.option(
-        "--format",
-        "format_",
-        type=click.Choice([it.name for it in FORMATS]),
-        default=next(it.name for it in FORMATS if not it.words),
-        help=f"How to write: a table for people, {others} for programs.",
-        show_default=True,
-    )(function)
+    return _format(FORMATS)(function)
+
+
+def report_format(function: F) -> F:
+    """The same, with the formats of programs that show findings."""
+    return _format(REPORTS)(function)
+
+
+def _format(formats: list[Format]) -> Callable[[F], F]:
+    *others, last = (it.words for it in formats if it.words)
+    words = f"{', '.join(others)} or {last}"
+
+    def decorate(function: F) -> F:
+        function = click.option(
+            "--json", "format_", flag_value="json", help="Short for --format json."
+        )(function)
+        return click.option(
+            "--format",
+            "format_",
+            type=click.Choice([it.name for it in formats]),
+            default=next(it.name for it in formats if not it.words),
+            help=f"How to write: a table for people, {words} for programs.",
+            show_default=True,
+        )(function)
+
+    return decorate
 
 
 def color(function: F) -> F:

@@ -13,6 +13,7 @@ import sys
 import threading
 from typing import TYPE_CHECKING, Protocol
 
+from kfmt_cli.core.pace import PACE
 from kfmt_cli.errors import InputError
 
 if TYPE_CHECKING:
@@ -76,6 +77,7 @@ class FileSource:
             raise InputError(
                 f"{self.name} byte {position}: cannot be read: {error.strerror}"
             ) from error
+        PACE.spent(len(data))
         return data
 
     def _first_read(self, position: int, length: int) -> bytes:
@@ -109,6 +111,7 @@ class FileSource:
     def close(self) -> None:
         if self._reader is not None:
             self._reader.shutdown()
+        PACE.done(self._fd)
         os.close(self._fd)
 
 

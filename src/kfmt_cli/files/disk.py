@@ -84,11 +84,12 @@ def partition_of(path: str) -> tuple[str | None, int | None]:
     folder = path.rpartition(os.sep)[0].rpartition(os.sep)[2]
     if folder in ("", os.curdir, os.pardir):
         folder = os.path.abspath(path).rpartition(os.sep)[0].rpartition(os.sep)[2]  # noqa: PTH100
-    return _place_of(folder)
+    return place_of(folder)
 
 
 @lru_cache(maxsize=4096)
-def _place_of(folder: str) -> tuple[str | None, int | None]:
+def place_of(folder: str) -> tuple[str | None, int | None]:
+    """The topic and the partition that a directory is named for."""
     named = _FOLDER.match(folder)
     return (named[1], int(named[2])) if named else (None, None)
 

@@ -35,8 +35,15 @@ FORMATS: list[Format] = [
     Format("json", "JSON Lines", f"{_SINKS}.json:Json"),
     Format("csv", "CSV", f"{_SINKS}.csv:Csv"),
 ]
+# Those of a command that has only findings to tell.
+REPORTS: list[Format] = [
+    *(it for it in FORMATS if it.name != "csv"),
+    Format("junit", "JUnit XML", f"{_SINKS}.junit:JUnit"),
+    Format("sarif", "SARIF", f"{_SINKS}.sarif:Sarif"),
+    Format("github", "GitHub annotations", f"{_SINKS}.github:GitHub"),
+]
 
 
 def sink_named(name: str) -> type[Sink]:
     """The class that writes a format."""
-    return next(it for it in FORMATS if it.name == name).load()
+    return next(it for it in (*FORMATS, *REPORTS) if it.name == name).load()

@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from types import ModuleType
 
 from kfmt_cli.checks.check import Scope
+from kfmt_cli.checks.history import codes as of_history
 from kfmt_cli.checks.registry import checks_of
 from kfmt_cli.core.finding import Code, Severity
 from kfmt_cli.errors import UsageError
@@ -31,6 +32,7 @@ def code_chapters() -> Iterator[tuple[str, list[Code]]]:
     of_others = _codes(of_files, of_writers, scopes=(Scope.SEGMENT,))
     yield "Indexes, snapshots and checkpoints", of_others
     yield "Directories", _codes(scopes=(Scope.PARTITION, Scope.DIRECTORY))
+    yield "Producers, transactions and leaders", _codes(of_history, scopes=())
 
 
 def _codes(*modules: ModuleType, scopes: tuple[Scope, ...]) -> list[Code]:

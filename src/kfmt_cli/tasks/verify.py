@@ -53,7 +53,7 @@ class Verify:
     """One call of `verify-crc`.
 
     jobs: processes. lists: which files have a line even if they are empty. passed_over: counts the
-    files of directories that are not looked at, by kind.
+    files of directories that are not looked at, by kind. told: of each log that was checked.
     """
 
     verifier: Verifier
@@ -61,6 +61,7 @@ class Verify:
     most_findings: int = MOST_FINDINGS
     lists: Callable[[Input], bool] = lambda _: True
     passed_over: Counter[str] = field(default_factory=Counter)
+    told: Callable[[Input, Verified], None] = lambda _file, _verified: None
     _groups: list[_Files] = field(default_factory=list)
     _sizes: list[int] = field(default_factory=list)
 
@@ -169,6 +170,7 @@ class Verify:
         return outcome.verified
 
     def _finished(self, file: Input, result: Result, verified: Verified) -> Event:
+        self.told(file, verified)
         result.numbers = {it: getattr(verified, it) for it in LOG_RESULT.numbers}
         found = result.errors or result.warnings or result.notes
         return result if verified.bytes or found or self.lists(file) else Unlisted(result)

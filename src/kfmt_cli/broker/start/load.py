@@ -128,11 +128,11 @@ class _Loader:
         if any(it < 0 for row in rows for it in row if isinstance(it, int)):
             raise StartFailed(f"{file.name}: an epoch or an offset is negative")
 
-    def _delete(self, name: str, is_replaced: bool = False) -> None:
+    def _delete(self, name: str, *, is_replaced: bool = False, quietly: bool = False) -> None:
         file = self._files.pop(name, None)
         if file is not None and is_replaced:
             self._replaced[name] = size_of(file)
-        elif file is not None:
+        elif file is not None and not quietly:
             self._done.deleted.append(name)
 
     def _swap(self) -> None:
@@ -162,7 +162,10 @@ class _Loader:
             for name in list(self._files):
                 number = None if name.endswith(SWAP) else offset_of_name(name)
                 if number is not None and first <= number < end:
-                    self._delete(name, is_replaced=name + SWAP in self._files)
+                    # What else is of a replaced log is written anew, if it is needed.
+                    is_replaced = name + SWAP in self._files
+                    quietly = not name.endswith(".log")
+                    self._delete(name, is_replaced=is_replaced, quietly=quietly)
         for name in [it for it in self._files if it.endswith(SWAP)]:
             of = name.removesuffix(SWAP)
             self._files[of] = self._files.pop(name)
@@ -198,7 +201,7 @@ class _Loader:
         file = self._files.get(log)
         folder = self._found.folder
         if file is None:  # the broker makes a log of that name
-            self._segments[base] = OpenSegment(base, folder.input(name).name, "", 0, base)
+            self._segments[base] = OpenSegment.made(base, folder.input(name).name)
             return
         shown = folder.input(log).name
         sound = None if log in self._swapped else self._found.sound.get(base)
@@ -296,7 +299,7 @@ class _Loader:
                 self._delete(f"{base:020}.log")
                 segments.pop(base).close()
             self._snapshots.files.clear()
-        segments[found.log_start] = OpenSegment(found.log_start, "", "", 0, found.log_start)
+        segments[found.log_start] = OpenSegment.made(found.log_start, "")
         return found.log_start
 
 

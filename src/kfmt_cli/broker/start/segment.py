@@ -55,6 +55,13 @@ class OpenSegment:
         self._entries: tuple[IntArray, IntArray] | None = None
         self._bytes: LogBytes | None = None
 
+    @classmethod
+    def made(cls, base: int, name: str) -> OpenSegment:
+        """An empty one that the broker makes."""
+        segment = cls(base, name, "", 0, base)
+        segment.is_recovered = True
+        return segment
+
     @property
     def bytes(self) -> LogBytes:
         """The log's bytes; raises InputError."""

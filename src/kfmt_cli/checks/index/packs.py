@@ -102,7 +102,7 @@ class _Facts:
         self._pack = pack
         batches, owner = pack.batches, pack.owner
         self._owner = owner
-        bases = np.array([it.log.base_offset if it.log else 0 for it in segments], np.int64)
+        bases = np.array([it.any_file.base_offset or 0 for it in segments], np.int64)
         self._is_last = np.array([it.is_last for it in segments])
         self._base = batches["base_offset"] - bases[owner]
         self._last = batches["last_offset"] - bases[owner]

@@ -22,6 +22,7 @@ from kfmt_cli.core import scan
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.finding import Finding
 from kfmt_cli.core.layout import IntArray
+from kfmt_cli.core.pace import PACE
 from kfmt_cli.core.parallel import SMALL, together
 from kfmt_cli.core.table import BoolArray, Table
 from kfmt_cli.files.block import Block, read_batches
@@ -118,6 +119,8 @@ def read_small(file: Input) -> bytes | None:
         if not stat.S_ISREG(about.st_mode) or about.st_size > SMALL:
             return None
         data = os.pread(handle, about.st_size + 1, 0)
+        PACE.spent(len(data))
+        PACE.done(handle)
         return data if len(data) == about.st_size else None
     except OSError:
         return None

@@ -11,19 +11,17 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
+from kfmt_cli.broker.start.directory import is_log_directory
 from kfmt_cli.checks.partition import codes
 from kfmt_cli.checks.partition.check import DirectoryCheck
 from kfmt_cli.core.finding import Finding
 from kfmt_cli.files.disk import Folder, offset_of_name, printable
 from kfmt_cli.files.kinds.kind import CLEANED, SWAP
-from kfmt_cli.formats.checkpoint import CHECKPOINTS
 
 _SEGMENT = re.compile(r"^\d{20}\.log$")
 _SWAP = re.compile(r"^\d{20}\.log\.swap$")
 # Names that a broker takes an offset from, which is what stands before the first dot.
-_WITH_OFFSET = re.compile(r"\.(?:log|index|timeindex|txnindex|snapshot)$")
-# What a broker that manages logs writes into each of its log directories.
-_OF_LOG_DIRECTORY = frozenset(CHECKPOINTS) - {"leader-epoch-checkpoint"}
+_WITH_OFFSET = re.compile(r"\.(?:log|index|timeindex|txnindex|snapshot|cleaned|swap)$")
 _PARTITION = re.compile(r"^.+-(\+?\d+)$")
 _MOVING = re.compile(r"^(\S+-\S+)\.\S+-(?:delete|future|stray)$")
 _NOT_LOGS = frozenset({"remote-log-index-cache"})  # directories that a broker passes over
@@ -36,7 +34,7 @@ class Names(DirectoryCheck):
     codes = (codes.NAME_NOT_NUMERIC, codes.DIRECTORY_NOT_A_PARTITION, codes.SWAP_FILE)
 
     def look(self, folder: Folder) -> Iterator[Finding]:
-        yield from _not_partitions(folder)
+        yield from not_partitions(folder)
         if not any(map(_is_of_partition, folder.files)):
             return
         yield from _swapped(folder)
@@ -74,17 +72,19 @@ def _swapped(folder: Folder) -> Iterator[Finding]:
         yield Finding(folder.input(name).name, codes.SWAP_FILE, None, message, offset=offset)
 
 
-def _not_partitions(folder: Folder) -> Iterator[Finding]:
-    if _OF_LOG_DIRECTORY.isdisjoint(folder.files):
+def not_partitions(folder: Folder) -> Iterator[Finding]:
+    """The directories for which a broker does not start."""
+    if not is_log_directory(folder):
         return
     for name in folder.folders:
-        if name not in _NOT_LOGS and not _names_partition(name):
+        if name not in _NOT_LOGS and not names_partition(name):
             message = f"{printable(name)!r} does not end in - and the number of a partition"
             found = folder.input(name).name
             yield Finding(found, codes.DIRECTORY_NOT_A_PARTITION, None, message)
 
 
-def _names_partition(name: str) -> bool:
+def names_partition(name: str) -> bool:
+    """Whether a broker takes the name of a directory for that of a partition."""
     moving = _MOVING.match(name)
     partition = _PARTITION.match(moving[1] if moving else name)
     return partition is not None and int(partition[1]) <= _MOST_PARTITION

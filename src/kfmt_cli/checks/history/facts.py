@@ -1,0 +1,218 @@
+"""What a log tells of producers and leaders, in a few rows: of a log at a time, in any process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from kfmt_cli.broker.producers import Event, events_of
+from kfmt_cli.checks.history import codes
+from kfmt_cli.checks.log.packs import read_pack
+from kfmt_cli.core.finding import Finding
+from kfmt_cli.core.layout import IntArray
+from kfmt_cli.core.table import BoolArray, Table
+from kfmt_cli.errors import InputError
+from kfmt_cli.files.block import Block
+from kfmt_cli.files.kinds.kind import Input
+from kfmt_cli.files.open_log import open_log
+from kfmt_cli.formats.batch import MAX_SEQUENCE
+
+_SEQUENCE = (
+    *("producer_id", "producer_epoch", "base_sequence", "last_sequence", "base_offset"),
+    "position",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Numbered:
+    """A batch of a producer that has sequence numbers. holes: offsets that were missing in the log
+    up to its end, or were in no record."""
+
+    producer_id: int
+    epoch: int
+    first: int
+    last: int
+    offset: int
+    position: int
+    holes: int
+
+
+@dataclass(slots=True)
+class History:
+    """A log's. epochs: each leader epoch with its first offset, as they come. firsts, lasts: the
+    numbered batches of each producer. holes: in all. end: behind its last batch."""
+
+    file: str
+    base: int
+    epochs: list[tuple[int, int]] = field(default_factory=list)
+    firsts: dict[int, Numbered] = field(default_factory=dict)
+    lasts: dict[int, Numbered] = field(default_factory=dict)
+    events: list[Event] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    holes: int = 0
+    start: int | None = None
+    end: int | None = None
+    newest: int = -1
+
+    def take(self, block: Block) -> None:
+        """The next block of the log."""
+        batches = block.batches
+        sane = (batches["crc_valid"] == 1) & (batches["is_v2"] == 1)
+        sane &= batches["last_offset"] >= batches["base_offset"]
+        if not sane.all():
+            block = Block(block.name, block.data, block.position, batches.select(sane))
+            batches = block.batches
+        if not len(batches):
+            return
+        self._epochs(batches)
+        holes = self._holes(batches)
+        self.newest = max(self.newest, int(batches["max_timestamp"].max()))
+        chosen = np.flatnonzero(batches["producer_id"] >= 0)
+        if len(chosen):
+            data = chosen[batches["control"][chosen] == 0]
+            numbered = data[batches["base_sequence"][data] >= 0]
+            if len(numbered):
+                self._sequences(batches, numbered, holes)
+            self._events(block, chosen, data)
+
+    def _epochs(self, batches: Table) -> None:
+        epochs = batches["partition_leader_epoch"]
+        known = np.flatnonzero(epochs >= 0)
+        if not len(known):
+            return
+        before = self.epochs[-1][0] if self.epochs else -1
+        values = epochs[known]
+        for i in np.flatnonzero(np.diff(values, prepend=before)).tolist():
+            self.epochs.append((int(values[i]), int(batches["base_offset"][known[i]])))
+
+    def _holes(self, batches: Table) -> IntArray:
+        """The offsets without a record up to each batch's end, itself included."""
+        base, last = batches["base_offset"], batches["last_offset"]
+        before = np.empty_like(last)
+        before[1:] = last[:-1]
+        before[0] = base[0] - 1 if self.end is None else self.end - 1
+        missing = (base - before - 1).clip(0) + (last - base + 1 - batches["records_count"]).clip(0)
+        holes: IntArray = np.cumsum(missing) + self.holes
+        self.holes = int(holes[-1])
+        if self.start is None:
+            self.start = int(base[0])
+        self.end = int(last[-1]) + 1
+        return holes
+
+    def _sequences(self, batches: Table, rows: IntArray, holes: IntArray) -> None:
+        order = rows[np.argsort(batches["producer_id"][rows], kind="stable")]
+        columns = {name: batches[name][order] for name in _SEQUENCE}
+        gaps = holes[order]
+        ids = columns["producer_id"]
+        edges = np.flatnonzero(np.diff(ids, prepend=ids[0] - 1, append=ids[-1] + 1))
+        # Pairs that follow on each other as they should are not looked at one by one.
+        same = np.diff(ids) == 0
+        wanted = (columns["last_sequence"][:-1] + 1) & MAX_SEQUENCE
+        epochs = np.diff(columns["producer_epoch"])
+        odd = same & ((epochs < 0) | ((epochs == 0) & (columns["base_sequence"][1:] != wanted)))
+
+        def at(i: int) -> Numbered:
+            producer, epoch, first, last, offset, position = (
+                int(columns[name][i]) for name in _SEQUENCE
+            )
+            return Numbered(producer, epoch, first, last, offset, position, int(gaps[i]))
+
+        for i in np.flatnonzero(odd).tolist():
+            self.findings += compare(self.file, at(i), at(i + 1), int(gaps[i + 1] - gaps[i]))
+        for first, end in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
+            one = at(first)
+            known = self.lasts.get(one.producer_id)
+            if known is not None:
+                self.findings += compare(self.file, known, one, one.holes - known.holes)
+            self.firsts.setdefault(one.producer_id, one)
+            self.lasts[one.producer_id] = at(end - 1)
+
+    def _events(self, block: Block, chosen: IntArray, data: IntArray) -> None:
+        """What changes the state of producers; of plain batches only each producer's last."""
+        batches = block.batches
+        keep = np.zeros(len(batches), np.bool_)
+        told = batches["transactional"][chosen] == 1
+        keep[chosen[told | (batches["control"][chosen] == 1)]] = True
+        plain = data[batches["transactional"][data] == 0]
+        # A producer that does both is followed batch by batch.
+        both = np.isin(batches["producer_id"][plain], batches["producer_id"][chosen[told]])
+        keep[plain[both]] = True
+        _, from_end = np.unique(batches["producer_id"][plain][::-1], return_index=True)
+        keep[plain[::-1][from_end]] = True
+        self.events += events_of(block, np.flatnonzero(keep))
+
+
+def compare(file: str, one: Numbered, other: Numbered, holes: int) -> Iterator[Finding]:
+    """What is wrong between a producer's batch and its next one."""
+    named = f"producer {other.producer_id}"
+    code, words = None, ""
+    if other.epoch < one.epoch:
+        code = codes.PRODUCER_EPOCH_BACK
+        words = f"{named}: epoch {other.epoch} behind epoch {one.epoch} at offset {one.offset}"
+    elif other.epoch == one.epoch and other.first != (one.last + 1) & MAX_SEQUENCE:
+        repeated = other.first <= one.last and one.last - other.first < MAX_SEQUENCE // 2
+        code = codes.SEQUENCE_REPEATED if repeated else codes.SEQUENCE_GAP
+        words = (
+            f"{named}: sequence {other.first} behind {one.first}–{one.last} at offset {one.offset}"
+        )
+        if holes and not repeated:
+            return  # compaction took what was between them
+    if code is not None:
+        yield Finding(file, code, other.position, words, offset=other.offset)
+
+
+def histories(files: list[Input]) -> list[History | None]:
+    """The history of each log; None of one that cannot be read."""
+    if len(files) == 1:
+        return [_of_one(files[0])]
+    pack = read_pack(files)
+    owner, batches = pack.owner, pack.batches
+    counts = np.bincount(owner, minlength=len(files))
+    ends = np.cumsum(counts)
+    plain = _plain(batches, owner, len(files)) & pack.good
+    found: list[History | None] = []
+    for i, file in enumerate(files):
+        first, end = int(ends[i] - counts[i]), int(ends[i])
+        if not pack.good[i]:
+            found.append(_of_one(file))
+            continue
+        history = History(file.name, file.base_offset or 0)
+        found.append(history)
+        if plain[i]:
+            _fill_plain(history, batches, first, end)
+        else:
+            history.take(Block(file.name, pack.data, 0, batches.select(slice(first, end))))
+    return found
+
+
+def _plain(batches: Table, owner: IntArray, n: int) -> BoolArray:
+    """Logs without producer ids and with one leader epoch."""
+    plain = np.ones(n, np.bool_)
+    plain[owner[batches["producer_id"] >= 0]] = False
+    epochs = batches["partition_leader_epoch"]
+    changes = (np.diff(epochs) != 0) & (np.diff(owner) == 0)
+    plain[owner[1:][changes]] = False
+    return plain
+
+
+def _fill_plain(history: History, batches: Table, first: int, end: int) -> None:
+    if first == end:
+        return
+    history.start = int(batches["base_offset"][first])
+    history.end = int(batches["last_offset"][end - 1]) + 1
+    epoch = int(batches["partition_leader_epoch"][first])
+    if epoch >= 0:
+        history.epochs.append((epoch, history.start))
+
+
+def _of_one(file: Input) -> History | None:
+    history = History(file.name, file.base_offset or 0)
+    try:
+        with open_log(file, read_ahead=False) as log:
+            for block in log.blocks:
+                history.take(block)
+    except InputError:
+        return None
+    return history

@@ -1,0 +1,168 @@
+"""The logs of a partition together, in order: what one tells of another, and of files beside them.
+
+Source: `org.apache.kafka.storage.internals.log.ProducerStateManager`, `ProducerAppendInfo`,
+`org.apache.kafka.storage.internals.epoch.LeaderEpochFileCache`.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+
+from kfmt_cli.broker.producers import NONE, Event, Producer, Producers
+from kfmt_cli.checks.history import codes
+from kfmt_cli.checks.history.facts import History, compare
+from kfmt_cli.core.finding import Finding
+from kfmt_cli.errors import InputError
+from kfmt_cli.files.kinds.fixed import read_rows
+from kfmt_cli.files.kinds.kind import Input
+
+MAX_TIMEOUT_MS = 15 * 60 * 1000  # transaction.max.timeout.ms
+# What a snapshot says of a producer that follows from the log alone.
+_COMPARED = ("producer_epoch", "last_sequence", "last_offset", "current_txn_first_offset")
+
+
+class PartitionHistory:
+    """Follows a partition log by log.
+
+    epochs: (epoch, start offset) of leader-epoch-checkpoint, None without the file. snapshots: the
+    producer snapshots by offset. wrong_txns: base offsets of batches outside of the transaction
+    that their producer had open.
+    """
+
+    def __init__(
+        self, epochs: list[tuple[int, int]] | None, snapshots: Mapping[int, Input]
+    ) -> None:
+        self._epochs = epochs
+        self._starts = [] if epochs is None else [it for _, it in epochs]
+        self._snapshots = dict(snapshots)
+        self._producers = Producers()
+        self._begun: dict[int, tuple[str, Event]] = {}
+        self._lasts: History | None = None
+        self._has_holes = False
+        self._start: int | None = None
+        self._newest = -1
+        self.wrong_txns: set[int] = set()
+
+    def take(self, history: History) -> Iterator[Finding]:
+        """The next log; what is wrong with it."""
+        yield from history.findings
+        yield from self._snapshot(history.base)
+        yield from self._sequences(history)
+        yield from self._leaders(history)
+        for event in history.events:
+            yield from self._event(history.file, event)
+        if self._start is None:
+            self._start = history.start
+        self._newest = max(self._newest, history.newest)
+        if history.end is not None:
+            self._has_holes |= history.holes > 0
+            self._producers.end = history.end
+            if self._lasts is not None:
+                history.lasts = {**self._lasts.lasts, **history.lasts}
+                history.epochs = history.epochs or self._lasts.epochs
+            self._lasts = history
+
+    def finish(self, is_whole: bool) -> Iterator[Finding]:
+        """What is wrong at the end. is_whole: no later log was left out."""
+        yield from self._snapshot(self._producers.end)
+        if not is_whole:
+            return
+        for file, event in self._begun.values():
+            age = self._newest - event.timestamp
+            late = event.timestamp >= 0 and age > MAX_TIMEOUT_MS
+            words = (
+                f"producer {event.producer_id}, epoch {event.producer_epoch}: a transaction from "
+                f"offset {event.base_offset} on has not ended at the log's end, "
+                f"{max(age, 0) // 1000} s later"
+            )
+            code = codes.TRANSACTION_HANGING if late else codes.TRANSACTION_OPEN
+            yield Finding(file, code, event.position, words, offset=event.base_offset)
+
+    def _sequences(self, history: History) -> Iterator[Finding]:
+        """Between the last batch of a producer in the logs before and its first in this one."""
+        if self._lasts is None:
+            return
+        seam = (history.start or 0) - (self._lasts.end or 0)
+        for producer, first in history.firsts.items():
+            before = self._lasts.lasts.get(producer)
+            if before is not None:
+                holes = self._lasts.holes - before.holes + first.holes + max(seam, 0)
+                yield from compare(history.file, before, first, holes)
+
+    def _leaders(self, history: History) -> Iterator[Finding]:
+        """Leader epochs, among one another and in the checkpoint."""
+        before = self._lasts.epochs[-1][0] if self._lasts and self._lasts.epochs else -1
+        for epoch, offset in history.epochs:
+            if epoch < before:
+                words = f"leader epoch {epoch} behind epoch {before}"
+                yield Finding(history.file, codes.LEADER_EPOCH_BACK, None, words, offset=offset)
+            before = epoch
+            if self._epochs is None:
+                continue
+            row = bisect_right(self._starts, offset) - 1
+            known = self._epochs[row][0] if row >= 0 else None
+            if known != epoch:
+                has = "no epoch" if known is None else f"epoch {known}"
+                yield Finding(
+                    history.file,
+                    codes.LEADER_EPOCH_CONTRADICTED,
+                    None,
+                    f"the batch has leader epoch {epoch}, leader-epoch-checkpoint {has}",
+                    offset=offset,
+                    expected=known,
+                    found=epoch,
+                )
+
+    def _event(self, file: str, event: Event) -> Iterator[Finding]:
+        producer = self._producers.of.get(event.producer_id, Producer())
+        is_open = producer.current_txn_first_offset != NONE
+        if event.control_type is not None:
+            self._begun.pop(event.producer_id, None)
+            if not is_open:
+                words = f"producer {event.producer_id}: nothing was open that it ends"
+                found = event.base_offset
+                yield Finding(file, codes.MARKER_ALONE, event.position, words, offset=found)
+        elif event.transactional and not is_open:
+            self._begun[event.producer_id] = file, event
+        elif is_open and not event.transactional:
+            words = (
+                f"producer {event.producer_id}: a batch outside of a transaction, while its own "
+                f"from offset {producer.current_txn_first_offset} on is open"
+            )
+            self.wrong_txns.add(event.base_offset)
+            yield Finding(
+                file, codes.TRANSACTION_MIXED, event.position, words, offset=event.base_offset
+            )
+        self._producers.apply(event)
+
+    def _snapshot(self, offset: int) -> Iterator[Finding]:
+        """The snapshot of what was taken so far, against it."""
+        file = self._snapshots.pop(offset, None)
+        if file is None or self._has_holes or self._producers.end != offset:
+            return
+        told = Producers()
+        try:
+            contents = read_rows(file)
+        except InputError:
+            return
+        if contents.findings:
+            return
+        told.load(contents.table, offset)
+        for producer_id, state in told.of.items():
+            known = self._producers.of.get(producer_id)
+            if known is None or state.last_offset < (self._start or 0):
+                continue
+            here, there = asdict(known), asdict(state)
+            for name in _COMPARED:
+                if here[name] != there[name]:
+                    yield Finding(
+                        file.name,
+                        codes.SNAPSHOT_CONTRADICTED,
+                        None,
+                        f"producer {producer_id}: {name} {there[name]}, by the log {here[name]}",
+                        expected=here[name],
+                        found=there[name],
+                    )
+                    break

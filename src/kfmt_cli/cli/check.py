@@ -1,0 +1,96 @@
+"""check: the fsck of partitions and log directories."""
+
+from __future__ import annotations
+
+import click
+
+from kfmt_cli.cli.options import (
+    color,
+    index_interval,
+    jobs,
+    max_decompressed,
+    max_findings,
+    paths,
+    report_format,
+    wide,
+)
+from kfmt_cli.errors import UsageError
+
+
+@click.command()
+@paths
+@click.option(
+    "--fail-on",
+    type=click.Choice(["error", "warning"]),
+    default="error",
+    show_default=True,
+    help="Exit with 1 on findings of this severity, or worse.",
+)
+@click.option("--only", multiple=True, metavar="CODE", help="Only findings of this kind.")
+@click.option("--ignore", multiple=True, metavar="CODE", help="No findings of this kind.")
+@click.option(
+    "--throttle",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="MB/S",
+    help="Read no faster than this, on one core, and drop from the page cache what was read: for "
+    "disks that a broker is using.",
+)
+@index_interval("The broker's setting, by which recovery writes the indexes.")
+@wide
+@report_format
+@color
+@max_findings
+@jobs
+@max_decompressed
+def check(
+    paths: tuple[str, ...],
+    fail_on: str,
+    only: tuple[str, ...],
+    ignore: tuple[str, ...],
+    throttle: float | None,
+    index_interval_bytes: int,
+    wide: bool,
+    format_: str,
+    color: str,
+    max_findings: int,
+    jobs: int,
+    max_decompressed: int | None,
+) -> int:
+    """Check everything of a partition, a log directory or a broker that can be verified offline.
+
+    Batches and records, segments among one another, indexes, producer snapshots and transactions,
+    leader epochs, checkpoints, names and what was left over. Says for each partition what a broker
+    makes of it: whether it starts, where the log then ends, which files it cuts or deletes, which
+    offsets are gone or out of reach, after a crash and after a clean shutdown. What it says of
+    starts is what brokers of 3.9 do.
+
+    \b
+    Examples:
+      kfmt check sample_segments/kafka-3.9.1-broker1
+      kfmt check damaged_segments/crc-mismatch-0
+      kfmt check damaged_segments --format sarif
+    """
+    from kfmt_cli.checks.registry import every_code
+    from kfmt_cli.cli.runs import run_of
+    from kfmt_cli.core.codecs.decompress import Limit
+    from kfmt_cli.core.pace import PACE
+    from kfmt_cli.render.sinks.sink import Look
+    from kfmt_cli.tasks.check import Check, of_codes
+    from kfmt_cli.tasks.check_report import CHECK_RESULT
+
+    if "-" in paths:
+        raise UsageError("-: standard input is not taken here")
+    known = every_code()
+    for name in (*only, *ignore):
+        if name not in known:
+            raise UsageError(f"no finding is named {name!r}; kfmt explain lists all")
+    if throttle is not None:
+        PACE.limit(int(throttle * 1_000_000))
+        jobs = 1
+    strict = fail_on == "warning"
+    look = Look(wide=wide)
+    run = run_of(color, format_, CHECK_RESULT, strict=strict, max_findings=max_findings, look=look)
+    limit = Limit.of_option(max_decompressed)
+    takes = of_codes(only, ignore)
+    Check(run, jobs, limit, index_interval_bytes, max_findings, takes).paths(paths)
+    return run.end()

@@ -1,0 +1,38 @@
+"""Annotations of GitHub's workflows: a line a finding, which the log of a run shows as a note."""
+
+from __future__ import annotations
+
+from kfmt_cli.core.finding import Code, Finding, Severity
+from kfmt_cli.render.finding import consequences
+from kfmt_cli.render.sinks.report import ReportSink
+from kfmt_cli.rows.result import Result
+
+_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
+
+
+class GitHub(ReportSink):
+    """Workflow commands: `::error file=…,title=…::message`."""
+
+    def result(self, result: Result) -> None:
+        del result
+
+    def finding(self, finding: Finding) -> None:
+        place = "" if finding.position is None else f"byte {finding.position}: "
+        more = "".join(f"\n{label}: {text}" for label, text in consequences(finding.code))
+        self._line(finding.code, finding.file, f"{place}{finding.message}{more}")
+
+    def left_out(self, file: str, code: Code, number: int) -> None:
+        self._line(code, file, f"{number} more findings of this kind")
+
+    def _line(self, code: Code, file: str, words: str) -> None:
+        level = _LEVELS[code.severity]
+        about = f"file={_property(file)},title={_property(code.name)}"
+        self.put(f"::{level} {about}::{_data(words)}\n")
+
+
+def _data(words: str) -> str:
+    return words.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(words: str) -> str:
+    return _data(words).replace(":", "%3A").replace(",", "%2C")

@@ -1,0 +1,76 @@
+"""SARIF 2.1.0, the format of static analysis results: a rule a kind of finding, a result each."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote
+
+from kfmt_cli import __version__
+from kfmt_cli.core.finding import Code, Finding, Severity
+from kfmt_cli.core.json_text import json_text
+from kfmt_cli.render.finding import consequences
+from kfmt_cli.render.sinks.report import ReportSink
+from kfmt_cli.rows.result import Result, Summary
+
+SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "note"}
+
+
+class Sarif(ReportSink):
+    """One run; results as they come, the rules behind them."""
+
+    def __init__(self, *arguments: object) -> None:
+        super().__init__(*arguments)  # type: ignore[arg-type]
+        self._rules: dict[str, Code] = {}
+        self._n_results = 0
+
+    def result(self, result: Result) -> None:
+        del result
+
+    def finding(self, finding: Finding) -> None:
+        region = None if finding.position is None else {"byteOffset": finding.position}
+        self._result(finding.code, finding.file, finding.message, region)
+
+    def left_out(self, file: str, code: Code, number: int) -> None:
+        self._result(code, file, f"{number} more findings of this kind", None)
+
+    def _result(self, code: Code, file: str, words: str, region: dict[str, int] | None) -> None:
+        self._rules.setdefault(code.name, code)
+        place: dict[str, Any] = {"artifactLocation": {"uri": quote(file)}}
+        if region is not None:
+            place["region"] = region
+        row = {
+            "ruleId": code.name,
+            "level": _LEVELS[code.severity],
+            "message": {"text": words},
+            "locations": [{"physicalLocation": place}],
+        }
+        self._begin()
+        self.put(f"{',' if self._n_results else ''}\n{json_text(row)}")
+        self._n_results += 1
+
+    def _begin(self) -> None:
+        if not self._n_results:
+            self.put(f'{{"$schema":"{SCHEMA}","version":"2.1.0","runs":[{{"results":[')
+
+    def summary(self, summary: Summary) -> None:
+        del summary
+        self._begin()
+        driver = {
+            "name": "kfmt",
+            "version": __version__,
+            "rules": [_rule(it) for it in self._rules.values()],
+        }
+        self.put(f'\n],"tool":{json_text({"driver": driver})}}}]}}\n')
+
+
+def _rule(code: Code) -> dict[str, Any]:
+    more = "\n".join(f"{label}: {text}" for label, text in consequences(code))
+    rule: dict[str, Any] = {
+        "id": code.name,
+        "shortDescription": {"text": code.meaning},
+        "defaultConfiguration": {"level": _LEVELS[code.severity]},
+    }
+    if more:
+        rule["fullDescription"] = {"text": more}
+    return rule

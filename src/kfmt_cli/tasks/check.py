@@ -1,0 +1,334 @@
+"""check: everything about partitions that can be verified offline, and what a broker would do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from kfmt_cli.broker.settings import INDEX_INTERVAL_BYTES
+from kfmt_cli.broker.start.checkpoints import (
+    EPOCH_TYPES,
+    LEADER_EPOCHS,
+    CheckpointError,
+    NumberError,
+    entries_of,
+)
+from kfmt_cli.broker.start.directory import (
+    OF_LOG_DIRECTORY,
+    LogDirectory,
+    is_log_directory,
+    quorum_troubles,
+    read_log_directory,
+)
+from kfmt_cli.broker.start.outcome import Start
+from kfmt_cli.checks.history import codes
+from kfmt_cli.checks.history.facts import histories
+from kfmt_cli.checks.history.partition import PartitionHistory
+from kfmt_cli.checks.index.check import IndexChecker
+from kfmt_cli.checks.log.packs import packs
+from kfmt_cli.checks.log.verify import Verified, Verifier
+from kfmt_cli.checks.partition.names import names_partition, not_partitions
+from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.core.finding import MOST_FINDINGS, Finding, Severity
+from kfmt_cli.errors import InputError
+from kfmt_cli.files.codes import BATCH_TRUNCATED, FILE_GREW, GARBAGE, ZERO_TAIL
+from kfmt_cli.files.disk import (
+    Folder,
+    classify,
+    is_folder,
+    is_segment,
+    mark_of,
+    place_of,
+    size_of,
+    walk,
+)
+from kfmt_cli.files.kinds import UNKNOWN, is_transient
+from kfmt_cli.files.kinds.kind import LEFT_BEHIND, Input
+from kfmt_cli.files.segment import SEGMENT_KINDS
+from kfmt_cli.rows.result import Result
+from kfmt_cli.tasks.check_checkpoints import checkpoint_findings
+from kfmt_cli.tasks.check_report import Report, show
+from kfmt_cli.tasks.check_start import PartitionFacts, down, starts_of
+from kfmt_cli.tasks.index_check import IndexCheck
+from kfmt_cli.tasks.processes import MANY_BYTES, at_once, map_processes
+from kfmt_cli.tasks.run import Event, Run, Unread
+from kfmt_cli.tasks.verify import Verify
+
+# What a broker that goes on writing leaves at the end of a log for a moment.
+_UNFINISHED = frozenset({BATCH_TRUNCATED, ZERO_TAIL, GARBAGE})
+
+
+@dataclass(slots=True)
+class Check:
+    """One call of `check`. takes: which findings count."""
+
+    run: Run
+    jobs: int = 1
+    limit: Limit = field(default_factory=Limit)
+    interval: int = INDEX_INTERVAL_BYTES
+    most_findings: int = MOST_FINDINGS
+    takes: Callable[[str], bool] = lambda _: True
+    _reports: dict[str, Report] = field(default_factory=dict)
+    _sizes: dict[str, int] = field(default_factory=dict)
+
+    def paths(self, paths: tuple[str, ...]) -> None:
+        """Check everything below some paths, and show what came of it."""
+        folders, files = self._plan(paths)
+        verify = Verify(Verifier(True, self.limit, self.jobs), self.jobs, self.most_findings)
+        verify.told = self._verified
+        index = IndexCheck(IndexChecker(self.limit, self.interval, self.most_findings), self.jobs)
+        logs = tuple(it for it in paths if it not in files or files[it].kind.holds_batches)
+        indexes = tuple(it for it in paths if it not in files or files[it].kind in SEGMENT_KINDS)
+        self._take(verify.plan(logs) if logs else ())
+        self._take(index.plan(indexes) if indexes else ())
+        with self.run.host.progress(2 * verify.total + index.total) as progress:
+            self._take(verify.events(progress.advance))
+            self._take(index.events(progress.advance))
+            for folder in folders:
+                self._other_files(folder.input(it) for it in folder.files)
+            self._other_files(it for it in files.values() if it.kind not in SEGMENT_KINDS)
+            self._histories(folders, progress.advance)
+        directories = {it.path: read_log_directory(it) for it in folders if is_log_directory(it)}
+        starts = list(self._starts(folders, directories))
+        self._checkpoints(folders, directories, starts)
+        cleans = [it.marker is not None for it in directories.values()]
+        show(self.run, list(self._reports.values()), starts, cleans)
+
+    def _plan(self, paths: tuple[str, ...]) -> tuple[list[Folder], dict[str, Input]]:
+        """The directories below the paths, and the files among them."""
+        folders: dict[str, Folder] = {}
+        files: dict[str, Input] = {}
+        for path in paths:
+            if not is_folder(path):
+                files[path] = classify(path, path)
+                self._report(str(Path(path).parent) if "/" in path else ".", path)
+                continue
+            for folder in walk(path, len(paths) > 1, lambda _: None):
+                folders.setdefault(str(Path(folder.path).resolve()), folder)
+        for real, folder in folders.items():
+            name = folder.name
+            shown = real.rpartition("/")[2] if name == "." else name
+            self._reports[name] = Report(shown, folder.path, folder)
+        return list(folders.values()), files
+
+    def _report(self, name: str, path: str) -> Report:
+        """The report on a directory."""
+        return self._reports.setdefault(name, Report(name, path, None))
+
+    def _report_of(self, file: str) -> Report:
+        """The report that a file belongs to."""
+        if file in self._reports:
+            return self._reports[file]
+        folder = file.rpartition("/")[0] or "."
+        return self._report(folder, folder)
+
+    def _take(self, events: Iterable[Event]) -> None:
+        """Sort what is found by partition."""
+        for event in events:
+            if isinstance(event, Finding):
+                self._finding(event)
+            elif isinstance(event, Result) and event.numbers.get("records"):
+                self._report_of(event.file).records += event.numbers["records"] or 0
+            elif isinstance(event, Unread):
+                self._unread(event.words)
+
+    def _unread(self, words: str) -> None:
+        """An input that could not be read; a file that is gone by now is none."""
+        file = words.partition(": ")[0]
+        if words.endswith("No such file or directory") and self._is_below(file):
+            self.run.sink.remark(f"{file} vanished while it was looked at")
+            return
+        self.run.complain(words)
+
+    def _is_below(self, file: str) -> bool:
+        """Whether a file was found in a directory, so that it was there a moment ago."""
+        report = self._reports.get(file.rpartition("/")[0] or ".")
+        return report is not None and report.folder is not None
+
+    def _finding(self, finding: Finding) -> None:
+        report = self._report_of(finding.file)
+        if finding.code in _UNFINISHED and self._grew(report, finding.file):
+            words = "it was written to while it was read; its end was not checked"
+            finding = Finding(finding.file, FILE_GREW, finding.position, words)
+        report.all.append(finding)
+        if self.takes(finding.code.name):
+            report.count([finding])
+            report.findings.take([finding])
+
+    def _grew(self, report: Report, file: str) -> bool:
+        """Whether a file is longer than it was found."""
+        before = self._sizes.get(file)
+        if before is None or report.folder is None:
+            return False
+        now = size_of(report.folder.input(file.rpartition("/")[2]))
+        return now > before
+
+    def _verified(self, file: Input, verified: Verified) -> None:
+        report = self._report_of(file.name)
+        self._sizes[file.name] = verified.bytes
+        report.bytes += verified.bytes
+        if is_segment(file):
+            base = file.base_offset or 0
+            report.segments += 1
+            last = verified.extent.last
+            report.ends[base] = base if last is None else last + 1
+
+    def _other_files(self, files: Iterable[Input]) -> None:
+        """The files that are neither logs nor indexes."""
+        for file in files:
+            if is_transient(file.path):
+                if file.path.endswith(LEFT_BEHIND):
+                    words = "a broker was done with it, or has not finished it"
+                    self._finding(Finding(file.name, codes.LEFT_OVER, None, words))
+                continue
+            if file.kind in SEGMENT_KINDS or file.kind.holds_batches or file.kind.read is None:
+                continue
+            if file.kind is UNKNOWN:
+                continue
+            try:
+                contents = file.kind.read(file)
+            except InputError as error:
+                self._unread(str(error))
+                continue
+            for finding in contents.findings:
+                self._finding(finding)
+
+    def _histories(self, folders: list[Folder], advance: Callable[[int], None]) -> None:
+        """What the batches tell of producers, transactions and leaders."""
+        logs = [(folder, file) for folder in folders for file in folder.logs]
+        sizes = [size_of(file) for _, file in logs]
+        units = list(packs([file for _, file in logs], sizes))
+        jobs = self.jobs if sum(sizes) >= MANY_BYTES else 1
+        done = map_processes(histories, units, jobs, at_once(len(units), jobs))
+        found = (history for unit in done for history in unit)
+        current: Folder | None = None
+        following: PartitionHistory | None = None
+        for (folder, _), history, size in zip(logs, found, sizes, strict=True):
+            advance(size)
+            if folder is not current:
+                self._end_history(current, following)
+                current, following = folder, _history_of(folder)
+            assert following is not None
+            if history is not None:
+                for finding in following.take(history):
+                    self._finding(finding)
+        self._end_history(current, following)
+
+    def _end_history(self, folder: Folder | None, following: PartitionHistory | None) -> None:
+        if folder is None or following is None:
+            return
+        for finding in following.finish(is_whole=True):
+            self._finding(finding)
+        self._reports[folder.name].wrong_txns = frozenset(following.wrong_txns)
+
+    def _starts(
+        self, folders: list[Folder], directories: dict[str, LogDirectory]
+    ) -> Iterator[Start]:
+        """What a broker would make of each partition, and what keeps it down."""
+        beside = dict(directories)
+        for folder in folders:
+            directory = directories.get(folder.path)
+            if directory is not None:
+                yield from down(directory.troubles)
+                odd = not_partitions(folder)
+                yield from down((it.file, f"{it.file}: {it.message}") for it in odd)
+            if not _is_partition(folder):
+                continue
+            yield from down(quorum_troubles(folder))
+            report = self._reports[folder.name]
+            above = self._above(folder, beside)
+            report.marker = above.marker
+            facts = PartitionFacts(folder, report.shown, report.ends, report.all, report.wrong_txns)
+            with suppress(InputError):  # it has been said
+                for start in starts_of(facts, above, self.interval):
+                    if start.harms or not mark_of(folder.path):
+                        report.starts.append(start)
+                        yield start
+
+    def _above(self, folder: Folder, directories: dict[str, LogDirectory]) -> LogDirectory:
+        """The log directory that a partition lies in, also where only the partition was given."""
+        path = str(Path(folder.path).parent)
+        if path not in directories:
+            real = str(Path(folder.path).resolve().parent)
+            names = tuple(it for it in sorted(OF_LOG_DIRECTORY) if (Path(real) / it).is_file())
+            directories[path] = read_log_directory(Folder(real, real, (), names))
+        return directories[path]
+
+    def _checkpoints(
+        self, folders: list[Folder], directories: dict[str, LogDirectory], starts: list[Start]
+    ) -> None:
+        """Offsets in checkpoints against the logs; a start that fails for no other reason."""
+        for folder in folders:
+            directory = directories.get(folder.path)
+            if directory is not None:
+                below = [it for it in folders if str(Path(it.path).parent) == folder.path]
+                reports = {
+                    place_of(it.path.rpartition("/")[2]): self._reports[it.name] for it in below
+                }
+                for finding in checkpoint_findings(folder, directory, reports):
+                    self._finding(finding)
+        for start in starts:
+            report = self._report_of(start.file)
+            if not start.starts and not any(
+                it.code.severity is Severity.ERROR for it in report.all
+            ):
+                words = start.reason or ""
+                self._finding(Finding(start.file, codes.START_FAILS, None, words))
+        self._twice(folders, directories)
+
+    def _twice(self, folders: list[Folder], directories: dict[str, LogDirectory]) -> None:
+        """Partitions that lie in two log directories."""
+        known: dict[str, Folder] = {}
+        for folder in folders:
+            path = Path(folder.path)
+            if str(path.parent) not in directories or not _is_partition(folder):
+                continue
+            other = known.setdefault(path.name, folder)
+            if other is not folder and self._same_broker(other, folder):
+                words = f"{other.name} is the same partition"
+                self._finding(Finding(folder.name, codes.PARTITION_TWICE, None, words))
+
+    @staticmethod
+    def _same_broker(one: Folder, other: Folder) -> bool:
+        """Whether two partitions lie in log directories of one broker, as far as they tell."""
+        told = []
+        for folder in (one, other):
+            path = Path(folder.path).parent / "meta.properties"
+            try:
+                lines = path.read_text().splitlines()
+            except (OSError, UnicodeDecodeError):
+                return False
+            told.append({it for it in lines if it.startswith(("node.id", "broker.id", "cluster"))})
+        return bool(told[0]) and told[0] == told[1]
+
+
+def _is_partition(folder: Folder) -> bool:
+    """Whether a broker would load a directory as a partition's."""
+    name = folder.path.rstrip("/").rpartition("/")[2]
+    has_logs = any(is_segment(folder.input(it)) for it in folder.files)
+    return has_logs or (names_partition(name) and bool(folder.files))
+
+
+def _history_of(folder: Folder) -> PartitionHistory:
+    """What follows a partition, with the files beside its logs."""
+    epochs = None
+    if LEADER_EPOCHS in folder.files:
+        with suppress(InputError, CheckpointError, NumberError):
+            rows = entries_of(folder.input(LEADER_EPOCHS), EPOCH_TYPES)
+            epochs = [(int(epoch), int(start)) for epoch, start in rows]
+    names = (it for it in folder.files if it.endswith(".snapshot"))
+    files = (folder.input(it) for it in names)
+    snapshots = {it.base_offset: it for it in files if it.base_offset is not None}
+    return PartitionHistory(epochs, snapshots)
+
+
+def of_codes(only: tuple[str, ...], ignore: tuple[str, ...]) -> Callable[[str], bool]:
+    """Which findings count."""
+    return partial(_counts, frozenset(only), frozenset(ignore))
+
+
+def _counts(only: frozenset[str], ignore: frozenset[str], name: str) -> bool:
+    return (not only or name in only) and name not in ignore

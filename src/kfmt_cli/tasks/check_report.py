@@ -1,0 +1,265 @@
+"""check: the report: a line a partition, worst first; findings; what to do next, and its price."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from kfmt_cli.broker.start.outcome import CLEAN, CRASH, Start
+from kfmt_cli.broker.start.ranges import size_of_ranges
+from kfmt_cli.core.finding import Finding, Findings, Tally
+from kfmt_cli.files.consequences import REBUILD_INDEX
+from kfmt_cli.files.disk import Folder
+from kfmt_cli.render.style import Theme, clip_left, count, grouped, safe
+from kfmt_cli.rows.result import Result, ResultType
+from kfmt_cli.tasks.check_start import start_row, start_words
+from kfmt_cli.tasks.run import Run, told
+
+CHECK_RESULT = ResultType(
+    ("segments", "records", "bytes"),
+    {"segments": 8, "records": 11, "bytes": 14},
+    ("directory", "directories"),
+)
+_HEADS = ("segments", "records", "bytes", "findings", "after a crash", "after a clean shutdown")
+_MOST_STEPS = 20  # next commands that are shown to people
+
+
+@dataclass(slots=True)
+class Report(Tally):
+    """What was found in a directory. shown: its name. path: to name it in a command.
+
+    all: its findings, those that do not count too. ends: of its logs, by base offset. marker: the
+    `.kafka_cleanshutdown` of its log directory, where it is there.
+    """
+
+    shown: str
+    path: str
+    folder: Folder | None
+    segments: int = 0
+    records: int = 0
+    bytes: int = 0
+    errors: int = 0
+    warnings: int = 0
+    notes: int = 0
+    findings: Findings = field(default_factory=Findings)
+    all: list[Finding] = field(default_factory=list)
+    ends: dict[int, int] = field(default_factory=dict)
+    wrong_txns: frozenset[int] = frozenset()
+    starts: list[Start] = field(default_factory=list)
+    marker: str | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to say of it."""
+        return not (self.segments or self.starts or self.all)
+
+    @property
+    def rank(self) -> tuple[int, ...]:
+        """Worse ones come first."""
+        fails = any(not it.starts for it in self.starts)
+        lost = sum(size_of_ranges(it.lost) for it in self.starts)
+        return (-fails, -self.errors, -lost, -self.warnings, -self.notes)
+
+    def after(self, kind: str) -> Start | None:
+        """What a start of that kind makes of it."""
+        return next((it for it in self.starts if it.after == kind), None)
+
+    def verdict(self, theme: Theme) -> tuple[str, str]:
+        """The findings in a word or two, plain and painted."""
+        words, style = "ok", "good"
+        if self.errors:
+            words, style = count(self.errors, "error"), "bad"
+        elif self.warnings:
+            words, style = count(self.warnings, "warning"), "warn"
+        elif self.notes:
+            words = f"ok, {count(self.notes, 'note')}"
+        return words, theme.paint(style, words)
+
+
+def show(run: Run, reports: list[Report], starts: list[Start], cleans: list[bool]) -> None:
+    """Everything that was found, the worst partition first."""
+    listed = sorted((it for it in reports if not it.is_empty), key=lambda it: it.rank)
+    sink = run.sink
+    if sink.is_report:
+        for report in listed:
+            run.all(told(_result(report)))
+        return
+    table = _Table(run, listed)
+    for report in listed:
+        sink.document("partition", _row(report), table.line(report))
+        _count(run, report)
+    for report in listed:
+        for finding in report.findings:
+            run.seen(finding)
+            sink.finding(finding)
+        run.left_out(report.shown, report.findings)
+    for start in starts:
+        sink.document("broker_start", start_row(start), _start_lines(start, sink.out.theme))
+    steps = [step for report in listed for step in next_steps(report)]
+    for i, step in enumerate(steps):
+        lines = [] if i >= _MOST_STEPS else [f"  {step.command}   {step.price}\n"]
+        head = [f"{sink.out.theme.paint('bold', 'what to do next')}\n"] if i == 0 else []
+        sink.document("next", {"file": step.file, **_step_row(step)}, [*head, *lines])
+    sink.remark(_outlook(starts, cleans), "bold")
+
+
+def _result(report: Report) -> Result:
+    numbers = {"segments": report.segments, "records": report.records, "bytes": report.bytes}
+    result = Result(CHECK_RESULT, report.shown, "partition", numbers, findings=report.findings)
+    result.errors, result.warnings, result.notes = report.errors, report.warnings, report.notes
+    return result
+
+
+def _count(run: Run, report: Report) -> None:
+    run.summary.add(_result(report))
+
+
+def _row(report: Report) -> dict[str, object]:
+    return {
+        "file": report.shown,
+        "segments": report.segments,
+        "records": report.records,
+        "bytes": report.bytes,
+        "errors": report.errors,
+        "warnings": report.warnings,
+        "notes": report.notes,
+    }
+
+
+class _Table:
+    """The lines of partitions, aligned, as many columns as the screen has room for."""
+
+    def __init__(self, run: Run, reports: list[Report]) -> None:
+        self._theme = run.sink.out.theme
+        self._is_first = True
+        cells = [self._cells(it) for it in reports]
+        self._widths = [
+            max([len(head), *(len(row[i + 1]) for row in cells)]) for i, head in enumerate(_HEADS)
+        ]
+        names = max([len("partition"), *(len(safe(it.shown)) for it in reports)])
+        room = run.sink.out.width or 1 << 20
+        self._shown = list(range(len(_HEADS)))
+        # What matters less goes first: records, segments, bytes.
+        for column in (1, 0, 2):
+            if self._width() + min(names, 16) > room:
+                self._shown.remove(column)
+        self._names = min(names, max(room - self._width(), 16))
+
+    def _width(self) -> int:
+        return 3 + sum(self._widths[it] + 2 for it in self._shown)
+
+    def _cells(self, report: Report) -> list[str]:
+        crash, clean = report.after(CRASH), report.after(CLEAN)
+        return [
+            safe(report.shown),
+            grouped(report.segments),
+            grouped(report.records),
+            grouped(report.bytes),
+            report.verdict(self._theme)[0],
+            "" if crash is None else start_words(crash),
+            "" if clean is None else start_words(clean),
+        ]
+
+    def line(self, report: Report) -> Iterator[str]:
+        if self._is_first:
+            self._is_first = False
+            yield self._theme.paint("bold", self._text("partition", list(_HEADS))) + "\n"
+        name, *cells = self._cells(report)
+        plain = self._text(name, cells)
+        words, painted = report.verdict(self._theme)
+        at = plain.rfind(words, 0, len(plain)) if words == painted else -1
+        if at < 0:
+            plain = plain.replace(f"  {words:<{self._widths[3]}}", self._painted(words, painted), 1)
+        yield plain.rstrip() + "\n"
+
+    def _painted(self, words: str, painted: str) -> str:
+        return "  " + painted + " " * (self._widths[3] - len(words))
+
+    def _text(self, name: str, cells: list[str]) -> str:
+        parts = [f" {clip_left(name, self._names):<{self._names}}"]
+        for i in self._shown:
+            width = self._widths[i]
+            parts.append(f"{cells[i]:>{width}}" if i < 3 else f"{cells[i]:<{width}}")
+        return "  ".join(parts).rstrip()
+
+
+def _start_lines(start: Start, theme: Theme) -> Iterator[str]:
+    """What a start does that somebody should know."""
+    if not start.harms:
+        return
+    label = "after a crash" if start.after == CRASH else "after a clean shutdown"
+    head = f"{theme.paint('bold', safe(start.file))} {label}: "
+    if not start.starts:
+        words_ = theme.paint("bad", "the broker does not start")
+        yield f"{head}{words_}: {safe(start.reason or '')}\n"
+        return
+    words = [f"the log ends at {start.log_end_offset}"]
+    words += [f"{safe(_last(file))} is cut to {grouped(size)} bytes" for file, size in start.cut]
+    if len(start.deleted) > 2:
+        words.append(f"{count(len(start.deleted), 'file')} deleted")
+    else:
+        words += [f"{safe(_last(it))} is deleted" for it in start.deleted]
+    if start.lost:
+        words.append(f"offsets {_ranges(start.lost)} go")
+    if start.unreachable:
+        words.append(f"no consumer reaches {_ranges(start.unreachable)}")
+    yield f"{head}{'; '.join(words)}\n"
+
+
+def _last(file: str) -> str:
+    return file.rpartition("/")[2]
+
+
+def _ranges(ranges: list[tuple[int, int]]) -> str:
+    shown = [str(a) if a == b else f"{a}–{b}" for a, b in ranges[:3]]
+    more = f" and {len(ranges) - 3} more ranges" if len(ranges) > 3 else ""
+    return ", ".join(shown) + more
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What to do next about a partition, and what it costs."""
+
+    file: str
+    command: str
+    price: str
+
+
+def _step_row(step: Step) -> dict[str, object]:
+    return {"command": step.command, "price": step.price}
+
+
+def next_steps(report: Report) -> Iterator[Step]:
+    """What to do about a partition."""
+    crash, clean = report.after(CRASH), report.after(CLEAN)
+    path = shlex.quote(report.path)
+    goes = 0 if crash is None else size_of_ranges(crash.lost)
+    if (crash and (crash.cut or crash.lost)) or (clean and (clean.lost or clean.unreachable)):
+        words = "every undamaged batch, in a copy; reads the logs once"
+        yield Step(report.shown, f"kfmt salvage {path} DST", words)
+    is_worse = clean is not None and (clean.lost or clean.unreachable or not clean.starts)
+    if is_worse and crash is not None and crash.starts and report.marker is not None:
+        gone = f"{grouped(goes)} offsets of this replica go" if goes else "no offset goes"
+        words = f"forces recovery: {gone}; the start takes longer"
+        yield Step(report.shown, f"rm {shlex.quote(report.marker)}", words)
+    if any(it.code.advice and REBUILD_INDEX in it.code.advice for it in report.findings):
+        words = f"reads {grouped(report.bytes)} bytes; the broker must be stopped"
+        yield Step(report.shown, f"kfmt rebuild-index {path}", words)
+
+
+def _outlook(starts: list[Start], cleans: list[bool]) -> str:
+    """Which start comes next, and whether the broker comes up."""
+    fails = {it.after for it in starts if not it.starts}
+    up = {
+        kind: "would start" if kind not in fails else "would not start" for kind in (CRASH, CLEAN)
+    }
+    if not starts:
+        return "no directory of a partition: nothing is said of a broker's start"
+    if cleans and all(cleans):
+        return (
+            f".kafka_cleanshutdown is there: the next start is a clean one; the broker {up[CLEAN]}"
+        )
+    if cleans:
+        return f"no .kafka_cleanshutdown: the next start recovers the logs; the broker {up[CRASH]}"
+    return f"a broker {up[CRASH]} after a crash, and {up[CLEAN]} after a clean shutdown"

@@ -1,0 +1,159 @@
+"""check: what a broker would make of each partition, after a crash and after a clean shutdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from kfmt_cli.broker.start.checkpoints import LOG_STARTS, RECOVERY_POINTS
+from kfmt_cli.broker.start.directory import LogDirectory
+from kfmt_cli.broker.start.load import Found
+from kfmt_cli.broker.start.outcome import CLEAN, CRASH, Damage, Start, start_of
+from kfmt_cli.checks.log.codes import CODEC_UNKNOWN
+from kfmt_cli.core.finding import Finding, Severity
+from kfmt_cli.files import codes
+from kfmt_cli.files.disk import Folder, is_segment, mark_of, place_of
+from kfmt_cli.files.kinds import kind_of
+from kfmt_cli.files.kinds.kind import Level
+from kfmt_cli.files.kinds.logs import KRAFT_SNAPSHOT
+from kfmt_cli.topics import CLUSTER_METADATA
+
+# Batches that consumers cannot read, or not to their end.
+_UNREADABLE = frozenset(
+    {
+        codes.DECOMPRESSION_FAILED,
+        codes.RECORD_MALFORMED,
+        codes.RECORDS_COUNT_MISMATCH,
+        codes.INNER_CRC_MISMATCH,
+        codes.INNER_SET_MALFORMED,
+        codes.WRAPPER_OFFSET_INVALID,
+    }
+)
+# Batches that make every fetch fail that has them.
+_SPOILING = frozenset({CODEC_UNKNOWN, codes.MESSAGE_MALFORMED})
+
+
+@dataclass(slots=True)
+class PartitionFacts:
+    """What is known of a partition when its logs have been checked.
+
+    ends: of each log by its base offset, as far as it is undamaged. findings: about its files.
+    """
+
+    folder: Folder
+    shown: str
+    ends: dict[int, int] = field(default_factory=dict)
+    findings: list[Finding] = field(default_factory=list)
+    wrong_txns: frozenset[int] = frozenset()
+
+
+def starts_of(facts: PartitionFacts, directory: LogDirectory, interval: int) -> Iterator[Start]:
+    """The two starts on a partition; raises InputError."""
+    folder = replace(facts.folder, prefix=f"{facts.shown}/")
+    name = folder.path.rstrip("/").rpartition("/")[2]
+    topic, number = place_of(name)
+    place = (topic or "", number or 0)
+    log_start = directory.offset(LOG_STARTS, place)
+    point = directory.offset(RECOVERY_POINTS, place)
+    plain = _plain_end(facts, log_start)
+    of_quorum = topic == CLUSTER_METADATA
+    damage: Damage | None = None
+    for after in (CRASH, CLEAN):
+        if plain is not None:
+            yield Start(facts.shown, after, log_end_offset=plain)
+            continue
+        damage = damage or _damage(facts)
+        found = Found(
+            folder,
+            # The metadata log is recovered whatever the marker says.
+            is_clean=after == CLEAN and not of_quorum,
+            recovery_point=0 if of_quorum else point,
+            log_start=log_start,
+            sound=_sound(facts),
+            wrong_txns=facts.wrong_txns,
+            interval=interval,
+        )
+        start = start_of(facts.shown, found, damage)
+        start.after = after
+        yield start
+
+
+def _plain_end(facts: PartitionFacts, log_start: int) -> int | None:
+    """The log end of a partition in which nothing at all is odd; None for any other."""
+    logs = [it for it in facts.folder.logs if is_segment(it)]
+    if facts.findings or not logs or mark_of(facts.folder.path):
+        return None
+    if not all(map(_is_ordinary, facts.folder.files)):
+        return None
+    end = facts.ends.get(logs[-1].base_offset or 0)
+    return end if end is not None and end >= log_start else None
+
+
+def _is_ordinary(name: str) -> bool:
+    """Whether a file is one that a start has no questions about."""
+    kind, base_offset, transient = kind_of(name)
+    of_segment = kind.level is Level.SEGMENT and kind is not KRAFT_SNAPSHOT
+    return not transient and (base_offset is not None or not of_segment)
+
+
+def _sound(facts: PartitionFacts) -> Mapping[int, int]:
+    """The ends of the logs in which nothing is wrong."""
+    wrong = {it.file for it in facts.findings if it.code.severity is not Severity.NOTE}
+    bases = {it.base_offset for it in facts.folder.logs if it.name not in wrong}
+    return {base: end for base, end in facts.ends.items() if base in bases}
+
+
+def _damage(facts: PartitionFacts) -> Damage:
+    """The batches that consumers trip over, by log and position."""
+    bases = {it.name: it.base_offset or 0 for it in facts.folder.logs}
+    unreadable: dict[int, dict[int, int]] = {}
+    spoiling: dict[int, set[int]] = {}
+    for it in facts.findings:
+        base = bases.get(it.file)
+        if base is None or it.position is None:
+            continue
+        if it.code in _SPOILING:
+            spoiling.setdefault(base, set()).add(it.position)
+        elif it.code in _UNREADABLE and it.offset is not None:
+            first = it.offset
+            if isinstance(it.expected, int) and isinstance(it.found, int):
+                first += min(it.expected, it.found)
+            unreadable.setdefault(base, {})[it.position] = first
+    return Damage(unreadable, {base: frozenset(its) for base, its in spoiling.items()})
+
+
+def down(troubles: Iterable[tuple[str, str]]) -> Iterator[Start]:
+    """The starts that a file of the log directory prevents."""
+    for file, reason in troubles:
+        for after in (CRASH, CLEAN):
+            yield Start(file, after, reason)
+
+
+def start_row(start: Start) -> dict[str, object]:
+    """A start as the JSON contract has it, without its type."""
+    return {
+        "file": start.file,
+        "after": start.after,
+        "starts": start.starts,
+        "reason": start.reason,
+        "log_end_offset": start.log_end_offset,
+        "cut": [{"file": file, "size": size} for file, size in start.cut],
+        "deleted": start.deleted,
+        "lost_offsets": [list(it) for it in start.lost],
+        "unreachable_offsets": [list(it) for it in start.unreachable],
+    }
+
+
+def start_words(start: Start) -> str:
+    """A start in a few words, for a table."""
+    from kfmt_cli.broker.start.ranges import size_of_ranges
+    from kfmt_cli.render.style import grouped
+
+    if not start.starts:
+        return "does not start"
+    words = []
+    if start.lost:
+        words.append(f"{grouped(size_of_ranges(start.lost))} offsets go")
+    if start.unreachable:
+        words.append(f"{grouped(size_of_ranges(start.unreachable))} out of reach")
+    return ", ".join(words) or "whole"

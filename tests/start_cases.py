@@ -1,0 +1,226 @@
+"""Damaged directories whose start is foretold: those of the claims, and more of each kind."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from tests.broken_partitions import ORDERS, TXN, Broken, name, rearranged, sample
+from tests.rebuild import with_crc
+from tests.segments import int32, positions, with_bytes
+from tools.observe import Files, Start
+
+CLOSED, LAST = 240, 1440
+OFFSETS, TIMES, ABORTS = ".index", ".timeindex", ".txnindex"
+EPOCHS = "leader-epoch-checkpoint"
+LOG_STARTS = "log-start-offset-checkpoint"
+BOTH = (Start.CRASH, Start.CLEAN)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A partition as it is found, and files of its log directory. kinds: of starts."""
+
+    what: str
+    files: Files
+    of: str = "orders"
+    beside: Files = field(default_factory=dict)
+    kinds: tuple[Start, ...] = BOTH
+
+    @property
+    def log_end(self) -> int:
+        """The end of the partition before it was damaged."""
+        return 1500 if self.of == "orders" else 736
+
+
+def long(value: int) -> bytes:
+    """A number of eight bytes."""
+    return struct.pack(">q", value)
+
+
+def without(files: Files, *names: str) -> Files:
+    """The files but for some."""
+    return {it: content for it, content in files.items() if it not in names}
+
+
+def only(files: Files, *suffixes: str) -> Files:
+    """The files of some kinds."""
+    return {it: content for it, content in files.items() if it.endswith(suffixes)}
+
+
+def segment(base: int) -> tuple[str, ...]:
+    """The names of a segment's files."""
+    return tuple(name(base, suffix) for suffix in (".log", OFFSETS, TIMES))
+
+
+def cases() -> Iterator[Case]:
+    """Every case."""
+    orders, txn = dict(sample(ORDERS)), dict(sample(TXN))
+    yield Case("nothing", orders)
+    yield Case("nothing", txn, "txn")
+    yield from _without_files(orders, txn)
+    yield from _logs(orders)
+    yield from _tails(orders)
+    yield from _offsets(orders)
+    yield from _indexes(orders, txn)
+    yield from _names(orders)
+    yield from _copies(orders)
+    yield from _checkpoints(orders)
+
+
+def _without_files(orders: Files, txn: Files) -> Iterator[Case]:
+    yield Case("no indexes", only(orders, ".log", ".snapshot"))
+    yield Case("only logs", only(orders, ".log"))
+    yield Case("only logs", only(txn, ".log"), "txn")
+    yield Case("no first segment", without(orders, *segment(0)))
+    yield Case("no middle segment", without(orders, *segment(CLOSED)))
+    yield Case("no last segment", without(orders, *segment(LAST)))
+    yield Case("no last log", without(orders, name(LAST)))
+    for base, what in ((0, "first"), (CLOSED, "middle"), (LAST, "last")):
+        yield Case(f"{what} log empty", {**orders, name(base): b""})
+    yield Case("every log empty", {k: b"" if k.endswith(".log") else v for k, v in orders.items()})
+
+
+def _logs(orders: Files) -> Iterator[Case]:
+    log = name(CLOSED)
+    data = orders[log]
+    at = positions(data)[5]
+    flipped = with_bytes(data, at + 100, bytes([data[at + 100] ^ 1]))
+    short = with_bytes(data, at + 8, int32(3))
+    every = tuple(Start)
+    yield Case("a bit and no index", without({**orders, log: flipped}, name(CLOSED, OFFSETS)))
+    yield Case("a bit", {**orders, log: flipped}, kinds=every)
+    yield Case("a length of 3", {**orders, log: short}, kinds=every)
+    bare = {k: v for k, v in orders.items() if not k.endswith(".snapshot")}
+    yield Case("a length of 3 and no snapshots", {**bare, log: short}, kinds=every)
+    yield Case(
+        "a length of 3 and a damaged snapshot",
+        {**orders, log: short, name(1500, ".snapshot"): b"xx"},
+        kinds=every,
+    )
+    for base in (240, 480):
+        snapshot = name(base, ".snapshot")
+        files = {**bare, snapshot: orders[snapshot], log: short}
+        yield Case(f"a length of 3 and only snapshot {base}", files, kinds=every)
+    order = [0, 1, 2, 3, 4, 6, 5, 7, 8, 9, 10, 11]
+    moved = {**orders, log: rearranged(CLOSED, order)}
+    yield Case("batches swapped and no index", without(moved, name(CLOSED, OFFSETS)))
+    yield Case("batches swapped at the end", {**orders, name(LAST): rearranged(LAST, [0, 2, 1])})
+    yield Case("a log twice in its file", {**orders, log: data + data})
+
+
+def _tails(orders: Files) -> Iterator[Case]:
+    data = orders[name(LAST)]
+    at = positions(data)[2]
+    for what, tail in (
+        ("16 bytes", b"\1" * 16),
+        ("17 zeros", bytes(17)),
+        ("18 zeros", bytes(18)),
+        ("ones", b"\xff" * 200),
+        ("a large length", b"\1" * 200),
+        ("the last batch again", data[at:]),
+    ):
+        yield Case(f"behind the last batch: {what}", {**orders, name(LAST): data + tail})
+    closed = orders[name(CLOSED)]
+    yield Case("behind a closed log: 5 bytes", {**orders, name(CLOSED): closed + b"\1" * 5})
+    for what, size in (("a header", at + 61), ("10 bytes", at + 10), ("half a batch", 100)):
+        yield Case(f"the last log ends after {what}", {**orders, name(LAST): data[:size]})
+
+
+def _offsets(orders: Files) -> Iterator[Case]:
+    data, last = orders[name(CLOSED)], orders[name(LAST)]
+    places = positions(data)
+    at, end, at_last = places[5], places[6], positions(last)[2]
+
+    def delta(log: bytes, start: int, stop: int, value: int) -> bytes:
+        return log[:start] + with_crc(with_bytes(log[start:stop], 23, int32(value))) + log[stop:]
+
+    yield Case("last offset too high", {**orders, name(LAST): delta(last, at_last, len(last), 99)})
+    yield Case("last offset below the first", {**orders, name(CLOSED): delta(data, at, end, -1)})
+    for value in (1340, 250, 20, -5, 1 << 40):
+        log = with_bytes(data, at, long(value))
+        yield Case(f"a batch in the middle at {value}", {**orders, name(CLOSED): log})
+    yield Case("the first batch at 230", {**orders, name(CLOSED): with_bytes(data, 0, long(230))})
+    log = with_bytes(last, at_last, long(1 << 40))
+    yield Case("the last batch far away", {**orders, name(LAST): log})
+
+
+def _indexes(orders: Files, txn: Files) -> Iterator[Case]:
+    file = name(LAST, OFFSETS)
+    index = orders[file]
+    position = struct.unpack(">i", index[-4:])[0]
+    for what, content in (
+        ("a position behind the log", index[:-4] + int32(99999)),
+        ("a negative position", index[:-4] + int32(-9)),
+        ("a position inside a batch", index[:-4] + int32(position + 7)),
+        ("an offset behind the log", index[:-8] + int32(500) + int32(0)),
+        ("no entry", b""),
+        ("zeros", bytes(len(index))),
+        ("zeros at the end", index + bytes(800)),
+        ("anything", bytes(range(160, 192))),
+        ("three bytes more", index + b"abc"),
+    ):
+        yield Case(f"the last index has {what}", {**orders, file: content})
+    yield Case("a time index of anything", {**orders, name(LAST, TIMES): bytes(range(160, 184))})
+    aborts = txn[name(635, ABORTS)]
+    low = aborts[:18] + long(3) + aborts[26:]
+    yield Case("an aborted transaction before", {**txn, name(635, ABORTS): low}, "txn")
+    for version in (b"\0\3", b"\3\0", b"\x80\0"):
+        content = version + aborts[2:]
+        yield Case(f"aborted, version {version.hex()}", {**txn, name(635, ABORTS): content}, "txn")
+
+
+def _names(orders: Files) -> Iterator[Case]:
+    for file in (
+        *("5.log", "-5.log", "9999.log", ".log", "0240.index", "abc.timeindex", "abc.txnindex"),
+        *("abc.snapshot", "abc.deleted", "abc.cleaned", "abc.swap", "notes.txt", ".DS_Store"),
+        "00000000000000000240.log.bak",
+    ):
+        yield Case(f"a file {file}", {**orders, file: b""})
+    yield Case("a log 240.log", {**orders, "240.log": orders[name(CLOSED)]})
+    snapshot = orders[name(240, ".snapshot")]
+    yield Case("a snapshot between", {**orders, name(77, ".snapshot"): snapshot})
+    yield Case("a snapshot behind the end", {**orders, name(7000, ".snapshot"): snapshot})
+
+
+def _copies(orders: Files) -> Iterator[Case]:
+    log, index, times = segment(CLOSED)
+    data = orders[log]
+    at = positions(data)[5]
+    flipped = with_bytes(data, at + 100, bytes([data[at + 100] ^ 1]))
+    yield Case("a deleted log", {**without(orders, log), f"{log}.deleted": data})
+    yield Case("cleaned", {**orders, f"{log}.cleaned": data, f"{index}.cleaned": orders[index]})
+    yield Case("a swapped log", {**orders, f"{log}.swap": data})
+    whole = {f"{it}.swap": orders[it] for it in (log, index, times)}
+    yield Case("a swapped segment", {**without(orders, log), **whole})
+    left = {**orders, f"{log}.swap": data[:at], f"{name(0)}.cleaned": b""}
+    yield Case("swapped and cleaned", left)
+    yield Case("two segments in one", {**orders, f"{log}.swap": data + orders[name(480)]})
+    yield Case("a damaged swapped log", {**orders, f"{log}.swap": flipped})
+    yield Case("a swapped index", {**orders, f"{index}.swap": orders[index]})
+
+
+def _checkpoints(orders: Files) -> Iterator[Case]:
+    for what, content in (
+        ("nothing", b""),
+        ("a version", b"0\n"),
+        ("no number", b"0\n1\n0 x\n"),
+        ("a negative epoch", b"0\n1\n-1 0\n"),
+        ("an epoch that goes back", b"0\n2\n3 500\n1 700\n"),
+        ("an epoch behind the end", b"0\n2\n0 0\n9 99999\n"),
+        ("too many lines", b"0\n1\n0 0\n1 500\n"),
+        ("an empty line", b"0\n1\n0 0\n\n"),
+        ("another version", b"1\n1\n0 0\n"),
+        ("spaces at the end", b"0\n1\n0 0  \n"),
+    ):
+        yield Case(f"{EPOCHS}: {what}", {**orders, EPOCHS: content})
+    for offset in (100, 700, 1450, 1500, 9000):
+        content = f"0\n1\ngiven 0 {offset}\n".encode()
+        yield Case(f"the log starts at {offset}", orders, beside={LOG_STARTS: content})
+
+
+def of_claim(broken: Broken) -> Case:
+    """The partition of a claim."""
+    of = "txn" if broken.sample == TXN else "orders"
+    return Case("", broken.files, of)

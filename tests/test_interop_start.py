@@ -1,0 +1,144 @@
+"""What `kfmt check` says of a start is what a real broker then does."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.claims_of_directories import DIRECTORY_CLAIMS
+from tests.claims_of_indexes import INDEX_CLAIMS
+from tests.claims_of_logs import LOG_CLAIMS
+from tests.claims_of_records import RECORD_CLAIMS
+from tests.samples import kfmt
+from tests.start_cases import Case, cases
+from tools import kafka
+from tools.broker import CLEAN_SHUTDOWN
+from tools.observe import RECOVERY_POINTS, Given, Outcome, Plan, Start, observe
+
+Told = dict[str, object]
+AFTER = {Start.CRASH: "crash", Start.CRASH_AT_END: "crash", Start.CLEAN: "clean-shutdown"}
+_TOPIC = re.compile(r"/(given-?\d*)-0")
+
+
+def every_case() -> list[tuple[Case, Start]]:
+    """Each case with each kind of start: those of the claims, and more."""
+    claims = [*LOG_CLAIMS, *RECORD_CLAIMS, *INDEX_CLAIMS, *DIRECTORY_CLAIMS]
+    found = []
+    for claim in claims:
+        if claim.settings or claim.instead:
+            continue
+        broken = claim.broken()
+        what = f"{claim.code} {claim.what}"
+        of = {736: "txn", 1500: "orders"}.get(broken.log_end, "")
+        if of:
+            found.append(Case(what, broken.files, of, claim.beside))
+    found += cases()
+    return [(case, start) for case in found for start in case.kinds]
+
+
+def told(case: Case, start: Start, folder: Path) -> list[Told]:
+    """What kfmt says of the start of a log directory."""
+    partition = folder / "given-0"
+    partition.mkdir(parents=True)
+    for file, content in case.files.items():
+        (partition / file).write_bytes(content)
+    for file, content in case.beside.items():
+        if file.endswith("/"):
+            (folder / file).mkdir()
+        else:
+            (folder / file).write_bytes(content)
+    point = 0 if start is Start.CRASH else case.log_end
+    (folder / RECOVERY_POINTS).write_text(f"0\n1\ngiven 0 {point}\n")
+    if start is Start.CLEAN:
+        (folder / ".kafka_cleanshutdown").write_text(CLEAN_SHUTDOWN)
+    rows = kfmt("check", folder, "--json", "--jobs", "1").of("broker_start")
+    return [it for it in rows if it["after"] == AFTER[start]]
+
+
+def given(case: Case) -> Given:
+    """The same for a broker, which is asked for the log's end only."""
+    return Given(case.files, case.log_end, ())
+
+
+def seen(found: Sequence[tuple[Case, Start]], said: list[list[Told]]) -> list[Outcome | None]:
+    """What became of each: those that keep a broker up share a start of each kind.
+
+    Where others went down together, each that the broker complained of gets a start of its own.
+    """
+    alone = {
+        i
+        for i, (case, _) in enumerate(found)
+        if case.beside or not all(it["starts"] for it in said[i])
+    }
+    while True:
+        plans = [
+            Plan(found[i][1], {"given": given(found[i][0])}, found[i][0].beside) for i in alone
+        ]
+        shared = {
+            start: [i for i, it in enumerate(found) if it[1] is start and i not in alone]
+            for start in Start
+        }
+        for start, its in shared.items():
+            plans.append(Plan(start, {f"given{i}": given(found[i][0]) for i in its}))
+        outcomes = observe(plans)
+        down = {
+            int(it.removeprefix("given"))
+            for outcome in outcomes[len(alone) :]
+            if not outcome.up
+            for words in outcome.errors
+            for it in _TOPIC.findall(words)
+        }
+        if not down:
+            break
+        alone |= down
+    became: list[Outcome | None] = [None] * len(found)
+    for i, outcome in zip(alone, outcomes, strict=False):
+        became[i] = outcome
+    for its, outcome in zip(shared.values(), outcomes[len(alone) :], strict=True):
+        for i in its:
+            became[i] = outcome
+    return became
+
+
+def difference(said: list[Told], outcome: Outcome, topic: str) -> str:
+    """How what was said differs from what was seen; nothing where it does not."""
+    up = all(it["starts"] for it in said)
+    if up != outcome.up:
+        return f"said up: {up}, seen up: {outcome.up}, {outcome.errors[:1]}"
+    if not up:
+        return ""
+    its = next((it for it in said if it["file"] == "given-0"), None)
+    if its is None:
+        return "nothing was said"
+    became = outcome.partitions[topic]
+    cut = {k: v for k, v in became.logs.items() if v < became.logs_before.get(k, 0)}
+    gone = set(became.logs_before) - set(became.logs)
+    said_cut = {it["file"].rpartition("/")[2]: it["size"] for it in its["cut"]}  # type: ignore[attr-defined]
+    deleted = {it.rpartition("/")[2] for it in its["deleted"]}  # type: ignore[attr-defined]
+    said_gone = {it for it in deleted if it.endswith(".log")}
+    answers = {
+        "log end": (its["log_end_offset"], became.log_end),
+        "cut": (said_cut, cut),
+        "deleted": (said_gone, gone),
+        "other files deleted": ({it for it in deleted if it in became.files}, set()),
+    }
+    return "; ".join(f"{k}: {a}, seen {b}" for k, (a, b) in answers.items() if a != b)
+
+
+@pytest.mark.interop
+@pytest.mark.skipif(kafka.missing() is not None, reason=str(kafka.missing()))
+def test_a_broker_does_what_check_said(tmp_path: Path) -> None:
+    found = every_case()
+    assert len(found) > 250
+    said = [told(case, start, tmp_path / str(i)) for i, (case, start) in enumerate(found)]
+    wrong = {}
+    for i, outcome in enumerate(seen(found, said)):
+        case, start = found[i]
+        assert outcome is not None
+        topic = "given" if "given" in outcome.partitions or not outcome.up else f"given{i}"
+        if words := difference(said[i], outcome, topic):
+            wrong[f"{case.what} {start.name}"] = words
+    assert not wrong, "\n".join(f"{case}: {words}" for case, words in wrong.items())
