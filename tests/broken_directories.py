@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 
 from tests.broken_partitions import (
     CLOSED,
@@ -17,6 +18,8 @@ from tests.broken_partitions import (
     rearranged,
     sample,
 )
+from tests.rebuild import with_crc
+from tests.segments import positions, with_bytes
 from tools.observe import Files
 
 OFFSET, TIME, TRANSACTION = ">ii", ">qi", ">hqqqq"
@@ -55,6 +58,22 @@ def aborts(edit: Edit) -> Broken:
     entries = edit(list(struct.iter_unpack(TRANSACTION, its.files[name(0, ".txnindex")])))
     content = b"".join(struct.pack(TRANSACTION, *it) for it in entries)
     return replace(with_file(its, name(0, ".txnindex"), content), base=0)
+
+
+def mixed() -> Broken:
+    """A batch of txn-0 that says that it is in no transaction, behind one whose marker is
+    another producer's."""
+    data = sample(TXN)[name(357)]
+    spans = list(pairwise(positions(data)))
+    first = next(at for at, _ in spans if not data[at + 22] & 0x20)
+    producer = data[first + 43 : first + 51]
+    of_it = [span for span in spans if data[span[0] + 43 : span[0] + 51] == producer]
+    behind = [span for span in of_it if span[0] > first]
+    (marker, marker_end), (at, end) = behind[:2]
+    other = with_crc(with_bytes(data[marker:marker_end], 43, (999_999).to_bytes(8, "big")))
+    plain = with_crc(with_bytes(data[at:end], 21, bytes([data[at + 21], data[at + 22] & ~0x10])))
+    content = data[:marker] + other + data[marker_end:at] + plain + data[end:]
+    return changed(TXN, 357, at, int.from_bytes(data[at : at + 8], "big"), content)
 
 
 def bytes_of(

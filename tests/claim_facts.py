@@ -145,6 +145,10 @@ ENDS_AT_BASE = Fact(
     "the log then ends at the segment's base offset",
     lambda s: s.became.log_end == s.broken.base,
 )
+NOTHING_LEFT = Fact(
+    "deletes every segment of the partition",
+    lambda s: not set(s.became.logs_before) & set(s.became.logs),
+)
 ENDS_EARLY = Fact("the log end is taken too low", lambda s: s.became.log_end < s.whole.log_end)
 SPLIT = Fact(
     "moves the batch to a segment of its own",

@@ -8,6 +8,7 @@ from tests.broken_directories import (
     aborts,
     bytes_of,
     missing,
+    mixed,
     swapped,
     whole,
     with_file,
@@ -21,12 +22,14 @@ from tests.claim_facts import (
     ENDS_AT_BASE,
     KEPT,
     LOOKUPS_LATER,
+    NOTHING_LEFT,
     OLD_SNAPSHOT_KEPT,
     PASSED,
     SEEKS_RIGHT,
     SNAPSHOT_ANEW,
     STARTS,
     Claim,
+    gone,
     lost,
     rebuilt,
     replaced,
@@ -163,6 +166,34 @@ DIRECTORY_CLAIMS = [
             checked=False,
         )
         for file in ("recovery-point", "replication", "log-start", "cleaner")
+    ),
+    Claim(
+        "transaction-mixed",
+        "",
+        mixed,
+        (DOWN,),
+        (KEPT,),
+        checked=False,
+    ),
+    Claim(
+        "log-start-above-end",
+        "",
+        whole,
+        (NOTHING_LEFT,),
+        (NOTHING_LEFT,),
+        beside={"log-start-offset-checkpoint": b"0\n1\ngiven 0 9000\n"},
+        checked=False,
+    ),
+    *(
+        Claim(
+            "left-over-file",
+            file,
+            partial(with_file, whole(), file, b"abc"),
+            (gone(file),),
+            (gone(file),),
+            checked=False,
+        )
+        for file in (name(CLOSED) + ".deleted", name(CLOSED) + ".cleaned")
     ),
     Claim(
         "swap-file",

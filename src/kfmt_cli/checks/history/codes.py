@@ -54,7 +54,7 @@ TRANSACTION_MIXED = code(
     "A producer has written a batch outside of a transaction while one of its own was open.",
     "Copy the directory before anything else; a whole replica has no such batch.",
     after_crash="The broker does not start if it rebuilds the state of producers from this batch.",
-    after_clean_shutdown="The broker keeps the log as it is.",
+    after_clean_shutdown="The broker keeps the log as it is where a newer snapshot is there.",
 )
 LEADER_EPOCH_BACK = code(
     "leader-epoch-back",
