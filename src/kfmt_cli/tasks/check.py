@@ -42,11 +42,13 @@ from kfmt_cli.files.disk import (
     is_segment,
     mark_of,
     place_of,
+    printable,
     size_of,
     walk,
 )
 from kfmt_cli.files.kinds import UNKNOWN, is_transient
-from kfmt_cli.files.kinds.kind import LEFT_BEHIND, Input
+from kfmt_cli.files.kinds.kind import LEFT_BEHIND, Input, Kind
+from kfmt_cli.files.kinds.logs import LOGS
 from kfmt_cli.files.segment import SEGMENT_KINDS
 from kfmt_cli.rows.result import Result
 from kfmt_cli.tasks.check_checkpoints import checkpoint_findings
@@ -80,13 +82,16 @@ class Check:
         verify = Verify(Verifier(True, self.limit, self.jobs), self.jobs, self.most_findings)
         verify.told = self._verified
         index = IndexCheck(IndexChecker(self.limit, self.interval, self.most_findings), self.jobs)
-        logs = tuple(it for it in paths if it not in files or files[it].kind.holds_batches)
-        indexes = tuple(it for it in paths if it not in files or files[it].kind in SEGMENT_KINDS)
-        self._take(verify.plan(logs) if logs else ())
-        self._take(index.plan(indexes) if indexes else ())
+        there = [it for it in paths if it in files or is_folder(it)]
+        self._take(verify.plan(tuple(it for it in there if _holds(files.get(it), LOGS))))
+        planned = index.plan(tuple(it for it in there if _holds(files.get(it), SEGMENT_KINDS)))
+        # What cannot be listed has been said; a directory may well have no segments.
+        self._take(it for it in planned if it.words.startswith(tuple(files)))
         with self.run.host.progress(2 * verify.total + index.total) as progress:
             self._take(verify.events(progress.advance))
-            self._take(index.events(progress.advance))
+            # What is wrong with a log has been found by then.
+            found = index.events(progress.advance)
+            self._take(it for it in found if _file_of(it) not in self._sizes)
             for folder in folders:
                 self._other_files(folder.input(it) for it in folder.files)
             self._other_files(it for it in files.values() if it.kind not in SEGMENT_KINDS)
@@ -103,6 +108,9 @@ class Check:
         files: dict[str, Input] = {}
         for path in paths:
             if not is_folder(path):
+                if not Path(path).exists():
+                    self.run.complain(f"{printable(path)}: No such file or directory")
+                    continue
                 files[path] = classify(path, path)
                 self._report(str(Path(path).parent) if "/" in path else ".", path)
                 continue
@@ -303,6 +311,16 @@ class Check:
                 return False
             told.append({it for it in lines if it.startswith(("node.id", "broker.id", "cluster"))})
         return bool(told[0]) and told[0] == told[1]
+
+
+def _file_of(event: Event) -> str:
+    """The file that something is about."""
+    return event.file if isinstance(event, Finding | Result) else ""
+
+
+def _holds(file: Input | None, kinds: frozenset[Kind]) -> bool:
+    """Whether a file is of some kinds; a directory may have any."""
+    return file is None or file.kind in kinds
 
 
 def _is_partition(folder: Folder) -> bool:

@@ -1,0 +1,188 @@
+"""check: every kind of damage is found where it is, and nothing is found in healthy directories."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+from kfmt_cli.checks.registry import every_code
+from tests.broken_partitions import ORDERS, sample
+from tests.matrix import Damage, matrix, partition
+from tests.samples import kfmt
+from tools.kafka import SAMPLES
+
+# Of the reading of files that change or cannot be read, and of what kfmt decodes or keeps.
+NOT_IN_THE_MATRIX = {
+    *("file-vanished", "file-unreadable", "directory-unreadable", "file-shrank", "file-grew"),
+    *("records-limit", "payload-malformed", "notes-crc-mismatch", "notes-malformed"),
+    "time-index-timestamp-not-largest",
+}
+DAMAGES = matrix()
+
+
+# The copy of a live broker is without the indexes of its active segments, which are large.
+HEALTHY = sorted(it for it in SAMPLES.iterdir() if it.is_dir() and not it.name.endswith("-live"))
+
+
+@pytest.mark.parametrize("folder", HEALTHY, ids=lambda it: it.name)
+def test_nothing_is_wrong_with_healthy_directories(folder: Path) -> None:
+    done = kfmt("check", folder, "--json")
+    assert done.code == 0
+    found = [it for it in done.of("finding") if it["severity"] != "note"]
+    assert found == []
+    assert all(
+        it["starts"] and not it["cut"] and not it["lost_offsets"] for it in done.of("broker_start")
+    )
+
+
+@pytest.mark.parametrize("damage", DAMAGES, ids=lambda it: f"{it.code}: {it.words}")
+def test_each_damage_is_found(damage: Damage, tmp_path: Path) -> None:
+    damage.make(tmp_path)
+    done = kfmt("check", tmp_path, "--json", *damage.options)
+    found = [it for it in done.of("finding") if it["code"] == damage.code]
+    assert found, {it["code"] for it in done.of("finding")}
+    assert all(it["file"] for it in found)
+    errors = [it for it in done.of("finding") if it["severity"] == "error"]
+    assert done.code == (1 if errors else 0)
+    strict = kfmt("check", tmp_path, "--json", "--fail-on", "warning", *damage.options)
+    assert strict.code == (0 if all(it["severity"] == "note" for it in done.of("finding")) else 1)
+
+
+def test_the_matrix_has_every_kind_of_finding() -> None:
+    assert {it.code for it in DAMAGES} == set(every_code()) - NOT_IN_THE_MATRIX
+
+
+def damaged(folder: Path, *codes: str) -> None:
+    """A log directory with several damaged partitions and a whole one."""
+    for code in codes:
+        damages = [it for it in DAMAGES if it.code == code]
+        damage = next((it for it in damages if it.words == "in a closed segment"), damages[0])
+        damage.make(folder / code)
+        shutil.move(next(iter((folder / code).iterdir())), folder / f"{code}-0")
+        (folder / code).rmdir()
+    partition(folder, sample(ORDERS))
+
+
+def test_the_worst_partition_comes_first(tmp_path: Path) -> None:
+    damaged(tmp_path, "index-sparse", "crc-mismatch", "producer-sequence-gap")
+    names = [it["file"] for it in kfmt("check", tmp_path, "--json").of("partition")]
+    assert names[0] == "crc-mismatch-0"
+    assert names[-1] == "orders-0"
+
+
+def test_only_and_ignore(tmp_path: Path) -> None:
+    damaged(tmp_path, "crc-mismatch")
+    done = kfmt("check", tmp_path, "--json", "--ignore", "crc-mismatch")
+    assert "crc-mismatch" not in {it["code"] for it in done.of("finding")}
+    done = kfmt("check", tmp_path, "--json", "--only", "index-missing")
+    assert done.of("finding") == []
+    assert done.code == 0
+    assert kfmt("check", tmp_path, "--only", "no-such").code == 2
+
+
+def test_the_two_starts(tmp_path: Path) -> None:
+    damaged(tmp_path, "crc-mismatch")
+    starts = {
+        it["after"]: it
+        for it in kfmt("check", tmp_path, "--json").of("broker_start")
+        if it["file"] == "crc-mismatch-0"
+    }
+    crash, clean = starts["crash"], starts["clean-shutdown"]
+    assert crash["starts"]
+    assert clean["starts"]
+    assert crash["log_end_offset"] == 340
+    assert crash["lost_offsets"] == [[340, 1499]]
+    assert crash["cut"] == [{"file": f"crc-mismatch-0/{240:020}.log", "size": 13357}]
+    later = [f"crc-mismatch-0/{base:020}.log" for base in range(480, 1500, 240)]
+    assert crash["deleted"] == later
+    assert clean["log_end_offset"] == 1500
+    assert clean["lost_offsets"] == clean["deleted"] == clean["cut"] == []
+    assert clean["unreachable_offsets"] == [[340, 359]]
+
+
+def test_a_partition_is_named_as_it_is_on_the_disk(tmp_path: Path) -> None:
+    damaged(tmp_path, "crc-mismatch")
+    done = kfmt("check", tmp_path / "crc-mismatch-0", "--json")
+    assert {it["file"] for it in done.of("broker_start")} == {"crc-mismatch-0"}
+    # The recovery point of the log directory above counts.
+    (tmp_path / "recovery-point-offset-checkpoint").write_text("0\n1\ncrc-mismatch 0 1500\n")
+    done = kfmt("check", tmp_path / "crc-mismatch-0", "--json")
+    assert [it["log_end_offset"] for it in done.of("broker_start")] == [1500, 1500]
+
+
+def test_a_file_that_keeps_the_broker_down(tmp_path: Path) -> None:
+    damaged(tmp_path)
+    (tmp_path / "replication-offset-checkpoint").write_bytes(b"1\n0\n")
+    starts = kfmt("check", tmp_path, "--json").of("broker_start")
+    down = [it for it in starts if not it["starts"]]
+    assert {it["file"] for it in down} == {"replication-offset-checkpoint"}
+    assert all(it["log_end_offset"] is None and "version 1" in it["reason"] for it in down)
+    table = kfmt("check", tmp_path)
+    assert "the broker does not start" in table.out
+    assert table.code == 1
+
+
+def test_junit(tmp_path: Path) -> None:
+    damaged(tmp_path, "crc-mismatch")
+    root = ET.fromstring(  # noqa: S314 (our own)
+        kfmt("check", tmp_path, "--format", "junit").out
+    )
+    assert root.tag == "testsuites"
+    suites = {it.attrib["name"]: it for it in root}
+    assert set(suites) == {"crc-mismatch-0", "orders-0"}
+    for suite in suites.values():
+        cases = suite.findall("testcase")
+        assert int(suite.attrib["tests"]) == len(cases) > 0
+        assert int(suite.attrib["failures"]) == len(suite.findall("testcase/failure"))
+        assert all({"name", "classname"} <= set(it.attrib) for it in cases)
+    failures = suites["crc-mismatch-0"].findall("testcase/failure")
+    assert [it.attrib["type"] for it in failures] == ["crc-mismatch"]
+
+
+def test_sarif(tmp_path: Path) -> None:
+    damaged(tmp_path, "crc-mismatch", "producer-sequence-gap")
+    log = json.loads(kfmt("check", tmp_path, "--format", "sarif").out)
+    assert log["version"] == "2.1.0"
+    (run,) = log["runs"]
+    assert set(run) == {"tool", "results"}
+    rules = {it["id"]: it for it in run["tool"]["driver"]["rules"]}
+    assert {it["ruleId"] for it in run["results"]} == set(rules)
+    assert {"crc-mismatch", "producer-sequence-gap"} <= set(rules)
+    for result in run["results"]:
+        assert result["level"] in {"error", "warning", "note"}
+        assert result["message"]["text"]
+        (place,) = result["locations"]
+        where = place["physicalLocation"]
+        assert (tmp_path / where["artifactLocation"]["uri"]).exists()
+        assert where.get("region", {"byteOffset": 0})["byteOffset"] >= 0
+    assert json.loads(kfmt("check", HEALTHY[0], "--format", "sarif").out)["runs"]
+
+
+def test_annotations_of_github(tmp_path: Path) -> None:
+    damaged(tmp_path, "crc-mismatch", "producer-sequence-gap")
+    lines = kfmt("check", tmp_path, "--format", "github").out.splitlines()
+    form = re.compile(r"::(error|warning|notice) file=[^:,]+,title=[a-z-]+::.+")
+    assert lines
+    assert all(form.fullmatch(it) for it in lines)
+    assert any(it.startswith("::error file=crc-mismatch-0/") for it in lines)
+
+
+def test_a_slow_check_finds_the_same(tmp_path: Path) -> None:
+    damaged(tmp_path, "crc-mismatch")
+    whole = kfmt("check", tmp_path, "--json")
+    assert kfmt("check", tmp_path, "--json", "--throttle", "50").out == whole.out
+
+
+def test_one_file(tmp_path: Path) -> None:
+    damaged(tmp_path, "crc-mismatch")
+    log = tmp_path / "crc-mismatch-0" / f"{240:020}.log"
+    done = kfmt("check", log, "--json")
+    assert "crc-mismatch" in {it["code"] for it in done.of("finding")}
+    assert done.code == 1
+    assert done.of("broker_start") == []
+    assert kfmt("check", tmp_path / "nothing").code == 3
