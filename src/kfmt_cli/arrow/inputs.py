@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from kfmt_cli.arrow.storage import listing
 from kfmt_cli.errors import InputError
-from kfmt_cli.files.disk import classify, partition_of
+from kfmt_cli.files.disk import classify
 from kfmt_cli.files.kinds import UNKNOWN, is_transient
 from kfmt_cli.files.kinds.fixed import OFFSET_INDEX, TIME_INDEX
 from kfmt_cli.files.kinds.logs import LOGS
+from kfmt_cli.files.names import partition_of
 from kfmt_cli.pieces.piece import Piece
 from kfmt_cli.pieces.request import Request
 

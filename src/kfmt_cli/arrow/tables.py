@@ -21,8 +21,9 @@ from kfmt_cli.core.table import BoolArray, Table
 from kfmt_cli.errors import InputError
 from kfmt_cli.files import codes
 from kfmt_cli.files.block import Block
-from kfmt_cli.files.disk import classify, partition_of
+from kfmt_cli.files.disk import classify
 from kfmt_cli.files.kinds.fixed import read_rows
+from kfmt_cli.files.names import partition_of
 from kfmt_cli.files.records import Records
 from kfmt_cli.files.shown import batch_rows, complete, record_rows
 from kfmt_cli.pieces.committed import Transactions

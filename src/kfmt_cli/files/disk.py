@@ -13,13 +13,14 @@ import stat
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 
 from kfmt_cli.errors import InputError
 from kfmt_cli.files.kinds import UNKNOWN, in_order, kind_of
 from kfmt_cli.files.kinds.kind import Input, Kind
 from kfmt_cli.files.kinds.logs import KRAFT_SNAPSHOT
+from kfmt_cli.files.names import partition_of
 from kfmt_cli.files.segment import Segment, group, real_path
 from kfmt_cli.topics import CLUSTER_METADATA
 
@@ -31,18 +32,6 @@ def classify(path: str, name: str) -> Input:
     """What the file's name says."""
     kind, base_offset, _ = kind_of(path.rpartition(os.sep)[2])
     return Input(path, printable(name), kind, base_offset)
-
-
-_NUMBER = re.compile(r"^[+-]?\d{1,20}$")
-_MOST_OFFSET = (1 << 63) - 1
-
-
-def offset_of_name(name: str) -> int | None:
-    """The offset that a broker reads from a name, which is what stands before the first dot."""
-    text, dot, _ = name.partition(".")
-    if not dot or _NUMBER.match(text) is None:
-        return None
-    return int(text) if -_MOST_OFFSET - 1 <= int(text) <= _MOST_OFFSET else None
 
 
 def is_segment(file: Input) -> bool:
@@ -65,33 +54,6 @@ def _known_size(file: Input) -> int | None:
         return None if file.path == "-" else os.stat(file.path).st_size  # noqa: PTH116 (many)
     except OSError:
         return None
-
-
-# `<topic>-<partition>`, then what brokers add to directories that move or go, or a topic's id.
-_FOLDER = re.compile(r"^(.+)-(\d+)(?:-[\w-]{22}|\.[0-9a-f]{32}-(?:future|delete|stray))?$")
-
-_MARKED = re.compile(r"\.[0-9a-f]{32}-(future|delete|stray)$")
-
-
-def mark_of(folder: str) -> str:
-    """How a broker has marked a partition's directory: future, delete or stray; else nothing."""
-    named = _MARKED.search(folder)
-    return named[1] if named else ""
-
-
-def partition_of(path: str) -> tuple[str | None, int | None]:
-    """The topic and the partition that the directory of a file is named for."""
-    folder = path.rpartition(os.sep)[0].rpartition(os.sep)[2]
-    if folder in ("", os.curdir, os.pardir):
-        folder = os.path.abspath(path).rpartition(os.sep)[0].rpartition(os.sep)[2]  # noqa: PTH100
-    return place_of(folder)
-
-
-@lru_cache(maxsize=4096)
-def place_of(folder: str) -> tuple[str | None, int | None]:
-    """The topic and the partition that a directory is named for."""
-    named = _FOLDER.match(folder)
-    return (named[1], int(named[2])) if named else (None, None)
 
 
 def topic_of(file: Input) -> str | None:

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from kfmt_cli.files.disk import partition_of
 from kfmt_cli.files.kinds.kind import Kind
 from kfmt_cli.files.kinds.logs import LOG
+from kfmt_cli.files.names import partition_of
 
 MIB = 1 << 20
 OPENING = MIB // 8  # what opening a file costs, in bytes that could be read meanwhile

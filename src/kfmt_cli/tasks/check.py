@@ -2,60 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
 from kfmt_cli.broker.settings import INDEX_INTERVAL_BYTES
-from kfmt_cli.broker.start.checkpoints import (
-    EPOCH_TYPES,
-    LEADER_EPOCHS,
-    CheckpointError,
-    NumberError,
-    entries_of,
-)
 from kfmt_cli.broker.start.directory import (
-    OF_LOG_DIRECTORY,
-    LogDirectory,
     is_log_directory,
-    quorum_troubles,
     read_log_directory,
 )
-from kfmt_cli.broker.start.outcome import Start
 from kfmt_cli.checks.history import codes
-from kfmt_cli.checks.history.facts import histories
-from kfmt_cli.checks.history.partition import PartitionHistory
 from kfmt_cli.checks.index.check import IndexChecker
-from kfmt_cli.checks.log.packs import packs
 from kfmt_cli.checks.log.verify import Verified, Verifier
-from kfmt_cli.checks.partition.names import names_partition, not_partitions
 from kfmt_cli.core.codecs.decompress import Limit
-from kfmt_cli.core.finding import MOST_FINDINGS, Finding, Severity
+from kfmt_cli.core.finding import MOST_FINDINGS, Finding
 from kfmt_cli.errors import InputError
 from kfmt_cli.files.codes import BATCH_TRUNCATED, FILE_GREW, GARBAGE, ZERO_TAIL
-from kfmt_cli.files.disk import (
-    Folder,
-    classify,
-    is_folder,
-    is_segment,
-    mark_of,
-    place_of,
-    printable,
-    size_of,
-    walk,
-)
+from kfmt_cli.files.disk import Folder, classify, is_folder, is_segment, printable, size_of, walk
 from kfmt_cli.files.kinds import UNKNOWN, is_transient
 from kfmt_cli.files.kinds.kind import LEFT_BEHIND, Input, Kind
 from kfmt_cli.files.kinds.logs import LOGS
 from kfmt_cli.files.segment import SEGMENT_KINDS
 from kfmt_cli.rows.result import Result
-from kfmt_cli.tasks.check_checkpoints import checkpoint_findings
+from kfmt_cli.tasks.check_partitions import Partitions
 from kfmt_cli.tasks.check_report import Report, show
-from kfmt_cli.tasks.check_start import PartitionFacts, down, starts_of
 from kfmt_cli.tasks.index_check import IndexCheck
-from kfmt_cli.tasks.processes import MANY_BYTES, at_once, map_processes
 from kfmt_cli.tasks.run import Event, Run, Unread
 from kfmt_cli.tasks.verify import Verify
 
@@ -95,10 +67,13 @@ class Check:
             for folder in folders:
                 self._other_files(folder.input(it) for it in folder.files)
             self._other_files(it for it in files.values() if it.kind not in SEGMENT_KINDS)
-            self._histories(folders, progress.advance)
+            partitions = Partitions(
+                self._reports, self._finding, self._report_of, self.jobs, self.interval
+            )
+            partitions.histories(folders, progress.advance)
         directories = {it.path: read_log_directory(it) for it in folders if is_log_directory(it)}
-        starts = list(self._starts(folders, directories))
-        self._checkpoints(folders, directories, starts)
+        starts = list(partitions.starts(folders, directories))
+        partitions.checkpoints(folders, directories, starts)
         cleans = [it.marker is not None for it in directories.values()]
         show(self.run, list(self._reports.values()), starts, cleans)
 
@@ -204,114 +179,6 @@ class Check:
             for finding in contents.findings:
                 self._finding(finding)
 
-    def _histories(self, folders: list[Folder], advance: Callable[[int], None]) -> None:
-        """What the batches tell of producers, transactions and leaders."""
-        logs = [(folder, file) for folder in folders for file in folder.logs]
-        sizes = [size_of(file) for _, file in logs]
-        units = list(packs([file for _, file in logs], sizes))
-        jobs = self.jobs if sum(sizes) >= MANY_BYTES else 1
-        done = map_processes(histories, units, jobs, at_once(len(units), jobs))
-        found = (history for unit in done for history in unit)
-        current: Folder | None = None
-        following: PartitionHistory | None = None
-        for (folder, _), history, size in zip(logs, found, sizes, strict=True):
-            advance(size)
-            if folder is not current:
-                self._end_history(current, following)
-                current, following = folder, _history_of(folder)
-            assert following is not None
-            if history is not None:
-                for finding in following.take(history):
-                    self._finding(finding)
-        self._end_history(current, following)
-
-    def _end_history(self, folder: Folder | None, following: PartitionHistory | None) -> None:
-        if folder is None or following is None:
-            return
-        for finding in following.finish(is_whole=True):
-            self._finding(finding)
-        self._reports[folder.name].wrong_txns = frozenset(following.wrong_txns)
-
-    def _starts(
-        self, folders: list[Folder], directories: dict[str, LogDirectory]
-    ) -> Iterator[Start]:
-        """What a broker would make of each partition, and what keeps it down."""
-        beside = dict(directories)
-        for folder in folders:
-            directory = directories.get(folder.path)
-            if directory is not None:
-                yield from down(directory.troubles)
-                odd = not_partitions(folder)
-                yield from down((it.file, f"{it.file}: {it.message}") for it in odd)
-            if not _is_partition(folder):
-                continue
-            yield from down(quorum_troubles(folder))
-            report = self._reports[folder.name]
-            above = self._above(folder, beside)
-            report.marker = above.marker
-            facts = PartitionFacts(folder, report.shown, report.ends, report.all, report.wrong_txns)
-            with suppress(InputError):  # it has been said
-                for start in starts_of(facts, above, self.interval):
-                    if start.harms or not mark_of(folder.path):
-                        report.starts.append(start)
-                        yield start
-
-    def _above(self, folder: Folder, directories: dict[str, LogDirectory]) -> LogDirectory:
-        """The log directory that a partition lies in, also where only the partition was given."""
-        path = str(Path(folder.path).parent)
-        if path not in directories:
-            real = str(Path(folder.path).resolve().parent)
-            names = tuple(it for it in sorted(OF_LOG_DIRECTORY) if (Path(real) / it).is_file())
-            directories[path] = read_log_directory(Folder(real, real, (), names))
-        return directories[path]
-
-    def _checkpoints(
-        self, folders: list[Folder], directories: dict[str, LogDirectory], starts: list[Start]
-    ) -> None:
-        """Offsets in checkpoints against the logs; a start that fails for no other reason."""
-        for folder in folders:
-            directory = directories.get(folder.path)
-            if directory is not None:
-                below = [it for it in folders if str(Path(it.path).parent) == folder.path]
-                reports = {
-                    place_of(it.path.rpartition("/")[2]): self._reports[it.name] for it in below
-                }
-                for finding in checkpoint_findings(folder, directory, reports):
-                    self._finding(finding)
-        for start in starts:
-            report = self._report_of(start.file)
-            if not start.starts and not any(
-                it.code.severity is Severity.ERROR for it in report.all
-            ):
-                words = start.reason or ""
-                self._finding(Finding(start.file, codes.START_FAILS, None, words))
-        self._twice(folders, directories)
-
-    def _twice(self, folders: list[Folder], directories: dict[str, LogDirectory]) -> None:
-        """Partitions that lie in two log directories."""
-        known: dict[str, Folder] = {}
-        for folder in folders:
-            path = Path(folder.path)
-            if str(path.parent) not in directories or not _is_partition(folder):
-                continue
-            other = known.setdefault(path.name, folder)
-            if other is not folder and self._same_broker(other, folder):
-                words = f"{other.name} is the same partition"
-                self._finding(Finding(folder.name, codes.PARTITION_TWICE, None, words))
-
-    @staticmethod
-    def _same_broker(one: Folder, other: Folder) -> bool:
-        """Whether two partitions lie in log directories of one broker, as far as they tell."""
-        told = []
-        for folder in (one, other):
-            path = Path(folder.path).parent / "meta.properties"
-            try:
-                lines = path.read_text().splitlines()
-            except (OSError, UnicodeDecodeError):
-                return False
-            told.append({it for it in lines if it.startswith(("node.id", "broker.id", "cluster"))})
-        return bool(told[0]) and told[0] == told[1]
-
 
 def _file_of(event: Event) -> str:
     """The file that something is about."""
@@ -321,26 +188,6 @@ def _file_of(event: Event) -> str:
 def _holds(file: Input | None, kinds: frozenset[Kind]) -> bool:
     """Whether a file is of some kinds; a directory may have any."""
     return file is None or file.kind in kinds
-
-
-def _is_partition(folder: Folder) -> bool:
-    """Whether a broker would load a directory as a partition's."""
-    name = folder.path.rstrip("/").rpartition("/")[2]
-    has_logs = any(is_segment(folder.input(it)) for it in folder.files)
-    return has_logs or (names_partition(name) and bool(folder.files))
-
-
-def _history_of(folder: Folder) -> PartitionHistory:
-    """What follows a partition, with the files beside its logs."""
-    epochs = None
-    if LEADER_EPOCHS in folder.files:
-        with suppress(InputError, CheckpointError, NumberError):
-            rows = entries_of(folder.input(LEADER_EPOCHS), EPOCH_TYPES)
-            epochs = [(int(epoch), int(start)) for epoch, start in rows]
-    names = (it for it in folder.files if it.endswith(".snapshot"))
-    files = (folder.input(it) for it in names)
-    snapshots = {it.base_offset: it for it in files if it.base_offset is not None}
-    return PartitionHistory(epochs, snapshots)
 
 
 def of_codes(only: tuple[str, ...], ignore: tuple[str, ...]) -> Callable[[str], bool]:

@@ -12,10 +12,11 @@ from kfmt_cli.broker.start.outcome import CLEAN, CRASH, Damage, Start, start_of
 from kfmt_cli.checks.log.codes import CODEC_UNKNOWN
 from kfmt_cli.core.finding import Finding, Severity
 from kfmt_cli.files import codes
-from kfmt_cli.files.disk import Folder, is_segment, mark_of, place_of
+from kfmt_cli.files.disk import Folder, is_segment
 from kfmt_cli.files.kinds import kind_of
 from kfmt_cli.files.kinds.kind import Level
 from kfmt_cli.files.kinds.logs import KRAFT_SNAPSHOT
+from kfmt_cli.files.names import mark_of, place_of
 from kfmt_cli.topics import CLUSTER_METADATA
 
 # Batches that consumers cannot read, or not to their end.

@@ -14,10 +14,11 @@ from kfmt_cli.core.parallel import map_ordered
 from kfmt_cli.errors import InputError
 from kfmt_cli.files.block import Block
 from kfmt_cli.files.decompress import is_heavy
-from kfmt_cli.files.disk import discover, distinct, is_empty, mark_of, size_of, topic_of
+from kfmt_cli.files.disk import discover, distinct, is_empty, size_of, topic_of
 from kfmt_cli.files.kinds import UNKNOWN, kind_of
 from kfmt_cli.files.kinds.kind import Input, Kind, Level
 from kfmt_cli.files.kinds.logs import LOGS
+from kfmt_cli.files.names import mark_of
 from kfmt_cli.files.open_log import OpenLog
 from kfmt_cli.files.reading import Part, Reading
 from kfmt_cli.render.sinks.sink import Head, RowWriter

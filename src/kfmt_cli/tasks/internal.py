@@ -8,18 +8,10 @@ from pathlib import Path
 
 from kfmt_cli.broker.state import REPLAYS
 from kfmt_cli.errors import InputError
-from kfmt_cli.files.disk import (
-    Folder,
-    classify,
-    is_folder,
-    mark_of,
-    partition_of,
-    printable,
-    topic_of,
-    walk,
-)
+from kfmt_cli.files.disk import Folder, classify, is_folder, printable, topic_of, walk
 from kfmt_cli.files.kinds.kind import Input
 from kfmt_cli.files.kinds.logs import KRAFT_SNAPSHOT
+from kfmt_cli.files.names import mark_of, partition_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,21 +10,13 @@ from kfmt_cli.checks.log.verify import Verifier
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.finding import Severity
 from kfmt_cli.errors import InputError, OutputError
-from kfmt_cli.files.disk import (
-    Folder,
-    classify,
-    is_folder,
-    is_segment,
-    mark_of,
-    printable,
-    size_of,
-    walk,
-)
+from kfmt_cli.files.disk import Folder, classify, is_folder, is_segment, printable, size_of, walk
 from kfmt_cli.files.kinds import META_PROPERTIES, PARTITION_METADATA, QUORUM_STATE
 from kfmt_cli.files.kinds.checkpoint import CHECKPOINT
 from kfmt_cli.files.kinds.fixed import PRODUCER_SNAPSHOT, read_rows
 from kfmt_cli.files.kinds.kind import Input
 from kfmt_cli.files.kinds.logs import KRAFT_SNAPSHOT, LOG
+from kfmt_cli.files.names import mark_of
 from kfmt_cli.render.style import count, grouped, safe
 from kfmt_cli.rows.result import Result, ResultType
 from kfmt_cli.tasks.run import Progress, Run, told

@@ -20,6 +20,7 @@ from kfmt_cli.broker.start.checkpoints import (
     NumberError,
     entries_of,
 )
+from kfmt_cli.broker.start.files import StartFiles
 from kfmt_cli.broker.start.producers import Snapshots, is_snapshot
 from kfmt_cli.broker.start.segment import (
     MOST_INDEX_BYTES,
@@ -28,14 +29,13 @@ from kfmt_cli.broker.start.segment import (
     OverflowError_,
 )
 from kfmt_cli.broker.start.stored import CorruptError, StartFailed
-from kfmt_cli.files.disk import Folder, offset_of_name, size_of
+from kfmt_cli.files.disk import Folder, size_of
 from kfmt_cli.files.kinds import INDEXES
-from kfmt_cli.files.kinds.kind import CLEANED, DELETED, SWAP, read_whole
+from kfmt_cli.files.kinds.kind import read_whole
 from kfmt_cli.formats.index import ABORTED_TRANSACTION, MAX_RELATIVE_OFFSET
 
 _ABORTED = ABORTED_TRANSACTION.dtype
 _INDEXES = tuple(it.suffix for it in INDEXES)
-_KRAFT_SNAPSHOT = f".checkpoint{DELETED}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Found:
 @dataclass(slots=True)
 class Loaded:
     """What a start makes of a partition. segments: that are left, in order. deleted: files, by
-    name, in order. split: a segment was split, whose parts are not followed."""
+    name, in order."""
 
     segments: list[OpenSegment] = field(default_factory=list)
     deleted: list[str] = field(default_factory=list)
@@ -78,12 +78,7 @@ def load(found: Found) -> Loaded:
 class _Loader:
     def __init__(self, found: Found) -> None:
         self._found = found
-        folder = found.folder
-        # What each name is to be read from: a file that was swapped in keeps its old path.
-        self._files = {it: folder.input(it) for it in folder.files if it not in folder.special}
-        self._swapped: set[str] = set()
-        self._replaced: dict[str, int] = {}
-        self._made: set[str] = set()
+        self._files = StartFiles(found.folder)
         self._segments: dict[int, OpenSegment] = {}
         self._done = Loaded()
         self._snapshots = Snapshots(found.log_start, found.wrong_txns)
@@ -94,19 +89,15 @@ class _Loader:
 
     def run(self) -> Loaded:
         self._check_epochs()
-        self._swap()
+        self._files.swap()
         self._open_all()
-        self._snapshots.load(
-            {
-                _offset(it, self._found.folder): file
-                for it, file in self._files.items()
-                if is_snapshot(it)
-            }
-        )
+        snapshots = {it: file for it, file in self._files.of.items() if is_snapshot(it)}
+        self._snapshots.load({self._files.offset(it): file for it, file in snapshots.items()})
         end = None
         while end is None:  # each round splits a segment
             end = self._recover_log()
         done = self._done
+        done.deleted = self._files.deleted
         done.segments = [self._segments[it] for it in sorted(self._segments)]
         done.log_end = end
         done.log_start = max(self._found.log_start, done.segments[0].base)
@@ -118,7 +109,7 @@ class _Loader:
 
     def _check_epochs(self) -> None:
         """The epochs are read before anything else."""
-        file = self._files.get(LEADER_EPOCHS)
+        file = self._files.of.get(LEADER_EPOCHS)
         if file is None:
             return
         try:
@@ -128,88 +119,31 @@ class _Loader:
         if any(it < 0 for row in rows for it in row if isinstance(it, int)):
             raise StartFailed(f"{file.name}: an epoch or an offset is negative")
 
-    def _delete(self, name: str, *, is_replaced: bool = False, quietly: bool = False) -> None:
-        file = self._files.pop(name, None)
-        if file is not None and is_replaced:
-            self._replaced[name] = size_of(file)
-        elif file is not None and not quietly:
-            self._done.deleted.append(name)
-
-    def _swap(self) -> None:
-        """Delete what is unfinished, and put what a swap had finished in its place."""
-        swaps, cleaned, least = [], [], None
-        for name in list(self._files):
-            if name.endswith(DELETED) and not name.endswith(_KRAFT_SNAPSHOT):
-                self._delete(name)
-            elif name.endswith(CLEANED):
-                offset = _offset(name, self._found.folder)
-                least = offset if least is None else min(least, offset)
-                cleaned.append(name)
-            elif name.endswith(SWAP):
-                _offset(name, self._found.folder)
-                swaps.append(name)
-        valid = []
-        for name in swaps:
-            if least is not None and _offset(name, self._found.folder) >= least:
-                self._delete(name)
-            else:
-                valid.append(name)
-        for name in cleaned:
-            self._delete(name)
-        bounds = [self._bounds(it) for it in valid if it.removesuffix(SWAP).endswith(".log")]
-        if bounds:
-            first, end = min(it for it, _ in bounds), max(it for _, it in bounds)
-            for name in list(self._files):
-                number = None if name.endswith(SWAP) else offset_of_name(name)
-                if number is not None and first <= number < end:
-                    # What else is of a replaced log is written anew, if it is needed.
-                    is_replaced = name + SWAP in self._files
-                    quietly = not name.endswith(".log")
-                    self._delete(name, is_replaced=is_replaced, quietly=quietly)
-        for name in [it for it in self._files if it.endswith(SWAP)]:
-            of = name.removesuffix(SWAP)
-            self._files[of] = self._files.pop(name)
-            self._swapped.add(of)
-
-    def _bounds(self, name: str) -> tuple[int, int]:
-        """The base offset of a swapped log, and where it ends for a broker."""
-        file = self._files[name]
-        base = _offset(name, self._found.folder)
-        segment = OpenSegment(base, file.name, file.path, size_of(file), None)
-        index = name.removesuffix(f".log{SWAP}") + ".index"
-        segment.index = self._files.get(index + SWAP)
-        if segment.index is None:
-            self._made.add(index)  # empty, by looking for the end of the log
-        try:
-            return base, segment.next_offset
-        finally:
-            segment.close()
-
     def _open_all(self) -> None:
-        for name in sorted(self._files):
-            if name not in self._files:
+        for name in sorted(self._files.of):
+            if name not in self._files.of:
                 continue
             if name.endswith(_INDEXES):
-                offset = _offset(name, self._found.folder)
-                if f"{offset:020}.log" not in self._files:
-                    self._delete(name)
+                offset = self._files.offset(name)
+                if f"{offset:020}.log" not in self._files.of:
+                    self._files.delete(name)
             elif name.endswith(".log"):
-                self._open(name, _offset(name, self._found.folder))
+                self._open(name, self._files.offset(name))
 
     def _open(self, name: str, base: int) -> None:
         log = f"{base:020}.log"
-        file = self._files.get(log)
+        file = self._files.of.get(log)
         folder = self._found.folder
         if file is None:  # the broker makes a log of that name
             self._segments[base] = OpenSegment.made(base, folder.input(name).name)
             return
         shown = folder.input(log).name
-        sound = None if log in self._swapped else self._found.sound.get(base)
+        sound = None if log in self._files.swapped else self._found.sound.get(base)
         segment = OpenSegment(base, shown, file.path, size_of(file), sound)
-        segment.given_size = self._replaced.get(log, segment.size)
+        segment.given_size = self._files.replaced.get(log, segment.size)
         self._segments[base] = segment
-        index = self._files.get(f"{base:020}.index")
-        if index is None and f"{base:020}.index" not in self._made:
+        index = self._files.of.get(f"{base:020}.index")
+        if index is None and f"{base:020}.index" not in self._files.made:
             # It is recovered at once, from the segments that are open already.
             self._recover(segment)
         else:
@@ -218,7 +152,7 @@ class _Loader:
 
     def _check_aborts(self, base: int) -> None:
         """A transaction index whose entries end before the segment makes it be recovered."""
-        file = self._files.get(f"{base:020}.txnindex")
+        file = self._files.of.get(f"{base:020}.txnindex")
         if file is None:
             return
         data = read_whole(file, MOST_INDEX_BYTES)
@@ -288,7 +222,7 @@ class _Loader:
                     cut = segment.empty()
                 if cut > 0:
                     for base in pending:
-                        self._delete(f"{base:020}.log")
+                        self._files.delete(f"{base:020}.log")
                         segments.pop(base).close()
                     pending.clear()
         if segments:
@@ -296,16 +230,8 @@ class _Loader:
             if end >= found.log_start:
                 return end
             for base in sorted(segments):
-                self._delete(f"{base:020}.log")
+                self._files.delete(f"{base:020}.log")
                 segments.pop(base).close()
             self._snapshots.files.clear()
         segments[found.log_start] = OpenSegment.made(found.log_start, "")
         return found.log_start
-
-
-def _offset(name: str, folder: Folder) -> int:
-    """The offset that a name begins with; raises StartFailed."""
-    number = offset_of_name(name)
-    if number is None:
-        raise StartFailed(f"{folder.input(name).name}: the name does not begin with an offset")
-    return number

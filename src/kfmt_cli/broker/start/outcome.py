@@ -9,7 +9,7 @@ from kfmt_cli.broker.start.load import Found, Loaded, load
 from kfmt_cli.broker.start.ranges import LogRanges, Ranges, merged, ranges_of, without
 from kfmt_cli.broker.start.reach import unreachable
 from kfmt_cli.broker.start.stored import StartFailed
-from kfmt_cli.files.disk import offset_of_name
+from kfmt_cli.files.names import offset_of_name
 
 CRASH, CLEAN = "crash", "clean-shutdown"
 

@@ -15,8 +15,9 @@ from kfmt_cli.broker.start.directory import is_log_directory
 from kfmt_cli.checks.partition import codes
 from kfmt_cli.checks.partition.check import DirectoryCheck
 from kfmt_cli.core.finding import Finding
-from kfmt_cli.files.disk import Folder, offset_of_name, printable
+from kfmt_cli.files.disk import Folder, printable
 from kfmt_cli.files.kinds.kind import CLEANED, SWAP
+from kfmt_cli.files.names import offset_of_name
 
 _SEGMENT = re.compile(r"^\d{20}\.log$")
 _SWAP = re.compile(r"^\d{20}\.log\.swap$")

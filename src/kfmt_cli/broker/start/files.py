@@ -1,0 +1,98 @@
+"""The files of a partition while a broker starts: which it deletes, and which take others' places.
+
+Source: `LogLoader.removeTempFilesAndCollectSwapFiles`, `LogLoader.load`.
+"""
+
+from __future__ import annotations
+
+from kfmt_cli.broker.start.segment import OpenSegment
+from kfmt_cli.broker.start.stored import StartFailed
+from kfmt_cli.files.disk import Folder, size_of
+from kfmt_cli.files.kinds.kind import CLEANED, DELETED, SWAP
+from kfmt_cli.files.names import offset_of_name
+
+_KRAFT_SNAPSHOT = f".checkpoint{DELETED}"
+
+
+class StartFiles:
+    """The files by name; nothing is changed on the disk.
+
+    of: what each name is to be read from; a file that was swapped in keeps its old path. deleted:
+    names, in order. swapped: names that swapped files took. replaced: the bytes of what had them.
+    made: indexes that the broker makes empty.
+    """
+
+    def __init__(self, folder: Folder) -> None:
+        self._folder = folder
+        self.of = {it: folder.input(it) for it in folder.files if it not in folder.special}
+        self.deleted: list[str] = []
+        self.swapped: set[str] = set()
+        self.replaced: dict[str, int] = {}
+        self.made: set[str] = set()
+
+    def offset(self, name: str) -> int:
+        """The offset that a name begins with; raises StartFailed."""
+        number = offset_of_name(name)
+        if number is None:
+            shown = self._folder.input(name).name
+            raise StartFailed(f"{shown}: the name does not begin with an offset")
+        return number
+
+    def delete(self, name: str, *, is_replaced: bool = False, quietly: bool = False) -> None:
+        """Delete a file that is there. is_replaced: another one takes its name. quietly: it goes
+        with another one."""
+        file = self.of.pop(name, None)
+        if file is not None and is_replaced:
+            self.replaced[name] = size_of(file)
+        elif file is not None and not quietly:
+            self.deleted.append(name)
+
+    def swap(self) -> None:
+        """Delete what is unfinished, and put what a swap had finished in its place."""
+        swaps, cleaned, least = [], [], None
+        for name in list(self.of):
+            if name.endswith(DELETED) and not name.endswith(_KRAFT_SNAPSHOT):
+                self.delete(name)
+            elif name.endswith(CLEANED):
+                offset = self.offset(name)
+                least = offset if least is None else min(least, offset)
+                cleaned.append(name)
+            elif name.endswith(SWAP):
+                self.offset(name)
+                swaps.append(name)
+        valid = []
+        for name in swaps:
+            if least is not None and self.offset(name) >= least:
+                self.delete(name)
+            else:
+                valid.append(name)
+        for name in cleaned:
+            self.delete(name)
+        bounds = [self._bounds(it) for it in valid if it.removesuffix(SWAP).endswith(".log")]
+        if bounds:
+            first, end = min(it for it, _ in bounds), max(it for _, it in bounds)
+            for name in list(self.of):
+                number = None if name.endswith(SWAP) else offset_of_name(name)
+                if number is not None and first <= number < end:
+                    # What else is of a replaced log is written anew, if it is needed.
+                    is_replaced = name + SWAP in self.of
+                    quietly = not name.endswith(".log")
+                    self.delete(name, is_replaced=is_replaced, quietly=quietly)
+        for name in [it for it in self.of if it.endswith(SWAP)]:
+            of = name.removesuffix(SWAP)
+            self.of[of] = self.of.pop(name)
+            self.swapped.add(of)
+
+    def _bounds(self, name: str) -> tuple[int, int]:
+        """The base offset of a swapped log, and where it ends for a broker."""
+        file = self.of[name]
+        base = self.offset(name)
+        segment = OpenSegment(base, file.name, file.path, size_of(file), None)
+        index = name.removesuffix(f".log{SWAP}") + ".index"
+        segment.index = self.of.get(index + SWAP)
+        if segment.index is None:
+            self.made.add(index)  # empty, by looking for the end of the log
+        try:
+            return base, segment.next_offset
+        finally:
+            segment.close()

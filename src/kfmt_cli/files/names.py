@@ -1,0 +1,45 @@
+"""What brokers say by the names of files and directories: offsets, topics, partitions, marks."""
+
+from __future__ import annotations
+
+import os
+import re
+from functools import lru_cache
+
+_NUMBER = re.compile(r"^[+-]?\d{1,20}$")
+_MOST_OFFSET = (1 << 63) - 1
+
+
+def offset_of_name(name: str) -> int | None:
+    """The offset that a broker reads from a name, which is what stands before the first dot."""
+    text, dot, _ = name.partition(".")
+    if not dot or _NUMBER.match(text) is None:
+        return None
+    return int(text) if -_MOST_OFFSET - 1 <= int(text) <= _MOST_OFFSET else None
+
+
+# `<topic>-<partition>`, then what brokers add to directories that move or go, or a topic's id.
+_FOLDER = re.compile(r"^(.+)-(\d+)(?:-[\w-]{22}|\.[0-9a-f]{32}-(?:future|delete|stray))?$")
+
+_MARKED = re.compile(r"\.[0-9a-f]{32}-(future|delete|stray)$")
+
+
+def mark_of(folder: str) -> str:
+    """How a broker has marked a partition's directory: future, delete or stray; else nothing."""
+    named = _MARKED.search(folder)
+    return named[1] if named else ""
+
+
+def partition_of(path: str) -> tuple[str | None, int | None]:
+    """The topic and the partition that the directory of a file is named for."""
+    folder = path.rpartition(os.sep)[0].rpartition(os.sep)[2]
+    if folder in ("", os.curdir, os.pardir):
+        folder = os.path.abspath(path).rpartition(os.sep)[0].rpartition(os.sep)[2]  # noqa: PTH100
+    return place_of(folder)
+
+
+@lru_cache(maxsize=4096)
+def place_of(folder: str) -> tuple[str | None, int | None]:
+    """The topic and the partition that a directory is named for."""
+    named = _FOLDER.match(folder)
+    return (named[1], int(named[2])) if named else (None, None)
