@@ -12,7 +12,14 @@ from kfmt_cli import __version__
 from kfmt_cli.cli.options import EXIT_CODES
 
 SECTIONS = {
-    "Look": {"dump": "dump", "state": "state", "hex": "hex", "find": "find", "txn": "txn"},
+    "Look": {
+        "dump": "dump",
+        "cat": "cat",
+        "state": "state",
+        "hex": "hex",
+        "find": "find",
+        "txn": "txn",
+    },
     "Check": {
         "check": "check",
         "verify-crc": "verify_crc",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -18,6 +19,7 @@ from kfmt_cli.cli.options import (
     strict,
     wide,
 )
+from kfmt_cli.cli.payload_options import payload_formats, reader_of
 from kfmt_cli.errors import UsageError
 
 if TYPE_CHECKING:
@@ -54,6 +56,7 @@ class DumpCommand(click.Command):
     help="How keys, values and headers are written; auto: text, or base64 where it is none.",
 )
 @click.option("--topic", help="The topic, where no directory is named for it; for its decoder.")
+@payload_formats
 @layout
 @all_files
 @wide
@@ -73,6 +76,11 @@ def dump(
     limit: int | None,
     mode: str,
     topic: str | None,
+    key_format: str | None,
+    key_schema: str | None,
+    value_format: str | None,
+    value_schema: str | None,
+    schemas: Path | None,
     layout: str | None,
     all_files: bool,
     wide: bool,
@@ -113,11 +121,20 @@ def dump(
     wanted = Selection(*_bounds(from_offset, to_offset))
     look = Look(mode, wide, names, bits)
     run = run_of(color, format_, strict=strict, max_findings=max_findings, look=look)
+    of_key = reader_of(key_format, key_schema, schemas)
+    of_value = reader_of(value_format, value_schema, schemas)
     reading = Reading(records, wanted, Limit.of_option(max_decompressed))
     only_logs = records or bits or names or wanted or not sink.mixes_types
     every = all_files or not sink.for_people
     kinds = LOGS if only_logs else None
-    Dump(run, reading, limit, jobs, every, topic, kinds, _kind_of(layout)).paths(paths)
+    task = Dump(run, reading, limit, jobs, every, topic, kinds, _kind_of(layout))
+    if of_key or of_value:
+        from kfmt_cli.topics.payloads import PayloadDecoder
+
+        if not records:
+            raise UsageError("--key-format and --value-format are for --records")
+        task.decoder = PayloadDecoder(of_key, of_value)
+    task.paths(paths)
     return run.host.exit_code
 
 

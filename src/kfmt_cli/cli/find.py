@@ -13,6 +13,7 @@ from kfmt_cli.cli.options import (
     strict,
     wide,
 )
+from kfmt_cli.cli.payload_options import bytes_of
 from kfmt_cli.errors import UsageError
 
 
@@ -71,22 +72,6 @@ def find(
     look = Look(wide=wide)
     run = run_of(color, format_, strict=strict, max_findings=max_findings, look=look)
     at = None if timestamp is None else milliseconds("--timestamp", timestamp)
-    sought = Sought(offset, at, None if key is None else _bytes(key), producer_id)
+    sought = Sought(offset, at, None if key is None else bytes_of(key), producer_id)
     Find(run, sought, limit, Limit.of_option(max_decompressed)).paths(paths)
     return run.host.exit_code
-
-
-def _bytes(text: str) -> bytes:
-    """A key as it is given: text, or hex or base64 behind its name."""
-    import base64
-    import os
-
-    encoding, _, digits = text.partition(":")
-    try:
-        if encoding == "hex":
-            return bytes.fromhex(digits)
-        if encoding == "base64":
-            return base64.b64decode(digits, validate=True)
-    except ValueError:
-        raise UsageError(f"{digits!r} is no {encoding}") from None
-    return os.fsencode(text)

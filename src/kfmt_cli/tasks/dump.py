@@ -52,6 +52,7 @@ class Dump:
     topic: str | None = None
     kinds: frozenset[Kind] | None = LOGS
     layout: Kind | None = None
+    decoder: Decoder | None = None
     _no_decoder: Decoder | None = None
     _given: tuple[str, ...] = ()
     _is_unknown: bool = False
@@ -121,7 +122,8 @@ class Dump:
         return written(self.run.sink, self.reading, self._decoder_of, files)
 
     def _decoder_of(self, file: Input) -> Decoder | None:
-        return decoder_for(self.topic or topic_of(file)) or self._no_decoder
+        known = self.decoder or decoder_for(self.topic or topic_of(file))
+        return known or self._no_decoder
 
     def _file(self, file: Input) -> None:
         """Dump one file, or say why it cannot be read."""

@@ -1,0 +1,67 @@
+"""Options about what keys and values are, shared by the commands that show records."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from kfmt_cli.errors import UsageError
+
+if TYPE_CHECKING:
+    from kfmt_cli.topics.payloads import Read
+
+F = TypeVar("F", bound=Callable[..., Any])
+NAMES = ("text", "json", "hex", "int", "long", "double", "uuid", "avro", "protobuf", "confluent")
+
+
+def payload_formats(function: F) -> F:
+    """--key-format, --value-format and their schemas."""
+    for name in ("value", "key"):
+        function = click.option(
+            f"--{name}-schema",
+            metavar="FILE[:MESSAGE]",
+            help=f"Of the {name}: an Avro schema, or descriptors of Protobuf and a message.",
+        )(function)
+        function = click.option(
+            f"--{name}-format",
+            type=click.Choice(NAMES),
+            help=f"What the {name} is; where it does not decode, it is shown as it is stored.",
+        )(function)
+    return click.option(
+        "--schemas",
+        type=click.Path(path_type=Path),
+        metavar="DIR",
+        help="Of confluent: ID.avsc, ID.desc or ID.json by the schema's id.",
+    )(function)
+
+
+def reader_of(
+    format_: str | None, schema: str | None, schemas: Path | None
+) -> tuple[str, Read] | None:
+    """The name of a format and what reads a key or a value in it; raises UsageError."""
+    if format_ is None:
+        return None
+    from kfmt_cli.topics.payloads import FORMATS, Schema
+
+    file, _, message = (schema or "").partition(":")
+    found = FORMATS[format_]
+    return format_, found.reader(Schema(Path(file) if file else None, message, schemas))
+
+
+def bytes_of(text: str) -> bytes:
+    """Bytes as they are given on the command line: text, or hex or base64 behind its name."""
+    import base64
+
+    encoding, _, digits = text.partition(":")
+    try:
+        if encoding == "hex":
+            return bytes.fromhex(digits)
+        if encoding == "base64":
+            return base64.b64decode(digits, validate=True)
+    except ValueError:
+        raise UsageError(f"{digits!r} is no {encoding}") from None
+    return os.fsencode(text)

@@ -1,0 +1,116 @@
+"""Format strings for records, in kcat's manner: which parts of a record stand where in a line."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from kfmt_cli.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A record, as it is to be written. key, value: as bytes, None for null; sizes: of what is
+    stored, -1 for null."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    key_size: int
+    value_size: int
+    headers: list[tuple[bytes, bytes | None]]
+
+
+Write = Callable[[Shown], bytes]
+TOKENS = {
+    "s": "the value",
+    "S": "the value's bytes, -1 for null",
+    "R": "the same as four bytes, big-endian",
+    "k": "the key",
+    "K": "the key's bytes, -1 for null",
+    "T": "the timestamp in milliseconds, -1 without one",
+    "h": "the headers, NAME=VALUE, parted by commas",
+    "t": "the topic",
+    "p": "the partition",
+    "o": "the offset",
+    "%": "a percent sign",
+}
+_ESCAPES = {"n": b"\n", "r": b"\r", "t": b"\t", "\\": b"\\", "0": b"\0"}
+
+
+def writer(form: str, null: bytes) -> Write:
+    """What writes a record in a format; raises UsageError. null: stands for what is null."""
+
+    def of(name: str) -> Write:
+        return _token(name, null)
+
+    parts: list[Write | bytes] = []
+    at = 0
+    while at < len(form):
+        char = form[at]
+        following = form[at + 1 : at + 2]
+        if char == "%":
+            if following not in TOKENS or not following:
+                raise UsageError(f"-f has no %{following}; there are {' '.join(_names())}")
+            parts.append(b"%" if following == "%" else of(following))
+            at += 2
+        elif char == "\\" and following == "x":
+            try:
+                parts.append(bytes([int(form[at + 2 : at + 4], 16)]))
+            except ValueError:
+                raise UsageError(f"-f: {form[at : at + 4]!r} is no byte such as \\x1f") from None
+            at += 4
+        elif char == "\\" and following in _ESCAPES:
+            parts.append(_ESCAPES[following])
+            at += 2
+        else:
+            parts.append(char.encode())
+            at += 1
+    return _joined(_merged(parts))
+
+
+def _names() -> list[str]:
+    return [f"%{it}" for it in TOKENS]
+
+
+def _merged(parts: list[Write | bytes]) -> list[Write | bytes]:
+    """Constant parts that follow one another as one."""
+    found: list[Write | bytes] = []
+    for it in parts:
+        last = found[-1] if found else None
+        if isinstance(it, bytes) and isinstance(last, bytes):
+            found[-1] = last + it
+        else:
+            found.append(it)
+    return found
+
+
+def _joined(parts: list[Write | bytes]) -> Write:
+    def write(record: Shown) -> bytes:
+        return b"".join(it if isinstance(it, bytes) else it(record) for it in parts)
+
+    return write
+
+
+def _token(name: str, null: bytes) -> Write:
+    def headers(it: Shown) -> bytes:
+        pairs = (key + b"=" + (null if value is None else value) for key, value in it.headers)
+        return b",".join(pairs)
+
+    tokens: dict[str, Write] = {
+        "s": lambda it: null if it.value is None else it.value,
+        "S": lambda it: str(it.value_size).encode(),
+        "R": lambda it: struct.pack(">i", it.value_size),
+        "k": lambda it: null if it.key is None else it.key,
+        "K": lambda it: str(it.key_size).encode(),
+        "T": lambda it: str(it.timestamp).encode(),
+        "h": headers,
+        "t": lambda it: it.topic.encode(),
+        "p": lambda it: str(it.partition).encode(),
+        "o": lambda it: str(it.offset).encode(),
+    }
+    return tokens[name]

@@ -1,0 +1,120 @@
+"""What applications put into keys and values: one registry of formats, by name.
+
+To add one, write a function from bytes to a plain value and add a line to `FORMATS`; those with
+schemas are in `schemas.py`. A function raises ValueError for bytes that are not of its format.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kfmt_cli.core.lazy import load
+from kfmt_cli.topics.decoder import Decoded, Decoder
+
+Read = Callable[[bytes], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """Where schemas are. file: one, of Avro or Protobuf; message: of Protobuf, its full name.
+    folder: of many, named for their ids."""
+
+    file: Path | None = None
+    message: str = ""
+    folder: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A format. doc: for the help. target: of one with schemas, the function that makes its reader
+    from a `Schema`."""
+
+    name: str
+    doc: str
+    read: Read | None = None
+    target: str = ""
+
+    def reader(self, schema: Schema) -> Read:
+        """What reads it; raises UsageError without the schema that it needs."""
+        if self.read is not None:
+            return self.read
+        make: Callable[[Schema], Read] = load(self.target)
+        return make(schema)
+
+
+def _fixed(form: str, name: str) -> Read:
+    size = struct.calcsize(form)
+
+    def read(data: bytes) -> Any:
+        if len(data) != size:
+            raise ValueError(f"{len(data)} bytes are no {name}, which has {size}")
+        return struct.unpack(form, data)[0]
+
+    return read
+
+
+def _uuid(data: bytes) -> str:
+    if len(data) != 16:
+        raise ValueError(f"{len(data)} bytes are no UUID, which has 16")
+    return str(uuid.UUID(bytes=data))
+
+
+def _json(data: bytes) -> Any:
+    return json.loads(data.decode())
+
+
+_SCHEMAS = "kfmt_cli.topics.schemas"
+FORMATS = {
+    it.name: it
+    for it in (
+        Format("text", "UTF-8", bytes.decode),
+        Format("json", "JSON", _json),
+        Format("hex", "the bytes in hexadecimal", bytes.hex),
+        Format("int", "4 bytes, big-endian", _fixed(">i", "int")),
+        Format("long", "8 bytes, big-endian", _fixed(">q", "long")),
+        Format("double", "8 bytes, IEEE 754", _fixed(">d", "double")),
+        Format("uuid", "16 bytes", _uuid),
+        Format("avro", "Avro, by a schema file", target=f"{_SCHEMAS}:avro"),
+        Format("protobuf", "Protobuf, by a descriptor file", target=f"{_SCHEMAS}:protobuf"),
+        Format("confluent", "a schema registry's framing", target=f"{_SCHEMAS}:confluent"),
+    )
+}
+
+
+def text_of(value: Any) -> str:
+    """A decoded value on one line: text as it is, anything else as JSON."""
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+
+
+@dataclass(frozen=True, slots=True)
+class PayloadDecoder(Decoder):
+    """Reads keys and values in formats that were asked for by name. formats: of the key, and of
+    the value."""
+
+    key_format: tuple[str, Read] | None = None
+    value_format: tuple[str, Read] | None = None
+
+    def key(self, key: bytes) -> Decoded | None:
+        return _decoded(self.key_format, key)
+
+    def value(self, key: bytes | None, value: bytes | None) -> Decoded | None:
+        del key
+        return None if value is None else _decoded(self.value_format, value)
+
+
+def _decoded(format_: tuple[str, Read] | None, data: bytes) -> Decoded | None:
+    if format_ is None:
+        return None
+    name, read = format_
+    try:
+        return Decoded({"format": name, "value": read(data)})
+    except ValueError as error:
+        return Decoded({"format": name, "note": f"does not decode: {error}"})

@@ -1,0 +1,175 @@
+"""Payloads that need a schema: Avro, Protobuf, and a registry's framing of both and of JSON.
+
+The libraries of the field read them (extra `schema`): fastavro and protobuf. The framing: a zero
+byte, the schema's id in four bytes, then the payload; of Protobuf, the indexes of the message in
+between.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+from kfmt_cli.core.varint import VarintError, decode, unzigzag
+from kfmt_cli.errors import UsageError
+from kfmt_cli.topics.payloads import Read, Schema
+
+FRAME = 5
+AVRO, PROTOBUF, JSON = ".avsc", ".desc", ".json"
+_EXTRA = "pip install 'kfmt-cli[schema]' brings it"
+
+
+def avro(schema: Schema) -> Read:
+    """Reads Avro by a schema in a file."""
+    if schema.file is None:
+        raise UsageError("avro needs a schema: --value-schema FILE.avsc, or --key-schema")
+    return _avro_of(schema.file)
+
+
+def protobuf(schema: Schema) -> Read:
+    """Reads Protobuf by a file of descriptors, as protoc --descriptor_set_out writes it."""
+    if schema.file is None or not schema.message:
+        raise UsageError(
+            "protobuf needs descriptors and a message: --value-schema FILE.desc:package.Message"
+        )
+    make, message = _pool(schema.file), schema.message
+    try:
+        found = make(message)
+    except KeyError:
+        raise UsageError(f"{schema.file}: has no message {message}") from None
+    return lambda data: _message(found, data)
+
+
+def confluent(schema: Schema) -> Read:
+    """Reads what a schema registry frames, by schemas in a folder: ID.avsc, ID.desc, ID.json."""
+    folder = schema.folder
+    if folder is None:
+        raise UsageError("confluent needs a folder of schemas by id: --schemas DIR")
+
+    @cache
+    def of_id(number: int) -> Read:
+        for suffix, make in ((AVRO, _avro_of), (PROTOBUF, _indexed), (JSON, _json_of)):
+            path = folder / f"{number}{suffix}"
+            if path.exists():
+                return make(path)
+        raise ValueError(f"there is no schema {number} in {folder}")
+
+    def read(data: bytes) -> Any:
+        if len(data) < FRAME or data[0]:
+            raise ValueError("does not begin with a zero byte and the id of a schema")
+        return of_id(int.from_bytes(data[1:FRAME], "big"))(data[FRAME:])
+
+    return read
+
+
+def _avro_of(path: Path) -> Read:
+    try:
+        import fastavro
+    except ImportError:
+        raise UsageError(f"Avro is read by fastavro: {_EXTRA}") from None
+    try:
+        parsed = fastavro.parse_schema(json.loads(path.read_text()))
+    except (OSError, ValueError, fastavro.schema.SchemaParseException) as error:
+        raise UsageError(f"{path}: is no Avro schema: {error}") from error
+
+    def read(data: bytes) -> Any:
+        stream = BytesIO(data)
+        try:
+            value = fastavro.schemaless_reader(stream, parsed, None)
+        except (EOFError, IndexError, KeyError, StopIteration, OverflowError) as error:
+            raise ValueError(f"is not of the Avro schema: {error!r}") from error
+        if stream.tell() != len(data):
+            raise ValueError(f"{len(data) - stream.tell()} bytes follow on the Avro value")
+        return _plain(value)
+
+    return read
+
+
+def _json_of(path: Path) -> Read:
+    del path  # it says what is allowed, and not how it is written
+    return lambda data: json.loads(data.decode())
+
+
+def _files(path: Path) -> Any:
+    try:
+        from google.protobuf import descriptor_pb2
+    except ImportError:
+        raise UsageError(f"Protobuf is read by protobuf: {_EXTRA}") from None
+    from google.protobuf.message import DecodeError
+
+    try:
+        return descriptor_pb2.FileDescriptorSet.FromString(path.read_bytes())
+    except (OSError, DecodeError) as error:
+        raise UsageError(f"{path}: is no file of descriptors: {error}") from error
+
+
+def _pool(path: Path) -> Any:
+    """What makes the class of a message of a file of descriptors."""
+    files = _files(path)
+    from google.protobuf import descriptor_pool, message_factory
+
+    pool = descriptor_pool.DescriptorPool()
+    for file in files.file:
+        pool.Add(file)
+
+    def make(name: str) -> Any:
+        return message_factory.GetMessageClass(pool.FindMessageTypeByName(name))
+
+    return make
+
+
+def _indexed(path: Path) -> Read:
+    """Reads a message that indexes choose among those of the last file of a descriptor set."""
+    make = _pool(path)
+    file = _files(path).file[-1]
+
+    def read(data: bytes) -> Any:
+        indexes, at = _indexes(data)
+        types, name = file.message_type, file.package
+        try:
+            for it in indexes:
+                name = f"{name}.{types[it].name}".lstrip(".")
+                types = types[it].nested_type
+        except IndexError:
+            raise ValueError(f"there is no message {indexes} in {path}") from None
+        return _message(make(name), data[at:])
+
+    return read
+
+
+def _indexes(data: bytes) -> tuple[list[int], int]:
+    try:
+        count, at = decode(data, 0, len(data), 32)
+        found = []
+        for _ in range(unzigzag(count)):
+            raw, at = decode(data, at, len(data), 32)
+            found.append(unzigzag(raw))
+    except VarintError as error:
+        raise ValueError(str(error)) from error
+    return found or [0], at
+
+
+def _message(made: Any, data: bytes) -> Any:
+    from google.protobuf.json_format import MessageToDict
+    from google.protobuf.message import DecodeError
+
+    try:
+        return MessageToDict(made.FromString(data), preserving_proto_field_name=True)
+    except DecodeError as error:
+        raise ValueError(str(error)) from error
+
+
+def _plain(value: Any) -> Any:
+    """An Avro value as JSON has it; bytes in hexadecimal."""
+    if isinstance(value, dict):
+        return {key: _plain(it) for key, it in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(it) for it in value]
+    if isinstance(value, bytes):
+        return value.hex()
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    return str(value)
