@@ -17,6 +17,7 @@ SECTIONS = {
         "cat": "cat",
         "state": "state",
         "hex": "hex",
+        "stat": "stat",
         "find": "find",
         "txn": "txn",
     },

@@ -35,13 +35,19 @@ _MORE = scan.WALKS["MORE"]
 class LogReader:
     """Reads the batches of one log from front to back.
 
-    base_offset: what the file's name says, None where it says nothing. After `blocks` is through,
-    `plausible` tells whether anything in the file looked like a batch.
+    base_offset: what the file's name says, None where it says nothing. checked: checksums are
+    computed, without which a wrong length is followed where a batch can stand. After `blocks` is
+    through, `plausible` tells whether anything in the file looked like a batch.
     """
 
     def __init__(
-        self, source: Source, base_offset: int | None = None, read_ahead: bool = False
+        self,
+        source: Source,
+        base_offset: int | None = None,
+        read_ahead: bool = False,
+        checked: bool = True,
     ) -> None:
+        self._checked = checked
         self._source = source
         self._read_ahead = read_ahead
         self._next_offset = base_offset
@@ -115,9 +121,8 @@ class LogReader:
     def _block(self, data: bytes, at: int, starts: IntArray, ends: IntArray) -> tuple[Block, int]:
         """The block of these batches, and where to go on."""
         size = self._source.size
-        batches = read_batches(
-            data, at, self.n_batches, starts, ends, size is None or size > LONG_READ
-        )
+        long_read = size is None or size > LONG_READ
+        batches = read_batches(data, at, self.n_batches, starts, ends, long_read, self._checked)
         block = Block(self._source.name, data, at, batches)
         after = at + int(ends[-1])
         if not batches["crc_valid"].all():

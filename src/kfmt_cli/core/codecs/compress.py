@@ -12,6 +12,7 @@ import struct
 import threading
 import zlib
 from collections.abc import Callable
+from typing import Any
 
 from kfmt_cli.core.codecs.decompress import LZ4_MAGIC, XERIAL_MAGIC, xxh32_short
 
@@ -22,31 +23,36 @@ LZ4_DESCRIPTOR = b"\x60\x40"  # version 1, independent blocks, no checksums; blo
 LZ4_END = bytes(4)
 LZ4_STORED = 0x80000000
 ZSTD_LEVEL = 3  # the default of Kafka's codec
+LZ4_HIGH = 3
+LEVELS = {"gzip": range(-1, 10), "lz4": range(1, 18), "zstd": range(-7, 23)}  # that codecs take
 
 _per_thread = threading.local()
 
 
-def compress(codec: str, data: bytes, magic: int = 2) -> bytes:
-    """The bytes in Kafka's framing of a codec, for records of a magic."""
-    return COMPRESSORS[codec](data, magic)
+def compress(codec: str, data: bytes, magic: int = 2, level: int | None = None) -> bytes:
+    """The bytes in Kafka's framing of a codec, for records of a magic.
+
+    level: None for that which Kafka's producer takes; snappy has none.
+    """
+    return COMPRESSORS[codec](data, magic, level)
 
 
-def _none(data: bytes, magic: int) -> bytes:
-    del magic
+def _none(data: bytes, magic: int, level: int | None) -> bytes:
+    del magic, level
     return data
 
 
-def _gzip(data: bytes, magic: int) -> bytes:
+def _gzip(data: bytes, magic: int, level: int | None) -> bytes:
     """One member, its header as Java's from 16 on."""
     del magic
-    stream = zlib.compressobj(wbits=31)
+    stream = zlib.compressobj(-1 if level is None else level, wbits=31)
     done = stream.compress(data) + stream.flush()
     return done[:8] + b"\x00\xff" + done[10:]
 
 
-def _snappy(data: bytes, magic: int) -> bytes:
+def _snappy(data: bytes, magic: int, level: int | None) -> bytes:
     """Xerial's stream: a header, then blocks with their lengths."""
-    del magic
+    del magic, level
     import snappy
 
     done = [XERIAL_HEADER]
@@ -56,7 +62,7 @@ def _snappy(data: bytes, magic: int) -> bytes:
     return b"".join(done)
 
 
-def _lz4(data: bytes, magic: int) -> bytes:
+def _lz4(data: bytes, magic: int, level: int | None) -> bytes:
     """A frame of independent blocks; magic 0 has the checksum of its header wrong (KAFKA-3160)."""
     import lz4.block
 
@@ -64,7 +70,7 @@ def _lz4(data: bytes, magic: int) -> bytes:
     done = [LZ4_MAGIC, LZ4_DESCRIPTOR, bytes([xxh32_short(covered) >> 8 & 0xFF])]
     for at in range(0, len(data), LZ4_BLOCK):
         plain = data[at : at + LZ4_BLOCK]
-        block = lz4.block.compress(plain, store_size=False)
+        block = lz4.block.compress(plain, store_size=False, **_lz4_level(level))
         if len(block) >= len(plain):
             done += struct.pack("<I", len(plain) | LZ4_STORED), plain
         else:
@@ -73,17 +79,24 @@ def _lz4(data: bytes, magic: int) -> bytes:
     return b"".join(done)
 
 
-def _zstd(data: bytes, magic: int) -> bytes:
+def _lz4_level(level: int | None) -> dict[str, Any]:
+    """How the library is asked for a level; from 3 on it searches longer."""
+    if level is None or level < LZ4_HIGH:
+        return {}
+    return {"mode": "high_compression", "compression": level}
+
+
+def _zstd(data: bytes, magic: int, level: int | None) -> bytes:
     """A frame without content size and checksum, flushed before its end as Java's stream is."""
     del magic
     import zstandard
 
-    try:
-        context = _per_thread.zstd
-    except AttributeError:
-        context = _per_thread.zstd = zstandard.ZstdCompressor(
-            level=ZSTD_LEVEL, write_content_size=False
-        )
+    held: tuple[int | None, Any] = getattr(_per_thread, "zstd", (None, None))
+    wanted = ZSTD_LEVEL if level is None else level
+    if held[0] != wanted:
+        made = zstandard.ZstdCompressor(level=wanted, write_content_size=False)
+        held = _per_thread.zstd = wanted, made
+    context = held[1]
     stream = context.compressobj()
     pieces: list[bytes] = [
         stream.compress(data),
@@ -93,7 +106,7 @@ def _zstd(data: bytes, magic: int) -> bytes:
     return b"".join(pieces)
 
 
-COMPRESSORS: dict[str, Callable[[bytes, int], bytes]] = {
+COMPRESSORS: dict[str, Callable[[bytes, int, int | None], bytes]] = {
     "none": _none,
     "gzip": _gzip,
     "snappy": _snappy,

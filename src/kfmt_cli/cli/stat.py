@@ -1,0 +1,90 @@
+"""stat: what logs hold, in numbers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from kfmt_cli.cli.options import color, jobs, max_decompressed, output_format, paths, wide
+from kfmt_cli.errors import UsageError
+
+if TYPE_CHECKING:
+    from kfmt_cli.tasks.stat import Codec
+
+
+@click.command()
+@paths
+@click.option(
+    "--by",
+    type=click.Choice(["topic", "partition", "segment"]),
+    default="partition",
+    show_default=True,
+    help="What a row is.",
+)
+@click.option(
+    "--deep",
+    is_flag=True,
+    help="Also read the records: null and empty keys, tombstones, how much compression saves.",
+)
+@click.option("--histogram", is_flag=True, help="Draw how records and bytes are spread on batches.")
+@click.option(
+    "--what-if",
+    multiple=True,
+    metavar="CODEC[:LEVEL]",
+    help="Compress a sample with another codec, and say what it would save.",
+)
+@wide
+@output_format
+@color
+@jobs
+@max_decompressed
+def stat(
+    paths: tuple[str, ...],
+    by: str,
+    deep: bool,
+    histogram: bool,
+    what_if: tuple[str, ...],
+    wide: bool,
+    format_: str,
+    color: str,
+    jobs: int,
+    max_decompressed: int | None,
+) -> int:
+    """Show what logs hold, in numbers: bytes, batches, records, codecs, times, producers.
+
+    From the headers of batches alone, whose checksums are not looked at: verify-crc does. Wrappers
+    of magic 0 and 1 count as one record without --deep.
+
+    \b
+    Examples:
+      kfmt stat sample_segments/kafka-3.9.1-broker1
+      kfmt stat sample_segments/kafka-3.9.1-broker1/orders-0 --by segment --histogram
+      kfmt stat sample_segments/kafka-3.9.1-broker1/orders-0 --deep --what-if zstd --what-if gzip:9
+    """
+    from kfmt_cli.cli.runs import run_of
+    from kfmt_cli.core.codecs.decompress import Limit
+    from kfmt_cli.render.sinks.sink import Look
+    from kfmt_cli.tasks.stat import Stat
+
+    codecs = tuple(map(_codec, what_if))
+    run = run_of(color, format_, look=Look(wide=wide))
+    limit = Limit.of_option(max_decompressed)
+    Stat(run, by, deep, codecs, histogram, jobs, limit).paths(paths)
+    return run.host.exit_code
+
+
+def _codec(text: str) -> Codec:
+    from kfmt_cli.core.codecs.compress import COMPRESSORS, LEVELS
+    from kfmt_cli.tasks.stat import Codec
+
+    name, colon, level = text.partition(":")
+    if name not in COMPRESSORS:
+        raise UsageError(f"no codec is named {name!r}; there are {', '.join(COMPRESSORS)}")
+    if not colon:
+        return Codec(name)
+    known = LEVELS.get(name)
+    if known is None or not level.lstrip("-").isdigit() or int(level) not in known:
+        levels = "none" if known is None else f"{known.start} to {known.stop - 1}"
+        raise UsageError(f"--what-if {text}: levels of {name}: {levels}")
+    return Codec(name, int(level))

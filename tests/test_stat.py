@@ -1,0 +1,93 @@
+"""stat: its numbers are those of what dump shows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kfmt_cli.core.codecs.compress import compress
+from kfmt_cli.core.codecs.decompress import decompress
+from tests.samples import kfmt
+from tools.kafka import SAMPLES
+
+BROKER = SAMPLES / "kafka-3.9.1-broker1"
+PARTITIONS = sorted(
+    it for it in [*BROKER.iterdir(), *(SAMPLES / "kafka-2.8.2").iterdir()] if it.is_dir()
+)
+
+
+@pytest.mark.parametrize("partition", PARTITIONS, ids=lambda it: it.name)
+def test_the_numbers_are_those_of_dump(partition: Path) -> None:
+    rows = kfmt("stat", partition, "--deep", "--json").of("stat")
+    dumped = kfmt("dump", partition, "--records", "--json")
+    batches = [it for it in dumped.of("batch") if it["file"].endswith(".log")]
+    every = [it for it in dumped.of("record") if it["file"].endswith(".log")]
+    if not rows:
+        assert not batches
+        return
+    (row,) = rows
+    assert row["batches"] == len(batches)
+    assert row["records"] == len(every)
+    data = [it for it in every if "control" not in it]
+    if batches:
+        assert row["null_keys"] == sum(it["key"] is None for it in data)
+        assert row["empty_keys"] == sum(it["key_size"] == 0 for it in data)
+        assert row["tombstones"] == sum(it["value"] is None for it in data)
+        assert row["last_offset"] == max(it["last_offset"] for it in batches)
+    codecs: dict[str, int] = {}
+    for it in batches:
+        name = it["attributes"]["compression"]
+        codecs[name] = codecs.get(name, 0) + 1
+    assert row["codecs"] == codecs
+    assert sum(n for _, n in row["records_histogram"]) == len(batches)
+    assert sum(n for _, n in row["bytes_histogram"]) == len(batches)
+    ids = {it.get("producer_id") for it in batches} - {None, -1}
+    assert row["producers"] == len(ids)
+    assert row["bytes"] == sum(it.stat().st_size for it in partition.glob("*[0-9].log"))
+
+
+def test_rows() -> None:
+    by_segment = kfmt("stat", BROKER / "orders-0", "--by", "segment", "--json").of("stat")
+    assert len(by_segment) == 7
+    assert sum(it["records"] for it in by_segment) == 1500
+    topics = {it["file"] for it in kfmt("stat", BROKER, "--by", "topic", "--json").of("stat")}
+    assert {"orders", "txn", "empty"} <= topics
+    (row,) = kfmt("stat", BROKER / "compacted-0", "--json").of("stat")
+    assert row["offset_density"] < 0.5
+    assert row["null_keys"] is None
+
+
+def test_what_if() -> None:
+    done = kfmt("stat", BROKER / "codec-none-0", "--what-if", "zstd", "--what-if", "none", "--json")
+    zstd, none = done.of("what_if")
+    assert zstd["codec"] == "zstd"
+    assert 0.5 < zstd["saved"] < 0.9
+    assert none["saved"] == 0
+    real = kfmt("stat", BROKER / "codec-zstd-0", "--json").of("stat")[0]["bytes"]
+    whole = kfmt("stat", BROKER / "codec-none-0", "--json").of("stat")[0]["bytes"]
+    assert abs(real / whole - (1 - zstd["saved"])) < 0.05
+    for wrong in ("lzma", "snappy:3", "gzip:x", "gzip:99"):
+        assert kfmt("stat", BROKER / "orders-0", "--what-if", wrong).code == 2
+
+
+@pytest.mark.parametrize(
+    ("codec", "levels"), [("gzip", (1, 9)), ("lz4", (1, 12)), ("zstd", (-3, 1, 19))]
+)
+def test_levels(codec: str, levels: tuple[int, ...]) -> None:
+    data = b"".join(b'{"id":%d,"name":"some one"}' % i for i in range(5000))
+    sizes = []
+    for level in levels:
+        made = compress(codec, data, 2, level)
+        assert decompress(codec, made, len(data)) == data
+        sizes.append(len(made))
+    assert sizes == sorted(sizes, reverse=True)
+    assert compress(codec, data, 2) == compress(codec, data, 2, None)
+
+
+def test_a_table_and_damage() -> None:
+    table = kfmt("stat", BROKER, "--histogram")
+    assert table.code == 0
+    assert "records a batch" in table.out
+    assert kfmt("stat", "damaged_segments").code == 0
+    assert kfmt("stat", "nothing-there").code == 3
