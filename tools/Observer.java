@@ -24,6 +24,7 @@ import org.apache.kafka.clients.consumer.OffsetAndTimestamp;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.utils.Exit;
+import org.apache.kafka.common.utils.Time;
 import org.apache.log4j.AppenderSkeleton;
 import org.apache.log4j.Level;
 import org.apache.log4j.Logger;
@@ -120,7 +121,8 @@ public class Observer {
         Thread starter = new Thread(() -> {
             CURRENT.set(start);
             try {
-                KafkaRaftServer server = new KafkaRaftServer(config, new Broker.EarlyClock());
+                boolean isSystem = "system".equals(settings.getProperty("clock"));
+                KafkaRaftServer server = new KafkaRaftServer(config, isSystem ? Time.SYSTEM : new Broker.EarlyClock());
                 made.complete(server);
                 server.startup();
                 start.up.complete(true);
@@ -143,6 +145,7 @@ public class Observer {
                 if (start.down.isDone()) { // it ended itself after it had come up
                     up = false;
                 } else {
+                    Thread.sleep(plan.get("pause").asLong());
                     topics.putAll(looks.get());
                 }
             }

@@ -9,8 +9,10 @@ from __future__ import annotations
 import base64
 import enum
 import json
+import os
 import subprocess
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -44,7 +46,8 @@ class Given:
     """A partition directory to start a broker on, and what to ask of it.
 
     log_end: of the partition before it was damaged. seeks: offsets to read one record from.
-    times: timestamps to look up. settings: the topic's.
+    times: timestamps to look up. settings: the topic's. stale: how many milliseconds old files are.
+    pause: seconds that the broker is left alone before it is stopped.
     """
 
     files: Files
@@ -53,6 +56,8 @@ class Given:
     seeks: tuple[int, ...] = ()
     times: tuple[int, ...] = ()
     settings: Mapping[str, str] = field(default_factory=dict)
+    stale: Mapping[str, int] = field(default_factory=dict)
+    pause: float = 0
 
 
 @dataclass(frozen=True)
@@ -61,7 +66,7 @@ class Plan:
 
     beside: more files of the log directory; a name that ends in / is an empty directory. instead:
     files of the log directory that replace those which formatting it has written. server: more
-    settings.
+    settings; "clock" set to "system" is the time as it is.
     """
 
     start: Start
@@ -195,6 +200,9 @@ def _prepare(plan: Plan, folder: Path, ports: Sequence[int]) -> dict[str, Any]:
         (folder / f"{topic}-0").mkdir()
         for name, content in given.files.items():
             (folder / f"{topic}-0" / name).write_bytes(content)
+        for name, by in given.stale.items():
+            when = time.time() - by / 1000
+            os.utime(folder / f"{topic}-0" / name, (when, when))
         points.append(f"{topic} 0 {given.log_end}")
     if plan.start is not Start.CRASH:
         (folder / RECOVERY_POINTS).write_text("\n".join(points) + "\n")
@@ -216,6 +224,7 @@ def _prepare(plan: Plan, folder: Path, ports: Sequence[int]) -> dict[str, Any]:
     }
     return {
         "server": {**SERVER, **server, **plan.server},
+        "pause": int(max((it.pause for it in plan.partitions.values()), default=0) * 1000),
         "topics": {topic: dict(given.settings) for topic, given in plan.partitions.items()},
         "probes": {
             topic: {"isolations": given.isolations, "seeks": given.seeks, "times": given.times}

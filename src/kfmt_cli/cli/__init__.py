@@ -21,6 +21,7 @@ SECTIONS = {
         "find": "find",
         "txn": "txn",
     },
+    "Why": {"retention": "retention"},
     "Check": {
         "check": "check",
         "verify-crc": "verify_crc",

@@ -36,6 +36,8 @@ def partitions_below(paths: tuple[str, ...], complain: Callable[[str], None]) ->
             raise UsageError("-: standard input is not taken here")
         for it in _below(path, len(paths) > 1, complain):
             held = found.setdefault(it.folder, it)
+            if held is it:
+                continue
             paths_held = {Path(log.path).resolve() for log in held.logs}
             more = [log for log in it.logs if Path(log.path).resolve() not in paths_held]
             if held.given and more:

@@ -1,0 +1,260 @@
+"""Which segments a broker deletes, and when it rolls the active one: functions over facts.
+
+Source: `org.apache.kafka.storage.internals.log.UnifiedLog.deleteOldSegments`,
+`LocalLog.deletableSegments`, `LogSegment.largestTimestamp`, `LogSegment.shouldRoll`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kfmt_cli.broker.topic_settings import TopicSettings
+from kfmt_cli.formats.index import MAX_RELATIVE_OFFSET
+
+TIME_INDEX, FILE_TIME, LOG = "time-index", "file-time", "log"
+LATEST = (1 << 63) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentFacts:
+    """What retention goes by. largest: the timestamp that the broker takes for the largest, and
+    where it is from. why_file_time: why it is the file's. end: where the segment's offsets end."""
+
+    name: str
+    base_offset: int
+    size: int
+    largest: int
+    source: str
+    end: int
+    why_file_time: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Offsets that hold segments: the high watermark, and the end of what is in remote storage;
+    None where nothing is known of them. log_start: what lies before goes in any case."""
+
+    high_watermark: int | None = None
+    remote_end: int | None = None
+    log_start: int = 0
+
+
+@dataclass(slots=True)
+class Verdict:
+    """What becomes of a segment. at: the time from which it can be deleted, None where no time
+    brings that; why: in words."""
+
+    segment: SegmentFacts
+    active: bool
+    deletable: bool
+    at: int | None
+    why: str
+
+
+def retained(
+    segments: Sequence[SegmentFacts], settings: TopicSettings, bounds: Bounds, now: int
+) -> list[Verdict]:
+    """What a check of retention now would make of the segments, which come in order."""
+    gone = _deleted(segments, settings, bounds, now)
+    verdicts = []
+    held_by_earlier = False
+    for i, it in enumerate(segments):
+        active = i == len(segments) - 1
+        at = _time_of(it, settings)
+        if i in gone:
+            why = gone[i]
+            if active:
+                why += "; as no other segment is left, the broker first rolls a new one"
+            verdicts.append(Verdict(it, active, True, at, why))
+            continue
+        why = _held(it, segments, i, settings, bounds, now, held_by_earlier)
+        verdicts.append(Verdict(it, active, False, _when(verdicts, it, at, settings), why))
+        held_by_earlier = True
+    return verdicts
+
+
+def _deleted(
+    segments: Sequence[SegmentFacts], settings: TopicSettings, bounds: Bounds, now: int
+) -> dict[int, str]:
+    """The segments that go, each with the reason; the oldest first, without a gap."""
+    gone: dict[int, str] = {}
+    # Of each rule, segments are looked at in order until one stays.
+    if settings.deletes:
+        size = sum(it.size for it in segments)
+        left = size - settings.kept_bytes if settings.kept_bytes >= 0 else -1
+        for i, it in enumerate(segments):
+            following = segments[i + 1].base_offset if i + 1 < len(segments) else None
+            if following is None or following > bounds.log_start:
+                break
+            if not _may_go(segments, i, bounds):
+                break
+            gone[i] = f"it lies before the log start offset {bounds.log_start}"
+            left -= it.size
+        for i in range(len(gone), len(segments)):
+            if left < 0 or not _may_go(segments, i, bounds) or left - segments[i].size < 0:
+                break
+            left -= segments[i].size
+            gone[i] = f"the log is larger than {settings.kept_bytes} bytes"
+        for i in range(len(gone), len(segments)):
+            it = segments[i]
+            if settings.kept_ms < 0 or not _may_go(segments, i, bounds):
+                break
+            if now - it.largest <= settings.kept_ms:
+                break
+            gone[i] = _expired(it)
+    else:
+        for i in range(len(segments) - 1):
+            if segments[i + 1].base_offset > bounds.log_start or not _may_go(segments, i, bounds):
+                break
+            gone[i] = f"it lies before the log start offset {bounds.log_start}"
+    return gone
+
+
+def _expired(it: SegmentFacts) -> str:
+    if it.source == FILE_TIME:
+        return f"its file is older than retention allows; {it.why_file_time}"
+    if it.largest == 0:
+        return "its time index ends in zeros, so that its youngest record seems to be from 1970"
+    return "its youngest record is older than retention allows"
+
+
+def _may_go(segments: Sequence[SegmentFacts], i: int, bounds: Bounds) -> bool:
+    """Whether nothing but the rules keeps a segment."""
+    if i == len(segments) - 1 and segments[i].size == 0:
+        return False
+    return not _bound(segments, i, bounds)
+
+
+def _bound(segments: Sequence[SegmentFacts], i: int, bounds: Bounds) -> str:
+    """What holds a segment; nothing where nothing does."""
+    end = segments[i + 1].base_offset if i + 1 < len(segments) else segments[i].end
+    if bounds.high_watermark is not None and bounds.high_watermark < end:
+        return f"the high watermark {bounds.high_watermark} lies before its end"
+    if bounds.remote_end is not None and bounds.remote_end < end:
+        return "there is no copy of it in remote storage yet"
+    return ""
+
+
+def _time_of(it: SegmentFacts, settings: TopicSettings) -> int | None:
+    """The first millisecond at which the time rule lets a segment go."""
+    if not settings.deletes or settings.kept_ms < 0:
+        return None
+    return min(it.largest + settings.kept_ms + 1, LATEST)
+
+
+def _when(
+    before: Sequence[Verdict], it: SegmentFacts, at: int | None, settings: TopicSettings
+) -> int | None:
+    """When a segment that stays now can go: not before those in front of it."""
+    del it, settings
+    if at is None:
+        return None
+    for earlier in before:
+        if not earlier.deletable:
+            if earlier.at is None:
+                return None
+            at = max(at, earlier.at)
+    return at
+
+
+def _held(
+    it: SegmentFacts,
+    segments: Sequence[SegmentFacts],
+    i: int,
+    settings: TopicSettings,
+    bounds: Bounds,
+    now: int,
+    held_by_earlier: bool,
+) -> str:
+    """Why a segment stays."""
+    active = i == len(segments) - 1
+    if not settings.deletes:
+        return "cleanup.policy is compact: only the cleaner takes records away"
+    if active and it.size == 0:
+        return "it is the active segment, and empty"
+    bound = _bound(segments, i, bounds)
+    expired = settings.kept_ms >= 0 and now - it.largest > settings.kept_ms
+    if bound:
+        return bound
+    if expired and held_by_earlier:
+        return "it has expired; an earlier segment must go first"
+    if settings.kept_ms < 0:
+        if settings.kept_bytes < 0:
+            return "neither a time nor a size is set"
+        return "only the size rule applies, and the log is not that much larger"
+    if it.largest > now:
+        return "its youngest record has a timestamp in the future"
+    if it.source == FILE_TIME:
+        return f"its file is not old enough; {it.why_file_time}"
+    if active:
+        return "it is the active segment, and holds a record that is young enough"
+    return "it holds a record that is young enough"
+
+
+@dataclass(frozen=True, slots=True)
+class ActiveFacts:
+    """The active segment. first_time: the largest timestamp of its first batch, None without one.
+    last_offset: of its last record. entries, times: of its indexes."""
+
+    name: str
+    base_offset: int
+    size: int
+    first_time: int | None
+    last_time: int | None
+    last_offset: int
+    entries: int
+    times: int
+
+
+@dataclass(frozen=True, slots=True)
+class Roll:
+    """What rolls the active segment next. reason: size, time, index, offset or retention.
+    at_bytes: the size at which an append rolls it; at_time: the timestamp of an append that does,
+    None where time does not."""
+
+    name: str
+    reason: str
+    at_bytes: int
+    at_time: int | None
+    words: str
+
+
+def rolled(active: ActiveFacts, settings: TopicSettings, now: int, is_expired: bool) -> Roll:
+    """What rolls the active segment next."""
+    at_time = None
+    if active.size and active.first_time is not None and active.first_time >= 0:
+        at_time = active.first_time + settings.segment_ms + 1
+    at_bytes = settings.segment_bytes
+
+    def roll(reason: str, words: str) -> Roll:
+        return Roll(active.name, reason, at_bytes, at_time, words)
+
+    if is_expired:
+        return roll("retention", "everything in it has expired: the next check of retention")
+    if active.entries >= settings.segment_index_bytes // 8:
+        return roll("index", "its offset index is full: the next append")
+    if active.times >= settings.segment_index_bytes // 12 - 1:
+        return roll("index", "its time index is full: the next append")
+    if active.last_offset - active.base_offset >= MAX_RELATIVE_OFFSET:
+        return roll("offset", "its offsets are 2^31 - 1 above its base offset: the next append")
+    if active.size >= at_bytes:
+        return roll("size", "it is as large as segment.bytes allows: the next append")
+    if at_time is not None and now >= at_time:
+        return roll("time", "its first batch is older than segment.ms: the next append")
+    if at_time is None:
+        return roll("size", "its size; without a timestamp, time counts from the broker's start")
+    by_size = _reached(active, at_bytes)
+    if by_size is not None and by_size < at_time:
+        return roll("size", "its size, if records go on coming as fast as in it")
+    return roll("time", "the age of its first batch")
+
+
+def _reached(active: ActiveFacts, size: int) -> int | None:
+    """When the segment is so large, at the speed at which it grew."""
+    if active.first_time is None or active.last_time is None:
+        return None
+    took = active.last_time - active.first_time
+    if took <= 0 or not active.size:
+        return None
+    return active.last_time + (size - active.size) * took // active.size

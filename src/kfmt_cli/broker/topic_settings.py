@@ -1,0 +1,130 @@
+"""The settings of a topic that decide what becomes of its segments, with Kafka's defaults.
+
+They come from a topic's or a broker's properties; a broker's have other names. Source:
+`org.apache.kafka.storage.internals.log.LogConfig`, `ServerTopicConfigSynonyms`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from kfmt_cli.broker.settings import SEGMENT_BYTES, SEGMENT_INDEX_BYTES, SEGMENT_MS
+from kfmt_cli.errors import UsageError
+
+_HOUR = 3_600_000
+_MINUTE = 60_000
+DAY = 24 * _HOUR
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSettings:
+    """Times in milliseconds; -1 for no limit. policy: of cleanup."""
+
+    retention_ms: int = 7 * DAY
+    retention_bytes: int = -1
+    segment_ms: int = SEGMENT_MS
+    segment_bytes: int = SEGMENT_BYTES
+    segment_index_bytes: int = SEGMENT_INDEX_BYTES
+    policy: frozenset[str] = frozenset({"delete"})
+    remote: bool = False
+    local_retention_ms: int = -2
+    local_retention_bytes: int = -2
+    min_cleanable_ratio: float = 0.5
+    delete_retention_ms: int = DAY
+    min_compaction_lag_ms: int = 0
+    max_compaction_lag_ms: int = (1 << 63) - 1
+
+    @property
+    def deletes(self) -> bool:
+        """Whether old segments are deleted."""
+        return "delete" in self.policy
+
+    @property
+    def compacts(self) -> bool:
+        """Whether the log is compacted."""
+        return "compact" in self.policy
+
+    @property
+    def kept_ms(self) -> int:
+        """How long a segment stays on this disk."""
+        local = self.local_retention_ms
+        return local if self.remote and local != -2 else self.retention_ms
+
+    @property
+    def kept_bytes(self) -> int:
+        """How many bytes stay on this disk."""
+        local = self.local_retention_bytes
+        return local if self.remote and local != -2 else self.retention_bytes
+
+
+# The topic's name of each setting, and the field; then a broker's, with what its number is times.
+_TOPIC = {
+    "retention.ms": "retention_ms",
+    "retention.bytes": "retention_bytes",
+    "segment.ms": "segment_ms",
+    "segment.bytes": "segment_bytes",
+    "segment.index.bytes": "segment_index_bytes",
+    "cleanup.policy": "policy",
+    "remote.storage.enable": "remote",
+    "local.retention.ms": "local_retention_ms",
+    "local.retention.bytes": "local_retention_bytes",
+    "min.cleanable.dirty.ratio": "min_cleanable_ratio",
+    "delete.retention.ms": "delete_retention_ms",
+    "min.compaction.lag.ms": "min_compaction_lag_ms",
+    "max.compaction.lag.ms": "max_compaction_lag_ms",
+}
+# Those that come later win, as a broker takes milliseconds before minutes before hours.
+_BROKER = {
+    "log.retention.hours": ("retention_ms", _HOUR),
+    "log.retention.minutes": ("retention_ms", _MINUTE),
+    "log.retention.ms": ("retention_ms", 1),
+    "log.retention.bytes": ("retention_bytes", 1),
+    "log.roll.hours": ("segment_ms", _HOUR),
+    "log.roll.ms": ("segment_ms", 1),
+    "log.segment.bytes": ("segment_bytes", 1),
+    "log.index.size.max.bytes": ("segment_index_bytes", 1),
+    "log.cleanup.policy": ("policy", 1),
+    "log.local.retention.ms": ("local_retention_ms", 1),
+    "log.local.retention.bytes": ("local_retention_bytes", 1),
+    "log.cleaner.min.cleanable.ratio": ("min_cleanable_ratio", 1),
+    "log.cleaner.delete.retention.ms": ("delete_retention_ms", 1),
+    "log.cleaner.min.compaction.lag.ms": ("min_compaction_lag_ms", 1),
+    "log.cleaner.max.compaction.lag.ms": ("max_compaction_lag_ms", 1),
+}
+
+
+def with_properties(settings: TopicSettings, given: Mapping[str, str]) -> TopicSettings:
+    """The settings with a broker's properties, then a topic's; raises UsageError."""
+    changes: dict[str, object] = {}
+    for name, (field, factor) in _BROKER.items():
+        if name in given:
+            changes[field] = _value(name, field, given[name], factor)
+    for name, field in _TOPIC.items():
+        if name in given:
+            changes[field] = _value(name, field, given[name], 1)
+    return replace(settings, **changes)  # type: ignore[arg-type]
+
+
+def _value(name: str, field: str, text: str, factor: int) -> object:
+    try:
+        if field == "policy":
+            return frozenset(it.strip() for it in text.split(",") if it.strip())
+        if field == "remote":
+            return text.strip().lower() == "true"
+        if field == "min_cleanable_ratio":
+            return float(text)
+        number = int(text)
+    except ValueError:
+        raise UsageError(f"{name}={text}: is no number") from None
+    return number * factor if number >= 0 else number
+
+
+def properties(text: str) -> dict[str, str]:
+    """The lines of a properties file."""
+    found = {}
+    for line in text.splitlines():
+        name, equals, value = line.strip().partition("=")
+        if equals and not name.startswith(("#", "!")):
+            found[name.strip()] = value.strip()
+    return found

@@ -1,0 +1,75 @@
+"""retention: why segments are still there, and when they go."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import click
+
+from kfmt_cli.cli.options import Size, color, output_format, paths, wide
+
+
+@click.command()
+@paths
+@click.option("--retention-ms", type=int, help="retention.ms; -1 for no limit.")
+@click.option("--retention-bytes", type=int, help="retention.bytes; -1 for no limit.")
+@click.option("--segment-ms", type=int, help="segment.ms.")
+@click.option("--segment-bytes", type=Size(), help="segment.bytes.")
+@click.option("--segment-index-bytes", type=Size(), help="segment.index.bytes.")
+@click.option("--cleanup-policy", help="cleanup.policy: delete, compact or compact,delete.")
+@click.option("--now", help="The time to go by: milliseconds, or 2026-11-20T15:24; now without it.")
+@click.option(
+    "--config",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Properties of a broker or a topic.",
+)
+@wide
+@output_format
+@color
+def retention(
+    paths: tuple[str, ...],
+    retention_ms: int | None,
+    retention_bytes: int | None,
+    segment_ms: int | None,
+    segment_bytes: int | None,
+    segment_index_bytes: int | None,
+    cleanup_policy: str | None,
+    now: str | None,
+    config: Path | None,
+    wide: bool,
+    format_: str,
+    color: str,
+) -> int:
+    """Show why each segment is still on the disk and when it goes; what rolls the active one next.
+
+    Settings are those of the cluster's metadata log where it lies beside, else Kafka's defaults; a
+    file and options win over both. Only indexes, file times and active segments are read.
+
+    \b
+    Examples:
+      kfmt retention sample_segments/kafka-3.9.1-broker1/orders-0
+      kfmt retention sample_segments/kafka-3.9.1-broker1/orders-0 --retention-ms 604800000
+      kfmt retention sample_segments/kafka-3.9.1-broker1/orders-0 --retention-bytes 100000 --json
+    """
+    from kfmt_cli.cli.runs import run_of
+    from kfmt_cli.core.times import milliseconds
+    from kfmt_cli.render.sinks.sink import Look
+    from kfmt_cli.tasks.log_settings import SettingsOf
+    from kfmt_cli.tasks.retention import Retention
+
+    given: dict[str, object] = {
+        "retention_ms": retention_ms,
+        "retention_bytes": retention_bytes,
+        "segment_ms": segment_ms,
+        "segment_bytes": segment_bytes,
+        "segment_index_bytes": segment_index_bytes,
+    }
+    changes = {name: value for name, value in given.items() if value is not None}
+    if cleanup_policy is not None:
+        changes["policy"] = frozenset(it.strip() for it in cleanup_policy.split(","))
+    run = run_of(color, format_, look=Look(wide=wide))
+    at = int(time.time() * 1000) if now is None else milliseconds("--now", now)
+    Retention(run, SettingsOf(config, changes), at).paths(paths)
+    return run.host.exit_code

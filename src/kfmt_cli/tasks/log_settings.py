@@ -1,0 +1,72 @@
+"""Where the settings of a topic come from: options, a file, or the cluster's metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from kfmt_cli.broker.state import replay_of
+from kfmt_cli.broker.topic_settings import TopicSettings, properties, with_properties
+from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.core.finding import Finding
+from kfmt_cli.errors import InputError, UsageError
+from kfmt_cli.files.disk import classify
+from kfmt_cli.files.open_log import open_log
+from kfmt_cli.files.stream import stream
+from kfmt_cli.rows.state import CONFIG
+from kfmt_cli.topics import CLUSTER_METADATA
+
+
+@dataclass(slots=True)
+class SettingsOf:
+    """The settings of topics. config: a file of properties. changes: what options say."""
+
+    config: Path | None = None
+    changes: Mapping[str, object] = field(default_factory=dict)
+    _base: TopicSettings | None = None
+    _known: dict[Path, dict[str, dict[str, str]]] = field(default_factory=dict)
+
+    def of(self, topic: str | None, beside: Path) -> TopicSettings:
+        """The settings of a topic whose partition lies in a log directory; raises UsageError."""
+        if self._base is None:
+            self._base = TopicSettings()
+            if self.config is not None:
+                try:
+                    text = self.config.read_text()
+                except (OSError, UnicodeDecodeError) as error:
+                    raise UsageError(f"{self.config}: cannot be read: {error}") from error
+                self._base = with_properties(self._base, properties(text))
+        if beside not in self._known:
+            self._known[beside] = _configs(beside)
+        known = self._known[beside]
+        found = with_properties(self._base, known.get("", {}))
+        found = with_properties(found, known.get(topic or "", {}) if topic else {})
+        return replace(found, **self.changes)  # type: ignore[arg-type]
+
+
+def _configs(beside: Path) -> dict[str, dict[str, str]]:
+    """The settings of each topic in the metadata log of a log directory; those of all brokers under
+    an empty name."""
+    folder = beside / f"{CLUSTER_METADATA}-0"
+    if not folder.is_dir():
+        return {}
+    replay = replay_of(CLUSTER_METADATA)
+    snapshots = sorted(it for it in folder.glob("*.checkpoint") if it.name[:20].isdigit())
+    end = int(snapshots[-1].name[:20]) if snapshots else 0
+    for path in [*snapshots[-1:], *sorted(folder.glob("*.log"))]:
+        file = classify(str(path), path.name)
+        with suppress(InputError), open_log(file, read_ahead=False) as log:
+            for it in stream(log, Limit()):
+                is_known = path.suffix == ".log" and not isinstance(it, Finding) and it.offset < end
+                if not isinstance(it, Finding) and not is_known:
+                    replay.take(it)
+    found: dict[str, dict[str, str]] = {}
+    for row in replay.state()[CONFIG].values():
+        values = dict(zip(CONFIG.names, row, strict=True))
+        named = "" if values["resource_type"] == "broker" and not values["resource"] else None
+        topic = values["resource"] if values["resource_type"] == "topic" else named
+        if topic is not None and values["value"] is not None:
+            found.setdefault(str(topic), {})[str(values["name"])] = str(values["value"])
+    return found
