@@ -100,9 +100,8 @@ def cases() -> Iterator[Case]:
     open_[name(635)] = data[: positions(data)[-3]]
     yield Case("cut, without snapshots", open_, {ms: "1", sizes: "-1"})
     yield Case("compact", orders, {ms: day, "cleanup.policy": "compact", **LAG})
-    yield Case(
-        "compact and delete", orders, {ms: str(between[2]), "cleanup.policy": "compact,delete"}
-    )
+    both = {ms: str(between[2]), "cleanup.policy": "compact,delete", **LAG}
+    yield Case("compact and delete", orders, both)
     for offset in (100, 240, 500, 1500):
         start = f"0\n1\ngiven 0 {offset}\n".encode()
         beside = {"log-start-offset-checkpoint": start}
