@@ -9,7 +9,7 @@ from pathlib import Path
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
-MODULES = ("kernel", "encode", "scan", "text", "quote", "cell", "room", "emit")
+MODULES = ("kernel", "encode", "scan", "latest", "text", "quote", "cell", "room", "emit")
 # Code for memory views that the modules share, so that it is compiled once and not in each of them.
 SHARED = "kfmt_cli.core._cyutility"
 JOBS = os.cpu_count() or 1

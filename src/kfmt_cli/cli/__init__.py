@@ -21,7 +21,7 @@ SECTIONS = {
         "find": "find",
         "txn": "txn",
     },
-    "Why": {"retention": "retention"},
+    "Why": {"retention": "retention", "compaction": "compaction"},
     "Check": {
         "check": "check",
         "verify-crc": "verify_crc",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 
-MODULES = ("kernel", "encode", "scan", "text", "quote", "cell", "room", "emit")
+MODULES = ("kernel", "encode", "scan", "latest", "text", "quote", "cell", "room", "emit")
 
 
 def interpreted() -> list[str]:

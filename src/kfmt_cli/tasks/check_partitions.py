@@ -15,10 +15,9 @@ from kfmt_cli.broker.start.checkpoints import (
     entries_of,
 )
 from kfmt_cli.broker.start.directory import (
-    OF_LOG_DIRECTORY,
     LogDirectory,
+    directory_at,
     quorum_troubles,
-    read_log_directory,
 )
 from kfmt_cli.broker.start.outcome import Start
 from kfmt_cli.checks.history import codes
@@ -103,9 +102,7 @@ class Partitions:
         """The log directory that a partition lies in, also where only the partition was given."""
         path = str(Path(folder.path).parent)
         if path not in directories:
-            real = str(Path(folder.path).resolve().parent)
-            names = tuple(it for it in sorted(OF_LOG_DIRECTORY) if (Path(real) / it).is_file())
-            directories[path] = read_log_directory(Folder(real, real, (), names))
+            directories[path] = directory_at(Path(folder.path).resolve().parent)
         return directories[path]
 
     def checkpoints(

@@ -21,12 +21,12 @@ from kfmt_cli.broker.retention import (
     rolled,
 )
 from kfmt_cli.broker.start.checkpoints import HIGH_WATERMARKS, LOG_STARTS
-from kfmt_cli.broker.start.directory import OF_LOG_DIRECTORY, LogDirectory, read_log_directory
+from kfmt_cli.broker.start.directory import LogDirectory, directory_at
 from kfmt_cli.broker.start.stored import CorruptError, LogBytes, StartFailed, batches
 from kfmt_cli.broker.topic_settings import TopicSettings
 from kfmt_cli.core.times import time_text
 from kfmt_cli.errors import InputError
-from kfmt_cli.files.disk import Folder, size_of
+from kfmt_cli.files.disk import size_of
 from kfmt_cli.files.kinds.fixed import OFFSET_INDEX
 from kfmt_cli.files.kinds.fixed import TIME_INDEX as TIMES
 from kfmt_cli.files.kinds.kind import Input
@@ -66,19 +66,16 @@ class Retention:
     def _partition(self, partition: LogFiles) -> None:
         beside = partition.folder.parent
         if beside not in self._directories:
-            names = tuple(it for it in sorted(OF_LOG_DIRECTORY) if (beside / it).is_file())
-            self._directories[beside] = read_log_directory(
-                Folder(str(beside), str(beside), (), names)
-            )
+            self._directories[beside] = directory_at(beside)
         directory = self._directories[beside]
         topic, number = place_of(partition.folder.name)
         settings = self.settings.of(topic, beside)
         place = (topic or "", number or 0)
         marks = directory.offsets.get(HIGH_WATERMARKS, {})
         bounds = Bounds(marks.get(place), None, directory.offset(LOG_STARTS, place))
-        active, end = _active(partition.logs[-1])
+        active, end = active_of(partition.logs[-1])
         facts = [
-            _facts(file, partition.logs[i + 1 :], end, active, directory)
+            facts_of(file, partition.logs[i + 1 :], end, active, directory)
             for i, file in enumerate(partition.logs)
         ]
         verdicts = retained(facts, settings, bounds, self.now)
@@ -160,7 +157,7 @@ def _row(it: Verdict) -> dict[str, object]:
     }
 
 
-def _facts(
+def facts_of(
     file: Input,
     following: list[Input],
     end: int,
@@ -210,7 +207,7 @@ def _opened(path: str) -> Iterator[int | None]:
         os.close(handle)
 
 
-def _active(file: Input) -> tuple[ActiveFacts, int]:
+def active_of(file: Input) -> tuple[ActiveFacts, int]:
     """What is known of the active segment, and where it ends: from its first batch and from those
     behind the last entry of its offset index."""
     base, stem = file.base_offset or 0, file.path.removesuffix(".log")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from kfmt_cli.broker.start.checkpoints import (
     HIGH_WATERMARKS,
@@ -70,6 +71,12 @@ def read_log_directory(folder: Folder) -> LogDirectory:
                 found.troubles.append((file.name, str(error)))
     found.troubles += _wrong(folder, META_PROPERTIES.names, META_PROPERTIES.read)
     return found
+
+
+def directory_at(path: Path) -> LogDirectory:
+    """What the own files of a log directory say, of which nothing else is listed."""
+    names = tuple(it for it in sorted(OF_LOG_DIRECTORY) if (path / it).is_file())
+    return read_log_directory(Folder(str(path), str(path), (), names))
 
 
 def quorum_troubles(folder: Folder) -> list[tuple[str, str]]:

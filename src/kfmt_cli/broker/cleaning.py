@@ -1,0 +1,252 @@
+"""What the cleaner keeps of a log: its rules for batches, transactions, tombstones, markers.
+
+Source: `kafka.log.LogCleaner` (`buildOffsetMapForSegment`, `cleanInto`, `shouldRetainRecord`,
+`CleanedTransactionMetadata`), `org.apache.kafka.common.record.MemoryRecords.filterTo`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from heapq import heappop, heappush
+
+import numpy as np
+
+from kfmt_cli.broker.offset_map import OffsetMap, hashes_of
+from kfmt_cli.core.layout import IntArray
+from kfmt_cli.core.table import BoolArray
+from kfmt_cli.files.block import Block
+from kfmt_cli.files.control import name_control_batches
+from kfmt_cli.files.records import Records
+from kfmt_cli.formats.control import CONTROL_TYPES
+
+ABORT, COMMIT = CONTROL_TYPES.index("ABORT"), CONTROL_TYPES.index("COMMIT")
+Aborted = tuple[int, int, int]  # first offset, last offset, producer
+_TXN = ("producer_id", "last_offset", "control", "control_type", "transactional", "records_count")
+
+
+class TransactionsSeen:
+    """Which transactions are open, as batches go by. aborted: those that end by an abort."""
+
+    def __init__(self, aborted: Iterable[Aborted]) -> None:
+        self._waiting: list[Aborted] = []
+        for it in aborted:
+            heappush(self._waiting, it)
+        # Of each producer: whether a batch of its aborted transaction has been seen.
+        self._aborted: dict[int, bool] = {}
+        self._committed: set[int] = set()
+
+    def expect(self, aborted: Aborted) -> None:
+        """One more transaction that ends by an abort."""
+        heappush(self._waiting, aborted)
+
+    def discards(self, block: Block) -> BoolArray:
+        """Which batches can go: those of aborted transactions, and markers of nothing."""
+        batches = block.batches
+        found = np.zeros(len(batches), np.bool_)
+        v2 = batches["is_v2"] == 1
+        rows = np.flatnonzero(v2 & ((batches["control"] == 1) | (batches["transactional"] == 1)))
+        if not len(rows):
+            return found
+        name_control_batches(block)
+        columns = (batches[name][rows].tolist() for name in _TXN)
+        for row, producer, last, control, kind, _, count in zip(
+            rows.tolist(), *columns, strict=True
+        ):
+            while self._waiting and self._waiting[0][0] <= last:
+                _, _, of = heappop(self._waiting)
+                self._aborted.setdefault(of, False)
+            if control:
+                found[row] = self._marker(producer, kind if count else None)
+            elif producer in self._aborted:
+                self._aborted[producer] = True
+                found[row] = True
+            else:
+                self._committed.add(producer)
+        return found
+
+    def _marker(self, producer: int, kind: int | None) -> bool:
+        """Whether a marker can go: nothing of its transaction is left."""
+        if kind is None:
+            return True
+        if kind == ABORT:
+            return not self._aborted.pop(producer, False)
+        if kind == COMMIT:
+            there = producer in self._committed
+            self._committed.discard(producer)
+            return not there
+        return False
+
+
+def fill(map_: OffsetMap, run: Block, records: Records, discarded: BoolArray, start: int) -> bool:
+    """Put the keys of a run into the map; whether that was all of them.
+
+    discarded: batches of aborted transactions. start: the first dirty offset.
+    """
+    rows = records.rows
+    owner = _owners(run, records)
+    control = (run.batches["control"] == 1) & (run.batches["is_v2"] == 1)
+    taken = ~(discarded | control)[owner] & (rows["key_size"] >= 0) & (rows["offset"] >= start)
+    chosen = np.flatnonzero(taken)
+    hashes = hashes_of(records.data, rows["key"][chosen], rows["key_size"][chosen])
+    offsets = rows["offset"][chosen]
+    n = map_.put(hashes, offsets)
+    if n < len(chosen):
+        map_.latest_offset = max(map_.latest_offset, int(offsets[n - 1]) if n else -1)
+        before = run.batches["last_offset"][run.batches["last_offset"] < int(offsets[n])]
+        if len(before):
+            map_.latest_offset = max(map_.latest_offset, int(before.max()))
+        return False
+    last = run.batches["last_offset"]
+    last = last[last >= start]
+    if len(last):
+        map_.latest_offset = max(map_.latest_offset, int(last.max()))
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What decides at a cleaning. now: its time. keeps_legacy: tombstones of magic 0 and 1 in this
+    segment are not due."""
+
+    map: OffsetMap
+    now: int
+    keeps_legacy: bool = True
+
+
+@dataclass(slots=True)
+class Kept:
+    """What was kept and removed so far. tombstones, markers: that stay; horizon: when the first of
+    those may go, where that is known. keyless: records without a key; aborted: of transactions."""
+
+    kept: int = 0
+    removed: int = 0
+    tombstones: int = 0
+    markers: int = 0
+    keyless: int = 0
+    aborted: int = 0
+    replaced: int = 0
+    horizon: int | None = None
+
+
+def keeps(
+    run: Block, records: Records, discarded: BoolArray, rules: Rules, told: Kept
+) -> BoolArray:
+    """Which records of a run stay."""
+    batches, rows = run.batches, records.rows
+    owner = _owners(run, records)
+    v2 = batches["is_v2"] == 1
+    control = v2 & (batches["control"] == 1)
+    has_horizon = v2 & (batches["delete_horizon"] == 1)
+    due = has_horizon & (batches["base_timestamp"] <= rules.now)
+    gone = np.where(control, discarded & due, discarded)
+    stays = np.ones(len(rows), np.bool_)
+    offset = rows["offset"]
+    plain = ~control[owner] & ~gone[owner] & (offset <= rules.map.latest_offset)
+    with_key = plain & (rows["key_size"] >= 0)
+    chosen = np.flatnonzero(with_key)
+    latest = rules.map.get(hashes_of(records.data, rows["key"][chosen], rows["key_size"][chosen]))
+    is_latest = offset[chosen] >= latest
+    is_value = rows["value_size"][chosen] >= 0
+    held = np.where(v2[owner[chosen]], ~due[owner[chosen]], rules.keeps_legacy)
+    stays[chosen] = is_latest & (is_value | held)
+    stays[plain & ~with_key] = False
+    stays[gone[owner]] = False
+    n_kept = int(stays.sum())
+    told.kept += n_kept
+    told.removed += len(stays) - n_kept
+    keyless, dropped = plain & ~with_key, gone[owner]
+    told.keyless += int(keyless.sum())
+    told.aborted += int((dropped & ~control[owner]).sum())
+    told.replaced += int((~stays & ~keyless & ~dropped).sum())
+    markers = stays & control[owner]
+    tombstones = stays & (rows["value_size"] < 0) & ~control[owner]
+    told.markers += int(markers.sum())
+    told.tombstones += int(tombstones.sum())
+    waiting = np.unique(owner[tombstones | markers])
+    times = batches["base_timestamp"][waiting][has_horizon[waiting]]
+    if len(times):
+        least = int(times.min())
+        told.horizon = least if told.horizon is None else min(told.horizon, least)
+    return stays
+
+
+def _owners(run: Block, records: Records) -> IntArray:
+    """The batch of each record."""
+    return np.repeat(np.arange(len(run.batches)), np.diff(records.ends, prepend=0))
+
+
+@dataclass(slots=True)
+class Dirty:
+    """Where a partition is dirty. first: the first dirty offset; end: the first offset that the
+    cleaner leaves alone, and why. clean_bytes, dirty_bytes: before the first, and up to the end."""
+
+    first: int
+    end: int
+    why: str
+    clean_bytes: int
+    dirty_bytes: int
+    forced: bool = False
+
+    @property
+    def ratio(self) -> float:
+        """Dirty bytes of all that can be cleaned."""
+        total = self.clean_bytes + self.dirty_bytes
+        return self.dirty_bytes / total if total else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class CleanerSegment:
+    """base, size: of a segment. largest: the timestamp that a broker takes for its largest; first:
+    of its first batch."""
+
+    base: int
+    size: int
+    largest: int
+    first: int | None = None
+
+
+def dirty_of(
+    segments: list[CleanerSegment],
+    checkpoint: int | None,
+    log_start: int,
+    log_end: int,
+    stable: int,
+    min_lag: int,
+    max_lag: int,
+    now: int,
+) -> Dirty:
+    """Where a log is dirty, and up to where it can be cleaned now.
+
+    Source: `kafka.log.LogCleanerManager.cleanableOffsets`, `calculateCleanableBytes`.
+    """
+    first = log_start if checkpoint is None else checkpoint
+    if first < log_start or first > log_end:
+        first = log_start
+    active = segments[-1].base
+    bounds = [(active, "the active segment"), (stable, "the last stable offset")]
+    below = [it.base for it in segments[:-1] if it.base <= first]
+    pending = [it for it in segments[:-1] if it.base >= (below[-1] if below else 0)]
+    if min_lag > 0:
+        young = next((it for it in pending if it.largest > now - min_lag), None)
+        if young is not None:
+            bounds.append((young.base, "records younger than min.compaction.lag.ms"))
+    limit, why = min(bounds)
+    limit = max(first, limit)
+    # Up to the beginning of the segment that the limit lies in.
+    inside = [it.base for it in segments if it.base <= limit] or [segments[0].base]
+    end = inside[-1]
+    clean = sum(it.size for it in _between(segments, 0, first))
+    dirty = sum(it.size for it in _between(segments, min(first, end), end))
+    times = [it.first for it in pending if it.first is not None and it.first > 0]
+    forced = bool(times) and 0 <= max_lag < now and min(times) < now - max_lag
+    return Dirty(first, end, why, clean, dirty, forced and dirty > 0)
+
+
+def _between(segments: list[CleanerSegment], start: int, end: int) -> list[CleanerSegment]:
+    """The segments from the one that holds an offset up to another offset."""
+    if start == end:
+        return []
+    below = [it.base for it in segments if it.base <= start]
+    floor = below[-1] if below else start
+    return [it for it in segments if floor <= it.base < end]

@@ -1,0 +1,77 @@
+"""The latest offset of each key, as the cleaner builds it: in bounded memory, by hashes of keys.
+
+Source: `org.apache.kafka.storage.internals.log.SkimpyOffsetMap`, which keeps 16 bytes of MD5 and 8
+of the offset for each key; here it is 64 bits, of two checksums and the length. Two keys of one
+hash are taken for one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kfmt_cli.core import latest
+from kfmt_cli.core.checksum import CRC32, CRC32C, crc_of_regions
+from kfmt_cli.core.layout import IntArray
+
+DEDUPE_BUFFER = 128 << 20  # log.cleaner.dedupe.buffer.size
+ENTRY = 24  # bytes that a broker takes for a key
+LOAD = 0.9  # log.cleaner.io.buffer.load.factor
+_FIRST = 1 << 12
+_FILL = 0.75
+_SPREAD = 0x9E3779B97F4A7C15 - (1 << 64)
+
+
+def hashes_of(data: bytes, starts: IntArray, sizes: IntArray) -> IntArray:
+    """A hash of each key; never 0."""
+    ends = starts + sizes
+    high = crc_of_regions(CRC32C, data, starts, ends, False).astype(np.int64)
+    low = crc_of_regions(CRC32, data, starts, ends, False).astype(np.int64)
+    with np.errstate(over="ignore"):
+        mixed: IntArray = ((high << 32) ^ low ^ (sizes << 17)) * np.int64(_SPREAD)
+        mixed ^= mixed >> 29
+    mixed[mixed == 0] = 1
+    return mixed
+
+
+class OffsetMap:
+    """most: keys that it takes. latest_offset: up to where it knows the keys of the log."""
+
+    def __init__(self, buffer_bytes: int = DEDUPE_BUFFER) -> None:
+        self.most = int(buffer_bytes // ENTRY * LOAD)
+        self.latest_offset = -1
+        self._counts = np.zeros(1, np.int64)
+        self._keys = np.zeros(_FIRST, np.int64)
+        self._offsets = np.zeros(_FIRST, np.int64)
+
+    def __len__(self) -> int:
+        return int(self._counts[0])
+
+    def put(self, hashes: IntArray, offsets: IntArray) -> int:
+        """Take keys with their offsets; how many were taken before it was full."""
+        done = 0
+        while done < len(hashes) and len(self) < self.most:
+            room = min(self.most, int(len(self._keys) * _FILL))
+            if len(self) >= room:
+                self._grow()
+                continue
+            taken = latest.put(
+                self._keys, self._offsets, hashes[done:], offsets[done:], room, self._counts
+            )
+            done += taken
+        return done
+
+    def _grow(self) -> None:
+        keys, offsets = self._keys, self._offsets
+        self._keys = np.zeros(2 * len(keys), np.int64)
+        self._offsets = np.zeros(2 * len(keys), np.int64)
+        held = np.flatnonzero(keys)
+        self._counts[0] = 0
+        latest.put(
+            self._keys, self._offsets, keys[held], offsets[held], len(self._keys), self._counts
+        )
+
+    def get(self, hashes: IntArray) -> IntArray:
+        """The latest offset of each key, -1 of one that it does not know."""
+        found = np.empty(len(hashes), np.int64)
+        latest.get(self._keys, self._offsets, hashes, found)
+        return found

@@ -1,0 +1,100 @@
+"""compaction: what the cleaner would keep, and why a key is still here."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import click
+
+from kfmt_cli.broker.offset_map import DEDUPE_BUFFER
+from kfmt_cli.cli.options import (
+    Size,
+    color,
+    max_decompressed,
+    max_findings,
+    output_format,
+    paths,
+)
+from kfmt_cli.cli.payload_options import bytes_of
+
+
+@click.command()
+@paths
+@click.option(
+    "--min-cleanable-ratio",
+    type=click.FloatRange(0, 1),
+    help="min.cleanable.dirty.ratio; a partition that is not above it is not cleaned, then.",
+)
+@click.option("--delete-retention-ms", type=int, help="delete.retention.ms.")
+@click.option("--min-compaction-lag-ms", type=int, help="min.compaction.lag.ms.")
+@click.option("--max-compaction-lag-ms", type=int, help="max.compaction.lag.ms.")
+@click.option("--now", help="The time to go by: milliseconds, or 2026-11-20T15:24; now without it.")
+@click.option(
+    "--dedupe-buffer-bytes",
+    type=Size(),
+    default=DEDUPE_BUFFER,
+    show_default=True,
+    help="log.cleaner.dedupe.buffer.size, for one thread; a broker keeps 24 bytes a key in it.",
+)
+@click.option(
+    "--config",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Properties of a broker or a topic.",
+)
+@click.option("--offsets", is_flag=True, help="List the offsets that stay.")
+@click.option("--key", help="Only the records of this key: text, or hex:… or base64:….")
+@output_format
+@color
+@max_findings
+@max_decompressed
+def compaction(
+    paths: tuple[str, ...],
+    min_cleanable_ratio: float | None,
+    delete_retention_ms: int | None,
+    min_compaction_lag_ms: int | None,
+    max_compaction_lag_ms: int | None,
+    now: str | None,
+    dedupe_buffer_bytes: int,
+    config: Path | None,
+    offsets: bool,
+    key: str | None,
+    format_: str,
+    color: str,
+    max_findings: int,
+    max_decompressed: int | None,
+) -> int:
+    """Show what one cleaning now would keep and remove of each partition; nothing is changed.
+
+    Where the cleaner stopped, how much is dirty, whether a broker would pick the partition. With
+    --key, every record of a key: which one stays, and why the others are still here.
+
+    \b
+    Examples:
+      kfmt compaction sample_segments/kafka-3.9.1-broker1/compacted-0
+      kfmt compaction sample_segments/kafka-2.8.2/v1-compacted-0 --offsets --json
+      kfmt compaction sample_segments/kafka-3.9.1-broker1/orders-0 --key customer-7
+    """
+    from kfmt_cli.cli.runs import run_of
+    from kfmt_cli.core.codecs.decompress import Limit
+    from kfmt_cli.core.times import milliseconds
+    from kfmt_cli.tasks.compaction import Compaction
+    from kfmt_cli.tasks.log_settings import SettingsOf
+
+    given: dict[str, object] = {
+        "min_cleanable_ratio": min_cleanable_ratio,
+        "delete_retention_ms": delete_retention_ms,
+        "min_compaction_lag_ms": min_compaction_lag_ms,
+        "max_compaction_lag_ms": max_compaction_lag_ms,
+    }
+    changes = {name: value for name, value in given.items() if value is not None}
+    run = run_of(color, format_, max_findings=max_findings)
+    at = int(time.time() * 1000) if now is None else milliseconds("--now", now)
+    task = Compaction(run, SettingsOf(config, changes), at, offsets)
+    task.key = None if key is None else bytes_of(key)
+    task.insists = min_cleanable_ratio is not None
+    task.buffer_bytes = dedupe_buffer_bytes
+    task.limit = Limit.of_option(max_decompressed)
+    task.paths(paths)
+    return run.host.exit_code
