@@ -190,8 +190,9 @@ class Compaction:
             f"   {grouped(dirty.dirty_bytes)} of {grouped(total)} bytes are dirty, "
             f"ratio {dirty.ratio:.2f}: {will}\n"
         )
+        kept = count(told.kept, "record")
         yield (
-            f"   a cleaning keeps {count(told.kept, 'record')} and removes {grouped(told.removed)}: "
+            f"   a cleaning keeps {kept} and removes {grouped(told.removed)}: "
             f"{grouped(told.replaced)} replaced or deleted, {grouped(told.keyless)} without a key, "
             f"{grouped(told.aborted)} of aborted transactions\n"
         )

@@ -1,0 +1,91 @@
+"""Hierarchical timing wheels, as a broker keeps its timers: adding one costs the same however many
+there are.
+
+Source: `org.apache.kafka.server.util.timer.TimingWheel`, `SystemTimer`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Timer:
+    """name: of the timer. at: when it is due, in milliseconds."""
+
+    name: str
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Something that happened. kind: added, cascaded or fired. level: of the wheel, 0 is the finest;
+    bucket: in it; start: the time at which the bucket is looked at. None of a timer that fired."""
+
+    now: int
+    kind: str
+    timer: Timer
+    level: int | None = None
+    bucket: int | None = None
+    start: int | None = None
+
+
+@dataclass(slots=True)
+class Wheel:
+    """One level. tick: milliseconds of a bucket. buckets: by their start, timers in order."""
+
+    tick: int
+    size: int
+    now: int
+    buckets: dict[int, list[Timer]] = field(default_factory=dict)
+
+    @property
+    def interval(self) -> int:
+        """Milliseconds once around."""
+        return self.tick * self.size
+
+
+class TimingWheels:
+    """Wheels above one another; a higher one is made when a timer does not fit below."""
+
+    def __init__(self, tick: int, size: int) -> None:
+        self.now = 0
+        self.levels = [Wheel(tick, size, 0)]
+        self._size = size
+
+    def add(self, timer: Timer, kind: str = "added") -> Step:
+        """Put a timer into its bucket; it fires at once where its tick has come."""
+        level = 0
+        while True:
+            wheel = self.levels[level]
+            if timer.at < wheel.now + wheel.tick and level == 0:
+                return Step(self.now, "fired", timer)
+            if timer.at < wheel.now + wheel.interval:
+                number = timer.at // wheel.tick
+                start = number * wheel.tick
+                wheel.buckets.setdefault(start, []).append(timer)
+                return Step(self.now, kind, timer, level, number % wheel.size, start)
+            if level + 1 == len(self.levels):
+                above = wheel.interval
+                self.levels.append(Wheel(above, self._size, self.now - self.now % above))
+            level += 1
+
+    @property
+    def next(self) -> int | None:
+        """When the next bucket is looked at; None without one."""
+        return min((start for it in self.levels for start in it.buckets), default=None)
+
+    def advance(self, to: int) -> Iterator[Step]:
+        """Let time go on: buckets whose time has come are emptied into lower wheels, or fire."""
+        while (start := self.next) is not None and start <= to:
+            self._move(max(start, self.now))
+            for wheel in reversed(self.levels):
+                for timer in wheel.buckets.pop(start, ()):
+                    yield self.add(timer, "cascaded")
+        self._move(max(to, self.now))
+
+    def _move(self, now: int) -> None:
+        self.now = now
+        for it in self.levels:
+            it.now = now - now % it.tick

@@ -1,0 +1,76 @@
+"""The timing wheels fire what a priority queue would, and when."""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kfmt_cli.broker.timing_wheel import Timer, TimingWheels
+from tests.samples import kfmt
+
+DELAYS = st.lists(st.integers(0, 100_000), max_size=40)
+
+
+@given(st.integers(1, 50), st.integers(2, 30), DELAYS, st.lists(st.integers(1, 30_000), max_size=20))
+def test_it_fires_what_a_queue_does(
+    tick: int, size: int, delays: list[int], strides: list[int]
+) -> None:
+    wheels = TimingWheels(tick, size)
+    queue: list[tuple[int, str]] = []
+    fired: list[str] = []
+    for i, delay in enumerate(delays):
+        timer = Timer(str(i), delay)
+        step = wheels.add(timer)
+        if step.kind == "fired":
+            assert delay < tick
+            fired.append(timer.name)
+        else:
+            # A bucket is looked at when its tick begins.
+            heappush(queue, (delay // tick * tick, timer.name))
+    now = 0
+    for stride in [*strides, 200_000]:
+        now += stride
+        due: list[tuple[int, str]] = []
+        while queue and queue[0][0] <= now:
+            due.append(heappop(queue))
+        got = [it for it in wheels.advance(now) if it.kind == "fired"]
+        assert sorted((it.now, it.timer.name) for it in got) == sorted(due)
+        assert [it.now for it in got] == sorted(it.now for it in got)
+        fired += [it.timer.name for it in got]
+    assert sorted(fired) == sorted(str(i) for i in range(len(delays)))
+    assert wheels.next is None
+
+
+@given(st.integers(1, 20), st.integers(2, 20), DELAYS)
+def test_a_timer_only_goes_down(tick: int, size: int, delays: list[int]) -> None:
+    wheels = TimingWheels(tick, size)
+    level: dict[str, int] = {}
+    for i, delay in enumerate(delays):
+        step = wheels.add(Timer(str(i), delay))
+        if step.level is not None:
+            level[str(i)] = step.level
+            assert step.bucket is not None
+            assert 0 <= step.bucket < size
+    for step in wheels.advance(200_000):
+        if step.kind == "cascaded":
+            assert step.level is not None
+            assert step.level < level[step.timer.name]
+            level[step.timer.name] = step.level
+
+
+def test_added_while_time_goes_on() -> None:
+    wheels = TimingWheels(1, 20)
+    list(wheels.advance(395))
+    step = wheels.add(Timer("a", 450))
+    assert (step.level, step.bucket, step.start) == (1, 2, 440)
+    assert [it.now for it in wheels.advance(500) if it.kind == "fired"] == [450]
+
+
+def test_the_page_draws_it() -> None:
+    done = kfmt("explain", "timing-wheel", "--tick", "1", "--size", "20", "--timer", "450")
+    assert done.code == 0
+    assert "level 2" in done.out
+    steps = kfmt("explain", "timing-wheel", "--timer", "450", "--at", "445", "--json").of("step")
+    assert [it["kind"] for it in steps] == ["added", "cascaded", "cascaded"]
