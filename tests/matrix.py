@@ -194,7 +194,7 @@ MORE = [
     Damage(
         "decompression-limit",
         "a limit of 1 KiB",
-        lambda folder: shutil.copytree(BROKER / "codec-gzip-0", folder / "codec-gzip-0") and None,
+        _gzip,
         ("--max-decompressed", "1K"),
     ),
 ]

@@ -17,7 +17,7 @@ LEVELS = [
     {"files"},
     {"broker"},
     {"checks"},
-    {"writers", "render", "pieces"},
+    {"writers", "render", "pieces", "explained"},
     {"arrow"},
     {"tasks"},
     {"spark"},

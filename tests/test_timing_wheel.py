@@ -13,7 +13,9 @@ from tests.samples import kfmt
 DELAYS = st.lists(st.integers(0, 100_000), max_size=40)
 
 
-@given(st.integers(1, 50), st.integers(2, 30), DELAYS, st.lists(st.integers(1, 30_000), max_size=20))
+@given(
+    st.integers(1, 50), st.integers(2, 30), DELAYS, st.lists(st.integers(1, 30_000), max_size=20)
+)
 def test_it_fires_what_a_queue_does(
     tick: int, size: int, delays: list[int], strides: list[int]
 ) -> None:

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import os
 import sys
+import textwrap
 from collections.abc import Iterator
+from dataclasses import replace
 
 import click
 
 from kfmt_cli.cli import MODULES, kfmt
 from kfmt_cli.core.layout import Layout
+from kfmt_cli.explained import PAGES
+from kfmt_cli.explained.page import facts_of
 from kfmt_cli.files import kinds
 from kfmt_cli.files.kinds.kind import Kind
 from kfmt_cli.formats.checkpoint import CHECKPOINTS
@@ -25,6 +29,7 @@ from kfmt_cli.spark.request import OPTIONS
 from kfmt_cli.spark.tables import type_name
 from kfmt_cli.tasks.explain import code_chapters
 from kfmt_cli.tasks.reference import chapters
+from tests.matrix import matrix
 from tools.kafka import ROOT
 from tools.man import man_pages
 
@@ -154,7 +159,35 @@ def spark_tables() -> str:
     return "".join(parts)
 
 
+def explained() -> dict[str, str]:
+    """docs/explain: a page a mechanism, and a list of them."""
+    facts = replace(facts_of(None), still=True)
+    lines = [f"# How a broker works\n\n{MADE}\nThe pages of `kfmt explain TOPIC`.\n\n"]
+    pages = {}
+    for page in PAGES.values():
+        parts = [f"# {page.title}\n\n{MADE}"]
+        for part in page.parts(facts):
+            if isinstance(part, str):
+                parts.append("\n" + "\n".join(textwrap.wrap(part, 100)) + "\n")
+            else:
+                parts.append("\n```\n" + "\n".join(part) + "\n```\n")
+        pages[f"explain/{page.name}.md"] = "".join(parts)
+        lines.append(f"- [{page.title}]({page.name}.md)\n")
+    return {"explain/README.md": "".join(lines), **pages}
+
+
+def damages() -> str:
+    """docs/damages.md"""
+    intro = (
+        "What `kfmt check` was shown to find: `tests/matrix.py` makes each of these damages from "
+        "real files, and `tests/test_check.py` looks for the finding and its place."
+    )
+    rows = "".join(f"| [`{it.code}`](findings.md#{it.code}) | {it.words} |\n" for it in matrix())
+    return f"# Damages that are found\n\n{MADE}\n{intro}\n\n| finding | damage |\n|---|---|\n{rows}"
+
+
 PAGES_BY_NAME = {
+    "damages.md": damages,
     "formats.md": formats,
     "commands.md": commands,
     "findings.md": findings,
@@ -166,11 +199,13 @@ def main() -> None:
     stale = []
     pages = {name: page() for name, page in PAGES_BY_NAME.items()}
     pages |= {f"man/{name}": page for name, page in man_pages().items()}
+    pages |= explained()
     for name, text in pages.items():
         file = ROOT / "docs" / name
         if not file.exists() or file.read_text() != text:
             stale.append(name)
             if "--check" not in sys.argv:
+                file.parent.mkdir(exist_ok=True)
                 file.write_text(text)
     if stale and "--check" in sys.argv:
         raise SystemExit(f"stale: {', '.join(stale)}; run python -m tools.make_docs")

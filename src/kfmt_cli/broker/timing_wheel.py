@@ -20,8 +20,8 @@ class Timer:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Something that happened. kind: added, cascaded or fired. level: of the wheel, 0 is the finest;
-    bucket: in it; start: the time at which the bucket is looked at. None of a timer that fired."""
+    """Something that happened. kind: added, cascaded or fired. level: of the wheel, 0 is the
+    finest; bucket: in it; start: when that is looked at. None of a timer that fired."""
 
     now: int
     kind: str

@@ -104,7 +104,6 @@ def cat(
     """
     from kfmt_cli.cli.runs import run_of
     from kfmt_cli.core.codecs.decompress import Limit
-    from kfmt_cli.core.times import milliseconds
     from kfmt_cli.files.matching import Match
     from kfmt_cli.files.select import Selection
     from kfmt_cli.render.record_format import writer
@@ -112,31 +111,29 @@ def cat(
 
     if follow and (len(paths) > 1 or isolation == "read_committed"):
         raise UsageError("--follow goes on with one partition, and with every record of it")
-    first, last = (
-        None if it is None else milliseconds(name, it)
-        for name, it in (("--from-time", from_time), ("--to-time", to_time))
-    )
     headers = [*map(_header, header), *map(_header_regex, header_regex)]
     match = Match(
-        _pattern(key, key_regex, "key"),
-        _pattern(value, value_regex, "value"),
-        tuple(headers),
-        producer_id,
+        *(_pattern(key, key_regex, "key"), _pattern(value, value_regex, "value")),
+        *(tuple(headers), producer_id),
     )
+    times = (_time("--from-time", from_time), _time("--to-time", to_time))
     run = run_of(color, "table", strict=strict, max_findings=max_findings)
     Cat(
         run,
         writer(form, os.fsencode(null)),
-        Selection(from_offset, to_offset, first, last),
+        Selection(from_offset, to_offset, *times),
         match,
         reader_of(key_format, key_schema, schemas),
         reader_of(value_format, value_schema, schemas),
-        isolation == "read_committed",
-        follow,
-        limit,
-        Limit.of_option(max_decompressed),
+        *(isolation == "read_committed", follow, limit, Limit.of_option(max_decompressed)),
     ).paths(paths)
     return run.host.exit_code
+
+
+def _time(name: str, text: str | None) -> int | None:
+    from kfmt_cli.core.times import milliseconds
+
+    return None if text is None else milliseconds(name, text)
 
 
 def _pattern(exact: str | None, regex: str | None, name: str) -> Pattern | None:

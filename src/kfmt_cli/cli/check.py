@@ -67,7 +67,7 @@ def check(
     \b
     Examples:
       kfmt check sample_segments/kafka-3.9.1-broker1
-      kfmt check damaged_segments/crc-mismatch-0
+      kfmt check damaged_segments/flipped-bit-0
       kfmt check damaged_segments --format sarif
     """
     from kfmt_cli.checks.registry import every_code

@@ -24,6 +24,8 @@ from kfmt_cli.errors import UsageError
 
 if TYPE_CHECKING:
     from kfmt_cli.files.kinds.kind import Kind
+    from kfmt_cli.topics.decoder import Decoder
+    from kfmt_cli.topics.payloads import Read
 
 
 class DumpCommand(click.Command):
@@ -121,21 +123,31 @@ def dump(
     wanted = Selection(*_bounds(from_offset, to_offset))
     look = Look(mode, wide, names, bits)
     run = run_of(color, format_, strict=strict, max_findings=max_findings, look=look)
-    of_key = reader_of(key_format, key_schema, schemas)
-    of_value = reader_of(value_format, value_schema, schemas)
+    made = (
+        reader_of(key_format, key_schema, schemas),
+        reader_of(value_format, value_schema, schemas),
+    )
     reading = Reading(records, wanted, Limit.of_option(max_decompressed))
     only_logs = records or bits or names or wanted or not sink.mixes_types
     every = all_files or not sink.for_people
     kinds = LOGS if only_logs else None
     task = Dump(run, reading, limit, jobs, every, topic, kinds, _kind_of(layout))
-    if of_key or of_value:
-        from kfmt_cli.topics.payloads import PayloadDecoder
-
-        if not records:
-            raise UsageError("--key-format and --value-format are for --records")
-        task.decoder = PayloadDecoder(of_key, of_value)
+    task.decoder = _decoder(records, *made)
     task.paths(paths)
     return run.host.exit_code
+
+
+def _decoder(
+    records: bool, key: tuple[str, Read] | None, value: tuple[str, Read] | None
+) -> Decoder | None:
+    """What reads keys and values in formats that were asked for."""
+    if key is None and value is None:
+        return None
+    from kfmt_cli.topics.payloads import PayloadDecoder
+
+    if not records:
+        raise UsageError("--key-format and --value-format are for --records")
+    return PayloadDecoder(key, value)
 
 
 def _kind_of(layout: str | None) -> Kind | None:

@@ -1,31 +1,70 @@
-"""explain: what a finding means."""
+"""explain: what a finding means, and how a broker works."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import click
 
 from kfmt_cli.cli.options import color, output_format
+from kfmt_cli.errors import UsageError
 
 
 @click.command(name="explain")
-@click.argument("codes", nargs=-1, metavar="[CODE]...")
+@click.argument("names", nargs=-1, metavar="[CODE | TOPIC]... [PATH]")
+@click.option("--tick", default="1ms", show_default=True, help="timing-wheel: a bucket's time.")
+@click.option(
+    "--size", type=click.IntRange(2), default=20, show_default=True, help="timing-wheel: buckets."
+)
+@click.option("--timer", "timers", multiple=True, help="timing-wheel: when a timer is due.")
+@click.option("--at", help="timing-wheel: draw it at this time.")
 @output_format
 @color
-def explain(codes: tuple[str, ...], format_: str, color: str) -> int:
-    """Say what a finding means, what a broker does about it, and what to do.
+def explain(
+    names: tuple[str, ...],
+    tick: str,
+    size: int,
+    timers: tuple[str, ...],
+    at: str | None,
+    format_: str,
+    color: str,
+) -> int:
+    """Say what a finding means, or how a broker works.
 
-    CODE is the name of a finding, such as crc-mismatch. Without one, all are listed. What is said
-    of brokers was observed on real ones.
+    CODE is the name of a finding, such as crc-mismatch; what is said of brokers was observed on
+    real ones. TOPIC is a mechanism, such as retention, told with the numbers of the partition at
+    PATH, or of one that comes with kfmt. Without any, all are listed.
 
     \b
     Examples:
       kfmt explain
       kfmt explain crc-mismatch
-      kfmt explain crc-mismatch zero-tail --json
+      kfmt explain compaction
+      kfmt explain look-up sample_segments/kafka-3.9.1-broker1/orders-0
+      kfmt explain timing-wheel --timer 5ms --timer 450ms --at 445ms
     """
     from kfmt_cli.cli.runs import run_of
-    from kfmt_cli.tasks.explain import explain
+    from kfmt_cli.explained import PAGES
+    from kfmt_cli.tasks.explain import Explain
 
+    path = None
+    if names and names[-1] not in PAGES and ("/" in names[-1] or Path(names[-1]).is_dir()):
+        path, names = names[-1], names[:-1]
+        if not names:
+            raise UsageError(f"{path} is a path: which topic is to be told with it?")
     run = run_of(color, format_)
-    explain(run, codes)
+    delays = tuple(_milliseconds(it) for it in timers) or (5, 130, 450)
+    wheel = (_milliseconds(tick), size, delays, None if at is None else _milliseconds(at))
+    if wheel[0] < 1:
+        raise UsageError("--tick: at least 1ms")
+    Explain(run, path, wheel).names(names)
     return run.host.exit_code
+
+
+def _milliseconds(text: str) -> int:
+    """A time such as 20, 20ms or 3s."""
+    for unit, factor in (("ms", 1), ("s", 1000), ("", 1)):
+        digits = text.removesuffix(unit)
+        if (unit == "" or digits != text) and digits.isdigit():
+            return int(digits) * factor
+    raise UsageError(f"{text!r} is no time such as 20ms or 3s")

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import numpy as np
-
 from kfmt_cli.broker.cleaning import (
-    Aborted,
     CleanerSegment,
     Dirty,
     Kept,
-    Rules,
-    TransactionsSeen,
     dirty_of,
-    fill,
-    keeps,
 )
-from kfmt_cli.broker.offset_map import DEDUPE_BUFFER, OffsetMap
+from kfmt_cli.broker.offset_map import DEDUPE_BUFFER
 from kfmt_cli.broker.start.checkpoints import LOG_STARTS
 from kfmt_cli.broker.start.directory import CLEANER_OFFSETS, LogDirectory, directory_at
 from kfmt_cli.broker.topic_settings import TopicSettings
@@ -29,38 +20,16 @@ from kfmt_cli.broker.transactions import Transactions
 from kfmt_cli.checks.log.opened import open_checked
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.finding import Findings
-from kfmt_cli.core.layout import IntArray
-from kfmt_cli.core.source import open_source
-from kfmt_cli.core.table import BoolArray
 from kfmt_cli.core.times import time_text
 from kfmt_cli.errors import InputError
-from kfmt_cli.files.block import Block, runs
-from kfmt_cli.files.decoding import read_records
-from kfmt_cli.files.decompress import decompress_ahead
-from kfmt_cli.files.kinds.kind import Input
-from kfmt_cli.files.log import LogReader
 from kfmt_cli.files.names import place_of
-from kfmt_cli.files.records import Records
-from kfmt_cli.files.shown import complete
 from kfmt_cli.render.style import count, grouped, safe
+from kfmt_cli.tasks.cleaning import Cleaning, History
 from kfmt_cli.tasks.compaction_key import show_key
 from kfmt_cli.tasks.log_settings import SettingsOf
 from kfmt_cli.tasks.partitions import LogFiles, partitions_below
 from kfmt_cli.tasks.retention import active_of, facts_of
 from kfmt_cli.tasks.run import Run
-
-Ranges = list[list[int]]
-
-
-@dataclass(slots=True)
-class History:
-    """What the batches of a partition tell: aborted transactions, the last stable offset and the
-    log's end, and the timestamp of each log's first batch."""
-
-    aborted: list[Aborted] = field(default_factory=list)
-    stable: int = 0
-    log_end: int = 0
-    firsts: dict[int, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -117,7 +86,10 @@ class Compaction:
         if self.key is not None:
             show_key(self.run, partition, self.key, dirty, self.limit)
             return
-        cleaning = Cleaning(self, partition, history, dirty, settings)
+        cleaning = Cleaning(
+            *(partition, history, dirty, settings, self.now),
+            *(self.offsets, self.buffer_bytes, self.limit),
+        )
         picked = dirty.forced or dirty.ratio > settings.min_cleanable_ratio
         cleans = dirty.dirty_bytes > 0 and (picked or not self.insists)
         told = cleaning.clean() if cleans else cleaning.leave()
@@ -211,180 +183,3 @@ class Compaction:
             assert isinstance(remaining, list)
             for first, last in remaining:
                 yield f"   {first}\n" if first == last else f"   {first}–{last}\n"
-
-
-@dataclass(slots=True)
-class Cleaning:
-    """A cleaning of one partition, which changes nothing. passes: that it took."""
-
-    task: Compaction
-    partition: LogFiles
-    history: History
-    dirty: Dirty
-    settings: TopicSettings
-    passes: int = 0
-    remaining: Ranges = field(default_factory=list)
-    _sizes: dict[int, int] = field(default_factory=dict)
-
-    def leave(self) -> Kept:
-        """Nothing is cleaned."""
-        told = Kept()
-        for file in self.partition.logs:
-            self._whole(file, told)
-        return told
-
-    def clean(self) -> Kept:
-        """Clean up to where that can be done, in as many passes as the map of keys makes it."""
-        start, end = self.dirty.first, self.dirty.end
-        masks: dict[int, BoolArray] = {}
-        told = Kept()
-        while True:
-            self.passes += 1
-            map_ = self._map(start, end)
-            reached = min(map_.latest_offset + 1, end)
-            is_last = reached >= end or reached <= start
-            told = Kept()
-            self.remaining = []
-            seen = TransactionsSeen(())
-            waiting = sorted(self.history.aborted)
-            for i, file in enumerate(self.partition.logs):
-                base = file.base_offset or 0
-                if base >= reached:
-                    if is_last:
-                        self._whole(file, told)
-                    continue
-                upper = self._next_base(i)
-                while waiting and waiting[0][0] < upper:
-                    seen.expect(waiting.pop(0))
-                rules = Rules(map_, self.task.now, self._keeps_legacy(file))
-                masks[base] = self._filter(file, rules, seen, told, masks.get(base), is_last)
-            if is_last:
-                return told
-            start = reached
-
-    def _next_base(self, i: int) -> int:
-        logs = self.partition.logs
-        return (logs[i + 1].base_offset or 0) if i + 1 < len(logs) else 1 << 62
-
-    def _keeps_legacy(self, file: Input) -> bool:
-        """Whether tombstones of magic 0 and 1 in a log are not due."""
-        clean = [it for it in self.partition.logs if (it.base_offset or 0) < self.dirty.first]
-        horizon = 0
-        if clean and self.dirty.first > 0:
-            horizon = _modified(clean[-1]) - self.settings.delete_retention_ms
-        return _modified(file) > horizon
-
-    def _map(self, start: int, end: int) -> OffsetMap:
-        """The latest offset of each key in the dirty part, as far as there is room."""
-        map_ = OffsetMap(self.task.buffer_bytes)
-        seen = TransactionsSeen(it for it in self.history.aborted if it[1] >= start)
-        logs = self.partition.logs
-        for i, file in enumerate(logs):
-            base = file.base_offset or 0
-            if base >= end or self._next_base(i) <= start:
-                continue
-            for run, records in self._records(file):
-                if not fill(map_, run, records, seen.discards(run), start):
-                    return map_
-            map_.latest_offset = max(map_.latest_offset, min(self._next_base(i), end) - 1)
-        return map_
-
-    def _filter(
-        self,
-        file: Input,
-        rules: Rules,
-        seen: TransactionsSeen,
-        told: Kept,
-        before: BoolArray | None,
-        is_last: bool,
-    ) -> BoolArray:
-        """Which records of a log stay after this pass and those before it."""
-        masks: list[BoolArray] = []
-        at = 0
-        for run, records in self._records(file):
-            stays = keeps(run, records, seen.discards(run), rules, told)
-            if before is not None:
-                held = before[at : at + len(stays)]
-                told.kept -= int((stays & ~held).sum())
-                told.removed += int((stays & ~held).sum())
-                stays &= held
-            at += len(stays)
-            masks.append(stays)
-            if is_last:
-                self._note(file, records, stays)
-        return np.concatenate(masks) if masks else np.zeros(0, np.bool_)
-
-    def _whole(self, file: Input, told: Kept) -> None:
-        """A log that is left alone."""
-        if not self.task.offsets:
-            source = open_source(file.path, file.name)
-            try:
-                for block in LogReader(source, file.base_offset, checked=False).blocks():
-                    batches = block.batches
-                    v2 = batches["is_v2"] == 1
-                    told.kept += int(np.where(v2, batches["records_count"], 1).sum())
-            finally:
-                source.close()
-            return
-        for _, records in self._records(file):
-            told.kept += len(records.rows)
-            self._note(file, records, np.ones(len(records.rows), np.bool_))
-
-    def _note(self, file: Input, records: Records, stays: BoolArray) -> None:
-        """Note what stays: its offsets, and about how many bytes."""
-        base = file.base_offset or 0
-        sizes = records.rows["key_size"].clip(0) + records.rows["value_size"].clip(0) + 10
-        self._sizes[base] = self._sizes.get(base, 0) + int(sizes[stays].sum())
-        if not self.task.offsets:
-            return
-        offsets: IntArray = records.rows["offset"][stays]
-        if not len(offsets):
-            return
-        breaks = np.flatnonzero(np.diff(offsets) != 1)
-        firsts = np.concatenate([offsets[:1], offsets[breaks + 1]]).tolist()
-        lasts = np.concatenate([offsets[breaks], offsets[-1:]]).tolist()
-        for first, last in zip(firsts, lasts, strict=True):
-            if self.remaining and first == self.remaining[-1][1] + 1:
-                self.remaining[-1][1] = last
-            else:
-                self.remaining.append([first, last])
-
-    def _records(self, file: Input) -> Iterator[tuple[Block, Records]]:
-        """The records of a log, undamaged batches only."""
-        source = open_source(file.path, file.name)
-        try:
-            for block in LogReader(source, file.base_offset, True, checked=False).blocks():
-                for part in decompress_ahead(block, self.task.limit):
-                    for run in runs(part):
-                        records = read_records(run, self.task.limit)
-                        if not run.batches["is_v2"].all():
-                            complete(run, records)
-                        yield run, records
-        finally:
-            source.close()
-
-    def segments_after(self, settings: TopicSettings) -> int:
-        """How many segments are left: cleaned ones that fit together become one.
-
-        Source: `kafka.log.Cleaner.groupSegmentsBySize`, which goes by the sizes before.
-        """
-        if not self.passes:
-            return len(self.partition.logs)
-        n, size, first = 0, 0, None
-        for file in self.partition.logs:
-            base, n_bytes = file.base_offset or 0, os.stat(file.path).st_size  # noqa: PTH116
-            if base >= self.dirty.end:
-                n, size, first = n + 1, 0, None
-                continue
-            fits = size + n_bytes <= settings.segment_bytes
-            if first is None or not fits or base - first >= 1 << 31:
-                n, size, first = n + 1, 0, base
-            size += n_bytes
-        return n
-
-
-def _modified(file: Input) -> int:
-    """When a file was last changed, in milliseconds."""
-    with suppress(OSError):
-        return os.stat(file.path).st_mtime_ns // 1_000_000  # noqa: PTH116 (many)
-    return 0

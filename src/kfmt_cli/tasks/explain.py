@@ -1,9 +1,10 @@
-"""explain: the page of each kind of finding; docs/findings.md has the same."""
+"""explain: the pages of findings and of mechanisms; docs/ has the same."""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from types import ModuleType
 
@@ -12,6 +13,8 @@ from kfmt_cli.checks.history import codes as of_history
 from kfmt_cli.checks.registry import checks_of
 from kfmt_cli.core.finding import Code, Severity
 from kfmt_cli.errors import UsageError
+from kfmt_cli.explained import PAGES
+from kfmt_cli.explained.page import Listed, facts_of
 from kfmt_cli.files import codes as of_logs
 from kfmt_cli.files.kinds import codes as of_files
 from kfmt_cli.render.finding import STYLES, consequences, wrapped
@@ -44,18 +47,42 @@ def _codes(*modules: ModuleType, scopes: tuple[Scope, ...]) -> list[Code]:
     return [found[name] for name in sorted(found)]
 
 
-def explain(run: Run, names: tuple[str, ...]) -> None:
-    """The pages of some kinds of findings, or a list of all; raises UsageError."""
-    sink = run.sink
-    every = [(title, code) for title, codes in code_chapters() for code in codes]
-    by_name = {code.name: (title, code) for title, code in every}
-    for name in names:
-        if name not in by_name:
-            near = get_close_matches(name, by_name, 3, 0.5)
-            words = f"there is {' and '.join(near)}" if near else "kfmt explain lists all"
-            raise UsageError(f"no finding is named {name!r}; {words}")
-    for title, code in map(by_name.__getitem__, names) if names else every:
-        lines = (_page if names else _line)(code, sink.out.theme, sink.out.width)
+@dataclass(slots=True)
+class Explain:
+    """One call of `explain`. path: of the partition that topics are told with. wheel: tick,
+    buckets, timers and time of the timing wheel."""
+
+    run: Run
+    path: str | None = None
+    wheel: tuple[int, int, tuple[int, ...], int | None] = (1, 20, (), None)
+
+    def names(self, names: tuple[str, ...]) -> None:
+        """The pages of some findings or mechanisms, or a list of all; raises UsageError."""
+        sink = self.run.sink
+        every = [(title, code) for title, codes in code_chapters() for code in codes]
+        by_name = {code.name: (title, code) for title, code in every}
+        for name in names:
+            if name not in by_name and name not in PAGES:
+                near = get_close_matches(name, [*by_name, *PAGES], 3, 0.5)
+                words = f"there is {' and '.join(near)}" if near else "kfmt explain lists all"
+                raise UsageError(f"no finding and no topic is named {name!r}; {words}")
+        for name in names:
+            if name in PAGES:
+                self._topic(PAGES[name])
+            else:
+                self._code(*by_name[name], whole=True)
+        if not names:
+            for title, code in every:
+                self._code(title, code, whole=False)
+            for page in PAGES.values():
+                row: dict[str, object] = {"topic": page.name, "title": page.title}
+                sink.document("topic", row, [f" {page.name:<43} {page.title}\n"])
+            kinds = count(len(every), "kind")
+            sink.remark(f"{kinds} of findings, {count(len(PAGES), 'topic')}; kfmt explain NAME")
+        sink.flush()
+
+    def _code(self, title: str, code: Code, whole: bool) -> None:
+        sink = self.run.sink
         row: dict[str, object] = {
             "code": code.name,
             "severity": code.severity.value,
@@ -65,10 +92,30 @@ def explain(run: Run, names: tuple[str, ...]) -> None:
             "after_clean_shutdown": code.after_clean_shutdown,
             "advice": code.advice,
         }
+        lines = (_page if whole else _line)(code, sink.out.theme, sink.out.width)
         sink.document("code", row, lines)
-    if not names:
-        sink.remark(f"{count(len(every), 'kind')} of findings; kfmt explain CODE has the page")
-    sink.flush()
+
+    def _topic(self, page: Listed) -> None:
+        """A mechanism's page."""
+        sink = self.run.sink
+        facts = replace(facts_of(self.path), wheel=self.wheel)
+        parts = list(page.parts(facts))
+        lines = [f"{sink.out.theme.paint('bold', page.title)}\n"]
+        for part in parts:
+            lines.append("\n")
+            if isinstance(part, str):
+                lines += [f"{it}\n" for it in wrapped(part, sink.out.width or 80, margin=0)]
+            else:
+                lines += [f"  {it}\n" for it in part]
+        row: dict[str, object] = {"topic": page.name, "title": page.title, "parts": parts}
+        sink.document("topic", row, lines)
+        if page.name == "timing-wheel" and not sink.for_people:
+            from kfmt_cli.explained.wheel import steps_of
+
+            for step in steps_of(facts):
+                of = {"at": step.now, "kind": step.kind, "timer": step.timer.name}
+                where = {"level": step.level, "bucket": step.bucket, "looked_at": step.start}
+                sink.document("step", {**of, **where}, ())
 
 
 def _line(code: Code, theme: Theme, width: int | None) -> list[str]:

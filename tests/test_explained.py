@@ -1,0 +1,53 @@
+"""The pages about mechanisms fit a terminal, and have the numbers of the partition."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kfmt_cli.explained import PAGES
+from kfmt_cli.explained.system import cached
+from tests.samples import kfmt
+from tools.kafka import ROOT, SAMPLES
+
+ORDERS = SAMPLES / "kafka-3.9.1-broker1/orders-0"
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_fits_a_terminal(name: str) -> None:
+    for path in ([], [ORDERS]):
+        done = kfmt("explain", name, *path, COLUMNS="80")
+        assert (done.code, done.err) == (0, "")
+        assert done.out.startswith(PAGES[name].title)
+        assert max(len(it) for it in done.out.splitlines()) <= 80
+        assert "Kafka: " in done.out
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_docs_have_the_page(name: str) -> None:
+    page = (ROOT / "docs" / "explain" / f"{name}.md").read_text()
+    assert page.startswith(f"# {PAGES[name].title}\n")
+
+
+def test_the_numbers_are_those_of_the_partition() -> None:
+    assert "Offset 14" in kfmt("explain", "look-up", ORDERS).out
+    assert "30887 bytes" in kfmt("explain", "rolling", ORDERS).out
+    (row,) = kfmt("explain", "transactions", "--json").of("topic")
+    assert any("91 transactions have ended" in str(it) for it in row["parts"])
+
+
+def test_the_list_has_codes_and_topics() -> None:
+    done = kfmt("explain")
+    assert all(f" {name} " in done.out for name in ("crc-mismatch", *PAGES))
+    assert kfmt("explain", "no-such-thing").code == 2
+    assert "retention" in kfmt("explain", "retentoin").err
+    assert kfmt("explain", "retention", "/nowhere/at-all").code == 3
+
+
+def test_pages_in_memory(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(b"x" * 100_000)
+    held = cached(str(file))
+    assert held is None or (0 <= held[0] <= held[1] and held[1] >= 2)
+    assert cached(str(tmp_path / "nothing")) is None
