@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from kfmt_cli.cli.options import color, max_decompressed, max_findings, paths, strict
-from kfmt_cli.cli.payload_options import bytes_of, payload_formats, reader_of
+from kfmt_cli.cli.payload_options import bytes_of, payload_formats
 from kfmt_cli.errors import UsageError
 
 if TYPE_CHECKING:
     from kfmt_cli.files.matching import Pattern
+    from kfmt_cli.topics.payloads import Read
 
 
 class CatCommand(click.Command):
@@ -79,11 +79,7 @@ def cat(
     to_time: str | None,
     producer_id: int | None,
     limit: int | None,
-    key_format: str | None,
-    key_schema: str | None,
-    value_format: str | None,
-    value_schema: str | None,
-    schemas: Path | None,
+    payloads: tuple[tuple[str, Read] | None, tuple[str, Read] | None],
     isolation: str,
     follow: bool,
     color: str,
@@ -123,9 +119,11 @@ def cat(
         writer(form, os.fsencode(null)),
         Selection(from_offset, to_offset, *times),
         match,
-        reader_of(key_format, key_schema, schemas),
-        reader_of(value_format, value_schema, schemas),
-        *(isolation == "read_committed", follow, limit, Limit.of_option(max_decompressed)),
+        *payloads,
+        isolation == "read_committed",
+        follow,
+        limit,
+        Limit.of_option(max_decompressed),
     ).paths(paths)
     return run.host.exit_code
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -19,7 +18,7 @@ from kfmt_cli.cli.options import (
     strict,
     wide,
 )
-from kfmt_cli.cli.payload_options import payload_formats, reader_of
+from kfmt_cli.cli.payload_options import payload_formats
 from kfmt_cli.errors import UsageError
 
 if TYPE_CHECKING:
@@ -78,11 +77,7 @@ def dump(
     limit: int | None,
     mode: str,
     topic: str | None,
-    key_format: str | None,
-    key_schema: str | None,
-    value_format: str | None,
-    value_schema: str | None,
-    schemas: Path | None,
+    payloads: tuple[tuple[str, Read] | None, tuple[str, Read] | None],
     layout: str | None,
     all_files: bool,
     wide: bool,
@@ -123,16 +118,12 @@ def dump(
     wanted = Selection(*_bounds(from_offset, to_offset))
     look = Look(mode, wide, names, bits)
     run = run_of(color, format_, strict=strict, max_findings=max_findings, look=look)
-    made = (
-        reader_of(key_format, key_schema, schemas),
-        reader_of(value_format, value_schema, schemas),
-    )
     reading = Reading(records, wanted, Limit.of_option(max_decompressed))
     only_logs = records or bits or names or wanted or not sink.mixes_types
     every = all_files or not sink.for_people
     kinds = LOGS if only_logs else None
     task = Dump(run, reading, limit, jobs, every, topic, kinds, _kind_of(layout))
-    task.decoder = _decoder(records, *made)
+    task.decoder = _decoder(records, *payloads)
     task.paths(paths)
     return run.host.exit_code
 

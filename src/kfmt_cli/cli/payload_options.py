@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,24 +20,39 @@ NAMES = ("text", "json", "hex", "int", "long", "double", "uuid", "avro", "protob
 
 
 def payload_formats(function: F) -> F:
-    """--key-format, --value-format and their schemas."""
+    """--key-format, --value-format and their schemas: what reads keys and values, as `payloads`."""
+
+    @wraps(function)
+    def call(
+        key_format: str | None,
+        key_schema: str | None,
+        value_format: str | None,
+        value_schema: str | None,
+        schemas: Path | None,
+        **others: Any,
+    ) -> Any:
+        of_key = reader_of(key_format, key_schema, schemas)
+        return function(payloads=(of_key, reader_of(value_format, value_schema, schemas)), **others)
+
+    command: Any = call
     for name in ("value", "key"):
-        function = click.option(
+        command = click.option(
             f"--{name}-schema",
             metavar="FILE[:MESSAGE]",
             help=f"Of the {name}: an Avro schema, or descriptors of Protobuf and a message.",
-        )(function)
-        function = click.option(
+        )(command)
+        command = click.option(
             f"--{name}-format",
             type=click.Choice(NAMES),
             help=f"What the {name} is; where it does not decode, it is shown as it is stored.",
-        )(function)
-    return click.option(
+        )(command)
+    made: F = click.option(
         "--schemas",
         type=click.Path(path_type=Path),
         metavar="DIR",
         help="Of confluent: ID.avsc, ID.desc or ID.json by the schema's id.",
-    )(function)
+    )(command)
+    return made
 
 
 def reader_of(
