@@ -73,9 +73,17 @@ SEGMENTS = 7  # of a partition
 PARTITIONS = 4000
 
 
+def make_thousand(folder: Path, segments: int = 1000) -> Path:
+    """A partition of so many segments of 1 MiB with their indexes."""
+    return _make(folder / f"segments-{segments}", 1, segments, MIB)
+
+
 def make_many(folder: Path, partitions: int = PARTITIONS) -> Path:
     """A log directory of many small segments with their indexes, made when it is not there yet."""
-    top = folder / f"many-{partitions}"
+    return _make(folder / f"many-{partitions}", partitions, SEGMENTS, SEGMENT_BYTES)
+
+
+def _make(top: Path, partitions: int, segments: int, segment_bytes: int) -> Path:
     if (top / "complete").exists():
         return top / "logs"
     data, batches = whole_batches((SEEDS / "none.log").read_bytes())
@@ -85,8 +93,8 @@ def make_many(folder: Path, partitions: int = PARTITIONS) -> Path:
         place = top / "logs" / f"topic{partition // 40:03}-{partition % 40}"
         place.mkdir(parents=True, exist_ok=True)
         offset = 0
-        for _ in range(SEGMENTS):
-            here, offset = _segment(place, data, batches, ends, here, offset)
+        for _ in range(segments):
+            here, offset = _segment(place, data, batches, ends, here, offset, segment_bytes)
     (top / "complete").touch()
     return top / "logs"
 
@@ -98,13 +106,14 @@ def _segment(
     ends: list[int],
     first: int,
     offset: int,
+    segment_bytes: int,
 ) -> tuple[int, int]:
     """Write a segment of batches `first`…; where the next one begins, and its offset."""
     from kfmt_cli.broker.index import IndexBuilder
 
     base, start, last = offset, batches[first][0], first
     positions, last_offsets, times = [], [], []
-    while last < len(batches) and ends[last] - start <= SEGMENT_BYTES:
+    while last < len(batches) and ends[last] - start <= segment_bytes:
         at, n_offsets = batches[last]
         struct.pack_into(">q", data, at, offset)
         offset += n_offsets

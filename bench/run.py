@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import chain
 
-from bench import many, writing
+from bench import many, toolbox, writing
 from bench.limit import limit_of
 from bench.make_files import FULL, HERE, SMOKE, make
 from bench.process import KFMT, machine, measure, put
@@ -186,11 +186,13 @@ def main() -> None:
     lines = (line(job, with_kafka, python, runs) for job in jobs(files))
     table = shown(chain([HEAD], lines))
     packed = shown(many.rows(arguments.smoke, runs))
+    tools = shown(toolbox.rows(files["none"], arguments.smoke, with_kafka, runs))
     written = shown(writing.rows(files["none"], arguments.smoke, with_kafka, runs))
     if arguments.write:
         put("table", [f"Machine: {machine()}.", "", *table])
         put("many", packed)
         put("writing", written)
+        put("toolbox", tools)
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
     print(f"\nlargest process: {peak:.0f} MB")
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 
 from kfmt_cli.broker.start.outcome import CLEAN, CRASH, Start
 from kfmt_cli.broker.start.ranges import size_of_ranges
@@ -94,8 +94,16 @@ def show(run: Run, reports: list[Report], starts: list[Start], cleans: list[bool
             run.seen(finding)
             sink.finding(finding)
         run.left_out(report.shown, report.findings)
-    for start in starts:
-        sink.document("broker_start", start_row(start), _start_lines(start, sink.out.theme))
+    for i, start in enumerate(starts):
+        before = starts[i - 1] if i else None
+        following = starts[i + 1] if i + 1 < len(starts) else None
+        lines: Iterable[str] = ()
+        if before is None or not _same(before, start):
+            label = _LABELS[start.after]
+            if following is not None and _same(start, following):
+                label = "at any start"
+            lines = _start_lines(start, label, sink.out.theme)
+        sink.document("broker_start", start_row(start), lines)
     steps = [step for report in listed for step in next_steps(report)]
     for i, step in enumerate(steps):
         lines = [] if i >= _MOST_STEPS else [f"  {step.command}   {step.price}\n"]
@@ -184,11 +192,18 @@ class _Table:
         return "  ".join(parts).rstrip()
 
 
-def _start_lines(start: Start, theme: Theme) -> Iterator[str]:
+_LABELS = {CRASH: "after a crash", CLEAN: "after a clean shutdown"}
+
+
+def _same(one: Start, other: Start) -> bool:
+    """Whether two starts on the same partition come to the same."""
+    return replace(one, after=other.after) == other
+
+
+def _start_lines(start: Start, label: str, theme: Theme) -> Iterator[str]:
     """What a start does that somebody should know."""
     if not start.harms:
         return
-    label = "after a crash" if start.after == CRASH else "after a clean shutdown"
     head = f"{theme.paint('bold', safe(start.file))} {label}: "
     if not start.starts:
         words_ = theme.paint("bad", "the broker does not start")

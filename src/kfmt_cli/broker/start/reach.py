@@ -31,13 +31,15 @@ def unreachable(
     positions of batches that make every fetch fail that has them.
     """
     walks: dict[int, _Walk] = {}
+    # What a broker takes for a batch there, and kfmt does not, is none that can be read.
+    sound = {at for at, _, _ in held.batches} - held.bad
     offsets, _ = segment.entries
     cuts = [int(it) for it in offsets]
     found: Ranges = []
     for first, last in held.held(next_base):
         low = first
         for at in [*(it for it in cuts if first < it <= last), last + 1]:
-            found += _missed(segment, walks, low, at - 1, unreadable, spoiling)
+            found += _missed(segment, walks, low, at - 1, unreadable, spoiling, sound)
             low = at
     return merged(found)
 
@@ -69,6 +71,7 @@ def _missed(
     high: int,
     unreadable: Mapping[int, int],
     spoiling: frozenset[int],
+    sound: set[int],
 ) -> Ranges:
     """Of offsets whose search begins at the same entry, those that are out of reach."""
     if low > high:
@@ -92,9 +95,11 @@ def _missed(
             missed.append((at, min(high, base - 1)))
             at = base
             continue
-        if any(batch.position <= it < batch.position + FETCH_BYTES for it in spoilers):
+        spoiled = any(batch.position <= it < batch.position + FETCH_BYTES for it in spoilers)
+        first = unreadable.get(batch.position)
+        if spoiled or (first is None and batch.position not in sound):
             missed.append((at, last))
-        elif batch.position in unreadable and unreadable[batch.position] <= last:
-            missed.append((max(at, unreadable[batch.position]), last))
+        elif first is not None and first <= last:
+            missed.append((max(at, first), last))
         at = last + 1
     return missed

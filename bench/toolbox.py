@@ -1,0 +1,74 @@
+"""The fsck and the toolbox: kfmt's jobs on the same files, and kafka-dump-log beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from bench.make_files import HERE, PARTITIONS, make_many, make_thousand
+from bench.process import KFMT, Timing, measure
+from tools import kafka
+
+HEAD = """| job | kfmt | memory of the largest process | rate | goal | kafka-dump-log |
+|---|---|---|---|---|---|"""
+_RECORDS = 6_009_003  # in the large uncompressed file
+
+
+def rows(log: str, smoke: bool, with_kafka: bool, runs: int) -> Iterator[str]:
+    """The lines of the table. log: the large uncompressed one."""
+    data = HERE / "data"
+    thousand = make_thousand(data, 10 if smoke else 1000)
+    many = str(make_many(data, 20 if smoke else PARTITIONS))
+    yield HEAD
+    logs = sorted(thousand.rglob("*.log"))
+    n_bytes = sum(it.stat().st_size for it in logs)
+    deep = _ours(["verify-crc", "--deep", str(thousand)], runs)
+    check = _ours(["check", str(thousand)], runs)
+    ratio = check.seconds / deep.seconds
+    theirs = "–"
+    if with_kafka:
+        names = ",".join(map(str, logs))
+        timing = measure(kafka.dump_command(kafka.VERSION, "--deep-iteration", "--files", names), 1)
+        theirs = f"{timing.seconds:.1f} s, {timing.megabytes:.0f} MB"
+    size = f"{n_bytes >> 20} MiB in {len(logs)} segments"
+    yield _row(f"verify-crc --deep, {size}", deep, "–", "–", theirs)
+    goal = f"≤ 1.5 times that: {ratio:.2f}{' met' if ratio <= 1.5 else ''}"
+    yield _row(f"check, {size}", check, "–", goal)
+    words = "28 000" if not smoke else "140"
+    yield _timed(f"check, {words} small segments", ["check", many], 8.0, runs)
+    yield _timed(f"retention, {words} small segments", ["retention", many], 2.0, runs)
+    cat = _ours(["cat", log, "--key", "no such key"], runs)
+    rate = _RECORDS / cat.seconds / 1e6
+    met = " met" if rate >= 6 and not smoke else ""
+    yield _row("cat --key", cat, f"{rate:.1f} M records/s", f"≥ 6 M records/s{met}")
+    stat = _ours(["stat", str(thousand)], runs)
+    speed = n_bytes / stat.seconds / 1e9
+    met = " met" if speed >= 1.5 else ""
+    yield _row(f"stat, {size}", stat, f"{speed:.2f} GB/s", f"≥ 1.5 GB/s{met}")
+    compacted = _closed(Path(log), data)
+    yield _timed("compaction, every record dirty", ["compaction", compacted], 2.5, runs)
+
+
+def _closed(log: Path, data: Path) -> str:
+    """A partition whose one log is closed: an empty segment is the active one."""
+    folder = data / f"closed-{log.parent.name}"
+    folder.mkdir(exist_ok=True)
+    link = folder / log.name
+    if not link.exists():
+        link.symlink_to(log.resolve())
+    (folder / f"{1 << 40:020}.log").touch()
+    return str(folder)
+
+
+def _ours(arguments: list[str], runs: int) -> Timing:
+    return measure([*KFMT, *arguments], runs)
+
+
+def _timed(name: str, arguments: list[str], goal: float, runs: int) -> str:
+    timing = _ours(arguments, runs)
+    return _row(name, timing, "–", f"≤ {goal} s{' met' if timing.seconds <= goal else ''}")
+
+
+def _row(name: str, timing: Timing, rate: str, goal: str, theirs: str = "–") -> str:
+    cells = [name, f"{timing.seconds:.2f} s", f"{timing.megabytes:.0f} MB", rate, goal, theirs]
+    return "| " + " | ".join(cells) + " |"
