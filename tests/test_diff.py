@@ -7,8 +7,13 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from kfmt_cli.broker.replicas import Held, Relation, compare
+import pytest
+
+from kfmt_cli.broker.replicas import Epochs, Held, Relation, compare, cut_to
+from tests.broken_partitions import ORDERS, sample
+from tests.rebuild import with_crc
 from tests.samples import Done, kfmt
+from tests.segments import int32, positions, with_bytes
 from tools.kafka import SAMPLES
 
 BROKER = SAMPLES / "kafka-3.9.1-broker1"
@@ -191,3 +196,39 @@ def test_a_directory_is_the_same_as_itself(tmp_path: Path) -> None:
 
 def test_standard_input_is_no_replica() -> None:
     assert kfmt("diff", "-", "-").code == 2
+
+
+@pytest.mark.parametrize(
+    ("follower", "leader", "cut"),
+    [
+        (Epochs({0: 0}, 900), Epochs({0: 0, 2: 300}, 700), 300),
+        (Epochs({0: 0, 1: 300}, 900), Epochs({0: 0, 2: 300}, 700), 300),
+        (Epochs({0: 0, 1: 200, 2: 500}, 900), Epochs({0: 0, 1: 200, 3: 400}, 700), 400),
+        (Epochs({0: 0}, 250), Epochs({0: 0, 2: 300}, 700), 250),
+        (Epochs({3: 100}, 250), Epochs({5: 50}, 700), 0),
+    ],
+)
+def test_a_follower_is_cut_where_its_epoch_ends(follower: Epochs, leader: Epochs, cut: int) -> None:
+    assert cut_to(follower, leader) == cut
+
+
+def test_replicas_that_parted_say_what_becomes_of_them(tmp_path: Path) -> None:
+    for side, epoch in (("a", 0), ("b", 2)):
+        folder = tmp_path / side / "orders-0"
+        folder.mkdir(parents=True)
+        for file, content in sample(ORDERS).items():
+            if not file.endswith(".log") or int(file[:20]) > 240:
+                continue
+            data = content
+            for at in positions(data)[:-1]:
+                if int.from_bytes(data[at : at + 8], "big") >= 300 and side == "b":
+                    end = at + 12 + int.from_bytes(data[at + 8 : at + 12], "big")
+                    other = with_crc(with_bytes(data[at:end], end - at - 5, b"!"))
+                    data = data[:at] + with_bytes(other, 12, int32(epoch)) + data[end:]
+            (folder / file).write_bytes(data)
+    done = kfmt("diff", tmp_path / "a", tmp_path / "b", "--json")
+    assert done.code == 1
+    (row,) = done.of("diff")
+    # Of the first batch that differs, only the last record does; its epoch begins at 300.
+    assert (row["diverged_at"], row["later"], row["cut_to"]) == (319, "B", 300)
+    assert "A is cut to offset 300" in kfmt("diff", tmp_path / "a", tmp_path / "b").out

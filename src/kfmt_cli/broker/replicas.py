@@ -61,6 +61,42 @@ class Range:
         return True
 
 
+@dataclass(slots=True)
+class Epochs:
+    """The leader epochs of a replica: the first offset of each. end: of its log."""
+
+    starts: dict[int, int] = field(default_factory=dict)
+    end: int = 0
+
+    @property
+    def last(self) -> int:
+        """The latest, -1 without any."""
+        return max(self.starts, default=-1)
+
+    def end_of(self, epoch: int) -> tuple[int, int]:
+        """The latest epoch that is not above one, and where that ends."""
+        known = max((it for it in self.starts if it <= epoch), default=-1)
+        later = [start for it, start in self.starts.items() if it > known]
+        return known, min(later, default=self.end)
+
+
+def cut_to(follower: Epochs, leader: Epochs) -> int:
+    """The offset that a follower cuts its log to before it reads from a leader of a later epoch.
+
+    It asks where its own last epoch ends at the leader, and again where the leader does not know
+    that epoch. Source: `kafka.server.AbstractFetcherThread.truncateToEpochEndOffsets`, KIP-279.
+    """
+    asked, end = follower.last, follower.end
+    while True:
+        known, its_end = leader.end_of(asked)
+        if known == asked or known < 0:
+            return min(end, its_end if known >= 0 else 0)
+        asked, own_end = follower.end_of(known)
+        end = min(end, own_end, its_end)
+        if asked < 0 or asked == known:
+            return end
+
+
 Same = Callable[[list[Held], list[Held]], int | None]
 
 

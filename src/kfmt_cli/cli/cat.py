@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from kfmt_cli.topics.payloads import Read
 
 
+UNCOMMITTED = "read_uncommitted"
+
+
 class CatCommand(click.Command):
     """Lists the tokens of a format string in its help."""
 
@@ -53,8 +56,8 @@ class CatCommand(click.Command):
 @payload_formats
 @click.option(
     "--isolation",
-    type=click.Choice(["read_uncommitted", "read_committed"]),
-    default="read_uncommitted",
+    type=click.Choice([UNCOMMITTED, "read_committed"]),
+    default=UNCOMMITTED,
     show_default=True,
     help="read_committed: neither aborted transactions nor anything behind an open one.",
 )
@@ -89,8 +92,7 @@ def cat(
 ) -> int:
     """Write records as a stream for other programs, in the manner of kcat.
 
-    Records of batches whose checksum is wrong are left out and reported, and control records, as no
-    consumer is given either.
+    Batches whose checksum is wrong are left out and reported; control records are left out, too.
 
     \b
     Examples:
@@ -105,22 +107,20 @@ def cat(
     from kfmt_cli.render.record_format import writer
     from kfmt_cli.tasks.cat import Cat
 
-    if follow and (len(paths) > 1 or isolation == "read_committed"):
+    if follow and (len(paths) > 1 or isolation != UNCOMMITTED):
         raise UsageError("--follow goes on with one partition, and with every record of it")
-    headers = [*map(_header, header), *map(_header_regex, header_regex)]
     match = Match(
         *(_pattern(key, key_regex, "key"), _pattern(value, value_regex, "value")),
-        *(tuple(headers), producer_id),
+        *((*map(_header, header), *map(_header_regex, header_regex)), producer_id),
     )
-    times = (_time("--from-time", from_time), _time("--to-time", to_time))
     run = run_of(color, "table", strict=strict, max_findings=max_findings)
     Cat(
         run,
         writer(form, os.fsencode(null)),
-        Selection(from_offset, to_offset, *times),
+        Selection(from_offset, to_offset, *map(_time, (from_time, to_time))),
         match,
         *payloads,
-        isolation == "read_committed",
+        isolation != UNCOMMITTED,
         follow,
         limit,
         Limit.of_option(max_decompressed),
@@ -128,10 +128,10 @@ def cat(
     return run.host.exit_code
 
 
-def _time(name: str, text: str | None) -> int | None:
+def _time(text: str | None) -> int | None:
     from kfmt_cli.core.times import milliseconds
 
-    return None if text is None else milliseconds(name, text)
+    return None if text is None else milliseconds("--from-time or --to-time", text)
 
 
 def _pattern(exact: str | None, regex: str | None, name: str) -> Pattern | None:

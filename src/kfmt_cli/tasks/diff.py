@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from kfmt_cli.broker.replicas import Held, Range, Relation, compare
+from kfmt_cli.broker.replicas import Epochs, Held, Range, Relation, compare, cut_to
 from kfmt_cli.checks.log.opened import open_checked
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.finding import Finding, Findings
@@ -41,7 +41,7 @@ class Side:
     """A replica as it is gone over.
 
     limit: for what lies in older wrappers. seen: is told of every finding. findings: those that
-    are to be shown. first, end: its offsets; has_holes: compaction was in it.
+    are to be shown. first, end: its offsets; has_holes: compaction was in it. epochs: of leaders.
     """
 
     files: LogFiles
@@ -51,6 +51,7 @@ class Side:
     first: int | None = None
     end: int = 0
     has_holes: bool = False
+    epochs: Epochs = field(default_factory=Epochs)
 
     def batches(self) -> Iterator[Held]:
         """Its batches in order."""
@@ -73,7 +74,9 @@ class Side:
             holes = bool(is_v2) and n < last - base + 1
             self.has_holes |= holes
             self.first = base if self.first is None else self.first
-            self.end = max(self.end, last + 1)
+            self.end = self.epochs.end = max(self.end, last + 1)
+            if is_v2 and epoch >= 0:
+                self.epochs.starts.setdefault(epoch, base)
             yield Held(base, last, epoch, crc, holes, (block, i), bool(sound))
 
 
@@ -142,10 +145,19 @@ class Diff:
         epoch_a, epoch_b = min(parted.a_epochs), min(parted.b_epochs)
         later = None if epoch_a == epoch_b else "A" if epoch_a > epoch_b else "B"
         row |= {"verdict": "diverged", "diverged_at": parted.first, "later": later}
+        row["cut_to"] = None
         words = f"diverged at offset {parted.first}: A in epoch {epoch_a}, B in epoch {epoch_b}"
         lines = [f"{words}\n"]
         alone = [_alone(ranges, parted.first, it) for it in (Relation.ONLY_A, Relation.ONLY_B)]
         lines.append(f"  alone in A {alone[0]}, in B {alone[1]}\n")
+        if later is not None:
+            follower, leader = (a, b) if later == "B" else (b, a)
+            row["cut_to"] = cut_to(follower.epochs, leader.epochs)
+            name = "A" if later == "B" else "B"
+            lines.append(
+                f"  when they meet under the leader of the later epoch, {later} stays as it is and "
+                f"{name} is cut to offset {row['cut_to']}\n"
+            )
         self.run.sink.document("diff", row, lines)
 
     def _differs(self, mine: list[Held], its: list[Held]) -> int | None:
