@@ -186,3 +186,12 @@ def test_one_file(tmp_path: Path) -> None:
     assert done.code == 1
     assert done.of("broker_start") == []
     assert kfmt("check", tmp_path / "nothing").code == 3
+    (tmp_path / "notes.txt").write_text("no log")
+    done = kfmt("check", tmp_path / "notes.txt")
+    assert (done.code, "is not a log" in done.err) == (3, True)
+    snapshot = tmp_path / "orders-0" / f"{1500:020}.snapshot"
+    assert kfmt("check", snapshot).code == 0
+    snapshot.write_bytes(b"x")
+    assert "snapshot-malformed" in {
+        it["code"] for it in kfmt("check", snapshot, "--json").of("finding")
+    }

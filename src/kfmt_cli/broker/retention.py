@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from kfmt_cli.broker.topic_settings import TopicSettings
 from kfmt_cli.formats.index import MAX_RELATIVE_OFFSET
 
-TIME_INDEX, FILE_TIME, LOG = "time-index", "file-time", "log"
+TIME_INDEX, FILE_TIME = "time-index", "file-time"
 LATEST = (1 << 63) - 1
 
 

@@ -31,6 +31,8 @@ from kfmt_cli.tasks.index_check import IndexCheck
 from kfmt_cli.tasks.run import Event, Run, Unread
 from kfmt_cli.tasks.verify import Verify
 
+# A file that is named like nothing else is taken for a log, and says so if it is none.
+_LOGS = LOGS | {UNKNOWN}
 # What a broker that goes on writing leaves at the end of a log for a moment.
 _UNFINISHED = frozenset({BATCH_TRUNCATED, ZERO_TAIL, GARBAGE})
 
@@ -55,7 +57,7 @@ class Check:
         verify.told = self._verified
         index = IndexCheck(IndexChecker(self.limit, self.interval, self.most_findings), self.jobs)
         there = [it for it in paths if it in files or is_folder(it)]
-        self._take(verify.plan(tuple(it for it in there if _holds(files.get(it), LOGS))))
+        self._take(verify.plan(tuple(it for it in there if _holds(files.get(it), _LOGS))))
         planned = index.plan(tuple(it for it in there if _holds(files.get(it), SEGMENT_KINDS)))
         # What cannot be listed has been said; a directory may well have no segments.
         self._take(it for it in planned if it.words.startswith(tuple(files)))

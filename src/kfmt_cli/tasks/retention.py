@@ -10,7 +10,6 @@ from pathlib import Path
 
 from kfmt_cli.broker.retention import (
     FILE_TIME,
-    LOG,
     TIME_INDEX,
     ActiveFacts,
     Bounds,
@@ -170,7 +169,7 @@ def facts_of(
     largest, why = _last_time(file)
     if largest == 0 and not following and directory.marker is None and active.last_time is not None:
         # Space for entries to come: a broker that runs, or recovers, knows better.
-        return SegmentFacts(file.name, base, size, active.last_time, LOG, ends)
+        return SegmentFacts(file.name, base, size, active.last_time, TIME_INDEX, ends)
     if largest is not None and largest >= 0:
         return SegmentFacts(file.name, base, size, largest, TIME_INDEX, ends)
     modified = 0
