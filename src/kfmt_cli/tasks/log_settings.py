@@ -65,8 +65,8 @@ def _configs(beside: Path) -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = {}
     for row in replay.state()[CONFIG].values():
         values = dict(zip(CONFIG.names, row, strict=True))
-        named = "" if values["resource_type"] == "broker" and not values["resource"] else None
-        topic = values["resource"] if values["resource_type"] == "topic" else named
+        named = "" if values["resource_type"] == "BROKER" and not values["resource"] else None
+        topic = values["resource"] if values["resource_type"] == "TOPIC" else named
         if topic is not None and values["value"] is not None:
             found.setdefault(str(topic), {})[str(values["name"])] = str(values["value"])
     return found

@@ -1,0 +1,112 @@
+"""compaction: what it counts and lists; a small map; one key."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kfmt_cli.broker.offset_map import OffsetMap, hashes_of
+from tests.samples import kfmt
+from tools.kafka import SAMPLES
+
+ORDERS = SAMPLES / "kafka-3.9.1-broker1/orders-0"
+TXN = SAMPLES / "kafka-3.9.1-broker1/txn-0"
+
+
+def what_stays(partition: Path, end: int) -> set[int]:
+    """The offsets that stay of plain records, by a dictionary."""
+    rows = kfmt("dump", partition, "--records", "--json").of("record")
+    latest = {it["key"]: it["offset"] for it in rows if it["offset"] < end}
+    return {
+        it["offset"]
+        for it in rows
+        if it["offset"] >= end or (it["key"] is not None and latest[it["key"]] == it["offset"])
+    }
+
+
+def remaining(*arguments: str | Path) -> tuple[dict[str, object], set[int]]:
+    """A partition's object, and the offsets in it."""
+    (row,) = kfmt("compaction", *arguments, "--offsets", "--json").of("compaction")
+    ranges = row["remaining_offsets"]
+    return row, {offset for first, last in ranges for offset in range(first, last + 1)}
+
+
+def test_the_latest_of_each_key_stays() -> None:
+    row, stays = remaining(ORDERS)
+    assert stays == what_stays(ORDERS, 1440)
+    assert row["records_kept"] == len(stays)
+    assert row["records_removed"] == 1500 - len(stays)
+    assert (row["first_dirty_offset"], row["first_uncleanable_offset"]) == (0, 1440)
+    assert (row["dirty_ratio"], row["picked"], row["passes"]) == (1.0, True, 1)
+    (row,) = kfmt("compaction", ORDERS, "--json").of("compaction")
+    assert row["remaining_offsets"] is None
+
+
+def test_several_passes_keep_the_same() -> None:
+    row, stays = remaining(ORDERS, "--dedupe-buffer-bytes", "600")
+    assert int(str(row["passes"])) > 1
+    assert stays == remaining(ORDERS)[1]
+
+
+def test_a_checkpoint_and_lags(tmp_path: Path) -> None:
+    shutil.copytree(ORDERS, tmp_path / "orders-0")
+    checkpoint = tmp_path / "cleaner-offset-checkpoint"
+    checkpoint.write_text("0\n1\norders 0 720\n")
+    row, _ = remaining(tmp_path / "orders-0")
+    assert row["first_dirty_offset"] == 720
+    assert 0 < float(str(row["dirty_ratio"])) < 1
+    row, stays = remaining(tmp_path / "orders-0", "--min-cleanable-ratio", "0.9")
+    assert (row["picked"], len(stays)) == (False, 1500)
+    row, stays = remaining(tmp_path / "orders-0", "--min-compaction-lag-ms", str(10**15))
+    assert (row["dirty_bytes"], len(stays)) == (0, 1500)
+    assert row["held_by"] == "records younger than min.compaction.lag.ms"
+    checkpoint.write_text("0\n1\norders 0 99999\n")
+    assert remaining(tmp_path / "orders-0")[0]["first_dirty_offset"] == 0
+
+
+def test_aborted_records_go_and_markers_stay() -> None:
+    row, stays = remaining(TXN)
+    aborted = {
+        offset
+        for it in kfmt("txn", TXN, "--json").of("transaction")
+        if it["outcome"] == "aborted" and it["last_offset"] < 635
+        for offset in range(it["first_offset"], it["last_offset"] + 1)
+    }
+    assert aborted
+    assert not aborted & stays
+    assert row["of_aborted_transactions"] == len(aborted)
+    markers = {it["marker_offset"] for it in kfmt("txn", TXN, "--json").of("transaction")}
+    assert {it for it in markers if it < 635} <= stays
+
+
+def test_one_key() -> None:
+    rows = kfmt("compaction", ORDERS, "--key", "customer-7", "--json").of("key")
+    assert len(rows) == 23
+    assert [it["stays"] for it in rows] == [False] * 21 + [True] * 2
+    assert "does not see yet" in rows[-2]["why"]
+    assert rows[-1]["value_size"] == -1
+    table = kfmt("compaction", ORDERS, "--key", f"hex:{b'customer-7'.hex()}")
+    assert "23 records" in table.out
+
+
+@given(st.lists(st.integers(0, 300), max_size=600), st.integers(1, 400))
+def test_the_map_is_a_dictionary_as_far_as_it_has_room(keys: list[int], most: int) -> None:
+    data = b"".join(it.to_bytes(4, "big") for it in keys)
+    starts = np.arange(len(keys), dtype=np.int64) * 4
+    hashes = hashes_of(data, starts, np.full(len(keys), 4))
+    map_ = OffsetMap(1)
+    map_.most = most
+    taken = map_.put(hashes, np.arange(len(keys), dtype=np.int64))
+    known: dict[int, int] = {}
+    expected = 0
+    for offset, key in enumerate(keys):
+        if len(known) >= most:
+            break
+        known[key] = offset
+        expected += 1
+    assert (taken, len(map_)) == (expected, len(known))
+    assert map_.get(hashes).tolist() == [known.get(key, -1) for key in keys]

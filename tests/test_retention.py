@@ -1,0 +1,141 @@
+"""retention: the rules, where its settings come from, and what it shows."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from kfmt_cli.broker.retention import (
+    FILE_TIME,
+    TIME_INDEX,
+    ActiveFacts,
+    Bounds,
+    SegmentFacts,
+    retained,
+    rolled,
+)
+from kfmt_cli.broker.topic_settings import DAY, TopicSettings, with_properties
+from kfmt_cli.errors import UsageError
+from tests.samples import kfmt
+from tools.kafka import SAMPLES
+
+ORDERS = SAMPLES / "kafka-3.9.1-broker1/orders-0"
+NOW = 100 * DAY
+FOREVER = TopicSettings(retention_ms=-1)
+
+
+def segments(*days_old: float, size: int = 100) -> list[SegmentFacts]:
+    """Segments of ten offsets and one hundred bytes, so many days old."""
+    return [
+        SegmentFacts(f"{i}.log", 10 * i, size, int(NOW - age * DAY), TIME_INDEX, 10 * i + 10)
+        for i, age in enumerate(days_old)
+    ]
+
+
+def gone(found: list[SegmentFacts], settings: TopicSettings, bounds: Bounds) -> list[int]:
+    """The segments that go."""
+    verdicts = retained(found, settings, bounds, NOW)
+    return [i for i, it in enumerate(verdicts) if it.deletable]
+
+
+@pytest.mark.parametrize(
+    ("ages", "settings", "bounds", "expected"),
+    [
+        ((9, 8, 6, 1), TopicSettings(), Bounds(), [0, 1]),
+        ((9, 6, 8, 1), TopicSettings(), Bounds(), [0]),
+        ((9, 8, 8, 8), TopicSettings(), Bounds(), [0, 1, 2, 3]),
+        ((-1, 9, 9, 9), TopicSettings(), Bounds(), []),
+        ((9, 8, 8, 1), TopicSettings(), Bounds(high_watermark=15), [0]),
+        ((9, 8, 8, 1), TopicSettings(), Bounds(remote_end=20), [0, 1]),
+        ((9, 8, 8, 1), TopicSettings(policy=frozenset({"compact"})), Bounds(), []),
+        ((9, 8), TopicSettings(policy=frozenset({"compact", "delete"})), Bounds(), [0, 1]),
+        ((1, 1, 1, 1), TopicSettings(retention_bytes=200), Bounds(), [0, 1]),
+        ((1, 1, 1, 1), TopicSettings(retention_bytes=201), Bounds(), [0]),
+        ((1, 1, 1, 1), FOREVER, Bounds(log_start=20), [0, 1]),
+        ((1, 1, 1, 1), FOREVER, Bounds(log_start=19), [0]),
+        ((9, 1), TopicSettings(remote=True, local_retention_ms=10 * DAY), Bounds(), []),
+    ],
+)
+def test_the_rules(
+    ages: tuple[float, ...], settings: TopicSettings, bounds: Bounds, expected: list[int]
+) -> None:
+    assert gone(segments(*ages), settings, bounds) == expected
+
+
+def test_why_and_when() -> None:
+    verdicts = retained(segments(6, 9, 1), TopicSettings(), Bounds(), NOW)
+    assert [it.deletable for it in verdicts] == [False, False, False]
+    assert verdicts[0].at == verdicts[1].at == NOW + DAY + 1
+    assert "earlier segment" in verdicts[1].why
+    assert "active" in verdicts[2].why
+    (future,) = retained(segments(-3), TopicSettings(), Bounds(), NOW)
+    assert "in the future" in future.why
+    empty = SegmentFacts("0.log", 0, 0, 0, FILE_TIME, 0, "its time index is empty")
+    assert not retained([empty], TopicSettings(), Bounds(), NOW)[0].deletable
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({}, "time"),
+        ({"size": 1 << 30}, "size"),
+        ({"entries": 10 << 17}, "index"),
+        ({"last_offset": (1 << 31) + 4}, "offset"),
+        ({"last_time": NOW - DAY // 2 + 1000, "size": 900 << 20}, "size"),
+        ({"first_time": NOW - 8 * DAY}, "time"),
+        ({"first_time": None}, "size"),
+    ],
+)
+def test_what_rolls_next(changes: dict[str, int | None], reason: str) -> None:
+    facts = {
+        "size": 1000,
+        "first_time": NOW - DAY // 2,
+        "last_time": NOW,
+        "last_offset": 10,
+        "entries": 1,
+        "times": 1,
+    }
+    active = ActiveFacts("0.log", 5, **(facts | changes))  # type: ignore[arg-type]
+    assert rolled(active, TopicSettings(), NOW, is_expired=False).reason == reason
+    assert rolled(active, TopicSettings(), NOW, is_expired=True).reason == "retention"
+
+
+def test_settings() -> None:
+    broker = {"log.retention.hours": "2", "log.retention.minutes": "3", "log.roll.hours": "1"}
+    found = with_properties(TopicSettings(), broker)
+    assert (found.retention_ms, found.segment_ms) == (180_000, 3_600_000)
+    found = with_properties(found, {"retention.ms": "5", "cleanup.policy": "compact, delete"})
+    assert (found.retention_ms, found.policy) == (5, frozenset({"compact", "delete"}))
+    with pytest.raises(UsageError):
+        with_properties(found, {"retention.ms": "long"})
+
+
+def test_the_metadata_log_beside_has_the_settings() -> None:
+    rows = kfmt("compaction", SAMPLES / "kafka-3.9.1-broker1/compacted-0", "--json")
+    assert rows.of("compaction")[0]["cleanup_policy"] == ["compact"]
+
+
+def test_a_table_and_objects(tmp_path: Path) -> None:
+    copy = tmp_path / "orders-0"
+    shutil.copytree(ORDERS, copy)
+    done = kfmt("retention", copy, "--json", "--now", "2023-11-25T00:00")
+    rows = done.of("retention")
+    assert [it["base_offset"] for it in rows] == list(range(0, 1500, 240))
+    assert all(it["deletable"] for it in rows)
+    assert [it["active"] for it in rows] == [False] * 6 + [True]
+    (roll,) = done.of("roll")
+    assert (roll["reason"], roll["at_bytes"]) == ("retention", 1 << 30)
+    assert done.of("freed")[0]["bytes_now"] == sum(it["bytes"] for it in rows)
+    later = kfmt("retention", copy, "--now", "2023-11-15")
+    assert "stays until 2023-11-21" in later.out
+    assert "by 2023-11-21" in later.out
+    index = copy / f"{240:020}.timeindex"
+    index.write_bytes(index.read_bytes() + bytes(24))
+    rows = kfmt("retention", copy, "--json", "--now", "2023-11-15").of("retention")
+    assert (rows[1]["largest_timestamp"], rows[1]["timestamp_source"]) == (0, "time-index")
+    index.write_bytes(b"")
+    rows = kfmt("retention", copy, "--json").of("retention")
+    assert rows[1]["timestamp_source"] == "file-time"
+    assert kfmt("retention", tmp_path / "nothing").code == 3
