@@ -227,7 +227,9 @@ def test_state_is_what_a_broker_of_4_2_says(tmp_path: Path) -> None:
             starts = until(
                 lambda: broker.ran(SHARE_GROUPS, *of_shares).stdout, r"sharers +orders +\d +\d+"
             )
-            offsets = broker.command(GROUPS, *ask_groups)
+            # When everything is committed, what is asked and what is on the disk are the same.
+            done = r"(?s)orders +\d +(\d+) +\1 +0 .*orders +\d +(\d+) +\2 +0 "
+            offsets = until(lambda: broker.ran(GROUPS, *ask_groups).stdout, done)
             described = broker.command(TOPICS, "--describe")
             broker.kill()
     rows = kfmt("state", data, "--json").rows
