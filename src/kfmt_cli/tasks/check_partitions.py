@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from kfmt_cli.broker.start.checkpoints import (
@@ -52,7 +53,8 @@ class Partitions:
         sizes = [size_of(file) for _, file in logs]
         units = list(packs([file for _, file in logs], sizes))
         jobs = self.jobs if sum(sizes) >= MANY_BYTES else 1
-        done = map_processes(histories, units, jobs, at_once(len(units), jobs))
+        work = partial(histories, checked=self._sound())
+        done = map_processes(work, units, jobs, at_once(len(units), jobs))
         found = (history for unit in done for history in unit)
         current: Folder | None = None
         following: PartitionHistory | None = None
@@ -66,6 +68,11 @@ class Partitions:
                 for finding in following.take(history):
                     self.tell(finding)
         self._end_history(current, following)
+
+    def _sound(self) -> frozenset[str]:
+        """The logs in partitions in which nothing is wrong."""
+        whole = (it.folder for it in self.reports.values() if it.folder and not it.all)
+        return frozenset(log.name for folder in whole for log in folder.logs)
 
     def _end_history(self, folder: Folder | None, following: PartitionHistory | None) -> None:
         if folder is None or following is None:

@@ -46,6 +46,12 @@ class History:
     log_end: int = 0
     firsts: dict[int, int] = field(default_factory=dict)
 
+    def reaches(self, end: int) -> None:
+        """The log ends there: an empty segment behind the last batch moves its end."""
+        if self.stable == self.log_end:
+            self.stable = max(self.stable, end)
+        self.log_end = max(self.log_end, end)
+
 
 @dataclass(slots=True)
 class Cleaning:

@@ -66,6 +66,7 @@ class Compaction:
         place = (topic or "", number or 0)
         history = self._history(partition)
         active, end = active_of(partition.logs[-1])
+        history.reaches(end)
         segments = []
         for i, file in enumerate(partition.logs):
             facts = facts_of(file, partition.logs[i + 1 :], end, active, directory)

@@ -71,8 +71,8 @@ class Pack:
         return Block("", self.data, 0, self.batches.select(self.good[self.owner]))
 
 
-def read_pack(files: Sequence[Input]) -> Pack:
-    """The logs of a pack, with their headers and checksums checked."""
+def read_pack(files: Sequence[Input], checked: bool = True) -> Pack:
+    """The logs of a pack, with their headers checked, and their checksums unless that was done."""
     pieces = [read_small(file) for file in files]
     data = b"".join(piece or b"" for piece in pieces)
     sizes = np.array([len(piece or b"") for piece in pieces], np.int64)
@@ -85,7 +85,8 @@ def read_pack(files: Sequence[Input]) -> Pack:
     good = (regions[3] == _END) & np.array([piece is not None for piece in pieces])
     if not all(it.of_packs for scope in _SCOPES for it in checks_of(scope)):
         good[:] = False
-    batches = read_batches(data, 0, 0, found[0, :n].copy(), found[1, :n].copy(), True)
+    starts, ends_ = found[0, :n].copy(), found[1, :n].copy()
+    batches = read_batches(data, 0, 0, starts, ends_, True, checked)
     batches["position"] -= regions[0][owner]
     bases = np.array([UNKNOWN if it.base_offset is None else it.base_offset for it in files])
     good[owner[_is_odd(batches, owner, bases)]] = False
