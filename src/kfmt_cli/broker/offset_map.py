@@ -34,14 +34,20 @@ def hashes_of(data: bytes, starts: IntArray, sizes: IntArray) -> IntArray:
 
 
 class OffsetMap:
-    """most: keys that it takes. latest_offset: up to where it knows the keys of the log."""
+    """most: keys that it takes. latest_offset: up to where it knows the keys of the log.
 
-    def __init__(self, buffer_bytes: int = DEDUPE_BUFFER) -> None:
+    expected: at most so many keys will come; there is room for them at once.
+    """
+
+    def __init__(self, buffer_bytes: int = DEDUPE_BUFFER, expected: int = 0) -> None:
         self.most = int(buffer_bytes // ENTRY * LOAD)
         self.latest_offset = -1
         self._counts = np.zeros(1, np.int64)
-        self._keys = np.zeros(_FIRST, np.int64)
-        self._offsets = np.zeros(_FIRST, np.int64)
+        slots = _FIRST
+        while slots * _FILL < min(expected, self.most):
+            slots *= 2
+        self._keys = np.zeros(slots, np.int64)
+        self._offsets = np.zeros(slots, np.int64)
 
     def __len__(self) -> int:
         return int(self._counts[0])

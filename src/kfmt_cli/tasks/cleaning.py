@@ -39,12 +39,13 @@ Ranges = list[list[int]]
 @dataclass(slots=True)
 class History:
     """What the batches of a partition tell: aborted transactions, the last stable offset and the
-    log's end, and the timestamp of each log's first batch."""
+    log's end, the timestamp of each log's first batch, and how many records headers declare."""
 
     aborted: list[Aborted] = field(default_factory=list)
     stable: int = 0
     log_end: int = 0
     firsts: dict[int, int] = field(default_factory=dict)
+    records: int = 0
 
     def reaches(self, end: int) -> None:
         """The log ends there: an empty segment behind the last batch moves its end."""
@@ -105,6 +106,7 @@ class Cleaning:
             if is_last:
                 return told
             start = reached
+            del map_, rules  # before there is another one
 
     def _next_base(self, i: int) -> int:
         logs = self.partition.logs
@@ -120,7 +122,7 @@ class Cleaning:
 
     def _map(self, start: int, end: int) -> OffsetMap:
         """The latest offset of each key in the dirty part, as far as there is room."""
-        map_ = OffsetMap(self.buffer_bytes)
+        map_ = OffsetMap(self.buffer_bytes, self.history.records)
         seen = TransactionsSeen(it for it in self.history.aborted if it[1] >= start)
         logs = self.partition.logs
         for i, file in enumerate(logs):

@@ -107,6 +107,7 @@ class Compaction:
                         self.run.tell(finding, findings)
                     batches = block.batches
                     if len(batches):
+                        found.records += int(batches["records_count"].clip(0).sum())
                         first = int(batches["max_timestamp"][0])
                         found.firsts.setdefault(file.base_offset or 0, first)
                     for it in following.take(block):
