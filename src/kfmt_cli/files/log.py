@@ -37,7 +37,8 @@ class LogReader:
 
     base_offset: what the file's name says, None where it says nothing. checked: checksums are
     computed, without which a wrong length is followed where a batch can stand. After `blocks` is
-    through, `plausible` tells whether anything in the file looked like a batch.
+    through, `plausible` tells whether anything in the file looked like a batch. first_block: its
+    bytes, as many as come for whoever does not wait for the first rows.
     """
 
     def __init__(
@@ -46,8 +47,10 @@ class LogReader:
         base_offset: int | None = None,
         read_ahead: bool = False,
         checked: bool = True,
+        first_block: int = FIRST_BLOCK,
     ) -> None:
         self._checked = checked
+        self._first_block = first_block
         self._source = source
         self._read_ahead = read_ahead
         self._next_offset = base_offset
@@ -63,7 +66,7 @@ class LogReader:
         start: a byte where a batch is known to begin.
         """
         at = start
-        length = FIRST_BLOCK
+        length = self._first_block
         least = 1
         while True:
             data = self._source.block(at, max(length, least), least)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -63,15 +63,16 @@ class Check:
         self._take(it for it in planned if it.words.startswith(tuple(files)))
         with self.run.host.progress(2 * verify.total + index.total) as progress:
             self._take(verify.events(progress.advance))
+            partitions = Partitions(
+                self._reports, self._finding, self._report_of, self.jobs, self.interval
+            )
+            index.checker = replace(index.checker, trusts=partitions.is_sound)
             # What is wrong with a log has been found by then.
             found = index.events(progress.advance)
             self._take(it for it in found if _file_of(it) not in self._sizes)
             for folder in folders:
                 self._other_files(folder.input(it) for it in folder.files)
             self._other_files(it for it in files.values() if it.kind not in SEGMENT_KINDS)
-            partitions = Partitions(
-                self._reports, self._finding, self._report_of, self.jobs, self.interval
-            )
             partitions.histories(folders, progress.advance)
         directories = {it.path: read_log_directory(it) for it in folders if is_log_directory(it)}
         starts = list(partitions.starts(folders, directories))

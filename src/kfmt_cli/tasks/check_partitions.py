@@ -53,7 +53,7 @@ class Partitions:
         sizes = [size_of(file) for _, file in logs]
         units = list(packs([file for _, file in logs], sizes))
         jobs = self.jobs if sum(sizes) >= MANY_BYTES else 1
-        work = partial(histories, checked=self._sound())
+        work = partial(histories, trusts=self.is_sound)
         done = map_processes(work, units, jobs, at_once(len(units), jobs))
         found = (history for unit in done for history in unit)
         current: Folder | None = None
@@ -69,10 +69,10 @@ class Partitions:
                     self.tell(finding)
         self._end_history(current, following)
 
-    def _sound(self) -> frozenset[str]:
-        """The logs in partitions in which nothing is wrong."""
-        whole = (it.folder for it in self.reports.values() if it.folder and not it.all)
-        return frozenset(log.name for folder in whole for log in folder.logs)
+    @property
+    def is_sound(self) -> bool:
+        """Whether nothing is wrong with any log, as far as they have been looked at."""
+        return not any(it.all for it in self.reports.values())
 
     def _end_history(self, folder: Folder | None, following: PartitionHistory | None) -> None:
         if folder is None or following is None:

@@ -110,7 +110,8 @@ def check_unit(
 
     segments = [segment for segment, _ in unit]
     done: list[list[Result] | str | None] = []
-    for segment, known in zip(segments, check_pack(segments, checker.interval), strict=True):
+    healthy = check_pack(segments, checker.interval, checker.trusts)
+    for segment, known in zip(segments, healthy, strict=True):
         if known is not None:
             done.append(list(checker.healthy(segment, known)))
             continue

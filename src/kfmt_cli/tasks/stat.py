@@ -16,7 +16,7 @@ from kfmt_cli.files.block import HEADER_SIZE
 from kfmt_cli.files.decompress import decompress_ahead
 from kfmt_cli.files.disk import size_of
 from kfmt_cli.files.kinds.kind import Input
-from kfmt_cli.files.log import LogReader
+from kfmt_cli.files.log import BLOCK, LogReader
 from kfmt_cli.files.names import partition_of
 from kfmt_cli.files.statistics import Statistics, buckets_of
 from kfmt_cli.render.style import clip_left, count, grouped, safe
@@ -166,7 +166,7 @@ def look(file: Input, deep: bool, limit: Limit) -> Statistics | str:
     except InputError as error:
         return str(error)
     try:
-        reader = LogReader(source, file.base_offset, checked=deep)
+        reader = LogReader(source, file.base_offset, checked=deep, first_block=BLOCK)
         for block in reader.blocks():
             found.take(block)
             if deep:

@@ -163,14 +163,14 @@ def compare(file: str, one: Numbered, other: Numbered, holes: int) -> Iterator[F
         yield Finding(file, code, other.position, words, offset=other.offset)
 
 
-def histories(files: list[Input], checked: frozenset[str]) -> list[History | None]:
+def histories(files: list[Input], trusts: bool) -> list[History | None]:
     """The history of each log; None of one that cannot be read.
 
-    checked: names of logs whose checksums have been found to be right.
+    trusts: the checksums of all have been found to be right.
     """
     if len(files) == 1:
         return [_of_one(files[0])]
-    pack = read_pack(files, checked=not checked.issuperset(it.name for it in files))
+    pack = read_pack(files, checked=not trusts)
     owner, batches = pack.owner, pack.batches
     counts = np.bincount(owner, minlength=len(files))
     ends = np.cumsum(counts)

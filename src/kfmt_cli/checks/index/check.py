@@ -35,11 +35,13 @@ MISSING, DAMAGED_LOG = "missing", "damaged_logs"
 @dataclass(frozen=True, slots=True)
 class IndexChecker:
     """How to check. interval: `index.interval.bytes`, for the notes on sparse stretches.
-    most_findings: of one kind in one file that are held; all are counted."""
+    most_findings: of one kind in one file that are held; all are counted. trusts: the
+    checksums of all logs have been found to be right."""
 
     limit: Limit
     interval: int = INDEX_INTERVAL_BYTES
     most_findings: int = MOST_FINDINGS
+    trusts: bool = False
 
     def check(self, segment: Segment, advance: Callable[[int], None]) -> Iterator[Result]:
         """What came of each index, and of the log where it is damaged; raises InputError.
