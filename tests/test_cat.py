@@ -11,6 +11,7 @@ import sys
 import time
 import uuid
 from io import BytesIO
+from itertools import pairwise
 from pathlib import Path
 
 import fastavro
@@ -18,8 +19,11 @@ import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 from kfmt_cli.broker.committed import committed_of
-from tests.broken_partitions import ORDERS, TXN, name, sample
+from kfmt_cli.cli.payload_options import NAMES
+from kfmt_cli.topics.payloads import FORMATS
+from tests.broken_partitions import ORDERS, TXN, name, record_malformed, sample
 from tests.samples import kfmt
+from tests.segments import positions
 from tools import broker, kafka
 
 V1 = kafka.SAMPLES / "kafka-2.8.2/v1-none-0"
@@ -223,6 +227,23 @@ def test_damaged_batches_are_left_out(tmp_path: Path) -> None:
     assert "crc-mismatch" in done.err
     assert [int(it) for it in done.out.split()] == [*range(60), *range(80, 240)]
     assert kfmt("cat", tmp_path / "nothing").code == 3
+
+
+def test_the_formats_of_the_help_are_those_that_there_are() -> None:
+    """The options name them by themselves, so that the help imports no decoder."""
+    assert tuple(FORMATS) == NAMES
+
+
+def test_findings_of_records_are_capped(tmp_path: Path) -> None:
+    """Each kind in one file is shown so often, whether batches or their records have it."""
+    data = sample(ORDERS)[name(0)]
+    pairs = list(pairwise(positions(data)))
+    log = b"".join(record_malformed(data[at:end]) for at, end in pairs)
+    (tmp_path / name(0)).write_bytes(log)
+    done = kfmt("cat", tmp_path / name(0), "--max-findings", "2", "-f", "%o\\n")
+    assert done.code == 1
+    assert done.err.count("error    record-malformed") == 2
+    assert f"{len(pairs) - 2} more record-malformed" in done.err
 
 
 def test_a_log_that_grows(tmp_path: Path) -> None:

@@ -17,8 +17,6 @@ from kfmt_cli.broker.transactions import Transactions
 from kfmt_cli.core.table import BoolArray
 from kfmt_cli.files.block import Block
 
-ABORTED = "aborted"
-
 
 @dataclass(slots=True)
 class Committed:
@@ -54,8 +52,9 @@ def committed_of(blocks: Iterable[Block]) -> Committed:
     found = Committed()
     for block in blocks:
         for it in following.take(block):
-            if it.outcome == ABORTED and it.first_offset is not None and it.marker is not None:
-                found.ends.setdefault(it.producer_id, []).append(it.marker)
-                found.firsts.setdefault(it.producer_id, []).append(it.first_offset)
+            if it.aborted is not None:
+                first, marker = it.aborted
+                found.ends.setdefault(it.producer_id, []).append(marker)
+                found.firsts.setdefault(it.producer_id, []).append(first)
     found.stable = following.last_stable_offset
     return found

@@ -39,7 +39,7 @@ def _blocks(segment: Segment, log: Input) -> Iterator[Block]:
     blocks = blocks_from(log, start)
     first = next(blocks, None)
     if start and (first is None or not begins_at(first, start)):
-        yield from blocks_from(log, 0)
+        yield from blocks_from(log)
         return
     if first is not None:
         yield first

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from kfmt_cli.broker.settings import DEDUPE_BUFFER_BYTES
 from kfmt_cli.core import latest
 from kfmt_cli.core.checksum import CRC32, CRC32C, crc_of_regions
 from kfmt_cli.core.layout import IntArray
 
-DEDUPE_BUFFER = 128 << 20  # log.cleaner.dedupe.buffer.size
 ENTRY = 24  # bytes that a broker takes for a key
 LOAD = 0.9  # log.cleaner.io.buffer.load.factor
 _FIRST = 1 << 12
@@ -39,7 +39,7 @@ class OffsetMap:
     expected: at most so many keys will come; there is room for them at once.
     """
 
-    def __init__(self, buffer_bytes: int = DEDUPE_BUFFER, expected: int = 0) -> None:
+    def __init__(self, buffer_bytes: int = DEDUPE_BUFFER_BYTES, expected: int = 0) -> None:
         self.most = int(buffer_bytes // ENTRY * LOAD)
         self.latest_offset = -1
         self._counts = np.zeros(1, np.int64)

@@ -69,7 +69,7 @@ def retained(
             verdicts.append(Verdict(it, active, True, at, why))
             continue
         why = _held(it, segments, i, settings, bounds, now, held_by_earlier)
-        verdicts.append(Verdict(it, active, False, _when(verdicts, it, at, settings), why))
+        verdicts.append(Verdict(it, active, False, _when(verdicts, at), why))
         held_by_earlier = True
     return verdicts
 
@@ -143,11 +143,8 @@ def _time_of(it: SegmentFacts, settings: TopicSettings) -> int | None:
     return min(it.largest + settings.kept_ms + 1, LATEST)
 
 
-def _when(
-    before: Sequence[Verdict], it: SegmentFacts, at: int | None, settings: TopicSettings
-) -> int | None:
+def _when(before: Sequence[Verdict], at: int | None) -> int | None:
     """When a segment that stays now can go: not before those in front of it."""
-    del it, settings
     if at is None:
         return None
     for earlier in before:

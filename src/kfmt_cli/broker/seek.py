@@ -63,11 +63,13 @@ def start_for_time(segment: Segment, timestamp: int) -> Start:
     return start_for_offset(segment, found["offset"]) if found else Start(0, INDEX)
 
 
-def blocks_from(file: Input, position: int) -> Iterator[Block]:
-    """The blocks of a log from a byte on; raises InputError."""
+def blocks_from(
+    file: Input, position: int = 0, *, read_ahead: bool = False, checked: bool = True
+) -> Iterator[Block]:
+    """The blocks of a log from a byte on, as `LogReader` has them; raises InputError."""
     source = open_source(file.path, file.name)
     try:
-        yield from LogReader(source, file.base_offset).blocks(position)
+        yield from LogReader(source, file.base_offset, read_ahead, checked).blocks(position)
     finally:
         source.close()
 

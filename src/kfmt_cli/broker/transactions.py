@@ -14,11 +14,11 @@ from kfmt_cli.files.block import Block
 from kfmt_cli.files.control import name_control_batches
 from kfmt_cli.formats.control import CONTROL_TYPES
 
+COMMITTED, ABORTED, OPEN = "committed", "aborted", "open"
 OUTCOMES = {
-    CONTROL_TYPES.index("COMMIT"): "committed",
-    CONTROL_TYPES.index("ABORT"): "aborted",
+    CONTROL_TYPES.index("COMMIT"): COMMITTED,
+    CONTROL_TYPES.index("ABORT"): ABORTED,
 }
-OPEN = "open"
 _NAMES = (
     *("producer_id", "producer_epoch", "base_offset", "last_offset", "records_count", "control"),
     *("control_type", "base_timestamp", "max_timestamp", "delete_horizon"),
@@ -44,6 +44,13 @@ class Transaction:
     end: int | None = None
     outcome: str = OPEN
     marker: int | None = None
+
+    @property
+    def aborted(self) -> tuple[int, int] | None:
+        """The offsets of its first batch and of the marker that aborted it, where both are left."""
+        if self.outcome != ABORTED or self.first_offset is None or self.marker is None:
+            return None
+        return self.first_offset, self.marker
 
 
 class Transactions:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from kfmt_cli.broker.offset_map import DEDUPE_BUFFER
+from kfmt_cli.broker.settings import DEDUPE_BUFFER_BYTES
 from kfmt_cli.cli.options import (
     Size,
     color,
@@ -33,7 +33,7 @@ from kfmt_cli.cli.payload_options import bytes_of
 @click.option(
     "--dedupe-buffer-bytes",
     type=Size(),
-    default=DEDUPE_BUFFER,
+    default=DEDUPE_BUFFER_BYTES,
     show_default=True,
     help="log.cleaner.dedupe.buffer.size, for one thread; a broker keeps 24 bytes a key in it.",
 )

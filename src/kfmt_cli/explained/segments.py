@@ -6,8 +6,13 @@ from collections.abc import Iterator
 from itertools import islice
 
 from kfmt_cli.broker.lookup import choose, look_up
-from kfmt_cli.broker.offset_map import DEDUPE_BUFFER, ENTRY, LOAD
-from kfmt_cli.broker.settings import INDEX_INTERVAL_BYTES, SEGMENT_BYTES, SEGMENT_INDEX_BYTES
+from kfmt_cli.broker.offset_map import ENTRY, LOAD
+from kfmt_cli.broker.settings import (
+    DEDUPE_BUFFER_BYTES,
+    INDEX_INTERVAL_BYTES,
+    SEGMENT_BYTES,
+    SEGMENT_INDEX_BYTES,
+)
 from kfmt_cli.core.times import time_text
 from kfmt_cli.explained.page import Facts, Part
 from kfmt_cli.files.disk import size_of
@@ -161,7 +166,7 @@ def retention(facts: Facts) -> Iterator[Part]:
 
 def compaction(facts: Facts) -> Iterator[Part]:
     """What a cleaning does, step by step."""
-    keys = int(DEDUPE_BUFFER // ENTRY * LOAD)
+    keys = int(DEDUPE_BUFFER_BYTES // ENTRY * LOAD)
     yield (
         "A compacted partition keeps the latest record of each key. The cleaner goes over closed "
         "segments in two rounds: it notes the latest offset of each key of the dirty part, then "
@@ -182,7 +187,8 @@ def compaction(facts: Facts) -> Iterator[Part]:
         "transaction on is left alone."
     )
     yield (
-        f"The map takes {ENTRY} bytes a key: with the default buffer of {DEDUPE_BUFFER >> 20} MiB, "
+        f"The map takes {ENTRY} bytes a key: with the default buffer of "
+        f"{DEDUPE_BUFFER_BYTES >> 20} MiB, "
         f"{keys} keys a pass. A partition is picked when more than half of its bytes are dirty "
         "(min.cleanable.dirty.ratio), or something is older than max.compaction.lag.ms."
     )

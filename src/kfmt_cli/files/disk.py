@@ -44,6 +44,14 @@ def size_of(file: Input) -> int:
     return _known_size(file) or 0
 
 
+def modified_ms(file: Input) -> int:
+    """When the file was last changed, in milliseconds; 0 where that cannot be told."""
+    try:
+        return os.stat(file.path).st_mtime_ns // 1_000_000  # noqa: PTH116 (many)
+    except OSError:
+        return 0
+
+
 def is_empty(file: Input) -> bool:
     """Whether the file is known to have no bytes."""
     return _known_size(file) == 0

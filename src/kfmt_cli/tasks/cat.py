@@ -12,7 +12,6 @@ from kfmt_cli.broker.committed import Committed, committed_of
 from kfmt_cli.checks.log.opened import open_checked
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.finding import Finding, Findings
-from kfmt_cli.errors import InputError
 from kfmt_cli.files.block import Block, runs
 from kfmt_cli.files.decoding import read_records
 from kfmt_cli.files.decompress import decompress_ahead
@@ -25,7 +24,7 @@ from kfmt_cli.files.shown import complete
 from kfmt_cli.render.record_format import Shown, Write
 from kfmt_cli.render.style import safe
 from kfmt_cli.tasks.follow import followed
-from kfmt_cli.tasks.partitions import LogFiles, partitions_below
+from kfmt_cli.tasks.partitions import LogFiles, each_partition
 from kfmt_cli.tasks.run import Run
 from kfmt_cli.topics.payloads import Read, text_of
 
@@ -56,11 +55,7 @@ class Cat:
 
     def paths(self, paths: tuple[str, ...]) -> None:
         """Write the records of every partition below some paths."""
-        for partition in partitions_below(paths, self.run.complain):
-            try:
-                self._partition(partition)
-            except InputError as error:
-                self.run.complain(str(error))
+        each_partition(self.run, paths, self._partition)
         self.run.sink.flush()
         if self._n_notes > MOST_NOTES:
             self.run.sink.note(f"… and {self._n_notes - MOST_NOTES} more do not decode\n")
@@ -69,31 +64,33 @@ class Cat:
         committed = None
         if self.committed:
             committed = committed_of(
-                block for file in partition.logs for block in self._blocks(file, tell=False)
+                block for file in partition.logs for block in self._blocks(file, None)
             )
         for file in partition.logs:
-            for block in self._blocks(file, tell=True):
-                self._block(file, block, committed)
+            findings = Findings(self.run.most_findings)
+            for block in self._blocks(file, findings):
+                self._block(file, block, committed, findings)
                 if self.most == 0:
                     return
+            self.run.left_out(file.name, findings)
         if self.follow:
+            findings = Findings(self.run.most_findings)
             for file, block in followed(partition, lambda: self.sleep(POLL)):
-                self._block(file, block, None)
+                self._block(file, block, None, findings)
                 if self.most == 0:
                     return
 
-    def _blocks(self, file: Input, tell: bool) -> Iterator[Block]:
-        """The blocks of a log. tell: of what is wrong with it, too."""
-        findings = Findings(self.run.most_findings)
+    def _blocks(self, file: Input, findings: Findings | None) -> Iterator[Block]:
+        """The blocks of a log. findings: what is wrong with it is told, and counted there."""
         with open_checked(file, read_ahead=True) as log:
             for block in log.blocks:
-                for finding in block.findings if tell else ():
-                    self.run.tell(finding, findings)
+                if findings is not None:
+                    self._tell(block.findings, findings)
                 yield block
-        if tell:
-            self.run.left_out(file.name, findings)
 
-    def _block(self, file: Input, block: Block, committed: Committed | None) -> None:
+    def _block(
+        self, file: Input, block: Block, committed: Committed | None, findings: Findings
+    ) -> None:
         """Write the wanted records of a block."""
         topic, partition = partition_of(file.path)
         place = topic or "", -1 if partition is None else partition
@@ -108,18 +105,18 @@ class Cat:
         if self.wanted:
             block = self.wanted.batches(block)
         for part in decompress_ahead(block, self.limit):
-            self._tell(part.findings)
+            self._tell(part.findings, findings)
             for run in runs(part):
                 records = read_records(run, self.limit)
                 complete(run, records)
-                self._tell(records.findings)
+                self._tell(records.findings, findings)
                 self._records(run, records, place)
                 if self.most == 0:
                     return
 
-    def _tell(self, found: list[Finding]) -> None:
+    def _tell(self, found: list[Finding], findings: Findings) -> None:
         for finding in found:
-            self.run.tell(finding, Findings(self.run.most_findings))
+            self.run.tell(finding, findings)
 
     def _records(self, run: Block, records: Records, place: tuple[str, int]) -> None:
         rows = records.rows

@@ -77,7 +77,7 @@ class Partitions:
     def _end_history(self, folder: Folder | None, following: PartitionHistory | None) -> None:
         if folder is None or following is None:
             return
-        for finding in following.finish(is_whole=True):
+        for finding in following.finish():
             self.tell(finding)
         self.reports[folder.name].wrong_txns = frozenset(following.wrong_txns)
 

@@ -88,7 +88,7 @@ def show(run: Run, reports: list[Report], starts: list[Start], cleans: list[bool
     table = _Table(run, listed)
     for report in listed:
         sink.document("partition", _row(report), table.line(report))
-        _count(run, report)
+        run.summary.add(_result(report))
     for report in listed:
         for finding in report.findings:
             run.seen(finding)
@@ -108,7 +108,8 @@ def show(run: Run, reports: list[Report], starts: list[Start], cleans: list[bool
     for i, step in enumerate(steps):
         lines = [] if i >= _MOST_STEPS else [f"  {step.command}   {step.price}\n"]
         head = [f"{sink.out.theme.paint('bold', 'what to do next')}\n"] if i == 0 else []
-        sink.document("next", {"file": step.file, **_step_row(step)}, [*head, *lines])
+        row: dict[str, object] = {"file": step.file, "command": step.command, "price": step.price}
+        sink.document("next", row, [*head, *lines])
     sink.remark(_outlook(starts, cleans), "bold")
 
 
@@ -117,10 +118,6 @@ def _result(report: Report) -> Result:
     result = Result(CHECK_RESULT, report.shown, "partition", numbers, findings=report.findings)
     result.errors, result.warnings, result.notes = report.errors, report.warnings, report.notes
     return result
-
-
-def _count(run: Run, report: Report) -> None:
-    run.summary.add(_result(report))
 
 
 def _row(report: Report) -> dict[str, object]:
@@ -239,10 +236,6 @@ class Step:
     file: str
     command: str
     price: str
-
-
-def _step_row(step: Step) -> dict[str, object]:
-    return {"command": step.command, "price": step.price}
 
 
 def next_steps(report: Report) -> Iterator[Step]:

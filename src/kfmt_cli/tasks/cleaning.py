@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -18,17 +16,18 @@ from kfmt_cli.broker.cleaning import (
     fill,
     keeps,
 )
-from kfmt_cli.broker.offset_map import DEDUPE_BUFFER, OffsetMap
+from kfmt_cli.broker.offset_map import OffsetMap
+from kfmt_cli.broker.seek import blocks_from
+from kfmt_cli.broker.settings import DEDUPE_BUFFER_BYTES
 from kfmt_cli.broker.topic_settings import TopicSettings
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.layout import IntArray
-from kfmt_cli.core.source import open_source
 from kfmt_cli.core.table import BoolArray
 from kfmt_cli.files.block import Block, runs
 from kfmt_cli.files.decoding import read_records
 from kfmt_cli.files.decompress import decompress_ahead
+from kfmt_cli.files.disk import modified_ms, size_of
 from kfmt_cli.files.kinds.kind import Input
-from kfmt_cli.files.log import LogReader
 from kfmt_cli.files.records import Records
 from kfmt_cli.files.shown import complete
 from kfmt_cli.tasks.partitions import LogFiles
@@ -65,11 +64,10 @@ class Cleaning:
     settings: TopicSettings
     now: int
     offsets: bool = False
-    buffer_bytes: int = DEDUPE_BUFFER
+    buffer_bytes: int = DEDUPE_BUFFER_BYTES
     limit: Limit = field(default_factory=Limit)
     passes: int = 0
     remaining: Ranges = field(default_factory=list)
-    _sizes: dict[int, int] = field(default_factory=dict)
 
     def leave(self) -> Kept:
         """Nothing is cleaned."""
@@ -117,8 +115,8 @@ class Cleaning:
         clean = [it for it in self.partition.logs if (it.base_offset or 0) < self.dirty.first]
         horizon = 0
         if clean and self.dirty.first > 0:
-            horizon = _modified(clean[-1]) - self.settings.delete_retention_ms
-        return _modified(file) > horizon
+            horizon = modified_ms(clean[-1]) - self.settings.delete_retention_ms
+        return modified_ms(file) > horizon
 
     def _map(self, start: int, end: int) -> OffsetMap:
         """The latest offset of each key in the dirty part, as far as there is room."""
@@ -157,30 +155,23 @@ class Cleaning:
             at += len(stays)
             masks.append(stays)
             if is_last:
-                self._note(file, records, stays)
+                self._note(records, stays)
         return np.concatenate(masks) if masks else np.zeros(0, np.bool_)
 
     def _whole(self, file: Input, told: Kept) -> None:
         """A log that is left alone."""
         if not self.offsets:
-            source = open_source(file.path, file.name)
-            try:
-                for block in LogReader(source, file.base_offset, checked=False).blocks():
-                    batches = block.batches
-                    v2 = batches["is_v2"] == 1
-                    told.kept += int(np.where(v2, batches["records_count"], 1).sum())
-            finally:
-                source.close()
+            for block in blocks_from(file, checked=False):
+                batches = block.batches
+                v2 = batches["is_v2"] == 1
+                told.kept += int(np.where(v2, batches["records_count"], 1).sum())
             return
         for _, records in self._records(file):
             told.kept += len(records.rows)
-            self._note(file, records, np.ones(len(records.rows), np.bool_))
+            self._note(records, np.ones(len(records.rows), np.bool_))
 
-    def _note(self, file: Input, records: Records, stays: BoolArray) -> None:
-        """Note what stays: its offsets, and about how many bytes."""
-        base = file.base_offset or 0
-        sizes = records.rows["key_size"].clip(0) + records.rows["value_size"].clip(0) + 10
-        self._sizes[base] = self._sizes.get(base, 0) + int(sizes[stays].sum())
+    def _note(self, records: Records, stays: BoolArray) -> None:
+        """Note the offsets of what stays."""
         if not self.offsets:
             return
         offsets: IntArray = records.rows["offset"][stays]
@@ -197,17 +188,13 @@ class Cleaning:
 
     def _records(self, file: Input) -> Iterator[tuple[Block, Records]]:
         """The records of a log, undamaged batches only."""
-        source = open_source(file.path, file.name)
-        try:
-            for block in LogReader(source, file.base_offset, True, checked=False).blocks():
-                for part in decompress_ahead(block, self.limit):
-                    for run in runs(part):
-                        records = read_records(run, self.limit)
-                        if not run.batches["is_v2"].all():
-                            complete(run, records)
-                        yield run, records
-        finally:
-            source.close()
+        for block in blocks_from(file, read_ahead=True, checked=False):
+            for part in decompress_ahead(block, self.limit):
+                for run in runs(part):
+                    records = read_records(run, self.limit)
+                    if not run.batches["is_v2"].all():
+                        complete(run, records)
+                    yield run, records
 
     def segments_after(self, settings: TopicSettings) -> int:
         """How many segments are left: cleaned ones that fit together become one.
@@ -218,7 +205,7 @@ class Cleaning:
             return len(self.partition.logs)
         n, size, first = 0, 0, None
         for file in self.partition.logs:
-            base, n_bytes = file.base_offset or 0, os.stat(file.path).st_size  # noqa: PTH116
+            base, n_bytes = file.base_offset or 0, size_of(file)
             if base >= self.dirty.end:
                 n, size, first = n + 1, 0, None
                 continue
@@ -227,10 +214,3 @@ class Cleaning:
                 n, size, first = n + 1, 0, base
             size += n_bytes
         return n
-
-
-def _modified(file: Input) -> int:
-    """When a file was last changed, in milliseconds."""
-    with suppress(OSError):
-        return os.stat(file.path).st_mtime_ns // 1_000_000  # noqa: PTH116 (many)
-    return 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from kfmt_cli.broker.cleaning import (
     CleanerSegment,
@@ -12,22 +11,20 @@ from kfmt_cli.broker.cleaning import (
     Kept,
     dirty_of,
 )
-from kfmt_cli.broker.offset_map import DEDUPE_BUFFER
+from kfmt_cli.broker.settings import DEDUPE_BUFFER_BYTES
 from kfmt_cli.broker.start.checkpoints import LOG_STARTS
-from kfmt_cli.broker.start.directory import CLEANER_OFFSETS, LogDirectory, directory_at
+from kfmt_cli.broker.start.directory import CLEANER_OFFSETS
 from kfmt_cli.broker.topic_settings import TopicSettings
 from kfmt_cli.broker.transactions import Transactions
 from kfmt_cli.checks.log.opened import open_checked
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.finding import Findings
 from kfmt_cli.core.times import time_text
-from kfmt_cli.errors import InputError
-from kfmt_cli.files.names import place_of
 from kfmt_cli.render.style import count, grouped, safe
 from kfmt_cli.tasks.cleaning import Cleaning, History
 from kfmt_cli.tasks.compaction_key import show_key
 from kfmt_cli.tasks.log_settings import SettingsOf
-from kfmt_cli.tasks.partitions import LogFiles, partitions_below
+from kfmt_cli.tasks.partitions import LogFiles, each_partition
 from kfmt_cli.tasks.retention import active_of, facts_of
 from kfmt_cli.tasks.run import Run
 
@@ -43,27 +40,16 @@ class Compaction:
     offsets: bool = False
     key: bytes | None = None
     insists: bool = False
-    buffer_bytes: int = DEDUPE_BUFFER
+    buffer_bytes: int = DEDUPE_BUFFER_BYTES
     limit: Limit = field(default_factory=Limit)
-    _directories: dict[Path, LogDirectory] = field(default_factory=dict)
 
     def paths(self, paths: tuple[str, ...]) -> None:
         """Show what the cleaner would make of the partitions below some paths."""
-        for partition in partitions_below(paths, self.run.complain):
-            try:
-                self._partition(partition)
-            except InputError as error:
-                self.run.complain(str(error))
+        each_partition(self.run, paths, self._partition)
         self.run.sink.flush()
 
     def _partition(self, partition: LogFiles) -> None:
-        beside = partition.folder.parent
-        if beside not in self._directories:
-            self._directories[beside] = directory_at(beside)
-        directory = self._directories[beside]
-        topic, number = place_of(partition.folder.name)
-        settings = self.settings.of(topic, beside)
-        place = (topic or "", number or 0)
+        directory, place, settings = self.settings.around(partition)
         history = self._history(partition)
         active, end = active_of(partition.logs[-1])
         history.reaches(end)
@@ -111,9 +97,8 @@ class Compaction:
                         first = int(batches["max_timestamp"][0])
                         found.firsts.setdefault(file.base_offset or 0, first)
                     for it in following.take(block):
-                        if it.outcome == "aborted" and None not in (it.first_offset, it.marker):
-                            aborted = it.first_offset or 0, it.marker or 0, it.producer_id
-                            found.aborted.append(aborted)
+                        if it.aborted is not None:
+                            found.aborted.append((*it.aborted, it.producer_id))
         found.stable, found.log_end = following.last_stable_offset, following.log_end
         self.run.left_out(partition.name, findings)
         return found

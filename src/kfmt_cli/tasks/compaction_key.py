@@ -7,13 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from kfmt_cli.broker.cleaning import Dirty
+from kfmt_cli.broker.seek import blocks_from
 from kfmt_cli.core.codecs.decompress import Limit
-from kfmt_cli.core.source import open_source
 from kfmt_cli.core.times import time_text
 from kfmt_cli.files.block import runs
 from kfmt_cli.files.decoding import read_records
 from kfmt_cli.files.decompress import decompress_ahead
-from kfmt_cli.files.log import LogReader
 from kfmt_cli.files.matching import Match
 from kfmt_cli.files.shown import complete
 from kfmt_cli.render.style import count, safe
@@ -61,23 +60,19 @@ def show_key(run: Run, partition: LogFiles, key: bytes, dirty: Dirty, limit: Lim
 def _places(partition: LogFiles, key: bytes, limit: Limit) -> list[Place]:
     match, found = Match(key=key), []
     for file in partition.logs:
-        source = open_source(file.path, file.name)
-        try:
-            for block in LogReader(source, file.base_offset, True).blocks():
-                sound = block.batches["crc_valid"] == 1
-                block.batches = block.batches.select(sound)
-                for run in (it for part in decompress_ahead(block, limit) for it in runs(part)):
-                    records = read_records(run, limit)
-                    complete(run, records)
-                    rows = records.rows
-                    for row in match.rows(run, records, np.arange(len(rows))).tolist():
-                        batch = int(np.searchsorted(records.ends, row, side="right"))
-                        time = int(rows["timestamp"][row]) if rows["has_timestamp"][row] else None
-                        position = int(run.batches["position"][batch])
-                        offset, size = int(rows["offset"][row]), int(rows["value_size"][row])
-                        found.append(Place(file.name, position, offset, time, size))
-        finally:
-            source.close()
+        for block in blocks_from(file, read_ahead=True):
+            sound = block.batches["crc_valid"] == 1
+            block.batches = block.batches.select(sound)
+            for run in (it for part in decompress_ahead(block, limit) for it in runs(part)):
+                records = read_records(run, limit)
+                complete(run, records)
+                rows = records.rows
+                for row in match.rows(run, records, np.arange(len(rows))).tolist():
+                    batch = int(np.searchsorted(records.ends, row, side="right"))
+                    time = int(rows["timestamp"][row]) if rows["has_timestamp"][row] else None
+                    position = int(run.batches["position"][batch])
+                    offset, size = int(rows["offset"][row]), int(rows["value_size"][row])
+                    found.append(Place(file.name, position, offset, time, size))
     return found
 
 

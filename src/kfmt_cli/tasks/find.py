@@ -17,6 +17,7 @@ from kfmt_cli.core.table import BoolArray
 from kfmt_cli.errors import InputError, UsageError
 from kfmt_cli.files.block import Block, part_of, runs
 from kfmt_cli.files.decoding import read_records
+from kfmt_cli.files.matching import Match
 from kfmt_cli.files.records import Records
 from kfmt_cli.files.segment import Segment
 from kfmt_cli.files.segments import segments
@@ -183,20 +184,14 @@ class Find:
     # By key and by producer.
 
     def _of_key(self, segment: Segment) -> Iterator[Cells]:
-        key = self.sought.key
-        assert key is not None
+        match = Match(key=self.sought.key)
         for block in self._all(segment):
             for run in runs(block):
                 records = read_records(run, self.limit)
                 complete(run, records)
-                rows = records.rows
-                near = np.flatnonzero(rows["key_size"] == len(key))
-                starts = rows["key"][near].tolist()
-                data = records.data
-                for row, start in zip(near.tolist(), starts, strict=True):
-                    if data[start : start + len(key)] == key:
-                        i = int(np.searchsorted(records.ends, row, side="right"))
-                        yield _row(run, i, SCAN, records, row)
+                for row in match.rows(run, records, np.arange(len(records.rows))).tolist():
+                    i = int(np.searchsorted(records.ends, row, side="right"))
+                    yield _row(run, i, SCAN, records, row)
 
     def _of_producer(self, segment: Segment) -> Iterator[Cells]:
         for block in self._all(segment):

@@ -37,7 +37,7 @@ def followed(partition: LogFiles, wait: Callable[[], None]) -> Iterator[tuple[In
 def _whole_bytes(file: Input) -> int:
     """Where the last whole batch of a log ends."""
     end = 0
-    for block in blocks_from(file, 0):
+    for block in blocks_from(file):
         if len(block.batches):
             end = int(block.batches["position"][-1] + block.batches["size"][-1])
     return end

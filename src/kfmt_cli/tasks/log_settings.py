@@ -7,15 +7,18 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from kfmt_cli.broker.start.directory import LogDirectory, directory_at
 from kfmt_cli.broker.state import replay_of
 from kfmt_cli.broker.topic_settings import TopicSettings, properties, with_properties
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.finding import Finding
 from kfmt_cli.errors import InputError, UsageError
 from kfmt_cli.files.disk import classify
+from kfmt_cli.files.names import place_of
 from kfmt_cli.files.open_log import open_log
 from kfmt_cli.files.stream import stream
 from kfmt_cli.rows.state import CONFIG
+from kfmt_cli.tasks.partitions import LogFiles
 from kfmt_cli.topics import CLUSTER_METADATA
 
 
@@ -26,7 +29,17 @@ class SettingsOf:
     config: Path | None = None
     changes: Mapping[str, object] = field(default_factory=dict)
     _base: TopicSettings | None = None
+    _directories: dict[Path, LogDirectory] = field(default_factory=dict)
     _known: dict[Path, dict[str, dict[str, str]]] = field(default_factory=dict)
+
+    def around(self, partition: LogFiles) -> tuple[LogDirectory, tuple[str, int], TopicSettings]:
+        """The log directory that a partition lies in, its topic and number there, its settings;
+        raises UsageError."""
+        beside = partition.folder.parent
+        if beside not in self._directories:
+            self._directories[beside] = directory_at(beside)
+        topic, number = place_of(partition.folder.name)
+        return self._directories[beside], (topic or "", number or 0), self.of(topic, beside)
 
     def of(self, topic: str | None, beside: Path) -> TopicSettings:
         """The settings of a topic whose partition lies in a log directory; raises UsageError."""

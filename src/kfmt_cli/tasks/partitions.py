@@ -9,6 +9,7 @@ from pathlib import Path
 from kfmt_cli.errors import InputError, UsageError
 from kfmt_cli.files.disk import classify, is_folder, no_log, printable, walk
 from kfmt_cli.files.kinds.kind import Input
+from kfmt_cli.tasks.run import Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,16 @@ def partitions_below(paths: tuple[str, ...], complain: Callable[[str], None]) ->
                 name = printable(str(Path(path).parent))
                 found[it.folder] = LogFiles(name, it.folder, logs, it.given)
     return list(found.values())
+
+
+def each_partition(run: Run, paths: tuple[str, ...], take: Callable[[LogFiles], None]) -> None:
+    """Take each partition below the paths; one that cannot be read is told of, and the rest goes
+    on. Raises UsageError."""
+    for partition in partitions_below(paths, run.complain):
+        try:
+            take(partition)
+        except InputError as error:
+            run.complain(str(error))
 
 
 def _below(path: str, several: bool, complain: Callable[[str], None]) -> list[LogFiles]:

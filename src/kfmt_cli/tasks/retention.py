@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from kfmt_cli.broker.retention import (
     FILE_TIME,
@@ -20,21 +19,19 @@ from kfmt_cli.broker.retention import (
     rolled,
 )
 from kfmt_cli.broker.start.checkpoints import HIGH_WATERMARKS, LOG_STARTS
-from kfmt_cli.broker.start.directory import LogDirectory, directory_at
+from kfmt_cli.broker.start.directory import LogDirectory
 from kfmt_cli.broker.start.stored import CorruptError, LogBytes, StartFailed, batches
 from kfmt_cli.broker.topic_settings import TopicSettings
 from kfmt_cli.core.times import time_text
-from kfmt_cli.errors import InputError
-from kfmt_cli.files.disk import size_of
+from kfmt_cli.files.disk import modified_ms, size_of
 from kfmt_cli.files.kinds.fixed import OFFSET_INDEX
 from kfmt_cli.files.kinds.fixed import TIME_INDEX as TIMES
 from kfmt_cli.files.kinds.kind import Input
-from kfmt_cli.files.names import place_of
 from kfmt_cli.formats.index import OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
 from kfmt_cli.render.plot import steps
 from kfmt_cli.render.style import grouped, safe
 from kfmt_cli.tasks.log_settings import SettingsOf
-from kfmt_cli.tasks.partitions import LogFiles, partitions_below
+from kfmt_cli.tasks.partitions import LogFiles, each_partition
 from kfmt_cli.tasks.run import Run
 
 _ENTRY = TIME_INDEX_ENTRY.dtype.itemsize
@@ -49,27 +46,16 @@ class Retention:
     run: Run
     settings: SettingsOf
     now: int
-    _directories: dict[Path, LogDirectory] = field(default_factory=dict)
     _freed: list[tuple[int, int]] = field(default_factory=list)
 
     def paths(self, paths: tuple[str, ...]) -> None:
         """Show what becomes of the segments below some paths."""
-        for partition in partitions_below(paths, self.run.complain):
-            try:
-                self._partition(partition)
-            except InputError as error:
-                self.run.complain(str(error))
+        each_partition(self.run, paths, self._partition)
         self._total()
         self.run.sink.flush()
 
     def _partition(self, partition: LogFiles) -> None:
-        beside = partition.folder.parent
-        if beside not in self._directories:
-            self._directories[beside] = directory_at(beside)
-        directory = self._directories[beside]
-        topic, number = place_of(partition.folder.name)
-        settings = self.settings.of(topic, beside)
-        place = (topic or "", number or 0)
+        directory, place, settings = self.settings.around(partition)
         marks = directory.offsets.get(HIGH_WATERMARKS, {})
         bounds = Bounds(marks.get(place), None, directory.offset(LOG_STARTS, place))
         active, end = active_of(partition.logs[-1])
@@ -172,10 +158,7 @@ def facts_of(
         return SegmentFacts(file.name, base, size, active.last_time, TIME_INDEX, ends)
     if largest is not None and largest >= 0:
         return SegmentFacts(file.name, base, size, largest, TIME_INDEX, ends)
-    modified = 0
-    with suppress(OSError):
-        modified = os.stat(file.path).st_mtime_ns // 1_000_000  # noqa: PTH116 (many)
-    return SegmentFacts(file.name, base, size, modified, FILE_TIME, ends, why)
+    return SegmentFacts(file.name, base, size, modified_ms(file), FILE_TIME, ends, why)
 
 
 def _last_time(file: Input) -> tuple[int | None, str]:

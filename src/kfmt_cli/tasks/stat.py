@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 
+from kfmt_cli.broker.seek import blocks_from
 from kfmt_cli.core.codecs.compress import compress
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.source import open_source
@@ -192,29 +193,25 @@ def trial(partition: LogFiles, codec: Codec, limit: Limit) -> Trial:
 
 def _trial(file: Input, codec: Codec, limit: Limit, most: int) -> Trial:
     found = Trial()
-    source = open_source(file.path, file.name)
-    try:
-        for block in LogReader(source, file.base_offset).blocks():
-            sound = (block.batches["crc_valid"] == 1) & (block.batches["is_v2"] == 1)
-            block.batches = block.batches.select(sound & (block.batches["control"] == 0))
-            for part in decompress_ahead(block, limit):
-                data, starts, ends = part.decompressed or (
-                    part.data,
-                    part.batches["start"] + HEADER_SIZE,
-                    part.batches["end"],
-                )
-                began = time.perf_counter()
-                for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
-                    plain = data[start:end]
-                    made = compress(codec.name, plain, 2, codec.level)
-                    found.after += HEADER_SIZE + len(made)
-                    found.plain += len(plain)
-                found.seconds += time.perf_counter() - began
-                found.before += int(part.batches["size"].sum())
-            if found.plain >= most:
-                break
-    finally:
-        source.close()
+    for block in blocks_from(file):
+        sound = (block.batches["crc_valid"] == 1) & (block.batches["is_v2"] == 1)
+        block.batches = block.batches.select(sound & (block.batches["control"] == 0))
+        for part in decompress_ahead(block, limit):
+            data, starts, ends = part.decompressed or (
+                part.data,
+                part.batches["start"] + HEADER_SIZE,
+                part.batches["end"],
+            )
+            began = time.perf_counter()
+            for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
+                plain = data[start:end]
+                made = compress(codec.name, plain, 2, codec.level)
+                found.after += HEADER_SIZE + len(made)
+                found.plain += len(plain)
+            found.seconds += time.perf_counter() - began
+            found.before += int(part.batches["size"].sum())
+        if found.plain >= most:
+            break
     return found
 
 

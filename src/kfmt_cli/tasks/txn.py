@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 
+from kfmt_cli.broker.settings import TRANSACTION_MAX_TIMEOUT_MS
 from kfmt_cli.broker.state import replay_of
 from kfmt_cli.broker.transactions import OPEN, Transaction, Transactions
 from kfmt_cli.checks.log.opened import open_checked
@@ -20,11 +21,10 @@ from kfmt_cli.render.sinks.sink import Head
 from kfmt_cli.render.style import grouped
 from kfmt_cli.rows.state import TRANSACTIONAL_ID
 from kfmt_cli.rows.transaction import TRANSACTION
-from kfmt_cli.tasks.partitions import LogFiles, partitions_below
+from kfmt_cli.tasks.partitions import LogFiles, each_partition
 from kfmt_cli.tasks.run import Cells, Run, in_pieces
 
 COORDINATOR = "__transaction_state"
-MAX_TIMEOUT_MS = 15 * 60 * 1000  # transaction.max.timeout.ms
 # States in which the coordinator still ends a transaction.
 GOING_ON = ("Ongoing", "PrepareCommit", "PrepareAbort")
 Known = dict[int, dict[str, object]]  # what the coordinators know, by producer id
@@ -40,11 +40,7 @@ class ShowTransactions:
 
     def paths(self, paths: tuple[str, ...]) -> None:
         """Show the transactions of every partition below some paths."""
-        for partition in partitions_below(paths, self.run.complain):
-            try:
-                self._partition(partition)
-            except InputError as error:
-                self.run.complain(str(error))
+        each_partition(self.run, paths, self._partition)
         self.run.sink.flush()
 
     def _partition(self, partition: LogFiles) -> None:
@@ -164,7 +160,7 @@ def _is_hanging(
         return None  # its end may lie in a log that was not given
     about = known.get(it.producer_id)
     if about is None:
-        late = it.start is not None and following.newest - it.start > MAX_TIMEOUT_MS
+        late = it.start is not None and following.newest - it.start > TRANSACTION_MAX_TIMEOUT_MS
         return True if late else None
     places = json.loads(str(about["partitions"] or "[]"))
     named = partition.folder.name

@@ -25,8 +25,8 @@ from kfmt_cli.broker.start.producers import Snapshots, is_snapshot
 from kfmt_cli.broker.start.segment import (
     MOST_INDEX_BYTES,
     InvalidOffset,
+    OffsetOverflow,
     OpenSegment,
-    OverflowError_,
 )
 from kfmt_cli.broker.start.stored import CorruptError, StartFailed
 from kfmt_cli.files.disk import Folder, size_of
@@ -81,7 +81,7 @@ class _Loader:
         self._files = StartFiles(found.folder)
         self._segments: dict[int, OpenSegment] = {}
         self._done = Loaded()
-        self._snapshots = Snapshots(found.log_start, found.wrong_txns)
+        self._snapshots = Snapshots(found.wrong_txns)
 
     def close(self) -> None:
         for it in self._segments.values():
@@ -180,7 +180,7 @@ class _Loader:
                 cut = segment.recover(
                     self._found.interval, lambda batch: snapshots.update(segment, batch)
                 )
-            except OverflowError_:
+            except OffsetOverflow:
                 self._split(segment)
                 raise
         snapshots.take()
@@ -216,7 +216,7 @@ class _Loader:
                 segment = segments[pending.pop(0)]
                 try:
                     cut = self._recover(segment)
-                except OverflowError_:
+                except OffsetOverflow:
                     return None
                 except InvalidOffset:
                     cut = segment.empty()

@@ -81,7 +81,7 @@ def _offsets(found: Found, loaded: Loaded, damage: Damage) -> tuple[Ranges, Rang
     after: Ranges = []
     missed: Ranges = []
     left = {it.base: it for it in loaded.segments}
-    seen: dict[str, LogRanges] = {}
+    read: dict[tuple[int, str], LogRanges] = {}  # what a log holds, read once
     for base in bases:
         segment = left.get(base)
         sound = found.sound.get(base)
@@ -90,13 +90,14 @@ def _offsets(found: Found, loaded: Loaded, damage: Damage) -> tuple[Ranges, Rang
             before += held
             after += held if segment is not None else []
             continue
-        held_ranges = seen.setdefault(names[base], ranges_of(folder.input(names[base]), base))
-        before += held_ranges.held(following[base])
+        name = names[base]
+        read[base, name] = ranges_of(folder.input(name), base)
+        before += read[base, name].held(following[base])
     for base, segment in left.items():
         if segment.sound_end is not None or not segment.path:
             continue
-        now = folder.input(segment.path.rpartition("/")[2])
-        its = ranges_of(now, base)
+        name = segment.path.rpartition("/")[2]
+        its = read.pop((base, name), None) or ranges_of(folder.input(name), base)
         is_cut = segment.size < segment.given_size
         after += its.before(segment.size) if is_cut else its.held(following.get(base))
         found_bad = dict(damage.unreadable.get(base, {}))
@@ -114,8 +115,7 @@ def _offsets(found: Found, loaded: Loaded, damage: Damage) -> tuple[Ranges, Rang
         )
     lost = without(before, [it for it in after if it[0] < loaded.log_end])
     behind = [it for it in merged(before) if it[1] >= loaded.log_end]
-    if loaded.segments:
-        lost = merged([*lost, *((max(a, loaded.log_end), b) for a, b in behind)])
+    lost = merged([*lost, *((max(a, loaded.log_end), b) for a, b in behind)])
     return lost, without(missed, lost)
 
 

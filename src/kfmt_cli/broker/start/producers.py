@@ -18,9 +18,8 @@ from kfmt_cli.files.kinds.kind import Input
 class Snapshots:
     """The snapshots of a partition. files: by offset, None for one that this start has written."""
 
-    def __init__(self, log_start: int, wrong_txns: frozenset[int]) -> None:
+    def __init__(self, wrong_txns: frozenset[int]) -> None:
         self.files: dict[int, Input | None] = {}
-        self._log_start = log_start
         self._wrong_txns = wrong_txns
         self._map_end = 0
         self._last = 0

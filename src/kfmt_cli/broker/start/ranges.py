@@ -45,7 +45,7 @@ class LogRanges:
     """The batches of a log as kfmt finds them, damaged ones too.
 
     batches: position, base and last offset of each. bad: those whose checksum does not fit.
-    findings: of reading it. end: bytes.
+    findings: of reading it.
     """
 
     base: int

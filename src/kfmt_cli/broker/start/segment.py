@@ -28,7 +28,7 @@ NO_TIME = (-1, -1)
 MOST_INDEX_BYTES = 1 << 30
 
 
-class OverflowError_(Exception):  # noqa: N801, N818 (Kafka's LogSegmentOffsetOverflowException)
+class OffsetOverflow(Exception):  # noqa: N818 (Kafka's LogSegmentOffsetOverflowException)
     """An offset does not fit into the segment's indexes."""
 
 
@@ -93,7 +93,7 @@ class OpenSegment:
     def recover(self, interval: int, take: Callable[[Stored], None]) -> int:
         """What a recovery leaves of it; how many bytes it cuts.
 
-        take: is told of each batch of magic 2 that is kept. Raises OverflowError_, InvalidOffset.
+        take: is told of each batch of magic 2 that is kept. Raises OffsetOverflow, InvalidOffset.
         """
         entries: list[tuple[int, int]] = []
         last_time, largest = (-1, self.base), NO_TIME
@@ -103,7 +103,7 @@ class OpenSegment:
                 if not is_valid(self.bytes, batch):
                     break
                 if not 0 <= batch.last_offset - self.base <= MAX_RELATIVE_OFFSET:
-                    raise OverflowError_
+                    raise OffsetOverflow
                 if batch.max_timestamp > largest[0]:
                     largest = batch.max_timestamp, batch.last_offset
                 if valid - indexed > interval:

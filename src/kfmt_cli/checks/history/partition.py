@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 
 from kfmt_cli.broker.producers import NONE, Event, Producer, Producers
+from kfmt_cli.broker.settings import TRANSACTION_MAX_TIMEOUT_MS
 from kfmt_cli.checks.history import codes
 from kfmt_cli.checks.history.facts import History, compare
 from kfmt_cli.core.finding import Finding
@@ -18,7 +19,6 @@ from kfmt_cli.errors import InputError
 from kfmt_cli.files.kinds.fixed import read_rows
 from kfmt_cli.files.kinds.kind import Input
 
-MAX_TIMEOUT_MS = 15 * 60 * 1000  # transaction.max.timeout.ms
 # What a snapshot says of a producer that follows from the log alone.
 _COMPARED = ("producer_epoch", "last_sequence", "last_offset", "current_txn_first_offset")
 
@@ -64,14 +64,12 @@ class PartitionHistory:
                 history.epochs = history.epochs or self._lasts.epochs
             self._lasts = history
 
-    def finish(self, is_whole: bool) -> Iterator[Finding]:
-        """What is wrong at the end. is_whole: no later log was left out."""
+    def finish(self) -> Iterator[Finding]:
+        """What is wrong at the end, when every log was taken."""
         yield from self._snapshot(self._producers.end)
-        if not is_whole:
-            return
         for file, event in self._begun.values():
             age = self._newest - event.timestamp
-            late = event.timestamp >= 0 and age > MAX_TIMEOUT_MS
+            late = event.timestamp >= 0 and age > TRANSACTION_MAX_TIMEOUT_MS
             words = (
                 f"producer {event.producer_id}, epoch {event.producer_epoch}: a transaction from "
                 f"offset {event.base_offset} on has not ended at the log's end, "
