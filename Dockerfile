@@ -13,7 +13,7 @@ RUN apt-get update \
 WORKDIR /source
 COPY pyproject.toml setup.py README.md LICENSE ./
 COPY docs/man docs/man
-COPY src src
+COPY kfmt_cli kfmt_cli
 RUN python -m venv /opt/kfmt \
     && /opt/kfmt/bin/pip install --no-cache-dir . \
     && /opt/kfmt/bin/python -c "from kfmt_cli.core.compiled import interpreted; assert not interpreted()"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
 from setuptools import Extension, setup
@@ -12,6 +14,9 @@ from setuptools.command.build_ext import build_ext
 MODULES = ("kernel", "encode", "scan", "latest", "text", "quote", "cell", "room", "emit")
 # Code for memory views that the modules share, so that it is compiled once and not in each of them.
 SHARED = "kfmt_cli.core._cyutility"
+SOURCES = Path("kfmt_cli/core")
+# A line that says why there are no extensions, for `kfmt --version`.
+NOT_COMPILED = "not_compiled.txt"
 JOBS = os.cpu_count() or 1
 NO_COMPILER = """\
 kfmt: {reason}
@@ -28,15 +33,33 @@ class AllOrNone(build_ext):
     def finalize_options(self) -> None:
         super().finalize_options()
         self.parallel = self.parallel or JOBS
+        # The sources of a clone are compiled too, so that whatever runs there is as fast.
+        self.inplace = True
 
     def build_extensions(self) -> None:
         super().build_extensions()
         built = [Path(self.get_ext_fullpath(extension.name)) for extension in self.extensions]
+        told = Path(self.build_lib) / SOURCES / NOT_COMPILED
+        told.unlink(missing_ok=True)
         if all(path.exists() for path in built):
             return
         for path in built:
             path.unlink(missing_ok=True)
         sys.stderr.write(NO_COMPILER.format(reason="no C compiler that works was found"))
+        told.parent.mkdir(parents=True, exist_ok=True)
+        told.write_text("no C compiler when it was installed\n")
+
+    def copy_extensions_to_source(self) -> None:
+        """Make the sources what was built, as far as they may be written to."""
+        try:
+            for path in (SOURCES / NOT_COMPILED, *SOURCES.glob(f"*{EXTENSION_SUFFIXES[0]}")):
+                path.unlink(missing_ok=True)
+            super().copy_extensions_to_source()
+            told = Path(self.build_lib) / SOURCES / NOT_COMPILED
+            if told.exists():
+                shutil.copy(told, SOURCES)
+        except OSError as error:
+            sys.stderr.write(f"kfmt: the sources stay without extensions: {error}\n")
 
 
 def extensions() -> list[Extension]:
@@ -46,14 +69,11 @@ def extensions() -> list[Extension]:
     except ImportError:
         sys.stderr.write(NO_COMPILER.format(reason="Cython is not installed"))
         return []
-    sources = [Extension(SHARED, ["src/kfmt_cli/core/_cyutility.c"])]
-    sources += [
-        Extension(f"kfmt_cli.core.{name}", [f"src/kfmt_cli/core/{name}.py"]) for name in MODULES
-    ]
+    sources = [Extension(SHARED, [f"{SOURCES}/_cyutility.c"])]
+    sources += [Extension(f"kfmt_cli.core.{name}", [f"{SOURCES}/{name}.py"]) for name in MODULES]
     made: list[Extension] = cythonize(
         sources,
         build_dir="build/cython",
-        include_path=["src"],
         nthreads=JOBS,
         quiet=True,
         shared_utility_qualified_name=SHARED,

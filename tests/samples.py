@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tests import warm
-from tools.kafka import KEPT_SUFFIX, ROOT, SAMPLES, sample_logs
+from tools.kafka import ROOT, SAMPLES, kept_text, sample_logs
 
 Row = dict[str, Any]
 
@@ -45,7 +45,7 @@ class Done:
 def environment(**changes: str) -> dict[str, str]:
     """What kfmt runs with: no colour settings of the caller's."""
     kept = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "COLUMNS", "TERM")}
-    return {**kept, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}", **changes}
+    return {**kept, "PYTHONPATH": str(ROOT), **changes}
 
 
 def kfmt(*arguments: str | Path, stdin: bytes = b"", cwd: Path = ROOT, **env: str) -> Done:
@@ -63,7 +63,7 @@ def every_log() -> list[Path]:
 def kept_texts() -> Iterator[tuple[Path, str]]:
     """Each sample with what kafka-dump-log prints for it."""
     for log in sample_logs():
-        yield log, log.with_name(log.name + KEPT_SUFFIX).read_bytes().decode()
+        yield log, kept_text(log).read_bytes().decode()
 
 
 def name_of(path: Path) -> str:

@@ -64,7 +64,7 @@ def test_every_record_is_the_same(partition: Path, tmp_path: Path) -> None:
     assert kfmt("index-check", "--strict", out).code == 0
     names = {it.name for it in partition.iterdir()}
     kept = {it.name for it in out.iterdir()}
-    gone = {it for it in names if it.endswith((".deleted", ".txt"))}
+    gone = {it for it in names if it.endswith(".deleted")}
     assert names - gone <= kept | {it for it in names if it.endswith("index")}
 
 

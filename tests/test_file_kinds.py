@@ -13,16 +13,12 @@ from hypothesis import strategies as st
 from kfmt_cli.files.kinds import KINDS, kind_of
 from kfmt_cli.files.kinds.properties import colon_lines, java_properties
 from tests.samples import ORDERS, kfmt
-from tools.kafka import KEPT_SUFFIX, SAMPLES
+from tools.kafka import SAMPLES
 
 BROKER = SAMPLES / "kafka-3.9.1-broker1"
 METADATA = BROKER / "__cluster_metadata-0"
 SNAPSHOT = METADATA / "00000000000000000559-0000000001.checkpoint"
-FILES = sorted(
-    it
-    for it in SAMPLES.rglob("*")
-    if it.is_file() and not it.name.endswith(KEPT_SUFFIX) and it.parent != SAMPLES
-)
+FILES = sorted(it for it in SAMPLES.rglob("*") if it.is_file() and it.parent != SAMPLES)
 
 
 def test_every_sample_is_of_a_known_kind() -> None:
@@ -195,8 +191,6 @@ def test_a_topic_is_known_wherever_one_stands() -> None:
 def test_a_directory_is_shown_in_order(tmp_path: Path) -> None:
     folder = tmp_path / "orders-0"
     shutil.copytree(ORDERS.parent, folder)
-    for it in folder.glob(f"*{KEPT_SUFFIX}"):
-        it.unlink()
     (folder / "00000000000000000240.index.deleted").write_bytes(b"")
     (folder / "notes.txt").write_text("mine")
     shutil.copy(BROKER / "meta.properties", tmp_path)

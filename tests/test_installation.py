@@ -8,7 +8,9 @@ import shutil
 import subprocess
 import sys
 import venv
+import zipfile
 from importlib import metadata
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
 import pytest
@@ -17,8 +19,9 @@ from kfmt_cli.core import compiled
 from tests.samples import ORDERS, TXN, UPGRADED, environment, kfmt
 from tools.kafka import ROOT, SAMPLES
 
-SOURCES = ["setup.py", "pyproject.toml", "README.md", "LICENSE", "src"]
+SOURCES = ["setup.py", "pyproject.toml", "README.md", "LICENSE", "kfmt_cli"]
 SLOW = "this takes many times longer than it should"
+BUILT = shutil.ignore_patterns("*.so", "*.pyd", "not_compiled.txt", "__pycache__", "*.egg-info")
 Run = subprocess.CompletedProcess[bytes]
 
 
@@ -39,10 +42,9 @@ def run(*command: str | Path, cwd: Path, **changes: str) -> Run:
 def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What an installation from source begins with."""
     folder = tmp_path_factory.mktemp("sources")
-    ignore = shutil.ignore_patterns("*.so", "*.pyd", "__pycache__", "*.egg-info")
     for name in SOURCES:
         if (ROOT / name).is_dir():
-            shutil.copytree(ROOT / name, folder / name, ignore=ignore)
+            shutil.copytree(ROOT / name, folder / name, ignore=BUILT)
         else:
             shutil.copy(ROOT / name, folder)
     return folder
@@ -106,11 +108,46 @@ def test_nothing_is_compiled_and_the_version_says_so(installed: Path) -> None:
     assert done.stderr == b""
 
 
-def test_a_shell_in_the_clone_gets_the_installed_package(installed: Path, here: Path) -> None:
-    code = "import kfmt_cli.core.kernel as it; print(it.__file__)"
-    done = run(installed / "python", "-c", code, cwd=here)
+def version(installed: Path, folder: Path) -> str:
+    """What `python -m kfmt_cli --version` says in a directory."""
+    done = run(installed / "python", "-m", "kfmt_cli", "--version", cwd=folder)
     assert done.returncode == 0, done.stderr.decode()
-    assert Path(done.stdout.decode().strip()).is_relative_to(installed.parent)
+    return done.stdout.decode().strip()
+
+
+def test_sources_say_why_they_are_not_compiled(installed: Path, tmp_path: Path) -> None:
+    core = tmp_path / "kfmt_cli/core"
+    shutil.copytree(ROOT / "kfmt_cli", core.parent, ignore=BUILT)
+    shutil.copy(ROOT / "setup.py", tmp_path)
+    words = f"these are the sources in {tmp_path}, without extensions"
+    assert words in version(installed, tmp_path)
+    (core / compiled.NOT_COMPILED).write_text("no C compiler when it was installed\n")
+    assert "(slow: no C compiler when it was installed)" in version(installed, tmp_path)
+    (core / "kernel.cpython-39-x86_64-linux-gnu.so").write_bytes(b"")
+    assert f"{core} has extensions for another Python version" in version(installed, tmp_path)
+
+
+def test_without_a_compiler_the_sources_of_the_clone_say_so(sources: Path, installed: Path) -> None:
+    assert "no C compiler when it was installed" in version(installed, sources)
+
+
+@pytest.mark.skipif(compiled.interpreted() != [], reason="there is no C compiler")
+def test_an_installation_compiles_the_sources_of_the_clone(
+    sources: Path, installed: Path, tmp_path: Path
+) -> None:
+    clone = tmp_path / "clone"
+    shutil.copytree(sources, clone, ignore=shutil.ignore_patterns("build", "dist"))
+    stale = clone / "kfmt_cli/core" / f"gone{EXTENSION_SUFFIXES[0]}"
+    stale.write_bytes(b"an extension of an earlier version")
+    options = ["--no-build-isolation", "--no-deps", "--no-index", "-w", "dist", "."]
+    built = run(sys.executable, "-m", "pip", "wheel", *options, cwd=clone)
+    assert built.returncode == 0, built.stderr.decode()
+    assert version(installed, clone).endswith("kernel compiled")
+    assert not stale.exists()
+    [wheel] = clone.glob("dist/*.whl")
+    names = zipfile.ZipFile(wheel).namelist()
+    assert f"kfmt_cli/core/kernel{EXTENSION_SUFFIXES[0]}" in names
+    assert f"kfmt_cli/core/{compiled.NOT_COMPILED}" not in names
 
 
 @pytest.mark.parametrize(
@@ -192,7 +229,7 @@ def test_an_installation_without_cython_has_no_extensions(sources: Path, tmp_pat
 def test_the_modules_that_are_compiled_are_named_once() -> None:
     names = [
         path.stem
-        for path in (ROOT / "src/kfmt_cli/core").glob("*.py")
+        for path in (ROOT / "kfmt_cli/core").glob("*.py")
         if "\n    import cython\n" in path.read_text()
     ]
     assert sorted(names) == sorted(compiled.MODULES)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.samples import Row, kfmt
-from tools.kafka import KEPT_SUFFIX, SAMPLES, missing
+from tools.kafka import SAMPLES, missing
 from tools.live import Live, format_storage, live
 
 pytestmark = [
@@ -107,8 +107,7 @@ def of_kind(rows: list[Row], kind: str, *names: str) -> set[tuple[Any, ...]]:
 
 def test_state_is_what_a_broker_of_3_9_says(tmp_path: Path) -> None:
     data = tmp_path / "data"
-    ignored = shutil.ignore_patterns(f"*{KEPT_SUFFIX}")
-    shutil.copytree(SAMPLES / "kafka-3.9.1-broker1", data, ignore=ignored)
+    shutil.copytree(SAMPLES / "kafka-3.9.1-broker1", data)
     with live("3.9.1", data, tmp_path, AUTHORIZER) as broker:
         change(broker)
         consuming = broker.running(CONSUMER, "--topic", "orders", "--group", "reader")

@@ -31,7 +31,7 @@ SMALL = [
 
 
 # Those whose sources are written for Cython.
-CORE = ROOT / "src" / "kfmt_cli" / "core"
+CORE = ROOT / "kfmt_cli" / "core"
 TO_BE_COMPILED = sorted(it.stem for it in CORE.glob("*.py") if "import cython" in it.read_text())
 
 
@@ -40,7 +40,7 @@ def interpreted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the package without its compiled modules."""
     home = tmp_path_factory.mktemp("interpreted")
     ignore = shutil.ignore_patterns("*.so", "*.pyd", "__pycache__")
-    shutil.copytree(ROOT / "src" / "kfmt_cli", home / "kfmt_cli", ignore=ignore)
+    shutil.copytree(ROOT / "kfmt_cli", home / "kfmt_cli", ignore=ignore)
     return home
 
 
@@ -84,7 +84,7 @@ def test_the_tests_run_on_the_compiled_modules(name: str) -> None:
 def test_the_version_says_which_it_is(interpreted: Path) -> None:
     assert b"room, emit interpreted" in run(interpreted, "--version")[1]
     if kernel.COMPILED:
-        assert b"kernel compiled" in run(ROOT / "src", "--version")[1]
+        assert b"kernel compiled" in run(ROOT, "--version")[1]
 
 
 @pytest.mark.parametrize(
@@ -101,6 +101,6 @@ def test_the_version_says_which_it_is(interpreted: Path) -> None:
 def test_both_say_the_same(options: tuple[str, ...], interpreted: Path, files: list[Path]) -> None:
     if not kernel.COMPILED:
         pytest.skip("no compiler was at hand when kfmt was installed")
-    mine, theirs = run(ROOT / "src", *options, *files), run(interpreted, *options, *files)
+    mine, theirs = run(ROOT, *options, *files), run(interpreted, *options, *files)
     assert mine == theirs
     assert len(mine[1]) > 5000

@@ -25,7 +25,7 @@ LEVELS = [
 ]
 LEVEL = {name: level for level, names in enumerate(LEVELS) for name in names}
 # Renderers show what checks find; they take findings, never the checks themselves.
-MODULES = sorted((ROOT / "src" / "kfmt_cli").rglob("*.py"))
+MODULES = sorted((ROOT / "kfmt_cli").rglob("*.py"))
 
 
 def imported(module: Path) -> set[str]:
@@ -44,7 +44,7 @@ def imported(module: Path) -> set[str]:
 
 def part_of(module: Path) -> str:
     """The part of the package that a module belongs to; `__main__` is above all of them."""
-    return module.relative_to(ROOT / "src" / "kfmt_cli").parts[0].removesuffix(".py")
+    return module.relative_to(ROOT / "kfmt_cli").parts[0].removesuffix(".py")
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_no_file_imports_itself_by_way_of_others() -> None:
 
 def dotted(module: Path) -> str:
     """A module's name."""
-    parts = module.relative_to(ROOT / "src").with_suffix("").parts
+    parts = module.relative_to(ROOT).with_suffix("").parts
     return ".".join(parts).removesuffix(".__init__")
 
 

@@ -28,7 +28,7 @@ def name(offset: int) -> str:
 def partition(tmp_path: Path) -> Path:
     """orders-0 in a log directory: seven segments at 0, 240 … 1440."""
     folder = tmp_path / "data" / "orders-0"
-    shutil.copytree(ORDERS.parent, folder, ignore=shutil.ignore_patterns("*.txt"))
+    shutil.copytree(ORDERS.parent, folder)
     return folder
 
 

@@ -50,7 +50,7 @@ def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
     venv = folder / "venv"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(venv)], check=True)
     (packages,) = venv.glob("lib/python*/site-packages")
-    (packages / "all.pth").write_text(f"{ROOT / 'src'}\n{sysconfig.get_paths()['purelib']}\n")
+    (packages / "all.pth").write_text(f"{ROOT}\n{sysconfig.get_paths()['purelib']}\n")
     (folder / "bin").mkdir()
     python3 = folder / "bin/python3"
     python3.write_text("#!/bin/sh\necho 'this is not the python3 you want' >&2\nexit 1\n")
@@ -103,7 +103,7 @@ def loaded(elsewhere: Path, home: Home) -> str:
 
 
 def test_a_worker_takes_the_drivers_kfmt_and_says_when_it_has_another(elsewhere: Path) -> None:
-    own = ROOT / "src/kfmt_cli"
+    own = ROOT / "kfmt_cli"
     prefix = str(elsewhere / "venv")
     assert loaded(elsewhere, Home(str(own), prefix)) == str(own)
     other = elsewhere / "standing/kfmt_cli/__init__.py"

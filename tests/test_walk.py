@@ -25,8 +25,6 @@ def disk(tmp_path: Path) -> Iterator[Path]:
     disk = tmp_path / "disk"
     for name in ("a-0", "z-0"):
         shutil.copytree(ORDERS.parent, disk / name)
-        for text in (disk / name).glob("*.txt"):
-            text.unlink()
     lost = disk / "lost+found"
     lost.mkdir()
     lost.chmod(0)

@@ -1,7 +1,7 @@
 """Kafka's own code, run from its published jars: the judge of the interop tests.
 
     python tools/kafka.py dump VERSION FILE…     what kafka-dump-log prints for each file
-    python tools/kafka.py keep                   write the kept texts beside the sample segments
+    python tools/kafka.py keep                   write what it prints for each sample to tests/kept
 
 Needs java and mvn. Jars are kept below $KAFKA_JARS, ~/.cache/kafka-jars without it.
 """
@@ -18,6 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 SAMPLES = ROOT / "sample_segments"
 VERSION = "3.9.1"
+KEPT = ROOT / "tests/kept"
 KEPT_SUFFIX = f".kafka-dump-log-{VERSION}.txt"
 
 DUMP_LOG = "kafka.tools.DumpLogSegments"
@@ -92,10 +93,16 @@ def sample_logs() -> list[Path]:
     return sorted(it for it in logs if "remote" not in it.parts)
 
 
+def kept_text(log: Path) -> Path:
+    """The file with what kafka-dump-log printed for a sample."""
+    return KEPT / log.parent.relative_to(SAMPLES) / (log.name + KEPT_SUFFIX)
+
+
 def keep() -> None:
-    """Write what kafka-dump-log prints beside each sample."""
+    """Write what kafka-dump-log prints for each sample."""
     for file, text in dump_log(VERSION, sample_logs(), SAMPLES).items():
-        file.with_name(file.name + KEPT_SUFFIX).write_bytes(text.encode())
+        kept_text(file).parent.mkdir(parents=True, exist_ok=True)
+        kept_text(file).write_bytes(text.encode())
 
 
 def main() -> None:

@@ -27,7 +27,7 @@ TESTS = [
     "tests/test_mutations.py",
     "-k=not bomb",  # those take long and only look at the codecs' libraries
 ]
-COPIED = ["src", "tests", "tools", "setup.py", "pyproject.toml", "README.md", "LICENSE"]
+COPIED = ["kfmt_cli", "tests", "tools", "setup.py", "pyproject.toml", "README.md", "LICENSE"]
 LINKED = ["sample_segments", "damaged_segments", "docs", "bench"]
 # Undefined behaviour is an illegal instruction, which the address sanitizer reports like the rest.
 # Python asks for -fwrapv, which would hide signed overflow.
@@ -70,7 +70,7 @@ def environment(home: Path) -> dict[str, str]:
         "LD_PRELOAD": found.stdout.strip(),
         "ASAN_OPTIONS": f"detect_leaks=0:handle_sigill=1:log_path={home / REPORT}",
         "PYTHONMALLOC": "malloc",
-        "PYTHONPATH": f"{home / 'src'}{os.pathsep}{home}",
+        "PYTHONPATH": str(home),
     }
 
 

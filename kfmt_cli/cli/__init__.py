@@ -79,12 +79,12 @@ class Commands(click.Group):
 def _print_version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
     if not value or ctx.resilient_parsing:
         return
-    from kfmt_cli.core.compiled import interpreted
+    from kfmt_cli.core.compiled import interpreted, reason
 
     slow = interpreted()
     modules = "kernel compiled"
     if slow:
-        modules = f"{', '.join(slow)} interpreted (slow: no C compiler when it was installed)"
+        modules = f"{', '.join(slow)} interpreted (slow: {reason()})"
     python = f"Python {platform.python_version()} ({platform.python_implementation()})"
     click.echo(f"kfmt {__version__}, {python}, {modules}")
     ctx.exit()
