@@ -12,7 +12,9 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -64,11 +66,32 @@ def jars(version: str) -> Path:
     return home
 
 
-def java(version: str, *arguments: str, options: Sequence[str] = SHORT_LIVED) -> list[str]:
-    """The command that runs java on Kafka's jars: options, a class or source file, arguments."""
+def java(
+    version: str,
+    *arguments: str,
+    options: Sequence[str] = SHORT_LIVED,
+    classes: Path | None = None,
+) -> list[str]:
+    """The command that runs java on Kafka's jars: options, a class or source file, arguments.
+
+    classes: a folder of more classes.
+    """
     home = jars(version)
     logging = f"-Dlog4j.configuration=file:{home}/log4j.properties"
-    return ["java", "-Xmx512m", *options, logging, "-cp", f"{home}/*", *arguments]
+    path = f"{home}/*" if classes is None else f"{classes}:{home}/*"
+    return ["java", "-Xmx512m", *options, logging, "-cp", path, *arguments]
+
+
+@contextmanager
+def compiled(version: str, sources: Sequence[str]) -> Iterator[Path]:
+    """A folder with the classes of Java files that lie next to this one."""
+    with tempfile.TemporaryDirectory() as scratch:
+        path = ":".join(map(str, jars(version).glob("*.jar")))
+        files = [str(Path(__file__).with_name(name)) for name in sources]
+        compiler = ["java", "-m", "jdk.compiler/com.sun.tools.javac.Main"]
+        command = [*compiler, "-cp", path, "-d", scratch, *files]
+        subprocess.run(command, check=True, capture_output=True)
+        yield Path(scratch)
 
 
 def dump_command(version: str, *arguments: str) -> list[str]:

@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from tools.broker import CLEAN_SHUTDOWN, SEGMENT_FILE, SERVER, BrokerError, free_ports, text
-from tools.kafka import VERSION, jars, java
+from tools.kafka import VERSION, compiled, java
 
-SOURCES = [Path(__file__).with_name(name) for name in ("Broker.java", "Observer.java")]
+SOURCES = ("Broker.java", "Observer.java")
 TIMEOUT = 400  # seconds, for all starts together
 PARALLEL = 3  # servers at once
 UNCOMMITTED, COMMITTED = "read_uncommitted", "read_committed"
@@ -160,22 +160,14 @@ def _is_stray(name: str) -> bool:
 
 
 def _observe(plans: Sequence[Plan]) -> list[Outcome]:
-    home = jars(VERSION)
-    with tempfile.TemporaryDirectory() as scratch:
-        classes = Path(scratch) / "classes"
-        compiler = ["java", "-m", "jdk.compiler/com.sun.tools.javac.Main"]
-        class_path = ":".join(map(str, home.glob("*.jar")))
-        command = [*compiler, "-cp", class_path, "-d", str(classes), *map(str, SOURCES)]
-        subprocess.run(command, check=True, capture_output=True)
+    with tempfile.TemporaryDirectory() as scratch, compiled(VERSION, SOURCES) as classes:
         folders = [Path(scratch) / f"data{i}" for i in range(len(plans))]
         ports = free_ports(2 * len(plans))
         starts = [
             _prepare(plan, folder, ports[2 * i : 2 * i + 2])
             for i, (plan, folder) in enumerate(zip(plans, folders, strict=True))
         ]
-        command = java(VERSION, "-Djava.io.tmpdir=" + scratch, "Observer")
-        at = command.index("-cp") + 1
-        command[at] = f"{classes}:{command[at]}"
+        command = java(VERSION, "-Djava.io.tmpdir=" + scratch, "Observer", classes=classes)
         content = json.dumps({"parallel": PARALLEL, "starts": starts}).encode()
         try:
             done = subprocess.run(

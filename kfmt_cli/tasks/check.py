@@ -19,8 +19,17 @@ from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.finding import MOST_FINDINGS, Finding
 from kfmt_cli.errors import InputError
 from kfmt_cli.files.codes import BATCH_TRUNCATED, FILE_GREW, GARBAGE, ZERO_TAIL
-from kfmt_cli.files.disk import Folder, classify, is_folder, is_segment, printable, size_of, walk
-from kfmt_cli.files.kinds import UNKNOWN, is_transient
+from kfmt_cli.files.disk import (
+    Folder,
+    classify,
+    is_folder,
+    is_segment,
+    no_log,
+    printable,
+    size_of,
+    walk,
+)
+from kfmt_cli.files.kinds import UNKNOWN, is_transient, kind_of
 from kfmt_cli.files.kinds.kind import LEFT_BEHIND, Input, Kind
 from kfmt_cli.files.kinds.logs import LOGS
 from kfmt_cli.files.segment import SEGMENT_KINDS
@@ -49,6 +58,7 @@ class Check:
     takes: Callable[[str], bool] = lambda _: True
     _reports: dict[str, Report] = field(default_factory=dict)
     _sizes: dict[str, int] = field(default_factory=dict)
+    _below: dict[str, list[Folder]] = field(default_factory=dict)
 
     def paths(self, paths: tuple[str, ...]) -> None:
         """Check everything below some paths, and show what came of it."""
@@ -57,9 +67,13 @@ class Check:
         verify.told = self._verified
         index = IndexCheck(IndexChecker(self.limit, self.interval, self.most_findings), self.jobs)
         there = [it for it in paths if it in files or is_folder(it)]
-        self._take(verify.plan(tuple(it for it in there if _holds(files.get(it), _LOGS))))
-        planned = index.plan(tuple(it for it in there if _holds(files.get(it), SEGMENT_KINDS)))
-        # What cannot be listed has been said; a directory may well have no segments.
+        for path in there:
+            if path not in files and not any(map(_is_of_kafka, self._below[path])):
+                self.run.complain(no_log(path))
+        logs = tuple(it for it in there if self._has(it, files, _LOGS))
+        self._take(verify.plan(logs))
+        planned = index.plan(tuple(it for it in there if self._has(it, files, SEGMENT_KINDS)))
+        # What cannot be listed has been said.
         self._take(it for it in planned if it.words.startswith(tuple(files)))
         with self.run.host.progress(2 * verify.total + index.total) as progress:
             self._take(verify.events(progress.advance))
@@ -92,13 +106,22 @@ class Check:
                 files[path] = classify(path, path)
                 self._report(str(Path(path).parent) if "/" in path else ".", path)
                 continue
-            for folder in walk(path, len(paths) > 1, lambda _: None):
+            self._below[path] = walk(path, len(paths) > 1, lambda _: None)
+            for folder in self._below[path]:
                 folders.setdefault(str(Path(folder.path).resolve()), folder)
         for real, folder in folders.items():
             name = folder.name
             shown = real.rpartition("/")[2] if name == "." else name
             self._reports[name] = Report(shown, folder.path, folder)
         return list(folders.values()), files
+
+    def _has(self, path: str, files: dict[str, Input], kinds: frozenset[Kind]) -> bool:
+        """Whether a path has files of some kinds that are in use."""
+        if path in files:
+            return files[path].kind in kinds
+        kinds -= {UNKNOWN}
+        names = (name for folder in self._below[path] for name in folder.files)
+        return any(kind in kinds and not suffix for kind, _, suffix in map(kind_of, names))
 
     def _report(self, name: str, path: str) -> Report:
         """The report on a directory."""
@@ -159,8 +182,11 @@ class Check:
         if is_segment(file):
             base = file.base_offset or 0
             report.segments += 1
-            last = verified.extent.last
-            report.ends[base] = base if last is None else last + 1
+            first, last = verified.extent.first, verified.extent.last
+            report.extents[base] = (
+                base if first is None else first,
+                base if last is None else last + 1,
+            )
 
     def _other_files(self, files: Iterable[Input]) -> None:
         """The files that are neither logs nor indexes."""
@@ -188,9 +214,9 @@ def _file_of(event: Event) -> str:
     return event.file if isinstance(event, Finding | Result) else ""
 
 
-def _holds(file: Input | None, kinds: frozenset[Kind]) -> bool:
-    """Whether a file is of some kinds; a directory may have any."""
-    return file is None or file.kind in kinds
+def _is_of_kafka(folder: Folder) -> bool:
+    """Whether a directory has a file that a broker writes."""
+    return any(kind_of(it)[0] is not UNKNOWN for it in folder.files)
 
 
 def of_codes(only: tuple[str, ...], ignore: tuple[str, ...]) -> Callable[[str], bool]:

@@ -29,7 +29,7 @@ def checkpoint_findings(
             if report is None:
                 missing.append(f"{topic}-{partition}")
                 continue
-            end = max(report.ends.values(), default=None)
+            end = max((end for _, end in report.extents.values()), default=None)
             if end is None or offset <= end:
                 continue
             is_start = name == LOG_STARTS

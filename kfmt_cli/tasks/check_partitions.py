@@ -79,7 +79,7 @@ class Partitions:
             return
         for finding in following.finish():
             self.tell(finding)
-        self.reports[folder.name].wrong_txns = frozenset(following.wrong_txns)
+        self.reports[folder.name].has_transactions = following.has_transactions
 
     def starts(
         self, folders: list[Folder], directories: dict[str, LogDirectory]
@@ -98,7 +98,9 @@ class Partitions:
             report = self.reports[folder.name]
             above = self._above(folder, beside)
             report.marker = above.marker
-            facts = PartitionFacts(folder, report.shown, report.ends, report.all, report.wrong_txns)
+            facts = PartitionFacts(
+                folder, report.shown, report.extents, report.all, report.has_transactions
+            )
             with suppress(InputError):  # it has been said
                 for start in starts_of(facts, above, self.interval):
                     if start.harms or not mark_of(folder.path):

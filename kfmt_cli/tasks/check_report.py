@@ -29,8 +29,9 @@ _MOST_STEPS = 20  # next commands that are shown to people
 class Report(Tally):
     """What was found in a directory. shown: its name. path: to name it in a command.
 
-    all: its findings, those that do not count too. ends: of its logs, by base offset. marker: the
-    `.kafka_cleanshutdown` of its log directory, where it is there.
+    all: its findings, those that do not count too. extents: the first offset and the end of its
+    logs, by base offset. marker: the `.kafka_cleanshutdown` of its log directory, where it is
+    there.
     """
 
     shown: str
@@ -44,8 +45,8 @@ class Report(Tally):
     notes: int = 0
     findings: Findings = field(default_factory=Findings)
     all: list[Finding] = field(default_factory=list)
-    ends: dict[int, int] = field(default_factory=dict)
-    wrong_txns: frozenset[int] = frozenset()
+    extents: dict[int, tuple[int, int]] = field(default_factory=dict)
+    has_transactions: bool = False
     starts: list[Start] = field(default_factory=list)
     marker: str | None = None
 

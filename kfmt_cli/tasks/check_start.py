@@ -8,44 +8,30 @@ from dataclasses import dataclass, field, replace
 from kfmt_cli.broker.start.checkpoints import LOG_STARTS, RECOVERY_POINTS
 from kfmt_cli.broker.start.directory import LogDirectory
 from kfmt_cli.broker.start.load import Found
-from kfmt_cli.broker.start.outcome import CLEAN, CRASH, Damage, Start, start_of
-from kfmt_cli.checks.log.codes import CODEC_UNKNOWN
+from kfmt_cli.broker.start.outcome import CLEAN, CRASH, Start, start_of
 from kfmt_cli.core.finding import Finding, Severity
-from kfmt_cli.files import codes
 from kfmt_cli.files.disk import Folder, is_segment
 from kfmt_cli.files.kinds import kind_of
+from kfmt_cli.files.kinds.fixed import OFFSET_INDEX
 from kfmt_cli.files.kinds.kind import Level
 from kfmt_cli.files.kinds.logs import KRAFT_SNAPSHOT
 from kfmt_cli.files.names import mark_of, place_of
 from kfmt_cli.topics import CLUSTER_METADATA
-
-# Batches that consumers cannot read, or not to their end.
-_UNREADABLE = frozenset(
-    {
-        codes.DECOMPRESSION_FAILED,
-        codes.RECORD_MALFORMED,
-        codes.RECORDS_COUNT_MISMATCH,
-        codes.INNER_CRC_MISMATCH,
-        codes.INNER_SET_MALFORMED,
-        codes.WRAPPER_OFFSET_INVALID,
-    }
-)
-# Batches that make every fetch fail that has them.
-_SPOILING = frozenset({CODEC_UNKNOWN, codes.MESSAGE_MALFORMED})
 
 
 @dataclass(slots=True)
 class PartitionFacts:
     """What is known of a partition when its logs have been checked.
 
-    ends: of each log by its base offset, as far as it is undamaged. findings: about its files.
+    extents: the first offset and the end of each log by its base offset, as far as it is undamaged.
+    findings: about its files.
     """
 
     folder: Folder
     shown: str
-    ends: dict[int, int] = field(default_factory=dict)
+    extents: dict[int, tuple[int, int]] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
-    wrong_txns: frozenset[int] = frozenset()
+    has_transactions: bool = False
 
 
 def starts_of(facts: PartitionFacts, directory: LogDirectory, interval: int) -> Iterator[Start]:
@@ -58,12 +44,13 @@ def starts_of(facts: PartitionFacts, directory: LogDirectory, interval: int) -> 
     point = directory.offset(RECOVERY_POINTS, place)
     plain = _plain_end(facts, log_start)
     of_quorum = topic == CLUSTER_METADATA
-    damage: Damage | None = None
+    odd: dict[int, frozenset[int]] | None = None
     for after in (CRASH, CLEAN):
         if plain is not None:
-            yield Start(facts.shown, after, log_end_offset=plain)
+            first = max(log_start, min(facts.extents))
+            yield Start(facts.shown, after, log_start_offset=first, log_end_offset=plain)
             continue
-        damage = damage or _damage(facts)
+        odd = _odd(facts) if odd is None else odd
         found = Found(
             folder,
             # The metadata log is recovered whatever the marker says.
@@ -71,10 +58,11 @@ def starts_of(facts: PartitionFacts, directory: LogDirectory, interval: int) -> 
             recovery_point=0 if of_quorum else point,
             log_start=log_start,
             sound=_sound(facts),
-            wrong_txns=facts.wrong_txns,
+            trusted=_trusted(facts),
+            has_transactions=facts.has_transactions,
             interval=interval,
         )
-        start = start_of(facts.shown, found, damage)
+        start = start_of(facts.shown, found, odd)
         start.after = after
         yield start
 
@@ -86,8 +74,8 @@ def _plain_end(facts: PartitionFacts, log_start: int) -> int | None:
         return None
     if not all(map(_is_ordinary, facts.folder.files)):
         return None
-    end = facts.ends.get(logs[-1].base_offset or 0)
-    return end if end is not None and end >= log_start else None
+    _, end = facts.extents.get(logs[-1].base_offset or 0, (0, -1))
+    return end if end >= max(log_start, 0) else None
 
 
 def _is_ordinary(name: str) -> bool:
@@ -97,30 +85,30 @@ def _is_ordinary(name: str) -> bool:
     return not transient and (base_offset is not None or not of_segment)
 
 
-def _sound(facts: PartitionFacts) -> Mapping[int, int]:
-    """The ends of the logs in which nothing is wrong."""
+def _sound(facts: PartitionFacts) -> Mapping[int, tuple[int, int]]:
+    """The extents of the logs in which nothing is wrong."""
     wrong = {it.file for it in facts.findings if it.code.severity is not Severity.NOTE}
     bases = {it.base_offset for it in facts.folder.logs if it.name not in wrong}
-    return {base: end for base, end in facts.ends.items() if base in bases}
+    return {base: its for base, its in facts.extents.items() if base in bases}
 
 
-def _damage(facts: PartitionFacts) -> Damage:
-    """The batches that consumers trip over, by log and position."""
+def _odd(facts: PartitionFacts) -> dict[int, frozenset[int]]:
+    """The places of a partition's logs about which there are findings, by log."""
     bases = {it.name: it.base_offset or 0 for it in facts.folder.logs}
-    unreadable: dict[int, dict[int, int]] = {}
-    spoiling: dict[int, set[int]] = {}
+    odd: dict[int, set[int]] = {}
     for it in facts.findings:
-        base = bases.get(it.file)
-        if base is None or it.position is None:
-            continue
-        if it.code in _SPOILING:
-            spoiling.setdefault(base, set()).add(it.position)
-        elif it.code in _UNREADABLE and it.offset is not None:
-            first = it.offset
-            if isinstance(it.expected, int) and isinstance(it.found, int):
-                first += min(it.expected, it.found)
-            unreadable.setdefault(base, {})[it.position] = first
-    return Damage(unreadable, {base: frozenset(its) for base, its in spoiling.items()})
+        if it.file in bases and it.position is not None:
+            odd.setdefault(bases[it.file], set()).add(it.position)
+    return {base: frozenset(its) for base, its in odd.items()}
+
+
+def _trusted(facts: PartitionFacts) -> frozenset[int]:
+    """The base offsets of segments whose offset index is there, and right."""
+    wrong = {it.file for it in facts.findings if it.code.severity is not Severity.NOTE}
+    files = map(facts.folder.input, facts.folder.files)
+    return frozenset(
+        it.base_offset or 0 for it in files if it.kind is OFFSET_INDEX and it.name not in wrong
+    )
 
 
 def down(troubles: Iterable[tuple[str, str]]) -> Iterator[Start]:
@@ -137,6 +125,7 @@ def start_row(start: Start) -> dict[str, object]:
         "after": start.after,
         "starts": start.starts,
         "reason": start.reason,
+        "log_start_offset": start.log_start_offset,
         "log_end_offset": start.log_end_offset,
         "cut": [{"file": file, "size": size} for file, size in start.cut],
         "deleted": start.deleted,

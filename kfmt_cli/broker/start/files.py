@@ -80,6 +80,7 @@ class StartFiles:
                     self.delete(name, is_replaced=is_replaced, quietly=quietly)
         for name in [it for it in self.of if it.endswith(SWAP)]:
             of = name.removesuffix(SWAP)
+            self.delete(of, is_replaced=True)
             self.of[of] = self.of.pop(name)
             self.swapped.add(of)
 

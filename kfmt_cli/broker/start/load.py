@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -28,7 +29,7 @@ from kfmt_cli.broker.start.segment import (
     OffsetOverflow,
     OpenSegment,
 )
-from kfmt_cli.broker.start.stored import CorruptError, StartFailed
+from kfmt_cli.broker.start.stored import CorruptError, StartFailed, Stored, wrapped
 from kfmt_cli.files.disk import Folder, size_of
 from kfmt_cli.files.kinds import INDEXES
 from kfmt_cli.files.kinds.kind import read_whole
@@ -40,16 +41,18 @@ _INDEXES = tuple(it.suffix for it in INDEXES)
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a start goes by. sound: by base offset, the end of each log that recovery leaves as it
-    is. recovery_point, log_start: of the checkpoints, 0 without them. wrong_txns: base offsets of
-    batches that end the start where the state of producers is rebuilt from them."""
+    """What a start goes by. sound: by base offset, the first offset and the end of each log that
+    recovery leaves as it is. trusted: base offsets of segments whose index is right.
+    recovery_point, log_start: of the checkpoints, 0 without them. has_transactions: the logs that
+    are sound have some."""
 
     folder: Folder
     is_clean: bool
     recovery_point: int = 0
     log_start: int = 0
-    sound: Mapping[int, int] = field(default_factory=dict)
-    wrong_txns: frozenset[int] = frozenset()
+    sound: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+    trusted: frozenset[int] = frozenset()
+    has_transactions: bool = False
     interval: int = INDEX_INTERVAL_BYTES
 
 
@@ -69,10 +72,12 @@ def load(found: Found) -> Loaded:
     loader = _Loader(found)
     try:
         return loader.run()
-    except CorruptError as error:
-        raise StartFailed(str(error)) from error
-    finally:
+    except (CorruptError, InvalidOffset) as error:
         loader.close()
+        raise StartFailed(str(error)) from error
+    except StartFailed:
+        loader.close()
+        raise
 
 
 class _Loader:
@@ -80,8 +85,9 @@ class _Loader:
         self._found = found
         self._files = StartFiles(found.folder)
         self._segments: dict[int, OpenSegment] = {}
+        self._parts: dict[int, OpenSegment] = {}  # of segments that were split
         self._done = Loaded()
-        self._snapshots = Snapshots(found.wrong_txns)
+        self._snapshots = Snapshots(found.has_transactions)
 
     def close(self) -> None:
         for it in self._segments.values():
@@ -90,9 +96,10 @@ class _Loader:
     def run(self) -> Loaded:
         self._check_epochs()
         self._files.swap()
-        self._open_all()
         snapshots = {it: file for it, file in self._files.of.items() if is_snapshot(it)}
         self._snapshots.load({self._files.offset(it): file for it, file in snapshots.items()})
+        while not self._open_all():  # each round splits a segment
+            pass
         end = None
         while end is None:  # each round splits a segment
             end = self._recover_log()
@@ -101,11 +108,29 @@ class _Loader:
         done.segments = [self._segments[it] for it in sorted(self._segments)]
         done.log_end = end
         done.log_start = max(self._found.log_start, done.segments[0].base)
+        self._snapshots.load(self._snapshots.files)
         self._snapshots.remove_stray(list(self._segments))
         self._snapshots.rebuild(
             done.segments, done.log_start, done.log_end, after_clean=self._found.is_clean
         )
+        self._find_unstable(done)
         return done
+
+    def _find_unstable(self, done: Loaded) -> None:
+        """The broker looks for the batch in which the oldest open transaction begins."""
+        first = self._snapshots.first_unstable
+        if first is None:
+            return
+        first = max(first, done.log_start)
+        if first > done.log_end:
+            raise StartFailed(
+                f"{self._found.folder.name}: a transaction is open from offset {first} on, which "
+                "is not in the log"
+            )
+        below = [it for it in done.segments if it.base <= first]
+        for segment in [*below[-1:], *(it for it in done.segments if it.base > first)]:
+            if segment.sound_end is not None or segment.translate(first) is not None:
+                return
 
     def _check_epochs(self) -> None:
         """The epochs are read before anything else."""
@@ -119,7 +144,16 @@ class _Loader:
         if any(it < 0 for row in rows for it in row if isinstance(it, int)):
             raise StartFailed(f"{file.name}: an epoch or an offset is negative")
 
-    def _open_all(self) -> None:
+    def _open_all(self) -> bool:
+        """Open every segment; False to begin anew, because one was split."""
+        self._segments = dict(self._parts)
+        try:
+            self._open_files()
+        except OffsetOverflow:
+            return False
+        return True
+
+    def _open_files(self) -> None:
         for name in sorted(self._files.of):
             if name not in self._files.of:
                 continue
@@ -131,6 +165,8 @@ class _Loader:
                 self._open(name, self._files.offset(name))
 
     def _open(self, name: str, base: int) -> None:
+        if base in self._parts:
+            return
         log = f"{base:020}.log"
         file = self._files.of.get(log)
         folder = self._found.folder
@@ -139,8 +175,10 @@ class _Loader:
             return
         shown = folder.input(log).name
         sound = None if log in self._files.swapped else self._found.sound.get(base)
-        segment = OpenSegment(base, shown, file.path, size_of(file), sound)
-        segment.given_size = self._files.replaced.get(log, segment.size)
+        sound_end = None if sound is None else sound[1]
+        segment = OpenSegment(base, shown, file.path, size_of(file), sound_end)
+        given = 0 if log in self._files.swapped else segment.size
+        segment.given_size = self._files.replaced.get(log, given)
         self._segments[base] = segment
         index = self._files.of.get(f"{base:020}.index")
         if index is None and f"{base:020}.index" not in self._files.made:
@@ -173,37 +211,49 @@ class _Loader:
         snapshots.rebuild(before, self._found.log_start, segment.base, after_clean=False)
         segment.is_recovered = True
         cut = 0
-        if segment.sound_end is not None:
+        snapshots.begin_index()
+        if snapshots.passes(segment) and segment.sound_end is not None:
             snapshots.recovered(segment.sound_end)
         else:
             try:
-                cut = segment.recover(
-                    self._found.interval, lambda batch: snapshots.update(segment, batch)
-                )
+                cut = segment.recover(self._found.interval, partial(self._update, segment))
             except OffsetOverflow:
                 self._split(segment)
                 raise
         snapshots.take()
         return cut
 
+    def _update(self, segment: OpenSegment, batch: Stored) -> None:
+        self._snapshots.update(segment, batch, indexed=True)
+        self._snapshots.settle()
+
     def _split(self, segment: OpenSegment) -> None:
-        """What a broker does with offsets that do not fit; it only can where they end the log."""
+        """Make segments of one whose offsets do not fit its name."""
         end = segment.next_offset
-        if not (end > segment.base and not 0 <= end - 1 - segment.base <= MAX_RELATIVE_OFFSET):
+        last = wrapped(wrapped(end - 1) - segment.base)
+        if not (end > segment.base and not 0 <= last <= MAX_RELATIVE_OFFSET):
             raise StartFailed(
                 f"{segment.name}: a batch has offsets below the segment's name, or too far above it"
             )
-        first = next(
-            it
-            for it in segment.batches()
-            if not 0 <= it.last_offset - segment.base <= MAX_RELATIVE_OFFSET
-        )
-        rest = OpenSegment(
-            first.base_offset, segment.name, segment.path, segment.size, first.last_offset + 1
-        )
-        segment.size = first.position
-        segment.sound_end = None
-        self._segments[first.base_offset] = rest
+        self._segments.pop(segment.base)
+        parts: dict[int, OpenSegment] = {}
+        part: OpenSegment | None = None
+        at = 0
+        for batch in segment.batches():
+            if part is None or not part.fits(batch):
+                first = segment.first_offset(batch)
+                if part is not None and part.base == first:
+                    raise StartFailed(f"{segment.name}: a batch does not fit any segment")
+                part = segment.part(first, at)
+                parts[part.base] = part
+            at = part.size = batch.end
+        self._parts.pop(segment.base, None)
+        self._parts |= parts
+        self._segments |= parts
+        if segment.base not in parts:
+            self._files.delete(f"{segment.base:020}.log")
+        if at < segment.size:
+            raise StartFailed(f"{segment.name} byte {at}: it cannot be split, no batch is there")
 
     def _recover_log(self) -> int | None:
         """Recover what is not known to be flushed; the log end, None to begin anew."""
@@ -233,5 +283,14 @@ class _Loader:
                 self._files.delete(f"{base:020}.log")
                 segments.pop(base).close()
             self._snapshots.files.clear()
-        segments[found.log_start] = OpenSegment.made(found.log_start, "")
+        segments[found.log_start] = self._anew(found.log_start)
         return found.log_start
+
+    def _anew(self, base: int) -> OpenSegment:
+        """An empty segment, which may take the name of one that was deleted."""
+        log = f"{base:020}.log"
+        segment = OpenSegment.made(base, self._found.folder.input(log).name)
+        if log in self._files.deleted:
+            self._files.deleted.remove(log)
+            segment.given_size = size_of(self._found.folder.input(log))
+        return segment

@@ -9,46 +9,108 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kfmt_cli.broker.start.segment import OpenSegment
-from kfmt_cli.broker.start.stored import StartFailed, Stored, read_marker
+from kfmt_cli.broker.start.stored import StartFailed, Stored, read_marker, wrapped
 from kfmt_cli.errors import InputError
 from kfmt_cli.files.kinds.fixed import PRODUCER_SNAPSHOT, read_rows
 from kfmt_cli.files.kinds.kind import Input
 
 
 class Snapshots:
-    """The snapshots of a partition. files: by offset, None for one that this start has written."""
+    """The snapshots of a partition, and the transactions that are open so far.
 
-    def __init__(self, wrong_txns: frozenset[int]) -> None:
+    files: by offset, None for one that this start has written. has_transactions: the sound logs
+    have some, so that they are gone over, too.
+    """
+
+    def __init__(self, has_transactions: bool) -> None:
         self.files: dict[int, Input | None] = {}
-        self._wrong_txns = wrong_txns
+        self._has_transactions = has_transactions
         self._map_end = 0
         self._last = 0
+        self._open: dict[int, int] = {}  # the first offset of each producer's transaction
+        self._ongoing: set[int] = set()
+        self._written: dict[int, dict[int, int]] = {}  # what is open in those of this start
+        self._last_abort: int | None = None
+        self._ended: set[int] = set()
+        self._started: list[int] = []
+        self._completed: list[tuple[int, str]] = []
 
     def load(self, files: Mapping[int, Input | None]) -> None:
         """Begin with these snapshots and no state."""
         self.files = dict(files)
         self._map_end = self._last = 0
+        self._become({})
+
+    def _become(self, transactions: dict[int, int]) -> None:
+        self._open = dict(transactions)
+        self._ongoing = set(transactions.values())
+        self._ended.clear()
+
+    def passes(self, segment: OpenSegment) -> bool:
+        """Whether a segment changes nothing but where the state ends."""
+        return segment.sound_end is not None and not self._has_transactions
 
     def recovered(self, end: int) -> None:
         """Everything up to an offset has been gone over."""
         self._map_end = max(self._map_end, end)
 
-    def update(self, segment: OpenSegment, batch: Stored) -> None:
-        """Go over a batch; raises CorruptError, StartFailed."""
-        if batch.producer_id >= 0:
-            if batch.is_control:
-                read_marker(segment.bytes, batch)
-            elif batch.base_offset in self._wrong_txns:
+    def begin_index(self) -> None:
+        """The transaction index of the next segment is written anew."""
+        self._last_abort = None
+
+    def update(self, segment: OpenSegment, batch: Stored, *, indexed: bool = False) -> None:
+        """Go over a batch; raises CorruptError, StartFailed. indexed: what it aborts is written to
+        the transaction index."""
+        place = f"{segment.name} byte {batch.position}"
+        first = self._open.get(batch.producer_id)
+        if batch.producer_id >= 0 and batch.is_control:
+            aborts = read_marker(segment.bytes, batch)
+            if aborts is not None and first is not None:
+                del self._open[batch.producer_id]
+                if indexed and aborts:
+                    self._index(place, batch.base_offset)
+                self._completed.append((first, place))
+        elif batch.producer_id >= 0 and first is None and batch.is_transactional:
+            self._open[batch.producer_id] = batch.base_offset
+            self._started.append(batch.base_offset)
+        elif batch.producer_id >= 0 and first is not None and not batch.is_transactional:
+            raise StartFailed(
+                f"{place}: a batch that is not transactional in a transaction of producer "
+                f"{batch.producer_id}"
+            )
+        self._map_end = wrapped(batch.last_offset + 1)
+
+    def _index(self, place: str, offset: int) -> None:
+        if self._last_abort is not None and offset <= self._last_abort:
+            raise StartFailed(f"{place}: an aborted transaction ends before the one before it")
+        self._last_abort = offset
+
+    def settle(self) -> None:
+        """Begin and end the transactions of the batches gone over: a broker that recovers does so
+        after each batch, one that loads a segment after all of it; raises StartFailed."""
+        self._ongoing.update(self._started)
+        for first, place in self._completed:
+            if first not in self._ongoing:
                 raise StartFailed(
-                    f"{segment.name} byte {batch.position}: a batch that is not transactional in a "
-                    f"transaction of producer {batch.producer_id}"
+                    f"{place}: the end of a transaction whose first offset {first} is that of "
+                    "another one, too"
                 )
-        self._map_end = batch.last_offset + 1
+            self._ongoing.discard(first)
+            self._ended.add(first)
+        self._started.clear()
+        self._completed.clear()
+
+    @property
+    def first_unstable(self) -> int | None:
+        """The first offset of the oldest transaction that is open, or that ended since the newest
+        snapshot; None without one."""
+        return min(self._ongoing | self._ended, default=None)
 
     def take(self) -> None:
         """Write a snapshot where the state has moved on."""
         if self._map_end > self._last:
             self.files[self._map_end] = None
+            self._written[self._map_end] = dict(self._open)
             self._last = self._map_end
 
     def rebuild(
@@ -66,9 +128,13 @@ class Snapshots:
         self.take()
 
     def _load_newest(self, log_start: int) -> None:
+        self._become({})
         while self.files:
             newest = max(self.files)
-            if _is_readable(self.files[newest]):
+            file = self.files[newest]
+            told = self._written[newest] if file is None else _transactions(file)
+            if told is not None:
+                self._become(told)
                 self._map_end = self._last = newest
                 return
             del self.files[newest]
@@ -83,7 +149,7 @@ class Snapshots:
                 continue
             start = max(segment.base, self._map_end, log_start)
             self._map_end = start
-            if segment.sound_end is not None:
+            if self.passes(segment):
                 continue
             until = segment.size
             if segment.base == of_end and (found := segment.translate(end)) is not None:
@@ -96,6 +162,7 @@ class Snapshots:
                     break
                 if batch.magic >= 2:
                     self.update(segment, batch)
+            self.settle()
 
     def remove_stray(self, bases: list[int]) -> None:
         """Forget snapshots between segments, but for the newest behind the last one."""
@@ -109,11 +176,18 @@ class Snapshots:
             del self.files[stray]
 
 
-def _is_readable(file: Input | None) -> bool:
+def _transactions(file: Input) -> dict[int, int] | None:
+    """The first offset of each producer's open transaction in a snapshot; None if it is damaged."""
     try:
-        return file is None or not read_rows(file).findings
+        contents = read_rows(file)
     except InputError:
-        return False
+        return None
+    if contents.findings:
+        return None
+    table = contents.table
+    firsts = table["current_txn_first_offset"].tolist()
+    pairs = zip(table["producer_id"].tolist(), firsts, strict=True)
+    return {producer: first for producer, first in pairs if first >= 0}
 
 
 def is_snapshot(name: str) -> bool:

@@ -6,7 +6,8 @@ import struct
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from kfmt_cli.core.finding import Finding, Severity
+from kfmt_cli.broker.start.consumer import first_of_wrapper
+from kfmt_cli.core.finding import Severity
 from kfmt_cli.core.source import open_source
 from kfmt_cli.files.codes import BATCH_TRUNCATED
 from kfmt_cli.files.kinds.kind import Input
@@ -14,6 +15,10 @@ from kfmt_cli.files.log import LogReader
 from kfmt_cli.formats.batch import RECORD_BATCH
 from kfmt_cli.formats.index import MAX_RELATIVE_OFFSET
 
+_COLUMNS = (
+    *("position", "base_offset", "last_offset", "has_base_offset", "crc_valid", "records_count"),
+    *("start", "end"),
+)
 Range = tuple[int, int]
 Ranges = list[Range]
 
@@ -40,38 +45,61 @@ def without(ranges: Iterable[Range], others: Iterable[Range]) -> Ranges:
     return merged(left)
 
 
+@dataclass(frozen=True, slots=True)
+class HeldBatch:
+    """A batch as kfmt finds it. is_valid: its checksum is right, and its offsets can be."""
+
+    position: int
+    first: int
+    last: int
+    is_valid: bool
+
+
 @dataclass(slots=True)
 class LogRanges:
     """The batches of a log as kfmt finds them, damaged ones too.
 
-    batches: position, base and last offset of each. bad: those whose checksum does not fit.
-    findings: of reading it.
+    bad: positions of damage: batches whose checksum is wrong, and bytes that are no batch.
     """
 
     base: int
-    batches: list[tuple[int, int, int]] = field(default_factory=list)
+    batches: list[HeldBatch] = field(default_factory=list)
     bad: set[int] = field(default_factory=set)
-    findings: list[Finding] = field(default_factory=list)
 
-    @property
-    def is_damaged(self) -> bool:
-        """Whether bytes of it are lost."""
-        return bool(self.bad) or any(it.code.severity is Severity.ERROR for it in self.findings)
+    def held(self, next_base: int | None, size: int | None = None) -> Ranges:
+        """The offsets that it holds, or held before it was damaged: a damaged place has those
+        between the undamaged batches around it. next_base: of the next segment. size: its first
+        bytes only."""
+        ranges: Ranges = []
+        places = sorted(self.bad | {it.position for it in self.batches})
+        batches = {it.position: it for it in self.batches}
+        after, claims, is_damaged = self.base, [], False
+        for at in places:
+            if size is not None and at >= size:
+                break
+            batch = batches.get(at)
+            if batch is None or not batch.is_valid:
+                is_damaged = True
+                claims += [] if batch is None else [(batch.first, batch.last)]
+                continue
+            ranges.append((batch.first, batch.last))
+            if not self.base <= batch.first <= batch.last <= self.base + MAX_RELATIVE_OFFSET:
+                continue  # it says nothing of the damage around it
+            if is_damaged:
+                ranges += _between(after, batch.first - 1, claims)
+            after, claims, is_damaged = batch.last + 1, [], False
+        if is_damaged:
+            last = None if next_base is None else next_base - 1
+            ranges += _between(after, last, claims)
+        return merged(ranges)
 
-    def held(self, next_base: int | None) -> Ranges:
-        """The offsets that it holds, or held before it was damaged."""
-        ranges = merged((first, last) for _, first, last in self.batches)
-        if not self.is_damaged:
-            return ranges
-        last = max([it[1] for it in ranges], default=self.base - 1)
-        first = min([self.base, *(it[0] for it in ranges)])
-        if next_base is not None:
-            last = max(last, next_base - 1)
-        return merged([(first, last)])
 
-    def before(self, position: int) -> Ranges:
-        """The offsets of the batches before a byte."""
-        return merged((first, last) for at, first, last in self.batches if at < position)
+def _between(first: int, last: int | None, claims: Ranges) -> Ranges:
+    """The offsets of damaged batches between two places; last: None where nothing follows."""
+    if last is not None:
+        return [(first, last)]
+    most = first + MAX_RELATIVE_OFFSET
+    return [(max(a, first), b) for a, b in claims if a <= b <= most]
 
 
 def ranges_of(file: Input, base: int) -> LogRanges:
@@ -80,34 +108,36 @@ def ranges_of(file: Input, base: int) -> LogRanges:
     source = open_source(file.path, file.name)
     try:
         for block in LogReader(source, base).blocks():
-            found.findings += block.findings
-            names = ("position", "base_offset", "last_offset", "has_base_offset", "crc_valid")
-            columns = (block.batches[name].tolist() for name in names)
-            for at, first, last, has_first, is_valid in zip(*columns, strict=True):
-                before = found.batches[-1][2] + 1 if found.batches else base
-                low = first if has_first else min(before, last)
+            for it in block.findings:
+                if it.code.severity is Severity.ERROR and it.position is not None:
+                    found.bad.add(it.position)
+                if it.code is BATCH_TRUNCATED and it.position is not None:
+                    head = source.block(it.position, RECORD_BATCH.dtype.itemsize, 1)
+                    _add_truncated(found, head, it.position)
+            columns = (block.batches[name].tolist() for name in _COLUMNS)
+            for at, low, last, known, is_valid, count, start, end in zip(*columns, strict=True):
+                first, top = low, last
+                if not known:
+                    whole = bytes(block.data[start:end])
+                    first = first_of_wrapper(whole, last) if is_valid else last
+                elif is_valid and last < first:
+                    top = first + count - 1
                 if not is_valid:
                     found.bad.add(at)
-                if low <= last <= low + MAX_RELATIVE_OFFSET:
-                    found.batches.append((at, low, last))
-        for it in found.findings:
-            if it.code is BATCH_TRUNCATED and it.position is not None:
-                _add_truncated(found, source.block(it.position, RECORD_BATCH.dtype.itemsize, 1), it)
+                valid = bool(is_valid) and 0 <= first <= top
+                found.batches.append(HeldBatch(at, first, top, valid))
     finally:
         source.close()
     return found
 
 
-def _add_truncated(found: LogRanges, head: bytes, finding: Finding) -> None:
+def _add_truncated(found: LogRanges, head: bytes, position: int) -> None:
     """The offsets of a batch that the file's end cuts, where its header is whole."""
     if len(head) < RECORD_BATCH.dtype.itemsize or head[RECORD_BATCH.offset_of("magic")] != 2:
         return
     first = struct.unpack_from(">q", head)[0]
     delta = struct.unpack_from(">i", head, RECORD_BATCH.offset_of("last_offset_delta"))[0]
-    near = found.base <= first <= found.base + MAX_RELATIVE_OFFSET
-    if near and delta >= 0:
-        found.batches.append((finding.position or 0, first, first + delta))
-        found.bad.add(finding.position or 0)
+    found.batches.append(HeldBatch(position, first, first + delta, False))
 
 
 def size_of_ranges(ranges: Iterable[Range]) -> int:

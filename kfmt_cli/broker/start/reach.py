@@ -1,105 +1,225 @@
-"""Which offsets of a log no consumer can reach, although the broker keeps their bytes.
+"""Which offsets of a partition consumers reach: what a seek to each of them is answered with.
 
-A consumer is given what a broker reads from the batch that it finds for the offset, a fetch at a
-time. So an offset is out of reach where the search for it fails or finds another batch, where its
-own batch cannot be read, and where any fetch that has it is one that fails as a whole.
+A broker looks for an offset in the segment whose name is the nearest one below, from the byte that
+its index gives on, and sends up to 1 MiB from the batch that it finds. So an offset is out of reach
+where another segment is searched than the one that has it, where the index leads past its batch,
+where the consumer cannot read the batch, and where a batch shortly after it makes the consumer's
+whole poll fail. Source: `LocalLog.read`, `LogSegment.translateOffset`, `CompletedFetch`.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Mapping
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
-from kfmt_cli.broker.start.ranges import LogRanges, Ranges, merged
+from kfmt_cli.broker.start.consumer import Fault, Given, fault_of_header, given_of
+from kfmt_cli.broker.start.ranges import LogRanges, Range, Ranges, merged
 from kfmt_cli.broker.start.segment import OpenSegment
 from kfmt_cli.broker.start.stored import CorruptError, StartFailed, Stored
 
 FETCH_BYTES = 1 << 20  # max.partition.fetch.bytes
-_HUGE = (1 << 31) - (1 << 20)  # a length that no consumer can hold in memory
+POLL_RECORDS = 500  # max.poll.records
+_MOST_OFFSET = (1 << 63) - 1
 
 
-def unreachable(
-    segment: OpenSegment,
-    held: LogRanges,
-    next_base: int | None,
-    unreadable: Mapping[int, int],
-    spoiling: frozenset[int],
-) -> Ranges:
-    """The ranges of a segment's offsets that are out of reach.
+@dataclass(slots=True)
+class Reach:
+    """What consumers are given of a partition's segments, in order.
 
-    unreadable: by the position of a batch, the first offset that cannot be read. spoiling: the
-    positions of batches that make every fetch fail that has them.
+    plain: the offsets of each segment whose log and index are as they should be; it is not opened.
+    held: what kfmt finds in each of the other logs, by base offset. odd: positions of batches, by
+    log, of which something else is known to be wrong than their checksum.
     """
-    walks: dict[int, _Walk] = {}
-    # What a broker takes for a batch there, and kfmt does not, is none that can be read.
-    sound = {at for at, _, _ in held.batches} - held.bad
-    offsets, _ = segment.entries
-    cuts = [int(it) for it in offsets]
-    found: Ranges = []
-    for first, last in held.held(next_base):
-        low = first
-        for at in [*(it for it in cuts if first < it <= last), last + 1]:
-            found += _missed(segment, walks, low, at - 1, unreadable, spoiling, sound)
-            low = at
-    return merged(found)
+
+    segments: list[OpenSegment]
+    end: int
+    plain: Mapping[int, tuple[int, int]]
+    held: Mapping[int, LogRanges]
+    odd: Mapping[int, frozenset[int]]
+    _searches: dict[int, _Search] = field(default_factory=dict)
+
+    def of(self, log_start: int) -> Ranges:
+        """The offsets that consumers are given."""
+        found: Ranges = []
+        for i, segment in enumerate(self.segments):
+            following = self.segments[i + 1].base if i + 1 < len(self.segments) else self.end
+            low, high = max(segment.base, log_start), min(following, self.end) - 1
+            found += self._given(i, [(low, high)])
+        return merged(found)
+
+    def _given(self, i: int, asked: Ranges) -> Iterator[Range]:
+        """What seeks that begin in a segment are answered with, by it or by later ones."""
+        for segment in self.segments[i:]:
+            asked = merged(asked)
+            if not asked:
+                return
+            plain = self.plain.get(segment.base)
+            if plain is not None:
+                first, last = plain
+                yield from ((max(first, a), min(last, b)) for a, b in asked)
+                asked = [(max(a, last + 1), b) for a, b in asked]
+                continue
+            unanswered: Ranges = []
+            for low, high in asked:
+                found, rest = self._search(segment).given(low, high)
+                yield from found
+                unanswered += rest
+            asked = unanswered
+
+    def _search(self, segment: OpenSegment) -> _Search:
+        search = self._searches.get(segment.base)
+        if search is None:
+            held = self.held.get(segment.base) or LogRanges(segment.base)
+            odd = self.odd.get(segment.base, frozenset()) | held.bad
+            good = {it.position: it.first for it in held.batches if it.position not in odd}
+            search = self._searches[segment.base] = _Search(segment, good, sorted(odd))
+        return search
 
 
 class _Walk:
-    """The batches from a byte on, as a fetch goes over them."""
+    """The batches from a byte on, read as far as they are needed. highest: the last offset up to
+    each."""
 
     def __init__(self, segment: OpenSegment, start: int) -> None:
         self.batches: list[Stored] = []
         self.highest: list[int] = []
-        self.huge: int | None = None
+        self.failed = False
+        self._rest = segment.batches(start)
+
+    def find(self, offset: int) -> int | None:
+        """The number of the first batch that ends at the offset or after it."""
+        while not self.highest or self.highest[-1] < offset:
+            if self.step() is None:
+                return None
+        return bisect_left(self.highest, offset)
+
+    def at(self, row: int) -> Stored | None:
+        """The batch of a number."""
+        if row < len(self.batches):
+            return self.batches[row]
+        return self.step()
+
+    def step(self) -> Stored | None:
+        """The next batch; None at the end, and where a broker finds no batch."""
+        if self.failed:
+            return None
         try:
-            for it in segment.batches(start):
-                self.batches.append(it)
-                before = self.highest[-1] if self.highest else it.last_offset
-                self.highest.append(max(before, it.last_offset))
+            batch = next(self._rest, None)
         except (CorruptError, StartFailed):
-            pass
-        end = self.batches[-1].end if self.batches else start
-        size = int.from_bytes(segment.bytes.read(end + 8, 4), "big")
-        if end < segment.size and _HUGE <= size < 1 << 31:
-            self.huge = end
+            self.failed = True
+            return None
+        if batch is not None:
+            self.batches.append(batch)
+            before = self.highest[-1] if self.highest else batch.last_offset
+            self.highest.append(max(before, batch.last_offset))
+        return batch
 
 
-def _missed(
-    segment: OpenSegment,
-    walks: dict[int, _Walk],
-    low: int,
-    high: int,
-    unreadable: Mapping[int, int],
-    spoiling: frozenset[int],
-    sound: set[int],
-) -> Ranges:
-    """Of offsets whose search begins at the same entry, those that are out of reach."""
-    if low > high:
-        return []
-    start = segment.lookup(low)
-    walk = walks.get(start)
-    if walk is None:
-        walk = walks[start] = _Walk(segment, start)
-    spoilers = [*spoiling, *([] if walk.huge is None else [walk.huge])]
-    missed: Ranges = []
-    at = low
-    while at <= high:
-        row = bisect_left(walk.highest, at)
-        if row == len(walk.batches):
-            return [*missed, (at, high)]
+class _Search:
+    """Seeks in one segment. good: batches that are given whole, by position, with their first
+    offsets. suspects: places where something is wrong."""
+
+    def __init__(self, segment: OpenSegment, good: dict[int, int], suspects: list[int]) -> None:
+        self._segment = segment
+        self._good = good
+        self._suspects = suspects
+        self._walks: dict[int, _Walk] = {}
+        self._given: dict[int, Given | None] = {}
+
+    def given(self, low: int, high: int) -> tuple[Ranges, Ranges]:
+        """What seeks to low..high are answered with, and which of them find nothing here."""
+        found: Ranges = []
+        unanswered: Ranges = []
+        offsets, _ = self._segment.entries
+        cuts = sorted({int(it) for it in offsets if low < it <= high})
+        for first, last in zip([low, *cuts], [*(it - 1 for it in cuts), high], strict=True):
+            at = first
+            start = self._segment.lookup(at)
+            walk = self._walks.setdefault(start, _Walk(self._segment, start))
+            while at <= last:
+                row = walk.find(at)
+                if row is None:
+                    if not walk.failed:  # a search that fails is answered with an error
+                        unanswered.append((at, last))
+                    break
+                at = self._answer(walk, row, at, last, found)
+        return found, unanswered
+
+    def _answer(self, walk: _Walk, row: int, at: int, last: int, found: Ranges) -> int:
+        """Add what seeks to at..last are given that begin at a batch; where to go on."""
         batch = walk.batches[row]
-        # Of a message of magic 0 or 1 only the last offset is known.
-        base = batch.base_offset if batch.magic >= 2 else at
-        last = min(high, batch.last_offset)
-        if base > at:
-            missed.append((at, min(high, base - 1)))
-            at = base
-            continue
-        spoiled = any(batch.position <= it < batch.position + FETCH_BYTES for it in spoilers)
-        first = unreadable.get(batch.position)
-        if spoiled or (first is None and batch.position not in sound):
-            missed.append((at, last))
-        elif first is not None and first <= last:
-            missed.append((max(at, first), last))
-        at = last + 1
-    return missed
+        last = min(last, batch.last_offset)
+        end = self._end_of_fetch(batch)
+        poisoned = self._poison(walk, row, end)
+        low = at  # of the seeks that were given nothing yet
+        following: Stored | None = batch
+        while following is not None and low <= last and following.end <= end:
+            given = self._of(following)
+            if given is None:
+                first = self._first(following)
+                found.append((max(low, first), min(last, following.last_offset, poisoned - 1)))
+                low = max(low, following.last_offset + 1)
+            else:
+                for it in given.offsets:
+                    if low <= it <= last and it < poisoned:
+                        found.append((it, it))
+                    # After the largest offset a consumer wants any.
+                    low = max(low, it + 1) if it < _MOST_OFFSET else at
+                if given.fault is not Fault.NONE:
+                    break
+            row += 1
+            following = walk.at(row)
+        return last + 1
+
+    def _end_of_fetch(self, batch: Stored) -> int:
+        """Where what is sent with a batch ends."""
+        return min(batch.position + max(FETCH_BYTES, batch.size), self._segment.size)
+
+    def _first(self, batch: Stored) -> int:
+        """The first offset of a batch; that of a wrapper is not in its header."""
+        return self._good.get(batch.position, batch.base_offset)
+
+    def _of(self, batch: Stored) -> Given | None:
+        """What a consumer is given of a batch; None for all of it."""
+        if batch.position in self._good:
+            return None
+        if batch.position not in self._given:
+            self._given[batch.position] = given_of(self._segment.bytes, batch)
+        return self._given[batch.position]
+
+    def _poison(self, walk: _Walk, row: int, end: int) -> int:
+        """The first offset of a batch from which on a poll fails as a whole, because of it or of
+        a batch after it; one that is above all others if it does not. end: of what is sent."""
+        batch = walk.batches[row]
+        given = self._of(batch)
+        if given is not None and given.fault is Fault.POISON and len(given.offsets) < POLL_RECORDS:
+            return min(batch.base_offset, batch.last_offset)
+        never = batch.last_offset + 1
+        if batch.position in self._good:
+            suspect = bisect_right(self._suspects, batch.position)
+            if suspect == len(self._suspects) or self._suspects[suspect] >= end:
+                return never
+        left = self._before_poison(walk, row, end)
+        return never if left is None else max(never - left, self._first(batch))
+
+    def _before_poison(self, walk: _Walk, row: int, end: int) -> int | None:
+        """How many of a batch's last records share a poll with a batch that makes it fail."""
+        n = 0
+        while n < POLL_RECORDS:
+            row += 1
+            following = walk.at(row)
+            if following is None or following.end > end:
+                at = walk.batches[row - 1].end
+                fault = fault_of_header(self._segment.bytes, at, end)
+                return POLL_RECORDS - 1 - n if fault is Fault.POISON else None
+            given = self._of(following)
+            if given is None:
+                n += following.last_offset - self._first(following) + 1
+                continue
+            n += len(given.offsets)
+            if given.fault is Fault.POISON and n < POLL_RECORDS:
+                return POLL_RECORDS - 1 - n
+            if given.fault is not Fault.NONE:
+                return None
+        return None

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from kfmt_cli.broker.lookup import ENTRY_SIZE, WARM_BYTES, greatest
+from kfmt_cli.broker.start.consumer import first_of_wrapper
 from kfmt_cli.broker.start.stored import (
     CorruptError,
     LogBytes,
@@ -18,6 +19,7 @@ from kfmt_cli.broker.start.stored import (
     Stored,
     batches,
     is_valid,
+    wrapped,
 )
 from kfmt_cli.core.layout import IntArray
 from kfmt_cli.files.kinds.fixed import OFFSET_INDEX
@@ -39,15 +41,16 @@ class InvalidOffset(Exception):  # noqa: N818 (Kafka's InvalidOffsetException)
 class OpenSegment:
     """A log and its offset index, in memory only: nothing of it is changed on the disk.
 
-    name: of the log's file. size: bytes that are left of it. sound_end: behind the last offset of a
-    log that a broker recovers as it is, None for one that has to be looked at byte by byte. index:
-    its file. is_recovered: the index has been rebuilt.
+    name: of the log's file. begin, size: the bytes that are left of it, by their place in the file.
+    sound_end: the end of a log that a broker recovers as it is, None for one that has to be looked
+    at byte by byte. index: its file. is_recovered: the index has been rebuilt.
     """
 
     def __init__(self, base: int, name: str, path: str, size: int, sound_end: int | None) -> None:
         self.base = base
         self.name = name
         self.path = path
+        self.begin = 0
         self.size = self.given_size = size
         self.sound_end = sound_end
         self.index: Input | None = None
@@ -60,6 +63,13 @@ class OpenSegment:
         """An empty one that the broker makes."""
         segment = cls(base, name, "", 0, base)
         segment.is_recovered = True
+        return segment
+
+    def part(self, base: int, begin: int) -> OpenSegment:
+        """A segment of its own that begins at a byte of this one."""
+        segment = OpenSegment(base, self.name, self.path, begin, None)
+        segment.begin = begin
+        segment.given_size = self.given_size if base == self.base else begin
         return segment
 
     @property
@@ -86,9 +96,10 @@ class OpenSegment:
             self._entries = offsets, rows["log_position"].astype(np.int64)
         return self._entries
 
-    def batches(self, start: int = 0) -> Iterator[Stored]:
+    def batches(self, start: int | None = None) -> Iterator[Stored]:
         """Its batches from a byte on, as a broker steps over them."""
-        return batches(self.bytes, start, self.size)
+        start = self.begin if start is None else start
+        return batches(self.bytes, start, self.size) if start < self.size else iter(())
 
     def recover(self, interval: int, take: Callable[[Stored], None]) -> int:
         """What a recovery leaves of it; how many bytes it cuts.
@@ -97,20 +108,20 @@ class OpenSegment:
         """
         entries: list[tuple[int, int]] = []
         last_time, largest = (-1, self.base), NO_TIME
-        valid = indexed = 0
+        valid = indexed = self.begin
         try:
             for batch in self.batches():
                 if not is_valid(self.bytes, batch):
                     break
-                if not 0 <= batch.last_offset - self.base <= MAX_RELATIVE_OFFSET:
+                if not self.fits(batch):
                     raise OffsetOverflow
                 if batch.max_timestamp > largest[0]:
                     largest = batch.max_timestamp, batch.last_offset
                 if valid - indexed > interval:
                     if entries and batch.last_offset <= entries[-1][0]:
-                        raise InvalidOffset
+                        raise InvalidOffset(_backwards(self.name, batch.position))
                     entries.append((batch.last_offset, valid))
-                    last_time = _time_entry(last_time, largest)
+                    last_time = self._time_entry(last_time, largest)
                     indexed = valid
                 valid += batch.size
                 if batch.magic >= 2:
@@ -121,8 +132,27 @@ class OpenSegment:
             self._set_entries(entries)
         cut = self.size - valid
         self.size = valid
-        _time_entry(last_time, largest)
+        self._time_entry(last_time, largest)
         return cut
+
+    def fits(self, batch: Stored) -> bool:
+        """Whether an index of the segment can name a batch's last offset."""
+        return 0 <= wrapped(batch.last_offset - self.base) <= MAX_RELATIVE_OFFSET
+
+    def _time_entry(self, last: tuple[int, int], new: tuple[int, int]) -> tuple[int, int]:
+        """The last entry of its time index after one more."""
+        has_entries = last[0] >= 0
+        if has_entries and new[1] < last[1]:
+            raise InvalidOffset(_backwards(self.name, None))
+        if has_entries and new[0] < last[0]:
+            raise StartFailed(f"{self.name}: its timestamps go back")
+        return new if new[0] > last[0] else last
+
+    def first_offset(self, batch: Stored) -> int:
+        """The first offset of a batch; that of a wrapper is the one of its first message."""
+        if batch.magic >= 2:
+            return batch.base_offset
+        return first_of_wrapper(self.bytes.read(batch.position, batch.size), batch.last_offset)
 
     def _set_entries(self, entries: list[tuple[int, int]]) -> None:
         rows = np.array(entries, np.int64).reshape(-1, 2)
@@ -143,7 +173,7 @@ class OpenSegment:
         warm = WARM_BYTES // ENTRY_SIZE[OFFSET_INDEX]
         offsets, positions = self.entries
         entry = greatest(offsets, offset, warm)
-        return 0 if entry is None else max(int(positions[entry]), 0)
+        return self.begin if entry is None else max(int(positions[entry]), self.begin)
 
     def translate(self, offset: int) -> Stored | None:
         """The first batch from the index's entry on that ends at the offset or behind it."""
@@ -167,15 +197,10 @@ class OpenSegment:
             return self.base
         end = self.base
         for batch in self.batches(found.position):
-            end = batch.last_offset + 1
+            end = wrapped(batch.last_offset + 1)
         return end
 
 
-def _time_entry(last: tuple[int, int], new: tuple[int, int]) -> tuple[int, int]:
-    """The last entry of a time index after one more."""
-    has_entries = last[0] >= 0
-    if has_entries and new[1] < last[1]:
-        raise InvalidOffset
-    if has_entries and new[0] < last[0]:
-        raise StartFailed("a time index whose timestamps go back")
-    return new if new[0] > last[0] else last
+def _backwards(name: str, position: int | None) -> str:
+    place = "" if position is None else f" byte {position}"
+    return f"{name}{place}: an offset that is not above the one of the index's last entry"

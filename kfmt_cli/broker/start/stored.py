@@ -19,11 +19,17 @@ from kfmt_cli.files.control import KEY_SIZE, MARKER_SIZE, MARKERS
 from kfmt_cli.files.header import HEADER_UP_TO_MAGIC
 from kfmt_cli.formats.batch import ATTRIBUTES, RECORD_BATCH
 
+_ABORT = MARKERS[0]
 LEAST_SIZE = 14  # of a message of magic 0, behind offset and size
 WINDOW = 1 << 20
 PIECE = 16 << 20  # of a batch whose checksum is computed
 _AT = RECORD_BATCH.offset_of
 _START = struct.Struct(">qi")
+
+
+def wrapped(value: int) -> int:
+    """A sum of offsets as 64 bits hold it."""
+    return (value + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
 class CorruptError(Exception):
@@ -54,6 +60,11 @@ class Stored:
     def end(self) -> int:
         """The byte behind it."""
         return self.position + self.size
+
+    @property
+    def is_transactional(self) -> bool:
+        """Whether it says that it belongs to a transaction."""
+        return bool(self.attributes & ATTRIBUTES["transactional"].mask)
 
     @property
     def is_control(self) -> bool:
@@ -111,7 +122,7 @@ def _batch(log: LogBytes, at: int, size: int, offset: int, head: bytes) -> Store
     time = struct.unpack_from(">q", head, _AT("max_timestamp"))[0]
     attributes = struct.unpack_from(">h", head, _AT("attributes"))[0]
     producer = struct.unpack_from(">q", head, _AT("producer_id"))[0]
-    return Stored(at, size, magic, offset, offset + delta, time, attributes, producer)
+    return Stored(at, size, magic, offset, wrapped(offset + delta), time, attributes, producer)
 
 
 def is_valid(log: LogBytes, batch: Stored) -> bool:
@@ -131,15 +142,16 @@ def is_valid(log: LogBytes, batch: Stored) -> bool:
     return bool(crc.value == int.from_bytes(stored, "big"))
 
 
-def read_marker(log: LogBytes, batch: Stored) -> None:
-    """Read what ends a transaction, as the state of producers is rebuilt from it.
+def read_marker(log: LogBytes, batch: Stored) -> bool | None:
+    """Read what ends a transaction, as the state of producers is rebuilt from it: whether it is
+    aborted; None of a batch that the cleaner has emptied.
 
     Raises CorruptError for one that a broker cannot read, StartFailed where that is no corruption
     for it.
     """
     data = log.read(batch.position, min(batch.size, WINDOW))
     if int.from_bytes(data[_AT("records_count") : HEADER_SIZE], "big") == 0:
-        return  # emptied by the cleaner
+        return None
     try:
         _, at = decode(data, HEADER_SIZE, len(data), 32)
         _, at = decode(data, at + 1, len(data), 64)
@@ -165,3 +177,4 @@ def read_marker(log: LogBytes, batch: Stored) -> None:
         raise CorruptError(f"a control record with {value_size} bytes as value")
     if struct.unpack_from(">h", data, at)[0] < 0:
         raise CorruptError("the marker of a transaction has a negative version")
+    return bool(type_ == _ABORT)

@@ -27,8 +27,8 @@ class PartitionHistory:
     """Follows a partition log by log.
 
     epochs: (epoch, start offset) of leader-epoch-checkpoint, None without the file. snapshots: the
-    producer snapshots by offset. wrong_txns: base offsets of batches outside of the transaction
-    that their producer had open.
+    producer snapshots by offset. has_transactions: some batch belongs to a transaction, or
+    ends one.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class PartitionHistory:
         self._has_holes = False
         self._start: int | None = None
         self._newest = -1
-        self.wrong_txns: set[int] = set()
+        self.has_transactions = False
 
     def take(self, history: History) -> Iterator[Finding]:
         """The next log; what is wrong with it."""
@@ -52,6 +52,7 @@ class PartitionHistory:
         yield from self._sequences(history)
         yield from self._leaders(history)
         for event in history.events:
+            self.has_transactions |= event.control_type is not None or bool(event.transactional)
             yield from self._event(history.file, event)
         if self._start is None:
             self._start = history.start
@@ -129,7 +130,6 @@ class PartitionHistory:
                 f"producer {event.producer_id}: a batch outside of a transaction, while its own "
                 f"from offset {producer.current_txn_first_offset} on is open"
             )
-            self.wrong_txns.add(event.base_offset)
             yield Finding(
                 file, codes.TRANSACTION_MIXED, event.position, words, offset=event.base_offset
             )

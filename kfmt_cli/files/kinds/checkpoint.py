@@ -89,8 +89,16 @@ def _values(kind: Checkpoint, line: bytes) -> list[str | int] | None:
         ]
     except ValueError:
         return None
-    fits = all(isinstance(it, str) or -(1 << 63) <= it < 1 << 63 for it in values)
-    return values if fits else None
+    pairs = zip(kind.columns, values, strict=True)
+    fits = (
+        isinstance(it, str) or -(1 << _bits(name)) <= it < 1 << _bits(name) for name, it in pairs
+    )
+    return values if all(fits) else None
+
+
+def _bits(column: str) -> int:
+    """The bits of a number but for its sign: epochs and partitions are of 32, offsets of 64."""
+    return 31 if column in ("epoch", "partition") else 63
 
 
 CHECKPOINT = Kind(

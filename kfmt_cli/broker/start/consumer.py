@@ -1,0 +1,250 @@
+"""What a consumer is given of one batch, record by record, and how it stops at a damaged one.
+
+It is asked about batches in which something is wrong; the others are given whole. Source:
+`org.apache.kafka.clients.consumer.internals.CompletedFetch`, `DefaultRecordBatch`, `DefaultRecord`,
+`AbstractLegacyRecordBatch`, `ByteBufferLogInputStream`.
+"""
+
+from __future__ import annotations
+
+import enum
+import struct
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kfmt_cli.broker.start.stored import LEAST_SIZE, CorruptError, LogBytes, Stored, is_valid
+from kfmt_cli.core.codecs.decompress import CompressionError, Limit, decompress
+from kfmt_cli.core.varint import VarintError, decode, unzigzag
+from kfmt_cli.files.block import HEADER_SIZE, LOG_OVERHEAD
+from kfmt_cli.files.header import HEADER_UP_TO_MAGIC
+from kfmt_cli.formats.batch import ATTRIBUTES, RECORD_BATCH
+
+_AT = RECORD_BATCH.offset_of
+_CODECS = tuple(it for it in ATTRIBUTES["compression"].words if not it.startswith("unknown"))
+_LAST_OF_LEGACY = _CODECS.index("lz4")  # of the codecs of magic 0 and 1
+_MOST_BYTES = 64 << 20  # of a batch that is looked at record by record
+_INT32 = struct.Struct(">i")
+
+
+class Fault(enum.Enum):
+    """How a consumer stops at a batch."""
+
+    NONE = "it does not"
+    ERROR = "it gets an error, and the records before the fault first"
+    POISON = "its whole poll fails, with the records before the batch that it would have returned"
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """The offsets that a consumer is given of a batch, in its order, and how it ends."""
+
+    offsets: tuple[int, ...]
+    fault: Fault = Fault.NONE
+
+
+class _Error(Exception):
+    """Kafka's own kind of exception."""
+
+
+class _Poison(Exception):  # noqa: N818
+    """Any other exception."""
+
+
+def given_of(log: LogBytes, batch: Stored) -> Given:
+    """What a consumer is given of a batch; raises InputError."""
+    offsets: list[int] = []
+    try:
+        offsets.extend(_offsets(log, batch))
+    except (_Error, CorruptError):
+        return Given(tuple(offsets), Fault.ERROR)
+    except _Poison:
+        return Given(tuple(offsets), Fault.POISON)
+    return Given(tuple(offsets))
+
+
+def fault_of_header(log: LogBytes, at: int, end: int) -> Fault:
+    """What becomes of a consumer at bytes that are no whole batch for the broker, but are sent to
+    it with those before them. end: of what is sent."""
+    head = log.read(at, min(HEADER_UP_TO_MAGIC, end - at))
+    if len(head) < LOG_OVERHEAD:
+        return Fault.NONE
+    (size,) = _INT32.unpack_from(head, 8)
+    if size < LEAST_SIZE:
+        return Fault.ERROR
+    if len(head) < HEADER_UP_TO_MAGIC:
+        return Fault.NONE
+    if not 0 <= struct.unpack_from(">b", head, _AT("magic"))[0] <= 2:
+        return Fault.ERROR
+    # A size whose sum with 12 does not fit 32 bits is negative for it.
+    return Fault.POISON if size + LOG_OVERHEAD > (1 << 31) - 1 else Fault.NONE
+
+
+def _offsets(log: LogBytes, batch: Stored) -> Iterator[int]:
+    if not 0 <= batch.magic <= 2:
+        raise _Error
+    if batch.magic == 2:
+        if batch.size < HEADER_SIZE or not is_valid(log, batch):
+            raise _Error
+        yield from _of_v2(log.read(batch.position, min(batch.size, _MOST_BYTES)), batch)
+    else:
+        yield from _of_message(log.read(batch.position, min(batch.size, _MOST_BYTES)), batch)
+
+
+def _of_v2(data: bytes, batch: Stored) -> Iterator[int]:
+    count = _INT32.unpack_from(data, _AT("records_count"))[0]
+    codec = batch.attributes & ATTRIBUTES["compression"].mask
+    if count == 0:
+        return
+    if codec >= len(_CODECS):
+        raise _Poison
+    if count < 0:
+        raise _Error
+    body, fault = data[HEADER_SIZE:], False
+    if codec:
+        try:
+            body = decompress(_CODECS[codec], body, Limit().of(len(body)))
+        except CompressionError:
+            body, fault = b"", True
+    at = 0
+    for number in range(count):
+        if fault:
+            raise _Error
+        at, delta = _record(body, at)
+        if number == count - 1 and at != len(body):
+            raise _Error
+        if not batch.is_control:
+            yield batch.base_offset + delta
+
+
+def _record(body: bytes, start: int) -> tuple[int, int]:
+    """Where a record ends, and its offset's delta."""
+    try:
+        raw, at = decode(body, start, len(body), 32)
+    except VarintError as error:
+        raise (_Error if error.status == "EXHAUSTED" else _Poison) from None
+    size = unzigzag(raw)
+    end = at + size
+    if size < 0 or end > len(body):
+        raise _Error
+
+    def number(bits: int = 32) -> int:
+        nonlocal at
+        raw, at = decode(body, at, len(body), bits)
+        return unzigzag(raw)
+
+    def piece() -> None:
+        nonlocal at
+        size = max(number(), 0)
+        at += size
+        if at > len(body):
+            raise _Error
+
+    try:
+        at += 1
+        number(64)
+        delta = number()
+        piece()
+        piece()
+        headers = number()
+        if headers < 0 or headers > len(body) - at:
+            raise _Error
+        for _ in range(headers):
+            size = number()
+            if size < 0 or at + size > len(body):
+                raise _Error
+            at += size
+            piece()
+    except VarintError:
+        raise _Error from None
+    if at != end:
+        raise _Error
+    return end, delta
+
+
+def _of_message(data: bytes, batch: Stored) -> Iterator[int]:
+    """Of a message of magic 0 or 1, or of a wrapper."""
+    codec = data[17] & ATTRIBUTES["compression"].mask if len(data) > 17 else 0
+    if not codec:
+        _check_message(data)
+        yield batch.base_offset
+        return
+    if codec >= len(_CODECS):
+        raise _Poison
+    value = _value(data)
+    if codec > _LAST_OF_LEGACY or value is None:
+        raise _Error
+    try:
+        inside = decompress(_CODECS[codec], value, Limit().of(len(value)), batch.magic)
+    except CompressionError:
+        raise _Error from None
+    messages = list(_messages(inside))
+    if not messages:
+        raise _Error
+    first = 0
+    if batch.magic == 1 and batch.base_offset:
+        first = batch.base_offset - messages[-1][0]
+        if first < 0:
+            raise _Error
+    for offset, message in messages:
+        if message[16] != batch.magic or message[17] & 7:
+            raise _Error
+        _check_message(message)
+        yield first + offset
+
+
+def first_of_wrapper(message: bytes, last: int) -> int:
+    """The first offset of a wrapper of magic 0 or 1, whose checksum is right, or of a message."""
+    try:
+        codec = message[17] & ATTRIBUTES["compression"].mask
+        if not 0 < codec < len(_CODECS):
+            return last
+        value = message[_value_at(message) :]
+        inside = decompress(_CODECS[codec], value, Limit().of(len(value)), message[16])
+        offsets = [offset for offset, _ in _messages(inside)]
+    except (CompressionError, _Error, struct.error):
+        return last
+    if not offsets:
+        return last
+    return offsets[0] if message[16] == 0 else last - offsets[-1] + offsets[0]
+
+
+def _messages(data: bytes) -> Iterator[tuple[int, bytes]]:
+    at = 0
+    while at + HEADER_UP_TO_MAGIC <= len(data):
+        offset, size = struct.unpack_from(">qi", data, at)
+        if size < LEAST_SIZE:
+            raise _Error
+        end = at + LOG_OVERHEAD + size
+        if end > len(data):
+            return
+        yield offset, data[at:end]
+        at = end
+
+
+def _value_at(message: bytes) -> int:
+    """Where the bytes of a message's value begin."""
+    at = 18 + (8 if message[16] == 1 else 0)
+    size = int(_INT32.unpack_from(message, at)[0])
+    return at + 8 + max(size, 0)
+
+
+def _value(message: bytes) -> bytes | None:
+    """The value of a message; raises _Poison where the sizes of key or value are wrong."""
+    try:
+        at = _value_at(message)
+        (size,) = _INT32.unpack_from(message, at - 4)
+    except struct.error:
+        raise _Poison from None
+    if at + size > len(message):
+        raise _Poison
+    return message[at : at + size] if size >= 0 else None
+
+
+def _check_message(message: bytes) -> None:
+    """Raise what a consumer does at a message whose checksum or whose sizes are wrong."""
+    if len(message) < LOG_OVERHEAD + LEAST_SIZE:
+        raise _Error
+    if zlib.crc32(message[16:]) != int.from_bytes(message[12:16], "big"):
+        raise _Error
+    _value(message)

@@ -1,0 +1,388 @@
+"""Partitions with two or three damages at once, made from a seed."""
+
+from __future__ import annotations
+
+import random
+import struct
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.broken_partitions import ORDERS, TXN, V0, V1, V1_GZIP, name, sample
+from tests.rebuild import with_crc
+from tests.segments import int32, with_bytes
+from tools.kafka import SAMPLES
+from tools.observe import Files, Start
+
+COMPACTED = SAMPLES / "kafka-3.9.1-broker1/compacted-0"
+UPGRADED = SAMPLES / "kafka-2.8.2/upgraded-0"
+ENDS = {ORDERS: 1500, TXN: 736, V0: 900, V1: 500, V1_GZIP: 500, COMPACTED: 3089, UPGRADED: 360}
+EPOCHS = "leader-epoch-checkpoint"
+
+
+@dataclass(frozen=True)
+class Combined:
+    """A damaged partition. what: was done to it. log_end: of it as it was."""
+
+    what: str
+    files: Files
+    log_end: int
+    log_start: int
+    kinds: tuple[Start, ...]
+
+
+Damage = Callable[["_Partition", random.Random], str]
+
+
+class _Partition:
+    """Files that damages are done to."""
+
+    def __init__(self, partition: Path) -> None:
+        self.files = dict(sample(partition))
+
+    @property
+    def bases(self) -> list[int]:
+        names = (it for it in self.files if it.endswith(".log") and len(it) == 24)
+        return sorted(int(it[:20]) for it in names)
+
+    def any_base(self, rng: random.Random) -> int:
+        """A segment; the last one more often than others."""
+        bases = self.bases
+        return bases[-1] if rng.random() < 0.3 else rng.choice(bases)
+
+    def batches(self, base: int) -> list[tuple[int, int]]:
+        """Where the batches of a log begin and end, as far as it can be walked."""
+        data = self.files[name(base)]
+        found: list[tuple[int, int]] = []
+        at = 0
+        while at + 17 <= len(data):
+            end = at + 12 + struct.unpack_from(">i", data, at + 8)[0]
+            if not at + 26 <= end <= len(data):
+                break
+            found.append((at, end))
+            at = end
+        return found
+
+    def change(self, base: int, at: int, new: bytes) -> None:
+        file = name(base)
+        self.files[file] = with_bytes(self.files[file], at, new)
+
+
+def _batch(partition: _Partition, rng: random.Random) -> tuple[int, int, int, int] | None:
+    base = partition.any_base(rng)
+    batches = partition.batches(base)
+    if not batches:
+        return None
+    number = rng.choice([0, len(batches) - 1, rng.randrange(len(batches))])
+    return base, number, *batches[number]
+
+
+def _in_batch(what: str, change: Callable[[bytes, random.Random], bytes]) -> Damage:
+    def damage(partition: _Partition, rng: random.Random) -> str:
+        found = _batch(partition, rng)
+        if found is None:
+            return ""
+        base, number, at, end = found
+        data = partition.files[name(base)]
+        new = change(data[at:end], rng)
+        partition.files[name(base)] = data[:at] + new + data[end:]
+        return f"{what} in batch {number} of {base}"
+
+    return damage
+
+
+def _field(at: int, new: bytes, *, valid: bool = False) -> Callable[[bytes, random.Random], bytes]:
+    def change(batch: bytes, _: random.Random) -> bytes:
+        if batch[16] < 2 and at > 16:
+            return batch
+        changed = with_bytes(batch, at, new)
+        return with_crc(changed) if valid and batch[16] == 2 else changed
+
+    return change
+
+
+def _flip(batch: bytes, rng: random.Random) -> bytes:
+    at = rng.randrange(21, len(batch)) if batch[16] == 2 else rng.randrange(18, len(batch))
+    return with_bytes(batch, at, bytes([batch[at] ^ 1 << rng.randrange(8)]))
+
+
+def _longer(by: int) -> Callable[[bytes, random.Random], bytes]:
+    return lambda batch, _: with_bytes(batch, 8, int32(len(batch) - 12 + by))
+
+
+def _offset(by: int) -> Callable[[bytes, random.Random], bytes]:
+    def change(batch: bytes, _: random.Random) -> bytes:
+        return struct.pack(">q", struct.unpack_from(">q", batch)[0] + by) + batch[8:]
+
+    return change
+
+
+def _cut(partition: _Partition, rng: random.Random) -> str:
+    base = partition.any_base(rng)
+    data = partition.files[name(base)]
+    left = rng.choice([0, 10, 40, len(data) // 2, max(len(data) - 5, 0), max(len(data) - 300, 0)])
+    partition.files[name(base)] = data[:left]
+    return f"{base} cut to {left} bytes"
+
+
+def _tail(partition: _Partition, rng: random.Random) -> str:
+    base = partition.any_base(rng)
+    first = partition.batches(base) or [(0, 0)]
+    tails = {
+        "zeros": bytes(200),
+        "16 zeros": bytes(16),
+        "ones": b"\xff" * 100,
+        "garbage": b"\1" * 100,
+        "its first batch": partition.files[name(base)][: first[0][1]],
+    }
+    what = rng.choice(list(tails))
+    partition.files[name(base)] += tails[what]
+    return f"{what} after {base}"
+
+
+def _hole(partition: _Partition, rng: random.Random) -> str:
+    found = _batch(partition, rng)
+    if found is None:
+        return ""
+    base, number, at, end = found
+    content = rng.choice([bytes(end - at), rng.randbytes(end - at)])
+    partition.change(base, at, content)
+    return f"{'random bytes' if any(content) else 'zeros'} over batch {number} of {base}"
+
+
+def _without(suffix: str) -> Damage:
+    def damage(partition: _Partition, rng: random.Random) -> str:
+        names = [it for it in sorted(partition.files) if it.endswith(suffix)]
+        if not names or (suffix == ".log" and len(names) == 1):
+            return ""
+        gone = rng.choice([names[0], names[-1], rng.choice(names)])
+        del partition.files[gone]
+        return f"no {gone}"
+
+    return damage
+
+
+def _every_gone(suffix: str) -> Damage:
+    def damage(partition: _Partition, _: random.Random) -> str:
+        names = [it for it in partition.files if it.endswith(suffix)]
+        for it in names:
+            del partition.files[it]
+        return f"no {suffix} at all"
+
+    return damage
+
+
+def _index(partition: _Partition, rng: random.Random) -> str:
+    base = partition.any_base(rng)
+    file = name(base, rng.choice([".index", ".index", ".timeindex"]))
+    data = partition.files.get(file, b"")
+    if not data:
+        return ""
+    other = rng.choice([it for it in partition.files if it.endswith(Path(file).suffix)])
+    contents = {
+        "empty": b"",
+        "zeros": bytes(len(data)),
+        "a zero tail": data + bytes(80),
+        "cut": data[: len(data) // 2],
+        "3 more bytes": data + b"abc",
+        "random": rng.randbytes(len(data)),
+        "a bit": with_bytes(data, len(data) // 2, bytes([data[len(data) // 2] ^ 4])),
+        f"that of {other}": partition.files[other],
+    }
+    what = rng.choice(list(contents))
+    partition.files[file] = contents[what]
+    return f"{file}: {what}"
+
+
+def _snapshot(partition: _Partition, rng: random.Random) -> str:
+    names = sorted(it for it in partition.files if it.endswith(".snapshot"))
+    if not names:
+        return ""
+    file = rng.choice([names[-1], rng.choice(names)])
+    data = partition.files[file]
+    what, content = rng.choice(
+        [("empty", b""), ("cut", data[:5]), ("a bit", data[:-1] + bytes([data[-1] ^ 1]))]
+    )
+    partition.files[file] = content
+    return f"{file}: {what}"
+
+
+def _epochs(partition: _Partition, rng: random.Random) -> str:
+    content = rng.choice(
+        [
+            b"",
+            b"0\n",
+            b"x",
+            b"0\n1\n0 0\n1 500\n",
+            b"0\n1\n3000000000 0\n",
+            b"0\n1\n0 0\n",
+            b"0\n1\n-1 0\n",
+        ]
+    )
+    partition.files[EPOCHS] = content
+    return f"{EPOCHS} {content!r}"
+
+
+def _copied(partition: _Partition, rng: random.Random) -> str:
+    base = rng.choice(partition.bases)
+    log = name(base)
+    data = partition.files[log]
+    to = rng.choice([".swap", ".swap", ".cleaned", ".deleted"])
+    choices = {"whole": data, "empty": b"", "half": data[: len(data) // 2]}
+    what = rng.choice(list(choices))
+    if rng.random() < 0.3 and len(partition.bases) > 2:
+        other = rng.choice(partition.bases)
+        choices["with the next"] = data + partition.files[name(other)]
+        what = "with the next"
+    partition.files[log + to] = choices[what]
+    index = name(base, ".index")
+    if index in partition.files and rng.random() < 0.5:
+        partition.files[index + to] = partition.files[index]
+    if rng.random() < 0.4:
+        del partition.files[log]
+    return f"{log}{to} {what}"
+
+
+def _stray(partition: _Partition, rng: random.Random) -> str:
+    file = rng.choice(
+        [
+            "777.log",
+            "5.log",
+            name(777),
+            name(100),
+            name(250, ".index"),
+            name(9999, ".timeindex"),
+            "abc.log",
+            "notes.txt",
+        ]
+    )
+    source = rng.choice([b"", partition.files[name(rng.choice(partition.bases))]])
+    partition.files[file] = source if file.endswith(".log") else b""
+    return f"a file {file} of {len(source)} bytes"
+
+
+def _renamed(partition: _Partition, rng: random.Random) -> str:
+    base = rng.choice(partition.bases)
+    to = base + rng.choice([-30, 30, 7, -1, 1])
+    if to < 0:
+        return ""
+    for suffix in (".log", ".index", ".timeindex", ".txnindex"):
+        if name(base, suffix) in partition.files and (suffix == ".log" or rng.random() < 0.7):
+            partition.files[name(to, suffix)] = partition.files.pop(name(base, suffix))
+    return f"{base} renamed to {to}"
+
+
+def _exchanged(partition: _Partition, rng: random.Random) -> str:
+    if len(partition.bases) < 2:
+        return ""
+    one, other = rng.sample(partition.bases, 2)
+    suffix = rng.choice([".log", ".index"])
+    files = partition.files
+    if name(one, suffix) not in files or name(other, suffix) not in files:
+        return ""
+    files[name(one, suffix)], files[name(other, suffix)] = (
+        files[name(other, suffix)],
+        files[name(one, suffix)],
+    )
+    return f"{suffix} of {one} and {other} exchanged"
+
+
+def _joined(partition: _Partition, rng: random.Random) -> str:
+    """A segment that also has what the next one has."""
+    bases = partition.bases
+    if len(bases) < 2:
+        return ""
+    i = rng.randrange(len(bases) - 1)
+    partition.files[name(bases[i])] += partition.files[name(bases[i + 1])]
+    return f"{bases[i]} has also what {bases[i + 1]} has"
+
+
+def _moved(partition: _Partition, rng: random.Random) -> str:
+    found = _batch(partition, rng)
+    if found is None:
+        return ""
+    base, number, at, end = found
+    data = partition.files[name(base)]
+    gone = data[:at] + data[end:]
+    what = rng.choice(["left out", "at the end", "twice", "cut"])
+    new = {
+        "left out": gone,
+        "at the end": gone + data[at:end],
+        "twice": data[:end] + data[at:],
+        "cut": data[: (at + end) // 2] + data[end:],
+    }[what]
+    partition.files[name(base)] = new
+    return f"batch {number} of {base} {what}"
+
+
+DAMAGES: list[Damage] = [
+    _in_batch("a bit", _flip),
+    _in_batch("a bit", _flip),
+    _in_batch("length -5", _longer(-5)),
+    _in_batch("length +3", _longer(3)),
+    _in_batch("length +2000", _longer(2000)),
+    _in_batch("length 3", _field(8, int32(3))),
+    _in_batch("length -9", _field(8, int32(-9))),
+    _in_batch("the largest length", _field(8, int32(2**31 - 1))),
+    _in_batch("magic 3", _field(16, b"\3")),
+    _in_batch("magic 1", _field(16, b"\1")),
+    _in_batch("magic 0", _field(16, b"\0")),
+    _in_batch("magic -1", _field(16, b"\xff")),
+    _in_batch("codec 5", _field(21, b"\0\5", valid=True)),
+    _in_batch("gzip", _field(21, b"\0\1", valid=True)),
+    _in_batch("control", _field(21, b"\0\x20", valid=True)),
+    _in_batch("count 1", _field(57, int32(1), valid=True)),
+    _in_batch("count 99", _field(57, int32(99), valid=True)),
+    _in_batch("delta 99", _field(23, int32(99), valid=True)),
+    _in_batch("delta -1", _field(23, int32(-1), valid=True)),
+    _in_batch("offset +7", _offset(7)),
+    _in_batch("offset -20", _offset(-20)),
+    _in_batch("offset -1000", _offset(-1000)),
+    _in_batch("offset +1000", _offset(1000)),
+    _in_batch("offset +2^40", _offset(1 << 40)),
+    _in_batch("the largest offset", lambda it, _: struct.pack(">q", 2**63 - 20) + it[8:]),
+    _cut,
+    _cut,
+    _tail,
+    _hole,
+    _hole,
+    _without(".log"),
+    _without(".index"),
+    _without(".timeindex"),
+    _without(".snapshot"),
+    _without(".txnindex"),
+    _every_gone(".index"),
+    _every_gone(".snapshot"),
+    _index,
+    _index,
+    _index,
+    _snapshot,
+    _epochs,
+    _copied,
+    _copied,
+    _stray,
+    _renamed,
+    _exchanged,
+    _joined,
+    _moved,
+    _moved,
+]
+PARTITIONS = [ORDERS, ORDERS, ORDERS, TXN, V1, V1_GZIP, UPGRADED, COMPACTED]
+
+
+def combined(seed: int, count: int) -> Iterator[Combined]:
+    """So many partitions, each with two or three damages."""
+    rng = random.Random(seed)
+    for _ in range(count):
+        source = rng.choice(PARTITIONS)
+        partition = _Partition(source)
+        done = []
+        for damage in rng.sample(DAMAGES, rng.choice([2, 2, 3])):
+            if not partition.bases:
+                break
+            if what := damage(partition, rng):
+                done.append(what)
+        end = ENDS[source]
+        start = rng.choice([0, 0, 0, 0, 0, 0, 100, 300]) if source == ORDERS else 0
+        what = f"{source.name}: {'; '.join(done)}" + (f"; log start {start}" if start else "")
+        yield Combined(what, partition.files, end, start, tuple(Start))

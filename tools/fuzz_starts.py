@@ -1,0 +1,143 @@
+"""Partitions with combined damages: what kfmt foretells of their start, and what Kafka's code does.
+
+    python -m tools.fuzz_starts [SEED [COUNT]]
+
+Prints each case in which the two differ, and how many there were.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from tests.combined_cases import Combined, combined
+from tests.samples import kfmt
+from tools.broker import CLEAN_SHUTDOWN
+from tools.judge import Judged, Loading, judge
+from tools.observe import RECOVERY_POINTS, Start
+
+AFTER = {Start.CRASH: "crash", Start.CRASH_AT_END: "crash", Start.CLEAN: "clean-shutdown"}
+Ranges = list[tuple[int, int]]
+
+
+def point_of(case: Combined, start: Start) -> int:
+    """The recovery point that a start finds."""
+    return 0 if start is Start.CRASH else case.log_end
+
+
+def foretold(case: Combined, start: Start, folder: Path) -> dict[str, Any]:
+    """What kfmt says of a start."""
+    partition = folder / "given-0"
+    partition.mkdir(parents=True)
+    for file, content in case.files.items():
+        (partition / file).write_bytes(content)
+    (folder / RECOVERY_POINTS).write_text(f"0\n1\ngiven 0 {point_of(case, start)}\n")
+    if case.log_start:
+        (folder / "log-start-offset-checkpoint").write_text(f"0\n1\ngiven 0 {case.log_start}\n")
+    if start is Start.CLEAN:
+        (folder / ".kafka_cleanshutdown").write_text(CLEAN_SHUTDOWN)
+    done = kfmt("check", folder, "--json", "--jobs", "1")
+    rows = [it for it in done.of("broker_start") if it["after"] == AFTER[start]]
+    down = [it for it in rows if not it["starts"]]
+    told = [*down, *(it for it in rows if it["file"].endswith("given-0"))]
+    return told[0] if told and done.code in (0, 1) else {"failed": f"exit {done.code} {done.err}"}
+
+
+def inside(offsets: set[int], ranges: Ranges) -> set[int]:
+    """Those of the offsets that lie in some ranges."""
+    return {it for it in offsets if any(a <= it <= b for a, b in ranges)}
+
+
+def differences(case: Combined, said: dict[str, Any], seen: Judged) -> dict[str, str]:
+    """How what was said differs from what was seen, by subject."""
+    if "failed" in said:
+        return {"nothing said": said["failed"]}
+    if said["starts"] != seen.starts:
+        return {"starts": f"said {said['starts']}: {said['reason']}; seen {seen.error}"}
+    if not seen.starts:
+        return {}
+    logs = {k: len(v) for k, v in case.files.items() if k.endswith(".log")}
+    cut = {k: v for k, v in seen.files.items() if k in logs and v < logs[k]}
+    said_cut = {it["file"].rpartition("/")[2]: it["size"] for it in said["cut"]}
+    gone = {it for it in logs if it not in seen.files}
+    said_gone = {it.rpartition("/")[2] for it in said["deleted"] if it.endswith(".log")}
+    answers = {
+        "log end": (said["log_end_offset"], seen.log_end),
+        "cut": (said_cut, cut),
+        "deleted": (said_gone, gone),
+    }
+    if "log_start_offset" in said:
+        answers["log start"] = (said["log_start_offset"], seen.log_start)
+    found = {k: f"said {a}, seen {b}" for k, (a, b) in answers.items() if a != b}
+    told = [tuple(it) for it in [*said["lost_offsets"], *said["unreachable_offsets"]]]
+    given = list(seen.reached)
+    every = set(range(case.log_end))
+    alarm = inside(inside(every, told), given)
+    if alarm:
+        found["false alarm"] = f"{_ranges(alarm)}: said gone, given to consumers"
+    missed = inside(every, case_ranges(case)) - inside(every, given) - inside(every, told)
+    missed -= set(range(case.log_start))
+    if missed:
+        found["missed"] = f"{_ranges(missed)}: not given to consumers, and nothing was said"
+    return found
+
+
+def case_ranges(case: Combined) -> Ranges:
+    """The offsets of the batches that lie in the logs, as kfmt shows them."""
+    with tempfile.TemporaryDirectory() as scratch:
+        for file, content in case.files.items():
+            if file.endswith(".log") and len(file) == 24:
+                (Path(scratch) / file).write_bytes(content)
+        rows = kfmt("dump", scratch, "--records", "--json").of("record")
+    offsets = sorted(it["offset"] for it in rows if "control" not in it)
+    return [(it, it) for it in offsets]
+
+
+def _ranges(offsets: set[int]) -> str:
+    found: list[list[int]] = []
+    for it in sorted(offsets):
+        if found and found[-1][1] == it - 1:
+            found[-1][1] = it
+        else:
+            found.append([it, it])
+    return ", ".join(f"{a}–{b}" for a, b in found[:6]) + (" …" if len(found) > 6 else "")
+
+
+def compare(cases: list[Combined]) -> list[tuple[Combined, Start, dict[str, str]]]:
+    """The starts of which kfmt says something else than Kafka's code does."""
+    starts = [(case, start) for case in cases for start in case.kinds]
+    loadings = [
+        Loading(
+            case.files, start is Start.CLEAN, point_of(case, start), case.log_start, case.log_end
+        )
+        for case, start in starts
+    ]
+    wrong = []
+    with tempfile.TemporaryDirectory() as scratch:
+        for i, (it, seen) in enumerate(zip(starts, judge(loadings), strict=True)):
+            case, start = it
+            said = foretold(case, start, Path(scratch) / str(i))
+            if found := differences(case, said, seen):
+                wrong.append((case, start, found))
+    return wrong
+
+
+def main() -> None:
+    seed = int(sys.argv[1]) if len(sys.argv) > 1 else 1
+    cases = list(combined(seed, int(sys.argv[2]) if len(sys.argv) > 2 else 100))
+    starts = sum(len(it.kinds) for it in cases)
+    wrong = compare(cases)
+    subjects: Counter[str] = Counter()
+    for case, start, found in wrong:
+        subjects.update(found.keys())
+        print(f"{case.what}\n  {start.name}:")
+        for subject, words in found.items():
+            print(f"    {subject}: {words}")
+    print(f"{starts} starts, {len(wrong)} not as foretold {dict(subjects)}")
+
+
+if __name__ == "__main__":
+    main()

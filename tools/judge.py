@@ -1,0 +1,85 @@
+"""What Kafka's own UnifiedLog makes of partition directories, many in one process.
+
+It is the part of a broker's start that is about one partition. What lies above it (the files of the
+log directory, the metadata log) takes a whole broker: `tools/observe.py`. Needs what tools/kafka.py
+needs.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tools.broker import BrokerError, text
+from tools.kafka import VERSION, compiled, java
+
+SOURCES = ("Broker.java", "Judge.java")
+TIMEOUT = 900  # seconds, for all cases together
+Files = Mapping[str, bytes]
+
+
+@dataclass(frozen=True)
+class Loading:
+    """A partition directory to load. recovery_point, log_start: of the checkpoints. seek_to: the
+    offset up to which every one is sought."""
+
+    files: Files
+    is_clean: bool
+    recovery_point: int = 0
+    log_start: int = 0
+    seek_to: int = 0
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What became of it. error: why it was not loaded. files: the sizes of those that are left.
+    reached: the ranges of offsets that a consumer is given when it seeks to them."""
+
+    starts: bool
+    error: str | None = None
+    log_start: int = 0
+    log_end: int = 0
+    files: Mapping[str, int] = field(default_factory=dict)
+    reached: Sequence[tuple[int, int]] = ()
+
+
+def judge(cases: Sequence[Loading], version: str = VERSION) -> list[Judged]:
+    """Load each of the directories; raises BrokerError."""
+    with tempfile.TemporaryDirectory() as scratch:
+        plans = []
+        for i, case in enumerate(cases):
+            folder = Path(scratch) / str(i) / "given-0"
+            folder.mkdir(parents=True)
+            for name, content in case.files.items():
+                (folder / name).write_bytes(content)
+            plans.append(
+                {
+                    "dir": str(folder),
+                    "clean": case.is_clean,
+                    "recovery_point": case.recovery_point,
+                    "log_start": case.log_start,
+                    "seek_to": case.seek_to,
+                    "settings": dict(case.settings),
+                }
+            )
+        with compiled(version, SOURCES) as classes:
+            command = java(version, "-Djava.io.tmpdir=" + scratch, "Judge", classes=classes)
+            done = subprocess.run(
+                command,
+                input=json.dumps(plans).encode(),
+                check=False,
+                capture_output=True,
+                timeout=TIMEOUT,
+            )
+        lines = done.stdout.splitlines()
+        if done.returncode or len(lines) != len(cases):
+            raise BrokerError(f"exit status {done.returncode}\n{text(done.stderr)}")
+        rows = map(json.loads, lines)
+        return [
+            Judged(**{**it, "reached": [tuple(r) for r in it.get("reached", ())]}) for it in rows
+        ]
