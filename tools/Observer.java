@@ -34,7 +34,7 @@ import org.apache.log4j.spi.LoggingEvent;
  * Starts of Kafka's KRaft server on log directories that may be damaged, and what became of each.
  *
  * <p>Standard input is JSON: "parallel", how many servers may run at once, and "starts", a list of plans as
- * in Broker.java without "isolation" but with "probes": for each topic the isolation levels to read it with
+ * in Broker.java without "isolation" but with "as_is", for directories that are formatted already, and with "probes": for each topic the isolation levels to read it with
  * ("isolations"), timestamps to look up ("times") and offsets to begin a read at ("seeks"). Standard output
  * has one JSON object a start, in their order: whether the server came up ("up"), why it did not or what it
  * logged as errors ("errors"), and for each topic its log end offset, its reads, look-ups and seeks.
@@ -111,7 +111,9 @@ public class Observer {
         plan.get("server").fields().forEachRemaining(it -> settings.put(it.getKey(), it.getValue().asText()));
         settings.put("node.id", "1");
         KafkaConfig config = KafkaConfig.fromProps(settings, false);
-        Broker.format(Path.of(config.metadataLogDir()), plan.get("topics"));
+        if (!plan.path("as_is").asBoolean()) {
+            Broker.format(Path.of(config.metadataLogDir()), plan.get("topics"));
+        }
         if (plan.has("instead")) { // files of the log directory that formatting has just written
             for (Map.Entry<String, JsonNode> it : plan.get("instead").properties()) {
                 Files.write(Path.of(config.metadataLogDir(), it.getKey()), it.getValue().binaryValue());

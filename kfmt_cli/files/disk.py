@@ -197,6 +197,15 @@ def walk(top: str, several: bool, skip: Callable[[str], None]) -> list[Folder]:
     return [folder for _, folder in found]
 
 
+def listing(path: str) -> Folder:
+    """A directory as it is, without those below it; raises InputError."""
+    try:
+        with os.scandir(path) as entries:
+            return listed(path, path, entries)[0]
+    except OSError as error:
+        raise InputError(f"{printable(path)}: {error.strerror}") from error
+
+
 def listed(path: str, below: str, entries: Iterable[os.DirEntry[str]]) -> tuple[Folder, list[str]]:
     """A directory, and which of the directories in it are to be listed as well."""
     folders: list[str] = []

@@ -43,3 +43,29 @@ def place_of(folder: str) -> tuple[str | None, int | None]:
     """The topic and the partition that a directory is named for."""
     named = _FOLDER.match(folder)
     return (named[1], int(named[2])) if named else (None, None)
+
+
+_MOVING = re.compile(r"^(\S+-\S+)\.\S+-(?:delete|future|stray)$")
+_PLACE = re.compile(r"^(.+)-(\+?\d+)$", re.DOTALL)
+_MOST_PARTITION = (1 << 31) - 1
+
+
+@lru_cache(maxsize=4096)
+def parsed_place(folder: str) -> tuple[str, int] | None:
+    """The topic and the partition that a broker takes from the name of a directory, which is less
+    careful than `place_of`; None for a name for which it does not start."""
+    if folder.endswith(("-delete", "-future", "-stray")):
+        moving = _MOVING.match(folder)
+        if moving is None:
+            return None
+        folder = moving[1]
+    named = _PLACE.match(folder)
+    if named is None or int(named[2]) > _MOST_PARTITION:
+        return None
+    return named[1], int(named[2])
+
+
+def suffix_of(folder: str) -> str:
+    """How a broker has marked a directory whose name it takes: delete, future or stray; else
+    nothing."""
+    return folder.rpartition("-")[2] if _MOVING.match(folder) else ""

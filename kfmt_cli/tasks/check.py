@@ -67,8 +67,12 @@ class Check:
         verify.told = self._verified
         index = IndexCheck(IndexChecker(self.limit, self.interval, self.most_findings), self.jobs)
         there = [it for it in paths if it in files or is_folder(it)]
+        is_broker = any(is_log_directory(it) for it in folders)
         for path in there:
-            if path not in files and not any(map(_is_of_kafka, self._below[path])):
+            if path in files or any(map(_is_of_kafka, self._below[path])):
+                continue
+            # An empty one next to a broker's may be a log directory that is new.
+            if not (is_broker and _is_empty(self._below[path])):
                 self.run.complain(no_log(path))
         logs = tuple(it for it in there if self._has(it, files, _LOGS))
         self._take(verify.plan(logs))
@@ -88,11 +92,16 @@ class Check:
                 self._other_files(folder.input(it) for it in folder.files)
             self._other_files(it for it in files.values() if it.kind not in SEGMENT_KINDS)
             partitions.histories(folders, progress.advance)
-        directories = {it.path: read_log_directory(it) for it in folders if is_log_directory(it)}
-        starts = list(partitions.starts(folders, directories))
+        logs_in = (read_log_directory(it) for it in folders if is_log_directory(it))
+        directories = {it.path: it for it in logs_in}
+        given = {str(Path(it)) for it in there if it not in files}
+        for folder in folders:  # one that is empty is a log directory where it is given with others
+            path = str(Path(folder.path))
+            if path in given and not (folder.files or folder.folders) and len(given) > 1:
+                directories[path] = read_log_directory(folder)
+        starts = list(partitions.starts(folders, directories, frozenset(given)))
         partitions.checkpoints(folders, directories, starts)
-        cleans = [it.marker is not None for it in directories.values()]
-        show(self.run, list(self._reports.values()), starts, cleans)
+        show(self.run, list(self._reports.values()), starts, partitions.nexts)
 
     def _plan(self, paths: tuple[str, ...]) -> tuple[list[Folder], dict[str, Input]]:
         """The directories below the paths, and the files among them."""
@@ -212,6 +221,11 @@ class Check:
 def _file_of(event: Event) -> str:
     """The file that something is about."""
     return event.file if isinstance(event, Finding | Result) else ""
+
+
+def _is_empty(folders: list[Folder]) -> bool:
+    """Whether there is nothing in a directory."""
+    return not any(it.files or it.folders for it in folders)
 
 
 def _is_of_kafka(folder: Folder) -> bool:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from kfmt_cli.broker.start.brokers import Broker, Next, Replica, group
 from kfmt_cli.broker.start.checkpoints import (
     EPOCH_TYPES,
     LEADER_EPOCHS,
@@ -16,23 +17,25 @@ from kfmt_cli.broker.start.checkpoints import (
     entries_of,
 )
 from kfmt_cli.broker.start.directory import (
+    METADATA_LOG,
     LogDirectory,
     directory_at,
+    is_alone,
     quorum_troubles,
 )
-from kfmt_cli.broker.start.outcome import Start
+from kfmt_cli.broker.start.outcome import CLEAN, CRASH, Start
 from kfmt_cli.checks.history import codes
 from kfmt_cli.checks.history.facts import histories
 from kfmt_cli.checks.history.partition import PartitionHistory
 from kfmt_cli.checks.log.packs import packs
-from kfmt_cli.checks.partition.names import names_partition, not_partitions
+from kfmt_cli.checks.partition.names import not_partitions
 from kfmt_cli.core.finding import Finding, Severity
 from kfmt_cli.errors import InputError
 from kfmt_cli.files.disk import Folder, is_segment, size_of
-from kfmt_cli.files.names import mark_of, place_of
+from kfmt_cli.files.names import parsed_place, place_of, suffix_of
 from kfmt_cli.tasks.check_checkpoints import checkpoint_findings
 from kfmt_cli.tasks.check_report import Report
-from kfmt_cli.tasks.check_start import PartitionFacts, down, starts_of
+from kfmt_cli.tasks.check_start import PartitionFacts, starts_of
 from kfmt_cli.tasks.processes import MANY_BYTES, at_once, map_processes
 
 
@@ -46,6 +49,7 @@ class Partitions:
     report_of: Callable[[str], Report]
     jobs: int
     interval: int
+    nexts: list[Next] = field(default_factory=list)
 
     def histories(self, folders: list[Folder], advance: Callable[[int], None]) -> None:
         """What the batches tell of producers, transactions and leaders."""
@@ -82,36 +86,69 @@ class Partitions:
         self.reports[folder.name].has_transactions = following.has_transactions
 
     def starts(
-        self, folders: list[Folder], directories: dict[str, LogDirectory]
+        self, folders: list[Folder], directories: dict[str, LogDirectory], given: frozenset[str]
     ) -> Iterator[Start]:
-        """What a broker would make of each partition, and what keeps it down."""
-        beside = dict(directories)
+        """What a broker would make of each partition, and what keeps it down.
+
+        given: the paths of directories that were given.
+        """
+        around = dict(directories)
+        replicas: dict[str, list[Replica]] = {}
         for folder in folders:
-            directory = directories.get(folder.path)
+            directory = directories.get(str(Path(folder.path)))
             if directory is not None:
-                yield from down(directory.troubles)
                 odd = not_partitions(folder)
-                yield from down((it.file, f"{it.file}: {it.message}") for it in odd)
-            if not _is_partition(folder):
+                directory.troubles += ((it.file, f"{it.file}: {it.message}") for it in odd)
+            above = self._above(folder, around)
+            if not _is_partition(folder, is_inside=above.path in directories):
                 continue
-            yield from down(quorum_troubles(folder))
+            above.troubles += quorum_troubles(folder)
             report = self.reports[folder.name]
-            above = self._above(folder, beside)
             report.marker = above.marker
-            facts = PartitionFacts(
-                folder, report.shown, report.extents, report.all, report.has_transactions
-            )
+            found: list[Start] = []
             with suppress(InputError):  # it has been said
-                for start in starts_of(facts, above, self.interval):
-                    if start.harms or not mark_of(folder.path):
-                        report.starts.append(start)
+                found += starts_of(self._facts(folder), above, self.interval)
+            held = [(first, end - 1) for first, end in report.extents.values() if end > first]
+            replica = Replica(folder, report.shown, {it.after: it for it in found}, held)
+            replicas.setdefault(above.path, []).append(replica)
+        known = [it for path, it in around.items() if path in directories or path in replicas]
+        for broker in group(known, given):
+            _end_metadata(broker, replicas)
+            troubles = broker.judge(replicas)
+            yield from troubles
+            yield from self._of_broker(broker, replicas, troubles)
+
+    def _facts(self, folder: Folder) -> PartitionFacts:
+        report = self.reports[folder.name]
+        found = PartitionFacts(folder, report.shown, report.extents, report.all)
+        found.has_transactions = report.has_transactions
+        return found
+
+    def _of_broker(
+        self, broker: Broker, replicas: dict[str, list[Replica]], troubles: list[Start]
+    ) -> Iterator[Start]:
+        """The starts on its partitions, as they are told; its directories' next ones."""
+        reasons: list[str] = []
+        for directory in broker.directories:
+            after = CRASH if directory.marker is None else CLEAN
+            reasons += (it.reason for it in troubles if it.after == after and it.reason)
+            for replica in replicas.get(directory.path, []):
+                for start in replica.starts.values():
+                    if start.after == after and not start.starts and start.reason:
+                        reasons.append(start.reason)
+                    if start.harms or not suffix_of(replica.name):
+                        self.reports[replica.folder.name].starts.append(start)
                         yield start
+        for directory in broker.directories:
+            if directory.is_listed:
+                self.nexts.append(broker.next_start(directory, reasons))
 
     def _above(self, folder: Folder, directories: dict[str, LogDirectory]) -> LogDirectory:
         """The log directory that a partition lies in, also where only the partition was given."""
         path = str(Path(folder.path).parent)
         if path not in directories:
             directories[path] = directory_at(Path(folder.path).resolve().parent)
+            directories[path].path = path
         return directories[path]
 
     def checkpoints(
@@ -119,7 +156,7 @@ class Partitions:
     ) -> None:
         """Offsets in checkpoints against the logs; a start that fails for no other reason."""
         for folder in folders:
-            directory = directories.get(folder.path)
+            directory = directories.get(str(Path(folder.path)))
             if directory is not None:
                 below = [it for it in folders if str(Path(it.path).parent) == folder.path]
                 reports = {
@@ -134,39 +171,22 @@ class Partitions:
             ):
                 words = start.reason or ""
                 self.tell(Finding(start.file, codes.START_FAILS, None, words))
-        self._twice(folders, directories)
-
-    def _twice(self, folders: list[Folder], directories: dict[str, LogDirectory]) -> None:
-        """Partitions that lie in two log directories."""
-        known: dict[str, Folder] = {}
-        for folder in folders:
-            path = Path(folder.path)
-            if str(path.parent) not in directories or not _is_partition(folder):
-                continue
-            other = known.setdefault(path.name, folder)
-            if other is not folder and self._same_broker(other, folder):
-                words = f"{other.name} is the same partition"
-                self.tell(Finding(folder.name, codes.PARTITION_TWICE, None, words))
-
-    @staticmethod
-    def _same_broker(one: Folder, other: Folder) -> bool:
-        """Whether two partitions lie in log directories of one broker, as far as they tell."""
-        told = []
-        for folder in (one, other):
-            path = Path(folder.path).parent / "meta.properties"
-            try:
-                lines = path.read_text().splitlines()
-            except (OSError, UnicodeDecodeError):
-                return False
-            told.append({it for it in lines if it.startswith(("node.id", "broker.id", "cluster"))})
-        return bool(told[0]) and told[0] == told[1]
 
 
-def _is_partition(folder: Folder) -> bool:
-    """Whether a broker would load a directory as a partition's."""
+def _is_partition(folder: Folder, *, is_inside: bool) -> bool:
+    """Whether a broker would load a directory as a partition's. is_inside: it lies in a log
+    directory, where an empty one is a partition, too."""
     name = folder.path.rstrip("/").rpartition("/")[2]
     has_logs = any(is_segment(folder.input(it)) for it in folder.files)
-    return has_logs or (names_partition(name) and bool(folder.files))
+    return has_logs or (parsed_place(name) is not None and (is_inside or bool(folder.files)))
+
+
+def _end_metadata(broker: Broker, replicas: dict[str, list[Replica]]) -> None:
+    """Where the metadata log ends for good: what other controllers have comes back."""
+    for replica in replicas.get(broker.directories[0].path, []):
+        if replica.name == METADATA_LOG and is_alone(replica.folder):
+            ends = {kind: start.log_end_offset for kind, start in replica.starts.items()}
+            broker.metadata_ends = {kind: it for kind, it in ends.items() if it is not None}
 
 
 def _history_of(folder: Folder) -> PartitionHistory:

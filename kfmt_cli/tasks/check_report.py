@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 
-from kfmt_cli.broker.start.outcome import CLEAN, CRASH, Start
+from kfmt_cli.broker.start.brokers import Next
+from kfmt_cli.broker.start.outcome import CLEAN, CRASH, OFFLINE, STRAY, UNSERVED, Start
 from kfmt_cli.broker.start.ranges import size_of_ranges
 from kfmt_cli.core.finding import Finding, Findings, Tally
 from kfmt_cli.files.consequences import REBUILD_INDEX
@@ -78,7 +79,7 @@ class Report(Tally):
         return words, theme.paint(style, words)
 
 
-def show(run: Run, reports: list[Report], starts: list[Start], cleans: list[bool]) -> None:
+def show(run: Run, reports: list[Report], starts: list[Start], nexts: list[Next]) -> None:
     """Everything that was found, the worst partition first."""
     listed = sorted((it for it in reports if not it.is_empty), key=lambda it: it.rank)
     sink = run.sink
@@ -111,7 +112,11 @@ def show(run: Run, reports: list[Report], starts: list[Start], cleans: list[bool
         head = [f"{sink.out.theme.paint('bold', 'what to do next')}\n"] if i == 0 else []
         row: dict[str, object] = {"file": step.file, "command": step.command, "price": step.price}
         sink.document("next", row, [*head, *lines])
-    sink.remark(_outlook(starts, cleans), "bold")
+    for row, words in _outlook(starts, nexts):
+        if row:
+            row["next_start"] = row.pop("after")
+            sink.document("log_directory", row, ())
+        sink.remark(words, "bold")
 
 
 def _result(report: Report) -> Result:
@@ -190,6 +195,11 @@ class _Table:
         return "  ".join(parts).rstrip()
 
 
+_BECOMES = {
+    STRAY: "the broker renames the directory to -stray, and consumers see nothing of it",
+    OFFLINE: "the broker starts without this log directory, and the partition is offline",
+    UNSERVED: "the broker starts and does not serve the partition",
+}
 _LABELS = {CRASH: "after a crash", CLEAN: "after a clean shutdown"}
 
 
@@ -203,6 +213,9 @@ def _start_lines(start: Start, label: str, theme: Theme) -> Iterator[str]:
     if not start.harms:
         return
     head = f"{theme.paint('bold', safe(start.file))} {label}: "
+    if start.becomes is not None:
+        yield f"{head}{theme.paint('bad', _BECOMES[start.becomes])}: {safe(start.reason or '')}\n"
+        return
     if not start.starts:
         words_ = theme.paint("bad", "the broker does not start")
         yield f"{head}{words_}: {safe(start.reason or '')}\n"
@@ -257,18 +270,27 @@ def next_steps(report: Report) -> Iterator[Step]:
         yield Step(report.shown, f"kfmt rebuild-index {path}", words)
 
 
-def _outlook(starts: list[Start], cleans: list[bool]) -> str:
-    """Which start comes next, and whether the broker comes up."""
+def _outlook(starts: list[Start], nexts: list[Next]) -> Iterator[tuple[dict[str, object], str]]:
+    """Which start comes next in each log directory, and whether the broker comes up."""
+    for it in nexts:
+        marker = "no .kafka_cleanshutdown: the next start recovers the logs"
+        if it.after == CLEAN:
+            marker = ".kafka_cleanshutdown is there: the next start is a clean one"
+        end = "the broker would start" if it.starts else "the broker would not start"
+        if it.becomes is not None:
+            end += ", without this log directory"
+        where = f"{safe(it.file)}: " if len(nexts) > 1 else ""
+        retry = ""
+        if not it.starts and it.after == CLEAN and it.retry == CRASH:
+            retry = "; it deletes the marker, so that the start after that recovers the logs"
+        yield asdict(it), f"{where}{marker}; {end}{retry}"
+    if nexts:
+        return
     fails = {it.after for it in starts if not it.starts}
     up = {
         kind: "would start" if kind not in fails else "would not start" for kind in (CRASH, CLEAN)
     }
-    if not starts:
-        return "no directory of a partition: nothing is said of a broker's start"
-    if cleans and all(cleans):
-        return (
-            f".kafka_cleanshutdown is there: the next start is a clean one; the broker {up[CLEAN]}"
-        )
-    if cleans:
-        return f"no .kafka_cleanshutdown: the next start recovers the logs; the broker {up[CRASH]}"
-    return f"a broker {up[CRASH]} after a crash, and {up[CLEAN]} after a clean shutdown"
+    words = "no directory of a partition: nothing is said of a broker's start"
+    if starts:
+        words = f"a broker {up[CRASH]} after a crash, and {up[CLEAN]} after a clean shutdown"
+    yield {}, words

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from kfmt_cli.broker.start.checkpoints import LOG_STARTS, RECOVERY_POINTS
 from kfmt_cli.broker.start.directory import LogDirectory
 from kfmt_cli.broker.start.load import Found
-from kfmt_cli.broker.start.outcome import CLEAN, CRASH, Start, start_of
+from kfmt_cli.broker.start.outcome import CLEAN, CRASH, STRAY, Start, start_of
 from kfmt_cli.core.finding import Finding, Severity
 from kfmt_cli.files.disk import Folder, is_segment
 from kfmt_cli.files.kinds import kind_of
@@ -70,7 +70,7 @@ def starts_of(facts: PartitionFacts, directory: LogDirectory, interval: int) -> 
 def _plain_end(facts: PartitionFacts, log_start: int) -> int | None:
     """The log end of a partition in which nothing at all is odd; None for any other."""
     logs = [it for it in facts.folder.logs if is_segment(it)]
-    if facts.findings or not logs or mark_of(facts.folder.path):
+    if facts.findings or not logs or mark_of(facts.folder.path) or facts.folder.folders:
         return None
     if not all(map(_is_ordinary, facts.folder.files)):
         return None
@@ -111,13 +111,6 @@ def _trusted(facts: PartitionFacts) -> frozenset[int]:
     )
 
 
-def down(troubles: Iterable[tuple[str, str]]) -> Iterator[Start]:
-    """The starts that a file of the log directory prevents."""
-    for file, reason in troubles:
-        for after in (CRASH, CLEAN):
-            yield Start(file, after, reason)
-
-
 def start_row(start: Start) -> dict[str, object]:
     """A start as the JSON contract has it, without its type."""
     return {
@@ -131,6 +124,7 @@ def start_row(start: Start) -> dict[str, object]:
         "deleted": start.deleted,
         "lost_offsets": [list(it) for it in start.lost],
         "unreachable_offsets": [list(it) for it in start.unreachable],
+        "becomes": start.becomes,
     }
 
 
@@ -139,6 +133,8 @@ def start_words(start: Start) -> str:
     from kfmt_cli.broker.start.ranges import size_of_ranges
     from kfmt_cli.render.style import grouped
 
+    if start.becomes is not None:
+        return {STRAY: "renamed -stray"}.get(start.becomes, start.becomes)
     if not start.starts:
         return "does not start"
     words = []

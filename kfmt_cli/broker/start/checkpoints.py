@@ -76,12 +76,9 @@ def _number(file: Input, text: str, bits: int) -> int:
 
 
 def offsets_of(file: Input) -> dict[tuple[str, int], int]:
-    """The offset of each partition in a checkpoint of a log directory; none where a number is none.
+    """The offset of each partition in a checkpoint of a log directory.
 
-    Raises CheckpointError, InputError.
+    Raises CheckpointError, NumberError, InputError.
     """
-    try:
-        rows = entries_of(file, OFFSET_TYPES)
-    except NumberError:
-        return {}
+    rows = entries_of(file, OFFSET_TYPES)
     return {(str(topic), int(partition)): int(offset) for topic, partition, offset in rows}

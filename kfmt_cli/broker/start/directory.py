@@ -6,6 +6,7 @@ Source: `kafka.log.LogManager.loadLogs`, `kafka.server.KafkaServer`,
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,16 +16,21 @@ from kfmt_cli.broker.start.checkpoints import (
     LOG_STARTS,
     RECOVERY_POINTS,
     CheckpointError,
+    NumberError,
     offsets_of,
 )
+from kfmt_cli.broker.start.identity import Identity, bootstrap_trouble, readable
 from kfmt_cli.core.finding import Severity
 from kfmt_cli.errors import InputError
 from kfmt_cli.files.disk import Folder
 from kfmt_cli.files.kinds import CLEAN_SHUTDOWN, META_PROPERTIES, QUORUM_STATE
-from kfmt_cli.files.kinds.kind import Contents, Input
+from kfmt_cli.files.kinds.kind import Contents, Input, read_whole
 from kfmt_cli.topics import CLUSTER_METADATA
 
 Offsets = dict[tuple[str, int], int]
+METADATA_LOG = f"{CLUSTER_METADATA}-0"
+_LARGEST_STATE = 1 << 20
+BOOTSTRAP = "bootstrap.checkpoint"
 CLEANER_OFFSETS = "cleaner-offset-checkpoint"
 OF_LOG_DIRECTORY = frozenset(
     {RECOVERY_POINTS, HIGH_WATERMARKS, LOG_STARTS, CLEANER_OFFSETS}
@@ -38,12 +44,27 @@ class LogDirectory:
     """What a log directory's own files say.
 
     marker: the path of `.kafka_cleanshutdown`, where it is there. offsets: by checkpoint file.
-    troubles: the files that keep the broker down, each with the reason.
+    troubles: the files that keep the broker down, each with the reason; early ones, before it looks
+    at `.kafka_cleanshutdown`. offline: those that do so only where there is no other log directory.
+    unserved: why the broker serves no partition. is_listed: it was looked at as a whole. identity:
+    of meta.properties, None without it.
     """
 
+    path: str = ""
     marker: str | None = None
     offsets: dict[str, Offsets] = field(default_factory=dict)
+    early: list[tuple[str, str]] = field(default_factory=list)
     troubles: list[tuple[str, str]] = field(default_factory=list)
+    offline: list[tuple[str, str]] = field(default_factory=list)
+    unserved: str | None = None
+    identity: Identity | None = None
+    has_metadata: bool = False
+    is_listed: bool = True
+
+    @property
+    def is_kraft(self) -> bool:
+        """Whether it is a KRaft broker's."""
+        return self.has_metadata or (self.identity is not None and self.identity.is_kraft)
 
     def offset(self, checkpoint: str, partition: tuple[str, int]) -> int:
         """The offset of a partition in a checkpoint, 0 without one."""
@@ -52,31 +73,59 @@ class LogDirectory:
 
 def is_log_directory(folder: Folder) -> bool:
     """Whether a directory has files that brokers write into their log directories."""
-    return not OF_LOG_DIRECTORY.isdisjoint(folder.files)
+    return not OF_LOG_DIRECTORY.isdisjoint(folder.files) or METADATA_LOG in folder.folders
 
 
 def read_log_directory(folder: Folder) -> LogDirectory:
     """What a log directory's own files say, and which of them keep a broker down."""
-    markers = CLEAN_SHUTDOWN.names.intersection(folder.files)
-    found = LogDirectory(next((folder.input(it).path for it in markers), None))
+    there = {*folder.files, *folder.folders}
+    markers = CLEAN_SHUTDOWN.names.intersection(there)
+    marker = next((folder.input(it).path for it in markers), None)
+    found = LogDirectory(str(Path(folder.path)), marker)
+    found.has_metadata = METADATA_LOG in folder.folders
     for name in (RECOVERY_POINTS, HIGH_WATERMARKS, LOG_STARTS, CLEANER_OFFSETS):
-        if name not in folder.files:
-            continue
-        file = folder.input(name)
-        try:
-            found.offsets[name] = offsets_of(file)
-        except (CheckpointError, InputError) as error:
-            # The cleaner reads its own one later.
-            if name != CLEANER_OFFSETS:
-                found.troubles.append((file.name, str(error)))
-    found.troubles += _wrong(folder, META_PROPERTIES.names, META_PROPERTIES.read)
+        if name in folder.files:
+            _read_checkpoint(found, name, folder.input(name))
+    for name in META_PROPERTIES.names.intersection(folder.files):
+        found.identity = readable(folder.input(name))
+    if found.is_kraft:
+        if BOOTSTRAP in folder.files:
+            try:
+                trouble = bootstrap_trouble(folder.input(BOOTSTRAP))
+            except InputError as error:
+                trouble = str(error)
+            if trouble is not None:
+                found.early.append((folder.input(BOOTSTRAP).name, trouble))
+    else:
+        found.early += _wrong(folder, META_PROPERTIES.names, META_PROPERTIES.read)
     return found
+
+
+def _read_checkpoint(found: LogDirectory, name: str, file: Input) -> None:
+    try:
+        found.offsets[name] = offsets_of(file)
+    except NumberError as error:
+        # A broker takes the other two for empty.
+        if name == HIGH_WATERMARKS:
+            found.unserved = str(error)
+    except (CheckpointError, InputError) as error:
+        # The cleaner reads its own one later.
+        if name != CLEANER_OFFSETS:
+            found.offline.append((file.name, str(error)))
 
 
 def directory_at(path: Path) -> LogDirectory:
     """What the own files of a log directory say, of which nothing else is listed."""
-    names = tuple(it for it in sorted(OF_LOG_DIRECTORY) if (path / it).is_file())
-    return read_log_directory(Folder(str(path), str(path), (), names))
+    found = _listed_at(path)
+    found.is_listed = False
+    return found
+
+
+def _listed_at(path: Path) -> LogDirectory:
+    names = tuple(it for it in sorted({*OF_LOG_DIRECTORY, BOOTSTRAP}) if (path / it).is_file())
+    named = (METADATA_LOG, *CLEAN_SHUTDOWN.names)
+    folders = tuple(it for it in named if (path / it).is_dir())
+    return read_log_directory(Folder(str(path), str(path), folders, names))
 
 
 def quorum_troubles(folder: Folder) -> list[tuple[str, str]]:
@@ -84,6 +133,18 @@ def quorum_troubles(folder: Folder) -> list[tuple[str, str]]:
     if not folder.path.rpartition("/")[2].startswith(CLUSTER_METADATA):
         return []
     return list(_wrong(folder, QUORUM_STATE.names, QUORUM_STATE.read))
+
+
+def is_alone(folder: Folder) -> bool:
+    """Whether the replica of the metadata log in a directory is the only one, as its quorum-state
+    says: what others have comes back when it is cut."""
+    for name in QUORUM_STATE.names.intersection(folder.files):
+        try:
+            state = json.loads(read_whole(folder.input(name), _LARGEST_STATE))
+            return len(state.get("currentVoters", ())) == 1
+        except (InputError, ValueError, TypeError, AttributeError):
+            return False
+    return False
 
 
 def _wrong(

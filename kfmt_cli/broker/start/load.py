@@ -140,7 +140,7 @@ class _Loader:
         try:
             rows = entries_of(file, EPOCH_TYPES)
         except (CheckpointError, NumberError) as error:
-            raise StartFailed(str(error)) from error
+            raise StartFailed(str(error), is_offline=isinstance(error, CheckpointError)) from error
         if any(it < 0 for row in rows for it in row if isinstance(it, int)):
             raise StartFailed(f"{file.name}: an epoch or an offset is negative")
 
@@ -181,7 +181,10 @@ class _Loader:
         segment.given_size = self._files.replaced.get(log, given)
         self._segments[base] = segment
         index = self._files.of.get(f"{base:020}.index")
-        if index is None and f"{base:020}.index" not in self._files.made:
+        segment.has_folder = f"{base:020}.index" in folder.folders
+        if segment.has_folder:
+            segment.sound_end = None
+        elif index is None and f"{base:020}.index" not in self._files.made:
             # It is recovered at once, from the segments that are open already.
             self._recover(segment)
         else:

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from kfmt_cli.broker.start.load import Found, Loaded, load
 from kfmt_cli.broker.start.ranges import LogRanges, Range, Ranges, ranges_of, without
 from kfmt_cli.broker.start.reach import Reach
 from kfmt_cli.broker.start.stored import StartFailed
+from kfmt_cli.files.disk import Folder
+from kfmt_cli.files.kinds import INDEXES
 from kfmt_cli.files.names import offset_of_name
 
 CRASH, CLEAN = "crash", "clean-shutdown"
+STRAY, OFFLINE, UNSERVED = "stray", "offline", "unserved"
 
 
 @dataclass(slots=True)
 class Start:
     """A start on a partition, or on a file of the log directory that keeps the broker down.
 
-    after: `CRASH` or `CLEAN`. reason: why the broker does not start. cut: name and new size of each
-    log that is cut. deleted: names. lost, unreachable: ranges of offsets.
+    after: `CRASH` or `CLEAN`. reason: why the broker does not start, or why the partition is not
+    served. becomes: None for a partition that is served, `STRAY`, `OFFLINE` or `UNSERVED`.
+    is_offline: the reason takes the log directory offline where there are several. cut: name and
+    new size of each log that is cut. deleted: names. lost, unreachable: ranges of offsets.
     """
 
     file: str
@@ -29,18 +34,20 @@ class Start:
     log_end_offset: int | None = None
     cut: list[tuple[str, int]] = field(default_factory=list)
     deleted: list[str] = field(default_factory=list)
+    becomes: str | None = None
+    is_offline: bool = False
     lost: Ranges = field(default_factory=list)
     unreachable: Ranges = field(default_factory=list)
 
     @property
     def starts(self) -> bool:
         """Whether the broker starts."""
-        return self.reason is None
+        return self.reason is None or self.becomes is not None
 
     @property
     def harms(self) -> bool:
         """Whether anything is lost by it."""
-        changed = self.cut or self.deleted or self.lost or self.unreachable
+        changed = self.cut or self.deleted or self.lost or self.unreachable or self.becomes
         return not self.starts or bool(changed)
 
 
@@ -54,7 +61,7 @@ def start_of(file: str, found: Found, odd: Mapping[int, frozenset[int]]) -> Star
     try:
         loaded = load(found)
     except StartFailed as failed:
-        start.reason = str(failed)
+        start.reason, start.is_offline = str(failed), failed.is_offline
         return start
     try:
         _fill(start, found, loaded, odd)
@@ -67,7 +74,7 @@ def start_of(file: str, found: Found, odd: Mapping[int, frozenset[int]]) -> Star
 def _fill(start: Start, found: Found, loaded: Loaded, odd: Mapping[int, frozenset[int]]) -> None:
     folder = found.folder
     start.log_start_offset, start.log_end_offset = loaded.log_start, loaded.log_end
-    start.deleted = [folder.input(it).name for it in loaded.deleted]
+    start.deleted = [folder.input(it).name for it in _with_indexes(loaded, folder)]
     start.cut = [(it.name, it.size) for it in loaded.segments if it.size < it.given_size]
     names = {offset_of_name(it): it for it in folder.files if it.endswith(".log")}
     bases = sorted(it for it in names if it is not None)
@@ -108,3 +115,15 @@ def _fill(start: Start, found: Found, loaded: Loaded, odd: Mapping[int, frozense
     there = [(a, min(b, loaded.log_end - 1)) for a, b in after]
     start.lost = without(without(wanted, there), reached)
     start.unreachable = without(without(wanted, start.lost), reached)
+
+
+def _with_indexes(loaded: Loaded, folder: Folder) -> Iterator[str]:
+    """The files that are deleted, each log with its indexes."""
+    left = {it.base for it in loaded.segments}
+    names = set(folder.files)
+    for name in loaded.deleted:
+        yield name
+        base = offset_of_name(name)
+        if name.endswith(".log") and base is not None and base not in left:
+            indexes = (f"{base:020}{it.suffix}" for it in INDEXES)
+            yield from (it for it in indexes if it in names and it not in loaded.deleted)

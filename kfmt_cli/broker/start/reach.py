@@ -62,7 +62,10 @@ class Reach:
                 continue
             unanswered: Ranges = []
             for low, high in asked:
-                found, rest = self._search(segment).given(low, high)
+                try:
+                    found, rest = self._search(segment).given(low, high)
+                except StartFailed:  # there is no reading it
+                    continue
                 yield from found
                 unanswered += rest
             asked = unanswered

@@ -54,6 +54,7 @@ class OpenSegment:
         self.size = self.given_size = size
         self.sound_end = sound_end
         self.index: Input | None = None
+        self.has_folder = False  # in the place of its index
         self.is_recovered = False
         self._entries: tuple[IntArray, IntArray] | None = None
         self._bytes: LogBytes | None = None
@@ -88,6 +89,9 @@ class OpenSegment:
     @property
     def entries(self) -> tuple[IntArray, IntArray]:
         """Offsets and positions of its index, zeros at its end included; raises InputError."""
+        if self.has_folder:
+            words = f"{self.name}: there is a directory in the place of its index"
+            raise StartFailed(words, is_offline=True)
         if self._entries is None:
             data = b"" if self.index is None else read_whole(self.index, MOST_INDEX_BYTES)
             width = OFFSET_INDEX_ENTRY.dtype.itemsize
@@ -106,6 +110,8 @@ class OpenSegment:
 
         take: is told of each batch of magic 2 that is kept. Raises OffsetOverflow, InvalidOffset.
         """
+        if self.has_folder:
+            _ = self.entries
         entries: list[tuple[int, int]] = []
         last_time, largest = (-1, self.base), NO_TIME
         valid = indexed = self.begin

@@ -37,7 +37,12 @@ class CorruptError(Exception):
 
 
 class StartFailed(Exception):  # noqa: N818 (it is the start that fails)
-    """The broker does not start; the message says why."""
+    """The broker does not start; the message says why. is_offline: where it has several log
+    directories, it starts without this one."""
+
+    def __init__(self, words: str, *, is_offline: bool = False) -> None:
+        super().__init__(words)
+        self.is_offline = is_offline
 
 
 @dataclass(frozen=True, slots=True)

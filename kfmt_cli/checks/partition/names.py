@@ -16,17 +16,16 @@ from kfmt_cli.checks.partition import codes
 from kfmt_cli.checks.partition.check import DirectoryCheck
 from kfmt_cli.core.finding import Finding
 from kfmt_cli.files.disk import Folder, printable
+from kfmt_cli.files.kinds import CLEAN_SHUTDOWN
 from kfmt_cli.files.kinds.kind import CLEANED, SWAP
-from kfmt_cli.files.names import offset_of_name
+from kfmt_cli.files.names import offset_of_name, parsed_place
 
 _SEGMENT = re.compile(r"^\d{20}\.log$")
 _SWAP = re.compile(r"^\d{20}\.log\.swap$")
 # Names that a broker takes an offset from, which is what stands before the first dot.
 _WITH_OFFSET = re.compile(r"\.(?:log|index|timeindex|txnindex|snapshot|cleaned|swap)$")
-_PARTITION = re.compile(r"^.+-(\+?\d+)$")
-_MOVING = re.compile(r"^(\S+-\S+)\.\S+-(?:delete|future|stray)$")
-_NOT_LOGS = frozenset({"remote-log-index-cache"})  # directories that a broker passes over
-_MOST_PARTITION = (1 << 31) - 1
+# Directories that a broker passes over, or deletes.
+_NOT_LOGS = frozenset({"remote-log-index-cache"} | CLEAN_SHUTDOWN.names)
 
 
 class Names(DirectoryCheck):
@@ -78,14 +77,7 @@ def not_partitions(folder: Folder) -> Iterator[Finding]:
     if not is_log_directory(folder):
         return
     for name in folder.folders:
-        if name not in _NOT_LOGS and not names_partition(name):
+        if name not in _NOT_LOGS and parsed_place(name) is None:
             message = f"{printable(name)!r} does not end in - and the number of a partition"
             found = folder.input(name).name
             yield Finding(found, codes.DIRECTORY_NOT_A_PARTITION, None, message)
-
-
-def names_partition(name: str) -> bool:
-    """Whether a broker takes the name of a directory for that of a partition."""
-    moving = _MOVING.match(name)
-    partition = _PARTITION.match(moving[1] if moving else name)
-    return partition is not None and int(partition[1]) <= _MOST_PARTITION

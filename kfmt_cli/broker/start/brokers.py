@@ -1,0 +1,289 @@
+"""Brokers as their log directories tell: what a start makes of all partitions together.
+
+Source: `kafka.server.KafkaRaftServer.initializeLogDirs`, `kafka.log.LogManager.loadLogs`,
+`LogManager.isStrayKraftReplica`, `kafka.server.ReplicaManager.handleLogDirFailure`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kfmt_cli.broker.start.directory import BOOTSTRAP, METADATA_LOG, LogDirectory
+from kfmt_cli.broker.start.identity import Found, contradictions, read_topic_id
+from kfmt_cli.broker.start.image import Image, read_image
+from kfmt_cli.broker.start.outcome import CLEAN, CRASH, OFFLINE, STRAY, UNSERVED, Start
+from kfmt_cli.broker.start.ranges import Ranges
+from kfmt_cli.broker.start.stored import StartFailed
+from kfmt_cli.errors import InputError
+from kfmt_cli.files.disk import Folder, listing
+from kfmt_cli.files.kinds import PARTITION_METADATA
+from kfmt_cli.files.kinds.logs import KRAFT_SNAPSHOT
+from kfmt_cli.files.names import parsed_place, suffix_of
+
+
+@dataclass(slots=True)
+class Replica:
+    """A partition's directory and what becomes of it. held: the offsets in its logs. starts: by
+    kind."""
+
+    folder: Folder
+    shown: str
+    starts: dict[str, Start]
+    held: Ranges = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """The name of the directory."""
+        return Path(self.folder.path).name
+
+
+@dataclass(frozen=True, slots=True)
+class Next:
+    """The next start of a log directory. retry: the kind of the start after one that fails."""
+
+    file: str
+    after: str
+    starts: bool
+    reason: str | None
+    becomes: str | None
+    retry: str | None
+
+
+class Broker:
+    """The log directories of one broker; the one with the metadata log comes first.
+
+    metadata_ends: where the metadata log ends after a start of each kind that cuts it for good.
+    """
+
+    def __init__(self, directories: list[LogDirectory]) -> None:
+        self.directories = directories
+        self.metadata_ends: dict[str, int] = {}
+        self._offline: dict[tuple[str, str], str] = {}
+        self._images: dict[int | None, Image | None] = {}
+
+    @property
+    def is_kraft(self) -> bool:
+        """Whether it is a KRaft broker."""
+        return any(it.is_kraft for it in self.directories)
+
+    def early(self) -> list[tuple[str, str]]:
+        """What keeps it down before it looks at any log."""
+        troubles = [trouble for it in self.directories for trouble in it.early]
+        if self.is_kraft:
+            known = [Found(it.path, it.identity, it.has_metadata) for it in self.directories]
+            troubles = [*contradictions(known), *troubles]
+        return troubles
+
+    def judge(self, replicas: Mapping[str, list[Replica]]) -> list[Start]:
+        """What its files and the partitions together come to: changes the starts of partitions,
+        and gives those of files that keep it down. replicas: by log directory."""
+        found: list[Start] = []
+        for after in (CRASH, CLEAN):
+            found += (Start(file, after, reason) for file, reason in self.early())
+            for directory in self.directories:
+                its = replicas.get(directory.path, [])
+                found += self._of_directory(directory, its, after)
+            self._duplicates(replicas, after)
+        return found
+
+    def _of_directory(
+        self, directory: LogDirectory, replicas: list[Replica], after: str
+    ) -> Iterable[Start]:
+        for it in replicas:
+            start = it.starts.get(after)
+            if start is not None and start.reason is None and it.name != METADATA_LOG:
+                self._identify(directory, it, start)
+        troubles = list(directory.troubles)
+        reasons = list(directory.offline)
+        starts = [it.starts[after] for it in replicas if after in it.starts]
+        reasons += [(it.file, it.reason) for it in starts if it.is_offline and it.reason]
+        is_alone = len(self.directories) == 1 or directory is self.directories[0]
+        if reasons and not is_alone:
+            self._offline[directory.path, after] = reasons[0][1]
+            for replica in replicas:
+                if after in replica.starts:
+                    _become(replica, replica.starts[after], OFFLINE, reasons[0][1])
+        elif reasons:
+            troubles += directory.offline
+        return [Start(file, after, reason) for file, reason in troubles]
+
+    def _identify(self, directory: LogDirectory, replica: Replica, start: Start) -> None:
+        """Whether the broker knows the partition as its own."""
+        folder = replica.folder
+        named = next(iter(PARTITION_METADATA.names))
+        topic_id = None
+        if named in folder.files and named not in folder.special:
+            try:
+                topic_id = read_topic_id(folder.input(named))
+            except StartFailed as failed:
+                start.reason, start.is_offline = str(failed), failed.is_offline
+                return
+            except InputError as error:
+                start.reason, start.is_offline = str(error), True
+                return
+        place = parsed_place(replica.name)
+        if not self.is_kraft or place is None or suffix_of(replica.name) in ("delete", "stray"):
+            return
+        node = self._node
+        image = self._image(start.after)
+        if topic_id is None:
+            _become(replica, start, STRAY, "there is no partition.metadata")
+        elif image is not None and not image.has(topic_id, place[1], node):
+            known = image.ids.get(place[0])
+            words = "the metadata log does not know its topic"
+            if known is not None and known != topic_id:
+                words = "the metadata log has another topic id for its topic"
+            elif known is not None:
+                words = "the metadata log does not assign it to this broker"
+            _become(replica, start, STRAY, words)
+        elif directory.unserved is not None:
+            _become(replica, start, UNSERVED, directory.unserved)
+        elif image is not None and directory.identity and directory.identity.directory_id is None:
+            assigned = image.directory_of(*place, node)
+            if assigned is not None and not _is_reserved(assigned):
+                words = "meta.properties has no directory.id, and the broker writes a new one"
+                _become(replica, start, UNSERVED, words)
+
+    def knows_other(self, directory: LogDirectory) -> bool:
+        """Whether a directory is another broker's of the same cluster."""
+        identity = directory.identity
+        if identity is None or identity.node_id in (None, self._node):
+            return False
+        image = self._image(CRASH)
+        replicas = [] if image is None else image.partitions.values()
+        return any(identity.node_id in it.brokers for it in replicas)
+
+    @property
+    def _node(self) -> int | None:
+        identities = (it.identity for it in self.directories)
+        return next((it.node_id for it in identities if it and it.node_id is not None), None)
+
+    def _image(self, after: str) -> Image | None:
+        """The topics that it knows; None where its metadata log is not there."""
+        end = self.metadata_ends.get(after)
+        if end not in self._images:
+            self._images[end] = self._read_image(end)
+        return self._images[end]
+
+    def _read_image(self, end: int | None) -> Image | None:
+        holder = next((it for it in self.directories if it.has_metadata), None)
+        if holder is None:
+            return None
+        folder = listing(f"{holder.path}/{METADATA_LOG}")
+        inputs = [folder.input(it) for it in folder.files if it not in folder.special]
+        snapshots = [
+            it for it in inputs if it.kind is KRAFT_SNAPSHOT and it.path.endswith(".checkpoint")
+        ]
+        bootstrap = Path(holder.path) / BOOTSTRAP
+        first = listing(holder.path).input(BOOTSTRAP) if bootstrap.is_file() else None
+        image = read_image(snapshots, folder.logs, end, first)
+        return image if folder.logs or snapshots else None
+
+    def _duplicates(self, replicas: Mapping[str, list[Replica]], after: str) -> None:
+        known: dict[tuple[tuple[str, int], str], Replica] = {}
+        for directory in self.directories:
+            for it in replicas.get(directory.path, []):
+                place, start = parsed_place(it.name), it.starts.get(after)
+                mark = suffix_of(it.name)
+                if place is None or start is None or mark in ("delete", "stray"):
+                    continue
+                if start.becomes in (STRAY, OFFLINE) or start.reason is not None:
+                    continue
+                other = known.setdefault((place, mark), it)
+                if other is not it:
+                    start.reason = f"{it.shown}: {other.shown} is the same partition"
+                elif mark == "future" and self._promotes(directory, place, after, replicas):
+                    start.reason = (
+                        f"{it.shown}: the broker makes it the partition, whose directory is there"
+                    )
+
+    def _promotes(
+        self,
+        directory: LogDirectory,
+        place: tuple[str, int],
+        after: str,
+        replicas: Mapping[str, list[Replica]],
+    ) -> bool:
+        """Whether a future replica takes the name of a directory that is there: it is in the log
+        directory that the partition is assigned to."""
+        image = self._image(after)
+        if image is None or not self.is_kraft:
+            return False
+        is_there = any(it.name == f"{place[0]}-{place[1]}" for it in replicas[directory.path])
+        assigned = image.directory_of(*place, self._node)
+        return is_there and assigned == _id_of(directory)
+
+    def next_start(self, directory: LogDirectory, reasons: list[str]) -> Next:
+        """The next start of one of its directories. reasons: why the broker does not start."""
+        after = CRASH if directory.marker is None else CLEAN
+        early = [reason for _, reason in self.early()]
+        reason = next(iter([*early, *reasons]), None)
+        if reason is None:
+            offline = self._offline.get((directory.path, after))
+            becomes = None if offline is None else OFFLINE
+            return Next(directory.path, after, True, offline, becomes, None)
+        # What is read before the logs are loaded leaves the marker where it is.
+        return Next(directory.path, after, False, reason, None, after if early else CRASH)
+
+
+def _become(replica: Replica, start: Start, what: str, reason: str) -> None:
+    """A partition is not served: consumers get nothing of it."""
+    start.becomes, start.reason = what, f"{replica.shown}: {reason}"
+    if what == STRAY:
+        start.log_start_offset = start.log_end_offset = 0
+    elif what == OFFLINE:
+        start.log_start_offset = start.log_end_offset = None
+    start.cut, start.deleted, start.lost = [], [], []
+    start.unreachable = list(replica.held)
+
+
+def _is_reserved(directory_id: str) -> bool:
+    """Whether an id stands for no directory that is known."""
+    return directory_id.startswith("AAAAAAAAAAAAAAAAAAAA")
+
+
+def group(directories: Iterable[LogDirectory], together: frozenset[str]) -> list[Broker]:
+    """The brokers whose log directories these are.
+
+    A broker has one metadata log. A directory without one belongs to the broker that has the same
+    ids; one that was given together with it belongs to it whatever it says, unless it says that it
+    is another broker's that the metadata log knows. together: the paths that were given.
+    """
+    every = list(directories)
+    groups: list[Broker] = []
+    for directory in every:
+        if directory.has_metadata:
+            of = next((it for it in groups if _same(it.directories[0], directory)), None)
+            # One with the same id is a copy of it.
+            if of is None or _id_of(of.directories[0]) == _id_of(directory):
+                groups.append(Broker([directory]))
+            else:
+                of.directories.append(directory)
+    holders = [it for it in groups if it.directories[0].path in together]
+    for directory in every:
+        if directory.has_metadata:
+            continue
+        for broker in groups:
+            if _same(broker.directories[0], directory):
+                broker.directories.append(directory)
+                break
+        else:
+            is_given = directory.path in together and len(holders) == 1
+            if is_given and not holders[0].knows_other(directory):
+                holders[0].directories.append(directory)
+            else:
+                groups.append(Broker([directory]))
+    return groups
+
+
+def _id_of(directory: LogDirectory) -> str | None:
+    return None if directory.identity is None else directory.identity.directory_id
+
+
+def _same(one: LogDirectory, other: LogDirectory) -> bool:
+    mine, its = one.identity, other.identity
+    if mine is None or its is None or mine.node_id is None:
+        return False
+    return (mine.cluster_id, mine.node_id) == (its.cluster_id, its.node_id)

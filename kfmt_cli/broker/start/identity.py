@@ -1,0 +1,184 @@
+"""Whose a log directory and a partition's directory are, as a starting broker reads it.
+
+Source: `org.apache.kafka.metadata.properties.MetaProperties`, `MetaPropertiesEnsemble`,
+`org.apache.kafka.storage.internals.checkpoint.PartitionMetadataFile`,
+`org.apache.kafka.metadata.bootstrap.BootstrapDirectory`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from kfmt_cli.broker.start.stored import CorruptError, LogBytes, StartFailed, batches
+from kfmt_cli.core.uuids import uuid_bytes
+from kfmt_cli.errors import InputError
+from kfmt_cli.files.kinds.kind import Input, read_whole
+from kfmt_cli.files.kinds.properties import MOST_BYTES, java_properties
+
+_NUMBER = re.compile(r"[+-]?[0-9]{1,10}\Z")
+_COLON = re.compile(r":\s+")
+_RESERVED_IDS = 100  # the lowest ones
+_VERSION_RECORD = b"metadata.version"
+_LARGE = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What meta.properties says, as far as it could be read. trouble: why a broker does not start
+    with it."""
+
+    version: int | None = None
+    cluster_id: str | None = None
+    node_id: int | None = None
+    directory_id: str | None = None
+    trouble: str | None = None
+
+    @property
+    def is_kraft(self) -> bool:
+        """Whether a KRaft broker wrote it."""
+        return self.version == 1
+
+
+def read_identity(file: Input) -> Identity:
+    """What a meta.properties says; raises InputError."""
+    try:
+        text = read_whole(file, MOST_BYTES).decode()
+    except UnicodeDecodeError:
+        return Identity(trouble=f"{file.name}: it is not text")
+    values = {name: str(value) for _, name, value in java_properties(text, lambda *_: None)}
+    version = _number(values.get("version", "0"))
+    named = "broker.id" if version == 0 else "node.id"
+    node = _number(values.get(named))
+    directory = values.get("directory.id")
+    trouble = None
+    if version not in (0, 1):
+        trouble = f"version {values.get('version')} is not known"
+    elif node is None and (named in values or version == 1):
+        trouble = f"{named} is not there, or is not a number"
+    elif node is not None and node < 0:
+        trouble = f"{named} is {node}"
+    elif version == 1 and "cluster.id" not in values:
+        trouble = "cluster.id is not there"
+    elif directory is not None:
+        trouble = _wrong_id(directory)
+    where = None if trouble is None else f"{file.name}: {trouble}"
+    return Identity(version, values.get("cluster.id"), node, directory, where)
+
+
+def _number(text: str | None) -> int | None:
+    if text is None or _NUMBER.match(text.strip()) is None:
+        return None
+    return int(text)
+
+
+def _wrong_id(text: str) -> str | None:
+    try:
+        data = uuid_bytes(text)
+    except ValueError:
+        data = b""
+    if len(data) != 16:
+        return f"directory.id {text!r} is not an id"
+    if int.from_bytes(data, "big") < _RESERVED_IDS:
+        return f"directory.id {text} is reserved"
+    return None
+
+
+def read_topic_id(file: Input) -> bytes:
+    """The topic id of a partition.metadata; raises StartFailed, InputError."""
+    try:
+        lines = read_whole(file, MOST_BYTES).decode().splitlines()
+    except UnicodeDecodeError:
+        raise StartFailed(f"{file.name}: it is not text", is_offline=True) from None
+    if not lines:
+        raise StartFailed(f"{file.name}: it is empty")
+    version = _COLON.split(lines[0])
+    number = _number(version[1]) if len(version) == 2 else None
+    if number is None:
+        raise StartFailed(f"{file.name}: {lines[0]!r} is not its version", is_offline=True)
+    if number < 0:
+        raise StartFailed(f"{file.name}: version {number}", is_offline=True)
+    if len(lines) < 2:
+        raise StartFailed(f"{file.name}: there is no topic id")
+    named = _COLON.split(lines[1])
+    if len(named) != 2:
+        raise StartFailed(f"{file.name}: {lines[1]!r} is not a topic id", is_offline=True)
+    try:
+        data = uuid_bytes(named[1])
+    except ValueError:
+        data = b""
+    if len(data) != 16:
+        raise StartFailed(f"{file.name}: {named[1]!r} is not an id")
+    if not any(data):
+        raise StartFailed(f"{file.name}: the topic id is zero", is_offline=True)
+    return data
+
+
+def bootstrap_trouble(file: Input) -> str | None:
+    """Why a broker does not start with a bootstrap.checkpoint; raises InputError."""
+    log = LogBytes(file.path, file.name)
+    try:
+        for batch in batches(log, 0, log.size):
+            data = log.read(batch.position, min(batch.size, _LARGE))
+            if batch.magic >= 2 and not batch.is_control and _VERSION_RECORD in data:
+                return None
+    except (CorruptError, StartFailed) as error:
+        return str(error)
+    finally:
+        log.close()
+    return f"{file.name}: it has no record of the metadata version"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A log directory of a broker. identity: None without meta.properties. has_metadata: it has
+    the metadata log."""
+
+    name: str
+    identity: Identity | None
+    has_metadata: bool = False
+
+
+def contradictions(directories: list[Found]) -> list[tuple[str, str]]:
+    """What keeps a KRaft broker from starting with several log directories: the name of the file
+    or directory, and the reason. The one that has the metadata log comes first."""
+    troubles: list[tuple[str, str]] = []
+    first = directories[0]
+    ids: dict[str, str] = {}
+    for directory in directories:
+        identity = directory.identity
+        if identity is None:
+            words = f"{directory.name}: there is no meta.properties in this log directory"
+            troubles.append((directory.name, words))
+            continue
+        trouble = identity.trouble
+        if trouble is None and identity.node_id is None:
+            trouble = f"{directory.name}: meta.properties has no node.id"
+        elif trouble is None and identity.cluster_id is None:
+            trouble = f"{directory.name}: meta.properties has no cluster.id"
+        elif trouble is None and directory is not first and directory.has_metadata:
+            trouble = f"{directory.name}: it has a metadata log, which is in {first.name}"
+        if trouble is not None:
+            troubles.append((directory.name, trouble))
+            continue
+        if identity.directory_id is not None:
+            other = ids.setdefault(identity.directory_id, directory.name)
+            if other != directory.name:
+                words = f"{directory.name}: directory.id is the same as in {other}"
+                troubles.append((directory.name, words))
+        if directory is not first and first.identity is not None:
+            for name in ("cluster_id", "node_id"):
+                mine, its = getattr(first.identity, name), getattr(identity, name)
+                if None not in (mine, its) and mine != its:
+                    spelled = name.replace("_", ".")
+                    words = f"{directory.name}: {spelled} is {its}, in {first.name} it is {mine}"
+                    troubles.append((directory.name, words))
+    return troubles
+
+
+def readable(file: Input) -> Identity:
+    """What a meta.properties says; one that cannot be read is a trouble."""
+    try:
+        return read_identity(file)
+    except InputError as error:
+        return Identity(trouble=str(error))

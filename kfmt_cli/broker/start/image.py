@@ -1,0 +1,94 @@
+"""The topics that a starting KRaft broker knows: what its metadata log says up to where it ends.
+
+Source: `org.apache.kafka.image.TopicsImage`, `kafka.log.LogManager.isStrayKraftReplica`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from kfmt_cli.broker.state import replay_of
+from kfmt_cli.broker.state.replay import Replay
+from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.core.finding import Finding
+from kfmt_cli.core.uuids import uuid_bytes
+from kfmt_cli.errors import InputError
+from kfmt_cli.files.kinds.kind import Input
+from kfmt_cli.files.open_log import open_log
+from kfmt_cli.files.stream import stream
+from kfmt_cli.rows.state import PARTITION, TOPIC
+from kfmt_cli.topics import CLUSTER_METADATA
+
+
+@dataclass(frozen=True, slots=True)
+class Replicas:
+    """The brokers of a partition, and the log directory of each, by its id."""
+
+    brokers: tuple[int, ...]
+    directories: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Image:
+    """The partitions of each topic. ids: of topics by name."""
+
+    ids: dict[str, bytes] = field(default_factory=dict)
+    partitions: dict[tuple[str, int], Replicas] = field(default_factory=dict)
+
+    def has(self, topic_id: bytes, partition: int, node: int | None) -> bool:
+        """Whether a broker has a replica of a partition of the topic with this id."""
+        topic = next((name for name, it in self.ids.items() if it == topic_id), None)
+        replicas = None if topic is None else self.partitions.get((topic, partition))
+        return replicas is not None and (node is None or node in replicas.brokers)
+
+    def directory_of(self, topic: str, partition: int, node: int | None) -> str | None:
+        """The id of the log directory that a broker's replica is assigned to."""
+        replicas = self.partitions.get((topic, partition))
+        if replicas is None or node not in replicas.brokers:
+            return None
+        row = replicas.brokers.index(node)
+        return replicas.directories[row] if row < len(replicas.directories) else None
+
+
+def read_image(
+    snapshots: list[Input], logs: list[Input], end: int | None, bootstrap: Input | None
+) -> Image:
+    """The topics of a metadata log. snapshots: in order, the newest one counts. end: where a start
+    leaves the log's end; None for all of it. bootstrap: what a log without records begins with."""
+    replay = replay_of(CLUSTER_METADATA)
+    first = 0
+    n_records = 0
+    for file in snapshots[-1:]:
+        first = int(file.path.rpartition("/")[2][:20])
+        n_records += _take(replay, [file], 0, None)
+    n_records += _take(replay, logs, first, end)
+    if not n_records and bootstrap is not None:
+        _take(replay, [bootstrap], 0, None)
+    image = Image()
+    for type_, values in replay.rows():
+        if type_ is TOPIC:
+            image.ids[values["topic"]] = uuid_bytes(values["topic_id"])
+        elif type_ is PARTITION:
+            directories = tuple(values.get("directories") or ())
+            replicas = Replicas(tuple(values["replicas"]), directories)
+            image.partitions[values["topic"], values["partition"]] = replicas
+    return image
+
+
+def _take(replay: Replay, files: Iterable[Input], first: int, end: int | None) -> int:
+    """Replay the records of files between two offsets; how many are no control records."""
+    n_records = 0
+    for file in files:
+        try:
+            with open_log(file, read_ahead=False) as log:
+                for it in stream(log, Limit()):
+                    if isinstance(it, Finding) or it.offset < first:
+                        continue
+                    if end is not None and it.offset >= end:
+                        return n_records
+                    replay.take(it)
+                    n_records += it.control is None
+        except InputError:  # it has been said
+            continue
+    return n_records

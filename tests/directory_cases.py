@@ -1,0 +1,264 @@
+"""Whole log directories with something wrong in each: what brokers are started on."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.segments import positions
+
+Change = Callable[[Path], None]
+META, MARKER = "meta.properties", ".kafka_cleanshutdown"
+POINTS = "recovery-point-offset-checkpoint"
+STARTS, MARKS = "log-start-offset-checkpoint", "replication-offset-checkpoint"
+EPOCHS = "leader-epoch-checkpoint"
+OTHER_ID = "3bbbbbbbQbbbbbbbbbbbbb"
+STRAY = "victim-0.0123456789abcdef0123456789abcdef-stray"
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is done to the log directory `one` below a path. is_double: there is `two` as well."""
+
+    what: str
+    change: Change
+    is_double: bool = False
+
+
+def cases() -> Iterator[Case]:
+    """Every case."""
+    yield Case("nothing", lambda _: None)
+    yield Case("a crash", lambda it: (it / "one" / MARKER).unlink())
+    yield from _meta()
+    yield from _partition_metadata()
+    yield from _files()
+    yield from _folders()
+    yield from _metadata_log()
+    yield from _checkpoints()
+    yield from _two()
+
+
+def crashed(change: Change) -> Change:
+    """The same, and no marker of a clean shutdown."""
+
+    def both(path: Path) -> None:
+        change(path)
+        for it in path.glob(f"*/{MARKER}"):
+            it.unlink()
+
+    return both
+
+
+def _write(name: str, content: bytes | str) -> Change:
+    data = content.encode() if isinstance(content, str) else content
+    return lambda it: void((it / name).write_bytes(data))
+
+
+def _edit(name: str, pattern: str, to: str) -> Change:
+    def change(path: Path) -> None:
+        text = (path / name).read_text()
+        changed = re.sub(pattern, to, text, flags=re.MULTILINE)
+        assert changed != text
+        (path / name).write_text(changed)
+
+    return change
+
+
+def _gone(name: str) -> Change:
+    def change(path: Path) -> None:
+        if (path / name).is_dir():
+            shutil.rmtree(path / name)
+        else:
+            (path / name).unlink()
+
+    return change
+
+
+def _folder(name: str) -> Change:
+    def change(path: Path) -> None:
+        if (path / name).is_file():
+            (path / name).unlink()
+        (path / name).mkdir()
+
+    return change
+
+
+def _renamed(name: str, to: str) -> Change:
+    return lambda it: void((it / name).rename(it / to))
+
+
+def _copied(name: str, to: str) -> Change:
+    return lambda it: void(shutil.copytree(it / name, it / to))
+
+
+def _both(first: Change, then: Change) -> Change:
+    def change(path: Path) -> None:
+        first(path)
+        then(path)
+
+    return change
+
+
+def void(_: object) -> None:
+    """Nothing, whatever it is given."""
+
+
+def _meta() -> Iterator[Case]:
+    of = f"one/{META}"
+    yield Case("no meta.properties", _gone(of))
+    yield Case("meta.properties empty", _write(of, ""))
+    yield Case("no cluster.id", _edit(of, "^cluster.id=.*$", ""))
+    yield Case("no node.id", _edit(of, "^node.id=.*$", ""))
+    for version in ("0", "2", "x"):
+        yield Case(f"version {version}", _edit(of, "^version=.*$", f"version={version}"))
+    yield Case("no version", _edit(of, "^version=.*$", ""))
+    yield Case("node.id -1", _edit(of, "^node.id=.*$", "node.id=-1"))
+    yield Case("node.id x", _edit(of, "^node.id=.*$", "node.id=x"))
+    reserved = "directory.id=AAAAAAAAAAAAAAAAAAAAAQ"
+    yield Case("a reserved directory.id", _edit(of, "^directory.id=.*$", reserved))
+    yield Case("a directory.id that is none", _edit(of, "^directory.id=.*$", "directory.id=x"))
+    yield Case("no directory.id", _edit(of, "^directory.id=.*$", ""))
+    yield Case("an extra key", _edit(of, "^version=", "answer=42\nversion="))
+    yield Case("broker.id as well", _edit(of, "^version=", "broker.id=7\nversion="))
+    yield Case("meta.properties.tmp", _write(f"{of}.tmp", "x"))
+
+
+def _partition_metadata() -> Iterator[Case]:
+    of = "one/victim-0/partition.metadata"
+    zero = "version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAA"
+    yield Case("partition.metadata missing", _gone(of))
+    yield Case("partition.metadata empty", _write(of, ""))
+    yield Case("partition.metadata garbage", _write(of, b"\x00\x01garbage"))
+    yield Case("partition.metadata a zero id", _write(of, zero))
+    yield Case("partition.metadata another id", _edit(of, "^topic_id: .*", f"topic_id: {OTHER_ID}"))
+    yield Case("partition.metadata version 1", _edit(of, "^version: 0", "version: 1"))
+    yield Case("partition.metadata no id", _write(of, "version: 0\n"))
+    crash = crashed(_edit(of, "^topic_id: .*", f"topic_id: {OTHER_ID}"))
+    yield Case("partition.metadata another id, after a crash", crash)
+
+
+def _files() -> Iterator[Case]:
+    for what, content in (("garbage", b"\0" * 7 + b"\1" * 90), ("empty", b""), ("text", b"x" * 99)):
+        yield Case(f"bootstrap.checkpoint {what}", _write("one/bootstrap.checkpoint", content))
+    yield Case("no bootstrap.checkpoint", _gone("one/bootstrap.checkpoint"))
+    yield Case(f"{MARKER} a directory", _folder(f"one/{MARKER}"))
+    yield Case(f"{MARKER} garbage", _write(f"one/{MARKER}", b"\xff\xff"))
+    index = "one/victim-0/00000000000000001440.index"
+    yield Case("a directory in the place of an index", crashed(_folder(index)))
+    index = "one/victim-0/00000000000000000240.index"
+    yield Case("a directory in the place of a closed index", _folder(index))
+    yield Case("a file in the log directory", _write("one/notes.txt", "mine"))
+
+
+def _folders() -> Iterator[Case]:
+    yield Case(
+        "an empty victim-0",
+        _both(_gone("one/victim-0"), _folder("one/victim-0")),
+    )
+    for name in ("foreign-0", "a b-0", ".Trash-0", "foreign--1"):
+        yield Case(f"a directory {name}", _folder(f"one/{name}"))
+        yield Case(f"a partition {name}", _copied("one/victim-0", f"one/{name}"))
+    for name in ("foreign", "victim-0-delete", "lost+found", "snapshots"):
+        yield Case(f"a directory {name}", _folder(f"one/{name}"))
+    yield Case("victim-00 as well", _copied("one/victim-0", "one/victim-00"))
+    yield Case("victim-+0 as well", _copied("one/victim-0", "one/victim-+0"))
+    yield Case("only victim-00", _renamed("one/victim-0", "one/victim-00"))
+    for mark in ("delete", "stray", "future"):
+        name = STRAY.replace("stray", mark)
+        yield Case(f"only {mark}", _renamed("one/victim-0", f"one/{name}"))
+        yield Case(f"{mark} as well", _copied("one/victim-0", f"one/{name}"))
+
+
+def _metadata_log() -> Iterator[Case]:
+    log = "one/__cluster_metadata-0/00000000000000000000.log"
+
+    def flip(number: int) -> Change:
+        def change(path: Path) -> None:
+            data = bytearray((path / log).read_bytes())
+            places = positions(bytes(data))
+            at = places[min(number, len(places) - 2)]
+            data[at + 70 if at + 70 < len(data) else at + 62] ^= 1
+            (path / log).write_bytes(bytes(data))
+
+        return change
+
+    def cut(by: int) -> Change:
+        return lambda it: void((it / log).write_bytes((it / log).read_bytes()[:-by]))
+
+    yield Case("a bit of the first metadata batches", flip(1))
+    yield Case("a bit of the last metadata batches", flip(999))
+    yield Case("the metadata log cut by 40 bytes", cut(40))
+    yield Case("zeros after the metadata log", lambda it: _append(it / log, bytes(100)))
+    yield Case("no metadata log", _gone("one/__cluster_metadata-0"))
+    yield Case("quorum-state garbage", _write("one/__cluster_metadata-0/quorum-state", "x"))
+    yield Case("quorum-state missing", _gone("one/__cluster_metadata-0/quorum-state"))
+
+
+def _append(path: Path, data: bytes) -> None:
+    path.write_bytes(path.read_bytes() + data)
+
+
+def _checkpoints() -> Iterator[Case]:
+    for name in (POINTS, STARTS, MARKS):
+        yield Case(f"{name}: no number", _write(f"one/{name}", "0\n1\nvictim 0 x\n"))
+        yield Case(f"{name}: missing", _gone(f"one/{name}"))
+        yield Case(
+            f"{name}: a large partition", _write(f"one/{name}", "0\n1\nvictim 3000000000 5\n")
+        )
+        yield Case(f"{name}: version 9", _write(f"one/{name}", "9\n1\nvictim 0 5\n"))
+        yield Case(f"{name}: empty", _write(f"one/{name}", ""))
+    epochs = f"one/victim-0/{EPOCHS}"
+    yield Case("a large epoch", _write(epochs, "0\n1\n3000000000 0\n"))
+    yield Case("an epoch that is no number", _write(epochs, "0\n1\nx 0\n"))
+    yield Case("epochs of version 7", _write(epochs, "7\n1\n0 0\n"))
+
+
+def _two() -> Iterator[Case]:
+    yield Case("nothing, two directories", lambda _: None, True)
+    yield Case("the partition in both", _copied("one/victim-0", "two/victim-0"), True)
+    yield Case("the partition in the second", _renamed("one/victim-0", "two/victim-0"), True)
+
+    def same_id(path: Path) -> None:
+        text = (path / "one" / META).read_text()
+        directory = re.search(r"^directory.id=(.*)$", text, re.MULTILINE)
+        assert directory
+        _edit(f"two/{META}", "^directory.id=.*$", f"directory.id={directory[1]}")(path)
+
+    yield Case("the same directory.id", same_id, True)
+    of = f"two/{META}"
+    yield Case("another cluster.id", _edit(of, "^cluster.id=.*$", f"cluster.id={OTHER_ID}"), True)
+    yield Case("another node.id", _edit(of, "^node.id=.*$", "node.id=2"), True)
+    yield Case("no meta.properties in the second", _gone(of), True)
+    yield Case("no meta.properties in the first", _gone(f"one/{META}"), True)
+    yield Case("no directory.id in the second", _edit(of, "^directory.id=.*$", ""), True)
+
+    def new(path: Path) -> None:
+        shutil.rmtree(path / "two")
+        (path / "two").mkdir()
+
+    yield Case("the second new and empty", new, True)
+    yield Case("only the second crashed", _gone(f"two/{MARKER}"), True)
+
+    def moved(change: Change) -> Change:
+        return _both(_renamed("one/victim-0", "two/victim-0"), change)
+
+    bad = moved(_write(f"two/victim-0/{EPOCHS}", "7\n1\n0 0\n"))
+    yield Case("bad epochs in the second", bad, True)
+    yield Case("bad epochs in the first", _write(f"one/victim-0/{EPOCHS}", "7\n1\n0 0\n"), True)
+    large = moved(_write(f"two/victim-0/{EPOCHS}", "0\n1\n3000000000 0\n"))
+    yield Case("a large epoch in the second", large, True)
+    yield Case("a bad checkpoint in the second", moved(_write(f"two/{POINTS}", "9\n")), True)
+    marks = moved(_write(f"two/{MARKS}", "0\n1\nvictim 0 x\n"))
+    yield Case("no number in the marks of the second", marks, True)
+    zero = "version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAA"
+    bad = moved(_write("two/victim-0/partition.metadata", zero))
+    yield Case("a zero topic id in the second", bad, True)
+    yield Case("a directory lost+found in the second", _folder("two/lost+found"), True)
+    yield Case(
+        "a metadata log in the second",
+        _copied("one/__cluster_metadata-0", "two/__cluster_metadata-0"),
+        True,
+    )

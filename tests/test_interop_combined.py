@@ -1,0 +1,20 @@
+"""What `kfmt check` says of partitions with two and three damages is what Kafka's own code does."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.combined_cases import combined
+from tools import kafka
+from tools.fuzz_starts import compare
+
+SEEDS = (2, 5)
+
+
+@pytest.mark.interop
+@pytest.mark.skipif(kafka.missing() is not None, reason=str(kafka.missing()))
+@pytest.mark.parametrize("seed", SEEDS)
+def test_starts_of_combined_damages_are_foretold(seed: int) -> None:
+    wrong = compare(list(combined(seed, 60)))
+    words = [f"{case.what} {start.name}: {found}" for case, start, found in wrong]
+    assert not words, "\n".join(words)

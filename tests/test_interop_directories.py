@@ -1,0 +1,101 @@
+"""What `kfmt check` says of whole log directories is what a real broker then does with them."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.broken_partitions import ORDERS, sample
+from tests.directory_cases import STRAY, Case, cases
+from tests.samples import Row, kfmt
+from tools import kafka
+from tools.directories import Seen, run_on, start_all
+
+pytestmark = [
+    pytest.mark.interop,
+    pytest.mark.skipif(kafka.missing() is not None, reason=str(kafka.missing())),
+]
+TOPICS = ("victim", "bystander")
+# What else decides than the directories that are there.
+NOT_FORETOLD = {
+    "no metadata log": "whether other controllers have one",
+    "a directory in the place of a closed index": "it is down once somebody reads the segment",
+}
+
+
+@pytest.fixture(scope="module")
+def bases(tmp_path_factory: pytest.TempPathFactory) -> Mapping[bool, Path]:
+    """What a broker has left with one log directory, and with two."""
+    found = {}
+    for is_double in (False, True):
+        found[is_double] = tmp_path_factory.mktemp("double" if is_double else "single")
+        topics = {it: dict(sample(ORDERS)) for it in TOPICS}
+        run_on(topics, found[is_double], is_double=is_double)
+    return found
+
+
+def told(case: Case, base: Path, folder: Path) -> list[Row]:
+    """What kfmt says of the next start."""
+    shutil.copytree(base, folder)
+    case.change(folder)
+    paths = [it for it in ("one", "two") if (folder / it).is_dir()]
+    done = kfmt("check", *paths, "--json", "--jobs", "1", cwd=folder)
+    assert done.code in (0, 1), f"{case.what}: {done.err}"
+    return done.rows
+
+
+def difference(rows: list[Row], seen: Seen) -> list[str]:
+    """How what was said differs from what was seen."""
+    nexts = {it["file"]: it for it in rows if it["type"] == "log_directory"}
+    up = all(it["starts"] for it in nexts.values())
+    if up != seen.up:
+        reasons = [it["reason"] for it in nexts.values()]
+        return [f"said up: {up} {reasons}, seen up: {seen.up} {seen.errors[:1]}"]
+    found = []
+    for topic in TOPICS if up else ():
+        for row in rows:
+            folder, _, name = row.get("file", "").rpartition("/")
+            is_its = row["type"] == "broker_start" and name == f"{topic}-0"
+            if is_its and row["after"] == nexts[folder or "one"]["next_start"]:
+                found += [f"{topic}: {it}" for it in _difference(row, seen, topic)]
+    return found
+
+
+def _difference(row: Row, seen: Seen, topic: str) -> list[str]:
+    served = seen.topics[topic]
+    left = {it for names in seen.left.values() for it in names if it.endswith("-stray")}
+    strays = sorted(left - {STRAY})
+    is_stray = any(it.startswith(f"{topic}-0.") for it in strays)
+    became = row["becomes"]
+    if (became == "stray") != is_stray:
+        return [f"said {became}, left {strays}"]
+    if became == "offline":  # another directory may get an empty one
+        return [] if served is None or served[1] == 0 else [f"said offline, seen {served[:2]}"]
+    if (became == "unserved") != (served is None):
+        return [f"said {became}, seen {served and served[:2]}"]
+    if served is None:
+        return []
+    said = row["log_start_offset"], row["log_end_offset"]
+    given = set(served[2])
+    gone = [range(a, b + 1) for a, b in [*row["lost_offsets"], *row["unreachable_offsets"]]]
+    wrong = [str(it) for it in gone if given.intersection(it)]
+    return wrong + ([] if said == served[:2] else [f"said {said}, seen {served[:2]}"])
+
+
+def test_a_broker_does_with_its_directories_what_check_said(
+    bases: Mapping[bool, Path], tmp_path: Path
+) -> None:
+    every = [it for it in cases() if it.what not in NOT_FORETOLD]
+    assert len(every) > 90
+    wrong = {}
+    for is_double, base in bases.items():
+        its = [it for it in every if it.is_double is is_double]
+        outcomes = start_all(base, [it.change for it in its], TOPICS)
+        for i, (case, seen) in enumerate(zip(its, outcomes, strict=True)):
+            rows = told(case, base, tmp_path / f"{is_double}{i}" / "x")
+            if words := difference(rows, seen):
+                wrong[case.what] = words
+    assert not wrong, "\n".join(f"{case}: {words}" for case, words in wrong.items())

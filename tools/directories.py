@@ -1,0 +1,119 @@
+"""What a real broker makes of whole log directories: one that it has run on, changed, and started again.
+
+Needs what tools/kafka.py needs.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tools.broker import SERVER, BrokerError, free_ports, text
+from tools.kafka import VERSION, compiled, java
+from tools.observe import SOURCES, Files
+
+TIMEOUT = 900  # seconds, for all starts together
+PARALLEL = 3
+META = "version=1\ncluster.id={cluster}\nnode.id=1\ndirectory.id={directory}\n"
+SECOND_ID = "2aaaaaaaQaaaaaaaaaaaaa"
+Change = Callable[[Path], None]
+"""Changes the directories `one` and, if there are two, `two` below a path."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What became of a broker. up: it came up and stayed up. topics: the first offset, the end and
+    the offsets that a consumer was given of each topic's only partition; None where it was not
+    served. left: the names in each log directory afterwards."""
+
+    up: bool
+    errors: Sequence[str]
+    topics: Mapping[str, tuple[int, int, Sequence[int]] | None]
+    left: Mapping[str, Sequence[str]]
+
+
+def run_on(
+    topics: Mapping[str, Files], to: Path, *, is_double: bool = False, version: str = VERSION
+) -> None:
+    """Let a broker run on partitions of these topics and stop: log directories `one` and `two`."""
+    one = to / "one"
+    for topic, files in topics.items():
+        (one / f"{topic}-0").mkdir(parents=True)
+        for name, content in files.items():
+            (one / f"{topic}-0" / name).write_bytes(content)
+    [outcome] = _run([(to, {"topics": dict.fromkeys(topics, {}), "as_is": False}, topics)], version)
+    if not outcome["up"]:
+        raise BrokerError("\n".join(outcome["errors"]))
+    if is_double:
+        (to / "two").mkdir()
+        said = dict(
+            it.split("=", 1)
+            for it in (one / "meta.properties").read_text().splitlines()
+            if "=" in it
+        )
+        (to / "two/meta.properties").write_text(
+            META.format(cluster=said["cluster.id"], directory=SECOND_ID)
+        )
+        [outcome] = _run([(to, {"topics": {}, "as_is": True}, topics)], version)
+        if not outcome["up"]:
+            raise BrokerError("\n".join(outcome["errors"]))
+
+
+def start_all(
+    base: Path, changes: Sequence[Change], topics: Sequence[str], version: str = VERSION
+) -> list[Seen]:
+    """What a broker makes of copies of its directories, each changed in another way."""
+    with tempfile.TemporaryDirectory() as scratch:
+        plans = []
+        for i, change in enumerate(changes):
+            copy = Path(scratch) / str(i)
+            shutil.copytree(base, copy)
+            change(copy)
+            plans.append((copy, {"topics": {}, "as_is": True}, topics))
+        rows = _run(plans, version)
+        return [_seen(row, folder) for row, (folder, _, _) in zip(rows, plans, strict=True)]
+
+
+def _run(
+    plans: Sequence[tuple[Path, dict[str, Any], Sequence[str] | Mapping[str, Any]]], version: str
+) -> list[dict[str, Any]]:
+    ports = free_ports(2 * len(plans))
+    starts = []
+    for i, (folder, plan, topics) in enumerate(plans):
+        dirs = ",".join(str(it) for it in (folder / "one", folder / "two") if it.exists())
+        broker, controller = ports[2 * i : 2 * i + 2]
+        server = {
+            "log.dirs": dirs,
+            "listeners": f"PLAINTEXT://127.0.0.1:{broker},CONTROLLER://127.0.0.1:{controller}",
+            "controller.quorum.voters": f"1@127.0.0.1:{controller}",
+        }
+        probe: dict[str, Any] = {"isolations": ["read_uncommitted"], "seeks": [], "times": []}
+        probes = dict.fromkeys(topics, probe)
+        starts.append({**plan, "server": {**SERVER, **server}, "pause": 0, "probes": probes})
+    with tempfile.TemporaryDirectory() as scratch, compiled(version, SOURCES) as classes:
+        command = java(version, "-Djava.io.tmpdir=" + scratch, "Observer", classes=classes)
+        content = json.dumps({"parallel": PARALLEL, "starts": starts}).encode()
+        done = subprocess.run(
+            command, input=content, check=False, capture_output=True, timeout=TIMEOUT
+        )
+    lines = done.stdout.splitlines()
+    if done.returncode or len(lines) != len(plans):
+        raise BrokerError(f"exit status {done.returncode}\n{text(done.stderr)}")
+    return [json.loads(line) for line in lines]
+
+
+def _seen(row: Mapping[str, Any], folder: Path) -> Seen:
+    topics: dict[str, tuple[int, int, Sequence[int]] | None] = {}
+    for topic, found in row["topics"].items():
+        topics[topic] = None
+        if "failed" not in found:
+            read = found["reads"]["read_uncommitted"]
+            topics[topic] = found["log_start"], found["log_end"], read["offsets"]
+    left = {it.name: sorted(child.name for child in it.iterdir()) for it in folder.iterdir()}
+    return Seen(row["up"], row["errors"], topics, left)
