@@ -136,7 +136,12 @@ def _kraft(cut: Callable[[bytes], bytes]) -> Callable[[Path], None]:
 def _twice(folder: Path) -> None:
     for at in ("one", "two"):
         partition(folder / at, sample(ORDERS))
-        shutil.copy(BROKER / "meta.properties", folder / at / "meta.properties")
+        said = (BROKER / "meta.properties").read_text()
+        said = said.replace(
+            "directory.id=Id4q", f"directory.id={'Id4q' if at == 'one' else 'Ie4q'}"
+        )
+        (folder / at / "meta.properties").write_text(said)
+        shutil.copy(BROKER / "orders-0/partition.metadata", folder / at / "orders-0")
 
 
 def _gzip(folder: Path) -> None:

@@ -99,7 +99,7 @@ def test_the_two_starts(tmp_path: Path) -> None:
     assert crash["lost_offsets"] == [[340, 1499]]
     assert crash["cut"] == [{"file": f"crc-mismatch-0/{240:020}.log", "size": 13357}]
     later = [f"crc-mismatch-0/{base:020}.log" for base in range(480, 1500, 240)]
-    assert crash["deleted"] == later
+    assert [it for it in crash["deleted"] if it.endswith(".log")] == later
     assert clean["log_end_offset"] == 1500
     assert clean["lost_offsets"] == clean["deleted"] == clean["cut"] == []
     assert clean["unreachable_offsets"] == [[340, 359]]

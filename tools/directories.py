@@ -1,4 +1,4 @@
-"""What a real broker makes of whole log directories: one that it has run on, changed, and started again.
+"""What a real broker makes of log directories that it has run on, once they are changed.
 
 Needs what tools/kafka.py needs.
 """
@@ -47,7 +47,8 @@ def run_on(
         (one / f"{topic}-0").mkdir(parents=True)
         for name, content in files.items():
             (one / f"{topic}-0" / name).write_bytes(content)
-    [outcome] = _run([(to, {"topics": dict.fromkeys(topics, {}), "as_is": False}, topics)], version)
+    settings: dict[str, dict[str, str]] = {it: {} for it in topics}
+    [outcome] = _run([(to, {"topics": settings, "as_is": False}, topics)], version)
     if not outcome["up"]:
         raise BrokerError("\n".join(outcome["errors"]))
     if is_double:

@@ -170,7 +170,8 @@ class Partitions:
                 it.code.severity is Severity.ERROR for it in report.all
             ):
                 words = start.reason or ""
-                self.tell(Finding(start.file, codes.START_FAILS, None, words))
+                code = codes.PARTITION_TWICE if start.is_twice else codes.START_FAILS
+                self.tell(Finding(start.file, code, None, words))
 
 
 def _is_partition(folder: Folder, *, is_inside: bool) -> bool:

@@ -194,6 +194,7 @@ class Broker:
                 other = known.setdefault((place, mark), it)
                 if other is not it:
                     start.reason = f"{it.shown}: {other.shown} is the same partition"
+                    start.is_twice = True
                 elif mark == "future" and self._promotes(directory, place, after, replicas):
                     start.reason = (
                         f"{it.shown}: the broker makes it the partition, whose directory is there"

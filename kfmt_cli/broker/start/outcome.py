@@ -23,8 +23,9 @@ class Start:
 
     after: `CRASH` or `CLEAN`. reason: why the broker does not start, or why the partition is not
     served. becomes: None for a partition that is served, `STRAY`, `OFFLINE` or `UNSERVED`.
-    is_offline: the reason takes the log directory offline where there are several. cut: name and
-    new size of each log that is cut. deleted: names. lost, unreachable: ranges of offsets.
+    is_twice: the reason is another directory of the same partition. is_offline: the reason takes
+    the log directory offline where there are several. cut: name and new size of each log that is
+    cut. deleted: names. lost, unreachable: ranges of offsets.
     """
 
     file: str
@@ -36,6 +37,7 @@ class Start:
     deleted: list[str] = field(default_factory=list)
     becomes: str | None = None
     is_offline: bool = False
+    is_twice: bool = False
     lost: Ranges = field(default_factory=list)
     unreachable: Ranges = field(default_factory=list)
 
