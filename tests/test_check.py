@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import shutil
+import subprocess
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -195,3 +197,37 @@ def test_one_file(tmp_path: Path) -> None:
     assert "snapshot-malformed" in {
         it["code"] for it in kfmt("check", snapshot, "--json").of("finding")
     }
+
+
+def test_each_command_of_what_to_do_next_runs_as_it_is_printed(tmp_path: Path) -> None:
+    commands = set()
+    for number, damage in enumerate(DAMAGES):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        damage.make(folder)
+        for row in kfmt("check", ".", "--json", cwd=folder).of("next"):
+            words = shlex.split(row["command"])
+            commands.add(" ".join(words[:2]))
+            if words[0] == "kfmt":
+                done = kfmt(*words[1:], cwd=folder)
+                assert done.code in (0, 1), f"{damage}: {row['command']}: {done.err}"
+            else:
+                subprocess.run(words, check=True, cwd=folder)
+    assert {"kfmt salvage", "kfmt rebuild-index"} <= commands
+    assert any(it.startswith("mv ") for it in commands)
+
+
+def test_nothing_is_offered_that_the_start_mends_or_that_makes_it_worse(tmp_path: Path) -> None:
+    for number, (tail, index) in enumerate([(b"\1" * 10, None), (b"", b"\0" * 16)]):
+        folder = tmp_path / str(number) / "orders-0"
+        shutil.copytree(ORDERS, folder)
+        log = folder / "00000000000000001440.log"
+        log.write_bytes(log.read_bytes() + tail)
+        if index is not None:  # and damage in the log
+            (folder / "00000000000000000240.index").write_bytes(index)
+            data = bytearray((folder / "00000000000000000240.log").read_bytes())
+            data[13500] ^= 1
+            (folder / "00000000000000000240.log").write_bytes(bytes(data))
+        done = kfmt("check", folder, "--json")
+        assert not [it for it in done.of("next") if "rebuild-index" in it["command"]]
+        assert bool([it for it in done.of("next") if "salvage" in it["command"]]) is bool(index)

@@ -67,7 +67,7 @@ def test_a_divergence_is_found_where_it_begins(tmp_path: Path) -> None:
     assert (row["verdict"], row["diverged_at"], row["later"]) == ("diverged", 300, "B")
     assert (row["a_end"], row["b_end"]) == (500, 450)
     out = kfmt("diff", tmp_path / "a", tmp_path / "b").out
-    assert "diverged at offset 300: A in epoch 0, B in epoch 2" in out
+    assert "diverged at offset 300: the latest leader epoch of A is 0, of B 2" in out
     assert "alone in A 300–499, in B 300–449" in out
 
 
@@ -135,7 +135,8 @@ def test_ranges_of_batches() -> None:
     assert ranges(same, [held(0, 19, crc=2)], None) == [(Relation.COMPACTED, 0, 19)]
     assert ranges(same, [held(0, 9), held(10, 14, 1)], 12) == [
         (Relation.IDENTICAL, 0, 9),
-        (Relation.DIVERGED, 12, 19),
+        (Relation.DIVERGED, 12, 14),
+        (Relation.ONLY_A, 15, 19),
     ]
     assert ranges([], same, None) == [(Relation.ONLY_B, 0, 19)]
 
@@ -232,3 +233,8 @@ def test_replicas_that_parted_say_what_becomes_of_them(tmp_path: Path) -> None:
     # Of the first batch that differs, only the last record does; its epoch begins at 300.
     assert (row["diverged_at"], row["later"], row["cut_to"]) == (319, "B", 300)
     assert "A is cut to offset 300" in kfmt("diff", tmp_path / "a", tmp_path / "b").out
+    # The latest epoch decides, not the one at the fork.
+    (tmp_path / "a/orders-0/leader-epoch-checkpoint").write_text("0\n2\n0 0\n4 460\n")
+    (row,) = kfmt("diff", tmp_path / "a", tmp_path / "b", "--json").of("diff")
+    assert (row["a_latest_epoch"], row["b_latest_epoch"]) == (4, 2)
+    assert (row["diverged_at"], row["later"], row["cut_to"]) == (319, "A", 300)

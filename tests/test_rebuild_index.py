@@ -257,3 +257,32 @@ def test_a_log_without_producers_that_begins_later_gets_its_snapshot(tmp_path: P
     done = kfmt("rebuild-index", middle, tmp_path / "one", "--json")
     assert (done.code, done.codes) == (0, ["producers-unknown"])
     assert not list((tmp_path / "one").glob("*.snapshot"))
+
+
+def test_in_place_leaves_the_index_of_a_damaged_log_alone(tmp_path: Path) -> None:
+    folder = tmp_path / "orders-0"
+    shutil.copytree(ORDERS.parent, folder)
+    log, index = (folder / f"{240:020}{it}" for it in (".log", ".index"))
+    data = bytearray(log.read_bytes())
+    data[13500] ^= 1
+    log.write_bytes(bytes(data))
+    before = index.read_bytes()
+    done = kfmt("rebuild-index", "--in-place", folder)
+    assert done.code != 0
+    assert "may reach what follows" in done.err
+    assert index.read_bytes() == before
+    kfmt("rebuild-index", "--in-place", "--force", folder)
+    assert index.read_bytes() != before
+
+
+def test_the_interval_is_the_topics_own(tmp_path: Path) -> None:
+    broker = tmp_path / "broker"
+    shutil.copytree(
+        SAMPLES / "kafka-3.9.1-broker1/__cluster_metadata-0", broker / "__cluster_metadata-0"
+    )
+    shutil.copytree(ORDERS.parent, broker / "orders-0")
+    assert kfmt("rebuild-index", broker / "orders-0", tmp_path / "own").code == 0
+    options = ("--index-interval-bytes", "1024")
+    assert kfmt("rebuild-index", ORDERS.parent, tmp_path / "given", *options).code == 0
+    name = f"{240:020}.index"
+    assert (tmp_path / "own" / name).read_bytes() == (tmp_path / "given" / name).read_bytes()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 
 class Relation(enum.Enum):
@@ -67,6 +67,13 @@ class Epochs:
 
     starts: dict[int, int] = field(default_factory=dict)
     end: int = 0
+
+    def learn(self, recorded: Iterable[tuple[int, int]]) -> None:
+        """Take the epochs of leader-epoch-checkpoint; as a broker that starts, those only that
+        begin before the log's end."""
+        for epoch, start in recorded:
+            if start < self.end:
+                self.starts[epoch] = start
 
     @property
     def last(self) -> int:
@@ -158,7 +165,14 @@ def _differing(mine: list[Held], its: list[Held], differs: Same) -> Iterator[Ran
     found = _of(Relation.DIVERGED, mine, its)
     if at is not None:
         found.first = max(found.first, at)
+    ends = max(it.last for it in mine), max(it.last for it in its)
+    found.last = max(found.first, min(ends))
     yield found
+    if max(ends) > found.last:  # only the longer one has the rest
+        rest = Relation.ONLY_A if ends[0] > ends[1] else Relation.ONLY_B
+        yield replace(
+            found, relation=rest, first=found.last + 1, last=max(ends), a_batches=0, b_batches=0
+        )
 
 
 def _key(it: Held) -> tuple[int, int, int, int]:

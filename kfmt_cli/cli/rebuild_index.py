@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from kfmt_cli.cli.options import color, index_interval, output_format, strict
+from kfmt_cli.cli.options import Size, color, output_format, strict
 
 
 @click.command(name="rebuild-index")
@@ -14,7 +14,12 @@ from kfmt_cli.cli.options import color, index_interval, output_format, strict
     is_flag=True,
     help="Replace the files beside the logs (no DST then); the old ones are kept as *.old.",
 )
-@index_interval("The topic's index.interval.bytes.")
+@click.option(
+    "--index-interval-bytes",
+    type=Size(),
+    help="The topic's index.interval.bytes. Without it: what the metadata log next to the "
+    "partition says, or Kafka's default, 4096.",
+)
 @click.option(
     "--all-files",
     is_flag=True,
@@ -32,7 +37,7 @@ from kfmt_cli.cli.options import color, index_interval, output_format, strict
 def rebuild_index(
     paths: tuple[str, ...],
     in_place: bool,
-    index_interval_bytes: int,
+    index_interval_bytes: int | None,
     all_files: bool,
     force: bool,
     format_: str,
@@ -44,7 +49,8 @@ def rebuild_index(
     Byte for byte, without the broker. LOG is a log, a partition directory or a log directory. DST
     is a directory; the files of one partition go into it, of several into one folder each. Where a
     log is damaged, a broker cuts it: its indexes end there. --in-place is for a broker that is
-    stopped: it refuses a log directory whose .lock is held, and a log that grows.
+    stopped: it refuses a log directory whose .lock is held, a log that grows, and a log that is
+    damaged, as the index that is there may reach what follows the damage.
 
     \b
     Examples:

@@ -108,6 +108,13 @@ TRANSACTIONAL_ID = _type(
     _json("partitions", "The partitions in the transaction."),
     _number("transaction_timeout_ms", "After how long the coordinator aborts it."),
     _time("start_timestamp", "When the transaction began."),
+    Column(
+        "timed_out",
+        Kind.FLAG,
+        "Whether an ongoing transaction is older by now than its timeout; null for any other.",
+        given="has_timed_out",
+        minor=True,
+    ),
     _time("last_update_timestamp", "When the state last changed."),
 )
 

@@ -38,9 +38,10 @@ TRANSACTION = RowType(
         Column("records", doc="Records that are left."),
         Column("batches", doc="Batches that are left.", minor=True),
         _number("marker_offset", "Offset of the marker that ended it; null while it is open."),
-        _number("duration_ms", "From its first batch to its marker."),
+        _number("duration_ms", "From its first batch to its marker; null while it is open."),
         _time("start_timestamp", "Of its first batch."),
-        _time("end_timestamp", "Of its marker; of an open one, of its last batch."),
+        _time("end_timestamp", "Of its marker; null while it is open."),
+        _number("open_for_ms", "How long before the newest record an open one began."),
         Column(
             "holds_last_stable_offset",
             Kind.FLAG,

@@ -5,17 +5,21 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 
 from kfmt_cli.broker.start.brokers import Next
 from kfmt_cli.broker.start.outcome import CLEAN, CRASH, OFFLINE, STRAY, UNSERVED, Start
 from kfmt_cli.broker.start.ranges import size_of_ranges
-from kfmt_cli.core.finding import Finding, Findings, Tally
+from kfmt_cli.checks.partition import codes as partition_codes
+from kfmt_cli.core.finding import Finding, Findings, Severity, Tally
 from kfmt_cli.files.consequences import REBUILD_INDEX
 from kfmt_cli.files.disk import Folder
+from kfmt_cli.files.kinds import codes as kind_codes
 from kfmt_cli.render.style import Theme, clip_left, count, grouped, safe
 from kfmt_cli.rows.result import Result, ResultType
 from kfmt_cli.tasks.check_start import start_row, start_words
 from kfmt_cli.tasks.run import Run, told
+from kfmt_cli.topics import CLUSTER_METADATA
 
 CHECK_RESULT = ResultType(
     ("segments", "records", "bytes"),
@@ -106,7 +110,9 @@ def show(run: Run, reports: list[Report], starts: list[Start], nexts: list[Next]
                 label = "at any start"
             lines = _start_lines(start, label, sink.out.theme)
         sink.document("broker_start", start_row(start), lines)
-    steps = [step for report in listed for step in next_steps(report)]
+    down = {it.file for it in starts if not it.starts}
+    steps = [step for report in listed for step in _out_of_the_way(report, down)]
+    steps += (step for report in listed for step in next_steps(report))
     for i, step in enumerate(steps):
         lines = [] if i >= _MOST_STEPS else [f"  {step.command}   {step.price}\n"]
         head = [f"{sink.out.theme.paint('bold', 'what to do next')}\n"] if i == 0 else []
@@ -252,22 +258,54 @@ class Step:
     price: str
 
 
+# Files and directories that keep a broker from starting, and that it does not need.
+_IN_THE_WAY = (
+    partition_codes.NAME_NOT_NUMERIC,
+    partition_codes.DIRECTORY_NOT_A_PARTITION,
+    kind_codes.CHECKPOINT_MALFORMED,
+)
+
+
 def next_steps(report: Report) -> Iterator[Step]:
     """What to do about a partition."""
     crash, clean = report.after(CRASH), report.after(CLEAN)
     path = shlex.quote(report.path)
-    goes = 0 if crash is None else size_of_ranges(crash.lost)
-    if (crash and (crash.cut or crash.lost)) or (clean and (clean.lost or clean.unreachable)):
+    if (crash and crash.lost) or (clean and (clean.lost or clean.unreachable)):
         words = "every undamaged batch, in a copy; reads the logs once"
         yield Step(report.shown, f"kfmt salvage {path} DST", words)
     is_worse = clean is not None and (clean.lost or clean.unreachable or not clean.starts)
-    if is_worse and crash is not None and crash.starts and report.marker is not None:
+    is_worse = is_worse and clean is not None and clean.becomes is None
+    of_metadata = Path(report.path).name.startswith(CLUSTER_METADATA)
+    is_better = crash is not None and crash.starts and crash.becomes is None
+    if is_worse and is_better and report.marker is not None and not of_metadata:
+        goes = 0 if crash is None else size_of_ranges(crash.lost)
         gone = f"{grouped(goes)} offsets of this replica go" if goes else "no offset goes"
         words = f"forces recovery: {gone}; the start takes longer"
         yield Step(report.shown, f"rm {shlex.quote(report.marker)}", words)
-    if any(it.code.advice and REBUILD_INDEX in it.code.advice for it in report.findings):
+    is_damaged = any(
+        it.code.severity is Severity.ERROR and it.file.endswith(".log") for it in report.all
+    )
+    wants_index = any(it.code.advice and REBUILD_INDEX in it.code.advice for it in report.findings)
+    if wants_index and not is_damaged:
         words = f"reads {grouped(report.bytes)} bytes; the broker must be stopped"
-        yield Step(report.shown, f"kfmt rebuild-index {path}", words)
+        yield Step(report.shown, f"kfmt rebuild-index --in-place {path}", words)
+
+
+def _out_of_the_way(report: Report, down: set[str]) -> Iterator[Step]:
+    """Move away what a broker trips over and does not need. down: what keeps it from starting."""
+    moved = set()
+    for it in report.all:
+        if it.code not in _IN_THE_WAY or report.folder is None:
+            continue
+        file = Path(report.path) / Path(it.file).name
+        if file in moved or down.isdisjoint((it.file, report.shown)):
+            continue
+        moved.add(file)
+        to = file.with_name(f"{file.name}.aside")
+        if it.code is partition_codes.DIRECTORY_NOT_A_PARTITION:
+            to = Path(report.path).resolve().parent / f"{file.name}.aside"
+        words = "the broker does not start with it, and does not need it"
+        yield Step(report.shown, f"mv {shlex.quote(str(file))} {shlex.quote(str(to))}", words)
 
 
 def _outlook(starts: list[Start], nexts: list[Next]) -> Iterator[tuple[dict[str, object], str]]:

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from kfmt_cli.broker.replicas import Epochs, Held, Range, Relation, compare, cut_to
+from kfmt_cli.broker.start.checkpoints import (
+    EPOCH_TYPES,
+    LEADER_EPOCHS,
+    CheckpointError,
+    NumberError,
+    entries_of,
+)
 from kfmt_cli.checks.log.opened import open_checked
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.finding import Finding, Findings
 from kfmt_cli.errors import ExitCode, InputError, UsageError
 from kfmt_cli.files.block import Block, is_legacy, part_of, runs
 from kfmt_cli.files.decoding import read_records
-from kfmt_cli.files.disk import printable
+from kfmt_cli.files.disk import classify, printable
 from kfmt_cli.files.records import Records
 from kfmt_cli.render.sinks.sink import Head
 from kfmt_cli.rows.column import Column, Kind, RowType
@@ -52,6 +60,14 @@ class Side:
     end: int = 0
     has_holes: bool = False
     epochs: Epochs = field(default_factory=Epochs)
+
+    def learn_epochs(self) -> None:
+        """Take the leader epochs that its leader-epoch-checkpoint has."""
+        path = self.files.folder / LEADER_EPOCHS
+        if path.is_file():
+            with suppress(InputError, CheckpointError, NumberError):
+                rows = entries_of(classify(str(path), path.name), EPOCH_TYPES)
+                self.epochs.learn((int(epoch), int(start)) for epoch, start in rows)
 
     def batches(self) -> Iterator[Held]:
         """Its batches in order."""
@@ -112,6 +128,7 @@ class Diff:
             self.run.complain(str(error))
             return
         for side in (a, b):
+            side.learn_epochs()
             for finding in side.findings:
                 run.sink.finding(finding)
             run.left_out(side.files.name, side.findings)
@@ -142,11 +159,15 @@ class Diff:
             row |= {"verdict": "missing", "diverged_at": None, "later": None}
             self.run.sink.document("diff", row, [f"{words}\n"])
             return
-        epoch_a, epoch_b = min(parted.a_epochs), min(parted.b_epochs)
+        epoch_a, epoch_b = a.epochs.last, b.epochs.last
         later = None if epoch_a == epoch_b else "A" if epoch_a > epoch_b else "B"
         row |= {"verdict": "diverged", "diverged_at": parted.first, "later": later}
+        row |= {"a_latest_epoch": epoch_a, "b_latest_epoch": epoch_b}
         row["cut_to"] = None
-        words = f"diverged at offset {parted.first}: A in epoch {epoch_a}, B in epoch {epoch_b}"
+        words = (
+            f"diverged at offset {parted.first}: the latest leader epoch of A is {epoch_a}, of B "
+            f"{epoch_b}"
+        )
         lines = [f"{words}\n"]
         alone = [_alone(ranges, parted.first, it) for it in (Relation.ONLY_A, Relation.ONLY_B)]
         lines.append(f"  alone in A {alone[0]}, in B {alone[1]}\n")
@@ -155,8 +176,8 @@ class Diff:
             row["cut_to"] = cut_to(follower.epochs, leader.epochs)
             name = "A" if later == "B" else "B"
             lines.append(
-                f"  when they meet under the leader of the later epoch, {later} stays as it is and "
-                f"{name} is cut to offset {row['cut_to']}\n"
+                f"  when they meet under a leader that has the later epoch, {later} stays as it is "
+                f"and {name} is cut to offset {row['cut_to']}\n"
             )
         self.run.sink.document("diff", row, lines)
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 
+from kfmt_cli.broker.settings import INDEX_INTERVAL_BYTES
 from kfmt_cli.broker.start.directory import LogDirectory, directory_at
 from kfmt_cli.broker.state import replay_of
 from kfmt_cli.broker.topic_settings import TopicSettings, properties, with_properties
@@ -59,6 +61,20 @@ class SettingsOf:
         return replace(found, **self.changes)  # type: ignore[arg-type]
 
 
+def interval_of(partition: Path) -> int:
+    """The index.interval.bytes of a partition's topic, as the metadata log next to it says, or
+    Kafka's default."""
+    folder = partition.resolve()
+    known = _configs(folder.parent)
+    topic, _ = place_of(folder.name)
+    for settings in (known.get(topic or "", {}), known.get("", {})):
+        for name in ("index.interval.bytes", "log.index.interval.bytes"):
+            if settings.get(name, "").isdigit():
+                return int(settings[name])
+    return INDEX_INTERVAL_BYTES
+
+
+@lru_cache(maxsize=8)
 def _configs(beside: Path) -> dict[str, dict[str, str]]:
     """The settings of each topic in the metadata log of a log directory; those of all brokers under
     an empty name."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from kfmt_cli.core.finding import Severity
 from kfmt_cli.errors import InputError, UsageError
 from kfmt_cli.files.disk import discover, is_folder, size_of
 from kfmt_cli.files.kinds.fixed import OFFSET_INDEX, TIME_INDEX
@@ -13,6 +14,7 @@ from kfmt_cli.files.kinds.kind import Input
 from kfmt_cli.files.kinds.logs import LOG
 from kfmt_cli.render.style import safe
 from kfmt_cli.rows.result import Result, ResultType
+from kfmt_cli.tasks.log_settings import interval_of
 from kfmt_cli.tasks.run import Progress, Run, told
 from kfmt_cli.writers.in_use import check_unused
 from kfmt_cli.writers.output import Staging, replace_keeping_old, set_aside, staged
@@ -25,10 +27,10 @@ REBUILT = ResultType(("bytes", "batches", "entries"), {"entries": 9, "batches": 
 
 @dataclass(slots=True)
 class Rebuild:
-    """One call of `rebuild-index`."""
+    """One call of `rebuild-index`. interval: None for that of each topic."""
 
     run: Run
-    interval: int
+    interval: int | None
     force: bool
     all_files: bool
 
@@ -78,7 +80,10 @@ class Rebuild:
 
     def _rebuilt(self, logs: list[Input], progress: Progress) -> Iterator[Rebuilt]:
         try:
-            for done in rebuild(logs, self.interval, progress.advance):
+            interval = self.interval
+            if interval is None:
+                interval = interval_of(Path(logs[0].path).parent)
+            for done in rebuild(logs, interval, progress.advance):
                 numbers = {"bytes": done.size, "batches": done.batches, "entries": done.entries}
                 result = Result(REBUILT, done.log.name, done.log.kind.name, numbers)
                 result.take(done.findings)
@@ -106,6 +111,14 @@ class Rebuild:
                     f"{done.log.name}: the log grew while it was read, so a broker is writing it; "
                     "its indexes are not replaced without --force"
                 )
+            if not self.force and any(it.code.severity is Severity.ERROR for it in done.findings):
+                words = (
+                    "the log is damaged, and the index that a recovering broker writes ends at the "
+                    "damage: the one that is there may reach what follows. It is not replaced "
+                    "without --force"
+                )
+                self.run.complain(f"{done.log.name}: {words}")
+                continue
             self._beside(done)
 
     def _beside(self, done: Rebuilt) -> None:

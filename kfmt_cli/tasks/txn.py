@@ -82,10 +82,13 @@ class ShowTransactions:
         self, partition: LogFiles, it: Transaction, following: Transactions, known: Known
     ) -> Cells:
         about = known.get(it.producer_id)
-        duration = None if it.start is None or it.end is None else it.end - it.start
+        is_open = it.outcome == OPEN
+        end = None if is_open else it.end
+        duration = None if it.start is None or end is None else end - it.start
+        since = None if it.start is None or not is_open else max(following.newest - it.start, 0)
         values: dict[str, object] = {
             "outcome": it.outcome,
-            "hanging": _is_hanging(partition, it, following, known) if it.outcome == OPEN else None,
+            "hanging": _is_hanging(partition, it, following, known) if is_open else None,
             "producer_id": it.producer_id,
             "producer_epoch": it.producer_epoch,
             "transactional_id": None if about is None else about["transactional_id"],
@@ -96,7 +99,8 @@ class ShowTransactions:
             "marker_offset": it.marker,
             "duration_ms": duration,
             "start_timestamp": it.start,
-            "end_timestamp": it.end,
+            "end_timestamp": end,
+            "open_for_ms": since,
             "holds_last_stable_offset": int(it is following.holder),
         }
         return tuple(_cell(values[column.name]) for column in TRANSACTION.columns)

@@ -13,7 +13,7 @@ from functools import partial
 
 import numpy as np
 
-from kfmt_cli.broker.settings import INDEX_INTERVAL_BYTES
+from kfmt_cli.broker.settings import INDEX_INTERVAL_BYTES, SEGMENT_INDEX_BYTES
 from kfmt_cli.broker.start.checkpoints import (
     EPOCH_TYPES,
     LEADER_EPOCHS,
@@ -33,9 +33,18 @@ from kfmt_cli.broker.start.stored import CorruptError, StartFailed, Stored, wrap
 from kfmt_cli.files.disk import Folder, size_of
 from kfmt_cli.files.kinds import INDEXES
 from kfmt_cli.files.kinds.kind import read_whole
-from kfmt_cli.formats.index import ABORTED_TRANSACTION, MAX_RELATIVE_OFFSET
+from kfmt_cli.formats.index import (
+    ABORTED_TRANSACTION,
+    MAX_RELATIVE_OFFSET,
+    OFFSET_INDEX_ENTRY,
+    TIME_INDEX_ENTRY,
+)
 
 _ABORTED = ABORTED_TRANSACTION.dtype
+_ENTRY_SIZES = tuple(
+    (it.suffix, layout.dtype.itemsize)
+    for it, layout in zip(INDEXES, (OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY), strict=False)
+)
 _INDEXES = tuple(it.suffix for it in INDEXES)
 
 
@@ -54,6 +63,7 @@ class Found:
     trusted: frozenset[int] = frozenset()
     has_transactions: bool = False
     interval: int = INDEX_INTERVAL_BYTES
+    index_bytes: int = SEGMENT_INDEX_BYTES
 
 
 @dataclass(slots=True)
@@ -103,6 +113,7 @@ class _Loader:
         end = None
         while end is None:  # each round splits a segment
             end = self._recover_log()
+        self._check_size(self._segments[max(self._segments)])
         done = self._done
         done.deleted = self._files.deleted
         done.segments = [self._segments[it] for it in sorted(self._segments)]
@@ -115,6 +126,20 @@ class _Loader:
         )
         self._find_unstable(done)
         return done
+
+    def _check_size(self, last: OpenSegment) -> None:
+        """The indexes of the last segment get the size of a new one, which must hold what they
+        have."""
+        if last.is_recovered:
+            return
+        for suffix, entry in _ENTRY_SIZES:
+            file = self._files.of.get(f"{last.base:020}{suffix}")
+            most = self._found.index_bytes // entry * entry
+            if file is not None and size_of(file) // entry * entry > most:
+                raise StartFailed(
+                    f"{self._found.folder.input(f'{last.base:020}{suffix}').name}: it has "
+                    f"{size_of(file)} bytes, and segment.index.bytes is {self._found.index_bytes}"
+                )
 
     def _find_unstable(self, done: Loaded) -> None:
         """The broker looks for the batch in which the oldest open transaction begins."""

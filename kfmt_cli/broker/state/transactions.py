@@ -5,6 +5,7 @@ Source: `kafka.coordinator.transaction.TransactionStateManager.loadTransactionMe
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -13,6 +14,14 @@ from kfmt_cli.rows.state import TRANSACTIONAL_ID, StateType
 from kfmt_cli.topics.transaction_state import TRANSACTION_LOG_VALUE
 
 _STATUS = TRANSACTION_LOG_VALUE.field("transaction_status")
+
+
+_ONGOING = (_STATUS.symbols or ()).index("Ongoing")
+
+
+def _has_timed_out(it: Mapping[str, Any]) -> int:
+    end = it["transaction_start_timestamp_ms"] + it["transaction_timeout_ms"]
+    return int(end < time.time() * 1000)
 
 
 class Transactions(LatestOfKeys):
@@ -38,6 +47,7 @@ class Transactions(LatestOfKeys):
                     ],
                     "transaction_timeout_ms": it["transaction_timeout_ms"],
                     "start_timestamp": it["transaction_start_timestamp_ms"],
+                    "timed_out": _has_timed_out(it) if status == _ONGOING else None,
                     "last_update_timestamp": it["transaction_last_update_timestamp_ms"],
                 },
             )
