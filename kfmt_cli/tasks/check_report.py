@@ -302,8 +302,9 @@ def _out_of_the_way(report: Report, down: set[str]) -> Iterator[Step]:
             continue
         moved.add(file)
         to = file.with_name(f"{file.name}.aside")
-        if it.code is partition_codes.DIRECTORY_NOT_A_PARTITION:
-            to = Path(report.path).resolve().parent / f"{file.name}.aside"
+        if it.code is partition_codes.DIRECTORY_NOT_A_PARTITION:  # its report is its own
+            file = Path(report.path)
+            to = file.resolve().parent.parent / f"{file.name}.aside"
         words = "the broker does not start with it, and does not need it"
         yield Step(report.shown, f"mv {shlex.quote(str(file))} {shlex.quote(str(to))}", words)
 
