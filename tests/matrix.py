@@ -133,6 +133,10 @@ def _kraft(cut: Callable[[bytes], bytes]) -> Callable[[Path], None]:
     return make
 
 
+def _without_log() -> Files:
+    return {k: v for k, v in sample(ORDERS).items() if k != name(240)}
+
+
 def _twice(folder: Path) -> None:
     for at in ("one", "two"):
         partition(folder / at, sample(ORDERS))
@@ -192,6 +196,7 @@ MORE = [
     Damage("index-entry-in-damage", "an entry into a hole", _of(lambda: zero_hole().files)),
     Damage("name-not-numeric", "abc.index", _inside("abc.index", b"")),
     Damage("start-fails", "a negative epoch", _inside("leader-epoch-checkpoint", b"0\n1\n-1 0\n")),
+    Damage("offsets-lost", "an index without its log", _of(_without_log)),
     Damage("partition-twice", "two log directories", _twice),
     Damage("quorum-state-malformed", "half an object", _quorum),
     Damage("snapshot-header-missing", "no first batch", _kraft(lambda it: it[len(_first(it)) :])),

@@ -231,3 +231,39 @@ def test_nothing_is_offered_that_the_start_mends_or_that_makes_it_worse(tmp_path
         done = kfmt("check", folder, "--json")
         assert not [it for it in done.of("next") if "rebuild-index" in it["command"]]
         assert bool([it for it in done.of("next") if "salvage" in it["command"]]) is bool(index)
+
+
+def lost(folder: Path) -> list[str]:
+    """What check says is lost already."""
+    rows = kfmt("check", folder, "--json").of("finding")
+    return [it["message"] for it in rows if it["code"] == "offsets-lost"]
+
+
+def test_what_is_already_lost_is_said_with_what_proves_it(tmp_path: Path) -> None:
+    broker = tmp_path / "broker"
+    for each in ("__cluster_metadata-0", "orders-0"):
+        shutil.copytree(SAMPLES / "kafka-3.9.1-broker1" / each, broker / each)
+    log, last = (broker / f"orders-0/{base:020}.log" for base in (240, 1440))
+    content = log.read_bytes()
+    assert lost(broker) == []
+    log.write_bytes(b"")
+    words = f"{log.name} has 0 bytes, the next one begins at 480, and the topic is not compacted"
+    assert lost(broker) == [f"offsets 240–479 are already lost: {words}"]
+    log.unlink()
+    words = f"{240:020}.index is there and its log is not"
+    assert lost(broker) == [f"offsets 240–479 are already lost: {words}"]
+    log.write_bytes(content)
+    last.write_bytes(bytes(last.stat().st_size))
+    words = "the log ends at 1440, 00000000000000001500.snapshot says 1500"
+    assert lost(broker) == [f"offsets 1440–1499 are already lost: {words}"]
+
+
+def test_deleted_records_are_no_contradiction(tmp_path: Path) -> None:
+    shutil.copytree(ORDERS, tmp_path / "orders-0")
+    (tmp_path / "orders-0/leader-epoch-checkpoint").write_text("0\n1\n0 300\n")
+    (tmp_path / "log-start-offset-checkpoint").write_text("0\n1\norders 0 300\n")
+    done = kfmt("check", tmp_path, "--json")
+    assert "leader-epoch-contradicted" not in done.codes
+    assert {it["log_start_offset"] for it in done.of("broker_start")} == {300}
+    said = kfmt("stat", tmp_path / "orders-0").err
+    assert "offsets 0–299 are deleted for consumers: the log start offset is 300" in said

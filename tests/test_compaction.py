@@ -30,7 +30,8 @@ def what_stays(partition: Path, end: int) -> set[int]:
 
 def remaining(*arguments: str | Path) -> tuple[dict[str, object], set[int]]:
     """A partition's object, and the offsets in it."""
-    (row,) = kfmt("compaction", *arguments, "--offsets", "--json").of("compaction")
+    options = ("--offsets", "--json", "--cleanup-policy", "compact")
+    (row,) = kfmt("compaction", *arguments, *options).of("compaction")
     ranges = row["remaining_offsets"]
     return row, {offset for first, last in ranges for offset in range(first, last + 1)}
 
@@ -110,3 +111,33 @@ def test_the_map_is_a_dictionary_as_far_as_it_has_room(keys: list[int], most: in
         expected += 1
     assert (taken, len(map_)) == (expected, len(known))
     assert map_.get(hashes).tolist() == [known.get(key, -1) for key in keys]
+
+
+def test_a_topic_that_is_not_compacted_is_never_cleaned(tmp_path: Path) -> None:
+    broker = tmp_path / "broker"
+    for name in ("__cluster_metadata-0", "orders-0", "compacted-0"):
+        shutil.copytree(SAMPLES / "kafka-3.9.1-broker1" / name, broker / name)
+    (row,) = kfmt("compaction", broker / "orders-0", "--json").of("compaction")
+    assert not row["picked"]
+    assert row["records_removed"] == 0
+    assert "cleanup.policy is delete (Kafka's default)" in row["never_because"]
+    asked = kfmt("compaction", broker / "orders-0", "--cleanup-policy", "compact", "--json")
+    (row,) = asked.of("compaction")
+    assert row["never_because"] is None
+    assert row["records_removed"] > 0
+    (row,) = kfmt("compaction", broker / "compacted-0", "--json").of("compaction")
+    assert row["never_because"] is None
+    (row,) = kfmt("compaction", broker / "__cluster_metadata-0", "--json").of("compaction")
+    assert "metadata log" in row["never_because"]
+
+
+def test_a_damaged_log_is_not_cleaned(tmp_path: Path) -> None:
+    folder = tmp_path / "orders-0"
+    shutil.copytree(SAMPLES / "kafka-3.9.1-broker1/orders-0", folder)
+    log = folder / f"{240:020}.log"
+    data = bytearray(log.read_bytes())
+    data[13500] ^= 1
+    log.write_bytes(bytes(data))
+    (row,) = kfmt("compaction", folder, "--json").of("compaction")
+    assert (row["picked"], row["records_removed"]) == (False, 0)
+    assert "uncleanable" in row["never_because"]

@@ -139,3 +139,16 @@ def test_a_table_and_objects(tmp_path: Path) -> None:
     rows = kfmt("retention", copy, "--json").of("retention")
     assert rows[1]["timestamp_source"] == "file-time"
     assert kfmt("retention", tmp_path / "nothing").code == 3
+
+
+def test_a_setting_says_where_it_comes_from(tmp_path: Path) -> None:
+    samples = SAMPLES / "kafka-3.9.1-broker1"
+    for name in ("__cluster_metadata-0", "orders-0"):
+        shutil.copytree(samples / name, tmp_path / name)
+    options = ("--retention-ms", "5", "--json")
+    row = kfmt("retention", tmp_path / "orders-0", *options).of("retention")[0]
+    assert row["settings"]["retention.ms"] == {"value": 5, "source": "option"}
+    assert row["settings"]["retention.bytes"]["source"] == "Kafka's default"
+    done = kfmt("retention", tmp_path / "__cluster_metadata-0", "--json")
+    assert done.of("retention") == []
+    assert "does not apply to the metadata log" in done.err

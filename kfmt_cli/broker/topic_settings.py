@@ -106,6 +106,12 @@ def with_properties(settings: TopicSettings, given: Mapping[str, str]) -> TopicS
     return replace(settings, **changes)  # type: ignore[arg-type]
 
 
+def fields_in(given: Mapping[str, str]) -> set[str]:
+    """Which settings a broker's or a topic's properties have."""
+    named = {**_TOPIC, **{name: field for name, (field, _) in _BROKER.items()}}
+    return {field for name, field in named.items() if name in given}
+
+
 def _value(name: str, field: str, text: str, factor: int) -> object:
     try:
         if field == "policy":

@@ -29,6 +29,7 @@ from kfmt_cli.cli.payload_options import bytes_of
 @click.option("--delete-retention-ms", type=int, help="delete.retention.ms.")
 @click.option("--min-compaction-lag-ms", type=int, help="min.compaction.lag.ms.")
 @click.option("--max-compaction-lag-ms", type=int, help="max.compaction.lag.ms.")
+@click.option("--cleanup-policy", help="cleanup.policy: compact or compact,delete.")
 @click.option("--now", help="The time to go by: milliseconds, or 2026-11-20T15:24; now without it.")
 @click.option(
     "--dedupe-buffer-bytes",
@@ -55,6 +56,7 @@ def compaction(
     delete_retention_ms: int | None,
     min_compaction_lag_ms: int | None,
     max_compaction_lag_ms: int | None,
+    cleanup_policy: str | None,
     now: str | None,
     dedupe_buffer_bytes: int,
     config: Path | None,
@@ -67,14 +69,15 @@ def compaction(
 ) -> int:
     """Show what one cleaning now would keep and remove of each partition; nothing is changed.
 
-    Where the cleaner stopped, how much is dirty, whether a broker would pick the partition. With
+    Where the cleaner stopped, how much is dirty, whether a broker would pick the partition. A topic
+    that is not compacted is never cleaned: --cleanup-policy compact shows what would be. With
     --key, every record of a key: which one stays, and why the others are still here.
 
     \b
     Examples:
       kfmt compaction sample_segments/kafka-3.9.1-broker1/compacted-0
       kfmt compaction sample_segments/kafka-2.8.2/v1-compacted-0 --offsets --json
-      kfmt compaction sample_segments/kafka-3.9.1-broker1/orders-0 --key customer-7
+      kfmt compaction sample_segments/kafka-3.9.1-broker1/compacted-0 --key user-60
     """
     from kfmt_cli.cli.runs import run_of
     from kfmt_cli.core.codecs.decompress import Limit
@@ -88,7 +91,9 @@ def compaction(
         "min_compaction_lag_ms": min_compaction_lag_ms,
         "max_compaction_lag_ms": max_compaction_lag_ms,
     }
-    changes = {name: value for name, value in given.items() if value is not None}
+    changes: dict[str, object] = {k: v for k, v in given.items() if v is not None}
+    if cleanup_policy is not None:
+        changes["policy"] = frozenset(it.strip() for it in cleanup_policy.split(","))
     run = run_of(color, format_, max_findings=max_findings)
     at = int(time.time() * 1000) if now is None else milliseconds("--now", now)
     task = Compaction(run, SettingsOf(config, changes), at, offsets)

@@ -99,6 +99,7 @@ class Check:
             path = str(Path(folder.path))
             if path in given and not (folder.files or folder.folders) and len(given) > 1:
                 directories[path] = read_log_directory(folder)
+        partitions.losses(folders, directories)
         starts = list(partitions.starts(folders, directories, frozenset(given)))
         partitions.checkpoints(folders, directories, starts)
         show(self.run, list(self._reports.values()), starts, partitions.nexts)

@@ -11,7 +11,10 @@ from pathlib import Path
 from kfmt_cli.broker.start.brokers import Broker, Next, Replica, group
 from kfmt_cli.broker.start.checkpoints import (
     EPOCH_TYPES,
+    HIGH_WATERMARKS,
     LEADER_EPOCHS,
+    LOG_STARTS,
+    RECOVERY_POINTS,
     CheckpointError,
     NumberError,
     entries_of,
@@ -31,12 +34,19 @@ from kfmt_cli.checks.log.packs import packs
 from kfmt_cli.checks.partition.names import not_partitions
 from kfmt_cli.core.finding import Finding, Severity
 from kfmt_cli.errors import InputError
+from kfmt_cli.files.codes import BATCH_TRUNCATED, ZERO_TAIL
 from kfmt_cli.files.disk import Folder, is_segment, size_of
 from kfmt_cli.files.names import parsed_place, place_of, suffix_of
 from kfmt_cli.tasks.check_checkpoints import checkpoint_findings
+from kfmt_cli.tasks.check_losses import Witnesses, already_lost
 from kfmt_cli.tasks.check_report import Report
 from kfmt_cli.tasks.check_start import PartitionFacts, starts_of
+from kfmt_cli.tasks.log_settings import compacts
 from kfmt_cli.tasks.processes import MANY_BYTES, at_once, map_processes
+from kfmt_cli.topics import CLUSTER_METADATA
+
+# Findings that say that a log's end is missing.
+_END_MISSING = frozenset({ZERO_TAIL, BATCH_TRUNCATED})
 
 
 @dataclass(slots=True)
@@ -50,6 +60,7 @@ class Partitions:
     jobs: int
     interval: int
     nexts: list[Next] = field(default_factory=list)
+    around: dict[str, LogDirectory] = field(default_factory=dict)
 
     def histories(self, folders: list[Folder], advance: Callable[[int], None]) -> None:
         """What the batches tell of producers, transactions and leaders."""
@@ -66,7 +77,7 @@ class Partitions:
             advance(size)
             if folder is not current:
                 self._end_history(current, following)
-                current, following = folder, _history_of(folder)
+                current, following = folder, _history_of(folder, self._log_start(folder))
             assert following is not None
             if history is not None:
                 for finding in following.take(history):
@@ -92,7 +103,7 @@ class Partitions:
 
         given: the paths of directories that were given.
         """
-        around = dict(directories)
+        around = {**self.around, **directories}
         replicas: dict[str, list[Replica]] = {}
         for folder in folders:
             directory = directories.get(str(Path(folder.path)))
@@ -143,6 +154,13 @@ class Partitions:
             if directory.is_listed:
                 self.nexts.append(broker.next_start(directory, reasons))
 
+    def _log_start(self, folder: Folder) -> int:
+        """The log start offset of a partition, 0 without one."""
+        topic, number = place_of(Path(folder.path).resolve().name)
+        if topic is None:
+            return 0
+        return self._above(folder, self.around).offset(LOG_STARTS, (topic, number or 0))
+
     def _above(self, folder: Folder, directories: dict[str, LogDirectory]) -> LogDirectory:
         """The log directory that a partition lies in, also where only the partition was given."""
         path = str(Path(folder.path).parent)
@@ -150,6 +168,33 @@ class Partitions:
             directories[path] = directory_at(Path(folder.path).resolve().parent)
             directories[path].path = path
         return directories[path]
+
+    def losses(self, folders: list[Folder], directories: dict[str, LogDirectory]) -> None:
+        """Offsets that are gone already, and what proves it."""
+        around = {**self.around, **directories}
+        for folder in folders:
+            report = self.reports[folder.name]
+            above = self._above(folder, around)
+            if not _is_partition(folder, is_inside=above.path in directories):
+                continue
+            place = place_of(Path(folder.path).resolve().name)
+            if place[0] == CLUSTER_METADATA:
+                continue
+            key = (place[0] or "", place[1] or 0)
+            told = {name: above.offset(name, key) for name in (RECOVERY_POINTS, HIGH_WATERMARKS)}
+            is_compacted = compacts(place[0], Path(folder.path).resolve().parent)
+            damaged = frozenset(
+                folder.input(Path(it.file).name).base_offset or 0
+                for it in report.all
+                if it.code.severity is Severity.ERROR
+                and it.file.endswith(".log")
+                and it.code not in _END_MISSING
+            )
+            facts = Witnesses(folder, report.extents, told, is_compacted, damaged)
+            for first, last, words in already_lost(facts, above.offset(LOG_STARTS, key)):
+                report.lost.append((first, last))
+                message = f"offsets {first}–{last} are already lost: {words}"
+                self.tell(Finding(report.shown, codes.OFFSETS_LOST, None, message, offset=first))
 
     def checkpoints(
         self, folders: list[Folder], directories: dict[str, LogDirectory], starts: list[Start]
@@ -190,7 +235,7 @@ def _end_metadata(broker: Broker, replicas: dict[str, list[Replica]]) -> None:
             broker.metadata_ends = {kind: it for kind, it in ends.items() if it is not None}
 
 
-def _history_of(folder: Folder) -> PartitionHistory:
+def _history_of(folder: Folder, log_start: int) -> PartitionHistory:
     """What follows a partition, with the files beside its logs."""
     epochs = None
     if LEADER_EPOCHS in folder.files:
@@ -200,4 +245,4 @@ def _history_of(folder: Folder) -> PartitionHistory:
     names = (it for it in folder.files if it.endswith(".snapshot"))
     files = (folder.input(it) for it in names)
     snapshots = {it.base_offset: it for it in files if it.base_offset is not None}
-    return PartitionHistory(epochs, snapshots)
+    return PartitionHistory(epochs, snapshots, log_start)

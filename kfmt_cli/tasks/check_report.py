@@ -52,6 +52,7 @@ class Report(Tally):
     all: list[Finding] = field(default_factory=list)
     extents: dict[int, tuple[int, int]] = field(default_factory=dict)
     has_transactions: bool = False
+    lost: list[tuple[int, int]] = field(default_factory=list)
     starts: list[Start] = field(default_factory=list)
     marker: str | None = None
 
@@ -174,8 +175,8 @@ class _Table:
             grouped(report.records),
             grouped(report.bytes),
             report.verdict(self._theme)[0],
-            "" if crash is None else start_words(crash),
-            "" if clean is None else start_words(clean),
+            "" if crash is None else start_words(crash, report.lost),
+            "" if clean is None else start_words(clean, report.lost),
         ]
 
     def line(self, report: Report) -> Iterator[str]:
@@ -277,7 +278,7 @@ def next_steps(report: Report) -> Iterator[Step]:
     is_worse = is_worse and clean is not None and clean.becomes is None
     of_metadata = Path(report.path).name.startswith(CLUSTER_METADATA)
     is_better = crash is not None and crash.starts and crash.becomes is None
-    if is_worse and is_better and report.marker is not None and not of_metadata:
+    if is_worse and is_better and report.marker is not None and not (of_metadata or report.lost):
         goes = 0 if crash is None else size_of_ranges(crash.lost)
         gone = f"{grouped(goes)} offsets of this replica go" if goes else "no offset goes"
         words = f"forces recovery: {gone}; the start takes longer"

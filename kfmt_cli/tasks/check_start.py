@@ -9,6 +9,7 @@ from kfmt_cli.broker.start.checkpoints import LOG_STARTS, RECOVERY_POINTS
 from kfmt_cli.broker.start.directory import LogDirectory
 from kfmt_cli.broker.start.load import Found
 from kfmt_cli.broker.start.outcome import CLEAN, CRASH, STRAY, Start, start_of
+from kfmt_cli.broker.start.ranges import Ranges
 from kfmt_cli.core.finding import Finding, Severity
 from kfmt_cli.files.disk import Folder, is_segment
 from kfmt_cli.files.kinds import kind_of
@@ -128,8 +129,8 @@ def start_row(start: Start) -> dict[str, object]:
     }
 
 
-def start_words(start: Start) -> str:
-    """A start in a few words, for a table."""
+def start_words(start: Start, lost: Ranges) -> str:
+    """A start in a few words, for a table. lost: what is gone already."""
     from kfmt_cli.broker.start.ranges import size_of_ranges
     from kfmt_cli.render.style import grouped
 
@@ -142,4 +143,6 @@ def start_words(start: Start) -> str:
         words.append(f"{grouped(size_of_ranges(start.lost))} offsets go")
     if start.unreachable:
         words.append(f"{grouped(size_of_ranges(start.unreachable))} out of reach")
+    if lost:
+        words.append(f"{grouped(size_of_ranges(lost))} lost before")
     return ", ".join(words) or "whole"

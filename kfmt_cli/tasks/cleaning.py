@@ -45,6 +45,7 @@ class History:
     log_end: int = 0
     firsts: dict[int, int] = field(default_factory=dict)
     records: int = 0
+    is_damaged: bool = False
 
     def reaches(self, end: int) -> None:
         """The log ends there: an empty segment behind the last batch moves its end."""

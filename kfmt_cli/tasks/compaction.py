@@ -18,15 +18,17 @@ from kfmt_cli.broker.topic_settings import TopicSettings
 from kfmt_cli.broker.transactions import Transactions
 from kfmt_cli.checks.log.opened import open_checked
 from kfmt_cli.core.codecs.decompress import Limit
-from kfmt_cli.core.finding import Findings
+from kfmt_cli.core.finding import Findings, Severity
 from kfmt_cli.core.times import time_text
+from kfmt_cli.files.names import place_of
 from kfmt_cli.render.style import count, grouped, safe
 from kfmt_cli.tasks.cleaning import Cleaning, History
 from kfmt_cli.tasks.compaction_key import show_key
-from kfmt_cli.tasks.log_settings import SettingsOf
+from kfmt_cli.tasks.log_settings import DEFAULT, SettingsOf
 from kfmt_cli.tasks.partitions import LogFiles, each_partition
 from kfmt_cli.tasks.retention import active_of, facts_of
 from kfmt_cli.tasks.run import Run
+from kfmt_cli.topics import CLUSTER_METADATA
 
 
 @dataclass(slots=True)
@@ -70,17 +72,39 @@ class Compaction:
             settings.max_compaction_lag_ms,
             self.now,
         )
+        never = self._never(partition, history, settings)
         if self.key is not None:
+            if never is not None:
+                self.run.sink.note(f"{partition.name}: not cleaned: {never}\n")
             show_key(self.run, partition, self.key, dirty, self.limit)
             return
         cleaning = Cleaning(
             *(partition, history, dirty, settings, self.now),
             *(self.offsets, self.buffer_bytes, self.limit),
         )
-        picked = dirty.forced or dirty.ratio > settings.min_cleanable_ratio
-        cleans = dirty.dirty_bytes > 0 and (picked or not self.insists)
+        picked = never is None and (dirty.forced or dirty.ratio > settings.min_cleanable_ratio)
+        cleans = never is None and dirty.dirty_bytes > 0 and (picked or not self.insists)
         told = cleaning.clean() if cleans else cleaning.leave()
-        self._show(partition, dirty, told, cleaning, picked, settings)
+        self._show(partition, dirty, told, cleaning, picked, settings, never)
+
+    def _never(self, partition: LogFiles, history: History, settings: TopicSettings) -> str | None:
+        """Why the cleaner does nothing with a partition, whatever its ratio; None if it may."""
+        topic, _ = place_of(partition.folder.name)
+        beside = partition.folder.parent
+        sources = self.settings.sources(topic, beside)
+        if topic == CLUSTER_METADATA:
+            return "it is the metadata log, which snapshots shorten and the cleaner does not know"
+        is_known = self.settings.knows(beside) or "policy" in sources
+        if is_known and not settings.compacts:
+            source = sources.get("policy", DEFAULT)
+            policy = ",".join(sorted(settings.policy))
+            return f"cleanup.policy is {policy} ({source}): the cleaner never takes this partition"
+        if history.is_damaged:
+            return (
+                "the log is damaged: the cleaner stops with an error, marks the partition as "
+                "uncleanable and removes nothing"
+            )
+        return None
 
     def _history(self, partition: LogFiles) -> History:
         """One look at the headers of all logs."""
@@ -90,7 +114,9 @@ class Compaction:
             with open_checked(file, read_ahead=True) as log:
                 for block in log.blocks:
                     for finding in block.findings:
+                        found.is_damaged |= finding.code.severity is Severity.ERROR
                         self.run.tell(finding, findings)
+                    found.is_damaged |= bool((block.batches["crc_valid"] == 0).any())
                     batches = block.batches
                     if len(batches):
                         found.records += int(batches["records_count"].clip(0).sum())
@@ -111,6 +137,7 @@ class Compaction:
         cleaning: Cleaning,
         picked: bool,
         settings: TopicSettings,
+        never: str | None,
     ) -> None:
         row: dict[str, object] = {
             "file": partition.name,
@@ -122,6 +149,7 @@ class Compaction:
             "dirty_bytes": dirty.dirty_bytes,
             "dirty_ratio": round(dirty.ratio, 6),
             "picked": picked and dirty.dirty_bytes > 0,
+            "never_because": never,
             "passes": cleaning.passes,
             "records_kept": told.kept,
             "records_removed": told.removed,
@@ -141,6 +169,12 @@ class Compaction:
         self, partition: LogFiles, dirty: Dirty, told: Kept, row: dict[str, object]
     ) -> Iterator[str]:
         theme = self.run.sink.out.theme
+        if row["never_because"] is not None:
+            words = str(row["never_because"])
+            if words.startswith("cleanup.policy"):
+                words += "; --cleanup-policy compact shows what it would do"
+            yield f"{theme.paint('bold', safe(partition.name))}   not cleaned: {words}\n"
+            return
         yield f"{theme.paint('bold', safe(partition.name))}   clean up to offset {dirty.first}, "
         yield f"dirty up to {dirty.end}: {dirty.why} holds what follows\n"
         total = dirty.clean_bytes + dirty.dirty_bytes

@@ -11,7 +11,7 @@ from pathlib import Path
 from kfmt_cli.broker.settings import INDEX_INTERVAL_BYTES
 from kfmt_cli.broker.start.directory import LogDirectory, directory_at
 from kfmt_cli.broker.state import replay_of
-from kfmt_cli.broker.topic_settings import TopicSettings, properties, with_properties
+from kfmt_cli.broker.topic_settings import TopicSettings, fields_in, properties, with_properties
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.finding import Finding
 from kfmt_cli.errors import InputError, UsageError
@@ -23,6 +23,9 @@ from kfmt_cli.rows.state import CONFIG
 from kfmt_cli.tasks.partitions import LogFiles
 from kfmt_cli.topics import CLUSTER_METADATA
 
+# Where a setting comes from.
+OPTION, FILE, METADATA_LOG, DEFAULT = "option", "file", "metadata log", "Kafka's default"
+
 
 @dataclass(slots=True)
 class SettingsOf:
@@ -31,6 +34,7 @@ class SettingsOf:
     config: Path | None = None
     changes: Mapping[str, object] = field(default_factory=dict)
     _base: TopicSettings | None = None
+    _given: Mapping[str, str] = field(default_factory=dict)
     _directories: dict[Path, LogDirectory] = field(default_factory=dict)
     _known: dict[Path, dict[str, dict[str, str]]] = field(default_factory=dict)
 
@@ -43,6 +47,18 @@ class SettingsOf:
         topic, number = place_of(partition.folder.name)
         return self._directories[beside], (topic or "", number or 0), self.of(topic, beside)
 
+    def sources(self, topic: str | None, beside: Path) -> dict[str, str]:
+        """Where each setting of a topic comes from that is not Kafka's default, after `of`."""
+        known = self._known[beside]
+        found = dict.fromkeys(fields_in(self._given), FILE)
+        for given in (known.get("", {}), known.get(topic or "", {})):
+            found |= dict.fromkeys(fields_in(given), METADATA_LOG)
+        return found | dict.fromkeys(self.changes, OPTION)
+
+    def knows(self, beside: Path) -> bool:
+        """Whether a log directory has a metadata log, which has every setting that was made."""
+        return (beside / f"{CLUSTER_METADATA}-0").is_dir()
+
     def of(self, topic: str | None, beside: Path) -> TopicSettings:
         """The settings of a topic whose partition lies in a log directory; raises UsageError."""
         if self._base is None:
@@ -52,13 +68,26 @@ class SettingsOf:
                     text = self.config.read_text()
                 except (OSError, UnicodeDecodeError) as error:
                     raise UsageError(f"{self.config}: cannot be read: {error}") from error
-                self._base = with_properties(self._base, properties(text))
+                self._given = properties(text)
+                self._base = with_properties(self._base, self._given)
         if beside not in self._known:
             self._known[beside] = _configs(beside)
         known = self._known[beside]
         found = with_properties(self._base, known.get("", {}))
         found = with_properties(found, known.get(topic or "", {}) if topic else {})
         return replace(found, **self.changes)  # type: ignore[arg-type]
+
+
+def compacts(topic: str | None, beside: Path) -> bool | None:
+    """Whether a topic is compacted, by the metadata log of a log directory; None where there is
+    none."""
+    if topic is None or not (beside / f"{CLUSTER_METADATA}-0").is_dir():
+        return None
+    known = _configs(beside)
+    if topic not in known and not known.get("", {}) and topic.startswith("__"):
+        return None
+    settings = with_properties(TopicSettings(), known.get("", {}))
+    return with_properties(settings, known.get(topic, {})).compacts
 
 
 def interval_of(partition: Path) -> int:

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from kfmt_cli.broker.start.checkpoints import (
+    LOG_STARTS,
+    CheckpointError,
+    NumberError,
+    offsets_of,
+)
 from kfmt_cli.errors import InputError, UsageError
 from kfmt_cli.files.disk import classify, is_folder, no_log, printable, walk
 from kfmt_cli.files.kinds.kind import Input
+from kfmt_cli.files.names import place_of
 from kfmt_cli.tasks.run import Run
 
 
@@ -48,10 +56,26 @@ def partitions_below(paths: tuple[str, ...], complain: Callable[[str], None]) ->
     return list(found.values())
 
 
+def tell_log_start(run: Run, partition: LogFiles) -> None:
+    """Say which records of a partition are deleted for consumers already: those below the log
+    start offset, as after DeleteRecords, stay in the files until their segment goes."""
+    file = partition.folder.parent / LOG_STARTS
+    topic, number = place_of(partition.folder.name)
+    if not partition.logs or topic is None or not file.is_file():
+        return
+    with suppress(InputError, CheckpointError, NumberError):
+        start = offsets_of(classify(str(file), file.name)).get((topic, number or 0), 0)
+        first = partition.logs[0].base_offset or 0
+        if start > first:
+            words = f"offsets {first}–{start - 1} are deleted for consumers"
+            run.sink.note(f"{partition.name}: {words}: the log start offset is {start}\n")
+
+
 def each_partition(run: Run, paths: tuple[str, ...], take: Callable[[LogFiles], None]) -> None:
     """Take each partition below the paths; one that cannot be read is told of, and the rest goes
     on. Raises UsageError."""
     for partition in partitions_below(paths, run.complain):
+        tell_log_start(run, partition)
         try:
             take(partition)
         except InputError as error:

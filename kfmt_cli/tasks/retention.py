@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
@@ -30,12 +30,15 @@ from kfmt_cli.files.kinds.kind import Input
 from kfmt_cli.formats.index import OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
 from kfmt_cli.render.plot import steps
 from kfmt_cli.render.style import grouped, safe
-from kfmt_cli.tasks.log_settings import SettingsOf
+from kfmt_cli.tasks.log_settings import DEFAULT, SettingsOf
 from kfmt_cli.tasks.partitions import LogFiles, each_partition
 from kfmt_cli.tasks.run import Run
+from kfmt_cli.topics import CLUSTER_METADATA
 
 _ENTRY = TIME_INDEX_ENTRY.dtype.itemsize
 _OFFSETS = OFFSET_INDEX_ENTRY.dtype.itemsize
+
+_AS_REMOTE = -2  # of local.retention.ms and .bytes
 
 
 @dataclass(slots=True)
@@ -57,6 +60,10 @@ class Retention:
     def _partition(self, partition: LogFiles) -> None:
         directory, place, settings = self.settings.around(partition)
         marks = directory.offsets.get(HIGH_WATERMARKS, {})
+        if place[0] == CLUSTER_METADATA:
+            words = "retention.ms does not apply to the metadata log: a snapshot lets it shrink"
+            self.run.sink.note(f"{partition.name}: {words}\n")
+            return
         bounds = Bounds(marks.get(place), None, directory.offset(LOG_STARTS, place))
         active, end = active_of(partition.logs[-1])
         facts = [
@@ -66,7 +73,8 @@ class Retention:
         verdicts = retained(facts, settings, bounds, self.now)
         is_expired = len(verdicts) > 0 and all(it.deletable for it in verdicts)
         roll = rolled(active, settings, self.now, is_expired)
-        self._show(partition, verdicts, roll, settings)
+        sources = self.settings.sources(place[0], partition.folder.parent)
+        self._show(partition, verdicts, roll, settings, sources)
 
     def _show(
         self,
@@ -74,6 +82,7 @@ class Retention:
         verdicts: list[Verdict],
         roll: Roll,
         settings: TopicSettings,
+        sources: Mapping[str, str],
     ) -> None:
         sink = self.run.sink
         width = max(len(grouped(it.segment.size)) for it in verdicts)
@@ -82,9 +91,9 @@ class Retention:
                 self._freed.append((max(it.at or self.now, self.now), it.segment.size))
             lines = []
             if i == 0:
-                lines.append(self._heading(partition, settings))
+                lines.append(self._heading(partition, settings, sources))
             lines.append(self._line(it, width))
-            sink.document("retention", _row(it), lines)
+            sink.document("retention", {**_row(it), "settings": _told(settings, sources)}, lines)
         row: dict[str, object] = {
             "file": roll.name,
             "reason": roll.reason,
@@ -95,12 +104,11 @@ class Retention:
         sizes = f"at {grouped(roll.at_bytes)} bytes{when}"
         sink.document("roll", row, [f"   rolls next by {roll.words} ({roll.reason}; {sizes})\n"])
 
-    def _heading(self, partition: LogFiles, settings: TopicSettings) -> str:
-        words = [
-            f"cleanup.policy={','.join(sorted(settings.policy))}",
-            f"retention.ms={settings.kept_ms}",
-            f"retention.bytes={settings.kept_bytes}",
-        ]
+    def _heading(
+        self, partition: LogFiles, settings: TopicSettings, sources: Mapping[str, str]
+    ) -> str:
+        told = _told(settings, sources)
+        words = [f"{name}={it['value']} ({it['source']})" for name, it in told.items()]
         name = self.run.sink.out.theme.paint("bold", safe(partition.name))
         return f"{name}   {' '.join(words)}\n"
 
@@ -126,6 +134,24 @@ class Retention:
         row["bytes_later"] = sum(size for _, size in later)
         words = f"{grouped(now)} bytes go now, {grouped(sum(s for _, s in later))} later"
         sink.document("freed", row, [f"{words}\n", *steps(self.now, later, sink.out.width)])
+
+
+def _told(settings: TopicSettings, sources: Mapping[str, str]) -> dict[str, dict[str, object]]:
+    """The settings that decide, each with where it comes from."""
+    time, size = "retention_ms", "retention_bytes"
+    if settings.remote and settings.local_retention_ms != _AS_REMOTE:
+        time = "local_retention_ms"
+    if settings.remote and settings.local_retention_bytes != _AS_REMOTE:
+        size = "local_retention_bytes"
+    values: dict[str, tuple[str, object]] = {
+        "cleanup.policy": ("policy", ",".join(sorted(settings.policy))),
+        time.replace("_", "."): (time, settings.kept_ms),
+        size.replace("_", "."): (size, settings.kept_bytes),
+    }
+    return {
+        name: {"value": value, "source": sources.get(field, DEFAULT)}
+        for name, (field, value) in values.items()
+    }
 
 
 def _row(it: Verdict) -> dict[str, object]:

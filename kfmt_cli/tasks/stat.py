@@ -21,7 +21,7 @@ from kfmt_cli.files.log import BLOCK, LogReader
 from kfmt_cli.files.names import partition_of
 from kfmt_cli.files.statistics import Statistics, buckets_of
 from kfmt_cli.render.style import clip_left, count, grouped, safe
-from kfmt_cli.tasks.partitions import LogFiles, partitions_below
+from kfmt_cli.tasks.partitions import LogFiles, partitions_below, tell_log_start
 from kfmt_cli.tasks.processes import MANY_BYTES, at_once, map_processes
 from kfmt_cli.tasks.run import Run
 
@@ -81,6 +81,8 @@ class Stat:
     def paths(self, paths: tuple[str, ...]) -> None:
         """Show the numbers of everything below some paths."""
         partitions = partitions_below(paths, self.run.complain)
+        for partition in partitions:
+            tell_log_start(self.run, partition)
         logs = [(it, file) for it in partitions for file in it.logs]
         total = sum(size_of(file) for _, file in logs)
         work = partial(look, deep=self.deep, limit=self.limit)

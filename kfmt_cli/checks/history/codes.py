@@ -96,6 +96,13 @@ CHECKPOINT_WITHOUT_PARTITION = code(
     "A checkpoint has offsets of partitions that have no directory here.",
     "They were deleted or moved, or only some directories were copied.",
 )
+OFFSETS_LOST = code(
+    "offsets-lost",
+    _error,
+    "Offsets that the log had are gone already, as other files of the partition prove.",
+    "Only a replica or a backup has them. Copy the directory before a broker starts: it deletes "
+    "indexes without a log, and writes checkpoints and snapshots anew.",
+)
 LEFT_OVER = code(
     "left-over-file",
     _note,

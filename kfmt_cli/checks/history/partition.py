@@ -26,15 +26,20 @@ _COMPARED = ("producer_epoch", "last_sequence", "last_offset", "current_txn_firs
 class PartitionHistory:
     """Follows a partition log by log.
 
-    epochs: (epoch, start offset) of leader-epoch-checkpoint, None without the file. snapshots: the
+    epochs: (epoch, start offset) of leader-epoch-checkpoint, None without the file. log_start: the
+    log start offset. snapshots: the
     producer snapshots by offset. has_transactions: some batch belongs to a transaction, or
     ends one.
     """
 
     def __init__(
-        self, epochs: list[tuple[int, int]] | None, snapshots: Mapping[int, Input]
+        self,
+        epochs: list[tuple[int, int]] | None,
+        snapshots: Mapping[int, Input],
+        log_start: int = 0,
     ) -> None:
         self._epochs = epochs
+        self._log_start = log_start
         self._starts = [] if epochs is None else [it for _, it in epochs]
         self._snapshots = dict(snapshots)
         self._producers = Producers()
@@ -98,8 +103,8 @@ class PartitionHistory:
                 words = f"leader epoch {epoch} behind epoch {before}"
                 yield Finding(history.file, codes.LEADER_EPOCH_BACK, None, words, offset=offset)
             before = epoch
-            if self._epochs is None:
-                continue
+            if self._epochs is None or offset < self._log_start:
+                continue  # a broker forgets the epochs of deleted records
             row = bisect_right(self._starts, offset) - 1
             known = self._epochs[row][0] if row >= 0 else None
             if known != epoch:
