@@ -99,7 +99,7 @@ def show(run: Run, reports: list[Report], starts: list[Start], nexts: list[Next]
     for report in listed:
         for finding in report.findings:
             run.seen(finding)
-            sink.finding(finding)
+            sink.finding(_with_outcome(finding, report))
         run.left_out(report.shown, report.findings)
     for i, start in enumerate(starts):
         before = starts[i - 1] if i else None
@@ -215,6 +215,31 @@ def _same(one: Start, other: Start) -> bool:
     return replace(one, after=other.after) == other
 
 
+def _with_outcome(finding: Finding, report: Report) -> Finding:
+    """A finding with what a start does with this partition, in place of what it does as a rule."""
+    crash, clean = report.after(CRASH), report.after(CLEAN)
+    code = finding.code
+    if (
+        crash is None
+        or clean is None
+        or (code.after_crash, code.after_clean_shutdown) == (None, None)
+    ):
+        return finding
+    told = replace(code, after_crash=_outcome(crash), after_clean_shutdown=_outcome(clean))
+    return replace(finding, code=told)
+
+
+def _outcome(start: Start) -> str:
+    """What a start does with a partition, as a sentence."""
+    if start.becomes is not None:
+        words = _BECOMES[start.becomes]
+    elif not start.starts:
+        words = "the broker does not start"
+    else:
+        words = "; ".join(_changes(start)) if start.harms else "nothing of this partition is lost"
+    return f"{words[0].upper()}{words[1:]}."
+
+
 def _start_lines(start: Start, label: str, theme: Theme) -> Iterator[str]:
     """What a start does that somebody should know."""
     if not start.harms:
@@ -227,6 +252,11 @@ def _start_lines(start: Start, label: str, theme: Theme) -> Iterator[str]:
         words_ = theme.paint("bad", "the broker does not start")
         yield f"{head}{words_}: {safe(start.reason or '')}\n"
         return
+    yield f"{head}{'; '.join(_changes(start))}\n"
+
+
+def _changes(start: Start) -> list[str]:
+    """What a start leaves of a partition, in words."""
     words = [f"the log ends at {start.log_end_offset}"]
     words += [f"{safe(_last(file))} is cut to {grouped(size)} bytes" for file, size in start.cut]
     if len(start.deleted) > 2:
@@ -237,7 +267,7 @@ def _start_lines(start: Start, label: str, theme: Theme) -> Iterator[str]:
         words.append(f"offsets {_ranges(start.lost)} go")
     if start.unreachable:
         words.append(f"no consumer reaches {_ranges(start.unreachable)}")
-    yield f"{head}{'; '.join(words)}\n"
+    return words
 
 
 def _last(file: str) -> str:
