@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import shutil
@@ -267,3 +268,16 @@ def test_deleted_records_are_no_contradiction(tmp_path: Path) -> None:
     assert {it["log_start_offset"] for it in done.of("broker_start")} == {300}
     said = kfmt("stat", tmp_path / "orders-0").err
     assert "offsets 0–299 are deleted for consumers: the log start offset is 300" in said
+
+
+@pytest.mark.parametrize(
+    "name", ["meta.properties", "recovery-point-offset-checkpoint", "orders-0/partition.metadata"]
+)
+def test_a_pipe_in_the_place_of_a_file_keeps_nobody_waiting(name: str, tmp_path: Path) -> None:
+    samples = SAMPLES / "kafka-3.9.1-broker1"
+    for each in ("__cluster_metadata-0", "orders-0"):
+        shutil.copytree(samples / each, tmp_path / each)
+    shutil.copy(samples / "meta.properties", tmp_path)
+    (tmp_path / name).unlink(missing_ok=True)
+    os.mkfifo(tmp_path / name)
+    assert kfmt("check", tmp_path, "--json").of("summary")

@@ -228,9 +228,9 @@ def recovery(facts: Facts) -> Iterator[Part]:
     """What a start does, and what decides."""
     yield (
         "A broker that is stopped in an orderly way leaves .kafka_cleanshutdown. One that finds "
-        "it believes its logs: it takes the end of each from the last entry of the last index, and "
-        "looks at nothing else. One that does not find it recovers every segment from the "
-        "recovery point on:"
+        "it believes its logs: it takes the end of each from the last entry of the last index, "
+        "opens the indexes, and reads the state of producers from the newest snapshot. One that "
+        "does not find it recovers every segment from the recovery point on:"
     )
     yield [
         "for each batch of the segment",

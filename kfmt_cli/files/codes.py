@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from kfmt_cli.core.finding import Severity, code
 from kfmt_cli.files.consequences import (
+    BEFORE_IT,
     COPY,
     CUT,
     FETCH,
@@ -171,7 +172,7 @@ MESSAGE_MALFORMED = code(
     "message-malformed",
     _error,
     "A message's key or value does not fit its size.",
-    REPLICA.rstrip(),
+    REPLICA + BEFORE_IT.lstrip(),
     after_crash=FETCH,
     after_clean_shutdown=FETCH,
 )

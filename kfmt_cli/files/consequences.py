@@ -26,6 +26,7 @@ COPY = (
     "byte, too; the files of a whole replica in its place lose nothing. "
 )
 REPLICA = "The files of a whole replica in its place lose nothing. "
+BEFORE_IT = " A consumer with max.poll.records=1 is given the records before it."
 NEXT_BATCH = "Consumers that seek to the next batch read on; this one's records are lost to them."
 NEXT_SEGMENT = (
     "Consumers that seek to the next segment read on; the rest of this one is lost to them."

@@ -161,6 +161,11 @@ class Folder:
         return Input(path, printable(prefix + file), kind, base_offset, is_link)
 
     @property
+    def readable(self) -> tuple[str, ...]:
+        """The names of its files but for pipes and the like, which would keep a reader waiting."""
+        return tuple(it for it in self.files if it not in self.special)
+
+    @property
     def logs(self) -> list[Input]:
         """The logs of its segments, in the order of their base offsets."""
         files = (self.input(it) for it in self.files if it not in self.special)

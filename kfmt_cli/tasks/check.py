@@ -89,7 +89,7 @@ class Check:
             found = index.events(progress.advance)
             self._take(it for it in found if _file_of(it) not in self._sizes)
             for folder in folders:
-                self._other_files(folder.input(it) for it in folder.files)
+                self._other_files(folder.input(it) for it in folder.readable)
             self._other_files(it for it in files.values() if it.kind not in SEGMENT_KINDS)
             partitions.histories(folders, progress.advance)
         logs_in = (read_log_directory(it) for it in folders if is_log_directory(it))

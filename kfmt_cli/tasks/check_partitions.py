@@ -238,11 +238,11 @@ def _end_metadata(broker: Broker, replicas: dict[str, list[Replica]]) -> None:
 def _history_of(folder: Folder, log_start: int) -> PartitionHistory:
     """What follows a partition, with the files beside its logs."""
     epochs = None
-    if LEADER_EPOCHS in folder.files:
+    if LEADER_EPOCHS in folder.readable:
         with suppress(InputError, CheckpointError, NumberError):
             rows = entries_of(folder.input(LEADER_EPOCHS), EPOCH_TYPES)
             epochs = [(int(epoch), int(start)) for epoch, start in rows]
-    names = (it for it in folder.files if it.endswith(".snapshot"))
+    names = (it for it in folder.readable if it.endswith(".snapshot"))
     files = (folder.input(it) for it in names)
     snapshots = {it.base_offset: it for it in files if it.base_offset is not None}
     return PartitionHistory(epochs, snapshots, log_start)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from kfmt_cli.broker.start.checkpoints import LOG_STARTS, RECOVERY_POINTS
 from kfmt_cli.broker.start.directory import LogDirectory
 from kfmt_cli.broker.start.load import Found
-from kfmt_cli.broker.start.outcome import CLEAN, CRASH, STRAY, Start, start_of
+from kfmt_cli.broker.start.outcome import CLEAN, CRASH, STRAY, Read, Start, start_of
 from kfmt_cli.broker.start.ranges import Ranges
 from kfmt_cli.core.finding import Finding, Severity
 from kfmt_cli.files.disk import Folder, is_segment
@@ -46,6 +46,7 @@ def starts_of(facts: PartitionFacts, directory: LogDirectory, interval: int) -> 
     plain = _plain_end(facts, log_start)
     of_quorum = topic == CLUSTER_METADATA
     odd: dict[int, frozenset[int]] | None = None
+    read: Read = {}
     for after in (CRASH, CLEAN):
         if plain is not None:
             first = max(log_start, min(facts.extents))
@@ -63,7 +64,7 @@ def starts_of(facts: PartitionFacts, directory: LogDirectory, interval: int) -> 
             has_transactions=facts.has_transactions,
             interval=interval,
         )
-        start = start_of(facts.shown, found, odd)
+        start = start_of(facts.shown, found, odd, read)
         start.after = after
         yield start
 

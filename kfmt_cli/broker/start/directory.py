@@ -84,12 +84,14 @@ def read_log_directory(folder: Folder) -> LogDirectory:
     found = LogDirectory(str(Path(folder.path)), marker)
     found.has_metadata = METADATA_LOG in folder.folders
     for name in (RECOVERY_POINTS, HIGH_WATERMARKS, LOG_STARTS, CLEANER_OFFSETS):
-        if name in folder.files:
+        if name in folder.readable:
             _read_checkpoint(found, name, folder.input(name))
     for name in META_PROPERTIES.names.intersection(folder.files):
-        found.identity = readable(folder.input(name))
+        file = folder.input(name)
+        is_file = name not in folder.special
+        found.identity = readable(file) if is_file else Identity(trouble=f"{file.name}: is no file")
     if found.is_kraft:
-        if BOOTSTRAP in folder.files:
+        if BOOTSTRAP in folder.readable:
             try:
                 trouble = bootstrap_trouble(folder.input(BOOTSTRAP))
             except InputError as error:
@@ -138,7 +140,7 @@ def quorum_troubles(folder: Folder) -> list[tuple[str, str]]:
 def is_alone(folder: Folder) -> bool:
     """Whether the replica of the metadata log in a directory is the only one, as its quorum-state
     says: what others have comes back when it is cut."""
-    for name in QUORUM_STATE.names.intersection(folder.files):
+    for name in QUORUM_STATE.names.intersection(folder.readable):
         try:
             state = json.loads(read_whole(folder.input(name), _LARGEST_STATE))
             return len(state.get("currentVoters", ())) == 1
@@ -150,7 +152,7 @@ def is_alone(folder: Folder) -> bool:
 def _wrong(
     folder: Folder, names: frozenset[str], read: Callable[[Input], Contents]
 ) -> Iterator[tuple[str, str]]:
-    for name in names.intersection(folder.files):
+    for name in names.intersection(folder.readable):
         file = folder.input(name)
         try:
             found = read(file).findings

@@ -53,11 +53,17 @@ class Start:
         return not self.starts or bool(changed)
 
 
-def start_of(file: str, found: Found, odd: Mapping[int, frozenset[int]]) -> Start:
+# What the logs of a partition hold, by path and base offset, once they were read.
+Read = dict[tuple[str, int], LogRanges]
+
+
+def start_of(
+    file: str, found: Found, odd: Mapping[int, frozenset[int]], read: Read | None = None
+) -> Start:
     """What a broker makes of a partition; raises InputError.
 
     file: the partition's name. odd: positions, by log, of batches that are not as they should be
-    although their checksum is right.
+    although their checksum is right. read: what is known of the logs; is added to.
     """
     start = Start(file, CLEAN if found.is_clean else CRASH)
     try:
@@ -66,14 +72,20 @@ def start_of(file: str, found: Found, odd: Mapping[int, frozenset[int]]) -> Star
         start.reason, start.is_offline = str(failed), failed.is_offline
         return start
     try:
-        _fill(start, found, loaded, odd)
+        _fill(start, found, loaded, odd, {} if read is None else read)
     finally:
         for it in loaded.segments:
             it.close()
     return start
 
 
-def _fill(start: Start, found: Found, loaded: Loaded, odd: Mapping[int, frozenset[int]]) -> None:
+def _fill(
+    start: Start,
+    found: Found,
+    loaded: Loaded,
+    odd: Mapping[int, frozenset[int]],
+    read: Read,
+) -> None:
     folder = found.folder
     start.log_start_offset, start.log_end_offset = loaded.log_start, loaded.log_end
     start.deleted = [folder.input(it).name for it in _with_indexes(loaded, folder)]
@@ -85,7 +97,6 @@ def _fill(start: Start, found: Found, loaded: Loaded, odd: Mapping[int, frozense
     before: Ranges = []
     after: Ranges = []
     plain: dict[int, Range] = {}
-    read: dict[tuple[str, int], LogRanges] = {}  # what a log holds, read once
 
     def ranges(path: str, name: str, base: int) -> LogRanges:
         if (path, base) not in read:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kfmt_cli.core.finding import Severity, code
 from kfmt_cli.files.consequences import (
+    BEFORE_IT,
     COPY,
     CUT,
     FETCH,
@@ -29,7 +30,7 @@ CODEC_UNKNOWN = code(
     "codec-unknown",
     _error,
     "The codec in a batch's attributes does not exist.",
-    REPLICA + NEXT_BATCH,
+    REPLICA + NEXT_BATCH + BEFORE_IT,
     after_crash=FETCH,
     after_clean_shutdown=FETCH,
 )
@@ -38,7 +39,11 @@ OFFSETS_BACKWARDS = code(
     _error,
     "A batch does not begin after the last offset of the batch before it.",
     "The records are in the file: kfmt dump shows them.",
-    after_crash=PASSED + "those whose offsets a consumer has already gone past.",
+    after_crash=(
+        "The broker keeps the log as it is, unless an entry of the offset index falls on the "
+        "batch: then it empties the segment and deletes the later ones. Some records are passed "
+        "over without an error: those whose offsets a consumer has already gone past."
+    ),
     after_clean_shutdown=PASSED + "those whose offsets a consumer has already gone past.",
 )
 OFFSET_OUT_OF_SEGMENT = code(

@@ -9,7 +9,10 @@ from kfmt_cli.files.consequences import (
 
 _error, _warning, _note = Severity.ERROR, Severity.WARNING, Severity.NOTE
 
-OVERLAP = KEPT + " Every record is delivered, and once; no seek was seen to miss a record."
+OVERLAP = KEPT + (
+    " Every record is delivered, and once; no seek was seen to miss a record, unless a segment "
+    "lies inside the offsets of another one: it hides those of the other that come after its name."
+)
 GAP = KEPT + " The missing offsets are passed over without an error."
 EMPTY = (
     "Between other segments: the broker keeps the log as it is, and the missing offsets are "

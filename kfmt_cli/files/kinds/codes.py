@@ -15,8 +15,11 @@ _error, _note = Severity.ERROR, Severity.NOTE
 
 NO_START = "The broker does not start if this is its only log directory."
 CHECKPOINT = (
-    "The broker does not start if this is its only log directory. With a malformed "
-    "cleaner-offset-checkpoint, the broker starts."
+    "The broker does not start if this is its only log directory and the version, the number of "
+    "lines or a line's words are wrong, or a number of leader-epoch-checkpoint. With a malformed "
+    "cleaner-offset-checkpoint, or a wrong number in recovery-point-offset-checkpoint or "
+    "log-start-offset-checkpoint, the broker starts. With a wrong number in "
+    "replication-offset-checkpoint, the broker starts and serves no partition."
 )
 
 META_PROPERTIES_MALFORMED = code(
