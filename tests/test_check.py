@@ -213,7 +213,7 @@ def test_each_command_of_what_to_do_next_runs_as_it_is_printed(tmp_path: Path) -
                 done = kfmt(*words[1:], cwd=folder)
                 assert done.code in (0, 1), f"{damage}: {row['command']}: {done.err}"
             else:
-                subprocess.run(words, check=True, cwd=folder)
+                subprocess.run(row["command"], check=True, cwd=folder, shell=True)  # noqa: S602
     assert {"kfmt salvage", "kfmt rebuild-index"} <= commands
     assert any(it.startswith("mv ") for it in commands)
 
@@ -281,3 +281,23 @@ def test_a_pipe_in_the_place_of_a_file_keeps_nobody_waiting(name: str, tmp_path:
     (tmp_path / name).unlink(missing_ok=True)
     os.mkfifo(tmp_path / name)
     assert kfmt("check", tmp_path, "--json").of("summary")
+
+
+def test_a_missing_meta_properties_is_written_from_the_other_directory(tmp_path: Path) -> None:
+    samples = SAMPLES / "kafka-3.9.1-broker1"
+    one, two = tmp_path / "one", tmp_path / "two"
+    shutil.copytree(samples / "__cluster_metadata-0", one / "__cluster_metadata-0")
+    said = (samples / "meta.properties").read_text()
+    (one / "meta.properties").write_text(
+        said.replace("Id4qCpYkZMw8zR87hsZyqQ", "Jd4qCpYkZMw8zR87hsZyqQ")
+    )
+    shutil.copytree(samples / "orders-0", two / "orders-0")
+    (two / "recovery-point-offset-checkpoint").write_text("0\n0\n")
+    done = kfmt("check", "one", "two", "--json", cwd=tmp_path)
+    assert {it["starts"] for it in done.of("log_directory")} == {False}
+    step = done.of("next")[0]
+    subprocess.run(step["command"], check=True, cwd=tmp_path, shell=True)  # noqa: S602
+    assert "directory.id=Id4qCpYkZMw8zR87hsZyqQ\n" in (two / "meta.properties").read_text()
+    done = kfmt("check", "one", "two", "--json", cwd=tmp_path)
+    assert {it["starts"] for it in done.of("log_directory")} == {True}
+    assert {it["becomes"] for it in done.of("broker_start")} == {None}

@@ -102,7 +102,7 @@ class Check:
         partitions.losses(folders, directories)
         starts = list(partitions.starts(folders, directories, frozenset(given)))
         partitions.checkpoints(folders, directories, starts)
-        show(self.run, list(self._reports.values()), starts, partitions.nexts)
+        show(self.run, list(self._reports.values()), starts, partitions)
 
     def _plan(self, paths: tuple[str, ...]) -> tuple[list[Folder], dict[str, Input]]:
         """The directories below the paths, and the files among them."""

@@ -60,6 +60,7 @@ class Partitions:
     jobs: int
     interval: int
     nexts: list[Next] = field(default_factory=list)
+    missing: list[tuple[str, list[str]]] = field(default_factory=list)
     around: dict[str, LogDirectory] = field(default_factory=dict)
 
     def histories(self, folders: list[Folder], advance: Callable[[int], None]) -> None:
@@ -125,6 +126,7 @@ class Partitions:
         known = [it for path, it in around.items() if path in directories or path in replicas]
         for broker in group(known, given):
             _end_metadata(broker, replicas)
+            self.missing += broker.missing_identities()
             troubles = broker.judge(replicas)
             yield from troubles
             yield from self._of_broker(broker, replicas, troubles)

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Protocol
 
 from kfmt_cli.broker.start.brokers import Next
 from kfmt_cli.broker.start.outcome import CLEAN, CRASH, OFFLINE, STRAY, UNSERVED, Start
@@ -17,7 +18,7 @@ from kfmt_cli.files.disk import Folder
 from kfmt_cli.files.kinds import codes as kind_codes
 from kfmt_cli.render.style import Theme, clip_left, count, grouped, safe
 from kfmt_cli.rows.result import Result, ResultType
-from kfmt_cli.tasks.check_start import start_row, start_words
+from kfmt_cli.tasks.check_start import OBSERVED_ON, start_row, start_words
 from kfmt_cli.tasks.run import Run, told
 from kfmt_cli.topics import CLUSTER_METADATA
 
@@ -84,7 +85,15 @@ class Report(Tally):
         return words, theme.paint(style, words)
 
 
-def show(run: Run, reports: list[Report], starts: list[Start], nexts: list[Next]) -> None:
+class Outlook(Protocol):
+    """What is known of brokers: the next start of each log directory, and the lines of each
+    meta.properties that is missing, by the directory's path."""
+
+    nexts: list[Next]
+    missing: list[tuple[str, list[str]]]
+
+
+def show(run: Run, reports: list[Report], starts: list[Start], found: Outlook) -> None:
     """Everything that was found, the worst partition first."""
     listed = sorted((it for it in reports if not it.is_empty), key=lambda it: it.rank)
     sink = run.sink
@@ -112,16 +121,18 @@ def show(run: Run, reports: list[Report], starts: list[Start], nexts: list[Next]
             lines = _start_lines(start, label, sink.out.theme)
         sink.document("broker_start", start_row(start), lines)
     down = {it.file for it in starts if not it.starts}
-    steps = [step for report in listed for step in _out_of_the_way(report, down)]
+    steps = [_identify(path, lines) for path, lines in found.missing]
+    steps += (step for report in listed for step in _out_of_the_way(report, down))
     steps += (step for report in listed for step in next_steps(report))
     for i, step in enumerate(steps):
         lines = [] if i >= _MOST_STEPS else [f"  {step.command}   {step.price}\n"]
         head = [f"{sink.out.theme.paint('bold', 'what to do next')}\n"] if i == 0 else []
         row: dict[str, object] = {"file": step.file, "command": step.command, "price": step.price}
         sink.document("next", row, [*head, *lines])
-    for row, words in _outlook(starts, nexts):
+    for row, words in _outlook(starts, found.nexts):
         if row:
             row["next_start"] = row.pop("after")
+            row["observed_on"] = list(OBSERVED_ON)
             sink.document("log_directory", row, ())
         sink.remark(words, "bold")
 
@@ -320,6 +331,13 @@ def next_steps(report: Report) -> Iterator[Step]:
     if wants_index and not is_damaged:
         words = f"reads {grouped(report.bytes)} bytes; the broker must be stopped"
         yield Step(report.shown, f"kfmt rebuild-index --in-place {path}", words)
+
+
+def _identify(path: str, lines: list[str]) -> Step:
+    """Write the meta.properties that a log directory lacks."""
+    file = shlex.quote(str(Path(path) / "meta.properties"))
+    words = shlex.join(["printf", "%s\\n", *lines])
+    return Step(path, f"{words} > {file}", "the broker does not start without it")
 
 
 def _out_of_the_way(report: Report, down: set[str]) -> Iterator[Step]:

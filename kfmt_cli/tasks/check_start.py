@@ -19,6 +19,9 @@ from kfmt_cli.files.kinds.logs import KRAFT_SNAPSHOT
 from kfmt_cli.files.names import mark_of, place_of
 from kfmt_cli.topics import CLUSTER_METADATA
 
+# The versions of brokers that were seen to do what is foretold.
+OBSERVED_ON = ("3.9.1",)
+
 
 @dataclass(slots=True)
 class PartitionFacts:
@@ -127,6 +130,7 @@ def start_row(start: Start) -> dict[str, object]:
         "lost_offsets": [list(it) for it in start.lost],
         "unreachable_offsets": [list(it) for it in start.unreachable],
         "becomes": start.becomes,
+        "observed_on": list(OBSERVED_ON),
     }
 
 

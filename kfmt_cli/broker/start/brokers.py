@@ -6,7 +6,7 @@ Source: `kafka.server.KafkaRaftServer.initializeLogDirs`, `kafka.log.LogManager.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -75,6 +75,29 @@ class Broker:
             known = [Found(it.path, it.identity, it.has_metadata) for it in self.directories]
             troubles = [*contradictions(known), *troubles]
         return troubles
+
+    def missing_identities(self) -> Iterator[tuple[str, list[str]]]:
+        """The lines of each meta.properties that is missing, as far as another log directory has
+        the ids; the directory's own id is the one that the metadata log knows and no other has."""
+        known = [it.identity for it in self.directories if it.identity is not None]
+        whole = next((it for it in known if it.trouble is None and it.cluster_id), None)
+        if whole is None or not self.is_kraft:
+            return
+        image = self._image(CRASH)
+        replicas = [] if image is None else image.partitions.values()
+        assigned = {
+            directory
+            for it in replicas
+            for broker, directory in zip(it.brokers, it.directories, strict=False)
+            if broker == whole.node_id and not _is_reserved(directory)
+        }
+        free = assigned - {it.directory_id for it in known}
+        missing = [it for it in self.directories if it.identity is None]
+        for directory in missing:
+            lines = ["version=1", f"cluster.id={whole.cluster_id}", f"node.id={whole.node_id}"]
+            if len(free) == len(missing) == 1:
+                lines += (f"directory.id={it}" for it in free)
+            yield directory.path, lines
 
     def judge(self, replicas: Mapping[str, list[Replica]]) -> list[Start]:
         """What its files and the partitions together come to: changes the starts of partitions,

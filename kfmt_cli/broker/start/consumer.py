@@ -171,8 +171,10 @@ def _of_message(data: bytes, batch: Stored) -> Iterator[int]:
         return
     if codec >= len(_CODECS):
         raise _Poison
+    if codec > _LAST_OF_LEGACY:
+        raise _Error
     value = _value(data)
-    if codec > _LAST_OF_LEGACY or value is None:
+    if value is None:
         raise _Error
     try:
         inside = decompress(_CODECS[codec], value, Limit().of(len(value)), batch.magic)
