@@ -301,3 +301,13 @@ def test_a_missing_meta_properties_is_written_from_the_other_directory(tmp_path:
     done = kfmt("check", "one", "two", "--json", cwd=tmp_path)
     assert {it["starts"] for it in done.of("log_directory")} == {True}
     assert {it["becomes"] for it in done.of("broker_start")} == {None}
+
+
+@pytest.mark.parametrize("command", ["dump", "cat", "stat", "find", "export"])
+def test_deleted_records_are_said_to_be_deleted(command: str, tmp_path: Path) -> None:
+    shutil.copytree(ORDERS, tmp_path / "disk/orders-0")
+    (tmp_path / "disk/log-start-offset-checkpoint").write_text("0\n1\norders 0 300\n")
+    options = {"find": ["--offset", "700"], "export": ["--to", str(tmp_path / "out")]}
+    done = kfmt(command, tmp_path / "disk/orders-0", *options.get(command, []))
+    assert done.code == 0, done.err
+    assert "offsets 0–299 are deleted for consumers: the log start offset is 300" in done.err

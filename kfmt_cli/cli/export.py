@@ -104,6 +104,7 @@ def export(
     from kfmt_cli.cli.runs import run_of
     from kfmt_cli.pieces.request import request_with
     from kfmt_cli.tasks.export import Export, exported
+    from kfmt_cli.tasks.partitions import LogStarts
 
     if columns and not FILE_FORMATS[file_format].takes_columns:
         raise UsageError("--columns chooses columns of Parquet files only")
@@ -122,4 +123,5 @@ def export(
     names = tuple(tables.split(","))
     run = run_of(color, format_, exported(names), strict=strict, max_findings=max_findings)
     task = Export(request, to, names, file_format, jobs, force, max_findings)
+    task.log_starts = LogStarts(run)
     return run.whole(task, paths)

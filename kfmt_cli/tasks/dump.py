@@ -14,7 +14,7 @@ from kfmt_cli.core.parallel import map_ordered
 from kfmt_cli.errors import InputError
 from kfmt_cli.files.block import Block
 from kfmt_cli.files.decompress import is_heavy
-from kfmt_cli.files.disk import discover, distinct, is_empty, size_of, topic_of
+from kfmt_cli.files.disk import discover, distinct, is_empty, is_segment, size_of, topic_of
 from kfmt_cli.files.kinds import UNKNOWN, kind_of
 from kfmt_cli.files.kinds.kind import Input, Kind, Level
 from kfmt_cli.files.kinds.logs import LOGS
@@ -27,6 +27,7 @@ from kfmt_cli.render.write import recycle
 from kfmt_cli.rows.batch import BATCH
 from kfmt_cli.rows.record import DECODED_RECORD, RECORD
 from kfmt_cli.rows.section import Rows
+from kfmt_cli.tasks.partitions import LogStarts
 from kfmt_cli.tasks.run import Run
 from kfmt_cli.topics import decoder_for
 from kfmt_cli.topics.decoder import NOTHING, Decoder
@@ -56,12 +57,14 @@ class Dump:
     _no_decoder: Decoder | None = None
     _given: tuple[str, ...] = ()
     _is_unknown: bool = False
+    _starts: LogStarts = field(init=False)
     _n_empty: int = 0
     _n_read: int = 0
 
     def paths(self, paths: tuple[str, ...]) -> None:
         """Dump every file."""
         run, seen = self.run, set[str]()
+        self._starts = LogStarts(run)
         self._given = paths
         for path in paths:
             try:
@@ -82,6 +85,8 @@ class Dump:
             file = it if self.layout is None else replace(it, kind=self.layout)
             shown = self.all_files or file.path == path or file.kind.level is not Level.SEGMENT
             if shown or not is_empty(file):
+                if is_segment(file):
+                    self._starts.tell(file.path, file.base_offset, file.name)
                 yield file
             else:
                 self._n_empty += 1

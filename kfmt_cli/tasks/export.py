@@ -16,6 +16,7 @@ from kfmt_cli.pieces.piece import Piece, cut
 from kfmt_cli.pieces.request import Request, share_of
 from kfmt_cli.pieces.seams import Seam, is_torn
 from kfmt_cli.rows.result import Result, ResultType
+from kfmt_cli.tasks.partitions import LogStarts
 from kfmt_cli.tasks.processes import map_processes
 from kfmt_cli.tasks.run import Event, Unread
 
@@ -39,6 +40,7 @@ class Export:
     jobs: int = 1
     force: bool = False
     most_findings: int = MOST_FINDINGS
+    log_starts: LogStarts | None = None
     _files: list[Piece] = field(default_factory=list)
     _given: tuple[str, ...] = ()
 
@@ -57,6 +59,9 @@ class Export:
                 self._files.append(it)
         if not self._files:
             raise InputError("no log in the paths given")
+        if self.log_starts is not None:
+            for it in self._files:
+                self.log_starts.tell(it.path, it.base_offset, self._name(it.path))
 
     @property
     def total(self) -> int:

@@ -25,6 +25,7 @@ from kfmt_cli.files.shown import complete
 from kfmt_cli.render.sinks.sink import Head
 from kfmt_cli.render.style import count, safe
 from kfmt_cli.rows.found import FOUND
+from kfmt_cli.tasks.partitions import LogStarts
 from kfmt_cli.tasks.run import Cells, Run, in_pieces
 
 MANY_LATER = 256  # batches that begin behind an offset; a few may say so because they are damaged
@@ -62,8 +63,12 @@ class Find:
             except InputError as error:
                 self.run.complain(str(error))
         logs = [it for it in found if it.log is not None]
-        for _, partition in groupby(logs, key=lambda it: str(Path(it.any_file.path).parent)):
-            self._partition(sorted(partition, key=lambda it: it.any_file.base_offset or 0))
+        starts = LogStarts(self.run)
+        for _, group in groupby(logs, key=lambda it: str(Path(it.any_file.path).parent)):
+            partition = sorted(group, key=lambda it: it.any_file.base_offset or 0)
+            first = partition[0].any_file
+            starts.tell(first.path, first.base_offset, first.name)
+            self._partition(partition)
         if self._n_files > 1:
             self.run.sink.remark(count(self._n_found, "place"))
         elif logs and not self._n_found:

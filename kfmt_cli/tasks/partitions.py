@@ -59,16 +59,43 @@ def partitions_below(paths: tuple[str, ...], complain: Callable[[str], None]) ->
 def tell_log_start(run: Run, partition: LogFiles) -> None:
     """Say which records of a partition are deleted for consumers already: those below the log
     start offset, as after DeleteRecords, stay in the files until their segment goes."""
-    file = partition.folder.parent / LOG_STARTS
-    topic, number = place_of(partition.folder.name)
-    if not partition.logs or topic is None or not file.is_file():
-        return
+    if partition.logs:
+        words = deleted_words(partition.folder, partition.logs[0].base_offset or 0)
+        if words is not None:
+            run.sink.note(f"{partition.name}: {words}\n")
+
+
+def deleted_words(folder: Path, first: int) -> str | None:
+    """The words for records from an offset on that are below the log start of a partition's
+    directory; None where there are none."""
+    file = folder.parent / LOG_STARTS
+    topic, number = place_of(folder.name)
+    if topic is None or not file.is_file():
+        return None
     with suppress(InputError, CheckpointError, NumberError):
         start = offsets_of(classify(str(file), file.name)).get((topic, number or 0), 0)
-        first = partition.logs[0].base_offset or 0
         if start > first:
             words = f"offsets {first}–{start - 1} are deleted for consumers"
-            run.sink.note(f"{partition.name}: {words}: the log start offset is {start}\n")
+            return f"{words}: the log start offset is {start}"
+    return None
+
+
+class LogStarts:
+    """Says it once for each partition whose logs come one by one."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._seen: set[Path] = set()
+
+    def tell(self, path: str, base_offset: int | None, name: str) -> None:
+        """Of the next log, in order."""
+        folder = Path(path).parent
+        if base_offset is None or folder in self._seen:
+            return
+        self._seen.add(folder)
+        words = deleted_words(folder.resolve(), base_offset)
+        if words is not None:
+            self._run.sink.note(f"{name.rpartition('/')[0] or name}: {words}\n")
 
 
 def each_partition(run: Run, paths: tuple[str, ...], take: Callable[[LogFiles], None]) -> None:
