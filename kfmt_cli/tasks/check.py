@@ -9,6 +9,7 @@ from pathlib import Path
 
 from kfmt_cli.broker.settings import INDEX_INTERVAL_BYTES
 from kfmt_cli.broker.start.directory import (
+    LogDirectory,
     is_log_directory,
     read_log_directory,
 )
@@ -79,10 +80,17 @@ class Check:
         planned = index.plan(tuple(it for it in there if self._has(it, files, SEGMENT_KINDS)))
         # What cannot be listed has been said.
         self._take(it for it in planned if it.words.startswith(tuple(files)))
+        given = {str(Path(it)) for it in there if it not in files}
+        directories = _log_directories(folders, given)
         with self.run.host.progress(2 * verify.total + index.total) as progress:
             self._take(verify.events(progress.advance))
             partitions = Partitions(
-                self._reports, self._finding, self._report_of, self.jobs, self.interval
+                self._reports,
+                self._finding,
+                self._report_of,
+                self.jobs,
+                self.interval,
+                directories,
             )
             index.checker = replace(index.checker, trusts=partitions.is_sound)
             # What is wrong with a log has been found by then.
@@ -92,16 +100,9 @@ class Check:
                 self._other_files(folder.input(it) for it in folder.readable)
             self._other_files(it for it in files.values() if it.kind not in SEGMENT_KINDS)
             partitions.histories(folders, progress.advance)
-        logs_in = (read_log_directory(it) for it in folders if is_log_directory(it))
-        directories = {it.path: it for it in logs_in}
-        given = {str(Path(it)) for it in there if it not in files}
-        for folder in folders:  # one that is empty is a log directory where it is given with others
-            path = str(Path(folder.path))
-            if path in given and not (folder.files or folder.folders) and len(given) > 1:
-                directories[path] = read_log_directory(folder)
-        partitions.losses(folders, directories)
-        starts = list(partitions.starts(folders, directories, frozenset(given)))
-        partitions.checkpoints(folders, directories, starts)
+        partitions.losses(folders)
+        starts = list(partitions.starts(folders, frozenset(given)))
+        partitions.checkpoints(folders, starts)
         show(self.run, list(self._reports.values()), starts, partitions)
 
     def _plan(self, paths: tuple[str, ...]) -> tuple[list[Folder], dict[str, Input]]:
@@ -222,6 +223,18 @@ class Check:
 def _file_of(event: Event) -> str:
     """The file that something is about."""
     return event.file if isinstance(event, Finding | Result) else ""
+
+
+def _log_directories(folders: list[Folder], given: set[str]) -> dict[str, LogDirectory]:
+    """The log directories among some directories, by path; one that is empty is such where it is
+    given together with others."""
+    found = {}
+    for folder in folders:
+        path = str(Path(folder.path))
+        is_new = path in given and len(given) > 1 and _is_empty([folder])
+        if is_new or is_log_directory(folder):
+            found[path] = read_log_directory(folder)
+    return found
 
 
 def _is_empty(folders: list[Folder]) -> bool:

@@ -52,16 +52,17 @@ _END_MISSING = frozenset({ZERO_TAIL, BATCH_TRUNCATED})
 @dataclass(slots=True)
 class Partitions:
     """The directories of a call, each with its report. tell: takes a finding. report_of: gives the
-    report that a file belongs to."""
+    report that a file belongs to. directories: the log directories among them, by path."""
 
     reports: dict[str, Report]
     tell: Callable[[Finding], None]
     report_of: Callable[[str], Report]
     jobs: int
     interval: int
+    directories: dict[str, LogDirectory]
     nexts: list[Next] = field(default_factory=list)
     missing: list[tuple[str, list[str]]] = field(default_factory=list)
-    around: dict[str, LogDirectory] = field(default_factory=dict)
+    _around: dict[str, LogDirectory] = field(default_factory=dict)
 
     def histories(self, folders: list[Folder], advance: Callable[[int], None]) -> None:
         """What the batches tell of producers, transactions and leaders."""
@@ -97,22 +98,19 @@ class Partitions:
             self.tell(finding)
         self.reports[folder.name].has_transactions = following.has_transactions
 
-    def starts(
-        self, folders: list[Folder], directories: dict[str, LogDirectory], given: frozenset[str]
-    ) -> Iterator[Start]:
+    def starts(self, folders: list[Folder], given: frozenset[str]) -> Iterator[Start]:
         """What a broker would make of each partition, and what keeps it down.
 
         given: the paths of directories that were given.
         """
-        around = {**self.around, **directories}
         replicas: dict[str, list[Replica]] = {}
         for folder in folders:
-            directory = directories.get(str(Path(folder.path)))
+            directory = self.directories.get(str(Path(folder.path)))
             if directory is not None:
                 odd = not_partitions(folder)
                 directory.troubles += ((it.file, f"{it.file}: {it.message}") for it in odd)
-            above = self._above(folder, around)
-            if not _is_partition(folder, is_inside=above.path in directories):
+            above = self._above(folder)
+            if not _is_partition(folder, is_inside=above.path in self.directories):
                 continue
             above.troubles += quorum_troubles(folder)
             report = self.reports[folder.name]
@@ -123,8 +121,8 @@ class Partitions:
             held = [(first, end - 1) for first, end in report.extents.values() if end > first]
             replica = Replica(folder, report.shown, {it.after: it for it in found}, held)
             replicas.setdefault(above.path, []).append(replica)
-        known = [it for path, it in around.items() if path in directories or path in replicas]
-        for broker in group(known, given):
+        above_only = (it for path, it in self._around.items() if path in replicas)
+        for broker in group([*self.directories.values(), *above_only], given):
             _end_metadata(broker, replicas)
             self.missing += broker.missing_identities()
             troubles = broker.judge(replicas)
@@ -161,23 +159,23 @@ class Partitions:
         topic, number = place_of(Path(folder.path).resolve().name)
         if topic is None:
             return 0
-        return self._above(folder, self.around).offset(LOG_STARTS, (topic, number or 0))
+        return self._above(folder).offset(LOG_STARTS, (topic, number or 0))
 
-    def _above(self, folder: Folder, directories: dict[str, LogDirectory]) -> LogDirectory:
+    def _above(self, folder: Folder) -> LogDirectory:
         """The log directory that a partition lies in, also where only the partition was given."""
         path = str(Path(folder.path).parent)
-        if path not in directories:
-            directories[path] = directory_at(Path(folder.path).resolve().parent)
-            directories[path].path = path
-        return directories[path]
+        known = self.directories.get(path) or self._around.get(path)
+        if known is None:
+            known = self._around[path] = directory_at(Path(folder.path).resolve().parent)
+            known.path = path
+        return known
 
-    def losses(self, folders: list[Folder], directories: dict[str, LogDirectory]) -> None:
+    def losses(self, folders: list[Folder]) -> None:
         """Offsets that are gone already, and what proves it."""
-        around = {**self.around, **directories}
         for folder in folders:
             report = self.reports[folder.name]
-            above = self._above(folder, around)
-            if not _is_partition(folder, is_inside=above.path in directories):
+            above = self._above(folder)
+            if not _is_partition(folder, is_inside=above.path in self.directories):
                 continue
             place = place_of(Path(folder.path).resolve().name)
             if place[0] == CLUSTER_METADATA:
@@ -198,12 +196,10 @@ class Partitions:
                 message = f"offsets {first}–{last} are already lost: {words}"
                 self.tell(Finding(report.shown, codes.OFFSETS_LOST, None, message, offset=first))
 
-    def checkpoints(
-        self, folders: list[Folder], directories: dict[str, LogDirectory], starts: list[Start]
-    ) -> None:
+    def checkpoints(self, folders: list[Folder], starts: list[Start]) -> None:
         """Offsets in checkpoints against the logs; a start that fails for no other reason."""
         for folder in folders:
-            directory = directories.get(str(Path(folder.path)))
+            directory = self.directories.get(str(Path(folder.path)))
             if directory is not None:
                 below = [it for it in folders if str(Path(it.path).parent) == folder.path]
                 reports = {

@@ -17,7 +17,7 @@ from kfmt_cli.broker.start.outcome import CLEAN, CRASH, OFFLINE, STRAY, UNSERVED
 from kfmt_cli.broker.start.ranges import Ranges
 from kfmt_cli.broker.start.stored import StartFailed
 from kfmt_cli.errors import InputError
-from kfmt_cli.files.disk import Folder, listing
+from kfmt_cli.files.disk import Folder, classify, listing
 from kfmt_cli.files.kinds import PARTITION_METADATA
 from kfmt_cli.files.kinds.logs import KRAFT_SNAPSHOT
 from kfmt_cli.files.names import parsed_place, suffix_of
@@ -200,7 +200,7 @@ class Broker:
             it for it in inputs if it.kind is KRAFT_SNAPSHOT and it.path.endswith(".checkpoint")
         ]
         bootstrap = Path(holder.path) / BOOTSTRAP
-        first = listing(holder.path).input(BOOTSTRAP) if bootstrap.is_file() else None
+        first = classify(str(bootstrap), BOOTSTRAP) if bootstrap.is_file() else None
         image = read_image(snapshots, folder.logs, end, first)
         return image if folder.logs or snapshots else None
 
