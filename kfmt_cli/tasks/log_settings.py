@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 
 from kfmt_cli.broker.settings import INDEX_INTERVAL_BYTES
 from kfmt_cli.broker.start.directory import LogDirectory, directory_at
-from kfmt_cli.broker.state import replay_of
+from kfmt_cli.broker.start.image import replayed
 from kfmt_cli.broker.topic_settings import TopicSettings, fields_in, properties, with_properties
-from kfmt_cli.core.codecs.decompress import Limit
-from kfmt_cli.core.finding import Finding
-from kfmt_cli.errors import InputError, UsageError
+from kfmt_cli.errors import UsageError
 from kfmt_cli.files.disk import classify
+from kfmt_cli.files.kinds.kind import Input
 from kfmt_cli.files.names import place_of
-from kfmt_cli.files.open_log import open_log
-from kfmt_cli.files.stream import stream
 from kfmt_cli.rows.state import CONFIG
 from kfmt_cli.tasks.partitions import LogFiles
 from kfmt_cli.topics import CLUSTER_METADATA
@@ -103,6 +99,10 @@ def interval_of(partition: Path) -> int:
     return INDEX_INTERVAL_BYTES
 
 
+def _inputs(paths: list[Path]) -> list[Input]:
+    return [classify(str(it), it.name) for it in paths]
+
+
 @lru_cache(maxsize=8)
 def _configs(beside: Path) -> dict[str, dict[str, str]]:
     """The settings of each topic in the metadata log of a log directory; those of all brokers under
@@ -110,16 +110,9 @@ def _configs(beside: Path) -> dict[str, dict[str, str]]:
     folder = beside / f"{CLUSTER_METADATA}-0"
     if not folder.is_dir():
         return {}
-    replay = replay_of(CLUSTER_METADATA)
     snapshots = sorted(it for it in folder.glob("*.checkpoint") if it.name[:20].isdigit())
-    end = int(snapshots[-1].name[:20]) if snapshots else 0
-    for path in [*snapshots[-1:], *sorted(folder.glob("*.log"))]:
-        file = classify(str(path), path.name)
-        with suppress(InputError), open_log(file, read_ahead=False) as log:
-            for it in stream(log, Limit()):
-                is_known = path.suffix == ".log" and not isinstance(it, Finding) and it.offset < end
-                if not isinstance(it, Finding) and not is_known:
-                    replay.take(it)
+    logs = sorted(folder.glob("*.log"))
+    replay = replayed(_inputs(snapshots), _inputs(logs))
     found: dict[str, dict[str, str]] = {}
     for row in replay.state()[CONFIG].values():
         values = dict(zip(CONFIG.names, row, strict=True))

@@ -54,7 +54,25 @@ class Image:
 def read_image(
     snapshots: list[Input], logs: list[Input], end: int | None, bootstrap: Input | None
 ) -> Image:
-    """The topics of a metadata log. snapshots: in order, the newest one counts. end: where a start
+    """The topics of a metadata log, as `replayed` takes it."""
+    image = Image()
+    for type_, values in replayed(snapshots, logs, end, bootstrap).rows():
+        if type_ is TOPIC:
+            image.ids[values["topic"]] = uuid_bytes(values["topic_id"])
+        elif type_ is PARTITION:
+            directories = tuple(values.get("directories") or ())
+            replicas = Replicas(tuple(values["replicas"]), directories)
+            image.partitions[values["topic"], values["partition"]] = replicas
+    return image
+
+
+def replayed(
+    snapshots: list[Input],
+    logs: list[Input],
+    end: int | None = None,
+    bootstrap: Input | None = None,
+) -> Replay:
+    """A metadata log, replayed. snapshots: in order, the newest one counts. end: where a start
     leaves the log's end; None for all of it. bootstrap: what a log without records begins with."""
     replay = replay_of(CLUSTER_METADATA)
     first = 0
@@ -65,15 +83,7 @@ def read_image(
     n_records += _take(replay, logs, first, end)
     if not n_records and bootstrap is not None:
         _take(replay, [bootstrap], 0, None)
-    image = Image()
-    for type_, values in replay.rows():
-        if type_ is TOPIC:
-            image.ids[values["topic"]] = uuid_bytes(values["topic_id"])
-        elif type_ is PARTITION:
-            directories = tuple(values.get("directories") or ())
-            replicas = Replicas(tuple(values["replicas"]), directories)
-            image.partitions[values["topic"], values["partition"]] = replicas
-    return image
+    return replay
 
 
 def _take(replay: Replay, files: Iterable[Input], first: int, end: int | None) -> int:
