@@ -10,9 +10,11 @@ import pytest
 
 from kfmt_cli.errors import UsageError
 from kfmt_cli.writers.in_use import check_unused
+from tests.combined_cases import combined
 from tests.samples import ORDERS, TXN, kfmt
-from tests.test_rebuild_index import copied, overlapping
+from tests.test_rebuild_index import NEVER, copied, overlapping
 from tools import broker, kafka
+from tools.judge import Loading, judge
 
 pytestmark = [
     pytest.mark.interop,
@@ -58,7 +60,7 @@ def test_rebuilt_indexes_are_those_of_a_recovering_broker(tmp_path: Path) -> Non
 
 def compare(partition: Path, interval: str, theirs: Path, ours: Path) -> int:
     """Compare what kfmt rebuilds of a partition with what a broker did; how many files."""
-    done = kfmt("rebuild-index", partition, ours, "--index-interval-bytes", interval)
+    done = kfmt("rebuild-index", partition, ours, "--index-interval-bytes", interval, *NEVER)
     assert done.code == 0, done.err
     files = {
         it.name: it.read_bytes()
@@ -119,3 +121,29 @@ def test_in_place_sees_the_lock_of_a_running_broker(tmp_path: Path) -> None:
     assert refused is not None
     assert f"{data / '.lock'} is held by a broker" in refused
     check_unused(partition)
+
+
+SWAPPED = tuple(f"{it}.swap" for it in (".log", ".index", ".timeindex", ".txnindex"))
+WRITTEN = (".index", ".timeindex", ".txnindex", ".snapshot")
+
+
+@pytest.mark.parametrize("is_now", [False, True])
+def test_damaged_logs_are_rebuilt_as_kafka_rebuilds_them(is_now: bool, tmp_path: Path) -> None:
+    """Logs with two and three damages, without indexes: what Kafka's own UnifiedLog writes."""
+    loads = []
+    for case in combined(1, 60):
+        logs = {it: data for it, data in case.files.items() if it.endswith((".log", *SWAPPED))}
+        loads.append(Loading(logs, is_clean=False, is_closed=True, is_now=is_now))
+    compared = 0
+    for i, (given, judged) in enumerate(zip(loads, judge(loads), strict=True)):
+        if not judged.starts:
+            continue
+        partition, out = tmp_path / str(i) / "given-0", tmp_path / str(i) / "out"
+        partition.mkdir(parents=True)
+        for name, data in given.files.items():
+            (partition / name).write_bytes(data)
+        assert kfmt("rebuild-index", partition, out, *(() if is_now else NEVER)).code in (0, 1)
+        theirs = {it: its for it, its in judged.contents.items() if it.endswith(WRITTEN)}
+        assert {it.name: it.read_bytes() for it in out.iterdir()} == theirs, given
+        compared += 1
+    assert compared > 40

@@ -21,6 +21,9 @@ from tests.samples import ORDERS, TXN, kfmt
 from tests.segments import positions
 from tools.kafka import SAMPLES
 
+LAST = f"{736:020}.snapshot"
+NEVER = ("--producer-id-expiration-ms", "9000000000000")
+
 
 def copied(folder: Path, to: Path) -> Path:
     """A partition without its indexes."""
@@ -33,7 +36,7 @@ def copied(folder: Path, to: Path) -> Path:
 def test_what_a_broker_recovered_last_is_rebuilt(tmp_path: Path) -> None:
     """The samples' snapshots and transaction indexes follow from their logs alone."""
     out = tmp_path / "out"
-    assert kfmt("rebuild-index", copied(TXN.parent, tmp_path / "txn-0"), out).code == 0
+    assert kfmt("rebuild-index", copied(TXN.parent, tmp_path / "txn-0"), out, *NEVER).code == 0
     for name in ("txnindex", "snapshot"):
         for file in TXN.parent.glob(f"*.{name}"):
             assert (out / file.name).read_bytes() == file.read_bytes()
@@ -120,7 +123,7 @@ def test_a_later_segment_alone_does_not_say_who_its_producers_are(tmp_path: Path
     assert (done.code, done.codes) == (0, ["producers-unknown"])
     assert not list((tmp_path / "out").glob("*.snapshot"))
     shutil.copy(later.with_suffix(".snapshot"), alone.parent)
-    done = kfmt("rebuild-index", alone, tmp_path / "known", "--json")
+    done = kfmt("rebuild-index", alone, tmp_path / "known", "--json", *NEVER)
     assert done.codes == []
     for name in ("00000000000000000635.snapshot", "00000000000000000357.txnindex"):
         assert (tmp_path / "known" / name).read_bytes() == (TXN.parent / name).read_bytes()
@@ -173,8 +176,8 @@ def test_in_place_refuses_a_log_directory_that_a_broker_holds(place: str, tmp_pa
 
 
 def test_in_place_refuses_a_log_that_grows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def while_it_grows(logs: list[Input], *rest: Any) -> Iterator[Rebuilt]:
-        for done in rebuild(logs, *rest):
+    def while_it_grows(logs: list[Input], *rest: Any, **more: Any) -> Iterator[Rebuilt]:
+        for done in rebuild(logs, *rest, **more):
             if done.log.path.endswith("240.log"):
                 with Path(done.log.path).open("ab") as log:
                     log.write(ORDERS.read_bytes()[:100])
@@ -286,3 +289,24 @@ def test_the_interval_is_the_topics_own(tmp_path: Path) -> None:
     assert kfmt("rebuild-index", ORDERS.parent, tmp_path / "given", *options).code == 0
     name = f"{240:020}.index"
     assert (tmp_path / "own" / name).read_bytes() == (tmp_path / "given" / name).read_bytes()
+
+
+def test_a_destination_that_is_the_source_keeps_the_old_files(tmp_path: Path) -> None:
+    folder = broken_copy(tmp_path)
+    index = folder / f"{0:020}.index"
+    broken = index.read_bytes()
+    assert kfmt("rebuild-index", folder, folder).code == 2
+    assert index.read_bytes() == broken
+    assert kfmt("rebuild-index", folder, folder, "--force", *NEVER).code == 0
+    assert (folder / f"{index.name}.old").read_bytes() == broken
+    assert kfmt("index-check", folder).code == 0
+
+
+def test_snapshots_leave_out_producers_that_expired(tmp_path: Path) -> None:
+    source = copied(TXN.parent, tmp_path / "txn-0")
+    assert kfmt("rebuild-index", source, tmp_path / "now").code == 0
+    assert kfmt("rebuild-index", source, tmp_path / "never", *NEVER).code == 0
+    assert kfmt("rebuild-index", "--in-place", "--all-files", source).code == 0
+    folders = (tmp_path / "now", tmp_path / "never", source)
+    now, never, in_place = (len(kfmt("dump", it / LAST, "--json").rows) for it in folders)
+    assert now < never == in_place

@@ -25,6 +25,7 @@ import org.apache.kafka.common.record.RecordBatch;
 import org.apache.kafka.common.record.Records;
 import org.apache.kafka.common.utils.BufferSupplier;
 import org.apache.kafka.common.utils.CloseableIterator;
+import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.server.util.Scheduler;
 import org.apache.kafka.storage.internals.log.FetchIsolation;
 import org.apache.kafka.storage.internals.log.LogConfig;
@@ -37,13 +38,15 @@ import org.apache.kafka.storage.internals.log.ProducerStateManagerConfig;
  *
  * <p>Standard input is a JSON array of cases: the partition's directory ("dir", which is changed), whether the last
  * shutdown was clean ("clean"), the offsets of the checkpoints ("recovery_point", "log_start"), the topic's settings
- * ("settings") and up to which offset to seek ("seek_to", 0 for not at all). Standard output has a JSON object a case:
+ * ("settings"), up to which offset to seek ("seek_to", 0 for not at all), and whether to close the log as a clean
+ * shutdown does ("close"), so that its files can be read, and whether producers expire by today's clock ("now"). Standard output has a JSON object a case:
  * whether the log was loaded ("starts"), the error if not ("error"), "log_start", "log_end", the size of each file that
  * is left ("files"), and the ranges of offsets that a consumer with its default settings is given when it seeks to each
  * of them ("reached").
  */
 public class Judge {
     private static final ObjectMapper JSON = new ObjectMapper();
+    private static final int DAY = 24 * 3600 * 1000;
     private static final int FETCH_BYTES = 1 << 20;
     private static final int MAX_POLL_RECORDS = 500;
 
@@ -86,11 +89,12 @@ public class Judge {
         Map<String, String> settings = new HashMap<>();
         plan.get("settings").fields().forEachRemaining(it -> settings.put(it.getKey(), it.getValue().asText()));
         UnifiedLog log = null;
+        boolean isNow = plan.get("now").asBoolean();
         try {
             log = UnifiedLog.apply(
                 dir, new LogConfig(settings), plan.get("log_start").asLong(), plan.get("recovery_point").asLong(),
-                new Idle(), new BrokerTopicStats(false), new Broker.EarlyClock(), 900000,
-                new ProducerStateManagerConfig(Integer.MAX_VALUE, false), 600000, new LogDirFailureChannel(1),
+                new Idle(), new BrokerTopicStats(false), isNow ? Time.SYSTEM : new Broker.EarlyClock(), 900000,
+                new ProducerStateManagerConfig(isNow ? DAY : Integer.MAX_VALUE, false), 600000, new LogDirFailureChannel(1),
                 plan.get("clean").asBoolean(), scala.Option.empty(), true, new ConcurrentHashMap<>(), false,
                 LogOffsetsListener.NO_OP_OFFSETS_LISTENER);
         } catch (Throwable failure) {
@@ -106,7 +110,11 @@ public class Judge {
             }
             found.put("files", files);
             found.put("reached", reached(log, plan.get("seek_to").asLong()));
-            log.closeHandlers();
+            if (plan.get("close").asBoolean()) {
+                log.close();
+            } else {
+                log.closeHandlers();
+            }
         }
         return found;
     }

@@ -25,7 +25,8 @@ Files = Mapping[str, bytes]
 @dataclass(frozen=True)
 class Loading:
     """A partition directory to load. recovery_point, log_start: of the checkpoints. seek_to: the
-    offset up to which every one is sought."""
+    offset up to which every one is sought. is_closed: the log is closed as a clean shutdown does.
+    is_now: producers expire a day after they wrote last."""
 
     files: Files
     is_clean: bool
@@ -33,12 +34,15 @@ class Loading:
     log_start: int = 0
     seek_to: int = 0
     settings: Mapping[str, str] = field(default_factory=dict)
+    is_closed: bool = False
+    is_now: bool = False
 
 
 @dataclass(frozen=True)
 class Judged:
     """What became of it. error: why it was not loaded. files: the sizes of those that are left.
-    reached: the ranges of offsets that a consumer is given when it seeks to them."""
+    reached: the ranges of offsets that a consumer is given when it seeks to them. contents: of the
+    files, where the log is closed again."""
 
     starts: bool
     error: str | None = None
@@ -46,6 +50,7 @@ class Judged:
     log_end: int = 0
     files: Mapping[str, int] = field(default_factory=dict)
     reached: Sequence[tuple[int, int]] = ()
+    contents: Files = field(default_factory=dict)
 
 
 def judge(cases: Sequence[Loading], version: str = VERSION) -> list[Judged]:
@@ -64,6 +69,8 @@ def judge(cases: Sequence[Loading], version: str = VERSION) -> list[Judged]:
                     "recovery_point": case.recovery_point,
                     "log_start": case.log_start,
                     "seek_to": case.seek_to,
+                    "close": case.is_closed,
+                    "now": case.is_now,
                     "settings": dict(case.settings),
                 }
             )
@@ -80,6 +87,11 @@ def judge(cases: Sequence[Loading], version: str = VERSION) -> list[Judged]:
         if done.returncode or len(lines) != len(cases):
             raise BrokerError(f"exit status {done.returncode}\n{text(done.stderr)}")
         rows = map(json.loads, lines)
-        return [
-            Judged(**{**it, "reached": [tuple(r) for r in it.get("reached", ())]}) for it in rows
-        ]
+        found = []
+        for i, (row, case) in enumerate(zip(rows, cases, strict=True)):
+            row["reached"] = [tuple(it) for it in row.get("reached", ())]
+            if case.is_closed:
+                left = (Path(scratch) / str(i) / "given-0").iterdir()
+                row["contents"] = {it.name: it.read_bytes() for it in left if it.is_file()}
+            found.append(Judged(**row))
+        return found

@@ -119,6 +119,16 @@ class Producers:
             "last_stable_offset": min(still_open, default=marker + 1),
         }
 
+    def expire(self, before: int) -> None:
+        """Forget those whose last batch was written at a time in ms or before it, as a broker does
+        with producer.id.expiration.ms when it reads a snapshot; not one whose transaction is
+        open. Source: `ProducerStateManager.isProducerExpired`."""
+        self.of = {
+            producer_id: its
+            for producer_id, its in self.of.items()
+            if its.timestamp > before or its.current_txn_first_offset != NONE
+        }
+
     def load(self, rows: Table, end: int) -> None:
         """The state in a snapshot's rows, which is that before offset `end`."""
         self.of = {}

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import time
+
 import click
 
+from kfmt_cli.broker.settings import PRODUCER_ID_EXPIRATION_MS
 from kfmt_cli.cli.options import Size, color, output_format, strict
 
 
@@ -19,6 +22,13 @@ from kfmt_cli.cli.options import Size, color, output_format, strict
     type=Size(),
     help="The topic's index.interval.bytes. Without it: what the metadata log next to the "
     "partition says, or Kafka's default, 4096.",
+)
+@click.option(
+    "--producer-id-expiration-ms",
+    type=click.IntRange(min=0),
+    help="The broker's producer.id.expiration.ms: producers that have not written for that long "
+    f"are left out of snapshots. Without it: Kafka's default, {PRODUCER_ID_EXPIRATION_MS}, for "
+    "DST; none is left out with --in-place.",
 )
 @click.option(
     "--all-files",
@@ -38,6 +48,7 @@ def rebuild_index(
     paths: tuple[str, ...],
     in_place: bool,
     index_interval_bytes: int | None,
+    producer_id_expiration_ms: int | None,
     all_files: bool,
     force: bool,
     format_: str,
@@ -64,7 +75,12 @@ def rebuild_index(
     if not in_place and len(paths) < 2:
         raise UsageError("give the logs and then DST, a directory; or --in-place")
     run = run_of(color, format_, REBUILT, strict=strict, writes=True)
-    task = Rebuild(run, index_interval_bytes, force, all_files)
+    if producer_id_expiration_ms is None and not in_place:
+        producer_id_expiration_ms = PRODUCER_ID_EXPIRATION_MS
+    expired_before = None
+    if producer_id_expiration_ms is not None:
+        expired_before = int(time.time() * 1000) - producer_id_expiration_ms
+    task = Rebuild(run, index_interval_bytes, force, all_files, expired_before)
     if in_place:
         task.rebuild(paths, None)
     else:

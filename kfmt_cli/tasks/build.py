@@ -18,7 +18,7 @@ from kfmt_cli.writers.build import Builder
 from kfmt_cli.writers.jsonl import PIECE, Line, read_lines
 from kfmt_cli.writers.options import Options
 from kfmt_cli.writers.output import Staging, staged
-from kfmt_cli.writers.rebuild import rebuild
+from kfmt_cli.writers.rebuild import How, rebuild
 from kfmt_cli.writers.rolling import RollingWriter
 
 BUILT = ResultType(("bytes", "batches", "entries"), {"batches": 9, "entries": 9, "bytes": 14})
@@ -72,9 +72,8 @@ class Build:
         for folder, segments in writer.logs.items():
             names = [segment.name for segment in segments]
             logs = [classify(str(staging.folder / name), name) for name in names]
-            for done in rebuild(
-                logs, self.rolling.index_interval_bytes, lambda _: None, from_nothing=True
-            ):
+            how = How(self.rolling.index_interval_bytes)
+            for done in rebuild(logs, how, lambda _: None, from_nothing=True):
                 for name, data in done.files.items():
                     known = name.endswith(TRANSACTION_INDEX.suffix) or done.has_producers
                     if data is not None and name.endswith(FROM_THE_LOG) and known:

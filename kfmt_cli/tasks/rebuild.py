@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from kfmt_cli.core.finding import Severity
 from kfmt_cli.errors import InputError, UsageError
-from kfmt_cli.files.disk import discover, is_folder, size_of
+from kfmt_cli.files.disk import classify, discover, is_folder, size_of
 from kfmt_cli.files.kinds.fixed import OFFSET_INDEX, TIME_INDEX
-from kfmt_cli.files.kinds.kind import Input
+from kfmt_cli.files.kinds.kind import SWAP, Input
 from kfmt_cli.files.kinds.logs import LOG
 from kfmt_cli.render.style import safe
 from kfmt_cli.rows.result import Result, ResultType
@@ -18,7 +18,7 @@ from kfmt_cli.tasks.log_settings import interval_of
 from kfmt_cli.tasks.run import Progress, Run, told
 from kfmt_cli.writers.in_use import check_unused
 from kfmt_cli.writers.output import Staging, replace_keeping_old, set_aside, staged
-from kfmt_cli.writers.rebuild import Rebuilt, rebuild
+from kfmt_cli.writers.rebuild import How, Rebuilt, rebuild
 from kfmt_cli.writers.unfinished import take_away
 
 INDEXES = (OFFSET_INDEX.suffix, TIME_INDEX.suffix)
@@ -27,12 +27,15 @@ REBUILT = ResultType(("bytes", "batches", "entries"), {"entries": 9, "batches": 
 
 @dataclass(slots=True)
 class Rebuild:
-    """One call of `rebuild-index`. interval: None for that of each topic."""
+    """One call of `rebuild-index`. interval: None for that of each topic. expired_before: producers
+    that wrote nothing after this time in ms are forgotten."""
 
     run: Run
     interval: int | None
     force: bool
     all_files: bool
+    expired_before: int | None = None
+    _whole: set[Path] = field(default_factory=set)
 
     def rebuild(self, paths: tuple[str, ...], to: str | None) -> None:
         """Rebuild below the directory `to`, or beside the logs without one."""
@@ -41,7 +44,7 @@ class Rebuild:
         self.run.sink.results(REBUILT, [it.name for it in logs])
         total = sum(map(size_of, logs))
         with self.run.host.progress(total) as progress:
-            if to is None:
+            if to is None or self._is_beside(to, partitions):
                 for _, group in partitions:
                     self._in_place(group, progress)
             elif partitions:
@@ -51,6 +54,15 @@ class Rebuild:
                         for done in self._rebuilt(group, progress):
                             self._below(staging, folder, done)
         self.run.end()
+
+    def _is_beside(self, to: str, partitions: list[tuple[str, list[Input]]]) -> bool:
+        """Whether DST is where the logs are, and files there may be replaced."""
+        if not self.force:
+            return False
+        below = (Path(to, folder).resolve() for folder, _ in partitions)
+        beside = {Path(group[0].path).parent.resolve() for _, group in partitions}
+        self.all_files |= (is_any := any(it in beside for it in below))
+        return is_any
 
     def _partitions(self, paths: tuple[str, ...]) -> Iterator[tuple[str, list[Input]]]:
         """The logs of each partition, and the folder below DST that is theirs."""
@@ -68,6 +80,7 @@ class Rebuild:
                         raise InputError(f"{log.name}: is not named .log")
                     below = ""
                     if path in folders:
+                        self._whole.add(Path(log.path).parent)
                         below = str(Path(log.path).parent.relative_to(path))
                         if len(folders) > 1:
                             below = str(Path(Path(path).name) / below)
@@ -83,7 +96,8 @@ class Rebuild:
             interval = self.interval
             if interval is None:
                 interval = interval_of(Path(logs[0].path).parent)
-            for done in rebuild(logs, interval, progress.advance):
+            how = How(interval, self.expired_before, is_damage_cut=True)
+            for done in rebuild(logs, how, progress.advance, swaps=self._swaps(logs)):
                 numbers = {"bytes": done.size, "batches": done.batches, "entries": done.entries}
                 result = Result(REBUILT, done.log.name, done.log.kind.name, numbers)
                 result.take(done.findings)
@@ -91,6 +105,13 @@ class Rebuild:
                 self.run.all(told(result))
         except InputError as error:
             self.run.complain(str(error))
+
+    def _swaps(self, logs: list[Input]) -> list[Input]:
+        """What a swap had finished in the directory of a partition that is given whole."""
+        folder = Path(logs[0].path).parent
+        if folder not in self._whole:
+            return []
+        return [classify(str(it), it.name) for it in sorted(folder.glob(f"*{SWAP}"))]
 
     @staticmethod
     def _below(staging: Staging, folder: str, done: Rebuilt) -> None:

@@ -23,7 +23,7 @@ from kfmt_cli.tasks.run import Progress, Run, told
 from kfmt_cli.writers.carry import carry, need_new
 from kfmt_cli.writers.holes import NO_END, Hole, Salvaged
 from kfmt_cli.writers.output import Staging, need_room, staged
-from kfmt_cli.writers.rebuild import rebuild
+from kfmt_cli.writers.rebuild import How, rebuild
 from kfmt_cli.writers.salvage import Salvager, has_sound
 
 COUNTED = ("batches", "batches_after", "bytes", "bytes_after", "holes", "reencoded")
@@ -170,7 +170,7 @@ class Salvage:
             return
         snapshot = f"{written[0].base_offset:020}{PRODUCER_SNAPSHOT.suffix}"
         known = (staging.folder / partition.below / snapshot).exists()
-        for made in rebuild(written, self.interval, lambda _: None, from_nothing=not known):
+        for made in rebuild(written, How(self.interval), lambda _: None, from_nothing=not known):
             if any(it.code.severity is Severity.ERROR for it in made.findings):
                 words = f"{made.log.name}: what was written does not read back; nothing was kept"
                 raise OutputError(words)

@@ -6,48 +6,73 @@ Where the log is damaged, a broker cuts it; the indexes end there, too. Source:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from kfmt_cli.broker.index import IndexBuilder
 from kfmt_cli.broker.producers import Producers
 from kfmt_cli.broker.recovery import kept
+from kfmt_cli.broker.settings import INDEX_INTERVAL_BYTES
+from kfmt_cli.broker.start.recovered import recovered
+from kfmt_cli.broker.start.stored import StartFailed
 from kfmt_cli.checks.check import Scope
 from kfmt_cli.checks.registry import log_checks
-from kfmt_cli.core.finding import Finding, in_order
+from kfmt_cli.core.finding import Finding, Severity, in_order
 from kfmt_cli.errors import InputError
 from kfmt_cli.files.block import max_timestamps
-from kfmt_cli.files.disk import classify
-from kfmt_cli.files.kinds.fixed import read_rows
+from kfmt_cli.files.disk import Folder, classify
+from kfmt_cli.files.kinds.fixed import PRODUCER_SNAPSHOT, read_rows
 from kfmt_cli.files.kinds.kind import Input
 from kfmt_cli.files.kinds.logs import LOG
 from kfmt_cli.files.open_log import open_log
 from kfmt_cli.formats.index import ABORTED_TRANSACTION
-from kfmt_cli.writers import codes
+from kfmt_cli.writers.codes import PRODUCERS_UNKNOWN
 
 
 @dataclass(slots=True)
 class Rebuilt:
-    """The files of a log by name, without their folder; None for one that should not be there."""
+    """The files of a log by name, without their folder; None for one that should not be there.
+
+    is_kept: a recovering broker cuts nothing of it.
+    """
 
     log: Input
     size: int = 0
     batches: int = 0
     entries: int = 0
     has_producers: bool = False
+    is_kept: bool = True
     files: dict[str, bytes | None] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
 
 
+@dataclass(frozen=True, slots=True)
+class How:
+    """How a broker that rebuilds is set. interval: index.interval.bytes. expired_before: producers
+    that wrote nothing after this time in ms are forgotten, None for none of them. is_damage_cut:
+    a log that a broker would not keep as it is makes its whole start be gone through."""
+
+    interval: int = INDEX_INTERVAL_BYTES
+    expired_before: int | None = None
+    is_damage_cut: bool = False
+
+
 def rebuild(
-    logs: list[Input], interval: int, advance: Callable[[int], None], from_nothing: bool = False
+    logs: list[Input],
+    how: How,
+    advance: Callable[[int], None],
+    *,
+    from_nothing: bool = False,
+    swaps: Sequence[Input] = (),
 ) -> Iterator[Rebuilt]:
     """The files of the logs of one partition, which come in their order; raises InputError.
 
-    from_nothing: no producer wrote anything before the first of them.
+    from_nothing: no producer wrote anything before the first of them. swaps: files that a swap had
+    finished, and that a broker puts in the place of others first.
     """
     producers = Producers(known=from_nothing)
+    exact: _Exact | None = None
     for i, log in enumerate(logs):
         base = log.base_offset
         if base is None:
@@ -55,6 +80,8 @@ def rebuild(
         if not producers.known:
             at_log = _producers_at(log)
             producers = at_log if at_log.known else producers
+        if how.expired_before is not None:
+            producers.expire(how.expired_before)
         before: dict[str, bytes | None] = {}
         if i and producers.end != base:
             # A gap or an overlap. A broker makes a snapshot before it recovers the segment; what is
@@ -62,14 +89,54 @@ def rebuild(
             producers.end = base
             if producers.known or not producers.of:
                 before[_snapshot_name(producers)] = producers.snapshot()
-        done = _rebuild(log, interval, producers, advance)
+        done = _rebuild(log, how.interval, producers, advance)
         done.files.update(before)
         _add_snapshot(done, producers, _begins_partition(logs[0]))
         after = logs[i + 1].base_offset if i + 1 < len(logs) else None
-        if after not in (None, producers.end):
+        overlaps = after is not None and producers.end > after
+        is_odd = bool(swaps) or overlaps or not done.is_kept
+        if exact is None and is_odd and how.is_damage_cut:
+            exact = _Exact(logs, swaps, how)
+            exact.put(done, 0 if i == 0 else base, after)
+            done.files.update(before)
+        elif exact is not None:
+            exact.put(done, base, after)
+        elif after not in (None, producers.end):
             # A broker keeps snapshots at the base offsets of segments, and the last one.
             done.files.pop(_snapshot_name(producers), None)
         yield done
+
+
+class _Exact:
+    """The files that a broker's start on the logs leaves; raises InputError."""
+
+    def __init__(self, logs: Sequence[Input], swaps: Sequence[Input], how: How) -> None:
+        first = Path(logs[0].path)
+        given = {Path(it.path).name for it in (*logs, *swaps)}
+        snapshot = first.with_name(f"{logs[0].base_offset:020}{PRODUCER_SNAPSHOT.suffix}")
+        if snapshot.exists():
+            given.add(snapshot.name)
+        below = logs[0].name.removesuffix(first.name).rstrip("/") or "."
+        folder = Folder(str(first.parent), below, (), tuple(sorted(given)))
+        try:
+            self._left, self._snapshots = recovered(folder, how.interval, how.expired_before)
+        except StartFailed as error:
+            words = f"a broker does not start on these logs: {error}"
+            raise InputError(f"{logs[0].name}: {words}") from error
+
+    def put(self, done: Rebuilt, first: int, end: int | None) -> None:
+        """Give a log the files of the segments that are left from an offset on up to another."""
+        done.files.clear()
+        done.entries = 0
+        for it in self._left:
+            if it.base >= first and (end is None or it.base < end):
+                done.files |= it.files
+                done.entries += it.entries
+        if any(it.code is PRODUCERS_UNKNOWN for it in done.findings):
+            return
+        for offset, content in self._snapshots.items():
+            if offset > first and (end is None or offset <= end):
+                done.files[f"{offset:020}{PRODUCER_SNAPSHOT.suffix}"] = content
 
 
 def _producers_at(log: Input) -> Producers:
@@ -114,6 +181,9 @@ def _rebuild(
                 of_producers = (batches["producer_id"] >= 0) & (batches["is_v2"] == 1)
                 done.has_producers |= bool(of_producers.any())
             done.batches += n
+            done.is_kept &= n == len(block.batches) and not any(
+                it.code.severity is Severity.ERROR for it in block.findings
+            )
         done.size = opened.reader.bytes_read
     stem = Path(log.path).name.split(".", 1)[0]
     done.files[f"{stem}.index"] = index.offset_index()
@@ -140,7 +210,7 @@ def _add_snapshot(done: Rebuilt, producers: Producers, from_start: bool) -> None
         done.findings.append(
             Finding(
                 done.log.name,
-                codes.PRODUCERS_UNKNOWN,
+                PRODUCERS_UNKNOWN,
                 None,
                 "earlier segments are not here, nor is the snapshot at its base offset"
                 if from_start

@@ -77,9 +77,12 @@ class Loaded:
     log_end: int = 0
 
 
-def load(found: Found) -> Loaded:
-    """A start on a partition; raises StartFailed where the broker does not start, InputError."""
-    loader = _Loader(found)
+def load(found: Found, snapshots: Snapshots | None = None) -> Loaded:
+    """A start on a partition; raises StartFailed where the broker does not start, InputError.
+
+    snapshots: that is to go through the start, and holds those that are left after it.
+    """
+    loader = _Loader(found, snapshots or Snapshots(found.has_transactions))
     try:
         return loader.run()
     except (CorruptError, InvalidOffset) as error:
@@ -91,13 +94,13 @@ def load(found: Found) -> Loaded:
 
 
 class _Loader:
-    def __init__(self, found: Found) -> None:
+    def __init__(self, found: Found, snapshots: Snapshots) -> None:
         self._found = found
         self._files = StartFiles(found.folder)
         self._segments: dict[int, OpenSegment] = {}
         self._parts: dict[int, OpenSegment] = {}  # of segments that were split
         self._done = Loaded()
-        self._snapshots = Snapshots(found.has_transactions)
+        self._snapshots = snapshots
 
     def close(self) -> None:
         for it in self._segments.values():

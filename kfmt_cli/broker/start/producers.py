@@ -64,10 +64,10 @@ class Snapshots:
         place = f"{segment.name} byte {batch.position}"
         first = self._open.get(batch.producer_id)
         if batch.producer_id >= 0 and batch.is_control:
-            aborts = read_marker(segment.bytes, batch)
-            if aborts is not None and first is not None:
+            marker = read_marker(segment.bytes, batch)
+            if marker is not None and first is not None:
                 del self._open[batch.producer_id]
-                if indexed and aborts:
+                if indexed and marker.is_abort:
                     self._index(place, batch.base_offset)
                 self._completed.append((first, place))
         elif batch.producer_id >= 0 and first is None and batch.is_transactional:
@@ -110,8 +110,20 @@ class Snapshots:
         """Write a snapshot where the state has moved on."""
         if self._map_end > self._last:
             self.files[self._map_end] = None
-            self._written[self._map_end] = dict(self._open)
+            self._write(self._map_end)
             self._last = self._map_end
+
+    def _write(self, offset: int) -> None:
+        """Keep the state as that of a snapshot that this start writes."""
+        self._written[offset] = dict(self._open)
+
+    def _read(self, offset: int, file: Input | None) -> bool:
+        """Take the state of a snapshot; False if it is damaged."""
+        told = self._written[offset] if file is None else _transactions(file)
+        if told is None:
+            return False
+        self._become(told)
+        return True
 
     def rebuild(
         self, segments: list[OpenSegment], log_start: int, end: int, *, after_clean: bool
@@ -132,9 +144,7 @@ class Snapshots:
         while self.files:
             newest = max(self.files)
             file = self.files[newest]
-            told = self._written[newest] if file is None else _transactions(file)
-            if told is not None:
-                self._become(told)
+            if self._read(newest, file):
                 self._map_end = self._last = newest
                 return
             del self.files[newest]

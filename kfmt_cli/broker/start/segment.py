@@ -43,7 +43,8 @@ class OpenSegment:
 
     name: of the log's file. begin, size: the bytes that are left of it, by their place in the file.
     sound_end: the end of a log that a broker recovers as it is, None for one that has to be looked
-    at byte by byte. index: its file. is_recovered: the index has been rebuilt.
+    at byte by byte. index: its file. is_recovered: the index has been rebuilt. times: the entries
+    of its time index then, a timestamp and an offset each.
     """
 
     def __init__(self, base: int, name: str, path: str, size: int, sound_end: int | None) -> None:
@@ -56,6 +57,7 @@ class OpenSegment:
         self.index: Input | None = None
         self.has_folder = False  # in the place of its index
         self.is_recovered = False
+        self.times: list[tuple[int, int]] = []
         self._entries: tuple[IntArray, IntArray] | None = None
         self._bytes: LogBytes | None = None
 
@@ -113,7 +115,8 @@ class OpenSegment:
         if self.has_folder:
             _ = self.entries
         entries: list[tuple[int, int]] = []
-        last_time, largest = (-1, self.base), NO_TIME
+        self.times = []
+        largest = NO_TIME
         valid = indexed = self.begin
         try:
             for batch in self.batches():
@@ -127,7 +130,7 @@ class OpenSegment:
                     if entries and batch.last_offset <= entries[-1][0]:
                         raise InvalidOffset(_backwards(self.name, batch.position))
                     entries.append((batch.last_offset, valid))
-                    last_time = self._time_entry(last_time, largest)
+                    self._add_time(largest)
                     indexed = valid
                 valid += batch.size
                 if batch.magic >= 2:
@@ -138,21 +141,22 @@ class OpenSegment:
             self._set_entries(entries)
         cut = self.size - valid
         self.size = valid
-        self._time_entry(last_time, largest)
+        self._add_time(largest)
         return cut
 
     def fits(self, batch: Stored) -> bool:
         """Whether an index of the segment can name a batch's last offset."""
         return 0 <= wrapped(batch.last_offset - self.base) <= MAX_RELATIVE_OFFSET
 
-    def _time_entry(self, last: tuple[int, int], new: tuple[int, int]) -> tuple[int, int]:
-        """The last entry of its time index after one more."""
-        has_entries = last[0] >= 0
-        if has_entries and new[1] < last[1]:
+    def _add_time(self, new: tuple[int, int]) -> None:
+        """Add an entry to its time index, where it is later than the last one."""
+        last = self.times[-1] if self.times else (-1, self.base)
+        if self.times and new[1] < last[1]:
             raise InvalidOffset(_backwards(self.name, None))
-        if has_entries and new[0] < last[0]:
+        if self.times and new[0] < last[0]:
             raise StartFailed(f"{self.name}: its timestamps go back")
-        return new if new[0] > last[0] else last
+        if new[0] > last[0]:
+            self.times.append(new)
 
     def first_offset(self, batch: Stored) -> int:
         """The first offset of a batch; that of a wrapper is the one of its first message."""

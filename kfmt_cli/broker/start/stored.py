@@ -147,9 +147,18 @@ def is_valid(log: LogBytes, batch: Stored) -> bool:
     return bool(crc.value == int.from_bytes(stored, "big"))
 
 
-def read_marker(log: LogBytes, batch: Stored) -> bool | None:
-    """Read what ends a transaction, as the state of producers is rebuilt from it: whether it is
-    aborted; None of a batch that the cleaner has emptied.
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """The end of a transaction. timestamp: of its record."""
+
+    is_abort: bool
+    coordinator_epoch: int
+    timestamp: int
+
+
+def read_marker(log: LogBytes, batch: Stored) -> Marker | None:
+    """Read what ends a transaction, as the state of producers is rebuilt from it; None of a batch
+    that the cleaner has emptied.
 
     Raises CorruptError for one that a broker cannot read, StartFailed where that is no corruption
     for it.
@@ -159,7 +168,7 @@ def read_marker(log: LogBytes, batch: Stored) -> bool | None:
         return None
     try:
         _, at = decode(data, HEADER_SIZE, len(data), 32)
-        _, at = decode(data, at + 1, len(data), 64)
+        delta, at = decode(data, at + 1, len(data), 64)
         _, at = decode(data, at, len(data), 32)
         raw, at = decode(data, at, len(data), 32)
         key_size = unzigzag(raw)
@@ -178,8 +187,11 @@ def read_marker(log: LogBytes, batch: Stored) -> bool | None:
             f"{log.name} byte {batch.position}: a control record of type {type_} where "
             "a transaction is to end"
         )
-    if value_size < MARKER_SIZE:
+    if value_size < MARKER_SIZE or at + MARKER_SIZE > len(data):
         raise CorruptError(f"a control record with {value_size} bytes as value")
-    if struct.unpack_from(">h", data, at)[0] < 0:
+    marker_version, coordinator_epoch = struct.unpack_from(">hi", data, at)
+    if marker_version < 0:
         raise CorruptError("the marker of a transaction has a negative version")
-    return bool(type_ == _ABORT)
+    base_timestamp = struct.unpack_from(">q", data, _AT("base_timestamp"))[0]
+    timestamp = wrapped(base_timestamp + unzigzag(delta))
+    return Marker(type_ == _ABORT, coordinator_epoch, timestamp)

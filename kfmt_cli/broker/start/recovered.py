@@ -1,0 +1,148 @@
+"""The indexes and snapshots that a broker writes when it finds the logs of a partition alone.
+
+It is the same start that `check` foretells, with the whole state of each producer kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import cast
+
+import numpy as np
+
+from kfmt_cli.broker.index import fixed_rows
+from kfmt_cli.broker.producers import Event, Producer, Producers
+from kfmt_cli.broker.start.load import Found, load
+from kfmt_cli.broker.start.producers import Snapshots
+from kfmt_cli.broker.start.segment import OpenSegment
+from kfmt_cli.broker.start.stored import Stored, read_marker
+from kfmt_cli.files.block import HEADER_SIZE
+from kfmt_cli.files.control import MARKERS
+from kfmt_cli.files.disk import Folder
+from kfmt_cli.files.kinds.fixed import read_rows
+from kfmt_cli.files.kinds.kind import Input
+from kfmt_cli.formats.batch import RECORD_BATCH
+from kfmt_cli.formats.index import ABORTED_TRANSACTION, OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
+
+_ABORT, _COMMIT = MARKERS
+_HEADER_FIELDS = ("producer_epoch", "base_sequence", "last_offset_delta")
+
+
+@dataclass(slots=True)
+class Recovered:
+    """A segment that is left. log: the name of the file it is in. entries: of its index."""
+
+    base: int
+    log: str
+    entries: int
+    files: dict[str, bytes | None] = field(default_factory=dict)
+
+
+def recovered(
+    folder: Folder, interval: int, expired_before: int | None
+) -> tuple[list[Recovered], dict[int, bytes]]:
+    """The segments that are left and their indexes, and the snapshots by offset.
+
+    expired_before: as for `Producers.expire`. Raises StartFailed, InputError.
+    """
+    snapshots = _States(expired_before)
+    done = load(Found(folder, is_clean=False, interval=interval), snapshots)
+    for it in done.segments:
+        it.close()
+    left = [_files(it, snapshots.aborted.get(it.base, ())) for it in done.segments]
+    return left, {it: snapshots.contents[it] for it, file in snapshots.files.items() if not file}
+
+
+def _files(segment: OpenSegment, aborted: Iterable[dict[str, int]]) -> Recovered:
+    offsets, positions = segment.entries
+    times = np.array(segment.times, np.int64).reshape(-1, 2)
+    of_index = {"relative_offset": offsets - segment.base, "log_position": positions}
+    of_times = {"timestamp": times[:, 0], "relative_offset": times[:, 1] - segment.base}
+    stem = f"{segment.base:020}"
+    files: dict[str, bytes | None] = {
+        f"{stem}.index": fixed_rows(OFFSET_INDEX_ENTRY, of_index),
+        f"{stem}.timeindex": fixed_rows(TIME_INDEX_ENTRY, of_times),
+        f"{stem}.txnindex": b"".join(map(ABORTED_TRANSACTION.write, aborted)) or None,
+    }
+    return Recovered(segment.base, segment.name, len(offsets), files)
+
+
+class _States(Snapshots):
+    """Snapshots with the whole state of producers. contents: of those that this start writes, by
+    offset. aborted: the transactions of each segment's index, by base offset."""
+
+    def __init__(self, expired_before: int | None) -> None:
+        super().__init__(has_transactions=True)
+        self._expired_before = expired_before
+        self._producers = Producers()
+        self._kept: dict[int, dict[int, Producer]] = {}
+        self.contents: dict[int, bytes] = {}
+        self.aborted: dict[int, list[dict[str, int]]] = {}
+
+    def _become(self, transactions: dict[int, int]) -> None:
+        super()._become(transactions)
+        if not transactions:
+            self._producers = Producers()
+
+    def _read(self, offset: int, file: Input | None) -> bool:
+        if not super()._read(offset, file):
+            return False
+        self._producers = Producers()
+        if file is None:
+            self._producers.of = {it: replace(its) for it, its in self._kept[offset].items()}
+        else:
+            self._producers.load(read_rows(file).table, offset)
+        if self._expired_before is not None:
+            self._producers.expire(self._expired_before)
+        return True
+
+    def _write(self, offset: int) -> None:
+        super()._write(offset)
+        self._producers.end = offset
+        self._kept[offset] = {it: replace(its) for it, its in self._producers.of.items()}
+        self.contents[offset] = self._producers.snapshot()
+
+    def begin_index(self) -> None:
+        super().begin_index()
+        self._aborts: list[dict[str, int]] = []
+
+    def update(self, segment: OpenSegment, batch: Stored, *, indexed: bool = False) -> None:
+        super().update(segment, batch, indexed=indexed)
+        if indexed:
+            self.aborted[segment.base] = self._aborts
+        if batch.producer_id < 0:
+            return
+        event = _event(segment, batch)
+        if event is None:
+            return
+        aborted = self._producers.apply(event)
+        if indexed and aborted is not None:
+            self._aborts.append(aborted)
+
+
+def _event(segment: OpenSegment, batch: Stored) -> Event | None:
+    """What a batch does to its producer; None of one that the cleaner has emptied."""
+    head = segment.bytes.read(batch.position, HEADER_SIZE)
+    values, _ = RECORD_BATCH.read_values(head, 0, len(head))
+    epoch, first, delta = (cast(int, values[it]) for it in _HEADER_FIELDS)
+    event = Event(
+        batch.producer_id,
+        epoch,
+        first if first < 0 else (first + delta) % (1 << 31),
+        batch.base_offset,
+        batch.last_offset,
+        batch.max_timestamp,
+        int(batch.is_transactional),
+        batch.position,
+    )
+    if not batch.is_control:
+        return event
+    marker = read_marker(segment.bytes, batch)
+    if marker is None:
+        return None
+    return event._replace(
+        control_type=_ABORT if marker.is_abort else _COMMIT,
+        timestamp=marker.timestamp,
+        coordinator_epoch=marker.coordinator_epoch,
+    )
