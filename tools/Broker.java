@@ -49,7 +49,7 @@ import org.apache.kafka.server.common.MetadataVersion;
 public class Broker {
     private static final int NODE = 1;
     /** Above the epochs of any batch: a leader of a lower epoch cuts the history it recovered. */
-    private static final int LEADER_EPOCH = 1_000_000_000;
+    static final int LEADER_EPOCH = 1_000_000_000;
     private static final Duration PATIENCE = Duration.ofSeconds(60);
     private static final ObjectMapper JSON = new ObjectMapper();
 
