@@ -141,3 +141,14 @@ def test_a_damaged_log_is_not_cleaned(tmp_path: Path) -> None:
     (row,) = kfmt("compaction", folder, "--json").of("compaction")
     assert (row["picked"], row["records_removed"]) == (False, 0)
     assert "uncleanable" in row["never_because"]
+
+
+def test_each_setting_says_where_it_comes_from() -> None:
+    broker = SAMPLES / "kafka-3.9.1-broker1"
+    (row,) = kfmt(
+        "compaction", broker / "compacted-0", "--json", "--min-cleanable-ratio", "0.9"
+    ).of("compaction")
+    told = {name: its["source"] for name, its in row["settings"].items()}
+    assert told["cleanup.policy"] == "metadata log"
+    assert told["min.cleanable.dirty.ratio"] == "option"
+    assert told["min.compaction.lag.ms"] == "Kafka's default"

@@ -57,9 +57,14 @@ class TopicSettings:
         local = self.local_retention_bytes
         return local if self.remote and local != -2 else self.retention_bytes
 
+    def named(self, name: str) -> object:
+        """The value of a setting by its topic name, as a topic's configuration writes it."""
+        value = getattr(self, TOPIC_FIELDS[name])
+        return ",".join(sorted(value)) if name == "cleanup.policy" else value
+
 
 # The topic's name of each setting, and the field; then a broker's, with what its number is times.
-_TOPIC = {
+TOPIC_FIELDS = {
     "retention.ms": "retention_ms",
     "retention.bytes": "retention_bytes",
     "segment.ms": "segment_ms",
@@ -100,7 +105,7 @@ def with_properties(settings: TopicSettings, given: Mapping[str, str]) -> TopicS
     for name, (field, factor) in _BROKER.items():
         if name in given:
             changes[field] = _value(name, field, given[name], factor)
-    for name, field in _TOPIC.items():
+    for name, field in TOPIC_FIELDS.items():
         if name in given:
             changes[field] = _value(name, field, given[name], 1)
     return replace(settings, **changes)  # type: ignore[arg-type]
@@ -108,7 +113,7 @@ def with_properties(settings: TopicSettings, given: Mapping[str, str]) -> TopicS
 
 def fields_in(given: Mapping[str, str]) -> set[str]:
     """Which settings a broker's or a topic's properties have."""
-    named = {**_TOPIC, **{name: field for name, (field, _) in _BROKER.items()}}
+    named = {**TOPIC_FIELDS, **{name: field for name, (field, _) in _BROKER.items()}}
     return {field for name, field in named.items() if name in given}
 
 

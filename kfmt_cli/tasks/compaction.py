@@ -24,11 +24,19 @@ from kfmt_cli.files.names import place_of
 from kfmt_cli.render.style import count, grouped, safe
 from kfmt_cli.tasks.cleaning import Cleaning, History
 from kfmt_cli.tasks.compaction_key import show_key
-from kfmt_cli.tasks.log_settings import DEFAULT, SettingsOf
+from kfmt_cli.tasks.log_settings import DEFAULT, SettingsOf, with_sources
 from kfmt_cli.tasks.partitions import LogFiles, each_partition
 from kfmt_cli.tasks.retention import active_of, facts_of
 from kfmt_cli.tasks.run import Run
 from kfmt_cli.topics import CLUSTER_METADATA
+
+_DECIDING = (
+    "cleanup.policy",
+    "min.cleanable.dirty.ratio",
+    "delete.retention.ms",
+    "min.compaction.lag.ms",
+    "max.compaction.lag.ms",
+)
 
 
 @dataclass(slots=True)
@@ -87,11 +95,15 @@ class Compaction:
         told = cleaning.clean() if cleans else cleaning.leave()
         self._show(partition, dirty, told, cleaning, picked, settings, never)
 
+    def _sources(self, partition: LogFiles) -> dict[str, str]:
+        """Where the settings of a partition's topic come from."""
+        return self.settings.sources(place_of(partition.folder.name)[0], partition.folder.parent)
+
     def _never(self, partition: LogFiles, history: History, settings: TopicSettings) -> str | None:
         """Why the cleaner does nothing with a partition, whatever its ratio; None if it may."""
         topic, _ = place_of(partition.folder.name)
         beside = partition.folder.parent
-        sources = self.settings.sources(topic, beside)
+        sources = self._sources(partition)
         if topic == CLUSTER_METADATA:
             return "it is the metadata log, which snapshots shorten and the cleaner does not know"
         is_known = self.settings.knows(beside) or "policy" in sources
@@ -142,6 +154,7 @@ class Compaction:
         row: dict[str, object] = {
             "file": partition.name,
             "cleanup_policy": sorted(settings.policy),
+            "settings": with_sources(settings, self._sources(partition), _DECIDING),
             "first_dirty_offset": dirty.first,
             "first_uncleanable_offset": dirty.end,
             "held_by": dirty.why,

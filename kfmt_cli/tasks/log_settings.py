@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -10,7 +10,13 @@ from pathlib import Path
 from kfmt_cli.broker.settings import INDEX_INTERVAL_BYTES
 from kfmt_cli.broker.start.directory import LogDirectory, directory_at
 from kfmt_cli.broker.start.image import replayed
-from kfmt_cli.broker.topic_settings import TopicSettings, fields_in, properties, with_properties
+from kfmt_cli.broker.topic_settings import (
+    TOPIC_FIELDS,
+    TopicSettings,
+    fields_in,
+    properties,
+    with_properties,
+)
 from kfmt_cli.errors import UsageError
 from kfmt_cli.files.disk import classify
 from kfmt_cli.files.kinds.kind import Input
@@ -21,6 +27,16 @@ from kfmt_cli.topics import CLUSTER_METADATA
 
 # Where a setting comes from.
 OPTION, FILE, METADATA_LOG, DEFAULT = "option", "file", "metadata log", "Kafka's default"
+
+
+def with_sources(
+    settings: TopicSettings, sources: Mapping[str, str], names: Iterable[str]
+) -> dict[str, dict[str, object]]:
+    """Some settings by their topic names, each with its value and where it comes from."""
+    return {
+        name: {"value": settings.named(name), "source": sources.get(TOPIC_FIELDS[name], DEFAULT)}
+        for name in names
+    }
 
 
 @dataclass(slots=True)

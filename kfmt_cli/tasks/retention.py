@@ -30,7 +30,7 @@ from kfmt_cli.files.kinds.kind import Input
 from kfmt_cli.formats.index import OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
 from kfmt_cli.render.plot import steps
 from kfmt_cli.render.style import grouped, safe
-from kfmt_cli.tasks.log_settings import DEFAULT, SettingsOf
+from kfmt_cli.tasks.log_settings import SettingsOf, with_sources
 from kfmt_cli.tasks.partitions import LogFiles, each_partition
 from kfmt_cli.tasks.run import Run
 from kfmt_cli.topics import CLUSTER_METADATA
@@ -138,20 +138,12 @@ class Retention:
 
 def _told(settings: TopicSettings, sources: Mapping[str, str]) -> dict[str, dict[str, object]]:
     """The settings that decide, each with where it comes from."""
-    time, size = "retention_ms", "retention_bytes"
+    time, size = "retention.ms", "retention.bytes"
     if settings.remote and settings.local_retention_ms != _AS_REMOTE:
-        time = "local_retention_ms"
+        time = f"local.{time}"
     if settings.remote and settings.local_retention_bytes != _AS_REMOTE:
-        size = "local_retention_bytes"
-    values: dict[str, tuple[str, object]] = {
-        "cleanup.policy": ("policy", ",".join(sorted(settings.policy))),
-        time.replace("_", "."): (time, settings.kept_ms),
-        size.replace("_", "."): (size, settings.kept_bytes),
-    }
-    return {
-        name: {"value": value, "source": sources.get(field, DEFAULT)}
-        for name, (field, value) in values.items()
-    }
+        size = f"local.{size}"
+    return with_sources(settings, sources, ("cleanup.policy", time, size))
 
 
 def _row(it: Verdict) -> dict[str, object]:
