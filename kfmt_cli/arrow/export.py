@@ -6,6 +6,7 @@ row first. JSON and CSV are what `kfmt dump` prints.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import BinaryIO
@@ -87,7 +88,7 @@ def export_piece(
 def folder_of(table: str, piece: Piece) -> str:
     """Where a piece's rows go: `records/topic=orders/partition=0`."""
     topic, partition = piece.place
-    named = NO_PARTITION if topic is None else quote(topic, safe="")
+    named = NO_PARTITION if topic is None else quote(os.fsencode(topic), safe="")
     return f"{table}/topic={named}/partition={NO_PARTITION if partition is None else partition}"
 
 

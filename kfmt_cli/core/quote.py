@@ -105,7 +105,6 @@ def _json_text(
     out: cython.uchar[::1] = w.out
     o: cython.Py_ssize_t = w.at
     byte: cython.int
-    short: cython.int
     n: cython.int
     i: cython.int
     while at < end:
@@ -132,10 +131,9 @@ def _json_text(
             continue
         if n == 1 or (n == 2 and byte == 0xC2 and data[at + 1] < 0xA0):
             byte = data[at + n - 1]
-            short = short_escape(byte)
             out[o] = 0x5C
-            if short:
-                out[o + 1] = cython.cast(cython.uchar, short)
+            if short_escape(byte):
+                out[o + 1] = cython.cast(cython.uchar, short_escape(byte))
                 o += 2
             else:
                 w.at = o + 1
@@ -145,6 +143,10 @@ def _json_text(
                 put_hex_digit(w, byte >> 4)
                 put_hex_digit(w, byte & 15)
                 o = w.at
+        elif is_bidirectional(data, at, n):
+            w.at = o
+            put_escape(w, data, at, n)
+            o = w.at
         else:
             for i in range(n):
                 out[o + i] = data[at + i]
@@ -152,6 +154,46 @@ def _json_text(
         at += n
     w.at = o
     return 1
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-1, check=False)
+def put_escape(
+    w: Writer,
+    data: cython.const[cython.uchar][::1],
+    at: cython.Py_ssize_t,
+    n: cython.int,
+) -> cython.int:
+    """A character of two or three bytes as \\uhhhh."""
+    i: cython.int
+    code: cython.int = data[at] & (0x1F if n == 2 else 0xF)
+    for i in range(1, n):
+        code = (code << 6) | (data[at + i] & 0x3F)
+    put(w, 0x5C)
+    put(w, 117)
+    for i in range(4):
+        put_hex_digit(w, (code >> (12 - 4 * i)) & 15)
+    return 0
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-1, check=False)
+def is_bidirectional(
+    data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, n: cython.int
+) -> cython.int:
+    """Whether the character of n bytes at `at` changes the order in which text is shown, or ends a
+    line: U+061C, U+200E, U+200F, U+2028 to U+202E, U+2066 to U+2069."""
+    last: cython.int
+    if n == 2:
+        return data[at] == 0xD8 and data[at + 1] == 0x9C
+    if n != 3 or data[at] != 0xE2:
+        return 0
+    last = data[at + 2]
+    if data[at + 1] == 0x80:
+        return last == 0x8E or last == 0x8F or (last >= 0xA8 and last <= 0xAE)
+    return data[at + 1] == 0x81 and last >= 0xA6 and last <= 0xA9
 
 
 @cython.cfunc
@@ -213,6 +255,7 @@ def csv_encoding(
 ) -> cython.int:
     """The mode that a CSV field is written in: text only where it holds no control character."""
     i: cython.Py_ssize_t
+    n: cython.int
     if length < 0:
         return AUTO
     if mode == AUTO or mode == UTF8:
@@ -222,6 +265,9 @@ def csv_encoding(
             if (data[i] < 32 and data[i] != 9 and data[i] != 10 and data[i] != 13) or (
                 data[i] == 0x7F or (data[i] == 0xC2 and data[i + 1] < 0xA0)
             ):
+                return BASE64
+            n = 2 if data[i] == 0xD8 else 3 if data[i] == 0xE2 else 0
+            if n and is_bidirectional(data, i, n):
                 return BASE64
         return AUTO
     return mode

@@ -8,6 +8,7 @@ back empty.
 from __future__ import annotations
 
 import os
+import select
 import stat
 import sys
 import threading
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 STREAM_WINDOW = 128 << 20
 READ_AT_ONCE = 1 << 20
 WORTH_READING_AHEAD = 32 << 20
+PATIENCE_MS = 5000  # for the first byte of a named pipe
+# A pipe that nothing writes to would keep an open() waiting.
+READ_ONLY = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
 class Source(Protocol):
@@ -184,6 +188,13 @@ class StreamSource:
             os.close(self._fd)
 
 
+def _is_written(fd: int) -> bool:
+    """Whether a pipe gets bytes, or has been closed by a writer, in good time."""
+    waiting = select.poll()
+    waiting.register(fd, select.POLLIN | select.POLLHUP)
+    return bool(waiting.poll(PATIENCE_MS))
+
+
 def open_source(path: str, name: str | None = None) -> Source:
     """The file at `path`, or standard input for `-`; raises InputError."""
     if path == "-":
@@ -193,13 +204,17 @@ def open_source(path: str, name: str | None = None) -> Source:
     name = name or path
     shown = os.fsencode(path).decode("utf-8", "backslashreplace")
     try:
-        fd = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0) | os.O_CLOEXEC)
+        fd = os.open(path, READ_ONLY)
     except OSError as error:
         raise InputError(f"{shown}: {error.strerror}") from error
     mode = os.fstat(fd).st_mode
     if stat.S_ISREG(mode):
         return FileSource(fd, name)
     if stat.S_ISFIFO(mode):
+        if not path.startswith("/dev/") and not _is_written(fd):
+            os.close(fd)
+            raise InputError(f"{shown}: is a named pipe that nothing writes to")
+        os.set_blocking(fd, True)
         return StreamSource(fd, name, is_own=True)
     os.close(fd)
     if stat.S_ISDIR(mode):

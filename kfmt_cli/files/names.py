@@ -7,7 +7,7 @@ import re
 from functools import lru_cache
 
 _NUMBER = re.compile(r"^[+-]?\d{1,20}$")
-_MOST_OFFSET = (1 << 63) - 1
+MOST_OFFSET = (1 << 63) - 1
 
 
 def offset_of_name(name: str) -> int | None:
@@ -15,7 +15,7 @@ def offset_of_name(name: str) -> int | None:
     text, dot, _ = name.partition(".")
     if not dot or _NUMBER.match(text) is None:
         return None
-    return int(text) if -_MOST_OFFSET - 1 <= int(text) <= _MOST_OFFSET else None
+    return int(text) if -MOST_OFFSET - 1 <= int(text) <= MOST_OFFSET else None
 
 
 # `<topic>-<partition>`, then what brokers add to directories that move or go, or a topic's id.

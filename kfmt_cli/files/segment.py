@@ -41,7 +41,9 @@ class Segment:
     def real_path(self) -> str:
         """The same for each way that leads to the segment, and for no other one."""
         file = self.any_file
-        return sibling_name(real_path(file.path, file.may_be_link), LOG)
+        real = real_path(file.path, file.may_be_link)
+        is_named = kind_of(real.rpartition(os.sep)[2])[0] in SEGMENT_KINDS
+        return sibling_name(real, LOG) if is_named else real  # a link may lead to any name
 
     @property
     def log_may_be_elsewhere(self) -> bool:

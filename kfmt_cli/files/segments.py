@@ -70,7 +70,9 @@ def segments(
         raise InputError(f"{file.name}: is neither a log nor an index")
     folder = folder_beside(path)
     name = Path(path).name
-    segment = next(it for it in folder.segments if name in _names(it))
+    segment = next((it for it in folder.segments if name in _names(it)), None)
+    if segment is None:
+        raise InputError(f"{file.name}: is not a regular file")
     segment.given = True
     if file.kind is not LOG:
         segment.wanted = frozenset({file.kind})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 from dataclasses import dataclass
 
 RESET = "\x1b[0m"
@@ -57,6 +59,16 @@ def hidden_words(number: int, option: str = "--wide") -> str:
 def clip_left(words: str, width: int) -> str:
     """The words, or their end where they are wider: of a path that is what tells files apart."""
     return words if len(words) <= width else "…" + words[len(words) - width + 1 :]
+
+
+def shell_quoted(words: str) -> str:
+    """A word of a command as a shell takes it; what could disturb a terminal is written as bash,
+    zsh and POSIX 2024 write it in $'…'."""
+    if words.isprintable():
+        return shlex.quote(words)
+    data = os.fsencode(words)
+    inside = (chr(it) if 32 <= it < 127 and it not in b"'\\" else f"\\x{it:02x}" for it in data)
+    return f"$'{''.join(inside)}'"
 
 
 def safe(words: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -16,7 +15,7 @@ from kfmt_cli.core.finding import Finding, Findings, Severity, Tally
 from kfmt_cli.files.consequences import REBUILD_INDEX
 from kfmt_cli.files.disk import Folder
 from kfmt_cli.files.kinds import codes as kind_codes
-from kfmt_cli.render.style import Theme, clip_left, count, grouped, safe
+from kfmt_cli.render.style import Theme, clip_left, count, grouped, safe, shell_quoted
 from kfmt_cli.rows.result import Result, ResultType
 from kfmt_cli.tasks.check_start import OBSERVED_ON, start_row, start_words
 from kfmt_cli.tasks.run import Run, told
@@ -311,7 +310,7 @@ _IN_THE_WAY = (
 def next_steps(report: Report) -> Iterator[Step]:
     """What to do about a partition."""
     crash, clean = report.after(CRASH), report.after(CLEAN)
-    path = shlex.quote(report.path)
+    path = shell_quoted(report.path)
     if (crash and crash.lost) or (clean and (clean.lost or clean.unreachable)):
         words = "every undamaged batch, in a copy; reads the logs once"
         yield Step(report.shown, f"kfmt salvage {path} DST", words)
@@ -323,7 +322,7 @@ def next_steps(report: Report) -> Iterator[Step]:
         goes = 0 if crash is None else size_of_ranges(crash.lost)
         gone = f"{grouped(goes)} offsets of this replica go" if goes else "no offset goes"
         words = f"forces recovery: {gone}; the start takes longer"
-        yield Step(report.shown, f"rm {shlex.quote(report.marker)}", words)
+        yield Step(report.shown, f"rm {shell_quoted(report.marker)}", words)
     is_damaged = any(
         it.code.severity is Severity.ERROR and it.file.endswith(".log") for it in report.all
     )
@@ -335,8 +334,8 @@ def next_steps(report: Report) -> Iterator[Step]:
 
 def _identify(path: str, lines: list[str]) -> Step:
     """Write the meta.properties that a log directory lacks."""
-    file = shlex.quote(str(Path(path) / "meta.properties"))
-    words = shlex.join(["printf", "%s\\n", *lines])
+    file = shell_quoted(str(Path(path) / "meta.properties"))
+    words = " ".join(map(shell_quoted, ("printf", "%s\\n", *lines)))
     return Step(path, f"{words} > {file}", "the broker does not start without it")
 
 
@@ -355,7 +354,7 @@ def _out_of_the_way(report: Report, down: set[str]) -> Iterator[Step]:
             file = Path(report.path)
             to = file.resolve().parent.parent / f"{file.name}.aside"
         words = "the broker does not start with it, and does not need it"
-        yield Step(report.shown, f"mv {shlex.quote(str(file))} {shlex.quote(str(to))}", words)
+        yield Step(report.shown, f"mv {shell_quoted(str(file))} {shell_quoted(str(to))}", words)
 
 
 def _outlook(starts: list[Start], nexts: list[Next]) -> Iterator[tuple[dict[str, object], str]]:

@@ -22,6 +22,7 @@ from kfmt_cli.broker.start.checkpoints import HIGH_WATERMARKS, LOG_STARTS
 from kfmt_cli.broker.start.directory import LogDirectory
 from kfmt_cli.broker.start.stored import CorruptError, LogBytes, StartFailed, batches
 from kfmt_cli.broker.topic_settings import TopicSettings
+from kfmt_cli.core.source import READ_ONLY
 from kfmt_cli.core.times import time_text
 from kfmt_cli.files.disk import modified_ms, size_of
 from kfmt_cli.files.kinds.fixed import OFFSET_INDEX
@@ -197,7 +198,7 @@ def _last_time(file: Input) -> tuple[int | None, str]:
 def _opened(path: str) -> Iterator[int | None]:
     """A file, None where it cannot be opened; of 28,000 each costs a little."""
     try:
-        handle = os.open(path, os.O_RDONLY)
+        handle = os.open(path, READ_ONLY)
     except OSError:
         yield None
         return

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import enum
 import shutil
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 
@@ -13,23 +15,26 @@ from kfmt_cli.errors import InputError, OutputError
 from kfmt_cli.files.disk import Folder, classify, is_folder, is_segment, printable, size_of, walk
 from kfmt_cli.files.kinds import META_PROPERTIES, PARTITION_METADATA, QUORUM_STATE
 from kfmt_cli.files.kinds.checkpoint import CHECKPOINT
-from kfmt_cli.files.kinds.fixed import PRODUCER_SNAPSHOT, read_rows
-from kfmt_cli.files.kinds.kind import Input
+from kfmt_cli.files.kinds.fixed import OFFSET_INDEX, PRODUCER_SNAPSHOT, TIME_INDEX, read_rows
+from kfmt_cli.files.kinds.kind import SWAP, Input
 from kfmt_cli.files.kinds.logs import KRAFT_SNAPSHOT, LOG
-from kfmt_cli.files.names import mark_of
+from kfmt_cli.files.names import mark_of, offset_of_name
+from kfmt_cli.formats.index import MAX_RELATIVE_OFFSET
 from kfmt_cli.render.style import count, grouped, safe
 from kfmt_cli.rows.result import Result, ResultType
 from kfmt_cli.tasks.run import Progress, Run, told
 from kfmt_cli.writers.carry import carry, need_new
 from kfmt_cli.writers.holes import NO_END, Hole, Salvaged
 from kfmt_cli.writers.output import Staging, need_room, staged
+from kfmt_cli.writers.rearrange import ASIDE, Rearranged, rearranged, told_of, write_arranged
 from kfmt_cli.writers.rebuild import How, rebuild
-from kfmt_cli.writers.salvage import Salvager, has_sound
+from kfmt_cli.writers.salvage import Extent, Salvager, Scanned, extent_of
 
 COUNTED = ("batches", "batches_after", "bytes", "bytes_after", "holes", "reencoded")
 SALVAGED = ResultType(
     COUNTED, {"batches": 9, "batches_after": 13, "holes": 7, "bytes": 14, "bytes_after": 14}
 )
+INDEX_SUFFIXES = (OFFSET_INDEX.suffix, TIME_INDEX.suffix)
 SPARE = 1 << 20  # for indexes and folders
 # What a broker reads beside the logs and cannot make anew. The other checkpoints say up to where
 # logs were on the disk, replicated and compacted, which is no longer true of what is written.
@@ -39,10 +44,52 @@ KEPT_CHECKPOINTS = ("leader-epoch-checkpoint", "log-start-offset-checkpoint")
 
 @dataclass(frozen=True, slots=True)
 class _Partition:
-    """Logs that belong together, in their order. below: their folder below DST."""
+    """Logs that belong together, in their order. below: their folder below DST. more: other files
+    with batches that a broker would take for logs, or put in their place."""
 
     below: PurePath
     logs: list[Input]
+    more: list[Input] = field(default_factory=list)
+
+
+class Unread(enum.Enum):
+    """What is known of a log that cannot be read."""
+
+    UNREAD = "unread"
+
+
+UNREAD = Unread.UNREAD
+Extents = dict[str, Extent | Unread | None]
+
+
+def _base_of(log: Input) -> int | None:
+    """The base offset that a broker takes from a log's name."""
+    if log.base_offset is not None:
+        return log.base_offset
+    base = offset_of_name(PurePath(log.path).name)
+    return base if base is not None and base >= 0 else None
+
+
+def _is_swap(log: Input) -> bool:
+    return log.path.endswith(SWAP)
+
+
+def _is_orderly(partition: _Partition, extents: Extents) -> bool:
+    """Whether every undamaged batch lies where it belongs, so that no log waits for another."""
+    if any(isinstance(extents[it.path], Extent) for it in partition.more):
+        return False
+    end = -1
+    for log in partition.logs:
+        extent = extents[log.path]
+        if not isinstance(extent, Extent):
+            continue
+        base = log.base_offset or 0
+        if not extent.is_ordered or extent.first < base or base <= end:
+            return False
+        if extent.last - base > MAX_RELATIVE_OFFSET:
+            return False
+        end = extent.last
+    return True
 
 
 @dataclass(slots=True)
@@ -59,6 +106,7 @@ class Salvage:
     split: bool = False
     _carried: list[tuple[Input, PurePath]] = field(default_factory=list)
     _n_others: int = 0
+    _n_missing: int = 0
     _held: list[tuple[dict[str, object], str]] = field(default_factory=list)
 
     def salvage(self, source: str, destination: str) -> None:
@@ -66,7 +114,7 @@ class Salvage:
         need_new(source, destination)
         run = self.run
         partitions = self._partitions(source)
-        logs = [log for it in partitions for log in it.logs]
+        logs = [log for it in partitions for log in (*it.logs, *it.more)]
         if not logs:
             unread = " that could be read" if run.summary.unread else ""
             raise InputError(f"{printable(source)}: no log in it{unread}")
@@ -111,7 +159,7 @@ class Salvage:
     def _in_folder(self, folder: Folder) -> list[_Partition]:
         below = PurePath(folder.below)
         files = [folder.input(it) for it in folder.files if it not in folder.special]
-        logs = folder.logs
+        logs, more = folder.logs, []
         for file in files:
             name = PurePath(file.path).name
             kept = file.kind in KEPT_KINDS or (file.kind is CHECKPOINT and name in KEPT_CHECKPOINTS)
@@ -120,12 +168,14 @@ class Salvage:
             kept |= bool(first) and file.kind is PRODUCER_SNAPSHOT and file.base_offset == first
             if kept or file.kind is KRAFT_SNAPSHOT:
                 self._carried.append((file, below))
-            elif name.endswith(".swap"):
-                words = "a broker was stopped while it replaced segments"
-                self.run.sink.note(f"left behind: {safe(file.name)}: {words}\n")
             elif file.kind is LOG and not is_segment(file):
-                self._n_others += 1
-        return [_Partition(below, logs)] if logs else []
+                if _base_of(file) is not None and name.endswith(
+                    (LOG.suffix, f"{LOG.suffix}{SWAP}")
+                ):
+                    more.append(file)
+                else:
+                    self._n_others += 1
+        return [_Partition(below, logs, more)] if logs or more else []
 
     def _carry(self, staging: Staging, file: Input, name: str) -> None:
         """Carry a file along if it is undamaged."""
@@ -148,28 +198,20 @@ class Salvage:
 
     def _partition(self, staging: Staging, partition: _Partition, progress: Progress) -> None:
         """The logs of a partition, then what follows from them."""
-        logs = partition.logs
-        sound = [self._has_sound(it) for it in logs]
-        written: list[Input] = []
-        salvager = Salvager(self.limit, self.jobs, self.split)
-        for i, log in enumerate(logs):
-            if sound[i] is None:
-                continue
-            later = zip(logs[i + 1 :], sound[i + 1 :], strict=True)
-            until = next((it.base_offset or 0 for it, has_any in later if has_any), NO_END)
-            name = str(partition.below / PurePath(log.path).name)
-            done = self._log(staging, salvager, log, name, until, progress)
-            if done is None:
-                continue
-            # An empty one at the end says where the log goes on.
-            if done.batches_after or i + 1 == len(logs):
-                written.append(classify(str(staging.folder / name), name))
-            else:
-                (staging.folder / name).unlink()
+        extents = {it.path: self._extent(it) for it in (*partition.logs, *partition.more)}
+        for it in partition.more:
+            if extents[it.path] is None:
+                self._leave_behind(it)
+        if _is_orderly(partition, extents):
+            written = self._in_order(staging, partition, extents, progress)
+        else:
+            written = self._rearranged(staging, partition, extents, progress)
         if not written:
             return
         snapshot = f"{written[0].base_offset:020}{PRODUCER_SNAPSHOT.suffix}"
         known = (staging.folder / partition.below / snapshot).exists()
+        gaps: list[tuple[int, int]] = []
+        end = min((_base_of(it) or 0 for it in (*partition.logs, *partition.more)), default=0) - 1
         for made in rebuild(written, How(self.interval), lambda _: None, from_nothing=not known):
             if any(it.code.severity is Severity.ERROR for it in made.findings):
                 words = f"{made.log.name}: what was written does not read back; nothing was kept"
@@ -177,7 +219,126 @@ class Salvage:
             for file, data in made.files.items():
                 if data is not None and not (staging.folder / partition.below / file).exists():
                     staging.put(str(partition.below / file), data)
+            if made.first_offset is not None and made.last_offset is not None:
+                if made.first_offset > end + 1:
+                    gaps.append((end + 1, made.first_offset - 1))
+                gaps += made.gaps
+                end = made.last_offset
+        self._tell_gaps(partition, gaps)
         self._open_transactions(staging.folder / partition.below, str(partition.below))
+
+    def _tell_gaps(self, partition: _Partition, gaps: list[tuple[int, int]]) -> None:
+        """Say which offsets are in no batch that was written."""
+        number = sum(last - first + 1 for first, last in gaps)
+        self._n_missing += number
+        if not number:
+            return
+        shown = [f"{first}–{last}" if last > first else str(first) for first, last in gaps]
+        most = self.run.most_findings
+        row: dict[str, object] = {
+            "file": str(partition.below),
+            "offsets": number,
+            "ranges": [list(it) for it in gaps],
+        }
+        more = f" and {count(len(shown) - most, 'more range')}" if len(shown) > most else ""
+        words = f"   {count(number, 'offset')} in no batch: {', '.join(shown[:most])}{more}\n"
+        self.run.sink.document("missing", row, [words])
+
+    def _leave_behind(self, log: Input) -> None:
+        """Say that a file with nothing undamaged is left behind."""
+        if _is_swap(log):
+            words = (
+                "a broker was stopped while it replaced segments, and nothing in it is undamaged"
+            )
+            self.run.sink.note(f"left behind: {safe(log.name)}: {words}\n")
+        else:
+            self._n_others += 1
+
+    def _in_order(
+        self, staging: Staging, partition: _Partition, extents: Extents, progress: Progress
+    ) -> list[Input]:
+        """The logs that are written of a partition in which every batch lies where it belongs."""
+        logs = partition.logs
+        written: list[Input] = []
+        salvager = Salvager(self.limit, self.jobs, self.split)
+        for i, log in enumerate(logs):
+            if extents[log.path] is UNREAD:
+                continue
+            later = (it.base_offset or 0 for it in logs[i + 1 :] if extents[it.path] is not None)
+            name = str(partition.below / PurePath(log.path).name)
+            done = self._log(staging, salvager, log, name, next(later, NO_END), progress)
+            if done is None:
+                continue
+            # An empty one at the end says where the log goes on.
+            is_end = i + 1 == len(logs) and (log.base_offset or 0) > salvager.last_offset
+            if done.batches_after or is_end:
+                written.append(classify(str(staging.folder / name), name))
+            else:
+                (staging.folder / name).unlink()
+        return written
+
+    def _rearranged(
+        self, staging: Staging, partition: _Partition, extents: Extents, progress: Progress
+    ) -> list[Input]:
+        """The logs that are written of a partition whose batches contradict each other's places."""
+        salvager = Salvager(self.limit, self.jobs, self.split)
+        scanned: list[Scanned] = []
+        results: list[Result] = []
+        for log in (*partition.logs, *partition.more):
+            if extents[log.path] is UNREAD:
+                continue
+            result = Result(SALVAGED, log.name, LOG.name)
+            base = _base_of(log) or 0
+            try:
+                one = salvager.scan(log, base, _is_swap(log), result.take, progress.advance)
+            except InputError as error:
+                self.run.complain(str(error))
+                continue
+            scanned.append(one)
+            results.append(result)
+        made = rearranged(scanned)
+        last = max((it.base_offset or 0 for it in partition.logs), default=0)
+        written, aside = write_arranged(staging, str(partition.below), scanned, made, last)
+        for name in aside:
+            self._index(staging, classify(str(staging.folder / name), name), PurePath(name).parent)
+        for number, (one, result) in enumerate(zip(scanned, results, strict=True)):
+            done, holes = told_of(scanned, number, made)
+            result.numbers = {it: getattr(done, it) for it in COUNTED}
+            for hole in holes:
+                self._hole(one.log, hole)
+            self._tell_result(result, done.holes)
+        self._tell_arranged(partition, made)
+        return [classify(str(staging.folder / it), it) for it in written]
+
+    def _index(self, staging: Staging, log: Input, below: PurePath) -> None:
+        """Give a log that is set aside its indexes, as far as its offsets fit into them."""
+        with suppress(InputError):
+            for made in rebuild([log], How(self.interval), lambda _: None, from_nothing=True):
+                for file, data in made.files.items():
+                    if data is not None and file.endswith(INDEX_SUFFIXES):
+                        staging.put(str(below / file), data)
+
+    def _tell_arranged(self, partition: _Partition, made: Rearranged) -> None:
+        """Say what was set aside, and of what there were copies."""
+        found = made.arranged
+        aside = sum(part.batches for lane in found.aside for part in lane)
+        folder = partition.below / ASIDE
+        row: dict[str, object] = {
+            "file": str(partition.below),
+            "aside_batches": aside,
+            "aside": str(folder) if aside else None,
+            "copies": found.copies,
+        }
+        words = []
+        if aside:
+            batches = count(aside, "undamaged batch", "undamaged batches")
+            words.append(f"   set aside in {safe(str(folder))}: {batches} with offsets that\n")
+            words.append("   contradict the others\n")
+        if found.copies:
+            words.append(
+                f"   {count(found.copies, 'batch', 'batches')} lay there twice and are kept once\n"
+            )
+        self.run.sink.document("rearranged", row, words)
 
     def _open_transactions(self, folder: Path, name: str) -> None:
         """Say where transactions are open at the end: what ended them may have been left out."""
@@ -192,13 +353,13 @@ class Salvage:
             waits = f"read_committed consumers are given nothing from offset {begun.min()} on"
             self.run.sink.note(f"{what}: {waits}; kfmt txn shows more\n")
 
-    def _has_sound(self, log: Input) -> bool | None:
-        """Whether a log holds a sound batch; None where it cannot be read, which is said."""
+    def _extent(self, log: Input) -> Extent | Unread | None:
+        """The undamaged batches of a log; UNREAD where it cannot be read, which is said."""
         try:
-            return has_sound(log)
+            return extent_of(log, self.limit)
         except InputError as error:
             self.run.complain(str(error))
-            return None
+            return UNREAD
 
     def _log(
         self,
@@ -229,14 +390,18 @@ class Salvage:
         finally:
             out.abandon()
         result.numbers = {it: getattr(done, it) for it in COUNTED}
+        self._tell_result(result, done.holes)
+        return done
+
+    def _tell_result(self, result: Result, holes: int) -> None:
+        """Show a log's line, and to people the holes that were held back for it."""
         self.run.all(told(result))
         for row, words in self._held:
             self.run.sink.document("hole", row, [words])
-        if self._held and done.holes > len(self._held):
-            more = count(done.holes - len(self._held), "more hole")
+        if self._held and holes > len(self._held):
+            more = count(holes - len(self._held), "more hole")
             self.run.sink.remark(f"   and {more}; --json lists all")
         self._held.clear()
-        return done
 
     def _hole(self, log: Input, hole: Hole) -> None:
         """Say what is left out: to people behind the log's line, and not without end."""
@@ -277,6 +442,8 @@ class Salvage:
         of = count(totals["batches"], "batch", "batches")
         words = f"of {of} {grouped(totals['batches_after'])} are in {safe(printable(destination))}"
         holes = f", {count(totals['holes'], 'hole')}" if totals["holes"] else ", no hole"
+        if self._n_missing:
+            holes += f", {count(self._n_missing, 'offset')} missing or removed by compaction before"
         if totals["reencoded"]:
             holes += f", {count(totals['reencoded'], 'record')} re-encoded and marked"
         self.run.sink.remark(words + holes, "warn" if totals["holes"] else "good")

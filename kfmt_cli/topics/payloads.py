@@ -7,6 +7,7 @@ schemas are in `schemas.py`. A function raises ValueError for bytes that are not
 from __future__ import annotations
 
 import json
+import re
 import struct
 import uuid
 from collections.abc import Callable
@@ -14,10 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kfmt_cli.core.json_text import json_text
 from kfmt_cli.core.lazy import load
 from kfmt_cli.topics.decoder import Decoded, Decoder
 
 Read = Callable[[bytes], Any]
+MOST_DEPTH = 200
+_NESTING = re.compile(rb'"(?:[^"\\]|\\.)*"?|[\[\]{}]', re.DOTALL)  # strings have brackets, too
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +69,27 @@ def _uuid(data: bytes) -> str:
     return str(uuid.UUID(bytes=data))
 
 
-def _json(data: bytes) -> Any:
-    return json.loads(data.decode())
+def read_json(data: bytes) -> Any:
+    """A JSON value; raises ValueError, also for one that is nested too deeply."""
+    if data.count(b"[") + data.count(b"{") > MOST_DEPTH and _depth(data) > MOST_DEPTH:
+        raise ValueError(f"it is nested more than {MOST_DEPTH} levels deep")
+    return json.loads(data.decode(), parse_constant=_no_constant)
+
+
+def _depth(data: bytes) -> int:
+    """How deep arrays and objects lie in each other."""
+    depth = deepest = 0
+    for found in _NESTING.finditer(data):
+        if found[0] in b"[{":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif found[0] in b"]}":
+            depth -= 1
+    return deepest
+
+
+def _no_constant(word: str) -> Any:
+    raise ValueError(f"{word} is no JSON")
 
 
 _SCHEMAS = "kfmt_cli.topics.schemas"
@@ -74,7 +97,7 @@ FORMATS = {
     it.name: it
     for it in (
         Format("text", "UTF-8", bytes.decode),
-        Format("json", "JSON", _json),
+        Format("json", "JSON", read_json),
         Format("hex", "the bytes in hexadecimal", bytes.hex),
         Format("int", "4 bytes, big-endian", _fixed(">i", "int")),
         Format("long", "8 bytes, big-endian", _fixed(">q", "long")),
@@ -91,7 +114,7 @@ def text_of(value: Any) -> str:
     """A decoded value on one line: text as it is, anything else as JSON."""
     if isinstance(value, str):
         return value
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+    return json_text(value)
 
 
 @dataclass(frozen=True, slots=True)

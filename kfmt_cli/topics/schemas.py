@@ -7,15 +7,14 @@ between.
 
 from __future__ import annotations
 
-import json
 from functools import cache
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 from kfmt_cli.core.varint import VarintError, decode, unzigzag
 from kfmt_cli.errors import UsageError
-from kfmt_cli.topics.payloads import Read, Schema
+from kfmt_cli.topics.avro import avro_reader
+from kfmt_cli.topics.payloads import Read, Schema, read_json
 
 FRAME = 5
 AVRO, PROTOBUF, JSON = ".avsc", ".desc", ".json"
@@ -26,7 +25,7 @@ def avro(schema: Schema) -> Read:
     """Reads Avro by a schema in a file."""
     if schema.file is None:
         raise UsageError("avro needs a schema: --value-schema FILE.avsc, or --key-schema")
-    return _avro_of(schema.file)
+    return avro_reader(schema.file)
 
 
 def protobuf(schema: Schema) -> Read:
@@ -50,47 +49,31 @@ def confluent(schema: Schema) -> Read:
         raise UsageError("confluent needs a folder of schemas by id: --schemas DIR")
 
     @cache
-    def of_id(number: int) -> Read:
-        for suffix, make in ((AVRO, _avro_of), (PROTOBUF, _indexed), (JSON, _json_of)):
+    def of_id(number: int) -> Read | str:
+        """What reads values of a schema, or why there is none."""
+        for suffix, make in ((AVRO, avro_reader), (PROTOBUF, _indexed), (JSON, _json_of)):
             path = folder / f"{number}{suffix}"
             if path.exists():
-                return make(path)
-        raise ValueError(f"there is no schema {number} in {folder}")
+                try:
+                    return make(path)
+                except UsageError as error:
+                    return str(error)
+        return f"there is no schema {number} in {folder}"
 
     def read(data: bytes) -> Any:
         if len(data) < FRAME or data[0]:
             raise ValueError("does not begin with a zero byte and the id of a schema")
-        return of_id(int.from_bytes(data[1:FRAME], "big"))(data[FRAME:])
-
-    return read
-
-
-def _avro_of(path: Path) -> Read:
-    try:
-        import fastavro
-    except ImportError:
-        raise UsageError(f"Avro is read by fastavro: {_EXTRA}") from None
-    try:
-        parsed = fastavro.parse_schema(json.loads(path.read_text()))
-    except (OSError, ValueError, fastavro.schema.SchemaParseException) as error:
-        raise UsageError(f"{path}: is no Avro schema: {error}") from error
-
-    def read(data: bytes) -> Any:
-        stream = BytesIO(data)
-        try:
-            value = fastavro.schemaless_reader(stream, parsed, None)
-        except (EOFError, IndexError, KeyError, StopIteration, OverflowError) as error:
-            raise ValueError(f"is not of the Avro schema: {error!r}") from error
-        if stream.tell() != len(data):
-            raise ValueError(f"{len(data) - stream.tell()} bytes follow on the Avro value")
-        return _plain(value)
+        found = of_id(int.from_bytes(data[1:FRAME], "big"))
+        if isinstance(found, str):
+            raise ValueError(found)
+        return found(data[FRAME:])
 
     return read
 
 
 def _json_of(path: Path) -> Read:
     del path  # it says what is allowed, and not how it is written
-    return lambda data: json.loads(data.decode())
+    return read_json
 
 
 def _files(path: Path) -> Any:
@@ -112,8 +95,11 @@ def _pool(path: Path) -> Any:
     from google.protobuf import descriptor_pool, message_factory
 
     pool = descriptor_pool.DescriptorPool()
-    for file in files.file:
-        pool.Add(file)
+    try:
+        for file in files.file:
+            pool.Add(file)
+    except Exception as error:  # whatever the library trips over
+        raise UsageError(f"{path}: its descriptors do not build: {error}") from error
 
     def make(name: str) -> Any:
         return message_factory.GetMessageClass(pool.FindMessageTypeByName(name))
@@ -124,7 +110,10 @@ def _pool(path: Path) -> Any:
 def _indexed(path: Path) -> Read:
     """Reads a message that indexes choose among those of the last file of a descriptor set."""
     make = _pool(path)
-    file = _files(path).file[-1]
+    files = _files(path).file
+    if not files:
+        raise UsageError(f"{path}: has no descriptors")
+    file = files[-1]
 
     def read(data: bytes) -> Any:
         indexes, at = _indexes(data)
@@ -154,22 +143,8 @@ def _indexes(data: bytes) -> tuple[list[int], int]:
 
 def _message(made: Any, data: bytes) -> Any:
     from google.protobuf.json_format import MessageToDict
-    from google.protobuf.message import DecodeError
 
     try:
         return MessageToDict(made.FromString(data), preserving_proto_field_name=True)
-    except DecodeError as error:
+    except Exception as error:  # whatever the library trips over
         raise ValueError(str(error)) from error
-
-
-def _plain(value: Any) -> Any:
-    """An Avro value as JSON has it; bytes in hexadecimal."""
-    if isinstance(value, dict):
-        return {key: _plain(it) for key, it in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(it) for it in value]
-    if isinstance(value, bytes):
-        return value.hex()
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    return str(value)

@@ -11,6 +11,7 @@ import struct
 import sys
 from pathlib import Path
 
+from kfmt_cli.core.source import READ_ONLY
 from kfmt_cli.errors import UsageError
 
 if sys.platform != "win32":
@@ -33,7 +34,7 @@ def check_unused(partition: Path) -> None:
 def _holder(lock: Path) -> str | None:
     """Who holds a lock file, in words; None for nobody, or when the file is not there."""
     try:
-        descriptor = os.open(lock, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = os.open(lock, READ_ONLY)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
+
 from kfmt_cli.broker.index import IndexBuilder
 from kfmt_cli.broker.producers import Producers
 from kfmt_cli.broker.recovery import kept
@@ -19,6 +21,7 @@ from kfmt_cli.broker.start.stored import StartFailed
 from kfmt_cli.checks.check import Scope
 from kfmt_cli.checks.registry import log_checks
 from kfmt_cli.core.finding import Finding, Severity, in_order
+from kfmt_cli.core.table import Table
 from kfmt_cli.errors import InputError
 from kfmt_cli.files.block import max_timestamps
 from kfmt_cli.files.disk import Folder, classify
@@ -34,7 +37,8 @@ from kfmt_cli.writers.codes import PRODUCERS_UNKNOWN
 class Rebuilt:
     """The files of a log by name, without their folder; None for one that should not be there.
 
-    is_kept: a recovering broker cuts nothing of it.
+    is_kept: a recovering broker cuts nothing of it. gaps: offsets from..to that none of its batches
+    has, between those that one has. first_offset, last_offset: of its batches.
     """
 
     log: Input
@@ -43,6 +47,22 @@ class Rebuilt:
     entries: int = 0
     has_producers: bool = False
     is_kept: bool = True
+    gaps: list[tuple[int, int]] = field(default_factory=list)
+    first_offset: int | None = None
+    last_offset: int | None = None
+
+    def reach(self, batches: Table) -> None:
+        """The next batches; the first offset of an older wrapper is not known."""
+        base, last = batches["base_offset"], batches["last_offset"]
+        known = (batches["has_base_offset"] == 1) | (batches["is_v2"] == 1)
+        if self.first_offset is None or self.last_offset is None:
+            self.first_offset = int(base[0])
+            self.last_offset = self.first_offset - 1
+        before = np.append(np.int64(self.last_offset), last[:-1])
+        for i in np.flatnonzero(known & (base > before + 1)).tolist():
+            self.gaps.append((int(before[i]) + 1, int(base[i]) - 1))
+        self.last_offset = int(last[-1])
+
     files: dict[str, bytes | None] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
 
@@ -180,6 +200,7 @@ def _rebuild(
                 aborted += producers.take(block, n)
                 of_producers = (batches["producer_id"] >= 0) & (batches["is_v2"] == 1)
                 done.has_producers |= bool(of_producers.any())
+                done.reach(batches)
             done.batches += n
             done.is_kept &= n == len(block.batches) and not any(
                 it.code.severity is Severity.ERROR for it in block.findings

@@ -20,11 +20,19 @@ from kfmt_cli.core.finding import Finding, Severity
 from kfmt_cli.core.layout import IntArray
 from kfmt_cli.core.parallel import map_ordered
 from kfmt_cli.core.table import BoolArray, Table
-from kfmt_cli.files.block import Block, runs
+from kfmt_cli.files.block import Block, is_legacy, runs
+from kfmt_cli.files.decoding import read_records
 from kfmt_cli.files.decompress import decompress_ahead, is_heavy
 from kfmt_cli.files.kinds.kind import Input
+from kfmt_cli.files.open_log import OpenLog
+from kfmt_cli.formats.index import MAX_RELATIVE_OFFSET
+from kfmt_cli.writers.arrange import Held
 from kfmt_cli.writers.holes import LOOK_AHEAD, NO_END, Hole, Holes, Put, Salvaged, in_sequence
 from kfmt_cli.writers.reencode import Producer, Reencoded, reencoded
+
+# Of a batch that may be undamaged, and lie in the wrong place.
+_OF_PLACES = (codes.OFFSETS_BACKWARDS, codes.OFFSET_OUT_OF_SEGMENT)
+_HELD = ("position", "size", "base_offset", "last_offset", "crc")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +65,21 @@ class _Piece:
 
 
 @dataclass(slots=True)
+class Scanned:
+    """A log that was gone over. held: its undamaged batches. named: why others are damaged, by
+    position. positions: of every batch with a header. producers: of the transactions in what is
+    undamaged."""
+
+    log: Input
+    held: Held
+    bytes: int
+    positions: IntArray
+    named: list[tuple[int, str]]
+    split: list[Reencoded]
+    producers: set[Producer]
+
+
+@dataclass(slots=True)
 class Salvager:
     """Goes over the logs of one partition in their order.
 
@@ -69,6 +92,57 @@ class Salvager:
     split: bool = False
     last_offset: int = -1
     producers: set[Producer] = field(default_factory=set)
+
+    def scan(
+        self,
+        log: Input,
+        base: int,
+        replaces: bool,
+        found: Callable[[list[Finding]], None],
+        advance: Callable[[int], None],
+    ) -> Scanned:
+        """Go over a log and write nothing; raises InputError. base: of its segment."""
+        tables: list[IntArray] = []
+        positions: list[IntArray] = []
+        named: list[tuple[int, str]] = []
+        split: list[Reencoded] = []
+        producers: set[Producer] = set()
+        with open_checked(log, read_ahead=False) as opened:
+            total = Stretch(True, self.limit, base)
+            for piece in self._pieces(opened, base, NO_END, advance):
+                findings = total.join(piece.stretch)
+                found(findings)
+                errors = [it for it in findings if it.code.severity is Severity.ERROR]
+                named += [(it.position or 0, it.code.name) for it in errors]
+                split += piece.split
+                batches = piece.run.batches
+                rows = np.flatnonzero(piece.sound)
+                tables.append(np.array([batches[it][rows] for it in _HELD]))
+                positions.append(batches["position"].copy())
+                producers |= _transactional(batches, rows)
+            size = opened.reader.bytes_read
+        columns = np.concatenate([np.empty((len(_HELD), 0), np.int64), *tables], axis=1)
+        order = np.argsort(columns[0], kind="stable")
+        position, batch_size, first, last, crc = (it[order] for it in columns)
+        held = Held(base, position, batch_size, first, last, crc, replaces)
+        places = np.concatenate([np.empty(0, np.int64), *positions])
+        return Scanned(log, held, size, places, named, split, producers)
+
+    def _pieces(
+        self, opened: OpenLog, base: int, until: int, advance: Callable[[int], None]
+    ) -> Iterator[_Piece]:
+        """The runs of a log's batches, looked at on several threads."""
+
+        def look(run: Block) -> _Piece:
+            stretch = Stretch(True, self.limit, base)
+            stretch.take(run)
+            beyond = run.batches["last_offset"] >= until
+            sound = _sound(run, stretch.findings)
+            split = self._split(run, sound, stretch.findings, base) if self.split else []
+            return _Piece(run, stretch, sound, beyond, split)
+
+        workers = self.jobs if opened.is_large else 0
+        yield from map_ordered(look, self._ahead(opened.blocks, advance), workers, is_heavy)
 
     def salvage(
         self,
@@ -91,18 +165,8 @@ class Salvager:
         holes = Holes(done, tell, put, until, self.producers)
         with open_checked(log, read_ahead=False) as opened:
             total = Stretch(True, self.limit, base)
-
-            def look(run: Block) -> _Piece:
-                stretch = Stretch(True, self.limit, base)
-                stretch.take(run)
-                beyond = run.batches["last_offset"] >= until
-                sound = _sound(run, stretch.findings)
-                split = self._split(run, sound, stretch.findings) if self.split else []
-                return _Piece(run, stretch, sound, beyond, split)
-
-            workers = self.jobs if opened.is_large else 0
-            ahead = self._ahead(opened.blocks, advance)
-            for piece, following in _with_next(map_ordered(look, ahead, workers, is_heavy)):
+            pieces = self._pieces(opened, base, until, advance)
+            for piece, following in _with_next(pieces):
                 findings = total.join(piece.stretch)
                 found(findings)
                 self._piece(piece, following, done, holes, findings)
@@ -111,10 +175,13 @@ class Salvager:
         self.last_offset = done.last_offset
         return done
 
-    def _split(self, run: Block, sound: BoolArray, findings: list[Finding]) -> list[Reencoded]:
+    def _split(
+        self, run: Block, sound: BoolArray, findings: list[Finding], base: int
+    ) -> list[Reencoded]:
         damaged = np.flatnonzero(~sound).tolist()
         made = (reencoded(run, i, self.limit, findings) for i in damaged)
-        return [it for it in made if it is not None]
+        fitting = (it for it in made if it is not None)
+        return [it for it in fitting if it.last_offset - base <= MAX_RELATIVE_OFFSET]
 
     def _ahead(self, blocks: Iterator[Block], advance: Callable[[int], None]) -> Iterator[Block]:
         for block in blocks:
@@ -177,7 +244,7 @@ def _sound(run: Block, findings: list[Finding]) -> BoolArray:
     wrong = [
         it.position or 0
         for it in findings
-        if it.code.severity is Severity.ERROR and it.code is not codes.OFFSETS_BACKWARDS
+        if it.code.severity is Severity.ERROR and it.code not in _OF_PLACES
     ]
     if wrong:
         at = np.array(wrong)
@@ -198,7 +265,26 @@ def _with_next(pieces: Iterator[_Piece]) -> Iterator[tuple[_Piece, list[int]]]:
         yield held, []
 
 
-def has_sound(log: Input) -> bool:
-    """Whether any batch of a log seems undamaged; raises InputError."""
-    with open_checked(log, read_ahead=False) as opened:
-        return any(_sound(block, block.findings).any() for block in opened.blocks)
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """The undamaged batches of a log. is_ordered: their offsets increase."""
+
+    first: int
+    last: int
+    is_ordered: bool
+
+
+def extent_of(log: Input, limit: Limit) -> Extent | None:
+    """Where the undamaged batches of a log begin and end, None without any; raises InputError."""
+    first, last, end, is_ordered = NO_END, -1, -NO_END, True
+    with open_checked(log, read_ahead=True) as opened:
+        for run in (run for block in opened.blocks for run in runs(block)):
+            if is_legacy(run) and run.batches["compression"].any():
+                read_records(run, limit)  # where wrappers begin
+            rows = np.flatnonzero(_sound(run, run.findings))
+            if len(rows):
+                bases, ends = (run.batches[it][rows] for it in ("base_offset", "last_offset"))
+                is_ordered &= bool((bases > np.append(end, ends[:-1])).all())
+                first, last = min(first, int(bases.min())), max(last, int(ends.max()))
+                end = int(ends[-1])
+    return None if first == NO_END else Extent(first, last, is_ordered)

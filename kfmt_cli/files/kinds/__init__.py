@@ -21,6 +21,7 @@ from kfmt_cli.files.kinds.fixed import (
 )
 from kfmt_cli.files.kinds.kind import TRANSIENT, Kind, LazyKind, Level
 from kfmt_cli.files.kinds.logs import KRAFT_SNAPSHOT, LOG
+from kfmt_cli.files.names import MOST_OFFSET
 
 _PROPERTIES = "kfmt_cli.files.kinds.properties"
 META_PROPERTIES = LazyKind(
@@ -81,7 +82,10 @@ def kind_of(file: str) -> tuple[Kind, int | None, str]:
     name = file[: transient.start()] if transient else file
     kind = next((it for it in KINDS if it.is_named(name)), UNKNOWN)
     offset = _OFFSET.match(name) if kind.level is Level.SEGMENT else None
-    return kind, int(offset[1] or offset[2]) if offset else None, suffix
+    base_offset = int(offset[1] or offset[2]) if offset else None
+    if base_offset is not None and base_offset > MOST_OFFSET:
+        base_offset = None
+    return kind, base_offset, suffix
 
 
 def in_order(files: Iterable[str]) -> list[str]:

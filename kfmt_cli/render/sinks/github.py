@@ -5,6 +5,7 @@ from __future__ import annotations
 from kfmt_cli.core.finding import Code, Finding, Severity
 from kfmt_cli.render.finding import consequences
 from kfmt_cli.render.sinks.report import ReportSink
+from kfmt_cli.render.style import safe
 from kfmt_cli.rows.result import Result
 
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
@@ -31,7 +32,8 @@ class GitHub(ReportSink):
 
 
 def _data(words: str) -> str:
-    return words.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    lines = (safe(it).replace("%", "%25") for it in words.split("\n"))
+    return "%0A".join(lines)
 
 
 def _property(words: str) -> str:

@@ -1,0 +1,160 @@
+"""Avro payloads by a schema: their bounds are looked at first, then fastavro reads them.
+
+The library trusts what it reads: a value that nests in itself ends the process, and five bytes can
+ask for items without end. So a value of a schema that can do either is gone over before, as the
+Avro specification lays it out, and refused beyond the limits.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+from kfmt_cli.core.varint import VarintError, decode, unzigzag
+from kfmt_cli.errors import UsageError
+
+MOST_DEPTH = 100
+FREE_ITEMS = 1 << 16  # that take no bytes; every other one takes at least one
+_FIXED = {"null": 0, "boolean": 1, "float": 4, "double": 8}
+_VARINTS = frozenset({"int", "long", "enum"})
+_SIZED = frozenset({"bytes", "string"})
+_RECORDS = frozenset({"record", "error", "request"})
+
+
+def avro_reader(path: Path) -> Callable[[bytes], Any]:
+    """What reads values of the schema in a file; raises UsageError."""
+    try:
+        import fastavro
+    except ImportError:
+        raise UsageError(
+            "Avro is read by fastavro: pip install 'kfmt-cli[schema]' brings it"
+        ) from None
+    names: dict[str, Any] = {}
+    try:
+        parsed = fastavro.parse_schema(json.loads(path.read_text()), named_schemas=names)
+        bounds = _Bounds(names) if _is_unbounded(parsed, names, frozenset()) else None
+    except Exception as error:  # whatever the library trips over
+        raise UsageError(f"{path}: is no Avro schema: {_words(error)}") from error
+
+    def read(data: bytes) -> Any:
+        if bounds is not None:
+            bounds.check(parsed, data)
+        stream = BytesIO(data)
+        try:
+            value = fastavro.schemaless_reader(stream, parsed, None)
+        except Exception as error:  # whatever the library trips over
+            raise ValueError(f"is not of the Avro schema: {error!r}") from error
+        if stream.tell() != len(data):
+            raise ValueError(f"{len(data) - stream.tell()} bytes follow on the Avro value")
+        return _plain(value)
+
+    return read
+
+
+def _words(error: Exception) -> str:
+    if isinstance(error, RecursionError):
+        return "it is nested too deeply"
+    return str(error) or type(error).__name__
+
+
+def _is_unbounded(schema: Any, names: dict[str, Any], within: frozenset[str]) -> bool:
+    """Whether a value can have any number of items, or nest in itself."""
+    if isinstance(schema, list):
+        return any(_is_unbounded(it, names, within) for it in schema)
+    if isinstance(schema, str):
+        if schema in within:
+            return True
+        return schema in names and _is_unbounded(names[schema], names, within)
+    kind = schema["type"]
+    if kind in ("array", "map"):
+        return True
+    if kind not in _RECORDS:
+        return not isinstance(kind, str) and _is_unbounded(kind, names, within)
+    inside = within | {schema["name"]}
+    return any(_is_unbounded(it["type"], names, inside) for it in schema["fields"])
+
+
+class _Bounds:
+    """Goes over values. names: the schemas that have one."""
+
+    def __init__(self, names: dict[str, Any]) -> None:
+        self._names = names
+        self._data = b""
+        self._at = 0
+        self._items = 0
+
+    def check(self, schema: Any, data: bytes) -> None:
+        """Raises ValueError for a value that is cut, or beyond the limits."""
+        self._data, self._at = data, 0
+        self._items = len(data) + FREE_ITEMS
+        self._value(schema, 0)
+
+    def _value(self, schema: Any, depth: int) -> None:
+        if depth > MOST_DEPTH:
+            raise ValueError(f"is nested more than {MOST_DEPTH} levels deep")
+        if isinstance(schema, list):
+            branch = self._long()
+            if not 0 <= branch < len(schema):
+                raise ValueError(f"a union has no branch {branch}")
+            self._value(schema[branch], depth + 1)
+            return
+        kind = schema if isinstance(schema, str) else schema["type"]
+        if kind in _FIXED:
+            self._skip(_FIXED[kind])
+        elif kind in _VARINTS:
+            self._long()
+        elif kind in _SIZED:
+            self._skip(self._long())
+        elif kind == "fixed":
+            self._skip(schema["size"])
+        elif kind in _RECORDS:
+            for its in schema["fields"]:
+                self._value(its["type"], depth + 1)
+        elif kind in ("array", "map"):
+            self._blocks(schema, kind == "map", depth)
+        else:
+            self._value(self._names[kind] if isinstance(kind, str) else kind, depth + 1)
+
+    def _blocks(self, schema: Any, is_map: bool, depth: int) -> None:
+        """The blocks of an array or a map; a count below zero is followed by their size."""
+        inside = schema["values"] if is_map else schema["items"]
+        while count := self._long():
+            if count < 0:
+                self._long()
+                count = -count
+            self._items -= count
+            if self._items < 0:
+                raise ValueError(f"says that it has {count} items, more than its bytes can hold")
+            for _ in range(count):
+                if is_map:
+                    self._skip(self._long())
+                self._value(inside, depth + 1)
+
+    def _long(self) -> int:
+        try:
+            raw, self._at = decode(self._data, self._at, len(self._data), 64)
+        except VarintError as error:
+            raise ValueError(str(error)) from error
+        return unzigzag(raw)
+
+    def _skip(self, n: int) -> None:
+        if not 0 <= n <= len(self._data) - self._at:
+            left = len(self._data) - self._at
+            raise ValueError(f"says that {n} bytes follow at byte {self._at}, and {left} do")
+        self._at += n
+
+
+def _plain(value: Any) -> Any:
+    """An Avro value as JSON has it; bytes in hexadecimal."""
+    if isinstance(value, dict):
+        return {key: _plain(it) for key, it in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(it) for it in value]
+    if isinstance(value, bytes):
+        return value.hex()
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    return str(value)
