@@ -63,7 +63,7 @@ def constant(word: str | None, n: int) -> pa.Array:
     """The same text in every row."""
     if word is None:
         return pa.nulls(n, pa.string())
-    text = word.encode()
+    text = word.encode("utf-8", "backslashreplace")  # of names that are no text
     offsets = np.arange(n + 1, dtype=np.int32) * len(text)
     return pa.Array.from_buffers(
         pa.string(), n, [None, pa.py_buffer(offsets), pa.py_buffer(text * n)]

@@ -7,7 +7,8 @@ Source: `org.apache.kafka.storage.internals.log.ProducerStateManager`, `Producer
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
 import numpy as np
@@ -75,6 +76,7 @@ class Producers:
     known: bool = True
     end: int = 0
     of: dict[int, Producer] = field(default_factory=dict)
+    _begun: list[tuple[int, int]] = field(default_factory=list)  # a heap, with some that have ended
 
     def take(self, block: Block, n: int) -> list[dict[str, int]]:
         """The first n batches of the next block; the aborted transactions that end in them."""
@@ -97,6 +99,7 @@ class Producers:
         producer.timestamp = event.timestamp
         if producer.current_txn_first_offset == NONE and event.transactional:
             producer.current_txn_first_offset = event.base_offset
+            heappush(self._begun, (event.base_offset, event.producer_id))
         return None
 
     def _marker(self, event: Event) -> dict[str, int] | None:
@@ -108,16 +111,24 @@ class Producers:
         producer.timestamp = event.timestamp
         if first == NONE or event.control_type != ABORT:
             return None
-        open_ = [it.current_txn_first_offset for it in self.of.values()]
-        still_open = [it for it in open_ if it != NONE]
         marker = event.base_offset
         return {
             "version": 0,
             "producer_id": event.producer_id,
             "first_offset": first,
             "last_offset": marker,
-            "last_stable_offset": min(still_open, default=marker + 1),
+            "last_stable_offset": self._first_open(marker + 1),
         }
+
+    def _first_open(self, default: int) -> int:
+        """Where the oldest open transaction begins."""
+        while self._begun:
+            first, producer_id = self._begun[0]
+            producer = self.of.get(producer_id)
+            if producer is not None and producer.current_txn_first_offset == first:
+                return first
+            heappop(self._begun)
+        return default
 
     def expire(self, before: int) -> None:
         """Forget those whose last batch was written at a time in ms or before it, as a broker does
@@ -138,6 +149,22 @@ class Producers:
             row = dict(zip(names, values, strict=True))
             producer_id = row.pop("producer_id")
             self.of[producer_id] = Producer(**row)
+        self._begin()
+
+    def copied(self) -> dict[int, Producer]:
+        """The producers as they are now."""
+        return {it: replace(its) for it, its in self.of.items()}
+
+    def restore(self, of: dict[int, Producer]) -> None:
+        """Take producers as they were once."""
+        self.of = {it: replace(its) for it, its in of.items()}
+        self._begin()
+
+    def _begin(self) -> None:
+        """Know the transactions that are open anew."""
+        opened = ((its.current_txn_first_offset, it) for it, its in self.of.items())
+        self._begun = [it for it in opened if it[0] != NONE]
+        heapify(self._begun)
 
     def snapshot(self) -> bytes:
         """The content of `.snapshot`, its producers in the order of Java's hash map."""

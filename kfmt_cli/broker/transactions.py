@@ -67,7 +67,7 @@ class Transactions:
     @property
     def holder(self) -> Transaction | None:
         """The open transaction that begins first: nothing behind it is stable."""
-        return min(self.open.values(), key=lambda it: it.first_offset or 0, default=None)
+        return next(iter(self.open.values()), None)  # they are there in the order of the log
 
     @property
     def last_stable_offset(self) -> int:

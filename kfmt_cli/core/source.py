@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 STREAM_WINDOW = 128 << 20
 READ_AT_ONCE = 1 << 20
 WORTH_READING_AHEAD = 32 << 20
-PATIENCE_MS = 5000  # for the first byte of a named pipe
+PATIENCE_MS = 2000  # for the first byte of a named pipe
 # A pipe that nothing writes to would keep an open() waiting.
 READ_ONLY = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
 

@@ -36,7 +36,8 @@ def classify(path: str, name: str) -> Input:
 
 def is_segment(file: Input) -> bool:
     """Whether the file is named as a broker names the logs of a partition's segments."""
-    return _SEGMENT.match(file.path.rpartition(os.sep)[2]) is not None
+    is_named = _SEGMENT.match(file.path.rpartition(os.sep)[2]) is not None
+    return is_named and file.base_offset is not None  # 20 digits can be beyond any offset
 
 
 def size_of(file: Input) -> int:

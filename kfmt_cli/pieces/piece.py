@@ -7,6 +7,7 @@ file. Small files are packed together, as a worker's start costs more than they 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
@@ -87,5 +88,5 @@ def name_of(path: str, start: int) -> str:
     stem = path.rpartition("/")[2].partition(".")[0][:60]
     from hashlib import blake2b
 
-    which = blake2b(path.encode(), digest_size=6).hexdigest()
+    which = blake2b(os.fsencode(path), digest_size=6).hexdigest()
     return f"{stem}-{start:012}-{which}"

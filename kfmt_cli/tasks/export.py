@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
+import json
+import shutil
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
@@ -11,15 +15,18 @@ from pathlib import Path
 from kfmt_cli.arrow.export import Exported, export_piece
 from kfmt_cli.arrow.inputs import files_of
 from kfmt_cli.core.finding import MOST_FINDINGS, Findings
-from kfmt_cli.errors import InputError, UsageError
+from kfmt_cli.errors import InputError, OutputError, UsageError
 from kfmt_cli.pieces.piece import Piece, cut
 from kfmt_cli.pieces.request import Request, share_of
 from kfmt_cli.pieces.seams import Seam, is_torn
 from kfmt_cli.rows.result import Result, ResultType
+from kfmt_cli.rows.tables import BATCHES, RECORDS
 from kfmt_cli.tasks.partitions import LogStarts
 from kfmt_cli.tasks.processes import map_processes
 from kfmt_cli.tasks.run import Event, Unread
 
+UNFINISHED = ".kfmt-export-unfinished"
+TABLES = (RECORDS.name, BATCHES.name)
 WIDTHS = {"records": 11, "batches": 9, "bytes": 14}
 
 
@@ -43,6 +50,7 @@ class Export:
     log_starts: LogStarts | None = None
     _files: list[Piece] = field(default_factory=list)
     _given: tuple[str, ...] = ()
+    _is_fresh: bool = False
 
     def plan(self, paths: tuple[str, ...]) -> Iterator[Event]:
         """Find the files; raises UsageError for a directory that holds something already."""
@@ -50,8 +58,11 @@ class Export:
         folder = Path(self.to)
         if folder.exists() and not folder.is_dir():
             raise UsageError(f"{self.to}: is there and is not a directory")
-        if not self.force and folder.is_dir() and any(folder.iterdir()):
+        if (folder / UNFINISHED).exists():
+            take_away(folder)
+        elif not self.force and folder.is_dir() and any(folder.iterdir()):
             raise UsageError(f"{self.to}: is not empty; --force writes into it, over what is there")
+        self._is_fresh = not folder.is_dir() or not any(folder.iterdir())
         for it in files_of(self.request):
             if it.trouble:
                 yield Unread(f"{it.path}: {it.trouble}")
@@ -85,7 +96,12 @@ class Export:
         return path
 
     def events(self, advance: Callable[[int], None]) -> Iterator[Event]:
-        """Export everything; what came of each file."""
+        """Export everything; what came of each file. An export that is killed in a directory of its
+        own leaves a mark there, by which the next one starts over."""
+        with marked(Path(self.to), self.tables) if self._is_fresh else nullcontext():
+            yield from self._events(advance)
+
+    def _events(self, advance: Callable[[int], None]) -> Iterator[Event]:
         pieces = list(cut(self._files, share_of(self.request, self._files)))
         work = partial(_export, self.request, self.to, self.tables, self.format)
         done = zip(pieces, map_processes(work, pieces, self.jobs), strict=True)
@@ -128,6 +144,51 @@ class Export:
                 if result.findings.admits(finding):
                     yield replace(finding, file=result.file)
         yield result
+
+
+@contextmanager
+def marked(folder: Path, tables: tuple[str, ...]) -> Iterator[None]:
+    """A directory that is being written, until the block ends without an error; raises
+    OutputError."""
+    mark = folder / UNFINISHED
+    with _writing(mark):
+        folder.mkdir(parents=True, exist_ok=True)
+        held = mark.open("x")
+    with held:
+        with _writing(mark):
+            json.dump(tables, held)
+            held.flush()
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+        with _writing(mark):
+            mark.unlink()
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise OutputError(f"{path}: cannot be written: {error.strerror or error}") from error
+
+
+def take_away(folder: Path) -> None:
+    """Remove what an export that was killed has written; raises UsageError where it goes on."""
+    mark = folder / UNFINISHED
+    try:
+        with mark.open() as held:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            try:
+                tables = [it for it in json.load(held) if it in TABLES]
+            except (ValueError, TypeError):
+                tables = []  # killed before it had written anything
+            for table in tables:
+                shutil.rmtree(folder / table, ignore_errors=True)
+            mark.unlink()
+    except BlockingIOError:
+        raise UsageError(f"{folder}: another export is writing into it") from None
+    except OSError as error:
+        raise UsageError(f"{mark}: {error.strerror}") from error
 
 
 def _export(

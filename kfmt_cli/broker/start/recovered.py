@@ -6,7 +6,7 @@ It is the same start that `check` foretells, with the whole state of each produc
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import cast
 
 import numpy as np
@@ -90,7 +90,7 @@ class _States(Snapshots):
             return False
         self._producers = Producers()
         if file is None:
-            self._producers.of = {it: replace(its) for it, its in self._kept[offset].items()}
+            self._producers.restore(self._kept[offset])
         else:
             self._producers.load(read_rows(file).table, offset)
         if self._expired_before is not None:
@@ -100,7 +100,7 @@ class _States(Snapshots):
     def _write(self, offset: int) -> None:
         super()._write(offset)
         self._producers.end = offset
-        self._kept[offset] = {it: replace(its) for it, its in self._producers.of.items()}
+        self._kept[offset] = self._producers.copied()
         self.contents[offset] = self._producers.snapshot()
 
     def begin_index(self) -> None:

@@ -11,6 +11,8 @@ import threading
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from io import BytesIO
+from typing import Any
 
 from kfmt_cli.core.wire import Buffer
 
@@ -49,6 +51,8 @@ class Limit:
         return min(self.most, max(self.always, self.ratio * compressed))
 
 
+PIECE = 8 << 20  # of what large batches decompress to
+LARGE = 64 << 20  # may come out of a batch that is decompressed at once
 # The decompressors of lz4 and zstd are costly to make and must not be shared.
 _per_thread = threading.local()
 
@@ -83,15 +87,30 @@ def _gzip(data: bytes, limit: int, magic: int) -> bytes:
     room = limit
     while True:
         member = zlib.decompressobj(wbits=31)
-        done.append(member.decompress(data, room + 1))
+        done.append(_gzip_member(member, data, limit, room))
         room -= len(done[-1])
-        if room < 0:
-            raise _too_large("gzip", limit)
         if not member.eof:
             raise CompressionError("gzip: the stream ends early")
         data = member.unused_data
         if data[:2] != b"\x1f\x8b":
             return done[0] if len(done) == 1 else b"".join(done)
+
+
+def _gzip_member(member: Any, data: bytes, limit: int, room: int) -> bytes:
+    """A member, which comes in pieces if it is large: the library takes twice of what it gives."""
+    piece = max(PIECE, room // 16)
+    first: bytes = member.decompress(data, min(room + 1, piece))
+    if member.eof or not member.unconsumed_tail or len(first) > room:
+        if len(first) > room:
+            raise _too_large("gzip", limit)
+        return first
+    out = BytesIO()
+    out.write(first)
+    while not member.eof and member.unconsumed_tail:
+        out.write(member.decompress(member.unconsumed_tail, piece))
+        if out.tell() > room:
+            raise _too_large("gzip", limit)
+    return out.getvalue()
 
 
 XERIAL_MAGIC = b"\x82SNAPPY\x00"
@@ -151,8 +170,8 @@ def _lz4(data: bytes, limit: int, magic: int) -> bytes:
     else:
         stream.reset()
     # LZ4 cannot grow by more than 255, so most batches need no limit, which costs time.
-    bounded = len(data) * 255 > limit
-    done: bytes = stream.decompress(data, max_length=limit + 1 if bounded else -1)
+    bounded = len(data) * 255 > min(limit, LARGE)
+    done = _lz4_pieces(stream, data, limit) if bounded else stream.decompress(data)
     if len(done) > limit:
         raise _too_large("lz4", limit)
     if not stream.eof:
@@ -160,6 +179,19 @@ def _lz4(data: bytes, limit: int, magic: int) -> bytes:
     # Only after a whole frame: `reset` leaves the rest of a frame's declared size behind.
     _per_thread.lz4 = stream
     return done
+
+
+def _lz4_pieces(stream: Any, data: bytes, limit: int) -> bytes:
+    """What comes out of a frame, and no more than one piece above the limit."""
+    piece = max(PIECE, limit // 16)
+    first: bytes = stream.decompress(data, max_length=min(limit + 1, piece))
+    if stream.eof or stream.needs_input:
+        return first
+    out = BytesIO()
+    out.write(first)
+    while out.tell() <= limit and not stream.eof and not stream.needs_input:
+        out.write(stream.decompress(b"", max_length=piece))
+    return out.getvalue()
 
 
 def _with_true_header_checksum(data: bytes) -> bytes:
