@@ -21,6 +21,7 @@ from kfmt_cli.core.table import BoolArray
 from kfmt_cli.files.disk import classify
 from kfmt_cli.files.kinds.kind import Input
 from kfmt_cli.files.log import LogReader
+from tests.rebuild import batch_of, record
 
 INSERTED = -1
 MAGIC_AT = 16
@@ -148,10 +149,39 @@ def insert(mutant: Mutant, places: list[int], rng: random.Random) -> None:
     mutant.insert(rng.randrange(len(mutant.data)), rng.randbytes(rng.randint(1, 600)))
 
 
+def torn_copy(mutant: Mutant, places: list[int], rng: random.Random) -> None:
+    """The front of a batch before the whole of it: a write that was cut off and repeated."""
+    i = rng.randrange(len(places) - 1)
+    at = mutant.place_of(places[i])
+    if at is not None:
+        front = mutant.data[at : at + rng.randint(1, places[i + 1] - places[i] - 1)]
+        mutant.insert(at, bytes(front))
+
+
+def next_to_it(mutant: Mutant, places: list[int], rng: random.Random) -> None:
+    """Damage in two batches one behind the other."""
+    i = rng.randrange(len(places) - 1)
+    for start, end in pairwise(places[i : i + 3]):
+        at = mutant.place_of(rng.randrange(start, end))
+        if at is not None:
+            mutant.put(at, bytes([mutant.data[at] ^ rng.randint(1, 255)]))
+
+
+def zero_tail(mutant: Mutant, places: list[int], rng: random.Random) -> None:
+    """Zeros behind everything."""
+    del places
+    mutant.insert(len(mutant.data), bytes(rng.choice((1, 11, 12, 40, 500, 4096))))
+
+
 MUTATIONS: list[Mutation] = [
     *(flip, flip_header, flip_header, wrong_length, wrong_length, wrong_length, wrong_checksum),
-    *(zero, cut, insert),
+    *(zero, cut, insert, torn_copy, torn_copy, next_to_it, zero_tail),
 ]
+
+
+# Of a log whose records hold batches. Where the bytes of a record are damaged, too, nothing tells a
+# batch that it holds from one of the log: both are whole and have offsets that may follow.
+OF_EMBEDDING: list[Mutation] = [wrong_length, torn_copy, zero_tail]
 
 
 def mutant_of(data: bytes, places: list[int], rng: random.Random) -> Mutant:
@@ -162,6 +192,31 @@ def mutant_of(data: bytes, places: list[int], rng: random.Random) -> Mutant:
             break
         rng.choice(MUTATIONS)(mutant, places, rng)
     return mutant
+
+
+def embedding_mutant(rng: random.Random) -> tuple[bytes, list[int], Mutant]:
+    """A log whose records hold batches, where its own stand, and a copy with one damage."""
+    data, places = embedding(rng)
+    mutant = Mutant.of(data)
+    rng.choice(OF_EMBEDDING)(mutant, places, rng)
+    return data, places, mutant
+
+
+def embedding(rng: random.Random) -> tuple[bytes, list[int]]:
+    """A log whose records hold whole batches, and where its own batches stand."""
+    data, places, offset = b"", [0], rng.choice((0, 0, 1000, 5_000_000))
+    for _ in range(rng.randint(4, 12)):
+        value = b""
+        for _ in range(rng.randint(0, 3)):
+            inner = offset + rng.choice((0, -1, 500, -offset, -offset, 1 << 40))
+            value += rng.randbytes(rng.choice((0, 0, 5, 90)))
+            value += batch_of(record(b"k", rng.randbytes(40)), 0, 1, max(inner, 0))
+        data += batch_of(
+            record(b"key", value + rng.randbytes(rng.choice((0, 0, 70)))), 0, 1, offset
+        )
+        offset += 1
+        places.append(len(data))
+    return data, places
 
 
 def shown(file: Input) -> set[tuple[int, int]]:

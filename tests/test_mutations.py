@@ -27,7 +27,7 @@ from kfmt_cli.render.sinks.table_rows import BatchRows
 from kfmt_cli.render.style import PLAIN
 from kfmt_cli.rows.finding import finding_row
 from kfmt_cli.rows.record import RECORD
-from tests.mutants import Mutant, judge, mutant_of
+from tests.mutants import Mutant, embedding_mutant, judge, mutant_of, torn_copy
 from tests.samples import ORDERS, every_log, name_of
 from tests.segments import NAME, positions, write
 from tools.kafka import SAMPLES
@@ -206,6 +206,30 @@ def test_several_damages_lose_no_undamaged_batch_and_make_none_up(
     for number in range(12):
         mutant = mutant_of(data, places, random.Random(f"{name_of(log)} {number}"))
         verdict = judge(mutant, data, places, tmp_path / log.name)
+        assert not verdict, (number, verdict)
+
+
+@pytest.mark.parametrize("log", FUZZED, ids=[name_of(log) for log in FUZZED])
+def test_the_torn_front_of_a_batch_does_not_hide_the_whole_one(log: Path, tmp_path: Path) -> None:
+    """A write that was cut off and repeated, with and without zeros behind the log."""
+    data = log.read_bytes()
+    places = positions(data)
+    rng = random.Random(name_of(log))
+    for tail in (b"", bytes(4096)):
+        for number in range(6):
+            mutant = Mutant.of(data)
+            mutant.insert(len(data), tail)
+            torn_copy(mutant, places, rng)
+            verdict = judge(mutant, data, places, tmp_path / log.name)
+            assert not verdict, (number, len(tail), verdict)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_batch_in_a_value_is_none_of_the_log(seed: int, tmp_path: Path) -> None:
+    for number in range(20):
+        data, places, mutant = embedding_mutant(random.Random(f"{seed} {number}"))
+        name = f"{int.from_bytes(data[:8], 'big'):020}.log"
+        verdict = judge(mutant, data, places, tmp_path / name)
         assert not verdict, (number, verdict)
 
 

@@ -13,7 +13,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.mutants import judge, mutant_of
+from tests.mutants import embedding_mutant, judge, mutant_of
 from tests.samples import every_log
 from tests.segments import positions
 
@@ -35,7 +35,11 @@ def main() -> None:
         for number in range(options.mutants):
             log, data, places = originals[number % len(originals)]
             rng = random.Random(f"{options.seed} {number}")
-            mutant = mutant_of(data, places, rng)
+            if number % 5 == 0:
+                data, places, mutant = embedding_mutant(rng)
+                log = Path(f"{int.from_bytes(data[:8], 'big'):020}.log")
+            else:
+                mutant = mutant_of(data, places, rng)
             verdict = judge(mutant, data, places, Path(scratch) / log.name)
             if verdict:
                 lost += len(verdict.lost)

@@ -10,20 +10,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+import numpy as np
+
 from kfmt_cli.core import scan
 from kfmt_cli.core.finding import Code
 from kfmt_cli.core.source import Source
 from kfmt_cli.files import codes
-from kfmt_cli.files.block import HEADER_SIZE, LOG_OVERHEAD
+from kfmt_cli.files.block import HEADER_SIZE, LOG_OVERHEAD, STORED_CRC_AT
 from kfmt_cli.files.header import (
     HEADER_UP_TO_MAGIC,
     MINIMUMS,
     Header,
     Window,
 )
-from kfmt_cli.files.search import REACH, Search
+from kfmt_cli.files.search import REACH, WINDOW, Search
 from kfmt_cli.files.verdict import Verdict, Verdicts
 
+OFFSET_SIZE = 8
+CRC_SIZE = 4
+SIMILAR = 0.9  # of the bytes of a torn front are those of the whole batch, at least
 MORE, SIZE, MAGIC = (scan.WALKS[name] for name in ("MORE", "SIZE", "MAGIC"))
 
 
@@ -50,12 +55,22 @@ class Damage(Search):
         proven = self._proven_end(header, ends)
         if proven is not None and proven < end:
             return self._wrong_length(header, codes.LENGTH_TOO_BIG, proven)
+        whole = self._whole_copy(header, end)
+        if whole is not None:
+            return self._wrong_length(header, codes.LENGTH_TOO_BIG, whole)
         beyond = self._header(end)
         leads = self.confirmed(end)
+        if leads and header.magic == 2 and beyond.base_offset == header.next_offset:
+            return None  # whatever lies inside is in a record
         if leads and window.holds(beyond):
             window = replace(window, last=beyond.base_offset - 1)
-        inside = self.find_batch(position + 1, window, end)
+        is_credible = not self._source.block(end, 1, 1)
+        inside = self._find_inside(header, window, end, is_credible)
         if inside is not None:
+            # A value may hold a whole batch: then the checksum says where this one ends.
+            proven = self._proven_end(header, self._ends(end, end + REACH, header))
+            if proven is not None and proven > end:
+                return self._wrong_length(header, codes.LENGTH_TOO_SMALL, proven)
             inside = self._next_batch(header, inside)
             return self._wrong_length(header, codes.LENGTH_TOO_BIG, inside)
         if follows or leads or not self._source.block(end, 1, 1):
@@ -64,6 +79,63 @@ class Damage(Search):
         if proven is None or proven == end:
             return None
         return self._wrong_length(header, codes.LENGTH_TOO_SMALL, proven)
+
+    def _find_inside(
+        self, header: Header, window: Window, end: int, is_credible: bool
+    ) -> int | None:
+        """The first batch of the log in what is taken for a damaged one.
+
+        is_credible: its length leads to the end of the file. Then what stands inside has the next
+        offset, or goes on up to there, batch by batch; a batch in a value does not, as a record
+        ends with its headers.
+        """
+        for found in self.confirmed_from(header.position + 1, end):
+            if not self._belongs(found, window):
+                continue
+            goes_on = header.magic == 2 and self._header(found).base_offset == header.next_offset
+            if not is_credible or goes_on or self._walks(found, end):
+                return found
+        return None
+
+    def _walks(self, at: int, end: int) -> bool:
+        """Whether batches lead from one to the next, up to a byte, though some may be damaged."""
+        while at < end:
+            header = self._header(at)
+            if header.magic not in (0, 1, 2) or header.length < MINIMUMS[header.magic]:
+                return False
+            at += header.size
+        return at == end
+
+    def _whole_copy(self, header: Header, stop: int) -> int | None:
+        """Where the batch stands whole whose torn front this is: a write that was cut off, and
+        repeated right behind it."""
+        stop = min(stop, header.position + REACH)
+        for is_same in (self._has_checksum, self._is_similar):
+            for at in self._plausible_from(header.position + 1, stop):
+                other = self._header(at)
+                if header.data[:OFFSET_SIZE] != other.data[:OFFSET_SIZE]:
+                    continue
+                if is_same(header, other) and self.confirmed(at):
+                    return at
+        return None
+
+    @staticmethod
+    def _has_checksum(torn: Header, whole: Header) -> bool:
+        """Whether the front of a batch stores the checksum of another place's batch."""
+        at = STORED_CRC_AT[min(max(whole.magic, 0), 2)]
+        is_long = whole.position - torn.position >= at + CRC_SIZE
+        return is_long and torn.data[at : at + CRC_SIZE] == whole.data[at : at + CRC_SIZE]
+
+    def _is_similar(self, torn: Header, whole: Header) -> bool:
+        """Whether nearly all bytes up to another place are those that stand there."""
+        size = min(whole.position - torn.position, WINDOW)
+        left, right = (
+            np.frombuffer(self._source.block(it.position, size, size), np.uint8)
+            for it in (torn, whole)
+        )
+        common = min(len(left), len(right))
+        equal = int((left[:common] == right[:common]).sum())
+        return common > 0 and equal >= SIMILAR * common
 
     def _next_batch(self, header: Header, found: int) -> int:
         """Where the batch behind a damaged one begins, which may be damaged itself, up to `found`.
@@ -109,6 +181,10 @@ class Damage(Search):
         plausible = header.could_hold(after_offset) and zeros - at < HEADER_UP_TO_MAGIC
         if plausible and (proven := self._by_checksum(header, reason)):
             return proven
+        if reason != MORE or plausible:
+            stop = at + max(HEADER_SIZE, header.size if plausible and header.size > 0 else 0)
+            if (whole := self._whole_copy(header, stop)) is not None:
+                return self._verdicts.garbage(header, whole, whole)
         # A header's first bytes may be zeros themselves, up to its length field.
         window = Window.behind(header if plausible else None, after_offset, None, self.sets)
         found = self.find_batch(max(at + 1, zeros - LOG_OVERHEAD), window)

@@ -114,18 +114,18 @@ class Search:
     def _is_followed(self, header: Header) -> bool:
         """Whether the file ends behind a batch, or what stands there could be the next one."""
         end = header.position + header.size
-        if not self._source.block(end, 1, 1):
+        if self._is_end(end):
             return True
         after = self._header(end)
         if after.magic in (0, 1, 2):
             return header.next_offset <= after.base_offset < header.next_offset + RANGE
-        return not any(after.data) and not self._source.block(self._zeros(end), 1, 1)
+        return False
 
     def _chain(self, at: int, n: int) -> bool:
         """Whether n undamaged batches with growing offsets stand at `at`, or all there are."""
         offset = -1
         for _ in range(n):
-            if not self._source.block(at, 1, 1):
+            if self._is_end(at):
                 return True
             header = self._header(at)
             if header.base_offset <= offset or not self.confirmed(at):
@@ -133,6 +133,11 @@ class Search:
             offset = header.base_offset
             at += header.size
         return True
+
+    def _is_end(self, at: int) -> bool:
+        """Whether nothing but zeros follows."""
+        front = self._source.block(at, HEADER_SIZE, HEADER_SIZE)
+        return not any(front) and not self._source.block(self._zeros(at), 1, 1)
 
     def _proven_end(self, header: Header, ends: Iterator[int]) -> int | None:
         """The first of some ends for which the header's checksum is right."""
