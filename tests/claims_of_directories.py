@@ -155,18 +155,6 @@ DIRECTORY_CLAIMS = [
         instead={"cleaner-offset-checkpoint": GARBAGE},
         checked=False,
     ),
-    *(
-        Claim(
-            "checkpoint-empty",
-            f"{file}-offset-checkpoint",
-            whole,
-            (STARTS,),
-            (STARTS,),
-            instead={f"{file}-offset-checkpoint": b""},
-            checked=False,
-        )
-        for file in ("recovery-point", "replication", "log-start", "cleaner")
-    ),
     Claim(
         "transaction-mixed",
         "",

@@ -186,7 +186,6 @@ MORE = [
         "another topic",
         _beside("recovery-point-offset-checkpoint", _point(1, "gone")),
     ),
-    Damage("checkpoint-empty", "0 bytes", _beside("cleaner-offset-checkpoint", b"")),
     Damage("checkpoint-malformed", "no lines", _beside("replication-offset-checkpoint", b"x")),
     Damage("meta-properties-malformed", "a word", _beside("meta.properties", b"x")),
     Damage("clean-shutdown-malformed", "a word", _beside(".kafka_cleanshutdown", b"x")),

@@ -63,11 +63,6 @@ NO_CLAIM = {
 NOTHING_HAPPENS = {
     ("checkpoint-malformed: cleaner-offset-checkpoint", "CRASH"),
     ("checkpoint-malformed: cleaner-offset-checkpoint", "CLEAN"),
-    *(
-        (f"checkpoint-empty: {file}-offset-checkpoint", start)
-        for file in ("recovery-point", "replication", "log-start", "cleaner")
-        for start in ("CRASH", "CLEAN")
-    ),
     ("snapshot-malformed: an older one", "CRASH"),
     ("time-index-absent", "CRASH"),
     ("time-index-offset-not-in-log", "CLEAN"),

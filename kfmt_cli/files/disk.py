@@ -12,13 +12,13 @@ import re
 import stat
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
 from kfmt_cli.errors import InputError
 from kfmt_cli.files.kinds import UNKNOWN, in_order, kind_of
-from kfmt_cli.files.kinds.kind import Input, Kind
+from kfmt_cli.files.kinds.kind import Input, Kind, Level
 from kfmt_cli.files.kinds.logs import KRAFT_SNAPSHOT
 from kfmt_cli.files.names import partition_of
 from kfmt_cli.files.segment import Segment, group, real_path
@@ -136,6 +136,7 @@ class Folder:
     path: to open it. below: what the names of its files begin with. folders, files: the names in
     it, in order. special: those of the files that are pipes, sockets or devices. links: those that
     are symbolic links. prefix: what the names of its files begin with, where that is not `below`.
+    takes_any: logs with names of their own count, as no file here has a broker's.
     """
 
     path: str
@@ -145,6 +146,7 @@ class Folder:
     special: frozenset[str] = frozenset()
     links: frozenset[str] = frozenset()
     prefix: str | None = None
+    takes_any: bool = False
 
     @property
     def name(self) -> str:
@@ -200,7 +202,38 @@ def walk(top: str, several: bool, skip: Callable[[str], None]) -> list[Folder]:
         found.append((place, folder))
         places += inside if place == os.curdir else [f"{place}{os.sep}{it}" for it in inside]
     found.sort(key=lambda it: _order(it[0]))
-    return [folder for _, folder in found]
+    return _of_brokers(found)
+
+
+def _of_brokers(found: list[tuple[str, Folder]]) -> list[Folder]:
+    """Of a tree, the directory given and what a broker would take: directories with its files, and
+    those next to such ones, as a broker takes every directory in its log directory for a partition.
+    Other programs have directories with names such as version-2, and files named *.log."""
+    beside = set()
+    if not any(kind_of(it)[1] is not None for _, folder in found for it in folder.files):
+        found = [(place, replace(it, takes_any=place == os.curdir)) for place, it in found]
+    for place, folder in found:
+        names = [kind_of(it) for it in folder.files]
+        known = (kind for kind, _, _ in names if kind is not UNKNOWN)
+        if any(kind.level is Level.LOG_DIRECTORY for kind in known):
+            beside.add(place)
+        if any(offset is not None for _, offset, _ in names):
+            beside.add(place.rpartition(os.sep)[0] or os.curdir)
+    return [
+        folder
+        for place, folder in found
+        if place == os.curdir
+        or (place.rpartition(os.sep)[0] or os.curdir) in beside
+        or any(map(is_of_broker, folder.files))
+    ]
+
+
+def is_of_broker(file: str) -> bool:
+    """Whether a broker writes files of such a name; those of segments begin with an offset."""
+    kind, base_offset, _ = kind_of(file)
+    if kind.level is Level.SEGMENT and kind.suffix:
+        return base_offset is not None
+    return kind is not UNKNOWN
 
 
 def listing(path: str) -> Folder:
@@ -268,9 +301,10 @@ def inputs_in(
     for folder in folders:
         for file in folder.files:
             kind, _, transient = kind_of(file)
-            if transient or kind not in kinds or file in folder.special:
+            is_foreign = not (is_of_broker(file) or folder.takes_any)
+            if transient or kind not in kinds or file in folder.special or is_foreign:
                 if passed_over is not None:
-                    named = kind.suffix or kind.holds_batches
+                    named = (kind.suffix or kind.holds_batches) and not is_foreign
                     passed_over[transient or (kind.name if named else "other")] += 1
                 continue
             yield folder.input(file)

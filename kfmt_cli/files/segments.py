@@ -14,6 +14,7 @@ from kfmt_cli.files.disk import (
     classify,
     inputs_in,
     is_folder,
+    is_of_broker,
     listed,
     no_log,
     printable,
@@ -61,7 +62,10 @@ def segments(
         if not n_files and not unread:
             raise InputError(no_log(path))
         for folder in folders:
-            yield from (it for it in folder.segments if not kind_of(_name(it))[2])
+            for it in folder.segments:
+                is_own = folder.takes_any or is_of_broker(_name(it))
+                if is_own and not kind_of(_name(it))[2]:
+                    yield it
         return
     if not Path(path).exists():
         raise InputError(f"{printable(path)}: No such file or directory")

@@ -24,6 +24,7 @@ from kfmt_cli.files.disk import (
     Folder,
     classify,
     is_folder,
+    is_of_broker,
     is_segment,
     no_log,
     printable,
@@ -131,8 +132,13 @@ class Check:
         if path in files:
             return files[path].kind in kinds
         kinds -= {UNKNOWN}
-        names = (name for folder in self._below[path] for name in folder.files)
-        return any(kind in kinds and not suffix for kind, _, suffix in map(kind_of, names))
+        mine = (
+            kind_of(name)
+            for folder in self._below[path]
+            for name in folder.files
+            if folder.takes_any or is_of_broker(name)
+        )
+        return any(kind in kinds and not suffix for kind, _, suffix in mine)
 
     def _report(self, name: str, path: str) -> Report:
         """The report on a directory."""
@@ -244,7 +250,7 @@ def _is_empty(folders: list[Folder]) -> bool:
 
 def _is_of_kafka(folder: Folder) -> bool:
     """Whether a directory has a file that a broker writes."""
-    return any(kind_of(it)[0] is not UNKNOWN for it in folder.files)
+    return any(folder.takes_any or is_of_broker(it) for it in folder.files)
 
 
 def of_codes(only: tuple[str, ...], ignore: tuple[str, ...]) -> Callable[[str], bool]:

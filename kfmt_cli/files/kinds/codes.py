@@ -110,10 +110,3 @@ CHECKPOINT_MALFORMED = code(
     after_crash=CHECKPOINT,
     after_clean_shutdown=CHECKPOINT,
 )
-CHECKPOINT_EMPTY = code(
-    "checkpoint-empty",
-    _note,
-    "A checkpoint file has no bytes, as before a broker first writes to it.",
-    after_crash="The broker starts.",
-    after_clean_shutdown="The broker starts.",
-)
