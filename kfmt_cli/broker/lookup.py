@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 import numpy as np
 
-from kfmt_cli.core.layout import IntArray
 from kfmt_cli.core.table import Table
 from kfmt_cli.errors import InputError
 from kfmt_cli.files.block import Block
@@ -73,8 +73,16 @@ class Lookup:
     batch: dict[str, int] | None = None
 
 
+class Values(Protocol):
+    """What can be searched."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, i: int, /) -> Any: ...
+
+
 def greatest(
-    values: IntArray, target: int, warm: int, note: Callable[[Step], None] = lambda _: None
+    values: Values, target: int, warm: int, note: Callable[[Step], None] = lambda _: None
 ) -> int | None:
     """The last entry that is not above the target, as a broker searches for it.
 

@@ -7,6 +7,7 @@ back empty.
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import stat
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 STREAM_WINDOW = 128 << 20
 READ_AT_ONCE = 1 << 20
 WORTH_READING_AHEAD = 32 << 20
+MOST_EXTENTS = 64  # that are looked at for the end of a file's data
 PATIENCE_MS = 2000  # for the first byte of a named pipe
 # A pipe that nothing writes to would keep an open() waiting.
 READ_ONLY = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
@@ -83,6 +85,30 @@ class FileSource:
             ) from error
         PACE.spent(len(data))
         return data
+
+    def end_of_data(self) -> int:
+        """Where the bytes end that were ever written: what follows is a hole in the file, which
+        reads as zeros. The file's end where the system does not tell."""
+        size = self.size or 0
+        if not hasattr(os, "SEEK_DATA"):
+            return size
+        end = 0
+        for _ in range(MOST_EXTENTS):
+            try:
+                at = os.lseek(self._fd, end, os.SEEK_DATA)
+            except OSError as error:
+                return end if error.errno == errno.ENXIO else size
+            end = os.lseek(self._fd, at, os.SEEK_HOLE)
+            if end >= size:
+                break
+        return size if end < size and self._is_written_behind(end) else end
+
+    def _is_written_behind(self, at: int) -> bool:
+        try:
+            os.lseek(self._fd, at, os.SEEK_DATA)
+        except OSError:
+            return False
+        return True
 
     def _first_read(self, position: int, length: int) -> bytes:
         """One read, or what was read ahead."""

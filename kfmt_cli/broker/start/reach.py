@@ -135,7 +135,7 @@ class _Search:
         found: Ranges = []
         unanswered: Ranges = []
         offsets, _ = self._segment.entries
-        cuts = sorted({int(it) for it in offsets if low < it <= high})
+        cuts = sorted({int(it) for it in offsets.filled if low < it <= high})
         for first, last in zip([low, *cuts], [*(it - 1 for it in cuts), high], strict=True):
             at = first
             start = self._segment.lookup(at)

@@ -55,7 +55,7 @@ def recovered(
 
 
 def _files(segment: OpenSegment, aborted: Iterable[dict[str, int]]) -> Recovered:
-    offsets, positions = segment.entries
+    offsets, positions = (it.filled for it in segment.entries)
     times = np.array(segment.times, np.int64).reshape(-1, 2)
     of_index = {"relative_offset": offsets - segment.base, "log_position": positions}
     of_times = {"timestamp": times[:, 0], "relative_offset": times[:, 1] - segment.base}

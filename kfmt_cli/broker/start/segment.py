@@ -23,7 +23,7 @@ from kfmt_cli.broker.start.stored import (
 )
 from kfmt_cli.core.layout import IntArray
 from kfmt_cli.files.kinds.fixed import OFFSET_INDEX
-from kfmt_cli.files.kinds.kind import Input, read_whole
+from kfmt_cli.files.kinds.kind import Input, read_filled
 from kfmt_cli.formats.index import MAX_RELATIVE_OFFSET, OFFSET_INDEX_ENTRY
 
 NO_TIME = (-1, -1)
@@ -36,6 +36,25 @@ class OffsetOverflow(Exception):  # noqa: N818 (Kafka's LogSegmentOffsetOverflow
 
 class InvalidOffset(Exception):  # noqa: N818 (Kafka's InvalidOffsetException)
     """An entry's offset is not greater than that of the one before it."""
+
+
+class Entries:
+    """A column of an index, the zeros of its preallocated end included, which take no memory.
+
+    filled: what stands before them. fill: what a zero means.
+    """
+
+    def __init__(self, filled: IntArray, n: int, fill: int) -> None:
+        self.filled = filled
+        self._n = n
+        self._fill = fill
+
+    def __len__(self) -> int:
+        return self._n
+
+    def __getitem__(self, i: int) -> int:
+        i = i if i >= 0 else self._n + i
+        return int(self.filled[i]) if i < len(self.filled) else self._fill
 
 
 class OpenSegment:
@@ -58,7 +77,7 @@ class OpenSegment:
         self.has_folder = False  # in the place of its index
         self.is_recovered = False
         self.times: list[tuple[int, int]] = []
-        self._entries: tuple[IntArray, IntArray] | None = None
+        self._entries: tuple[Entries, Entries] | None = None
         self._bytes: LogBytes | None = None
 
     @classmethod
@@ -89,17 +108,23 @@ class OpenSegment:
             self._bytes = None
 
     @property
-    def entries(self) -> tuple[IntArray, IntArray]:
+    def entries(self) -> tuple[Entries, Entries]:
         """Offsets and positions of its index, zeros at its end included; raises InputError."""
         if self.has_folder:
             words = f"{self.name}: there is a directory in the place of its index"
             raise StartFailed(words, is_offline=True)
         if self._entries is None:
-            data = b"" if self.index is None else read_whole(self.index, MOST_INDEX_BYTES)
+            data, size = b"", 0
+            if self.index is not None:
+                data, size = read_filled(self.index, MOST_INDEX_BYTES)
             width = OFFSET_INDEX_ENTRY.dtype.itemsize
-            rows = np.frombuffer(data, OFFSET_INDEX_ENTRY.dtype, len(data) // width)
+            data = data.rstrip(b"\0")
+            data += bytes(-len(data) % width)
+            n = size // width
+            rows = np.frombuffer(data, OFFSET_INDEX_ENTRY.dtype, min(len(data) // width, n))
             offsets = rows["relative_offset"].astype(np.int64) + self.base
-            self._entries = offsets, rows["log_position"].astype(np.int64)
+            positions = rows["log_position"].astype(np.int64)
+            self._entries = Entries(offsets, n, self.base), Entries(positions, n, 0)
         return self._entries
 
     def batches(self, start: int | None = None) -> Iterator[Stored]:
@@ -166,7 +191,7 @@ class OpenSegment:
 
     def _set_entries(self, entries: list[tuple[int, int]]) -> None:
         rows = np.array(entries, np.int64).reshape(-1, 2)
-        self._entries = rows[:, 0], rows[:, 1]
+        self._entries = Entries(rows[:, 0], len(rows), 0), Entries(rows[:, 1], len(rows), 0)
 
     def empty(self) -> int:
         """Cut it to nothing, where a batch is found to cut at; how many bytes go."""
@@ -183,7 +208,7 @@ class OpenSegment:
         warm = WARM_BYTES // ENTRY_SIZE[OFFSET_INDEX]
         offsets, positions = self.entries
         entry = greatest(offsets, offset, warm)
-        return self.begin if entry is None else max(int(positions[entry]), self.begin)
+        return self.begin if entry is None else max(positions[entry], self.begin)
 
     def translate(self, offset: int) -> Stored | None:
         """The first batch from the index's entry on that ends at the offset or behind it."""
@@ -201,7 +226,9 @@ class OpenSegment:
     def next_offset(self) -> int:
         """Where a broker takes the end of the segment to be; raises CorruptError."""
         offsets, _ = self.entries
-        last_entry = int(offsets[-1]) if len(offsets) else self.base
+        if self.begin >= self.size:
+            return self.base
+        last_entry = offsets[-1] if len(offsets) else self.base
         found = self.translate(last_entry)
         if found is None:
             return self.base

@@ -16,7 +16,7 @@ from kfmt_cli.core.finding import Code, Finding
 from kfmt_cli.core.layout import Layout
 from kfmt_cli.core.table import Table
 from kfmt_cli.files.kinds import codes
-from kfmt_cli.files.kinds.kind import Contents, Input, Kind, Level, read_whole
+from kfmt_cli.files.kinds.kind import Contents, Input, Kind, Level, read_filled, read_whole
 from kfmt_cli.formats import index, snapshot
 from kfmt_cli.rows.column import Column, RowType, column_of
 from kfmt_cli.rows.section import Section
@@ -55,11 +55,16 @@ class FixedReader:
 
     def __call__(self, file: Input) -> Contents:
         """All rows of a file; raises InputError."""
-        data = read_whole(file, MOST_BYTES)
+        if self.padded:
+            data, size = read_filled(file, MOST_BYTES)
+        else:
+            data = read_whole(file, MOST_BYTES)
+            size = len(data)
         findings: list[Finding] = []
         at = self.front(file.name, data, findings) if self.front is not None else 0
         width = self.layout.dtype.itemsize
-        end = self.end_of_rows(data)
+        end = self.end_of_rows(data, size)
+        data += bytes(max(end - len(data), 0))  # the last row may end in the hole
         n_rows = (end - at) // width
         stored = np.frombuffer(data, self.layout.dtype, n_rows, at)
         table = Table.empty(self.rows.sources, n_rows)
@@ -68,24 +73,24 @@ class FixedReader:
             table[it.name] = stored[it.name]
         if "offset" in table.names:
             table["offset"] = table["relative_offset"] + (file.base_offset or 0)
-        odd = (len(data) - at) % width
+        odd = (size - at) % width
         if odd:
             words = f"{odd} bytes at the end are no whole entry of {width} bytes"
-            findings.append(
-                Finding(file.name, self.odd, len(data) - odd, words, expected=0, found=odd)
-            )
-        padding = len(data) - odd - (at + n_rows * width)
+            findings.append(Finding(file.name, self.odd, size - odd, words, expected=0, found=odd))
+        padding = size - odd - (at + n_rows * width)
         remark = f"{padding:,} bytes of zeros behind them".replace(",", " ") if padding else ""
         section = Section(self.rows, table, remark=remark)
-        return Contents(len(data), [section], findings, padding)
+        return Contents(size, [section], findings, padding)
 
-    def end_of_rows(self, data: bytes) -> int:
-        """The end of the last row that is not all zeros, where zeros may follow the rows."""
+    def end_of_rows(self, data: bytes, size: int | None = None) -> int:
+        """The end of the last row that is not all zeros, where zeros may follow the rows. size: of
+        the file, whose data may end before a hole."""
+        size = len(data) if size is None else size
         width = self.layout.dtype.itemsize
-        if not self.padded or (self.one_zero_row and len(data) == width):
-            return len(data)
+        if not self.padded or (self.one_zero_row and size == width):
+            return size
         filled = len(data.rstrip(b"\0"))
-        return min(-(-filled // width) * width, len(data) // width * width)
+        return min(-(-filled // width) * width, size // width * width)
 
 
 def _snapshot_front(name: str, data: bytes, findings: list[Finding]) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 
 from kfmt_cli.core.finding import Finding
 from kfmt_cli.core.lazy import load
-from kfmt_cli.core.source import open_source
+from kfmt_cli.core.source import FileSource, open_source
 from kfmt_cli.errors import InputError
 from kfmt_cli.files.foreign import START, foreign_words
 from kfmt_cli.rows.column import RowType
@@ -147,18 +147,31 @@ def read_whole(file: Input, most: int) -> bytes:
 
     most: bytes that a file of this kind can have.
     """
+    data, size = read_filled(file, most)
+    return data + bytes(size - len(data))
+
+
+def read_filled(file: Input, most: int) -> tuple[bytes, int]:
+    """The bytes of a file up to the hole at its end, and how many there are with it: an index is
+    preallocated by making a hole, which would be read as so many zeros. As `read_whole` else."""
     source = open_source(file.path, file.name)
     try:
         if source.size is None or source.size > most:
             raise InputError(f"{file.name}: is larger than {file.kind.words} can be")
         pieces = []
         at = 0
-        while piece := source.block(at, PIECE, 1):
+        end = source.end_of_data() if isinstance(source, FileSource) else source.size
+        while at < end and (piece := source.block(at, min(PIECE, end - at), 1)):
             pieces.append(piece)
             at += len(piece)
+        # A file may have grown, and one that says that it has no bytes may have some (/proc).
+        while end >= source.size and (piece := source.block(at, PIECE, 1)):
+            pieces.append(piece)
+            at += len(piece)
+        size = max(at, source.size) if end < source.size else at
     finally:
         source.close()
     data = b"".join(pieces)
     if foreign := foreign_words(data[:START]):
         raise InputError(f"{file.name}: is not {file.kind.words} but {foreign}")
-    return data
+    return data, size
