@@ -155,13 +155,22 @@ class Folder:
 
     def input(self, file: str) -> Input:
         """A file of it."""
-        kind, base_offset, _ = kind_of(file)
-        prefix = self.prefix
-        if prefix is None:
-            prefix = "" if self.below == os.curdir else f"{self.below}{os.sep}"
-        path = f"{self.path.rstrip(os.sep) or os.sep}{os.sep}{file}"
-        is_link = file in self.links
-        return Input(path, printable(prefix + file), kind, base_offset, is_link)
+        found = self._inputs.get(file)
+        if found is None:
+            kind, base_offset, _ = kind_of(file)
+            prefix = self.prefix
+            if prefix is None:
+                prefix = "" if self.below == os.curdir else f"{self.below}{os.sep}"
+            path = f"{self.path.rstrip(os.sep) or os.sep}{os.sep}{file}"
+            is_link = file in self.links
+            found = Input(path, printable(prefix + file), kind, base_offset, is_link)
+            self._inputs[file] = found
+        return found
+
+    @cached_property
+    def _inputs(self) -> dict[str, Input]:
+        """Its files that were asked for."""
+        return {}
 
     @property
     def readable(self) -> tuple[str, ...]:

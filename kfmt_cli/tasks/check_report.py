@@ -10,6 +10,7 @@ from typing import Protocol
 from kfmt_cli.broker.start.brokers import Next
 from kfmt_cli.broker.start.outcome import CLEAN, CRASH, OFFLINE, STRAY, UNSERVED, Start
 from kfmt_cli.broker.start.ranges import size_of_ranges
+from kfmt_cli.checks.index.codes import INDEX_PREALLOCATED
 from kfmt_cli.checks.partition import codes as partition_codes
 from kfmt_cli.core.finding import Finding, Findings, Severity, Tally
 from kfmt_cli.files.consequences import REBUILD_INDEX
@@ -104,11 +105,7 @@ def show(run: Run, reports: list[Report], starts: list[Start], found: Outlook) -
     for report in listed:
         sink.document("partition", _row(report), table.line(report))
         run.summary.add(_result(report))
-    for report in listed:
-        for finding in report.findings:
-            run.seen(finding)
-            sink.finding(_with_outcome(finding, report))
-        run.left_out(report.shown, report.findings)
+    _show_findings(run, listed)
     for i, start in enumerate(starts):
         before = starts[i - 1] if i else None
         following = starts[i + 1] if i + 1 < len(starts) else None
@@ -134,6 +131,24 @@ def show(run: Run, reports: list[Report], starts: list[Start], found: Outlook) -
             row["observed_on"] = list(OBSERVED_ON)
             sink.document("log_directory", row, ())
         sink.remark(words, "bold")
+
+
+def _show_findings(run: Run, listed: list[Report]) -> None:
+    """What is wrong in each directory. Preallocated indexes are as they should be: people are told
+    how many there are."""
+    sink = run.sink
+    preallocated = 0
+    for report in listed:
+        for finding in report.findings:
+            run.seen(finding)
+            if sink.for_people and finding.code is INDEX_PREALLOCATED:
+                preallocated += 1
+            else:
+                sink.finding(_with_outcome(finding, report))
+        run.left_out(report.shown, report.findings)
+    if preallocated:
+        what = count(preallocated, "index is preallocated", "indexes are preallocated")
+        sink.remark(f"{what}, as while a broker runs, or after it was killed")
 
 
 def _result(report: Report) -> Result:
