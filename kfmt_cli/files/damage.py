@@ -86,13 +86,16 @@ class Damage(Search):
         """The first batch of the log in what is taken for a damaged one.
 
         is_credible: its length leads to the end of the file. Then what stands inside has the next
-        offset, or goes on up to there, batch by batch; a batch in a value does not, as a record
-        ends with its headers.
+        offset, or is followed by a batch that has, or leads up to there, batch by batch; a batch in
+        a value does not, as a record ends with its headers.
         """
         for found in self.confirmed_from(header.position + 1, end):
             if not self._belongs(found, window):
                 continue
-            goes_on = header.magic == 2 and self._header(found).base_offset == header.next_offset
+            batch = self._header(found)
+            after = self._header(found + batch.size)
+            goes_on = header.magic == 2 and batch.base_offset == header.next_offset
+            goes_on |= after.magic == 2 and after.base_offset == batch.next_offset
             if not is_credible or goes_on or self._walks(found, end):
                 return found
         return None
