@@ -245,6 +245,16 @@ def test_pipes_in_the_place_of_files(tmp_path: Path) -> None:
     assert ran("index-check", folder / inside[0]).code == 3
 
 
+@pytest.mark.parametrize("suffix", ["swap", "deleted", "cleaned", "part", "tmp"])
+def test_copies_of_every_file(suffix: str, tmp_path: Path) -> None:
+    for file in [*ORDERS.parent.iterdir(), *ORDERS.parent.parent.iterdir()]:
+        if file.is_file():
+            shutil.copy(file, tmp_path / f"{file.name}.{suffix}")
+    for name in ("recovery-point", "replication", "log-start", "cleaner"):
+        (tmp_path / f"{name}-offset-checkpoint.{suffix}").write_bytes(b"0\n1\nt 0 5\n")
+    every(tmp_path, tmp_path / "out")
+
+
 def test_links_that_lead_nowhere_or_to_any_name(tmp_path: Path) -> None:
     folder = partition(tmp_path, DATA)
     for name in (f"{240:020}.log", f"{0:020}.index", "leader-epoch-checkpoint"):

@@ -9,7 +9,7 @@ from pathlib import PurePath
 
 from kfmt_cli.core.finding import Code, Finding
 from kfmt_cli.files.kinds import codes
-from kfmt_cli.files.kinds.kind import Contents, Input, Kind, Level, read_whole
+from kfmt_cli.files.kinds.kind import TRANSIENT, Contents, Input, Kind, Level, read_whole
 from kfmt_cli.formats.checkpoint import CHECKPOINTS, Checkpoint
 from kfmt_cli.rows.column import Column, RowType
 from kfmt_cli.rows.column import Kind as ColumnKind
@@ -32,8 +32,10 @@ ROWS = {name: _rows_of(it) for name, it in CHECKPOINTS.items()}
 
 
 def checkpoint_of(file: str) -> str:
-    """Which of the checkpoints a file is, by its name without its directory."""
-    return "leader-epoch-checkpoint" if file.endswith(REMOTE_SUFFIX) else file
+    """Which of the checkpoints a file is, or is a copy of, by its name without its directory."""
+    stem, _, suffix = file.rpartition(".")
+    name = stem if suffix in TRANSIENT else file
+    return "leader-epoch-checkpoint" if name.endswith(REMOTE_SUFFIX) else name
 
 
 def read_checkpoint(file: Input) -> Contents:
