@@ -25,6 +25,7 @@ from tests import warm
 from tests.rebuild import batch_of, compressed_batch, control_batch, record, with_crc
 from tests.samples import ORDERS, Done, environment, kfmt
 from tests.segments import int32, positions, with_bytes
+from tests.test_cli import on_a_terminal
 from tools.kafka import ROOT, SAMPLES
 
 NAME = f"{0:020}.log"
@@ -289,6 +290,16 @@ def test_names_and_settings_that_a_terminal_would_act_on(tmp_path: Path) -> None
     settings.write_text("retention.ms=\x1b[31m\u202e\n")
     for command in ("retention", "compaction"):
         assert ran(command, folder, "--config", settings).code == 2
+
+
+def test_cat_escapes_on_a_terminal_and_nowhere_else(tmp_path: Path) -> None:
+    value = b"\x1b[31m\n\tplain\xff"
+    folder = partition(tmp_path, batch_of(record(b"\x1b]0;t\x07", value), 0, 1))
+    assert warm.run(("cat", folder), b"", ROOT, environment())[1] == value + b"\n"
+    shown = on_a_terminal("cat", folder, "-f", "%k %s")
+    assert "\x1b" not in shown
+    assert "\\x1b]0;t\\x07 \\x1b[31m" in shown
+    assert "\tplain\\xff" in shown
 
 
 BOMBS: dict[str, Callable[[int], bytes]] = {

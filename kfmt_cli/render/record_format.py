@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kfmt_cli.errors import UsageError
+from kfmt_cli.render.style import safe
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,26 @@ class Shown:
 
 
 Write = Callable[[Shown], bytes]
+
+
+def visible(shown: Shown) -> Shown:
+    """A record for a terminal: what it would act on is escaped, but for the ends of lines."""
+    return replace(
+        shown,
+        topic=safe(shown.topic),
+        key=_visible(shown.key),
+        value=_visible(shown.value),
+        headers=[(_visible(name) or b"", _visible(value)) for name, value in shown.headers],
+    )
+
+
+def _visible(data: bytes | None) -> bytes | None:
+    if data is None:
+        return None
+    lines = data.decode("utf-8", "backslashreplace").split("\n")
+    return "\n".join("\t".join(map(safe, it.split("\t"))) for it in lines).encode()
+
+
 TOKENS = {
     "s": "the value",
     "S": "the value's bytes, -1 for null",

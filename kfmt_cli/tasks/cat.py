@@ -21,7 +21,7 @@ from kfmt_cli.files.names import partition_of
 from kfmt_cli.files.records import Records
 from kfmt_cli.files.select import Selection
 from kfmt_cli.files.shown import complete
-from kfmt_cli.render.record_format import Shown, Write
+from kfmt_cli.render.record_format import Shown, Write, visible
 from kfmt_cli.render.style import safe
 from kfmt_cli.tasks.follow import followed
 from kfmt_cli.tasks.partitions import LogFiles, each_partition
@@ -130,24 +130,22 @@ class Cat:
         names = ("offset", "timestamp", "has_timestamp", "key", "key_size", "value", "value_size")
         columns = (rows[name][chosen].tolist() for name in names)
         data, lines = records.data, []
+        is_terminal = self.run.host.width is not None
         has_headers = "headers" in rows.names and bool((rows["headers"][chosen] > 0).any())
         for row, offset, at, has_time, key, key_size, value, value_size in zip(
             chosen.tolist(), *columns, strict=True
         ):
-            lines.append(
-                self.write(
-                    Shown(
-                        *place,
-                        offset,
-                        at if has_time else -1,
-                        self._read(self.key, data, key, key_size, offset),
-                        self._read(self.value, data, value, value_size, offset),
-                        key_size,
-                        value_size,
-                        headers_of(records, row) if has_headers else [],
-                    )
-                )
+            shown = Shown(
+                *place,
+                offset,
+                at if has_time else -1,
+                self._read(self.key, data, key, key_size, offset),
+                self._read(self.value, data, value, value_size, offset),
+                key_size,
+                value_size,
+                headers_of(records, row) if has_headers else [],
             )
+            lines.append(self.write(visible(shown) if is_terminal else shown))
         self.run.sink.flush()
         self.run.host.write(b"".join(lines))
 
