@@ -32,14 +32,15 @@ def salvage(
 ) -> int:
     """Write every undamaged batch of damaged logs into new ones, byte for byte.
 
-    SRC is a log, a partition directory or a log directory; it stays as it is. DST must not be there
-    yet. A batch is kept if its checksum fits and all of its records can be read. Its offsets decide
-    where it goes, in whichever log it lies: also in one that was renamed, that overlaps another, or
-    that a swap had finished. Batches whose offsets contradict the others are set aside in the
-    folder contradicting of their partition. What is left out is listed with its bytes and the
-    offsets that are missing with it. Indexes and producer snapshots are made anew; meta.properties, partition.metadata, the
-    leader epochs and the log start offsets are carried along if they are undamaged, other
-    checkpoints are not. The exit code is 1 where something was damaged.
+    SRC is a log, a partition directory or a log directory; it stays as it is. DST must not be
+    there yet. A batch is kept if its checksum fits and all of its records can be read. Its
+    offsets decide where it goes, in whichever log it lies: also in one that was renamed, that
+    overlaps another, or that a swap had finished. Batches whose offsets contradict the others
+    are set aside in the folder contradicting of their partition. What is left out is listed
+    with its bytes and the offsets that are missing with it. Indexes and producer snapshots are
+    made anew; meta.properties, partition.metadata, the leader epochs and the log start offsets
+    are carried along if they are undamaged, other checkpoints are not. The exit code is 1 where
+    something was damaged.
 
     --records splits damaged batches and keeps the records that can be read as batches of magic 2;
     nothing proves them, so each has a header more, kfmt.salvaged, with the code of the finding. Of
