@@ -105,6 +105,7 @@ def _json_text(
     out: cython.uchar[::1] = w.out
     o: cython.Py_ssize_t = w.at
     byte: cython.int
+    short: cython.int
     n: cython.int
     i: cython.int
     while at < end:
@@ -130,18 +131,14 @@ def _json_text(
             at += 1
             continue
         if n == 1 or (n == 2 and byte == 0xC2 and data[at + 1] < 0xA0):
-            byte = data[at + n - 1]
-            out[o] = 0x5C
-            if short_escape(byte):
-                out[o + 1] = cython.cast(cython.uchar, short_escape(byte))
+            short = short_escape(data[at + n - 1])
+            if short:
+                out[o] = 0x5C
+                out[o + 1] = cython.cast(cython.uchar, short)
                 o += 2
             else:
-                w.at = o + 1
-                put(w, 117)
-                put(w, 48)
-                put(w, 48)
-                put_hex_digit(w, byte >> 4)
-                put_hex_digit(w, byte & 15)
+                w.at = o
+                put_escape(w, data, at, n)
                 o = w.at
         elif is_bidirectional(data, at, n):
             w.at = o
@@ -165,9 +162,9 @@ def put_escape(
     at: cython.Py_ssize_t,
     n: cython.int,
 ) -> cython.int:
-    """A character of two or three bytes as \\uhhhh."""
+    """A character of one, two or three bytes as \\uhhhh."""
     i: cython.int
-    code: cython.int = data[at] & (0x1F if n == 2 else 0xF)
+    code: cython.int = data[at] & (0x7F if n == 1 else 0x1F if n == 2 else 0xF)
     for i in range(1, n):
         code = (code << 6) | (data[at + i] & 0x3F)
     put(w, 0x5C)

@@ -15,7 +15,7 @@ from pathlib import Path
 from kfmt_cli.arrow.export import Exported, export_piece
 from kfmt_cli.arrow.inputs import files_of
 from kfmt_cli.core.finding import MOST_FINDINGS, Findings
-from kfmt_cli.errors import InputError, OutputError, UsageError
+from kfmt_cli.errors import InputError, UsageError
 from kfmt_cli.pieces.piece import Piece, cut
 from kfmt_cli.pieces.request import Request, share_of
 from kfmt_cli.pieces.seams import Seam, is_torn
@@ -24,6 +24,7 @@ from kfmt_cli.rows.tables import BATCHES, RECORDS
 from kfmt_cli.tasks.partitions import LogStarts
 from kfmt_cli.tasks.processes import map_processes
 from kfmt_cli.tasks.run import Event, Unread
+from kfmt_cli.writers.output import writing
 
 UNFINISHED = ".kfmt-export-unfinished"
 TABLES = (RECORDS.name, BATCHES.name)
@@ -151,25 +152,17 @@ def marked(folder: Path, tables: tuple[str, ...]) -> Iterator[None]:
     """A directory that is being written, until the block ends without an error; raises
     OutputError."""
     mark = folder / UNFINISHED
-    with _writing(mark):
+    with writing(mark):
         folder.mkdir(parents=True, exist_ok=True)
         held = mark.open("x")
     with held:
-        with _writing(mark):
+        with writing(mark):
             json.dump(tables, held)
             held.flush()
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
-        with _writing(mark):
+        with writing(mark):
             mark.unlink()
-
-
-@contextmanager
-def _writing(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise OutputError(f"{path}: cannot be written: {error.strerror or error}") from error
 
 
 def take_away(folder: Path) -> None:

@@ -24,7 +24,7 @@ from kfmt_cli.render.style import count, grouped, safe
 from kfmt_cli.rows.result import Result, ResultType
 from kfmt_cli.tasks.run import Progress, Run, told
 from kfmt_cli.writers.carry import carry, need_new
-from kfmt_cli.writers.holes import NO_END, Hole, Salvaged
+from kfmt_cli.writers.holes import NO_END, Gaps, Hole, Salvaged
 from kfmt_cli.writers.output import Staging, need_room, staged
 from kfmt_cli.writers.rearrange import ASIDE, Rearranged, rearranged, told_of, write_arranged
 from kfmt_cli.writers.rebuild import How, rebuild
@@ -210,21 +210,16 @@ class Salvage:
             return
         snapshot = f"{written[0].base_offset:020}{PRODUCER_SNAPSHOT.suffix}"
         known = (staging.folder / partition.below / snapshot).exists()
-        gaps: list[tuple[int, int]] = []
-        end = min((_base_of(it) or 0 for it in (*partition.logs, *partition.more)), default=0) - 1
-        for made in rebuild(written, How(self.interval), lambda _: None, from_nothing=not known):
+        gaps = Gaps(min(_base_of(it) or 0 for it in (*partition.logs, *partition.more)) - 1)
+        how = How(self.interval)
+        for made in rebuild(written, how, lambda _: None, from_nothing=not known, gaps=gaps):
             if any(it.code.severity is Severity.ERROR for it in made.findings):
                 words = f"{made.log.name}: what was written does not read back; nothing was kept"
                 raise OutputError(words)
             for file, data in made.files.items():
                 if data is not None and not (staging.folder / partition.below / file).exists():
                     staging.put(str(partition.below / file), data)
-            if made.first_offset is not None and made.last_offset is not None:
-                if made.first_offset > end + 1:
-                    gaps.append((end + 1, made.first_offset - 1))
-                gaps += made.gaps
-                end = made.last_offset
-        self._tell_gaps(partition, gaps)
+        self._tell_gaps(partition, gaps.found)
         self._open_transactions(staging.folder / partition.below, str(partition.below))
 
     def _tell_gaps(self, partition: _Partition, gaps: list[tuple[int, int]]) -> None:

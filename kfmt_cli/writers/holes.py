@@ -15,7 +15,7 @@ import numpy as np
 
 from kfmt_cli.core.finding import Finding, Severity
 from kfmt_cli.core.layout import IntArray
-from kfmt_cli.core.table import BoolArray
+from kfmt_cli.core.table import BoolArray, Table
 from kfmt_cli.core.wire import Buffer
 from kfmt_cli.writers.reencode import Producer, Reencoded
 
@@ -137,6 +137,23 @@ class Holes:
             self.done.reencoded += found[i].records
             self.done.last_offset = found[i].last_offset
             self.records += found[i].records
+
+
+@dataclass(slots=True)
+class Gaps:
+    """The offsets of a partition that none of its batches has, from..to. end: before the first."""
+
+    end: int
+    found: list[tuple[int, int]] = field(default_factory=list)
+
+    def take(self, batches: Table) -> None:
+        """The next batches; where an older wrapper begins is not known."""
+        base, last = batches["base_offset"], batches["last_offset"]
+        before = np.append(np.int64(self.end), last[:-1])
+        known = (batches["has_base_offset"] == 1) | (batches["is_v2"] == 1)
+        for i in np.flatnonzero(known & (base > before + 1)).tolist():
+            self.found.append((int(before[i]) + 1, int(base[i]) - 1))
+        self.end = int(last[-1])
 
 
 def in_sequence(base: IntArray, last: IntArray, before: int, following: list[int]) -> BoolArray:

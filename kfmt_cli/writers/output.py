@@ -25,19 +25,19 @@ class OutputFile:
     def __init__(self, path: Path, temporary: Path) -> None:
         self.path = path
         self.size = 0
-        with _writing(path):
+        with writing(path):
             temporary.parent.mkdir(parents=True, exist_ok=True)
             self._file: BinaryIO = temporary.open("xb", buffering=1 << 20)
 
     def write(self, data: Buffer | bytearray) -> None:
         """Bytes at the end of the file."""
-        with _writing(self.path):
+        with writing(self.path):
             self._file.write(data)
         self.size += len(data)
 
     def close(self) -> None:
         """Bring the file to the disk."""
-        with _writing(self.path):
+        with writing(self.path):
             self._file.flush()
             os.fsync(self._file.fileno())
             self._file.close()
@@ -64,7 +64,7 @@ class Staging:
             if not self.destination.is_dir():
                 raise UsageError(f"{destination}: is there and is not a directory")
             parent = self.destination  # so that a rename never leaves the file system
-        with _writing(self.destination):
+        with writing(self.destination):
             parent.mkdir(parents=True, exist_ok=True)
             self.left_over = take_away(parent)
             self._claim: Claim = claim_folder(parent)
@@ -95,7 +95,7 @@ class Staging:
             return
         assert len(folder.parts) == 1, folder
         assert folder.name != "..", folder
-        with _writing(self.destination):
+        with writing(self.destination):
             for file in list((self.folder / folder).iterdir()):
                 file.rename(self.folder / file.name)
             (self.folder / folder).rmdir()
@@ -117,7 +117,7 @@ class Staging:
             raise UsageError(
                 f"{self.destination / taken[0]}{more}: is there already; --force replaces it"
             )
-        with _writing(self.destination):
+        with writing(self.destination):
             for folder in {self.folder, *(it for it in self.folder.rglob("*") if it.is_dir())}:
                 _sync_folder(folder)
             if self._whole:
@@ -151,7 +151,7 @@ def staged(destination: str, force: bool = False) -> Iterator[Staging]:
 
 def replace_keeping_old(path: Path, data: bytes) -> Path | None:
     """Put a file in the place of another in one step; where the old one is kept."""
-    with _writing(path):
+    with writing(path):
         claim = claim_file(path.parent)
         try:
             with os.fdopen(os.dup(claim.lock), "wb") as out:
@@ -176,7 +176,7 @@ def set_aside(path: Path) -> Path | None:
     """Rename a file that should not be there, if it is; where it is kept."""
     if not path.exists():
         return None
-    with _writing(path):
+    with writing(path):
         kept = _free_name(path)
         path.rename(kept)
         _sync_folder(path.parent)
@@ -206,7 +206,8 @@ def _sync_folder(folder: Path) -> None:
 
 
 @contextmanager
-def _writing(path: Path) -> Iterator[None]:
+def writing(path: Path) -> Iterator[None]:
+    """Raises OutputError where the system cannot write a file."""
     try:
         yield
     except OSError as error:

@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import numpy as np
-
 from kfmt_cli.broker.index import IndexBuilder
 from kfmt_cli.broker.producers import Producers
 from kfmt_cli.broker.recovery import kept
@@ -21,7 +19,6 @@ from kfmt_cli.broker.start.stored import StartFailed
 from kfmt_cli.checks.check import Scope
 from kfmt_cli.checks.registry import log_checks
 from kfmt_cli.core.finding import Finding, Severity, in_order
-from kfmt_cli.core.table import Table
 from kfmt_cli.errors import InputError
 from kfmt_cli.files.block import max_timestamps
 from kfmt_cli.files.disk import Folder, classify
@@ -31,14 +28,14 @@ from kfmt_cli.files.kinds.logs import LOG
 from kfmt_cli.files.open_log import open_log
 from kfmt_cli.formats.index import ABORTED_TRANSACTION
 from kfmt_cli.writers.codes import PRODUCERS_UNKNOWN
+from kfmt_cli.writers.holes import Gaps
 
 
 @dataclass(slots=True)
 class Rebuilt:
     """The files of a log by name, without their folder; None for one that should not be there.
 
-    is_kept: a recovering broker cuts nothing of it. gaps: offsets from..to that none of its batches
-    has, between those that one has. first_offset, last_offset: of its batches.
+    is_kept: a recovering broker cuts nothing of it.
     """
 
     log: Input
@@ -47,22 +44,6 @@ class Rebuilt:
     entries: int = 0
     has_producers: bool = False
     is_kept: bool = True
-    gaps: list[tuple[int, int]] = field(default_factory=list)
-    first_offset: int | None = None
-    last_offset: int | None = None
-
-    def reach(self, batches: Table) -> None:
-        """The next batches; the first offset of an older wrapper is not known."""
-        base, last = batches["base_offset"], batches["last_offset"]
-        known = (batches["has_base_offset"] == 1) | (batches["is_v2"] == 1)
-        if self.first_offset is None or self.last_offset is None:
-            self.first_offset = int(base[0])
-            self.last_offset = self.first_offset - 1
-        before = np.append(np.int64(self.last_offset), last[:-1])
-        for i in np.flatnonzero(known & (base > before + 1)).tolist():
-            self.gaps.append((int(before[i]) + 1, int(base[i]) - 1))
-        self.last_offset = int(last[-1])
-
     files: dict[str, bytes | None] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
 
@@ -85,11 +66,12 @@ def rebuild(
     *,
     from_nothing: bool = False,
     swaps: Sequence[Input] = (),
+    gaps: Gaps | None = None,
 ) -> Iterator[Rebuilt]:
     """The files of the logs of one partition, which come in their order; raises InputError.
 
     from_nothing: no producer wrote anything before the first of them. swaps: files that a swap had
-    finished, and that a broker puts in the place of others first.
+    finished, and that a broker puts in the place of others first. gaps: is told of every batch.
     """
     producers = Producers(known=from_nothing)
     exact: _Exact | None = None
@@ -109,7 +91,7 @@ def rebuild(
             producers.end = base
             if producers.known or not producers.of:
                 before[_snapshot_name(producers)] = producers.snapshot()
-        done = _rebuild(log, how.interval, producers, advance)
+        done = _rebuild(log, how.interval, producers, advance, gaps)
         done.files.update(before)
         _add_snapshot(done, producers, _begins_partition(logs[0]))
         after = logs[i + 1].base_offset if i + 1 < len(logs) else None
@@ -182,7 +164,11 @@ def _begins_partition(log: Input) -> bool:
 
 
 def _rebuild(
-    log: Input, interval: int, producers: Producers, advance: Callable[[int], None]
+    log: Input,
+    interval: int,
+    producers: Producers,
+    advance: Callable[[int], None],
+    gaps: Gaps | None,
 ) -> Rebuilt:
     assert log.base_offset is not None
     done = Rebuilt(log)
@@ -200,7 +186,8 @@ def _rebuild(
                 aborted += producers.take(block, n)
                 of_producers = (batches["producer_id"] >= 0) & (batches["is_v2"] == 1)
                 done.has_producers |= bool(of_producers.any())
-                done.reach(batches)
+                if gaps is not None:
+                    gaps.take(batches)
             done.batches += n
             done.is_kept &= n == len(block.batches) and not any(
                 it.code.severity is Severity.ERROR for it in block.findings

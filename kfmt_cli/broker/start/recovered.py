@@ -17,7 +17,7 @@ from kfmt_cli.broker.start.load import Found, load
 from kfmt_cli.broker.start.producers import Snapshots
 from kfmt_cli.broker.start.segment import OpenSegment
 from kfmt_cli.broker.start.stored import Stored, read_marker
-from kfmt_cli.files.block import HEADER_SIZE
+from kfmt_cli.files.block import HEADER_SIZE, sequence
 from kfmt_cli.files.control import MARKERS
 from kfmt_cli.files.disk import Folder
 from kfmt_cli.files.kinds.fixed import read_rows
@@ -31,10 +31,9 @@ _HEADER_FIELDS = ("producer_epoch", "base_sequence", "last_offset_delta")
 
 @dataclass(slots=True)
 class Recovered:
-    """A segment that is left. log: the name of the file it is in. entries: of its index."""
+    """A segment that is left. entries: of its index."""
 
     base: int
-    log: str
     entries: int
     files: dict[str, bytes | None] = field(default_factory=dict)
 
@@ -65,7 +64,7 @@ def _files(segment: OpenSegment, aborted: Iterable[dict[str, int]]) -> Recovered
         f"{stem}.timeindex": fixed_rows(TIME_INDEX_ENTRY, of_times),
         f"{stem}.txnindex": b"".join(map(ABORTED_TRANSACTION.write, aborted)) or None,
     }
-    return Recovered(segment.base, segment.name, len(offsets), files)
+    return Recovered(segment.base, len(offsets), files)
 
 
 class _States(Snapshots):
@@ -129,7 +128,7 @@ def _event(segment: OpenSegment, batch: Stored) -> Event | None:
     event = Event(
         batch.producer_id,
         epoch,
-        first if first < 0 else (first + delta) % (1 << 31),
+        int(sequence(np.array(first), np.array(delta))),
         batch.base_offset,
         batch.last_offset,
         batch.max_timestamp,
