@@ -104,3 +104,21 @@ def test_both_say_the_same(options: tuple[str, ...], interpreted: Path, files: l
     mine, theirs = run(ROOT, *options, *files), run(interpreted, *options, *files)
     assert mine == theirs
     assert len(mine[1]) > 5000
+
+
+def test_both_build_the_same(interpreted: Path, files: list[Path], tmp_path: Path) -> None:
+    if not kernel.COMPILED:
+        pytest.skip("no compiler was at hand when kfmt was installed")
+    lines = tmp_path / "lines"
+    lines.write_bytes(run(ROOT, "dump", "--records", "--json", files[0])[1])
+    built = []
+    for home in (ROOT, interpreted):
+        out = tmp_path / str(len(built))
+        code, _ = run(home, "build", lines, out)
+        assert code == 0
+        built.append({it.name: it.read_bytes() for it in out.iterdir()})
+    assert built[0] == built[1]
+    lines.write_bytes(lines.read_bytes() + b'{"value":"a \\" b","value":"b"}')
+    said = [run(home, "build", lines, tmp_path / "none") for home in (ROOT, interpreted)]
+    assert said[0] == said[1]
+    assert b"the key 'value' stands twice" in said[0][1]

@@ -1,4 +1,4 @@
-"""Compiled loops over raw bytes: batch walking, the search for a header or the end of zeros, CRCs.
+"""Compiled loops over raw bytes: batch walking, searches for headers and zeros, CRCs, JSON's keys.
 
 Ordinary Python that Cython also compiles, like `core/kernel.py`, with bounds checks on.
 """
@@ -26,6 +26,10 @@ WALKS = {
 }
 
 ONES = cython.declare(cython.uint, 0xFFFFFFFF)
+# The 64-bit hash FNV-1a.
+HASH_START = cython.declare(cython.ulonglong, 0xCBF29CE484222325)
+HASH_FACTOR = cython.declare(cython.ulonglong, 0x100000001B3)
+HASH_MASK = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
 
 
 @cython.cfunc
@@ -225,3 +229,57 @@ def crc(
     """The reflected 32-bit CRC of each region; `table` is 8 x 256 words (slicing by eight)."""
     with cython.nogil:
         _crc(data, regions, table, out)
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-2, check=False)
+def _line_shapes(
+    data: cython.const[cython.uchar][::1], lines: cython.longlong[:, ::1]
+) -> cython.longlong:
+    n: cython.Py_ssize_t = 0
+    at: cython.Py_ssize_t = 0
+    i: cython.Py_ssize_t
+    end: cython.Py_ssize_t = data.shape[0]
+    key: cython.Py_ssize_t = 0
+    key_end: cython.Py_ssize_t = 0
+    byte: cython.uchar
+    shape: cython.ulonglong = HASH_START
+    while at < end:
+        byte = data[at]
+        if byte == 0x22:
+            key = at
+            at += 1
+            while at < end:
+                byte = data[at]
+                if byte == 0x22 or byte == 0x0A:
+                    break
+                at += 2 if byte == 0x5C else 1
+            key_end = at
+            if byte == 0x0A:
+                continue  # no string goes over an end of line
+        elif byte == 0x3A or byte == 0x7B or byte == 0x7D or byte == 0x5B or byte == 0x5D:
+            shape = ((shape ^ byte) * HASH_FACTOR) & HASH_MASK
+            if byte == 0x3A:
+                for i in range(key, min(key_end, end)):
+                    shape = ((shape ^ data[i]) * HASH_FACTOR) & HASH_MASK
+        elif byte == 0x0A:
+            lines[0, n] = at + 1
+            lines[1, n] = cython.cast(cython.longlong, shape >> 1)
+            n += 1
+            shape = HASH_START
+        at += 1
+    lines[0, n] = end
+    lines[1, n] = cython.cast(cython.longlong, shape >> 1)
+    return n + 1
+
+
+def line_shapes(data: cython.const[cython.uchar][::1], lines: cython.longlong[:, ::1]):
+    """Where each line of JSON ends, and a hash of its keys and brackets without its values.
+
+    `lines` has a column for each end of a line and one more, for what follows the last of them.
+    Lines with the same hash have the same keys in the same objects. Returns how many lines.
+    """
+    with cython.nogil:
+        n = _line_shapes(data, lines)
+    return n

@@ -6,7 +6,6 @@ What a line leaves out follows from its records; what an option asks for wins ov
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import attrgetter
 
 import numpy as np
 
@@ -22,10 +21,8 @@ from kfmt_cli.writers.jsonl import Batch, Record, wrong
 from kfmt_cli.writers.line_attributes import attributes_of
 from kfmt_cli.writers.loose import Plan
 from kfmt_cli.writers.options import Options
-from kfmt_cli.writers.parse import integers, records_of
+from kfmt_cli.writers.parse import field_of, integers, records_of
 from kfmt_cli.writers.partition import Partition, check_base_offset, check_offsets
-
-_OFFSET = attrgetter("offset")
 
 
 def plan_batches(
@@ -103,10 +100,10 @@ def plan_more(
 
 
 def _check_producers(lines: Sequence[Record]) -> None:
-    for line in lines:
-        if line.producer_id is not None or line.transactional is not None:
-            name = "transactional" if line.producer_id is None else "producer_id"
-            raise wrong(line, f"{name} belongs into the batch line before the record")
+    for name in ("producer_id", "transactional"):
+        for line, value in zip(lines, field_of(lines, name), strict=True):
+            if value is not None:
+                raise wrong(line, f"{name} belongs into the batch line before the record")
 
 
 def _time_of(line: Batch) -> int:
@@ -125,10 +122,9 @@ def _resolve(
 
     start: the first offset that is free. goes_on: from where the records of the first line count.
     """
-    if goes_on is None and all(line.base_offset is not None for line in lines):
-        known = list(map(_OFFSET, records))
-        if None not in known:
-            return integers(lines, "base_offset", 0), integers(records, "offset", 0)
+    known = goes_on is None and None not in field_of(lines, "base_offset")
+    if known and None not in field_of(records, "offset"):
+        return integers(lines, "base_offset", 0), integers(records, "offset", 0)
     bases: list[int] = []
     following: list[int] = []
     at = 0

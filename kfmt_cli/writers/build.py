@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import cast
 
 import numpy as np
 
@@ -16,14 +18,16 @@ from kfmt_cli.writers.batch_lines import plan_batches, plan_more
 from kfmt_cli.writers.batches import Written
 from kfmt_cli.writers.drafts import Begun
 from kfmt_cli.writers.growing import Growing
-from kfmt_cli.writers.jsonl import Batch, Line, LineError, Record, Remark, wrong
+from kfmt_cli.writers.jsonl import Batch, Line, LineError, Record, wrong
 from kfmt_cli.writers.loose import Plan, plan_loose
 from kfmt_cli.writers.options import Options
+from kfmt_cli.writers.parse import field_of
 from kfmt_cli.writers.partition import Partition
 from kfmt_cli.writers.rolling import RollingWriter
 from kfmt_cli.writers.targets import Target, target_of
 
 ENOUGH = 8192  # lines, so that each call of NumPy does much
+READ = frozenset({Record, Batch})  # other lines say what was found
 
 
 @dataclass(slots=True)
@@ -52,9 +56,11 @@ class Builder:
     def build(self, pieces: Iterable[Sequence[Line]]) -> None:
         """All the lines; raises LineError, OutputError."""
         for lines in pieces:
-            before = len(self._held)
-            self._held += [line for line in lines if not isinstance(line, Remark)]
-            self.ignored += len(lines) - (len(self._held) - before)
+            taken: Sequence[Line] = lines
+            if not READ.issuperset(map(type, lines)):
+                taken = [line for line in lines if type(line) in READ]
+                self.ignored += len(lines) - len(taken)
+            self._held += cast(Sequence[Record | Batch], taken)
             if len(self._held) >= ENOUGH:
                 self._flush(final=False)
         self._flush(final=True)
@@ -74,11 +80,13 @@ class Builder:
     def _runs(self, lines: Sequence[Record | Batch]) -> Iterator[tuple[int, int]]:
         """Where lines of one file begin and end; a line without a name goes with the one before."""
         first, file = 0, self._file
-        for i, line in enumerate(lines):
-            if line.file is not None and line.file != file:
-                if i > first:
-                    yield first, i
-                first, file = i, line.file
+        files = field_of(lines, "file")
+        if len(set(files)) > 1:
+            for i, name in enumerate(files):
+                if name is not None and name != file:
+                    if i > first:
+                        yield first, i
+                    first, file = i, name
         if len(lines) > first:
             yield first, len(lines)
 
@@ -89,25 +97,21 @@ class Builder:
             self.growing.close()
             self._file, self._line = file, None
             self._begin(lines[0], target_of(lines[0]))
-        batches = [(i, line) for i, line in enumerate(lines) if isinstance(line, Batch)]
-        loose = batches[0][0] if batches else len(lines)
+        at = np.flatnonzero(np.array([type(line) is Batch for line in lines]))
+        loose = int(at[0]) if len(at) else len(lines)
         if loose:
-            self._records([line for line in lines[:loose] if isinstance(line, Record)])
-        ends = [*(i for i, _ in batches[1:]), len(lines)]
-        first = 0
-        for i in range(1, len(batches) + 1):
-            if i == len(batches) or batches[i][1].magic != batches[first][1].magic:
-                chosen = [line for _, line in batches[first:i]]
-                counts = [
-                    end - at - 1
-                    for (at, _), end in zip(batches[first:i], ends[first:i], strict=True)
-                ]
-                rest = lines[batches[first][0] : ends[i - 1]]
-                records = [line for line in rest if isinstance(line, Record)]
-                n = np.array(counts, np.int64)
-                self._apply(plan_batches(chosen, records, n, self.options, self._partition))
-                self._line = chosen[-1]
-                first = i
+            self._records(cast(Sequence[Record], lines[:loose]))
+        batches = [cast(Batch, lines[i]) for i in at.tolist()]
+        counts = np.diff(at, append=len(lines)) - 1
+        # Batches of one magic are planned together.
+        magics = [batch.magic for batch in batches]
+        firsts = [i for i in range(len(batches)) if not i or magics[i] != magics[i - 1]]
+        for first, end in pairwise([*firsts, len(batches)]):
+            rest = lines[int(at[first]) : int(at[end]) if end < len(at) else len(lines)]
+            records = [line for line in rest if type(line) is Record]
+            chosen, n = batches[first:end], counts[first:end]
+            self._apply(plan_batches(chosen, records, n, self.options, self._partition))
+            self._line = chosen[-1]
 
     @property
     def _partition(self) -> Partition:

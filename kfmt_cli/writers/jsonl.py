@@ -7,13 +7,15 @@ that fails, they are decoded one by one to find the line that is wrong and to sa
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, cast
 
 import msgspec
 import numpy as np
 
+from kfmt_cli.core.layout import IntArray
+from kfmt_cli.core.parallel import available_cores, map_ordered
+from kfmt_cli.core.scan import line_shapes
 from kfmt_cli.core.source import Source, open_source
 from kfmt_cli.errors import ExitCode, InputError
 from kfmt_cli.rows.batch import BATCH
@@ -23,7 +25,6 @@ from kfmt_cli.rows.record import RECORD
 PIECE = 256 << 10
 LONGEST_LINE = 1 << 30
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-NESTED = ("attributes", "control")  # the objects inside a line; headers are a list of them
 
 
 class LineError(InputError):
@@ -78,7 +79,7 @@ class _Record(_Line, kw_only=True, gc=False):
     key_encoding: str | None = None
     value: str | None = None
     value_encoding: str | None = None
-    headers: list[Header] | None = None
+    headers: tuple[Header, ...] | None = None  # none are one object, which costs nothing
     control: Control | None = None
     decoded_key: msgspec.Raw = msgspec.Raw()
     decoded_value: msgspec.Raw = msgspec.Raw()
@@ -154,8 +155,8 @@ _BULK: tuple[msgspec.json.Decoder[Line], ...] = (
     msgspec.json.Decoder(_ANY_LINE),  # every line says its type
     msgspec.json.Decoder(Record),  # none does, or all of them are records
 )
-_SPACE_BEFORE_COLON = re.compile(rb'"[ \t\r]+:')
-_decode_objects = msgspec.json.Decoder()
+MOST_SHAPES = 1 << 16
+_sound_shapes: set[int] = set()  # of lines without a repeated key
 
 
 class _Kind(msgspec.Struct):
@@ -178,23 +179,29 @@ def read_lines(path: str) -> Iterator[list[Line]]:
     Empty lines are passed over, but counted.
     """
     source = open_source(path)
-    number = 1
     try:
-        for piece in whole_lines(source):
-            data = piece.removeprefix(BYTE_ORDER_MARK) if number == 1 else piece
-            lines = _decode(data)
+        # What each line has for keys is found on another core, while the lines before are used.
+        for piece, shapes in map_ordered(_with_shapes, whole_lines(source), available_cores() > 1):
+            lines = _decode(piece, shapes)
             if lines is None:
-                lines = list(_one_by_one(data, number))
+                lines = list(_one_by_one(piece))
             else:
-                _set_numbers(lines, data, number)
+                _set_numbers(lines, piece)
             yield lines
-            number += data.count(b"\n")
     finally:
         source.close()
 
 
-def whole_lines(source: Source) -> Iterator[bytes]:
-    """The bytes of a stream in pieces that end with a line; raises LineError."""
+class Piece(NamedTuple):
+    """Whole lines. number: of the first of them. n_ends: how many ends of lines there are."""
+
+    data: bytes
+    number: int
+    n_ends: int
+
+
+def whole_lines(source: Source) -> Iterator[Piece]:
+    """A stream in pieces that end with a line; raises LineError."""
     at, number = 0, 1
     length = PIECE
     while data := source.block(at, length, length):
@@ -206,61 +213,66 @@ def whole_lines(source: Source) -> Iterator[bytes]:
             if length > LONGEST_LINE:
                 raise wrong(number, f"it has more than {LONGEST_LINE} bytes")
             continue
-        yield data[:end]
         at += end
-        number += data.count(b"\n")
+        source.prefetch(at, PIECE)
+        start = len(BYTE_ORDER_MARK) if number == 1 and data.startswith(BYTE_ORDER_MARK) else 0
+        piece = Piece(data[start:end], number, data.count(b"\n"))
+        yield piece
+        number += piece.n_ends
         source.release(at)
         length = PIECE
 
 
-def _decode(data: bytes) -> list[Line] | None:
+def _decode(piece: Piece, shapes: IntArray) -> list[Line] | None:
     """All lines at once; None when one of them must be looked at on its own."""
     for decoder in _BULK:
         try:
-            lines = decoder.decode_lines(data)
+            lines = decoder.decode_lines(piece.data)
         except (msgspec.DecodeError, UnicodeDecodeError):
             continue
-        return lines if _every_key_once(data) else None
+        return lines if _every_key_once(piece.data, shapes) else None
     return None
 
 
-def _every_key_once(data: bytes) -> bool:
+def _with_shapes(piece: Piece) -> tuple[Piece, IntArray]:
+    """Of each line: where it ends, and a hash of its keys, as `line_shapes` gives them."""
+    lines = np.empty((2, piece.n_ends + 1), np.int64)
+    return piece, lines[:, : line_shapes(piece.data, lines)]
+
+
+def _every_key_once(data: bytes, shapes: IntArray) -> bool:
     """Whether no object has a key twice, of which the decoder keeps the last one in silence.
 
-    A colon behind a quote that is not escaped follows a key, so that keys can be counted in the
-    text unless there is space between the two.
+    Lines with the same keys in the same objects are alike, so that one of them is looked at.
     """
-    text = np.frombuffer(data, np.uint8)
-    colon, before = text[1:] == ord(":"), text[:-1]
-    if (colon & (before <= ord(" "))).any() and _SPACE_BEFORE_COLON.search(data):
-        return False
-    in_text = colon & (before == ord('"'))
-    escaped = in_text[1:] & (text[:-2] == ord("\\"))
-    n = int(np.count_nonzero(in_text)) - int(np.count_nonzero(escaped))
-    objects = _decode_objects.decode_lines(data)
-    n -= sum(map(len, objects))
-    if not n:
-        return True  # and no object lies inside another
-    for it in objects:
-        if headers := it.get("headers"):
-            n -= sum(map(len, headers))
-        for name in NESTED:
-            if inner := it.get(name):
-                n -= len(inner)
-    return n == 0
+    ends, hashes = shapes
+    unlike, examples = np.unique(hashes, return_index=True)
+    for shape, i in zip(unlike.tolist(), examples.tolist(), strict=True):
+        if shape in _sound_shapes:
+            continue
+        text = data[int(ends[i - 1]) if i else 0 : int(ends[i])]
+        try:
+            if text.strip():
+                _check_keys(text)
+        except (_RepeatedKeyError, RecursionError):
+            return False
+        if len(_sound_shapes) < MOST_SHAPES:
+            _sound_shapes.add(shape)
+    return True
 
 
-def _set_numbers(lines: Sequence[Line], data: bytes, first: int) -> None:
+def _set_numbers(lines: Sequence[Line], piece: Piece) -> None:
+    first, data = piece.number, piece.data
     numbers: Sequence[int] = range(first, first + len(lines))
-    if len(lines) != data.count(b"\n") + (not data.endswith(b"\n")):
+    if len(lines) != piece.n_ends + (not data.endswith(b"\n")):
         numbers = [first + i for i, line in enumerate(data.split(b"\n")) if line.strip()]
     for line, number in zip(lines, numbers, strict=True):
         line.number = number
 
 
-def _one_by_one(data: bytes, first: int) -> Iterator[Line]:
+def _one_by_one(piece: Piece) -> Iterator[Line]:
     """The lines, each decoded on its own; raises LineError for the first that is wrong."""
-    for number, text in enumerate(data.split(b"\n"), first):
+    for number, text in enumerate(piece.data.split(b"\n"), piece.number):
         if not text.strip():
             continue
         try:
@@ -270,7 +282,7 @@ def _one_by_one(data: bytes, first: int) -> Iterator[Line]:
                     number, f"only batches and records can be built, not a line of type {kind!r}"
                 )
             line = _KINDS[kind].decode(text)
-            json.loads(text, object_pairs_hook=_refuse_repeated)
+            _check_keys(text)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             _refuse(number, str(error))
         except _RepeatedKeyError as error:
@@ -281,6 +293,12 @@ def _one_by_one(data: bytes, first: int) -> Iterator[Line]:
 
 class _RepeatedKeyError(Exception):
     """An object has a key twice."""
+
+
+def _check_keys(text: bytes) -> None:
+    """Raise _RepeatedKeyError where an object of a line has a key twice."""
+    # A number as a string: Python refuses one of too many digits.
+    json.loads(text, object_pairs_hook=_refuse_repeated, parse_int=str)
 
 
 def _refuse_repeated(pairs: list[tuple[str, object]]) -> None:

@@ -41,11 +41,9 @@ _decode = msgspec.json.Decoder(Note)
 def write_notes(path: str) -> Iterator[bytes]:
     """Each line as a message; raises LineError, InputError."""
     source = open_source(path)
-    number = 0
     try:
         for piece in whole_lines(source):
-            for line in piece.splitlines():
-                number += 1
+            for number, line in enumerate(piece.data.split(b"\n"), piece.number):
                 if line.strip():
                     yield _message(line, number)
     finally:

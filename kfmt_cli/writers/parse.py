@@ -6,7 +6,7 @@ import base64
 import binascii
 from collections.abc import Callable, Sequence
 from operator import attrgetter
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -33,23 +33,21 @@ def records_of(
 ) -> Records:
     """The records as columns; raises LineError. default_type: for lines without a type."""
     rows = Table.empty(COLUMNS, len(lines))
-    rows["line"] = np.fromiter((line.number for line in lines), np.int64, len(lines))
+    rows["line"] = np.array(field_of(lines, "number"), np.int64)
     rows["offset"] = offsets
     rows["timestamp"] = timestamps
     rows["has_timestamp"] = 1
     rows["timestamp_type"] = _types(lines, default_type)
     pool = _Pool()
-    keys = _values(lines, "key", [line.key for line in lines], [it.key_encoding for it in lines])
-    values = _values(
-        lines, "value", [line.value for line in lines], [it.value_encoding for it in lines]
-    )
-    for i, line in enumerate(lines):
-        if line.control is not None and keys[i] is None:
-            keys[i], values[i] = _control(line, line.control)
+    keys = _values(lines, "key")
+    values = _values(lines, "value")
+    for i, control in enumerate(field_of(lines, "control")):
+        if control is not None and keys[i] is None:
+            keys[i], values[i] = _control(lines[i], control)
     rows["key"], rows["key_size"] = pool.put(keys)
     rows["value"], rows["value_size"] = pool.put(values)
     headers: IntArray = np.zeros((4, 0), np.int64)
-    if any(line.headers for line in lines):
+    if any(field_of(lines, "headers")):
         headers = _headers(lines, rows, pool)
     return Records(pool.data(), rows, headers, np.zeros(0, np.int64))
 
@@ -64,7 +62,7 @@ class _Pool:
     def put(self, values: Sequence[bytes | None]) -> tuple[IntArray, IntArray]:
         """Where the values start, and their sizes; -1 for null."""
         null = [i for i, value in enumerate(values) if value is None] if None in values else []
-        pieces = [value or b"" for value in values]
+        pieces = [value or b"" for value in values] if null else cast(Sequence[bytes], values)
         sizes = np.fromiter(map(len, pieces), np.int64, len(pieces))
         ends = np.cumsum(sizes) + self._size
         starts = ends - sizes
@@ -77,12 +75,18 @@ class _Pool:
         return b"".join(self._pieces)
 
 
-def _values(
-    lines: Sequence[Record], name: str, texts: list[str | None], encodings: list[str | None]
-) -> list[bytes | None]:
+def field_of(lines: Sequence[Record | Batch], name: str) -> list[Any]:
+    """A field of all lines."""
+    return list(map(attrgetter(name), lines))
+
+
+def _values(lines: Sequence[Record], name: str) -> list[bytes | None]:
     """Keys or values as bytes."""
+    texts, encodings = field_of(lines, name), field_of(lines, f"{name}_encoding")
     try:
         if not any(encodings):
+            if None not in texts:
+                return list(map(str.encode, texts))
             return [None if text is None else text.encode() for text in texts]
     except UnicodeEncodeError:
         pass  # said below, with its record
@@ -122,7 +126,7 @@ def _octets(line: Record, name: str, text: str | None, encoding: str | None) -> 
 
 
 def _types(lines: Sequence[Record], default: int) -> IntArray:
-    given = {line.timestamp_type for line in lines}
+    given = set(field_of(lines, "timestamp_type"))
     names = {name: number for number, name in enumerate(TIMESTAMP_TYPES)}
     names["NoTimestampType"] = 0
     if len(given) == 1 and given <= {None, *names}:
@@ -189,13 +193,13 @@ def _headers(lines: Sequence[Record], rows: Table, pool: _Pool) -> IntArray:
 
 
 def integers(
-    lines: Sequence[Record] | Sequence[Batch],
+    lines: Sequence[Record | Batch],
     name: str,
     missing: Callable[[int], int] | int,
     bits: int = 64,
 ) -> IntArray:
     """A field of all lines; `missing` gives that of line i where it has none."""
-    values = list(map(attrgetter(name), lines))
+    values = field_of(lines, name)
     if None in values:
         values = [
             (missing(i) if callable(missing) else missing) if value is None else value
