@@ -251,10 +251,11 @@ def test_an_edited_dump(tmp_path: Path) -> None:
         (b'{"headers":[{"key":"a","key":"b"}]}\n', "the key 'key' stands twice"),
         # The same keys in the same order as a line before, but not in the same objects.
         (
-            b'{"headers":[{"key":"a","value":"b"}]}\n{"headers":[{"key":"a"}],"value":"b"}\n'
-            b'{"value":"v","headers":[{"key":"a","value":"b"}]}\n'
-            b'{"value":"v","headers":[{"key":"a"}],"value":"b"}\n',
-            "line 4: the key 'value' stands twice",
+            b"""{"headers":[{"key":"a","value":"b"}]}
+{"value":"v","headers":[{"key":"a","value":"b"}]}
+{"value":"v","headers":[{"key":"a"}],"value":"b"}
+""",
+            "line 3: the key 'value' stands twice",
         ),
         (
             b'{"type":"batch","attributes":{"raw":0,"raw":8}}\n{"type":"record"}\n',

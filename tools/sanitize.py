@@ -2,6 +2,7 @@
 
 python -m tools.sanitize            a set of tests that takes two to three minutes
 python -m tools.sanitize TEST…      these tests, with any options of pytest
+python -m tools.sanitize --mutants N [--seed S]    tools.fuzz_damage with so many mutants
 
 The modules are compiled by gcc with the address and undefined behaviour sanitizers in a directory
 that is deleted afterwards. Python takes each object from malloc, so that a read one byte behind a
@@ -106,7 +107,10 @@ def main() -> None:
         build(home)
         check(home)
         tests = sys.argv[1:] or TESTS
-        command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *tests]
+        module = ["pytest", "-p", "no:cacheprovider"]
+        if tests[0] == "--mutants":
+            module = ["tools.fuzz_damage"]
+        command = [sys.executable, "-m", *module, *tests]
         done = subprocess.run(command, check=False, cwd=home, env=environment(home))
         found = reports(home)
         for report in found:

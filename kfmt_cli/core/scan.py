@@ -235,12 +235,11 @@ def crc(
 @cython.nogil
 @cython.exceptval(-2, check=False)
 def _line_shapes(
-    data: cython.const[cython.uchar][::1], lines: cython.longlong[:, ::1]
+    data: cython.const[cython.uchar][::1], end: cython.Py_ssize_t, lines: cython.longlong[:, ::1]
 ) -> cython.longlong:
     n: cython.Py_ssize_t = 0
     at: cython.Py_ssize_t = 0
     i: cython.Py_ssize_t
-    end: cython.Py_ssize_t = data.shape[0]
     key: cython.Py_ssize_t = 0
     key_end: cython.Py_ssize_t = 0
     byte: cython.uchar
@@ -274,12 +273,15 @@ def _line_shapes(
     return n + 1
 
 
-def line_shapes(data: cython.const[cython.uchar][::1], lines: cython.longlong[:, ::1]):
+def line_shapes(
+    data: cython.const[cython.uchar][::1], end: cython.Py_ssize_t, lines: cython.longlong[:, ::1]
+):
     """Where each line of JSON ends, and a hash of its keys and brackets without its values.
 
-    `lines` has a column for each end of a line and one more, for what follows the last of them.
-    Lines with the same hash have the same keys in the same objects. Returns how many lines.
+    The lines are those up to byte `end`. `lines` has a column for each end of a line and one more,
+    for what follows the last of them. Lines with the same hash have the same keys in the same
+    objects. Returns how many lines there are.
     """
     with cython.nogil:
-        n = _line_shapes(data, lines)
+        n = _line_shapes(data, end, lines)
     return n

@@ -237,7 +237,7 @@ def _decode(piece: Piece, shapes: IntArray) -> list[Line] | None:
 def _with_shapes(piece: Piece) -> tuple[Piece, IntArray]:
     """Of each line: where it ends, and a hash of its keys, as `line_shapes` gives them."""
     lines = np.empty((2, piece.n_ends + 1), np.int64)
-    return piece, lines[:, : line_shapes(piece.data, lines)]
+    return piece, lines[:, : line_shapes(piece.data, len(piece.data), lines)]
 
 
 def _every_key_once(data: bytes, shapes: IntArray) -> bool:
