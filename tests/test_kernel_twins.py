@@ -111,7 +111,7 @@ def test_both_build_the_same(interpreted: Path, files: list[Path], tmp_path: Pat
         pytest.skip("no compiler was at hand when kfmt was installed")
     lines = tmp_path / "lines"
     lines.write_bytes(run(ROOT, "dump", "--records", "--json", files[0])[1])
-    built = []
+    built: list[dict[str, bytes]] = []
     for home in (ROOT, interpreted):
         out = tmp_path / str(len(built))
         code, _ = run(home, "build", lines, out)

@@ -23,13 +23,15 @@ from tests.test_versions import REFERENCE, of_reference, rows_of
 from tools.kafka import ROOT, java, missing
 
 LATEST = "4.2.0"
+# The topics whose messages Kafka generates from tables.
+OF_KAFKA = [it for it in TOPICS if it.startswith("__")]
 
 
 def every_message() -> dict[str, Layout]:
     """The messages that kfmt knows, by name."""
     pages = (consumer_protocol, headers, kraft)
     found = [it for page in pages for it in vars(page).values() if isinstance(it, Layout)]
-    for topic in TOPICS:
+    for topic in OF_KAFKA:
         for message in messages_of(topic):
             found += [message.value] if message.key is None else [message.key, message.value]
     return {it.name: it for it in found if it.versions is not None}
@@ -69,12 +71,12 @@ def test_every_message_of_the_reference_is_known() -> None:
     assert set(REFERENCE) - set(MESSAGES) == {"ProducerSnapshot", "EndTxnMarker"}
     numbers = {
         layout.name: (topic, it.id)
-        for topic in TOPICS
+        for topic in OF_KAFKA
         for it in messages_of(topic)
         for layout in (it.key, it.value)
         if layout is not None
     }
-    of_topics = {name: it for name, it in REFERENCE.items() if it["where"] in TOPICS}
+    of_topics = {name: it for name, it in REFERENCE.items() if it["where"] in OF_KAFKA}
     assert numbers == {name: (it["where"], it["id"]) for name, it in of_topics.items()}
     for name, message in REFERENCE.items():
         if name in MESSAGES:

@@ -38,7 +38,7 @@ from kfmt_cli.rows.column import Column, RowType
 from kfmt_cli.rows.column import Kind as ColumnKind
 from kfmt_cli.rows.section import Object, section_of
 from kfmt_cli.spark import jobs as spark_jobs
-from kfmt_cli.topics import TOPICS
+from kfmt_cli.topics import TOPICS, Topic
 from kfmt_cli.topics.message import Message
 from tests.samples import ORDERS
 from tools import make_docs
@@ -310,7 +310,8 @@ GREETINGS = (Message(3, GREETING_VALUE, GREETING_KEY),)
 
 
 def test_an_internal_topic(run: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(TOPICS, "greetings", f"{HERE}:GREETINGS")
+    topic = Topic("greetings", "greetings", messages=f"{HERE}:GREETINGS")
+    monkeypatch.setitem(TOPICS, "greetings", topic)
     key = b"\0\3" + at_version(GREETING_KEY, 0).write({"to": "ann"})
     value = b"\0\1" + at_version(GREETING_VALUE, 1).write({"text": 'say "hi"', "mood": 1})
     pairs = [(key, value), (key, None), (b"\0\x09", value), (key, value[:-3])]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -31,8 +31,10 @@ def payload_formats(function: F) -> F:
         schemas: Path | None,
         **others: Any,
     ) -> Any:
-        of_key = reader_of(key_format, key_schema, schemas)
-        return function(payloads=(of_key, reader_of(value_format, value_schema, schemas)), **others)
+        paths = others["paths"]
+        of_key = reader_of(key_format, key_schema, schemas, paths)
+        of_value = reader_of(value_format, value_schema, schemas, paths)
+        return function(payloads=(of_key, of_value), **others)
 
     command: Any = call
     for name in ("value", "key"):
@@ -50,22 +52,32 @@ def payload_formats(function: F) -> F:
         "--schemas",
         type=click.Path(path_type=Path),
         metavar="DIR",
-        help="Of confluent: ID.avsc, ID.desc or ID.json by the schema's id.",
+        help="Of confluent: ID.avsc, ID.desc or ID.json by the schema's id, or the topic _schemas; "
+        "without it, the topic _schemas in the same log directory as PATH.",
     )(command)
     return made
 
 
 def reader_of(
-    format_: str | None, schema: str | None, schemas: Path | None
+    format_: str | None, schema: str | None, schemas: Path | None, paths: Sequence[str]
 ) -> tuple[str, Read] | None:
-    """The name of a format and what reads a key or a value in it; raises UsageError."""
+    """The name of a format and what reads a key or a value in it; raises UsageError, InputError.
+
+    schemas: where those of a registry are; None for a topic _schemas beside the paths.
+    """
     if format_ is None:
         return None
     from kfmt_cli.topics.payloads import FORMATS, Schema
 
     file, _, message = (schema or "").partition(":")
+    folder, registry = schemas, None
+    if format_ == "confluent":
+        from kfmt_cli.tasks.registry import registry_beside, registry_of
+
+        registry = registry_beside(paths) if schemas is None else registry_of(str(schemas))
+        folder = schemas if registry is None else None
     found = FORMATS[format_]
-    return format_, found.reader(Schema(Path(file) if file else None, message, schemas))
+    return format_, found.reader(Schema(Path(file) if file else None, message, folder, registry))
 
 
 def bytes_of(text: str) -> bytes:

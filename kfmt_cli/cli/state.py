@@ -52,7 +52,8 @@ def state(
     max_decompressed: int | None,
 ) -> int:
     """Show what internal topics say now: groups and their committed offsets, transactional ids,
-    the cluster's metadata, share groups, segments in remote storage.
+    the cluster's metadata, share groups, segments in remote storage; and what Kafka Connect,
+    MirrorMaker and schema registries keep in theirs.
 
     The records are replayed as a broker does that loads the topic: the last one counts, tombstones
     take away, and transactions count when they are committed. Metadata is the newest snapshot and
@@ -67,14 +68,15 @@ def state(
       kfmt state sample_segments/kafka-3.9.1-broker1 --topic orders
       kfmt state sample_segments/kafka-3.9.1-broker1/__cluster_metadata-0 --since-offset 500
       kfmt state sample_segments/kafka-3.9.1-broker1/__transaction_state-0 --json
+      kfmt state sample_segments/kafka-3.9.1-connect/connect-status-0
     """
-    from kfmt_cli.broker.state import REPLAYS
+    from kfmt_cli.broker.state import REPLAYS, is_replayed
     from kfmt_cli.cli.runs import run_of
     from kfmt_cli.core.codecs.decompress import Limit
     from kfmt_cli.render.sinks.sink import Look
     from kfmt_cli.tasks.state import ShowState, Wanted
 
-    if of_topic is not None and of_topic not in REPLAYS:
+    if of_topic is not None and not is_replayed(of_topic):
         raise UsageError(f"{of_topic!r} is no internal topic; there are {', '.join(REPLAYS)}")
     if at_offset is not None and since_offset is not None and since_offset > at_offset:
         raise UsageError(f"--since-offset {since_offset} lies behind --at-offset {at_offset}")

@@ -94,6 +94,14 @@ COMMITTED_OFFSET = _type(
     _time("commit_timestamp", "When it was committed.", minor=True),
     _number("log_end_offset", "End of the partition's log, where that lies beside the topic."),
     _number("lag", "Offsets from the committed one to the end."),
+    Column(
+        "stream_time",
+        doc="Of Kafka Streams: the time of the records up to it.",
+        unit=MILLISECONDS,
+        none=-1,
+        only=("has_stream_time", 1),
+        minor=True,
+    ),
 )
 
 # __transaction_state
@@ -275,6 +283,117 @@ PRODUCER_IDS = _type(
     "Which producer ids have been given out.",
     0,
     _number("next_producer_id", "The first id that the next broker is given."),
+)
+
+# Kafka Connect
+_CONNECTOR = _text("connector", "The connector.")
+_TASK = _number("task", "The task.")
+_STATE = _text("state", "RUNNING, PAUSED, STOPPED, FAILED, UNASSIGNED, RESTARTING or DESTROYED.")
+_WORKER = _text("worker_id", "The worker that says so.")
+_GENERATION = _number("generation", "Generation of the workers' group.", minor=True)
+_TRACE = _text("trace", "Why it has failed.")
+_CONFIG = _json("config", "The configuration; settings that may be secrets are null.")
+CONNECTOR = _type(
+    "connector",
+    "A connector that is configured.",
+    1,
+    _CONNECTOR,
+    _text("target_state", "STARTED, PAUSED or STOPPED, as it was asked for."),
+    _number("tasks", "How many tasks have a configuration; null before the first are committed."),
+    _CONFIG,
+)
+CONNECTOR_TASK = _type(
+    "connector_task",
+    "A task of a connector that is configured.",
+    2,
+    _CONNECTOR,
+    _TASK,
+    _CONFIG,
+)
+CONNECTOR_STATUS = _type(
+    "connector_status",
+    "The state of a connector.",
+    1,
+    _CONNECTOR,
+    _STATE,
+    _WORKER,
+    _GENERATION,
+    _TRACE,
+)
+TASK_STATUS = _type(
+    "task_status",
+    "The state of a task.",
+    2,
+    _CONNECTOR,
+    _TASK,
+    _STATE,
+    _WORKER,
+    _GENERATION,
+    _TRACE,
+)
+CONNECTOR_TOPIC = _type(
+    "connector_topic",
+    "A topic that a connector uses.",
+    2,
+    _CONNECTOR,
+    _TOPIC,
+    _number("task", "The task that used it first."),
+    _time("discover_timestamp", "When it was first used."),
+)
+SOURCE_OFFSET = _type(
+    "source_offset",
+    "How far a source connector has read.",
+    2,
+    _CONNECTOR,
+    _json("source_partition", "What it reads from, in the connector's words."),
+    _json("source_offset", "How far, in the connector's words."),
+)
+
+# MirrorMaker
+_UPSTREAM = _number("upstream_offset", "Offset in the cluster that is mirrored.")
+MIRROR_SYNC = _type(
+    "mirror_sync",
+    "How far a partition has been mirrored.",
+    2,
+    _TOPIC,
+    _PARTITION,
+    _UPSTREAM,
+    _number("downstream_offset", "Offset of the same record in the mirror."),
+    _number("log_end_offset", "End of the partition's log, where that lies beside the topic."),
+    _number("lag", "Offsets behind the upstream one; a mirror does not write down each of them."),
+)
+MIRROR_CHECKPOINT = _type(
+    "mirror_checkpoint",
+    "How far a group has read, as offsets of the mirror.",
+    3,
+    _GROUP,
+    _text("topic", "The topic, by its name in the mirror."),
+    _PARTITION,
+    _UPSTREAM,
+    _number("offset", "Offset in the mirror from which the group can go on."),
+    _text("metadata", "What the group wanted to be kept with it.", minor=True),
+)
+MIRROR_HEARTBEAT = _type(
+    "mirror_heartbeat",
+    "The last sign of life of a flow.",
+    2,
+    _text("source", "The cluster that is mirrored."),
+    _text("target", "The cluster that has the mirror."),
+    _time("timestamp", "When it was sent."),
+)
+
+# _schemas
+SCHEMA = _type(
+    "schema",
+    "A schema of a registry.",
+    2,
+    _text("subject", "The subject."),
+    _number("version", "Version of the subject."),
+    _number("schema_id", "The id that stands before payloads."),
+    _text("schema_type", "AVRO, PROTOBUF or JSON."),
+    Column("deleted", Kind.FLAG, "Whether it has been deleted softly.", given="has_deleted"),
+    _text("schema", "The schema."),
+    _json("references", "The schemas that it refers to."),
 )
 
 

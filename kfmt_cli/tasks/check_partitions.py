@@ -177,12 +177,13 @@ class Partitions:
             above = self._above(folder)
             if not _is_partition(folder, is_inside=above.path in self.directories):
                 continue
-            place = place_of(Path(folder.path).resolve().name)
+            real = Path(folder.path).resolve()
+            place = place_of(real.name)
             if place[0] == CLUSTER_METADATA:
                 continue
             key = (place[0] or "", place[1] or 0)
             told = {name: above.offset(name, key) for name in (RECOVERY_POINTS, HIGH_WATERMARKS)}
-            is_compacted = compacts(place[0], Path(folder.path).resolve().parent)
+            is_compacted = compacts(place[0], real.parent)
             damaged = frozenset(
                 folder.input(Path(it.file).name).base_offset or 0
                 for it in report.all

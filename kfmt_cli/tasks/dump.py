@@ -29,7 +29,7 @@ from kfmt_cli.rows.record import DECODED_RECORD, RECORD
 from kfmt_cli.rows.section import Rows
 from kfmt_cli.tasks.partitions import LogStarts
 from kfmt_cli.tasks.run import Run
-from kfmt_cli.topics import decoder_for
+from kfmt_cli.topics import decoder_for, known_topic
 from kfmt_cli.topics.decoder import NOTHING, Decoder
 
 Piece = memoryview | Finding
@@ -254,7 +254,9 @@ def notes_of(file: Input) -> tuple[str, ...]:
     """What the names of a file and of its directory say of it, beside what it is."""
     folder, _, name = file.path.rpartition(os.sep)
     marks = (kind_of(name)[2], mark_of(folder.rpartition(os.sep)[2]))
+    topic = None if file.base_offset is None else known_topic(topic_of(file))
     words = (
+        "" if topic is None else topic.doc,
         f"a copy marked .{marks[0]}" if marks[0] else "",
         f"in a directory marked -{marks[1]}" if marks[1] else "",
     )

@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from kfmt_cli.broker.state import REPLAYS
+from kfmt_cli.broker.state import is_replayed
 from kfmt_cli.errors import InputError
 from kfmt_cli.files.disk import Folder, classify, is_folder, printable, topic_of, walk
 from kfmt_cli.files.kinds.kind import Input
 from kfmt_cli.files.kinds.logs import KRAFT_SNAPSHOT
 from kfmt_cli.files.names import mark_of, partition_of
+from kfmt_cli.topics import known_topic
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +43,11 @@ def partitions_of(
                 found.setdefault(real, partition)
                 before = -1
             if before == len(found):
-                known = ", ".join(REPLAYS)
-                raise InputError(f"{printable(path)}: no partition of {known} in it")
+                words = "no partition of an internal topic in it"
+                topic = known_topic(partition_of(f"{Path(path).resolve()}/x")[0])
+                if topic is not None:
+                    words = f"this topic is not replayed; it holds {topic.doc}"
+                raise InputError(f"{printable(path)}: {words}")
         except InputError as error:
             complain(str(error))
     return list(found.values())
@@ -60,7 +64,7 @@ def _below(
         real = Path(folder.path).resolve()
         given = folder.path == path
         topic = partition_of(f"{real}/x")[0] or (of_topic if given else None)
-        if topic not in REPLAYS or (mark_of(real.name) and not given):
+        if topic is None or not is_replayed(topic) or (mark_of(real.name) and not given):
             continue
         name = printable(path) if given and not several else folder.name
         partition = _of_folder(folder, name, topic, str(real.parent))
@@ -73,7 +77,7 @@ def _of_file(path: str, of_topic: str | None) -> Partition:
         raise InputError(f"{printable(path)}: No such file or directory")
     file = classify(path, path)
     topic = of_topic or topic_of(file)
-    if topic not in REPLAYS:
+    if topic is None or not is_replayed(topic):
         words = "is in no directory of an internal topic; --of-topic says whose it is"
         raise InputError(f"{file.name}: {words}")
     logs, snapshots = ([], [file]) if file.kind is KRAFT_SNAPSHOT else ([file], [])

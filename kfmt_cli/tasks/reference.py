@@ -65,6 +65,8 @@ def chapters() -> Iterator[Chapter]:
     yield Chapter("What stands before the records of internal topics", _FRONTS)
     for topic in TOPICS:
         messages = messages_of(topic)
+        if not messages:
+            continue  # its records are JSON
         both = (layout for it in messages for layout in (it.key, it.value) if layout is not None)
         yield Chapter(f"The topic {topic}", tuple(both), (topic,))
     inside = _layouts_of(consumer_protocol)

@@ -22,9 +22,13 @@ from kfmt_cli.files.stream import stream
 from kfmt_cli.render.sinks.sink import Head
 from kfmt_cli.render.style import count
 from kfmt_cli.rows.column import Column, Kind
-from kfmt_cli.rows.state import COMMITTED_OFFSET, StateType, with_change
+from kfmt_cli.rows.state import COMMITTED_OFFSET, MIRROR_SYNC, StateType, with_change
 from kfmt_cli.tasks.internal import Partition, end_of, partitions_of
 from kfmt_cli.tasks.run import Run
+
+# Rows that say how far a partition has been read: the column with the offset, and how far the next
+# offset to read is from it.
+READING = {COMMITTED_OFFSET: ("offset", 0), MIRROR_SYNC: ("upstream_offset", 1)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,10 +120,10 @@ class ShowState:
                 note = f"{words} of a kind or a version that is not known, and not counted"
                 self.run.sink.note(f"{partition.name}: {note}\n")
             self.run.left_out(partition.name, findings)
-        if partition.beside is not None and COMMITTED_OFFSET in state:
-            rows = state[COMMITTED_OFFSET]
+        for type_ in READING:
+            rows = state.get(type_, {}) if partition.beside is not None else {}
             for key, row in rows.items():
-                rows[key] = self._with_lag(row, partition.beside)
+                rows[key] = self._with_lag(type_, row, partition.beside or "")
         return state
 
     def _take(
@@ -151,15 +155,16 @@ class ShowState:
         self.run.tell(finding, findings)
         self._n_damage += finding.code.severity is Severity.ERROR
 
-    def _with_lag(self, row: Row, beside: str) -> Row:
-        """A committed offset with the end of its partition's log."""
-        values = dict(zip(COMMITTED_OFFSET.names, row, strict=True))
+    def _with_lag(self, type_: StateType, row: Row, beside: str) -> Row:
+        """A row that says how far a partition has been read, with the end of its log."""
+        column, ahead = READING[type_]
+        values = dict(zip(type_.names, row, strict=True))
         name = f"{values['topic']}-{values['partition']}"
         if name not in self._ends:
             self._ends[name] = _end_in(f"{beside}/{name}")
-        end, offset = self._ends[name], values["offset"]
+        end, offset = self._ends[name], values[column]
         if end is not None and isinstance(offset, int):
-            values |= {"log_end_offset": end, "lag": end - offset}
+            values |= {"log_end_offset": end, "lag": end - offset - ahead}
         return tuple(values.values())
 
     def _chosen(self, type_: StateType, rows: dict[Row, Row]) -> dict[Row, Row]:

@@ -1,7 +1,12 @@
-"""Decoders of what internal topics hold. To add one, write its messages and add a line here."""
+"""Topics that belong to Kafka itself, or to a tool of its field, and what reads their records.
+
+To add one, write what reads it and add a line to `TOPICS`.
+"""
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -12,25 +17,148 @@ if TYPE_CHECKING:
     from kfmt_cli.topics.message import Message
 
 CLUSTER_METADATA = "__cluster_metadata"
-# Each topic: where its messages are.
-TOPICS: dict[str, str] = {
-    "__consumer_offsets": "kfmt_cli.topics.consumer_offsets:MESSAGES",
-    "__transaction_state": "kfmt_cli.topics.transaction_state:MESSAGES",
-    "__share_group_state": "kfmt_cli.topics.share_group_state:MESSAGES",
-    CLUSTER_METADATA: "kfmt_cli.topics.cluster_metadata:MESSAGES",
-    "__remote_log_metadata": "kfmt_cli.topics.remote_log_metadata:MESSAGES",
-}
+_CONNECT = r"(?:.*[._-])?(?:connect|mm2|mirrormaker2?)(?:[._-].*)?[._-]"
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic that is known. name: as it is called unless somebody chooses another one.
+
+    doc: what it holds. pattern: the names that it may have, where that can be chosen. messages:
+    where the kinds of its records are; decoder: where what reads them is, unless that follows from
+    the messages.
+    """
+
+    name: str
+    doc: str
+    pattern: str = ""
+    messages: str = ""
+    decoder: str = ""
+
+
+_READ = (
+    Topic(
+        "__consumer_offsets",
+        "groups, their members and the offsets that they have committed",
+        messages="kfmt_cli.topics.consumer_offsets:MESSAGES",
+    ),
+    Topic(
+        "__transaction_state",
+        "transactional ids and the state of their transactions",
+        messages="kfmt_cli.topics.transaction_state:MESSAGES",
+    ),
+    Topic(
+        "__share_group_state",
+        "how far records have been delivered to share groups",
+        messages="kfmt_cli.topics.share_group_state:MESSAGES",
+    ),
+    Topic(
+        CLUSTER_METADATA,
+        "what a KRaft cluster knows of itself",
+        messages="kfmt_cli.topics.cluster_metadata:MESSAGES",
+    ),
+    Topic(
+        "__remote_log_metadata",
+        "the segments in remote storage",
+        messages="kfmt_cli.topics.remote_log_metadata:MESSAGES",
+    ),
+    Topic(
+        "connect-configs",
+        "Kafka Connect: the configurations of connectors and tasks",
+        pattern=_CONNECT + r"configs?(?:\..*)?",
+        decoder="kfmt_cli.topics.connect:CONFIGS",
+    ),
+    Topic(
+        "connect-status",
+        "Kafka Connect: the state of connectors and tasks",
+        pattern=_CONNECT + r"status(?:es)?(?:\..*)?",
+        decoder="kfmt_cli.topics.connect:STATUS",
+    ),
+    Topic(
+        "connect-offsets",
+        "Kafka Connect: how far source connectors have read",
+        pattern=_CONNECT + r"offsets?(?:\..*)?",
+        decoder="kfmt_cli.topics.connect:OFFSETS",
+    ),
+    Topic(
+        "mm2-offset-syncs",
+        "MirrorMaker: offsets of a partition and of its mirror that belong together",
+        pattern=r"mm2-offset-syncs\..+\.internal",
+        messages="kfmt_cli.topics.mirror:OFFSET_SYNCS",
+        decoder="kfmt_cli.topics.mirror:OFFSET_SYNC",
+    ),
+    Topic(
+        "checkpoints",
+        "MirrorMaker: the offsets of groups, as they are in the mirror",
+        pattern=r".+\.checkpoints\.internal",
+        messages="kfmt_cli.topics.mirror:CHECKPOINTS",
+        decoder="kfmt_cli.topics.mirror:CHECKPOINT",
+    ),
+    Topic(
+        "heartbeats",
+        "MirrorMaker: signs of life of each flow",
+        pattern=r"(?:.+\.)?heartbeats",
+        messages="kfmt_cli.topics.mirror:HEARTBEATS",
+        decoder="kfmt_cli.topics.mirror:HEARTBEAT",
+    ),
+    Topic(
+        "_schemas",
+        "a schema registry: its schemas",
+        decoder="kfmt_cli.topics.registry:REGISTRY",
+    ),
+)
+# Those that are only known by their names.
+_NAMED = (
+    Topic("ksqlDB's commands", "ksqlDB: its statements", r"_confluent-ksql-.*_command_topic"),
+    Topic("ksqlDB's log", "ksqlDB: its processing log", r".*ksql_processing_log"),
+    Topic(
+        "Streams' changelog",
+        "Kafka Streams or ksqlDB: the changes of a state store",
+        r".+-changelog",
+    ),
+    Topic(
+        "Streams' repartition topic",
+        "Kafka Streams or ksqlDB: records on their way between two steps",
+        r".+-(?:repartition|subscription-(?:registration|response)-topic)",
+    ),
+    Topic("Confluent's metrics", "Confluent: metrics", r"_confluent-(?:telemetry-)?metrics"),
+    Topic("Confluent's commands", "Confluent: licences", r"_confluent-(?:command|license)"),
+    Topic("Control Center", "Confluent: state of Control Center", r"_confluent-controlcenter-.*"),
+    Topic("Self-Balancing", "Confluent: state of Self-Balancing", r"_confluent[_-]balancer.*"),
+    Topic("Confluent's other topics", "Confluent: state of its own", r"_confluent[-_].*"),
+    Topic("__consumer_timestamps", "Confluent Replicator: how far groups have read, as times"),
+    Topic("Cruise Control's metrics", "Cruise Control: metrics", r"__CruiseControlMetrics"),
+    Topic("Cruise Control's samples", "Cruise Control: samples", r"__KafkaCruiseControl.*Samples"),
+    Topic("Strimzi's topics", "Strimzi: state of its operator", r"__strimzi[-_].*"),
+    Topic("__amazon_msk_canary", "Amazon MSK: signs of life", r"__amazon_msk_canary.*"),
+)
+TOPICS: dict[str, Topic] = {it.name: it for it in _READ}
+
+
+@cache
+def known_topic(name: str | None) -> Topic | None:
+    """What kfmt knows of a topic of this name, None for one of which it knows nothing."""
+    if name is None:
+        return None
+    for topic in (*TOPICS.values(), *_NAMED):
+        if name == topic.name or (topic.pattern and re.fullmatch(topic.pattern, name)):
+            return topic
+    return None
 
 
 def messages_of(topic: str) -> tuple[Message, ...]:
-    """The kinds of records of a topic of `TOPICS`."""
-    messages: tuple[Message, ...] = load(TOPICS[topic])
+    """The kinds of records of a topic of `TOPICS`; none where they are JSON."""
+    place = TOPICS[topic].messages
+    messages: tuple[Message, ...] = load(place) if place else ()
     return messages
 
 
 @cache
-def _decoder(place: str) -> Decoder:
-    messages: tuple[Message, ...] = load(place)
+def _decoder(topic: Topic) -> Decoder:
+    if topic.decoder:
+        decoder: Decoder = load(topic.decoder)
+        return decoder
+    messages = messages_of(topic.name)
     if any(it.key is not None for it in messages):
         from kfmt_cli.topics.keyed import KeyedDecoder
 
@@ -41,6 +169,6 @@ def _decoder(place: str) -> Decoder:
 
 
 def decoder_for(topic: str | None) -> Decoder | None:
-    """The decoder of a topic, None where its records are not kfmt's to understand."""
-    place = TOPICS.get(topic or "")
-    return None if place is None else _decoder(place)
+    """What reads the records of a topic, None where they are not kfmt's to understand."""
+    known = known_topic(topic)
+    return _decoder(known) if known is not None and known.name in TOPICS else None

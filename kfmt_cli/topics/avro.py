@@ -8,7 +8,7 @@ Avro specification lays it out, and refused beyond the limits.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,19 @@ _RECORDS = frozenset({"record", "error", "request"})
 def avro_reader(path: Path) -> Callable[[bytes], Any]:
     """What reads values of the schema in a file; raises UsageError."""
     try:
+        text = path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: is no Avro schema: {error}") from error
+    return reader_of(str(path), text)
+
+
+def reader_of(name: str, text: str, references: Sequence[str] = ()) -> Callable[[bytes], Any]:
+    """What reads values of a schema; raises UsageError.
+
+    name: of the schema, for messages. references: schemas whose names it uses, each before those
+    that use it.
+    """
+    try:
         import fastavro
     except ImportError:
         raise UsageError(
@@ -34,10 +47,12 @@ def avro_reader(path: Path) -> Callable[[bytes], Any]:
         ) from None
     names: dict[str, Any] = {}
     try:
-        parsed = fastavro.parse_schema(json.loads(path.read_text()), named_schemas=names)
+        for it in references:
+            fastavro.parse_schema(json.loads(it), named_schemas=names)
+        parsed = fastavro.parse_schema(json.loads(text), named_schemas=names)
         bounds = _Bounds(names) if _is_unbounded(parsed, names, frozenset()) else None
     except Exception as error:  # whatever the library trips over
-        raise UsageError(f"{path}: is no Avro schema: {_words(error)}") from error
+        raise UsageError(f"{name}: is no Avro schema: {_words(error)}") from error
 
     def read(data: bytes) -> Any:
         if bounds is not None:

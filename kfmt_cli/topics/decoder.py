@@ -14,11 +14,12 @@ from kfmt_cli.core.wire import Buffer, Value
 class Framed:
     """Which message some bytes are.
 
-    front: what stands before the message, `stated` in it. at: the byte where the message begins.
+    front: what stands before the message, `stated` in it; None where nothing does. at: the byte
+    where the message begins.
     name, layout: of the message; None where it is not known, which `note` says.
     """
 
-    front: Layout
+    front: Layout | None
     stated: dict[str, Value]
     at: int
     name: str | None = None

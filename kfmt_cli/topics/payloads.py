@@ -11,7 +11,7 @@ import re
 import struct
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +24,39 @@ MOST_DEPTH = 200
 _NESTING = re.compile(rb'"(?:[^"\\]|\\.)*"?|[\[\]{}]', re.DOTALL)  # strings have brackets, too
 
 
+Version = tuple[str, int]  # a subject and its version
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """A schema of a registry. type: AVRO, PROTOBUF or JSON. references: those that it refers to."""
+
+    type: str
+    text: str
+    references: tuple[Version, ...] = ()
+
+
+@dataclass(slots=True)
+class Registry:
+    """The schemas of a registry, by their ids and by subject and version."""
+
+    by_id: dict[int, Registered] = field(default_factory=dict)
+    by_version: dict[Version, Registered] = field(default_factory=dict)
+
+    def add(self, number: int, version: Version, schema: Registered) -> None:
+        """A schema that the registry has, or had."""
+        self.by_id[number] = self.by_version[version] = schema
+
+
 @dataclass(frozen=True, slots=True)
 class Schema:
     """Where schemas are. file: one, of Avro or Protobuf; message: of Protobuf, its full name.
-    folder: of many, named for their ids."""
+    folder: of many, named for their ids. registry: of many, out of a registry's topic."""
 
     file: Path | None = None
     message: str = ""
     folder: Path | None = None
+    registry: Registry | None = None
 
 
 @dataclass(frozen=True, slots=True)

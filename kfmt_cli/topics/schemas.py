@@ -13,8 +13,8 @@ from typing import Any
 
 from kfmt_cli.core.varint import VarintError, decode, unzigzag
 from kfmt_cli.errors import UsageError
-from kfmt_cli.topics.avro import avro_reader
-from kfmt_cli.topics.payloads import Read, Schema, read_json
+from kfmt_cli.topics.avro import avro_reader, reader_of
+from kfmt_cli.topics.payloads import Read, Registered, Registry, Schema, Version, read_json
 
 FRAME = 5
 AVRO, PROTOBUF, JSON = ".avsc", ".desc", ".json"
@@ -43,22 +43,24 @@ def protobuf(schema: Schema) -> Read:
 
 
 def confluent(schema: Schema) -> Read:
-    """Reads what a schema registry frames, by schemas in a folder: ID.avsc, ID.desc, ID.json."""
-    folder = schema.folder
-    if folder is None:
-        raise UsageError("confluent needs a folder of schemas by id: --schemas DIR")
+    """Reads what a schema registry frames, by schemas in a folder: ID.avsc, ID.desc, ID.json; or by
+    those of a registry's topic."""
+    folder, registry = schema.folder, schema.registry
+    if folder is None and registry is None:
+        raise UsageError("confluent needs schemas: --schemas DIR, or a topic _schemas by the data")
 
     @cache
     def of_id(number: int) -> Read | str:
         """What reads values of a schema, or why there is none."""
-        for suffix, make in ((AVRO, avro_reader), (PROTOBUF, _indexed), (JSON, _json_of)):
-            path = folder / f"{number}{suffix}"
-            if path.exists():
-                try:
-                    return make(path)
-                except UsageError as error:
-                    return str(error)
-        return f"there is no schema {number} in {folder}"
+        try:
+            found = None
+            if folder is not None:
+                found = _of_folder(folder, number)
+            if found is None and registry is not None:
+                found = _of_registry(registry, number)
+        except UsageError as error:
+            return str(error)
+        return found or f"there is no schema {number} in {folder or 'the topic _schemas'}"
 
     def read(data: bytes) -> Any:
         if len(data) < FRAME or data[0]:
@@ -69,6 +71,49 @@ def confluent(schema: Schema) -> Read:
         return found(data[FRAME:])
 
     return read
+
+
+def _of_folder(folder: Path, number: int) -> Read | None:
+    """What reads values of a schema by its file; raises UsageError."""
+    for suffix, make in ((AVRO, avro_reader), (PROTOBUF, _indexed), (JSON, _json_of)):
+        path = folder / f"{number}{suffix}"
+        if path.exists():
+            return make(path)
+    return None
+
+
+def _of_registry(registry: Registry, number: int) -> Read | None:
+    """What reads values of a schema of a registry; raises UsageError."""
+    found = registry.by_id.get(number)
+    if found is None:
+        return None
+    if found.type == "JSON":
+        return read_json
+    if found.type != "AVRO":
+        raise UsageError(
+            f"schema {number} is of type {found.type}, which is compiled before kfmt can use it: "
+            f"--schemas DIR with a file {number}{PROTOBUF} by protoc --descriptor_set_out"
+        )
+    needed: dict[Version, str] = {}
+    _collect(registry, found, needed)
+    return reader_of(f"schema {number}", found.text, list(needed.values()))
+
+
+def _collect(registry: Registry, schema: Registered, needed: dict[Version, str]) -> None:
+    """The texts that a schema refers to, each before those that refer to it."""
+    waiting = [(it, False) for it in reversed(schema.references)]
+    seen: set[Version] = set()
+    while waiting:
+        version, is_done = waiting.pop()
+        of = registry.by_version.get(version)
+        if of is None:
+            raise UsageError(f"version {version[1]} of {version[0]}, to which it refers, is gone")
+        if is_done:
+            needed.setdefault(version, of.text)
+        elif version not in seen:
+            seen.add(version)
+            waiting.append((version, True))
+            waiting += [(it, False) for it in reversed(of.references)]
 
 
 def _json_of(path: Path) -> Read:

@@ -13,6 +13,7 @@ from kfmt_cli.broker.state.replay import Data, LatestOfKeys
 from kfmt_cli.core.messages import open_held
 from kfmt_cli.rows.state import COMMITTED_OFFSET, GROUP, MEMBER, StateType
 from kfmt_cli.topics.consumer_offsets.classic import GROUP_METADATA_VALUE
+from kfmt_cli.topics.consumer_offsets.streams_commit import stream_time
 
 EMPTY, STABLE, ASSIGNING, RECONCILING = "Empty", "Stable", "Assigning", "Reconciling"
 NOT_READY = "NotReady"
@@ -35,7 +36,8 @@ class Groups(LatestOfKeys):
             message = name.removesuffix("Key")
             if message in ("OffsetCommit", "LegacyOffsetCommit"):
                 committing[key["group"]] = None
-                yield COMMITTED_OFFSET, {**key, **it}
+                time = stream_time(it["metadata"])
+                yield COMMITTED_OFFSET, {**key, **it, "stream_time": time}
             elif message == "GroupMetadata":
                 classic[key["group"]] = it
             else:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from kfmt_cli.core.json_text import json_text
@@ -87,6 +89,45 @@ def _order(item: tuple[Row, Row]) -> list[tuple[int, int, str]]:
         (0, 0, "") if it is None else (1, it, "") if isinstance(it, int) else (2, 0, it)
         for it in item[0]
     ]
+
+
+@dataclass(slots=True)
+class _Transaction:
+    """A transaction. committed: None while it is open."""
+
+    committed: bool | None = None
+
+
+class ReadCommitted(Replay):
+    """A topic whose records take effect in their order, as a reader of what is committed sees them.
+
+    What follows on an open transaction waits for its end.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._waiting: deque[tuple[Record, _Transaction | None]] = deque()
+        self._open: dict[int, _Transaction] = {}
+
+    def take(self, record: Record) -> None:
+        producer = record.producer_id
+        if record.control is not None:
+            if producer is not None and record.control in (ABORT, COMMIT):
+                ended = self._open.pop(producer, _Transaction())
+                ended.committed = record.control == COMMIT
+        else:
+            of = None
+            if producer is not None:
+                of = self._open.setdefault(producer, _Transaction())
+            self._waiting.append((record, of))
+        while self._waiting and ((of := self._waiting[0][1]) is None or of.committed is not None):
+            first, _ = self._waiting.popleft()
+            if of is None or of.committed:
+                self.apply(first)
+
+    @abstractmethod
+    def apply(self, record: Record) -> None:
+        """The next record that counts."""
 
 
 class LatestOfKeys(Replay):

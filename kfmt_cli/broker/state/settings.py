@@ -5,20 +5,15 @@ Source: `org.apache.kafka.image.ConfigurationsDelta`, `FeaturesDelta`, `ClientQu
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from kfmt_cli.broker.state.secrets import is_secret
 from kfmt_cli.rows.state import CONFIG, FEATURE, QUOTA, StateType
 from kfmt_cli.topics.cluster_metadata.settings import CONFIG_RECORD
 
 Data = dict[str, Any]
 _TYPE = CONFIG_RECORD.field("resource_type")
-# Settings whose values Kafka treats as passwords.
-_SECRET = re.compile(
-    r"(password|\.secret|secret\.key|sasl\.jaas\.config|ssl\.keystore\.(key|certificate\.chain)"
-    r"|ssl\.truststore\.certificates)$"
-)
 TOPIC = 2
 
 
@@ -61,7 +56,7 @@ class Settings:
             yield FEATURE, {"feature": name, "level": level}
         for (type_, resource), settings in self._configs.items():
             for name, value in settings.items():
-                hidden = _SECRET.search(name) is not None
+                hidden = is_secret(name)
                 setting = {
                     "resource_type": _TYPE.symbol(type_) or f"unknown-{type_}",
                     "resource": resource,

@@ -63,12 +63,15 @@ def _framed(node: Node, framed: Framed | None, data: bytes, at: int, end: int) -
     """The message of an internal topic."""
     if framed is None:
         return
-    front = tree(framed.front, data, at, end)
     raw = node.children.pop()
-    node.children.append(front)
+    after = at
+    if framed.front is not None:
+        front = tree(framed.front, data, at, end)
+        node.children.append(front)
+        after = front.end
     if framed.layout is None:
         node.meaning = framed.note or ""
-        node.children.append(Node("bytes", "bytes", front.end, raw.end))
+        node.children.append(Node("bytes", "bytes", after, raw.end))
         return
     node.meaning = framed.name or ""
     inner = _message_tree(framed.layout, data, framed.at, end)

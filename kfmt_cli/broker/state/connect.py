@@ -1,0 +1,178 @@
+"""Kafka Connect: what its three topics say of connectors and their tasks.
+
+Source: `org.apache.kafka.connect.storage.KafkaConfigBackingStore`, `KafkaStatusBackingStore`,
+`KafkaOffsetBackingStore`. Workers read all three without what transactions have not committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, ClassVar
+
+from kfmt_cli.broker.state.replay import Data, LatestOfKeys, ReadCommitted
+from kfmt_cli.broker.state.secrets import is_connector_secret
+from kfmt_cli.files.stream import Record
+from kfmt_cli.rows.state import (
+    CONNECTOR,
+    CONNECTOR_STATUS,
+    CONNECTOR_TASK,
+    CONNECTOR_TOPIC,
+    SOURCE_OFFSET,
+    TASK_STATUS,
+    StateType,
+)
+
+STARTED = "STARTED"
+Config = dict[str, Any]
+
+
+class Configs(ReadCommitted):
+    """Connectors and tasks; the configurations of tasks count once all of them are committed."""
+
+    topic = "connect-configs"
+    types = (CONNECTOR, CONNECTOR_TASK)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._connectors: dict[str, Config] = {}
+        self._targets: dict[str, str] = {}
+        self._counts: dict[str, int] = {}
+        self._tasks: dict[str, dict[int, Config]] = {}
+        self._written: dict[str, dict[int, Config]] = {}  # and not yet committed
+
+    def apply(self, record: Record) -> None:
+        if record.key is None:
+            self.not_understood(record, "a record without a key")
+            return
+        of_key = self.decoder.key(record.key)
+        key = self.understood(record, of_key)
+        effect = None if of_key is None else self._EFFECTS.get(of_key.name or "")
+        if key is None or effect is None:
+            return
+        data: Data | None = None
+        if record.value is not None:
+            data = self.understood(record, self.decoder.value(record.key, record.value))
+            if data is None:
+                return
+        words = effect(self, key, data or None)
+        if words is not None:
+            self.not_understood(record, words)
+
+    # What records say; the words for one that cannot be understood.
+
+    def _connector(self, key: Data, data: Data | None) -> str | None:
+        name = key["connector"]
+        if data is None:
+            self._forget(name)
+            return None
+        config = data.get("properties")
+        if not isinstance(config, dict):
+            return "the configuration of a connector has no properties"
+        self._connectors[name] = config
+        self._targets.setdefault(name, STARTED)
+        return None
+
+    def _forget(self, name: str) -> None:
+        self._connectors.pop(name, None)
+        self._counts.pop(name, None)
+        self._tasks.pop(name, None)
+        self._written.pop(name, None)
+
+    def _target(self, key: Data, data: Data | None) -> str | None:
+        name = key["connector"]
+        if data is None:
+            self._targets.pop(name, None)
+            if name in self._connectors:
+                self._targets[name] = STARTED
+            return None
+        state = data.get("state.v2") or data.get("state")
+        if not isinstance(state, str):
+            return "a target state has no state"
+        self._targets[name] = state
+        return None
+
+    def _task(self, key: Data, data: Data | None) -> str | None:
+        config = None if data is None else data.get("properties")
+        if not isinstance(config, dict):
+            return "the configuration of a task has no properties"
+        self._written.setdefault(key["connector"], {})[key["task"]] = config
+        return None
+
+    def _commit(self, key: Data, data: Data | None) -> str | None:
+        name = key["connector"]
+        if name not in self._connectors:
+            self._forget(name)
+            return None
+        count = None if data is None else data.get("tasks")
+        if not isinstance(count, int):
+            return "a commit does not say how many tasks there are"
+        written = self._written.pop(name, {})
+        if len(written) == count and all(0 <= it < count for it in written):
+            self._tasks.setdefault(name, {}).update(written)
+        self._counts[name] = count
+        return None
+
+    _EFFECTS: ClassVar[dict[str, Callable[[Configs, Data, Data | None], str | None]]] = {
+        "ConnectorConfig": _connector,
+        "TargetState": _target,
+        "TaskConfig": _task,
+        "TasksCommit": _commit,
+    }
+
+    def rows(self) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
+        for name, config in self._connectors.items():
+            count = self._counts.get(name)
+            yield (
+                CONNECTOR,
+                {
+                    "connector": name,
+                    "target_state": self._targets.get(name),
+                    "tasks": count,
+                    "config": _shown(config),
+                },
+            )
+            for task, of_task in sorted(self._tasks.get(name, {}).items()):
+                if task < (count or 0):
+                    row = {"connector": name, "task": task, "config": _shown(of_task)}
+                    yield CONNECTOR_TASK, row
+
+
+def _shown(config: Config) -> Config:
+    """A configuration without what may be secrets."""
+    return {name: None if is_connector_secret(name) else it for name, it in config.items()}
+
+
+class Status(LatestOfKeys):
+    """The states of connectors and tasks, and the topics that they use."""
+
+    topic = "connect-status"
+    types = (CONNECTOR_STATUS, TASK_STATUS, CONNECTOR_TOPIC)
+
+    def rows(self) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
+        types = {"ConnectorStatus": CONNECTOR_STATUS, "TaskStatus": TASK_STATUS}
+        for name, key, it in self.said():
+            if name in types:
+                yield types[name], {**it, **key}
+            elif name == "TopicStatus":
+                said = it.get("topic")
+                known = said if isinstance(said, dict) else {}
+                found = known.get("discoverTimestamp")
+                yield (
+                    CONNECTOR_TOPIC,
+                    {**key, "task": known.get("task"), "discover_timestamp": found},
+                )
+
+
+class SourceOffsets(LatestOfKeys):
+    """How far source connectors have read."""
+
+    topic = "connect-offsets"
+    types = (SOURCE_OFFSET,)
+
+    def rows(self) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
+        for _, key, it in self.said():
+            place = key["source_partition"]
+            if isinstance(place, dict):
+                place = dict(sorted(place.items()))  # workers write them in any order
+            row = {"connector": key["connector"], "source_partition": place, "source_offset": it}
+            yield SOURCE_OFFSET, row

@@ -1,0 +1,52 @@
+"""MirrorMaker 2: how far each mirror is.
+
+Source: `org.apache.kafka.connect.mirror.OffsetSyncStore`, `MirrorClient`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from kfmt_cli.broker.state.replay import LatestOfKeys
+from kfmt_cli.rows.state import MIRROR_CHECKPOINT, MIRROR_HEARTBEAT, MIRROR_SYNC, StateType
+
+
+class OffsetSyncs(LatestOfKeys):
+    """The last offsets of each partition that belong together."""
+
+    topic = "mm2-offset-syncs"
+    types = (MIRROR_SYNC,)
+
+    def rows(self) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
+        for _, key, it in self.said():
+            yield MIRROR_SYNC, {**key, **it}
+
+
+class Checkpoints(LatestOfKeys):
+    """How far each group has read, as offsets of the mirror."""
+
+    topic = "checkpoints"
+    types = (MIRROR_CHECKPOINT,)
+
+    def rows(self) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
+        for _, key, it in self.said():
+            yield MIRROR_CHECKPOINT, {**key, **it}
+
+
+class Heartbeats(LatestOfKeys):
+    """When each flow last gave a sign of life."""
+
+    topic = "heartbeats"
+    types = (MIRROR_HEARTBEAT,)
+
+    def rows(self) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
+        for _, key, it in self.said():
+            yield (
+                MIRROR_HEARTBEAT,
+                {
+                    "source": key["source_cluster_alias"],
+                    "target": key["target_cluster_alias"],
+                    "timestamp": it["timestamp"],
+                },
+            )

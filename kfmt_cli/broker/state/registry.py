@@ -1,0 +1,78 @@
+"""A schema registry: the schemas of its subjects, and what each id stands for.
+
+An id is never given twice, so that it is known as long as the log has one record about it, though
+the schema may have been deleted since.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from kfmt_cli.broker.state.replay import Data, LatestOfKeys
+from kfmt_cli.files.stream import Record
+from kfmt_cli.rows.state import SCHEMA, StateType
+from kfmt_cli.topics import payloads
+from kfmt_cli.topics.payloads import Registered
+
+AVRO = "AVRO"  # the type of schemas that do not say theirs
+
+
+class Registry(LatestOfKeys):
+    """The schemas of each subject. every: all that the log has, also those that were deleted."""
+
+    topic = "_schemas"
+    types = (SCHEMA,)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.every = payloads.Registry()
+
+    def take(self, record: Record) -> None:
+        super().take(record)
+        if record.key is None or record.value is None:
+            return
+        said = self.decoder.value(record.key, record.value)
+        data: Data | None = None if said is None or said.name != "Schema" else said.data
+        if data is None or not isinstance(data.get("id"), int):
+            return
+        references = data.get("references")
+        self.every.add(
+            data["id"],
+            _version(data),
+            Registered(
+                str(data.get("schemaType") or AVRO),
+                str(data.get("schema")),
+                tuple(
+                    _version(it)
+                    for it in (references if isinstance(references, list) else ())
+                    if isinstance(it, dict)
+                ),
+            ),
+        )
+
+    def rows(self) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
+        for name, key, it in self.said():
+            if name == "Schema":
+                yield SCHEMA, _row(key, it)
+
+
+def _version(it: Data) -> tuple[str, int]:
+    """A subject and its version."""
+    return str(it.get("subject")), _number(it.get("version"))
+
+
+def _number(value: object) -> int:
+    return value if isinstance(value, int) else -1
+
+
+def _row(key: Data, it: Data) -> Data:
+    return {
+        "subject": key.get("subject"),
+        "version": _number(key.get("version")),
+        "schema_id": it.get("id"),
+        "schema_type": it.get("schemaType") or AVRO,
+        "deleted": bool(it.get("deleted")),
+        "schema": it.get("schema"),
+        "references": it.get("references"),
+    }

@@ -1,0 +1,89 @@
+"""The three topics of Kafka Connect: configurations, states, and offsets of source connectors.
+
+Source: `org.apache.kafka.connect.storage.KafkaConfigBackingStore`, `KafkaStatusBackingStore`,
+`OffsetStorageWriter`. Keys are text, values JSON without a schema.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from kfmt_cli.topics.keyed_json import JsonDecoder, Said
+
+# The fronts of keys in the order in which workers look for them, and what is behind them.
+_CONFIGS = (
+    ("target-state-", "TargetState", "connector"),
+    ("connector-", "ConnectorConfig", "connector"),
+    ("task-", "TaskConfig", "task"),
+    ("commit-", "TasksCommit", "connector"),
+    ("restart-connector-", "RestartRequest", "connector"),
+    ("tasks-fencing-", "TaskCount", "connector"),
+    ("logger-cluster-", "LoggerLevel", "logger"),
+)
+_STATUS = (
+    ("status-connector-", "ConnectorStatus", "connector"),
+    ("status-task-", "TaskStatus", "task"),
+    ("status-topic-", "TopicStatus", "topic"),
+)
+SESSION_KEY = "session-key"
+OF_TOPIC = ":connector-"  # between a topic and the connector that uses it
+
+
+def _text(key: bytes) -> str | None:
+    """A key as text; converters that send JSON put it in quotation marks."""
+    try:
+        text = key.decode()
+        if text.startswith('"') and text.endswith('"'):
+            plain = json.loads(text)
+            return plain if isinstance(plain, str) else None
+    except ValueError:
+        return None
+    return text
+
+
+def _said(key: bytes, fronts: tuple[tuple[str, str, str], ...]) -> Said | None:
+    text = _text(key)
+    for front, name, part in fronts:
+        if text is None or not text.startswith(front):
+            continue
+        rest = text.removeprefix(front)
+        data: dict[str, Any] = {part: rest}
+        if part == "task":
+            connector, _, number = rest.rpartition("-")
+            if not connector or not (number.isascii() and number.isdigit()):
+                return None
+            data = {"connector": connector, "task": int(number)}
+        elif part == "topic":
+            topic, _, connector = rest.partition(OF_TOPIC)
+            data = {"topic": topic, "connector": connector}
+        return Said(name, data)
+    return None
+
+
+def _of_configs(key: bytes) -> Said | None:
+    if key == SESSION_KEY.encode():
+        return Said("SessionKey", {})
+    return _said(key, _CONFIGS)
+
+
+def _of_status(key: bytes) -> Said | None:
+    return _said(key, _STATUS)
+
+
+def _of_offsets(key: bytes) -> Said | None:
+    """A key is a list of a connector's name and of what it reads from."""
+    try:
+        pair = json.loads(key)
+    except (ValueError, RecursionError):
+        return None
+    if isinstance(pair, dict) and pair.keys() == {"schema", "payload"}:
+        pair = pair["payload"]
+    if not isinstance(pair, list) or len(pair) != 2 or not isinstance(pair[0], str):
+        return None
+    return Said("SourceOffset", {"connector": pair[0], "source_partition": pair[1]})
+
+
+CONFIGS = JsonDecoder(_of_configs)
+STATUS = JsonDecoder(_of_status)
+OFFSETS = JsonDecoder(_of_offsets)

@@ -1,0 +1,49 @@
+"""Topics whose keys are text that says what a record is, and whose values are JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from kfmt_cli.topics.decoder import Decoded, Decoder
+from kfmt_cli.topics.payloads import read_json
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a key says. name: of the kind of record; data: what the record is about."""
+
+    name: str
+    data: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class JsonDecoder(Decoder):
+    """Decodes such a topic. of_key: what a key says, None for one that is not of the topic's."""
+
+    of_key: Callable[[bytes], Said | None]
+
+    def key(self, key: bytes) -> Decoded | None:
+        said = self.of_key(key)
+        return None if said is None else Decoded({"name": said.name, "data": said.data}, said.data)
+
+    def value(self, key: bytes | None, value: bytes | None) -> Decoded | None:
+        said = None if key is None else self.of_key(key)
+        if said is None:
+            return None
+        values = {"name": said.name, "data": None}
+        if value is None:
+            about = ", ".join(f"{name} {it}" for name, it in said.data.items())
+            return Decoded(values | {"deletes": f"{said.name}: {about}" if about else said.name})
+        try:
+            data = read_json(value)
+        except ValueError as error:
+            words = f"is no JSON: {error}"
+            return Decoded(values | {"note": words}, fault=words)
+        if isinstance(data, dict) and data.keys() == {"schema", "payload"}:
+            data = data["payload"]  # as converters write it that send a schema along
+        if data is not None and not isinstance(data, dict):
+            words = "is JSON, but no object"
+            return Decoded(values | {"note": words}, fault=words)
+        return Decoded(values | {"data": data}, data or {})

@@ -1,0 +1,36 @@
+"""_schemas: what a schema registry keeps.
+
+Source: the registry's documentation of its topic: keys and values are JSON, and a key says what
+its record is.
+"""
+
+from __future__ import annotations
+
+import json
+
+from kfmt_cli.topics.keyed_json import JsonDecoder, Said
+
+# What keys say of themselves, and the names that the registry has for such records.
+_NAMES = {
+    "SCHEMA": "Schema",
+    "CONFIG": "Config",
+    "MODE": "Mode",
+    "DELETE_SUBJECT": "DeleteSubject",
+    "CLEAR_SUBJECT": "ClearSubject",
+    "CONTEXT": "Context",
+    "NOOP": "Noop",
+}
+
+
+def _of_key(key: bytes) -> Said | None:
+    try:
+        data = json.loads(key)
+    except (ValueError, RecursionError):
+        return None
+    name = _NAMES.get(str(data.get("keytype"))) if isinstance(data, dict) else None
+    if name is None:
+        return None
+    return Said(name, {it: value for it, value in data.items() if it != "keytype"})
+
+
+REGISTRY = JsonDecoder(_of_key)
