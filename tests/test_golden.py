@@ -1,34 +1,81 @@
 """Transcripts of commands on real files; `pytest --update-golden` rewrites them, a person reads
-the diff."""
+the diff.
+
+`COLUMNS=80 kfmt …` runs on a terminal of so many columns, without colour. DST is a new place, which
+the commands of one transcript share.
+"""
 
 from __future__ import annotations
 
+import fcntl
+import os
+import pty
 import shlex
+import struct
+import subprocess
+import sys
+import termios
+from pathlib import Path
 
 import pytest
 
-from tests.samples import kfmt
+from tests.samples import environment, kfmt
 from tools.kafka import ROOT
 
 FOLDER = ROOT / "tests" / "golden"
 
 
-def transcript(commands: list[str]) -> str:
+def on_terminal(columns: int, arguments: list[str]) -> tuple[str, str, int]:
+    """What kfmt writes on a terminal and on standard error, and its exit code."""
+    screen, terminal = pty.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+    command = [sys.executable, "-m", "kfmt_cli", *arguments]
+    env = environment(NO_COLOR="1", TERM="xterm")
+    written = b""
+    with subprocess.Popen(
+        command, cwd=ROOT, env=env, stdout=terminal, stderr=subprocess.PIPE
+    ) as running:
+        os.close(terminal)
+        while True:
+            try:
+                data = os.read(screen, 1 << 16)
+            except OSError:  # Linux: nobody has the other end any more
+                break
+            if not data:
+                break
+            written += data
+        os.close(screen)
+        assert running.stderr is not None
+        err = running.stderr.read()
+    return written.decode().replace("\r\n", "\n"), err.decode(), running.returncode
+
+
+def transcript(commands: list[str], dst: str) -> str:
     """Each command with its output, what it says on standard error, and its exit code."""
     parts = []
     for command in commands:
-        done = kfmt(*shlex.split(command)[1:])
-        err = "".join(f"! {line}\n" for line in done.err.splitlines())
-        parts.append(f"$ {command}\n{done.out}{err}exit {done.code}\n")
+        words = [it.replace("DST", dst) for it in shlex.split(command)]
+        if words[0].startswith("COLUMNS="):
+            columns = int(words.pop(0).partition("=")[2])
+            out, err, code = on_terminal(columns, words[1:])
+        else:
+            done = kfmt(*words[1:])
+            out, err, code = done.out, done.err, done.code
+        err = "".join(f"! {line}\n" for line in err.splitlines())
+        parts.append(f"$ {command}\n{(out + err).replace(dst, 'DST')}exit {code}\n")
     return "\n".join(parts)
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in FOLDER.glob("*.txt")))
-def test_the_transcript_is_what_kfmt_says(name: str, request: pytest.FixtureRequest) -> None:
+def test_the_transcript_is_what_kfmt_says(
+    name: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
     file = FOLDER / name
-    commands = [it[2:] for it in file.read_text().splitlines() if it.startswith("$ ")]
+    commands = [
+        it[2:] for it in file.read_text().splitlines() if it.startswith(("$ kfmt ", "$ COLUMNS="))
+    ]
     assert commands
-    said = transcript(commands)
+    said = transcript(commands, str(tmp_path / "made"))
     if request.config.getoption("--update-golden"):
         file.write_text(said)
     assert said == file.read_text()
