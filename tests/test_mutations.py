@@ -224,6 +224,20 @@ def test_the_torn_front_of_a_batch_does_not_hide_the_whole_one(log: Path, tmp_pa
             assert not verdict, (number, len(tail), verdict)
 
 
+@pytest.mark.parametrize("length", [-5, 0, 13, 4000, 0x7FFFFFFF])
+@pytest.mark.parametrize("front", [19, 61, 1327])
+def test_nor_does_one_whose_length_is_damaged_too(front: int, length: int, tmp_path: Path) -> None:
+    log = SAMPLES / "kafka-3.9.1-broker1/appendtime-0/00000000000000000525.log"
+    data = log.read_bytes()
+    places = positions(data)
+    for at in places[:2]:
+        torn = bytearray(data[at : at + front])
+        torn[8:12] = (length & 0xFFFFFFFF).to_bytes(4, "big")
+        mutant = Mutant.of(data)
+        mutant.insert(at, bytes(torn))
+        assert not judge(mutant, data, places, tmp_path / log.name), at
+
+
 @pytest.mark.parametrize("seed", range(10))
 def test_a_batch_in_a_value_is_none_of_the_log(seed: int, tmp_path: Path) -> None:
     for number in range(20):

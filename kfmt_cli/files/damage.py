@@ -28,6 +28,7 @@ from kfmt_cli.files.verdict import Verdict, Verdicts
 
 OFFSET_SIZE = 8
 CRC_SIZE = 4
+LENGTH = slice(OFFSET_SIZE, LOG_OVERHEAD)
 SIMILAR = 0.9  # of the bytes of a torn front are those of the whole batch, at least
 MORE, SIZE, MAGIC = (scan.WALKS[name] for name in ("MORE", "SIZE", "MAGIC"))
 
@@ -130,15 +131,19 @@ class Damage(Search):
         return is_long and torn.data[at : at + CRC_SIZE] == whole.data[at : at + CRC_SIZE]
 
     def _is_similar(self, torn: Header, whole: Header) -> bool:
-        """Whether nearly all bytes up to another place are those that stand there."""
+        """Whether nearly all bytes up to another place are those that stand there.
+
+        The length does not count: it is what may be damaged.
+        """
         size = min(whole.position - torn.position, WINDOW)
         left, right = (
             np.frombuffer(self._source.block(it.position, size, size), np.uint8)
             for it in (torn, whole)
         )
         common = min(len(left), len(right))
-        equal = int((left[:common] == right[:common]).sum())
-        return common > 0 and equal >= SIMILAR * common
+        equal = left[:common] == right[:common]
+        equal[LENGTH] = True
+        return common > 0 and int(equal.sum()) >= SIMILAR * common
 
     def _next_batch(self, header: Header, found: int) -> int:
         """Where the batch behind a damaged one begins, which may be damaged itself, up to `found`.
@@ -185,7 +190,7 @@ class Damage(Search):
         if plausible and (proven := self._by_checksum(header, reason)):
             return proven
         if reason != MORE or plausible:
-            stop = at + max(HEADER_SIZE, header.size if plausible and header.size > 0 else 0)
+            stop = at + (REACH if reason == SIZE else max(HEADER_SIZE, header.size))
             if (whole := self._whole_copy(header, stop)) is not None:
                 return self._verdicts.garbage(header, whole, whole)
         # A header's first bytes may be zeros themselves, up to its length field.
