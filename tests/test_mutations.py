@@ -234,6 +234,7 @@ def test_nor_does_one_whose_length_is_damaged_too(front: int, length: int, tmp_p
         torn = bytearray(data[at : at + front])
         torn[8:12] = (length & 0xFFFFFFFF).to_bytes(4, "big")
         mutant = Mutant.of(data)
+        mutant.insert(places[2], data[places[2] : places[2] + 975])
         mutant.insert(at, bytes(torn))
         assert not judge(mutant, data, places, tmp_path / log.name), at
 
