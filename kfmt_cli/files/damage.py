@@ -133,7 +133,7 @@ class Damage(Search):
     def _is_similar(self, torn: Header, whole: Header) -> bool:
         """Whether nearly all bytes up to another place are those that stand there.
 
-        The length does not count: it is what may be damaged.
+        Length and checksum do not count: they are what may be damaged.
         """
         size = min(whole.position - torn.position, WINDOW)
         left, right = (
@@ -142,7 +142,8 @@ class Damage(Search):
         )
         common = min(len(left), len(right))
         equal = left[:common] == right[:common]
-        equal[LENGTH] = True
+        checksum = STORED_CRC_AT[min(max(whole.magic, 0), 2)]
+        equal[LENGTH] = equal[checksum : checksum + CRC_SIZE] = True
         return common > 0 and int(equal.sum()) >= SIMILAR * common
 
     def _next_batch(self, header: Header, found: int) -> int:
