@@ -11,10 +11,10 @@ from pathlib import Path
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
-MODULES = ("kernel", "encode", "scan", "latest", "text", "quote", "cell", "room", "emit")
+MODULES = ("kernel", "encode", "scan", "hash_table", "text", "quote", "cell", "bound", "emit")
 # Code for memory views that the modules share, so that it is compiled once and not in each of them.
-SHARED = "kfmt_cli.core._cyutility"
-SOURCES = Path("kfmt_cli/core")
+SHARED = "kfmt_cli.core.native._cyutility"
+SOURCES = Path("kfmt_cli/core/native")
 # A line that says why there are no extensions, for `kfmt --version`.
 NOT_COMPILED = "not_compiled.txt"
 JOBS = os.cpu_count() or 1
@@ -70,7 +70,9 @@ def extensions() -> list[Extension]:
         sys.stderr.write(NO_COMPILER.format(reason="Cython is not installed"))
         return []
     sources = [Extension(SHARED, [f"{SOURCES}/_cyutility.c"])]
-    sources += [Extension(f"kfmt_cli.core.{name}", [f"{SOURCES}/{name}.py"]) for name in MODULES]
+    sources += [
+        Extension(f"kfmt_cli.core.native.{name}", [f"{SOURCES}/{name}.py"]) for name in MODULES
+    ]
     made: list[Extension] = cythonize(
         sources,
         build_dir="build/cython",

@@ -22,9 +22,9 @@ from unittest.mock import patch
 from bench.make_files import FULL, HERE, make, make_many
 from bench.process import KFMT, machine, measure, put
 from kfmt_cli.checks.log.verify import Verifier
+from kfmt_cli.commands import verify_apart
+from kfmt_cli.commands.verify import Verify
 from kfmt_cli.core.codecs.decompress import Limit
-from kfmt_cli.tasks import verify_apart
-from kfmt_cli.tasks.verify import Verify
 from tools import kafka
 
 SMALL = kafka.SAMPLES / "kafka-3.9.1-broker1/orders-0/00000000000000000000.log"

@@ -17,13 +17,13 @@ __version__ = "0.1.0"
 __all__ = ["read_batches", "read_file", "read_records", "verify"]
 
 if TYPE_CHECKING:
-    from kfmt_cli.tasks.read import read_batches, read_file, read_records, verify
+    from kfmt_cli.commands.read import read_batches, read_file, read_records, verify
 
 
 def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from kfmt_cli.tasks import read
+    from kfmt_cli.commands import read
 
     found: object = getattr(read, name)
     return found

@@ -15,12 +15,12 @@ from pathlib import Path
 
 import numpy as np
 
-from kfmt_cli.core.layout import IntArray
+from kfmt_cli.core.layout.layout import IntArray
+from kfmt_cli.core.native.table import BoolArray
 from kfmt_cli.core.source import open_source
-from kfmt_cli.core.table import BoolArray
-from kfmt_cli.files.disk import classify
-from kfmt_cli.files.kinds.kind import Input
-from kfmt_cli.files.log import LogReader
+from kfmt_cli.disk.kinds.kind import Input
+from kfmt_cli.disk.tree import classify
+from kfmt_cli.log.reader import LogReader
 from tests.rebuild import batch_of, record
 
 INSERTED = -1

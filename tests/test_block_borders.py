@@ -12,9 +12,10 @@ import pytest
 
 from kfmt_cli.checks.log.verify import Verifier
 from kfmt_cli.core.codecs.decompress import Limit
-from kfmt_cli.core.finding import Finding
-from kfmt_cli.files import log, open_log
-from kfmt_cli.files.disk import classify
+from kfmt_cli.disk.tree import classify
+from kfmt_cli.findings.finding import Finding
+from kfmt_cli.log import open_log
+from kfmt_cli.log import reader as log
 from tests.samples import ORDERS, TXN, UPGRADED, every_log, kfmt, name_of
 from tests.segments import DAMAGES, positions, with_bytes, write
 from tools.kafka import SAMPLES

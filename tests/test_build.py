@@ -14,8 +14,8 @@ import pytest
 
 from kfmt_cli.rows.batch import BATCH
 from kfmt_cli.rows.record import RECORD
-from kfmt_cli.writers import jsonl
-from kfmt_cli.writers.jsonl import Attributes, Batch, Control, Record
+from kfmt_cli.writing.build import jsonl
+from kfmt_cli.writing.build.jsonl import Attributes, Batch, Control, Record
 from tests.samples import ORDERS, UPGRADED, Row, environment, every_log, kfmt, name_of
 from tools.kafka import ROOT, SAMPLES
 

@@ -18,13 +18,13 @@ from pathlib import Path
 import pytest
 
 from kfmt_cli.core.codecs.decompress import Limit
-from kfmt_cli.files import log
-from kfmt_cli.files.disk import classify
-from kfmt_cli.writers import convert
-from kfmt_cli.writers.convert import Converter, Counts
-from kfmt_cli.writers.drafts import Bounds
-from kfmt_cli.writers.output import staged
-from kfmt_cli.writers.segment import SegmentWriter
+from kfmt_cli.disk.tree import classify
+from kfmt_cli.log import reader as log
+from kfmt_cli.writing.build.drafts import Bounds
+from kfmt_cli.writing.convert import converter as convert
+from kfmt_cli.writing.convert.converter import Converter, Counts
+from kfmt_cli.writing.output import staged
+from kfmt_cli.writing.segment import SegmentWriter
 from tests.samples import UPGRADED, Row, environment, kfmt
 from tests.segments import positions
 from tools.kafka import ROOT, SAMPLES
@@ -357,7 +357,7 @@ def test_too_little_room_is_said_before_anything_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from kfmt_cli.errors import OutputError
-    from kfmt_cli.writers.output import need_room
+    from kfmt_cli.writing.output import need_room
 
     usage = shutil.disk_usage(tmp_path)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=1000))

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from kfmt_cli.core.native.table import Table
 from kfmt_cli.core.source import open_source
-from kfmt_cli.core.table import Table
-from kfmt_cli.files.log import LogReader
+from kfmt_cli.log.reader import LogReader
 from tests.samples import ORDERS, TXN, UPGRADED, Row, kfmt
 from tests.segments import DAMAGES, GARBAGE, int32, positions, with_bytes, write
 from tools.kafka import SAMPLES

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kfmt_cli.explained import PAGES
-from kfmt_cli.explained.system import cached
+from kfmt_cli.render.pages import PAGES
+from kfmt_cli.render.pages.system import cached
 from tests.samples import kfmt
 from tools.kafka import ROOT, SAMPLES
 

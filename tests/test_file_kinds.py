@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kfmt_cli.files.kinds import KINDS, kind_of
-from kfmt_cli.files.kinds.properties import colon_lines, java_properties
+from kfmt_cli.disk.kinds import KINDS, kind_of
+from kfmt_cli.disk.kinds.properties import colon_lines, java_properties
 from tests.samples import ORDERS, kfmt
 from tools.kafka import SAMPLES
 

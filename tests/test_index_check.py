@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from kfmt_cli.checks.index.check import IndexChecker
+from kfmt_cli.checks.index.checker import IndexChecker
 from kfmt_cli.core.codecs.decompress import Limit
-from kfmt_cli.core.finding import Finding, Severity
-from kfmt_cli.files.block import runs
-from kfmt_cli.files.decoding import read_records
-from kfmt_cli.files.disk import classify
-from kfmt_cli.files.open_log import open_log
-from kfmt_cli.files.segments import segments
+from kfmt_cli.disk.segments import segments
+from kfmt_cli.disk.tree import classify
+from kfmt_cli.findings.finding import Finding, Severity
+from kfmt_cli.log.block import runs
+from kfmt_cli.log.decoding import read_records
+from kfmt_cli.log.open_log import open_log
 from tests.broken_indexes import OFFSET_BREAKS, TIME_BREAKS, Entries, Segment, packed, unpacked
 from tests.samples import ORDERS, TXN, kfmt, name_of
 from tools.kafka import SAMPLES

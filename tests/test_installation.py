@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from kfmt_cli.core import compiled
+from kfmt_cli.core.native import compiled
 from tests.samples import ORDERS, TXN, UPGRADED, environment, kfmt
 from tools.kafka import ROOT, SAMPLES
 
@@ -116,8 +116,8 @@ def version(installed: Path, folder: Path) -> str:
 
 
 def test_sources_say_why_they_are_not_compiled(installed: Path, tmp_path: Path) -> None:
-    core = tmp_path / "kfmt_cli/core"
-    shutil.copytree(ROOT / "kfmt_cli", core.parent, ignore=BUILT)
+    core = tmp_path / "kfmt_cli/core/native"
+    shutil.copytree(ROOT / "kfmt_cli", core.parent.parent, ignore=BUILT)
     shutil.copy(ROOT / "setup.py", tmp_path)
     words = f"these are the sources in {tmp_path}, without extensions"
     assert words in version(installed, tmp_path)
@@ -137,7 +137,7 @@ def test_an_installation_compiles_the_sources_of_the_clone(
 ) -> None:
     clone = tmp_path / "clone"
     shutil.copytree(sources, clone, ignore=shutil.ignore_patterns("build", "dist"))
-    stale = clone / "kfmt_cli/core" / f"gone{EXTENSION_SUFFIXES[0]}"
+    stale = clone / "kfmt_cli/core/native" / f"gone{EXTENSION_SUFFIXES[0]}"
     stale.write_bytes(b"an extension of an earlier version")
     options = ["--no-build-isolation", "--no-deps", "--no-index", "-w", "dist", "."]
     built = run(sys.executable, "-m", "pip", "wheel", *options, cwd=clone)
@@ -146,8 +146,8 @@ def test_an_installation_compiles_the_sources_of_the_clone(
     assert not stale.exists()
     [wheel] = clone.glob("dist/*.whl")
     names = zipfile.ZipFile(wheel).namelist()
-    assert f"kfmt_cli/core/kernel{EXTENSION_SUFFIXES[0]}" in names
-    assert f"kfmt_cli/core/{compiled.NOT_COMPILED}" not in names
+    assert f"kfmt_cli/core/native/kernel{EXTENSION_SUFFIXES[0]}" in names
+    assert f"kfmt_cli/core/native/{compiled.NOT_COMPILED}" not in names
 
 
 @pytest.mark.parametrize(
@@ -229,7 +229,7 @@ def test_an_installation_without_cython_has_no_extensions(sources: Path, tmp_pat
 def test_the_modules_that_are_compiled_are_named_once() -> None:
     names = [
         path.stem
-        for path in (ROOT / "kfmt_cli/core").glob("*.py")
+        for path in (ROOT / "kfmt_cli/core/native").glob("*.py")
         if "\n    import cython\n" in path.read_text()
     ]
     assert sorted(names) == sorted(compiled.MODULES)

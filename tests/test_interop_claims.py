@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from kfmt_cli.checks.registry import every_code
-from kfmt_cli.core.finding import Code
-from kfmt_cli.writers.codes import PRODUCERS_UNKNOWN
+from kfmt_cli.findings.finding import Code
+from kfmt_cli.findings.writing import PRODUCERS_UNKNOWN
 from tests.broken_partitions import ORDERS, TXN, Broken, sample
 from tests.claim_facts import DOWN, SEEKS, Claim, Fact, Seen
 from tests.claims_of_directories import DIRECTORY_CLAIMS

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kfmt_cli.errors import UsageError
-from kfmt_cli.writers.in_use import check_unused
+from kfmt_cli.writing.in_use import check_unused
 from tests.combined_cases import combined
 from tests.samples import ORDERS, TXN, kfmt
 from tests.test_rebuild_index import NEVER, copied, overlapping

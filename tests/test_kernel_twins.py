@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from kfmt_cli.core import kernel
+from kfmt_cli.core.native import kernel
 from tests import warm
 from tests.samples import ORDERS, TXN, UPGRADED, environment
 from tests.segments import positions, write
@@ -31,7 +31,7 @@ SMALL = [
 
 
 # Those whose sources are written for Cython.
-CORE = ROOT / "kfmt_cli" / "core"
+CORE = ROOT / "kfmt_cli" / "core" / "native"
 TO_BE_COMPILED = sorted(it.stem for it in CORE.glob("*.py") if "import cython" in it.read_text())
 
 
@@ -76,13 +76,13 @@ def a_compiler_works() -> bool:
 def test_the_tests_run_on_the_compiled_modules(name: str) -> None:
     if not a_compiler_works():
         pytest.skip("no C compiler that works")
-    file = importlib.import_module(f"kfmt_cli.core.{name}").__file__
+    file = importlib.import_module(f"kfmt_cli.core.native.{name}").__file__
     assert file is not None
     assert file.endswith(tuple(EXTENSION_SUFFIXES)), "run pip install -e . again"
 
 
 def test_the_version_says_which_it_is(interpreted: Path) -> None:
-    assert b"room, emit interpreted" in run(interpreted, "--version")[1]
+    assert b"bound, emit interpreted" in run(interpreted, "--version")[1]
     if kernel.COMPILED:
         assert b"kernel compiled" in run(ROOT, "--version")[1]
 

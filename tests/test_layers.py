@@ -10,17 +10,17 @@ import pytest
 from tools.kafka import ROOT
 
 LEVELS = [
-    {"errors"},
+    {"errors", "findings"},
     {"core"},
     {"formats"},
     {"rows", "topics"},
-    {"files"},
+    {"disk"},
+    {"log"},
     {"broker"},
-    {"checks"},
-    {"writers", "render", "pieces", "explained"},
+    {"checks", "render"},
+    {"sharing", "writing"},
     {"arrow"},
-    {"tasks"},
-    {"spark"},
+    {"commands", "spark"},
     {"cli"},
 ]
 LEVEL = {name: level for level, names in enumerate(LEVELS) for name in names}

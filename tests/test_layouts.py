@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kfmt_cli.core import kernel
-from kfmt_cli.core.layout import Layout
-from kfmt_cli.core.place import DecodeError, Origin
-from kfmt_cli.core.wire import Array, Bytes, Integer, Varint
+from kfmt_cli.core.layout.layout import Layout
+from kfmt_cli.core.layout.place import DecodeError, Origin
+from kfmt_cli.core.layout.wire import Array, Bytes, Integer, Varint
+from kfmt_cli.core.native import kernel
 from kfmt_cli.formats.batch import RECORD, RECORD_BATCH
 from kfmt_cli.formats.control import CONTROL_RECORD_KEY, END_TXN_MARKER
 from kfmt_cli.formats.index import ABORTED_TRANSACTION, OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY

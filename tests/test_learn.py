@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kfmt_cli.core.versions import at_version
+from kfmt_cli.commands.protocol_headers import REQUEST, cells, requests
+from kfmt_cli.commands.reference import chapters, found
+from kfmt_cli.core.layout.versions import at_version
 from kfmt_cli.formats.api_keys import APIS, BY_KEY
 from kfmt_cli.formats.headers import REQUEST_HEADER_DATA
 from kfmt_cli.rows.reference import entries_of
-from kfmt_cli.tasks.protocol_headers import REQUEST, cells, requests
-from kfmt_cli.tasks.reference import chapters, found
 from tests.samples import kfmt
 from tools.kafka import ROOT, java, missing
 

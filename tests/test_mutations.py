@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from kfmt_cli.checks.check import Scope
+from kfmt_cli.checks.base import Scope
 from kfmt_cli.checks.registry import log_checks
 from kfmt_cli.core.codecs.decompress import Limit
-from kfmt_cli.core.finding import Finding
 from kfmt_cli.core.source import open_source
-from kfmt_cli.files.block import runs
-from kfmt_cli.files.decoding import read_records
-from kfmt_cli.files.log import LogReader
-from kfmt_cli.files.shown import complete, record_rows
+from kfmt_cli.findings.finding import Finding
+from kfmt_cli.log.block import runs
+from kfmt_cli.log.complete import complete, record_rows
+from kfmt_cli.log.decoding import read_records
+from kfmt_cli.log.reader import LogReader
 from kfmt_cli.render.finding import finding_line
 from kfmt_cli.render.sinks.csv_rows import CsvRows
 from kfmt_cli.render.sinks.json_rows import JsonRows

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from kfmt_cli.files.records import MOST_RECORDS
+from kfmt_cli.log.records import MOST_RECORDS
 from tests.rebuild import batch_of, record, with_crc
 from tests.samples import ORDERS, environment, kfmt
 from tests.segments import NAME, int32, with_bytes, write

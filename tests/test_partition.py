@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from kfmt_cli.checks.log.extent import Extent
-from kfmt_cli.checks.partition.check import SegmentFacts
+from kfmt_cli.checks.partition.base import SegmentFacts
 from kfmt_cli.checks.partition.names import Names
 from kfmt_cli.checks.partition.segments import SegmentOffsets
-from kfmt_cli.files.disk import walk
+from kfmt_cli.disk.tree import walk
 from tests.samples import ORDERS, kfmt
 from tests.segments import positions
 from tools.kafka import SAMPLES
@@ -171,8 +171,8 @@ def test_processes_say_the_same(partition: Path, monkeypatch: pytest.MonkeyPatch
     from kfmt_cli.checks.log.verify import Verifier
     from kfmt_cli.cli.runs import run_of
     from kfmt_cli.cli.screen import Screen
+    from kfmt_cli.commands import verify
     from kfmt_cli.core.codecs.decompress import Limit
-    from kfmt_cli.tasks import verify
 
     (partition / name(480)).unlink()
     (partition / name(720)).write_bytes(b"")

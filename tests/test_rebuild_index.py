@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from kfmt_cli.cli.runs import run_of
+from kfmt_cli.commands import rebuild as rebuilding
+from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.errors import UsageError
-from kfmt_cli.files.kinds.kind import Input
-from kfmt_cli.tasks import rebuild as rebuilding
-from kfmt_cli.writers.rebuild import Rebuilt, rebuild
+from kfmt_cli.writing.rebuild import Rebuilt, rebuild
 from tests.samples import ORDERS, TXN, kfmt
 from tests.segments import positions
 from tools.kafka import SAMPLES

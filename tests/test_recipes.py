@@ -18,20 +18,20 @@ import pytest
 
 import kfmt_cli
 from kfmt_cli.checks import registry
-from kfmt_cli.checks.check import LogCheck, Scope
-from kfmt_cli.checks.partition.check import PartitionCheck, SegmentFacts
+from kfmt_cli.checks.base import LogCheck, Scope
+from kfmt_cli.checks.partition.base import PartitionCheck, SegmentFacts
 from kfmt_cli.cli import kfmt
-from kfmt_cli.core.field import Field
-from kfmt_cli.core.finding import Finding, Severity, code
-from kfmt_cli.core.layout import Layout
-from kfmt_cli.core.protocol import String
-from kfmt_cli.core.versions import at_version
-from kfmt_cli.core.wire import Int8, Int32, Int64
-from kfmt_cli.files import kinds
-from kfmt_cli.files.block import Block, about_batch
-from kfmt_cli.files.kinds.fixed import FixedReader, rows_of
-from kfmt_cli.files.kinds.kind import Contents, Input, Kind, Level, read_whole
-from kfmt_cli.files.records import Records
+from kfmt_cli.core.layout.field import Field
+from kfmt_cli.core.layout.layout import Layout
+from kfmt_cli.core.layout.protocol import String
+from kfmt_cli.core.layout.versions import at_version
+from kfmt_cli.core.layout.wire import Int8, Int32, Int64
+from kfmt_cli.disk import kinds
+from kfmt_cli.disk.kinds.fixed import FixedReader, rows_of
+from kfmt_cli.disk.kinds.kind import Contents, Input, Kind, Level, read_whole
+from kfmt_cli.findings.finding import Finding, Severity, code
+from kfmt_cli.log.block import Block, about_batch
+from kfmt_cli.log.records import Records
 from kfmt_cli.render import formats
 from kfmt_cli.render.sinks.objects import ObjectSink
 from kfmt_cli.rows.column import Column, RowType

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from kfmt_cli.core.codecs.decompress import Limit
-from kfmt_cli.files import log as log_reader
-from kfmt_cli.files.disk import classify
-from kfmt_cli.writers.holes import NO_END, Hole, in_sequence
-from kfmt_cli.writers.salvage import Salvager
+from kfmt_cli.disk.tree import classify
+from kfmt_cli.log import reader as log_reader
+from kfmt_cli.writing.salvage.holes import NO_END, Hole, in_sequence
+from kfmt_cli.writing.salvage.salvager import Salvager
 from tests.samples import ORDERS, TXN, Done, Row, environment, kfmt, name_of
 from tests.segments import DAMAGES, positions, with_bytes, write
 from tools.kafka import SAMPLES

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from kfmt_cli.core.codecs.decompress import Limit
-from kfmt_cli.files.disk import classify
-from kfmt_cli.writers import holes as holes_module
-from kfmt_cli.writers.holes import NO_END, Hole
-from kfmt_cli.writers.salvage import Salvager
+from kfmt_cli.disk.tree import classify
+from kfmt_cli.writing.salvage import holes as holes_module
+from kfmt_cli.writing.salvage.holes import NO_END, Hole
+from kfmt_cli.writing.salvage.salvager import Salvager
 from tests.samples import ORDERS, TXN, kfmt
 from tests.segments import positions, with_bytes, write
 from tests.test_salvage import BROKER, many_batches

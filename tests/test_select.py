@@ -12,11 +12,11 @@ import pytest
 
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.source import open_source
-from kfmt_cli.files.block import Block, runs
-from kfmt_cli.files.decoding import read_records
-from kfmt_cli.files.log import LogReader
-from kfmt_cli.files.records import Records
-from kfmt_cli.files.select import Selection
+from kfmt_cli.log.block import Block, runs
+from kfmt_cli.log.decoding import read_records
+from kfmt_cli.log.reader import LogReader
+from kfmt_cli.log.records import Records
+from kfmt_cli.log.select import Selection
 from tests.rebuild import batch_of, record
 from tests.samples import UPGRADED, every_log, kfmt, name_of
 from tests.segments import positions, with_bytes, write

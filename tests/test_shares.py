@@ -15,15 +15,15 @@ from typing import Any
 
 import pytest
 
-from kfmt_cli.checks.index.check import IndexChecker
+from kfmt_cli.checks.index.checker import IndexChecker
 from kfmt_cli.checks.log import packs
 from kfmt_cli.checks.log.verify import Verifier
+from kfmt_cli.commands import index_check, verify, verify_apart
 from kfmt_cli.core.codecs.decompress import Limit
-from kfmt_cli.core.finding import Finding
+from kfmt_cli.findings.finding import Finding
 from kfmt_cli.rows.finding import finding_row
 from kfmt_cli.rows.result import Result
-from kfmt_cli.tasks import index_check, verify, verify_apart
-from kfmt_cli.tasks.processes import map_processes
+from kfmt_cli.sharing.processes import map_processes
 from tests.mutants import mutant_of
 from tests.samples import ORDERS, TXN, UPGRADED, environment, kfmt
 from tests.segments import NAME, positions
@@ -200,7 +200,7 @@ def test_results_come_in_order(at_once: int) -> None:
 def test_a_worker_that_is_killed_is_said() -> None:
     script = (
         "from tests.test_shares import end\n"
-        "from kfmt_cli.tasks.processes import map_processes\n"
+        "from kfmt_cli.sharing.processes import map_processes\n"
         "from kfmt_cli.errors import KfmtError\n"
         "try:\n    list(map_processes(end, range(40), 2))\n"
         "except KfmtError as error:\n    print(error)\n"
@@ -219,7 +219,7 @@ def test_an_interrupt_ends_every_process(tmp_path: Path) -> None:
         for log in ORDERS.parent.glob("*.log"):
             os.link(log, folder / log.name) if same_disk(log, folder) else shutil.copy(log, folder)
     script = (
-        "import sys\nfrom kfmt_cli.tasks import verify\nverify.MANY_BYTES = 0\n"
+        "import sys\nfrom kfmt_cli.commands import verify\nverify.MANY_BYTES = 0\n"
         "from kfmt_cli.__main__ import main\nsys.argv[0] = 'kfmt'\nmain()\n"
     )
     command = [sys.executable, "-c", script, "verify-crc", "--deep", "--jobs", "2", str(tmp_path)]

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from kfmt_cli import formats
-from kfmt_cli.core.layout import Layout
-from kfmt_cli.core.place import Origin
+from kfmt_cli.commands.reference import chapters
+from kfmt_cli.core.layout.layout import Layout
+from kfmt_cli.core.layout.place import Origin
 from kfmt_cli.formats.batch import RECORD, RECORD_BATCH, RECORD_HEADER
 from kfmt_cli.formats.control import CONTROL_RECORD_KEY, END_TXN_MARKER
 from kfmt_cli.formats.index import ABORTED_TRANSACTION, OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
 from kfmt_cli.formats.legacy import MESSAGE_V0, MESSAGE_V1
 from kfmt_cli.formats.snapshot import PRODUCER_SNAPSHOT, PRODUCER_STATE
-from kfmt_cli.tasks.reference import chapters
 from tests.samples import ORDERS, TXN, UPGRADED, Row, kfmt
 from tests.test_layouts import LAYOUTS
 from tests.test_messages import MESSAGES

@@ -23,8 +23,8 @@ pc = pytest.importorskip("pyarrow.compute")
 
 from kfmt_cli.arrow.inputs import files_of  # noqa: E402
 from kfmt_cli.errors import InputError, UsageError  # noqa: E402
-from kfmt_cli.pieces.reading import DamagedError  # noqa: E402
-from kfmt_cli.pieces.request import Request  # noqa: E402
+from kfmt_cli.sharing.read_piece import DamagedError  # noqa: E402
+from kfmt_cli.sharing.request import Request  # noqa: E402
 from kfmt_cli.spark.committed import splits_of as plan  # noqa: E402
 from kfmt_cli.spark.plan import Split  # noqa: E402
 from kfmt_cli.spark.request import request_of  # noqa: E402

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kfmt_cli.core import varint
+from kfmt_cli.core.layout import varint
 from tests.samples import kfmt
 
 PAIRS = [

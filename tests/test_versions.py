@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kfmt_cli.core.field import Field
-from kfmt_cli.core.layout import Layout
-from kfmt_cli.core.place import DecodeError, Origin
-from kfmt_cli.core.protocol import (
+from kfmt_cli.core.layout.field import Field
+from kfmt_cli.core.layout.layout import Layout
+from kfmt_cli.core.layout.place import DecodeError, Origin
+from kfmt_cli.core.layout.protocol import (
     COMPACT,
     Blob,
     Bool,
@@ -30,11 +30,11 @@ from kfmt_cli.core.protocol import (
     Uuid,
     UuidType,
 )
-from kfmt_cli.core.tagged import TaggedFields
-from kfmt_cli.core.tree import Node, tree
+from kfmt_cli.core.layout.tagged import TaggedFields
+from kfmt_cli.core.layout.tree import Node, tree
+from kfmt_cli.core.layout.versions import at_version
+from kfmt_cli.core.layout.wire import Bytes, Int8, Int16, Int32, Int64, Integer, UInt32, WireType
 from kfmt_cli.core.uuids import uuid_text
-from kfmt_cli.core.versions import at_version
-from kfmt_cli.core.wire import Bytes, Int8, Int16, Int32, Int64, Integer, UInt32, WireType
 from tools.kafka import ROOT
 
 REFERENCE = json.loads((ROOT / "tests/reference/kafka_messages_4.2.json").read_text())

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from kfmt_cli.files import disk as disks
-from kfmt_cli.files.kinds.logs import LOGS
+from kfmt_cli.disk import tree as disks
+from kfmt_cli.disk.kinds.logs import LOGS
 from tests.samples import ORDERS, Done, environment, kfmt
 from tools.kafka import ROOT, SAMPLES
 

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from bench.make_files import SEEDS
 from kfmt_cli.core.codecs.compress import LZ4_DESCRIPTOR, XERIAL_HEADER, compress
 from kfmt_cli.core.codecs.decompress import LZ4_MAGIC, Limit, decompress
-from kfmt_cli.core.layout import IntArray
-from kfmt_cli.core.table import Table
-from kfmt_cli.files.block import Block, runs
-from kfmt_cli.files.decoding import read_records
-from kfmt_cli.files.disk import classify
-from kfmt_cli.files.open_log import open_log
+from kfmt_cli.core.layout.layout import IntArray
+from kfmt_cli.core.native.table import Table
+from kfmt_cli.disk.tree import classify
 from kfmt_cli.formats.batch import CODECS, RECORD
-from kfmt_cli.writers.batches import DRAFT_COLUMNS, Written, write_batches
+from kfmt_cli.log.block import Block, runs
+from kfmt_cli.log.decoding import read_records
+from kfmt_cli.log.open_log import open_log
+from kfmt_cli.writing.batches import DRAFT_COLUMNS, Written, write_batches
 from tests.samples import every_log, name_of
 
 SAMPLES = [log for log in every_log() if log.stat().st_size]
@@ -139,7 +139,7 @@ RECORDS = st.lists(
 def test_the_bulk_encoder_writes_what_the_layout_writes(
     records: list[dict[str, object]],
 ) -> None:
-    from kfmt_cli.core import encode
+    from kfmt_cli.core.native import encode
 
     slow = b"".join(RECORD.write(it) for it in records)  # type: ignore[arg-type]
     starts: IntArray = np.array([0])

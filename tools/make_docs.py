@@ -15,20 +15,20 @@ from dataclasses import replace
 import click
 
 from kfmt_cli.cli import MODULES, kfmt
-from kfmt_cli.core.layout import Layout
-from kfmt_cli.explained import PAGES
-from kfmt_cli.explained.page import facts_of
-from kfmt_cli.files import kinds
-from kfmt_cli.files.kinds.kind import Kind
+from kfmt_cli.commands.explain import code_chapters
+from kfmt_cli.commands.reference import chapters
+from kfmt_cli.core.layout.layout import Layout
+from kfmt_cli.disk import kinds
+from kfmt_cli.disk.kinds.kind import Kind
 from kfmt_cli.formats.checkpoint import CHECKPOINTS
 from kfmt_cli.render.finding import consequences
+from kfmt_cli.render.pages import PAGES
+from kfmt_cli.render.pages.page import facts_of
 from kfmt_cli.rows.column import RowType
 from kfmt_cli.rows.reference import entries_of, size_words
 from kfmt_cli.rows.tables import TABLES
 from kfmt_cli.spark.request import OPTIONS
 from kfmt_cli.spark.tables import type_name
-from kfmt_cli.tasks.explain import code_chapters
-from kfmt_cli.tasks.reference import chapters
 from tests.matrix import matrix
 from tools.kafka import ROOT
 from tools.man import man_pages

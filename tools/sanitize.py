@@ -37,7 +37,7 @@ FLAGS = f"{SANITIZERS} -fno-wrapv -O1 -g"
 REPORT = "report"
 BEYOND = "import ctypes; ctypes.string_at(ctypes.create_string_buffer(100), 200)"
 OVERFLOW = "int f(int a) { return a + 0x7fffffff; }"
-WHERE = "import kfmt_cli.core.kernel as it; print(it.COMPILED, it.__file__)"
+WHERE = "import kfmt_cli.core.native.kernel as it; print(it.COMPILED, it.__file__)"
 
 
 def build(home: Path) -> None:

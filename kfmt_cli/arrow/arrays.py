@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from kfmt_cli.core import encode
-from kfmt_cli.core.layout import IntArray
-from kfmt_cli.core.table import BoolArray
+from kfmt_cli.core.layout.layout import IntArray
+from kfmt_cli.core.native import encode
+from kfmt_cli.core.native.table import BoolArray
 
 MOST_MILLISECONDS = (1 << 63) // 1000 - 1
 TIME = pa.timestamp("us", "UTC")

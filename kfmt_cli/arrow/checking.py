@@ -15,17 +15,17 @@ from kfmt_cli.arrow.reading import reader_of
 from kfmt_cli.checks.log.packs import look_inside, read_pack
 from kfmt_cli.checks.log.verify import Stretch
 from kfmt_cli.checks.registry import every_code
-from kfmt_cli.core.finding import Finding, Severity, in_order
-from kfmt_cli.files.block import is_legacy, runs
-from kfmt_cli.files.decoding import read_records
+from kfmt_cli.findings.finding import Finding, Severity, in_order
 from kfmt_cli.formats.batch import CODECS
-from kfmt_cli.pieces.failure import telling
-from kfmt_cli.pieces.piece import Piece
-from kfmt_cli.pieces.reading import Edges, facts_of
-from kfmt_cli.pieces.request import Request
+from kfmt_cli.log.block import is_legacy, runs
+from kfmt_cli.log.decoding import read_records
 from kfmt_cli.rows.finding import finding_row as row_of
 from kfmt_cli.rows.segment import NOTHING, Numbers, merged, names_of, numbers_of, numbers_of_files
 from kfmt_cli.rows.tables import SEGMENTS
+from kfmt_cli.sharing.failure import telling
+from kfmt_cli.sharing.piece import Piece
+from kfmt_cli.sharing.read_piece import Edges, facts_of
+from kfmt_cli.sharing.request import Request
 
 MOST_KEPT = 10_000  # findings of a piece that are kept one by one
 MAGICS = ("0", "1", "2")

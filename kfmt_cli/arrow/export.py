@@ -19,12 +19,9 @@ from kfmt_cli.arrow.output import appearing
 from kfmt_cli.arrow.reading import reader_of
 from kfmt_cli.arrow.schema import schema_of
 from kfmt_cli.arrow.tables import batch_batches, record_batches, wanted_records
-from kfmt_cli.core.finding import Finding
 from kfmt_cli.core.json_text import json_text
-from kfmt_cli.files.shown import batch_rows
-from kfmt_cli.pieces.piece import Piece, name_of
-from kfmt_cli.pieces.reading import Edges, PieceReader
-from kfmt_cli.pieces.request import Request
+from kfmt_cli.findings.finding import Finding
+from kfmt_cli.log.complete import batch_rows
 from kfmt_cli.render.csv_text import csv_line
 from kfmt_cli.render.sinks.csv_rows import CsvRows
 from kfmt_cli.render.sinks.json_rows import JsonRows
@@ -36,6 +33,9 @@ from kfmt_cli.rows.column import RowType
 from kfmt_cli.rows.record import RECORD
 from kfmt_cli.rows.section import Rows
 from kfmt_cli.rows.tables import BATCHES, RECORDS, chosen
+from kfmt_cli.sharing.piece import Piece, name_of
+from kfmt_cli.sharing.read_piece import Edges, PieceReader
+from kfmt_cli.sharing.request import Request
 
 ROW_GROUP = 32 << 20  # bytes of Arrow, or
 MOST_ROWS = 1 << 19

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from kfmt_cli.arrow.storage import listing
+from kfmt_cli.disk.kinds import UNKNOWN, is_transient
+from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, TIME_INDEX
+from kfmt_cli.disk.kinds.logs import LOGS
+from kfmt_cli.disk.names import partition_of
+from kfmt_cli.disk.tree import classify
 from kfmt_cli.errors import InputError
-from kfmt_cli.files.disk import classify
-from kfmt_cli.files.kinds import UNKNOWN, is_transient
-from kfmt_cli.files.kinds.fixed import OFFSET_INDEX, TIME_INDEX
-from kfmt_cli.files.kinds.logs import LOGS
-from kfmt_cli.files.names import partition_of
-from kfmt_cli.pieces.piece import Piece
-from kfmt_cli.pieces.request import Request
+from kfmt_cli.sharing.piece import Piece
+from kfmt_cli.sharing.request import Request
 
 KINDS = {"index_entries": frozenset({OFFSET_INDEX, TIME_INDEX})}
 

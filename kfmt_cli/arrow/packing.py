@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from kfmt_cli.arrow.storage import is_local, local
 from kfmt_cli.core.parallel import together
-from kfmt_cli.files.kinds.kind import Input
-from kfmt_cli.files.kinds.logs import LOG
-from kfmt_cli.pieces.piece import Piece
+from kfmt_cli.disk.kinds.kind import Input
+from kfmt_cli.disk.kinds.logs import LOG
+from kfmt_cli.sharing.piece import Piece
 
 
 def packed(pieces: Sequence[Piece]) -> Iterator[list[Piece]]:

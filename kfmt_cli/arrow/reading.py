@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kfmt_cli.arrow.storage import open_stored
-from kfmt_cli.pieces.reading import PieceReader
-from kfmt_cli.pieces.request import Request
+from kfmt_cli.sharing.read_piece import PieceReader
+from kfmt_cli.sharing.request import Request
 
 
 def reader_of(request: Request) -> PieceReader:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import pyarrow as pa
 
 from kfmt_cli.arrow.arrays import HEADER, TIME
-from kfmt_cli.core.field import MILLISECONDS
+from kfmt_cli.core.layout.field import MILLISECONDS
 from kfmt_cli.rows.column import Column, Kind
 
 # Items of lists are named as Spark names them, whose schema must be the same.

@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from kfmt_cli.arrow import arrays
 from kfmt_cli.arrow.schema import schema_of, type_of
-from kfmt_cli.core.field import MILLISECONDS
-from kfmt_cli.core.layout import IntArray
-from kfmt_cli.core.table import BoolArray, Table
+from kfmt_cli.core.layout.field import MILLISECONDS
+from kfmt_cli.core.layout.layout import IntArray
+from kfmt_cli.core.native.table import BoolArray, Table
 from kfmt_cli.rows.column import Column, Kind
 from kfmt_cli.rows.section import Rows, Section
 from kfmt_cli.rows.tables import OF_BATCH

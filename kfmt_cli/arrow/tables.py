@@ -16,22 +16,22 @@ from kfmt_cli.arrow.schema import schema_of
 from kfmt_cli.arrow.sections import Part, part_of, record_batch, slices
 from kfmt_cli.arrow.storage import local
 from kfmt_cli.checks.log.packs import read_pack
-from kfmt_cli.core.finding import Finding
-from kfmt_cli.core.table import BoolArray, Table
+from kfmt_cli.core.native.table import BoolArray, Table
+from kfmt_cli.disk.kinds.fixed import read_rows
+from kfmt_cli.disk.names import partition_of
+from kfmt_cli.disk.tree import classify
 from kfmt_cli.errors import InputError
-from kfmt_cli.files import codes
-from kfmt_cli.files.block import Block
-from kfmt_cli.files.disk import classify
-from kfmt_cli.files.kinds.fixed import read_rows
-from kfmt_cli.files.names import partition_of
-from kfmt_cli.files.records import Records
-from kfmt_cli.files.shown import batch_rows, complete, record_rows
-from kfmt_cli.pieces.committed import Transactions
-from kfmt_cli.pieces.piece import Piece
-from kfmt_cli.pieces.reading import PieceReader
-from kfmt_cli.pieces.request import Request
+from kfmt_cli.findings import reading as codes
+from kfmt_cli.findings.finding import Finding
+from kfmt_cli.log.block import Block
+from kfmt_cli.log.complete import batch_rows, complete, record_rows
+from kfmt_cli.log.records import Records
 from kfmt_cli.rows.section import Rows
 from kfmt_cli.rows.tables import BATCHES, RECORDS
+from kfmt_cli.sharing.committed import Transactions
+from kfmt_cli.sharing.piece import Piece
+from kfmt_cli.sharing.read_piece import PieceReader
+from kfmt_cli.sharing.request import Request
 from kfmt_cli.topics import decoder_for
 
 Batches = Iterator[pa.RecordBatch]

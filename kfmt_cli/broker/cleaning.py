@@ -13,12 +13,12 @@ from heapq import heappop, heappush
 import numpy as np
 
 from kfmt_cli.broker.offset_map import OffsetMap, hashes_of
-from kfmt_cli.core.layout import IntArray
-from kfmt_cli.core.table import BoolArray
-from kfmt_cli.files.block import Block
-from kfmt_cli.files.control import name_control_batches
-from kfmt_cli.files.records import Records
+from kfmt_cli.core.layout.layout import IntArray
+from kfmt_cli.core.native.table import BoolArray
 from kfmt_cli.formats.control import CONTROL_TYPES
+from kfmt_cli.log.block import Block
+from kfmt_cli.log.control import name_control_batches
+from kfmt_cli.log.records import Records
 
 ABORT, COMMIT = CONTROL_TYPES.index("ABORT"), CONTROL_TYPES.index("COMMIT")
 Aborted = tuple[int, int, int]  # first offset, last offset, producer

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from kfmt_cli.broker.transactions import Transactions
-from kfmt_cli.core.table import BoolArray
-from kfmt_cli.files.block import Block
+from kfmt_cli.core.native.table import BoolArray
+from kfmt_cli.log.block import Block
 
 
 @dataclass(slots=True)

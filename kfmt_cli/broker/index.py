@@ -12,10 +12,10 @@ from bisect import bisect_right
 import numpy as np
 
 from kfmt_cli.broker.settings import INDEX_INTERVAL_BYTES
-from kfmt_cli.core.layout import IntArray, Layout
+from kfmt_cli.core.layout.layout import IntArray, Layout
 from kfmt_cli.errors import InputError
-from kfmt_cli.files.block import NO_TIMESTAMP
 from kfmt_cli.formats.index import MAX_RELATIVE_OFFSET, OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
+from kfmt_cli.log.block import NO_TIMESTAMP
 
 
 class IndexBuilder:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kfmt_cli.broker.seek import begins_at, blocks_from
+from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, read_rows
+from kfmt_cli.disk.kinds.kind import Input
+from kfmt_cli.disk.segment import Segment
+from kfmt_cli.disk.tree import Folder, is_segment, size_of
 from kfmt_cli.errors import InputError
-from kfmt_cli.files.block import Block
-from kfmt_cli.files.disk import Folder, is_segment, size_of
-from kfmt_cli.files.kinds.fixed import OFFSET_INDEX, read_rows
-from kfmt_cli.files.kinds.kind import Input
-from kfmt_cli.files.open_log import LARGE
-from kfmt_cli.files.segment import Segment
+from kfmt_cli.log.block import Block
+from kfmt_cli.log.open_log import LARGE
 
 
 def log_end(folder: Folder) -> int | None:

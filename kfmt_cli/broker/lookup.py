@@ -13,14 +13,14 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from kfmt_cli.core.table import Table
+from kfmt_cli.core.native.table import Table
+from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, TIME_INDEX, read_rows
+from kfmt_cli.disk.kinds.kind import Input, Kind
+from kfmt_cli.disk.segment import Segment
 from kfmt_cli.errors import InputError
-from kfmt_cli.files.block import Block
-from kfmt_cli.files.kinds.fixed import OFFSET_INDEX, TIME_INDEX, read_rows
-from kfmt_cli.files.kinds.kind import Input, Kind
-from kfmt_cli.files.open_log import open_log
-from kfmt_cli.files.segment import Segment
 from kfmt_cli.formats.index import OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
+from kfmt_cli.log.block import Block
+from kfmt_cli.log.open_log import open_log
 
 ENTRY_SIZE = {
     OFFSET_INDEX: OFFSET_INDEX_ENTRY.dtype.itemsize,

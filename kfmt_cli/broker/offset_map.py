@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from kfmt_cli.broker.settings import DEDUPE_BUFFER_BYTES
-from kfmt_cli.core import latest
-from kfmt_cli.core.checksum import CRC32, CRC32C, crc_of_regions
-from kfmt_cli.core.layout import IntArray
+from kfmt_cli.core.codecs.checksum import CRC32, CRC32C, crc_of_regions
+from kfmt_cli.core.layout.layout import IntArray
+from kfmt_cli.core.native import hash_table as latest
 
 ENTRY = 24  # bytes that a broker takes for a key
 LOAD = 0.9  # log.cleaner.io.buffer.load.factor

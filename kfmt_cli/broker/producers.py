@@ -13,14 +13,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kfmt_cli.core.checksum import CRC32C, RunningCrc
-from kfmt_cli.core.layout import IntArray
-from kfmt_cli.core.table import Table
-from kfmt_cli.files.block import HEADER_SIZE, Block
-from kfmt_cli.files.control import MARKER_SIZE, MARKERS, name_control_batches
+from kfmt_cli.core.codecs.checksum import CRC32C, RunningCrc
+from kfmt_cli.core.layout.layout import IntArray
+from kfmt_cli.core.native.table import Table
 from kfmt_cli.formats.batch import RECORD
 from kfmt_cli.formats.control import CONTROL_TYPES, END_TXN_MARKER
 from kfmt_cli.formats.snapshot import PRODUCER_SNAPSHOT, PRODUCER_STATE
+from kfmt_cli.log.block import HEADER_SIZE, Block
+from kfmt_cli.log.control import MARKER_SIZE, MARKERS, name_control_batches
 
 ABORT = CONTROL_TYPES.index("ABORT")
 NONE = -1

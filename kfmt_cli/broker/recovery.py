@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from kfmt_cli.core.finding import Severity
-from kfmt_cli.core.table import BoolArray, Table
-from kfmt_cli.files.block import Block
+from kfmt_cli.core.native.table import BoolArray, Table
+from kfmt_cli.findings.finding import Severity
 from kfmt_cli.formats.index import MAX_RELATIVE_OFFSET
+from kfmt_cli.log.block import Block
 
 
 def kept(blocks: Iterable[Block], base_offset: int) -> Iterator[tuple[Block, int]]:

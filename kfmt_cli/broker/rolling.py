@@ -17,7 +17,7 @@ from kfmt_cli.broker.settings import (
     SEGMENT_INDEX_BYTES,
     SEGMENT_MS,
 )
-from kfmt_cli.core.layout import IntArray
+from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.formats.index import MAX_RELATIVE_OFFSET
 
 

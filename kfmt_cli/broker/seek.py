@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 from kfmt_cli.broker.lookup import search
 from kfmt_cli.core.source import open_source
+from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, TIME_INDEX
+from kfmt_cli.disk.kinds.kind import Input
+from kfmt_cli.disk.segment import Segment
 from kfmt_cli.errors import InputError
-from kfmt_cli.files.block import Block
-from kfmt_cli.files.kinds.fixed import OFFSET_INDEX, TIME_INDEX
-from kfmt_cli.files.kinds.kind import Input
-from kfmt_cli.files.log import LogReader
-from kfmt_cli.files.segment import Segment
+from kfmt_cli.log.block import Block
+from kfmt_cli.log.reader import LogReader
 
 INDEX, SCAN = "index", "scan"
 

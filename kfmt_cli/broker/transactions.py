@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kfmt_cli.files.block import Block
-from kfmt_cli.files.control import name_control_batches
 from kfmt_cli.formats.control import CONTROL_TYPES
+from kfmt_cli.log.block import Block
+from kfmt_cli.log.control import name_control_batches
 
 COMMITTED, ABORTED, OPEN = "committed", "aborted", "open"
 OUTCOMES = {

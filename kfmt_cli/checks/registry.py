@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from kfmt_cli.checks.check import Check, LogCheck, Scope
-from kfmt_cli.core.finding import Code
+from kfmt_cli.checks.base import Check, LogCheck, Scope
 from kfmt_cli.core.lazy import load
+from kfmt_cli.findings.finding import Code
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +52,9 @@ def log_checks(scope: Scope, base_offset: int | None) -> list[LogCheck]:
 
 def every_code() -> dict[str, Code]:
     """All kinds of findings by name: those that reading makes, and those that checks make."""
-    from kfmt_cli.checks.history import codes as of_history
-    from kfmt_cli.files import codes as of_logs
-    from kfmt_cli.files.kinds import codes as of_files
+    from kfmt_cli.findings import files as of_files
+    from kfmt_cli.findings import history as of_history
+    from kfmt_cli.findings import reading as of_logs
 
     pages = (vars(of_logs), vars(of_files), vars(of_history))
     found = [it for page in pages for it in page.values() if isinstance(it, Code)]

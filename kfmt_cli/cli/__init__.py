@@ -79,7 +79,7 @@ class Commands(click.Group):
 def _print_version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
     if not value or ctx.resilient_parsing:
         return
-    from kfmt_cli.core.compiled import interpreted, reason
+    from kfmt_cli.core.native.compiled import interpreted, reason
 
     slow = interpreted()
     modules = "kernel compiled"

@@ -11,7 +11,7 @@ from kfmt_cli.errors import UsageError
 from kfmt_cli.formats.batch import CODECS, TIMESTAMP_TYPES
 
 if TYPE_CHECKING:
-    from kfmt_cli.writers.options import Options
+    from kfmt_cli.writing.build.options import Options
 
 
 @click.command(name="build")
@@ -86,8 +86,8 @@ def build(
     """
     from kfmt_cli.broker.rolling import Rolling
     from kfmt_cli.cli.runs import run_of
-    from kfmt_cli.tasks.build import BUILT, Build
-    from kfmt_cli.tasks.build_notes import build_notes
+    from kfmt_cli.commands.build import BUILT, Build
+    from kfmt_cli.commands.build_notes import build_notes
 
     if layout is not None:
         if any(it is not None and it is not False for it in shape.values()):
@@ -119,7 +119,7 @@ def _options(
     """What shapes batches; raises UsageError for what does not go together."""
     import time
 
-    from kfmt_cli.writers.options import Options
+    from kfmt_cli.writing.build.options import Options
 
     if transactional and producer_id is None:
         raise UsageError("--transactional needs --producer-id")

@@ -13,7 +13,7 @@ from kfmt_cli.cli.payload_options import bytes_of, payload_formats
 from kfmt_cli.errors import UsageError
 
 if TYPE_CHECKING:
-    from kfmt_cli.files.matching import Pattern
+    from kfmt_cli.log.matching import Pattern
     from kfmt_cli.topics.payloads import Read
 
 
@@ -101,11 +101,11 @@ def cat(
       kfmt cat sample_segments/kafka-3.9.1-broker1/txn-0 --isolation read_committed --limit 5
     """
     from kfmt_cli.cli.runs import run_of
+    from kfmt_cli.commands.cat import Cat
     from kfmt_cli.core.codecs.decompress import Limit
-    from kfmt_cli.files.matching import Match
-    from kfmt_cli.files.select import Selection
+    from kfmt_cli.log.matching import Match
+    from kfmt_cli.log.select import Selection
     from kfmt_cli.render.record_format import writer
-    from kfmt_cli.tasks.cat import Cat
 
     if follow and (len(paths) > 1 or isolation != UNCOMMITTED):
         raise UsageError("--follow goes on with one partition, and with every record of it")

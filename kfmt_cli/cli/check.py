@@ -72,11 +72,11 @@ def check(
     """
     from kfmt_cli.checks.registry import every_code
     from kfmt_cli.cli.runs import run_of
+    from kfmt_cli.commands.check.command import Check, of_codes
+    from kfmt_cli.commands.check.report import CHECK_RESULT
     from kfmt_cli.core.codecs.decompress import Limit
-    from kfmt_cli.core.pace import PACE
+    from kfmt_cli.core.throttle import PACE
     from kfmt_cli.render.sinks.sink import Look
-    from kfmt_cli.tasks.check import Check, of_codes
-    from kfmt_cli.tasks.check_report import CHECK_RESULT
 
     if "-" in paths:
         raise UsageError("-: standard input is not taken here")

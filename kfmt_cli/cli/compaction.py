@@ -80,10 +80,10 @@ def compaction(
       kfmt compaction sample_segments/kafka-3.9.1-broker1/compacted-0 --key user-60
     """
     from kfmt_cli.cli.runs import run_of
+    from kfmt_cli.commands.compaction import Compaction
+    from kfmt_cli.commands.log_settings import SettingsOf
     from kfmt_cli.core.codecs.decompress import Limit
     from kfmt_cli.core.times import milliseconds
-    from kfmt_cli.tasks.compaction import Compaction
-    from kfmt_cli.tasks.log_settings import SettingsOf
 
     given: dict[str, object] = {
         "min_cleanable_ratio": min_cleanable_ratio,

@@ -55,10 +55,10 @@ def convert_v0_to_v2(
       kfmt convert-v0-to-v2 sample_segments/kafka-0.8.2.2 DST --compression zstd
     """
     from kfmt_cli.cli.runs import run_of
+    from kfmt_cli.commands.convert import CONVERTED, Convert
     from kfmt_cli.core.codecs.decompress import Limit
-    from kfmt_cli.tasks.convert import CONVERTED, Convert
-    from kfmt_cli.writers.convert import Converter
-    from kfmt_cli.writers.drafts import Bounds
+    from kfmt_cli.writing.build.drafts import Bounds
+    from kfmt_cli.writing.convert.converter import Converter
 
     codec = None if compression == "keep" else compression
     converter = Converter(codec, Bounds(batch_bytes), Limit.of_option(max_decompressed), jobs)

@@ -37,9 +37,9 @@ def diff(
       kfmt diff sample_segments/kafka-3.9.1-live sample_segments/kafka-3.9.1-broker1 --json
     """
     from kfmt_cli.cli.runs import run_of
+    from kfmt_cli.commands.diff import Diff
     from kfmt_cli.core.codecs.decompress import Limit
     from kfmt_cli.render.sinks.sink import Look
-    from kfmt_cli.tasks.diff import Diff
 
     run = run_of(color, format_, strict=strict, look=Look(wide=wide))
     Diff(run, Limit.of_option(max_decompressed)).paths(a, b)

@@ -22,7 +22,7 @@ from kfmt_cli.cli.payload_options import payload_formats
 from kfmt_cli.errors import UsageError
 
 if TYPE_CHECKING:
-    from kfmt_cli.files.kinds.kind import Kind
+    from kfmt_cli.disk.kinds.kind import Kind
     from kfmt_cli.topics.decoder import Decoder
     from kfmt_cli.topics.payloads import Read
 
@@ -31,7 +31,7 @@ class DumpCommand(click.Command):
     """Says in its help which files it reads, as the registry of kinds has them."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        from kfmt_cli.files.kinds import KINDS
+        from kfmt_cli.disk.kinds import KINDS
 
         super().format_epilog(ctx, formatter)
         with formatter.section("Files"):
@@ -103,13 +103,13 @@ def dump(
       kfmt dump sample_segments/kafka-2.8.2/upgraded-0 --records --format json
     """
     from kfmt_cli.cli.runs import run_of
+    from kfmt_cli.commands.dump import Dump
     from kfmt_cli.core.codecs.decompress import Limit
-    from kfmt_cli.files.kinds.logs import LOGS
-    from kfmt_cli.files.reading import Reading
-    from kfmt_cli.files.select import Selection
+    from kfmt_cli.disk.kinds.logs import LOGS
+    from kfmt_cli.log.reading import Reading
+    from kfmt_cli.log.select import Selection
     from kfmt_cli.render.formats import sink_named
     from kfmt_cli.render.sinks.sink import Look
-    from kfmt_cli.tasks.dump import Dump
 
     sink = sink_named(format_)
     names = _column_names(columns, records or bits or not sink.for_people)
@@ -144,7 +144,7 @@ def _decoder(
 def _kind_of(layout: str | None) -> Kind | None:
     if layout is None:
         return None
-    from kfmt_cli.files.kinds.notes import LAYOUTS
+    from kfmt_cli.disk.kinds.notes import LAYOUTS
 
     return LAYOUTS[layout][0]
 

@@ -44,8 +44,8 @@ def explain(
       kfmt explain timing-wheel --timer 5ms --timer 450ms --at 445ms
     """
     from kfmt_cli.cli.runs import run_of
-    from kfmt_cli.explained import PAGES
-    from kfmt_cli.tasks.explain import Explain
+    from kfmt_cli.commands.explain import Explain
+    from kfmt_cli.render.pages import PAGES
 
     path = None
     if names and names[-1] not in PAGES and ("/" in names[-1] or Path(names[-1]).is_dir()):

@@ -102,9 +102,9 @@ def export(
         raise UsageError("pyarrow is not installed: pip install 'kfmt-cli[arrow]'")
     from kfmt_cli.arrow.export import FILE_FORMATS
     from kfmt_cli.cli.runs import run_of
-    from kfmt_cli.pieces.request import request_with
-    from kfmt_cli.tasks.export import Export, exported
-    from kfmt_cli.tasks.partitions import LogStarts
+    from kfmt_cli.commands.export import Export, exported
+    from kfmt_cli.commands.partitions import LogStarts
+    from kfmt_cli.sharing.request import request_with
 
     if columns and not FILE_FORMATS[file_format].takes_columns:
         raise UsageError("--columns chooses columns of Parquet files only")

@@ -61,10 +61,10 @@ def find(
       kfmt find sample_segments/kafka-3.9.1-broker1 --producer-id 1000 --limit 5 --json
     """
     from kfmt_cli.cli.runs import run_of
+    from kfmt_cli.commands.find import Find, Sought
     from kfmt_cli.core.codecs.decompress import Limit
     from kfmt_cli.core.times import milliseconds
     from kfmt_cli.render.sinks.sink import Look
-    from kfmt_cli.tasks.find import Find, Sought
 
     given = [it for it in (offset, timestamp, key, producer_id) if it is not None]
     if len(given) != 1:

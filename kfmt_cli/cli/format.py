@@ -25,7 +25,7 @@ def format_command(names: tuple[str, ...], format_: str, color: str) -> int:
       kfmt format OffsetCommitValue --json
     """
     from kfmt_cli.cli.runs import run_of
-    from kfmt_cli.tasks.reference import show_formats
+    from kfmt_cli.commands.reference import show_formats
 
     run = run_of(color, format_)
     show_formats(run, names)

@@ -51,8 +51,8 @@ def hex_command(
       kfmt hex sample_segments/kafka-2.8.2/v1-lz4-0/00000000000000000000.log --position 0
     """
     from kfmt_cli.cli.runs import run_of
+    from kfmt_cli.commands.hex import Place, ShowHex
     from kfmt_cli.core.codecs.decompress import Limit
-    from kfmt_cli.tasks.hex import Place, ShowHex
 
     if sum(it is not None for it in (offset, position, entry)) > 1:
         raise UsageError("--offset, --position and --entry: one of them")

@@ -60,11 +60,11 @@ def index_check(
       kfmt index-check damaged_segments/index-not-at-batch-0
       kfmt index-check sample_segments/kafka-3.9.1-broker1/txn-0 --lookup-offset 500
     """
-    from kfmt_cli.checks.index.check import DAMAGED_LOG, INDEX_RESULT, MISSING, IndexChecker
+    from kfmt_cli.checks.index.checker import DAMAGED_LOG, INDEX_RESULT, MISSING, IndexChecker
     from kfmt_cli.cli.runs import run_of
+    from kfmt_cli.commands.index_check import IndexCheck, show_lookups
     from kfmt_cli.core.codecs.decompress import Limit
     from kfmt_cli.render.sinks.sink import Look
-    from kfmt_cli.tasks.index_check import IndexCheck, show_lookups
 
     if lookup_offset is not None and lookup_timestamp is not None:
         raise UsageError("--lookup-offset and --lookup-timestamp: one at a time")

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from kfmt_cli.broker.settings import INDEX_INTERVAL_BYTES
-from kfmt_cli.core.finding import MOST_FINDINGS
 from kfmt_cli.core.parallel import available_cores
+from kfmt_cli.findings.finding import MOST_FINDINGS
 from kfmt_cli.render.formats import FORMATS, REPORTS, Format
 
 F = TypeVar("F", bound=Callable[..., Any])

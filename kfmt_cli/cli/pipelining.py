@@ -95,7 +95,7 @@ class Task:
     def _request(self) -> Any:
         """What the options say."""
         from kfmt_cli.arrow.export import FILE_FORMATS
-        from kfmt_cli.pieces.request import request_with
+        from kfmt_cli.sharing.request import request_with
 
         options = self.options
         columns = options.get("columns") or ""

@@ -34,8 +34,8 @@ def request_header(source: str, framed: bool | None, wide: bool, format_: str, c
       kfmt request-header 0003000900000001000361646d00 --no-size --json
     """
     from kfmt_cli.cli.runs import run_of
+    from kfmt_cli.commands.protocol_headers import REQUEST, read_argument, requests, show
     from kfmt_cli.render.sinks.sink import Look
-    from kfmt_cli.tasks.protocol_headers import REQUEST, read_argument, requests, show
 
     run = run_of(color, format_, look=Look(wide=wide))
     try:
@@ -75,8 +75,8 @@ def response_header(
       kfmt response-header 0000000700 --api Metadata --api-version 12
     """
     from kfmt_cli.cli.runs import run_of
+    from kfmt_cli.commands.protocol_headers import RESPONSE, api_of, read_argument, responses, show
     from kfmt_cli.render.sinks.sink import Look
-    from kfmt_cli.tasks.protocol_headers import RESPONSE, api_of, read_argument, responses, show
 
     if (api is None) != (api_version is None):
         raise UsageError("--api and --api-version go together")

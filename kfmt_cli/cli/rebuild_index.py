@@ -69,8 +69,8 @@ def rebuild_index(
       kfmt rebuild-index sample_segments/kafka-3.9.1-broker1/txn-0 DST --index-interval-bytes 1024
     """
     from kfmt_cli.cli.runs import run_of
+    from kfmt_cli.commands.rebuild import REBUILT, Rebuild
     from kfmt_cli.errors import UsageError
-    from kfmt_cli.tasks.rebuild import REBUILT, Rebuild
 
     if not in_place and len(paths) < 2:
         raise UsageError("give the logs and then DST, a directory; or --in-place")

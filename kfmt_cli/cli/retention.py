@@ -54,10 +54,10 @@ def retention(
       kfmt retention sample_segments/kafka-3.9.1-broker1/orders-0 --retention-bytes 100000 --json
     """
     from kfmt_cli.cli.runs import run_of
+    from kfmt_cli.commands.log_settings import SettingsOf
+    from kfmt_cli.commands.retention import Retention
     from kfmt_cli.core.times import milliseconds
     from kfmt_cli.render.sinks.sink import Look
-    from kfmt_cli.tasks.log_settings import SettingsOf
-    from kfmt_cli.tasks.retention import Retention
 
     given: dict[str, object] = {
         "retention_ms": retention_ms,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from kfmt_cli.cli.screen import Screen
-from kfmt_cli.core.finding import MOST_FINDINGS
+from kfmt_cli.commands.run import Run
+from kfmt_cli.findings.finding import MOST_FINDINGS
 from kfmt_cli.render.formats import sink_named
 from kfmt_cli.render.sinks.sink import Look
 from kfmt_cli.rows.result import ResultType
-from kfmt_cli.tasks.run import Run
 
 
 def run_of(

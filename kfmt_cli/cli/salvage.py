@@ -52,8 +52,8 @@ def salvage(
       kfmt salvage damaged_segments DST --records --json
     """
     from kfmt_cli.cli.runs import run_of
+    from kfmt_cli.commands.salvage import SALVAGED, Salvage
     from kfmt_cli.core.codecs.decompress import Limit
-    from kfmt_cli.tasks.salvage import SALVAGED, Salvage
 
     run = run_of(color, format_, SALVAGED, writes=True)
     limit = Limit.of_option(max_decompressed)

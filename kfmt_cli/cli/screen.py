@@ -9,9 +9,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from kfmt_cli.core.compiled import interpreted
-from kfmt_cli.core.finding import Severity
+from kfmt_cli.core.native.compiled import interpreted
 from kfmt_cli.errors import ExitCode, OutputClosed, OutputError
+from kfmt_cli.findings.finding import Severity
 from kfmt_cli.render.style import COLOUR, PLAIN, Theme, safe
 
 PATIENCE = 1.0  # seconds of work before a progress bar is worth its place

@@ -10,7 +10,7 @@ from kfmt_cli.cli.options import color, jobs, max_decompressed, output_format, p
 from kfmt_cli.errors import UsageError
 
 if TYPE_CHECKING:
-    from kfmt_cli.tasks.stat import Codec
+    from kfmt_cli.commands.stat import Codec
 
 
 @click.command()
@@ -63,9 +63,9 @@ def stat(
       kfmt stat sample_segments/kafka-3.9.1-broker1/orders-0 --deep --what-if zstd --what-if gzip:9
     """
     from kfmt_cli.cli.runs import run_of
+    from kfmt_cli.commands.stat import Stat
     from kfmt_cli.core.codecs.decompress import Limit
     from kfmt_cli.render.sinks.sink import Look
-    from kfmt_cli.tasks.stat import Stat
 
     codecs = tuple(map(_codec, what_if))
     run = run_of(color, format_, look=Look(wide=wide))
@@ -75,8 +75,8 @@ def stat(
 
 
 def _codec(text: str) -> Codec:
+    from kfmt_cli.commands.stat import Codec
     from kfmt_cli.core.codecs.compress import COMPRESSORS, LEVELS
-    from kfmt_cli.tasks.stat import Codec
 
     name, colon, level = text.partition(":")
     if name not in COMPRESSORS:

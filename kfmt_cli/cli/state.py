@@ -72,9 +72,9 @@ def state(
     """
     from kfmt_cli.broker.state import REPLAYS, is_replayed
     from kfmt_cli.cli.runs import run_of
+    from kfmt_cli.commands.state import ShowState, Wanted
     from kfmt_cli.core.codecs.decompress import Limit
     from kfmt_cli.render.sinks.sink import Look
-    from kfmt_cli.tasks.state import ShowState, Wanted
 
     if of_topic is not None and not is_replayed(of_topic):
         raise UsageError(f"{of_topic!r} is no internal topic; there are {', '.join(REPLAYS)}")

@@ -36,8 +36,8 @@ def txn(
       kfmt txn sample_segments/kafka-3.9.1-live --open
     """
     from kfmt_cli.cli.runs import run_of
+    from kfmt_cli.commands.txn import ShowTransactions
     from kfmt_cli.render.sinks.sink import Look
-    from kfmt_cli.tasks.txn import ShowTransactions
 
     look = Look(wide=wide)
     run = run_of(color, format_, strict=strict, max_findings=max_findings, look=look)

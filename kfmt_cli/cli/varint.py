@@ -9,7 +9,7 @@ import click
 
 from kfmt_cli.cli.options import color, output_format
 from kfmt_cli.cli.screen import Screen
-from kfmt_cli.core import varint
+from kfmt_cli.core.layout import varint
 from kfmt_cli.errors import UsageError
 from kfmt_cli.render.formats import sink_named
 from kfmt_cli.render.style import Theme

@@ -60,15 +60,15 @@ def verify_crc(
     """
     from kfmt_cli.checks.log.verify import Verifier
     from kfmt_cli.cli.runs import run_of
+    from kfmt_cli.commands.verify import LOG_RESULT, Verify
     from kfmt_cli.core.codecs.decompress import Limit
     from kfmt_cli.render.sinks.sink import Look
-    from kfmt_cli.tasks.verify import LOG_RESULT, Verify
 
     look = Look(wide=wide)
     run = run_of(color, format_, LOG_RESULT, strict=strict, max_findings=max_findings, look=look)
     if layout is not None:
-        from kfmt_cli.files.kinds.notes import LAYOUTS
-        from kfmt_cli.tasks.verify_kind import VerifyKind
+        from kfmt_cli.commands.verify_kind import VerifyKind
+        from kfmt_cli.disk.kinds.notes import LAYOUTS
 
         return run.whole(VerifyKind(LAYOUTS[layout][0], max_findings), paths)
     verifier = Verifier(deep, Limit.of_option(max_decompressed), jobs)

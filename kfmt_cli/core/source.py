@@ -15,7 +15,7 @@ import sys
 import threading
 from typing import TYPE_CHECKING, Protocol
 
-from kfmt_cli.core.pace import PACE
+from kfmt_cli.core.throttle import PACE
 from kfmt_cli.errors import InputError
 
 if TYPE_CHECKING:

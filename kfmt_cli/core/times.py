@@ -1,4 +1,4 @@
-"""Times as people read them; whole columns are written by `core/cell.py`."""
+"""Times as people read them; whole columns are written by `core/native/cell.py`."""
 
 from __future__ import annotations
 

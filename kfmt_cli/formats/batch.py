@@ -3,9 +3,19 @@
 Source: `org.apache.kafka.common.record.DefaultRecordBatch`, `DefaultRecord`.
 """
 
-from kfmt_cli.core.field import MILLISECONDS, Bits, Field, Flags
-from kfmt_cli.core.layout import Layout
-from kfmt_cli.core.wire import Array, Bytes, Int8, Int16, Int32, Int64, UInt32, ZigZag32, ZigZag64
+from kfmt_cli.core.layout.field import MILLISECONDS, Bits, Field, Flags
+from kfmt_cli.core.layout.layout import Layout
+from kfmt_cli.core.layout.wire import (
+    Array,
+    Bytes,
+    Int8,
+    Int16,
+    Int32,
+    Int64,
+    UInt32,
+    ZigZag32,
+    ZigZag64,
+)
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 TIMESTAMP_TYPES = ("CreateTime", "LogAppendTime")

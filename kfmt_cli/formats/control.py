@@ -3,9 +3,9 @@
 Source: `org.apache.kafka.common.record.ControlRecordType`, `EndTransactionMarker`.
 """
 
-from kfmt_cli.core.field import Field
-from kfmt_cli.core.layout import Layout
-from kfmt_cli.core.wire import Int16, Int32
+from kfmt_cli.core.layout.field import Field
+from kfmt_cli.core.layout.layout import Layout
+from kfmt_cli.core.layout.wire import Int16, Int32
 
 CONTROL_TYPES = (
     "ABORT",

@@ -5,9 +5,9 @@ None of them has a header or a checksum: a file is entries, one behind the other
 Source: `org.apache.kafka.storage.internals.log.OffsetIndex`, `TimeIndex`, `AbortedTxn`.
 """
 
-from kfmt_cli.core.field import MILLISECONDS, Field
-from kfmt_cli.core.layout import Layout
-from kfmt_cli.core.wire import Int16, Int32, Int64
+from kfmt_cli.core.layout.field import MILLISECONDS, Field
+from kfmt_cli.core.layout.layout import Layout
+from kfmt_cli.core.layout.wire import Int16, Int32, Int64
 
 MAX_RELATIVE_OFFSET = (1 << 31) - 1
 _RELATIVE_OFFSET = Field(

@@ -3,9 +3,9 @@
 Source: `org.apache.kafka.common.record.LegacyRecord`.
 """
 
-from kfmt_cli.core.field import MILLISECONDS, Bits, Field, Flags
-from kfmt_cli.core.layout import Layout
-from kfmt_cli.core.wire import Bytes, Int8, Int32, Int64, UInt32
+from kfmt_cli.core.layout.field import MILLISECONDS, Bits, Field, Flags
+from kfmt_cli.core.layout.layout import Layout
+from kfmt_cli.core.layout.wire import Bytes, Int8, Int32, Int64, UInt32
 from kfmt_cli.formats.batch import CODECS, TIMESTAMP_TYPES
 
 LEGACY_CODECS = CODECS[:4]

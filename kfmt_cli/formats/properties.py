@@ -3,10 +3,10 @@
 In a file each name is spelled in the file's own way: `node.id`, `brokerEpoch`, `topic_id`.
 """
 
-from kfmt_cli.core.field import Field
-from kfmt_cli.core.layout import Layout
-from kfmt_cli.core.protocol import String, UuidType
-from kfmt_cli.core.wire import Int32, Int64
+from kfmt_cli.core.layout.field import Field
+from kfmt_cli.core.layout.layout import Layout
+from kfmt_cli.core.layout.protocol import String, UuidType
+from kfmt_cli.core.layout.wire import Int32, Int64
 from kfmt_cli.formats.kraft import QUORUM_STATE_DATA
 
 META_PROPERTIES = Layout(

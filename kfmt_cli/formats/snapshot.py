@@ -3,9 +3,9 @@
 Source: `org.apache.kafka.storage.internals.log.ProducerStateManager`, `ProducerSnapshot.json`.
 """
 
-from kfmt_cli.core.field import MILLISECONDS, Field
-from kfmt_cli.core.layout import Layout
-from kfmt_cli.core.wire import Int16, Int32, Int64, UInt32
+from kfmt_cli.core.layout.field import MILLISECONDS, Field
+from kfmt_cli.core.layout.layout import Layout
+from kfmt_cli.core.layout.wire import Int16, Int32, Int64, UInt32
 
 PRODUCER_SNAPSHOT = Layout(
     "ProducerSnapshot",

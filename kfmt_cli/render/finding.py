@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kfmt_cli.core.finding import Code, Finding, Severity
+from kfmt_cli.findings.finding import Code, Finding, Severity
 from kfmt_cli.render.style import Theme, grouped, safe
 
 LABEL = 17  # columns of the labels before a consequence

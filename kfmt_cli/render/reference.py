@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator
 
-from kfmt_cli.core.layout import Layout
+from kfmt_cli.core.layout.layout import Layout
 from kfmt_cli.render.style import Theme
 from kfmt_cli.rows.reference import entries_of, size_words
 

@@ -1,4 +1,4 @@
-"""Templates: what the bulk writer of `core/emit.py` writes for a row, put together in Python."""
+"""Templates: what the bulk writer of `native/emit.py` writes for a row, put together in Python."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from functools import cached_property
 
 import numpy as np
 
-from kfmt_cli.core import text
-from kfmt_cli.core.emit import OPS
-from kfmt_cli.core.layout import IntArray
+from kfmt_cli.core.layout.layout import IntArray
+from kfmt_cli.core.native import text
+from kfmt_cli.core.native.emit import OPS
 
 NO_PADDING = 2
-BARE = 8  # is added to the mode of a preview without quotes, see `core/cell.py`
+BARE = 8  # is added to the mode of a preview without quotes, see `core/native/cell.py`
 NUMBER_ROOM = 32  # the longest number, time or hex word that one instruction writes
 
 
@@ -62,7 +62,7 @@ class Literals:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A program of `core/emit.py`; made by `Builder`."""
+    """A program of `native/emit.py`; made by `Builder`."""
 
     program: IntArray
     shape: IntArray
@@ -269,7 +269,7 @@ class Builder:
 
 
 def _mode(mode: str) -> int:
-    from kfmt_cli.core.quote import MODES
+    from kfmt_cli.core.native.quote import MODES
 
     number: int = MODES[mode]
     return number

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from kfmt_cli.core import emit, room, text
-from kfmt_cli.core.layout import IntArray
-from kfmt_cli.core.table import Table
+from kfmt_cli.core.layout.layout import IntArray
+from kfmt_cli.core.native import bound as room
+from kfmt_cli.core.native import emit, text
+from kfmt_cli.core.native.table import Table
 from kfmt_cli.render.template import Template
 
 BUFFER = 1 << 20

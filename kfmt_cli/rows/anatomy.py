@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from kfmt_cli.core.field import MILLISECONDS
 from kfmt_cli.core.json_text import json_text
-from kfmt_cli.core.messages import plain_value
+from kfmt_cli.core.layout.field import MILLISECONDS
+from kfmt_cli.core.layout.messages import plain_value
+from kfmt_cli.core.layout.tree import Node
+from kfmt_cli.core.layout.wire import Value
 from kfmt_cli.core.times import time_text
-from kfmt_cli.core.tree import Node
-from kfmt_cli.core.wire import Value
 from kfmt_cli.rows.column import Column, Kind, RowType
 
 FIELD = RowType(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kfmt_cli.core.field import MILLISECONDS, Field
+from kfmt_cli.core.layout.field import MILLISECONDS, Field
 from kfmt_cli.formats.batch import RECORD_BATCH, TIMESTAMP_TYPES
 from kfmt_cli.rows.column import Column, Kind, RowType, column_of
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from kfmt_cli.core.field import Field
-from kfmt_cli.core.wire import Array, Bytes
+from kfmt_cli.core.layout.field import Field
+from kfmt_cli.core.layout.wire import Array, Bytes
 
 
 class Kind(enum.Enum):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kfmt_cli.core.finding import Code, Finding
+from kfmt_cli.findings.finding import Code, Finding
 
 # Names of the JSON contract, with what they say.
 FINDING: Mapping[str, str] = {

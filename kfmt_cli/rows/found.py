@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kfmt_cli.core.field import MILLISECONDS
+from kfmt_cli.core.layout.field import MILLISECONDS
 from kfmt_cli.rows.column import Column, Kind, RowType
 
 FOUND = RowType(

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kfmt_cli.core.field import Field
-from kfmt_cli.core.layout import Layout
-from kfmt_cli.core.protocol import ListOf, Struct
-from kfmt_cli.core.wire import Array, Integer, WireType
+from kfmt_cli.core.layout.field import Field
+from kfmt_cli.core.layout.layout import Layout
+from kfmt_cli.core.layout.protocol import ListOf, Struct
+from kfmt_cli.core.layout.wire import Array, Integer, WireType
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import InitVar, dataclass, field
 from types import MappingProxyType
 
-from kfmt_cli.core.finding import Finding, Findings, Tally
 from kfmt_cli.errors import ExitCode
+from kfmt_cli.findings.finding import Finding, Findings, Tally
 
 SEVERITIES = ("errors", "warnings", "notes")
 SEGMENTS = ("segment", "segments")

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from kfmt_cli.core.layout import IntArray
-from kfmt_cli.core.table import Table
+from kfmt_cli.core.layout.layout import IntArray
+from kfmt_cli.core.native.table import Table
 from kfmt_cli.formats.batch import RECORD
 from kfmt_cli.rows.column import Column, Kind, RowType
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
-from kfmt_cli.core.layout import IntArray
-from kfmt_cli.core.table import Table
+from kfmt_cli.core.layout.layout import IntArray
+from kfmt_cli.core.native.table import Table
 
 Numbers = dict[str, int | None]
 Merge = Callable[[int, int], int]

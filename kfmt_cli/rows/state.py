@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from kfmt_cli.core.field import MILLISECONDS
+from kfmt_cli.core.layout.field import MILLISECONDS
 from kfmt_cli.rows.column import Column, Kind, RowType
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kfmt_cli.core.field import MILLISECONDS
+from kfmt_cli.core.layout.field import MILLISECONDS
 from kfmt_cli.formats.index import OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
 from kfmt_cli.rows.batch import BATCH
 from kfmt_cli.rows.column import Column, Kind, RowType, column_of

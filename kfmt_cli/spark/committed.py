@@ -14,15 +14,15 @@ from pathlib import PurePath
 from kfmt_cli.arrow.inputs import files_of
 from kfmt_cli.arrow.storage import is_local, listing, local, open_stored
 from kfmt_cli.broker.producers import Producers
-from kfmt_cli.core.table import Table
+from kfmt_cli.core.native.table import Table
+from kfmt_cli.disk.kinds.fixed import PRODUCER_SNAPSHOT, TRANSACTION_INDEX, read_rows
+from kfmt_cli.disk.kinds.kind import Input
+from kfmt_cli.disk.tree import classify
 from kfmt_cli.errors import InputError
-from kfmt_cli.files.disk import classify
-from kfmt_cli.files.kinds.fixed import PRODUCER_SNAPSHOT, TRANSACTION_INDEX, read_rows
-from kfmt_cli.files.kinds.kind import Input
-from kfmt_cli.files.log import LogReader
-from kfmt_cli.pieces.committed import Transactions
-from kfmt_cli.pieces.piece import Piece
-from kfmt_cli.pieces.request import Request
+from kfmt_cli.log.reader import LogReader
+from kfmt_cli.sharing.committed import Transactions
+from kfmt_cli.sharing.piece import Piece
+from kfmt_cli.sharing.request import Request
 from kfmt_cli.spark.plan import Split, plan
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime, timezone
 from typing import Any
 
-from kfmt_cli.pieces.request import Request
+from kfmt_cli.sharing.request import Request
 
 BOUNDS = {
     "GreaterThan": ("start",),

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kfmt_cli.arrow.inputs import files_of
-from kfmt_cli.pieces.committed import Transactions
-from kfmt_cli.pieces.piece import Piece, cut, pack
-from kfmt_cli.pieces.request import Request, share_of
+from kfmt_cli.sharing.committed import Transactions
+from kfmt_cli.sharing.piece import Piece, cut, pack
+from kfmt_cli.sharing.request import Request, share_of
 
 # Tables with something that is true of a whole file, as rules are that look at neighbours.
 WHOLE = ("segments", "index_entries", "findings")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
-from kfmt_cli.pieces.request import Request
+from kfmt_cli.sharing.request import Request
 from kfmt_cli.spark.committed import splits_of
 from kfmt_cli.spark.plan import Split
 from kfmt_cli.spark.request import request_of

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from kfmt_cli.arrow.tables import MAKERS, batches_of
-from kfmt_cli.pieces.failure import telling
-from kfmt_cli.pieces.request import Request
 from kfmt_cli.rows.tables import BATCHES
+from kfmt_cli.sharing.failure import telling
+from kfmt_cli.sharing.request import Request
 from kfmt_cli.spark.plan import Split
 
 

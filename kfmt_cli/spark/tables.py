@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kfmt_cli.core.field import MILLISECONDS
+from kfmt_cli.core.layout.field import MILLISECONDS
 from kfmt_cli.rows.column import Column, Kind
 
 _TYPES = {

@@ -13,7 +13,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from kfmt_cli.core.varint import VarintError, decode, unzigzag
+from kfmt_cli.core.layout.varint import VarintError, decode, unzigzag
 from kfmt_cli.errors import UsageError
 
 MOST_DEPTH = 100

@@ -6,8 +6,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
-from kfmt_cli.core.layout import Layout
-from kfmt_cli.core.wire import Buffer, Value
+from kfmt_cli.core.layout.layout import Layout
+from kfmt_cli.core.layout.wire import Buffer, Value
 
 
 @dataclass(frozen=True, slots=True)

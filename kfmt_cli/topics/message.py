@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kfmt_cli.core.layout import Layout
+from kfmt_cli.core.layout.layout import Layout
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,11 @@ the values of checkpoints and heartbeats begin with their version.
 
 from __future__ import annotations
 
-from kfmt_cli.core.field import MILLISECONDS, Field
-from kfmt_cli.core.layout import Layout
-from kfmt_cli.core.protocol import String
-from kfmt_cli.core.versions import at_version
-from kfmt_cli.core.wire import Buffer, Int32, Int64, WireError
+from kfmt_cli.core.layout.field import MILLISECONDS, Field
+from kfmt_cli.core.layout.layout import Layout
+from kfmt_cli.core.layout.protocol import String
+from kfmt_cli.core.layout.versions import at_version
+from kfmt_cli.core.layout.wire import Buffer, Int32, Int64, WireError
 from kfmt_cli.topics.decoder import Decoded, Decoder, Framed
 from kfmt_cli.topics.keyed import VALUE_FRONT, version_of
 from kfmt_cli.topics.message import Message

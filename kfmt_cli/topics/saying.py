@@ -6,9 +6,9 @@ import re
 from typing import Any
 
 from kfmt_cli.core.json_text import json_text
-from kfmt_cli.core.layout import Layout
-from kfmt_cli.core.messages import fields_of, plain, read_message
-from kfmt_cli.core.wire import Value
+from kfmt_cli.core.layout.layout import Layout
+from kfmt_cli.core.layout.messages import fields_of, plain, read_message
+from kfmt_cli.core.layout.wire import Value
 from kfmt_cli.topics.decoder import Decoded, Framed
 
 _SUFFIX = re.compile("(Key|Value|Record)$")

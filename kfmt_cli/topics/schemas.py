@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from kfmt_cli.core.varint import VarintError, decode, unzigzag
+from kfmt_cli.core.layout.varint import VarintError, decode, unzigzag
 from kfmt_cli.errors import UsageError
 from kfmt_cli.topics.avro import avro_reader, reader_of
 from kfmt_cli.topics.payloads import Read, Registered, Registry, Schema, Version, read_json

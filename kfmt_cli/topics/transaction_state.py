@@ -3,10 +3,10 @@
 Source: the messages of Kafka 4.2, `org.apache.kafka.coordinator.transaction.generated`.
 """
 
-from kfmt_cli.core.field import MILLISECONDS, Field
-from kfmt_cli.core.layout import Layout
-from kfmt_cli.core.protocol import ListOf, String
-from kfmt_cli.core.wire import Int8, Int16, Int32, Int64
+from kfmt_cli.core.layout.field import MILLISECONDS, Field
+from kfmt_cli.core.layout.layout import Layout
+from kfmt_cli.core.layout.protocol import ListOf, String
+from kfmt_cli.core.layout.wire import Int8, Int16, Int32, Int64
 from kfmt_cli.topics.message import Message
 
 SOURCE = "org.apache.kafka.coordinator.transaction.generated"

@@ -16,11 +16,11 @@ from kfmt_cli.broker.start.image import Image, read_image
 from kfmt_cli.broker.start.outcome import CLEAN, CRASH, OFFLINE, STRAY, UNSERVED, Start
 from kfmt_cli.broker.start.ranges import Ranges
 from kfmt_cli.broker.start.stored import StartFailed
+from kfmt_cli.disk.kinds import PARTITION_METADATA
+from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT
+from kfmt_cli.disk.names import parsed_place, suffix_of
+from kfmt_cli.disk.tree import Folder, classify, listing
 from kfmt_cli.errors import InputError
-from kfmt_cli.files.disk import Folder, classify, listing
-from kfmt_cli.files.kinds import PARTITION_METADATA
-from kfmt_cli.files.kinds.logs import KRAFT_SNAPSHOT
-from kfmt_cli.files.names import parsed_place, suffix_of
 
 
 @dataclass(slots=True)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 
-from kfmt_cli.files.kinds.checkpoint import MOST_BYTES
-from kfmt_cli.files.kinds.kind import Input, read_whole
+from kfmt_cli.disk.kinds.checkpoint import MOST_BYTES
+from kfmt_cli.disk.kinds.kind import Input, read_whole
 
 LEADER_EPOCHS = "leader-epoch-checkpoint"
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 
 from kfmt_cli.broker.start.stored import LEAST_SIZE, CorruptError, LogBytes, Stored, is_valid
 from kfmt_cli.core.codecs.decompress import CompressionError, Limit, decompress
-from kfmt_cli.core.varint import VarintError, decode, unzigzag
-from kfmt_cli.files.block import HEADER_SIZE, LOG_OVERHEAD
-from kfmt_cli.files.header import HEADER_UP_TO_MAGIC
+from kfmt_cli.core.layout.varint import VarintError, decode, unzigzag
 from kfmt_cli.formats.batch import ATTRIBUTES, RECORD_BATCH
+from kfmt_cli.log.block import HEADER_SIZE, LOG_OVERHEAD
+from kfmt_cli.log.candidate import HEADER_UP_TO_MAGIC
 
 _AT = RECORD_BATCH.offset_of
 _CODECS = tuple(it for it in ATTRIBUTES["compression"].words if not it.startswith("unknown"))

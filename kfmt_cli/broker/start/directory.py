@@ -20,11 +20,11 @@ from kfmt_cli.broker.start.checkpoints import (
     offsets_of,
 )
 from kfmt_cli.broker.start.identity import Identity, bootstrap_trouble, readable
-from kfmt_cli.core.finding import Severity
+from kfmt_cli.disk.kinds import CLEAN_SHUTDOWN, META_PROPERTIES, QUORUM_STATE
+from kfmt_cli.disk.kinds.kind import Contents, Input, read_whole
+from kfmt_cli.disk.tree import Folder
 from kfmt_cli.errors import InputError
-from kfmt_cli.files.disk import Folder
-from kfmt_cli.files.kinds import CLEAN_SHUTDOWN, META_PROPERTIES, QUORUM_STATE
-from kfmt_cli.files.kinds.kind import Contents, Input, read_whole
+from kfmt_cli.findings.finding import Severity
 from kfmt_cli.topics import CLUSTER_METADATA
 
 Offsets = dict[tuple[str, int], int]

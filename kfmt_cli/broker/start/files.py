@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from kfmt_cli.broker.start.segment import OpenSegment
 from kfmt_cli.broker.start.stored import StartFailed
-from kfmt_cli.files.disk import Folder, size_of
-from kfmt_cli.files.kinds.kind import CLEANED, DELETED, SWAP
-from kfmt_cli.files.names import offset_of_name
+from kfmt_cli.disk.kinds.kind import CLEANED, DELETED, SWAP
+from kfmt_cli.disk.names import offset_of_name
+from kfmt_cli.disk.tree import Folder, size_of
 
 _KRAFT_SNAPSHOT = f".checkpoint{DELETED}"
 

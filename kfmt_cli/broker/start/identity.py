@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from kfmt_cli.broker.start.stored import CorruptError, LogBytes, StartFailed, batches
 from kfmt_cli.core.uuids import uuid_bytes
+from kfmt_cli.disk.kinds.kind import Input, read_whole
+from kfmt_cli.disk.kinds.properties import MOST_BYTES, java_properties
 from kfmt_cli.errors import InputError
-from kfmt_cli.files.kinds.kind import Input, read_whole
-from kfmt_cli.files.kinds.properties import MOST_BYTES, java_properties
 
 _NUMBER = re.compile(r"[+-]?[0-9]{1,10}\Z")
 _COLON = re.compile(r":\s+")

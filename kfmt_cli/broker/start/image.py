@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from kfmt_cli.broker.state import replay_of
 from kfmt_cli.broker.state.replay import Replay
 from kfmt_cli.core.codecs.decompress import Limit
-from kfmt_cli.core.finding import Finding
 from kfmt_cli.core.uuids import uuid_bytes
+from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.errors import InputError
-from kfmt_cli.files.kinds.kind import Input
-from kfmt_cli.files.open_log import open_log
-from kfmt_cli.files.stream import stream
+from kfmt_cli.findings.finding import Finding
+from kfmt_cli.log.open_log import open_log
+from kfmt_cli.log.stream import stream
 from kfmt_cli.rows.state import PARTITION, TOPIC
 from kfmt_cli.topics import CLUSTER_METADATA
 

@@ -30,9 +30,9 @@ from kfmt_cli.broker.start.segment import (
     OpenSegment,
 )
 from kfmt_cli.broker.start.stored import CorruptError, StartFailed, Stored, wrapped
-from kfmt_cli.files.disk import Folder, size_of
-from kfmt_cli.files.kinds import INDEXES
-from kfmt_cli.files.kinds.kind import read_whole
+from kfmt_cli.disk.kinds import INDEXES
+from kfmt_cli.disk.kinds.kind import read_whole
+from kfmt_cli.disk.tree import Folder, size_of
 from kfmt_cli.formats.index import (
     ABORTED_TRANSACTION,
     MAX_RELATIVE_OFFSET,

@@ -9,9 +9,9 @@ from kfmt_cli.broker.start.load import Found, Loaded, load
 from kfmt_cli.broker.start.ranges import LogRanges, Range, Ranges, ranges_of, without
 from kfmt_cli.broker.start.reach import Reach
 from kfmt_cli.broker.start.stored import StartFailed
-from kfmt_cli.files.disk import Folder
-from kfmt_cli.files.kinds import INDEXES
-from kfmt_cli.files.names import offset_of_name
+from kfmt_cli.disk.kinds import INDEXES
+from kfmt_cli.disk.names import offset_of_name
+from kfmt_cli.disk.tree import Folder
 
 CRASH, CLEAN = "crash", "clean-shutdown"
 STRAY, OFFLINE, UNSERVED = "stray", "offline", "unserved"

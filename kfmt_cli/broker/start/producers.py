@@ -10,9 +10,9 @@ from collections.abc import Mapping
 
 from kfmt_cli.broker.start.segment import OpenSegment
 from kfmt_cli.broker.start.stored import StartFailed, Stored, read_marker, wrapped
+from kfmt_cli.disk.kinds.fixed import PRODUCER_SNAPSHOT, read_rows
+from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.errors import InputError
-from kfmt_cli.files.kinds.fixed import PRODUCER_SNAPSHOT, read_rows
-from kfmt_cli.files.kinds.kind import Input
 
 
 class Snapshots:

@@ -7,13 +7,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from kfmt_cli.broker.start.consumer import first_of_wrapper
-from kfmt_cli.core.finding import Severity
 from kfmt_cli.core.source import open_source
-from kfmt_cli.files.codes import BATCH_TRUNCATED
-from kfmt_cli.files.kinds.kind import Input
-from kfmt_cli.files.log import LogReader
+from kfmt_cli.disk.kinds.kind import Input
+from kfmt_cli.findings.finding import Severity
+from kfmt_cli.findings.reading import BATCH_TRUNCATED
 from kfmt_cli.formats.batch import RECORD_BATCH
 from kfmt_cli.formats.index import MAX_RELATIVE_OFFSET
+from kfmt_cli.log.reader import LogReader
 
 _COLUMNS = (
     *("position", "base_offset", "last_offset", "has_base_offset", "crc_valid", "records_count"),

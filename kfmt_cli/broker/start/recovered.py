@@ -17,13 +17,13 @@ from kfmt_cli.broker.start.load import Found, load
 from kfmt_cli.broker.start.producers import Snapshots
 from kfmt_cli.broker.start.segment import OpenSegment
 from kfmt_cli.broker.start.stored import Stored, read_marker
-from kfmt_cli.files.block import HEADER_SIZE, sequence
-from kfmt_cli.files.control import MARKERS
-from kfmt_cli.files.disk import Folder
-from kfmt_cli.files.kinds.fixed import read_rows
-from kfmt_cli.files.kinds.kind import Input
+from kfmt_cli.disk.kinds.fixed import read_rows
+from kfmt_cli.disk.kinds.kind import Input
+from kfmt_cli.disk.tree import Folder
 from kfmt_cli.formats.batch import RECORD_BATCH
 from kfmt_cli.formats.index import ABORTED_TRANSACTION, OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
+from kfmt_cli.log.block import HEADER_SIZE, sequence
+from kfmt_cli.log.control import MARKERS
 
 _ABORT, _COMMIT = MARKERS
 _HEADER_FIELDS = ("producer_epoch", "base_sequence", "last_offset_delta")

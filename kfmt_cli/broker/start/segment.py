@@ -21,9 +21,9 @@ from kfmt_cli.broker.start.stored import (
     is_valid,
     wrapped,
 )
-from kfmt_cli.core.layout import IntArray
-from kfmt_cli.files.kinds.fixed import OFFSET_INDEX
-from kfmt_cli.files.kinds.kind import Input, read_filled
+from kfmt_cli.core.layout.layout import IntArray
+from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX
+from kfmt_cli.disk.kinds.kind import Input, read_filled
 from kfmt_cli.formats.index import MAX_RELATIVE_OFFSET, OFFSET_INDEX_ENTRY
 
 NO_TIME = (-1, -1)

@@ -11,13 +11,13 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kfmt_cli.core.checksum import RunningCrc
+from kfmt_cli.core.codecs.checksum import RunningCrc
+from kfmt_cli.core.layout.varint import VarintError, decode, unzigzag
 from kfmt_cli.core.source import Source, open_source
-from kfmt_cli.core.varint import VarintError, decode, unzigzag
-from kfmt_cli.files.block import CHECKED_FROM, HEADER_SIZE, LOG_OVERHEAD, POLYNOMIALS, STORED_CRC_AT
-from kfmt_cli.files.control import KEY_SIZE, MARKER_SIZE, MARKERS
-from kfmt_cli.files.header import HEADER_UP_TO_MAGIC
 from kfmt_cli.formats.batch import ATTRIBUTES, RECORD_BATCH
+from kfmt_cli.log.block import CHECKED_FROM, HEADER_SIZE, LOG_OVERHEAD, POLYNOMIALS, STORED_CRC_AT
+from kfmt_cli.log.candidate import HEADER_UP_TO_MAGIC
+from kfmt_cli.log.control import KEY_SIZE, MARKER_SIZE, MARKERS
 
 _ABORT = MARKERS[0]
 LEAST_SIZE = 14  # of a message of magic 0, behind offset and size

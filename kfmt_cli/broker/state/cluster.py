@@ -12,10 +12,10 @@ from typing import Any, ClassVar
 from kfmt_cli.broker.state.partitions import Partitions
 from kfmt_cli.broker.state.replay import Data, Replay
 from kfmt_cli.broker.state.settings import Settings
-from kfmt_cli.core.messages import read_message, self_versioned
-from kfmt_cli.files.stream import Record
+from kfmt_cli.core.layout.messages import read_message, self_versioned
 from kfmt_cli.formats.control import CONTROL_TYPES
 from kfmt_cli.formats.kraft import KRAFT_MESSAGES
+from kfmt_cli.log.stream import Record
 from kfmt_cli.rows.state import (
     ACL,
     BROKER,

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kfmt_cli.broker.state.replay import Data, LatestOfKeys
-from kfmt_cli.core.messages import open_held
+from kfmt_cli.core.layout.messages import open_held
 from kfmt_cli.rows.state import COMMITTED_OFFSET, GROUP, MEMBER, StateType
 from kfmt_cli.topics.consumer_offsets.classic import GROUP_METADATA_VALUE
 from kfmt_cli.topics.consumer_offsets.streams_commit import stream_time

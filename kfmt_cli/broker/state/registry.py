@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kfmt_cli.broker.state.replay import Data, LatestOfKeys
-from kfmt_cli.files.stream import Record
+from kfmt_cli.log.stream import Record
 from kfmt_cli.rows.state import SCHEMA, StateType
 from kfmt_cli.topics import payloads
 from kfmt_cli.topics.payloads import Registered

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kfmt_cli.broker.state.replay import Data, Replay
-from kfmt_cli.files.stream import Record
+from kfmt_cli.log.stream import Record
 from kfmt_cli.rows.state import REMOTE_PARTITION, REMOTE_SEGMENT, StateType
 from kfmt_cli.topics.remote_log_metadata import (
     REMOTE_LOG_SEGMENT_METADATA_RECORD,

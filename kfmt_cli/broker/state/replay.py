@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from kfmt_cli.core.json_text import json_text
-from kfmt_cli.core.messages import plain_value
-from kfmt_cli.files.stream import Record
+from kfmt_cli.core.layout.messages import plain_value
 from kfmt_cli.formats.control import CONTROL_TYPES
+from kfmt_cli.log.stream import Record
 from kfmt_cli.rows.column import Kind
 from kfmt_cli.rows.state import StateType
 from kfmt_cli.topics import decoder_for

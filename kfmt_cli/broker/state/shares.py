@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kfmt_cli.broker.state.replay import Data, Replay
-from kfmt_cli.files.stream import Record
+from kfmt_cli.log.stream import Record
 from kfmt_cli.rows.state import SHARE_PARTITION, StateType
 from kfmt_cli.topics.share_group_state import DELIVERY_STATES
 

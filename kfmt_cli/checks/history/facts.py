@@ -8,16 +8,16 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from kfmt_cli.broker.producers import Event, events_of
-from kfmt_cli.checks.history import codes
 from kfmt_cli.checks.log.packs import read_pack
-from kfmt_cli.core.finding import Finding
-from kfmt_cli.core.layout import IntArray
-from kfmt_cli.core.table import BoolArray, Table
+from kfmt_cli.core.layout.layout import IntArray
+from kfmt_cli.core.native.table import BoolArray, Table
+from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.errors import InputError
-from kfmt_cli.files.block import Block
-from kfmt_cli.files.kinds.kind import Input
-from kfmt_cli.files.open_log import open_log
+from kfmt_cli.findings import history as codes
+from kfmt_cli.findings.finding import Finding
 from kfmt_cli.formats.batch import MAX_SEQUENCE
+from kfmt_cli.log.block import Block
+from kfmt_cli.log.open_log import open_log
 
 _SEQUENCE = (
     *("producer_id", "producer_epoch", "base_sequence", "last_sequence", "base_offset"),

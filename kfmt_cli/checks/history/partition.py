@@ -12,12 +12,12 @@ from dataclasses import asdict
 
 from kfmt_cli.broker.producers import NONE, Event, Producer, Producers
 from kfmt_cli.broker.settings import TRANSACTION_MAX_TIMEOUT_MS
-from kfmt_cli.checks.history import codes
 from kfmt_cli.checks.history.facts import History, compare
-from kfmt_cli.core.finding import Finding
+from kfmt_cli.disk.kinds.fixed import read_rows
+from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.errors import InputError
-from kfmt_cli.files.kinds.fixed import read_rows
-from kfmt_cli.files.kinds.kind import Input
+from kfmt_cli.findings import history as codes
+from kfmt_cli.findings.finding import Finding
 
 # What a snapshot says of a producer that follows from the log alone.
 _COMPARED = ("producer_epoch", "last_sequence", "last_offset", "current_txn_first_offset")

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from kfmt_cli.core.codecs.decompress import Limit
-from kfmt_cli.core.layout import IntArray
-from kfmt_cli.core.table import Table
-from kfmt_cli.files.block import BATCH_NAMES, NO_TIMESTAMP, Block, max_timestamps, runs
-from kfmt_cli.files.control import name_control_batches
-from kfmt_cli.files.decoding import read_records
-from kfmt_cli.files.records import Records
+from kfmt_cli.core.layout.layout import IntArray
+from kfmt_cli.core.native.table import Table
 from kfmt_cli.formats.control import CONTROL_TYPES
+from kfmt_cli.log.block import BATCH_NAMES, NO_TIMESTAMP, Block, max_timestamps, runs
+from kfmt_cli.log.control import name_control_batches
+from kfmt_cli.log.decoding import read_records
+from kfmt_cli.log.records import Records
 
 AT_BATCH = ("starts", "at_number", "at_base", "at_last", "in_damage")
 HOLDER = ("held", "holder_position", "holder_number", "holder_max", "earlier_max", "of_record")

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from kfmt_cli.checks.index import codes
-from kfmt_cli.core.finding import Finding
-from kfmt_cli.core.table import BoolArray, Table
-from kfmt_cli.files.kinds.fixed import OFFSET_INDEX, TIME_INDEX
-from kfmt_cli.files.kinds.kind import Contents, Input
-from kfmt_cli.files.segment import Segment
+from kfmt_cli.core.native.table import BoolArray, Table
+from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, TIME_INDEX
+from kfmt_cli.disk.kinds.kind import Contents, Input
+from kfmt_cli.disk.segment import Segment
+from kfmt_cli.findings import index as codes
+from kfmt_cli.findings.finding import Finding
 
 
 def runs_of(wrong: BoolArray) -> Iterator[tuple[int, int]]:

@@ -14,13 +14,13 @@ from itertools import pairwise
 import numpy as np
 
 from kfmt_cli.checks.log.packs import Pack, read_pack, read_small
-from kfmt_cli.core.layout import IntArray, Layout
-from kfmt_cli.core.table import BoolArray
-from kfmt_cli.files.block import max_timestamps
-from kfmt_cli.files.kinds.fixed import OFFSET_INDEX, TIME_INDEX
-from kfmt_cli.files.kinds.kind import Kind
-from kfmt_cli.files.segment import Segment
+from kfmt_cli.core.layout.layout import IntArray, Layout
+from kfmt_cli.core.native.table import BoolArray
+from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, TIME_INDEX
+from kfmt_cli.disk.kinds.kind import Kind
+from kfmt_cli.disk.segment import Segment
 from kfmt_cli.formats.index import OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
+from kfmt_cli.log.block import max_timestamps
 
 LAYOUTS = {OFFSET_INDEX: OFFSET_INDEX_ENTRY, TIME_INDEX: TIME_INDEX_ENTRY}
 # Offsets are counted from the segment's base in 31 bits; above them stands the segment's number.

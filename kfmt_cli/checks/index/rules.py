@@ -12,17 +12,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kfmt_cli.checks.check import Check, Scope
-from kfmt_cli.checks.index import codes
+from kfmt_cli.checks.base import Check, Scope
 from kfmt_cli.checks.index.facts import Facts
 from kfmt_cli.checks.index.order import entries_words, order_findings, padding_finding, runs_of
-from kfmt_cli.core.finding import Code, Finding
-from kfmt_cli.core.layout import IntArray
-from kfmt_cli.core.table import BoolArray, Table
-from kfmt_cli.files.consequences import beside_missing_index
-from kfmt_cli.files.kinds.fixed import OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX
-from kfmt_cli.files.kinds.kind import Contents, Input
-from kfmt_cli.files.segment import Segment
+from kfmt_cli.core.layout.layout import IntArray
+from kfmt_cli.core.native.table import BoolArray, Table
+from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX
+from kfmt_cli.disk.kinds.kind import Contents, Input
+from kfmt_cli.disk.segment import Segment
+from kfmt_cli.findings import index as codes
+from kfmt_cli.findings.consequences import beside_missing_index
+from kfmt_cli.findings.finding import Code, Finding
 
 
 def missing_aborts(file: Input, table: Table, facts: Facts) -> Iterator[Finding]:

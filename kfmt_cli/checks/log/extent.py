@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kfmt_cli.core.layout import IntArray
-from kfmt_cli.files.block import Block
-from kfmt_cli.files.records import Records
+from kfmt_cli.core.layout.layout import IntArray
+from kfmt_cli.log.block import Block
+from kfmt_cli.log.records import Records
 
 
 @dataclass(slots=True)

@@ -7,17 +7,17 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from kfmt_cli.checks.check import Facts, LogCheck, Scope
-from kfmt_cli.checks.log import codes
-from kfmt_cli.core.finding import Finding
-from kfmt_cli.core.layout import IntArray
-from kfmt_cli.core.table import BoolArray, Table
-from kfmt_cli.files.block import CHECKED_FROM, Block, about_batch
-from kfmt_cli.files.codes import RECORDS_COUNT_MISMATCH
-from kfmt_cli.files.records import Records
+from kfmt_cli.checks.base import Facts, LogCheck, Scope
+from kfmt_cli.core.layout.layout import IntArray
+from kfmt_cli.core.native.table import BoolArray, Table
+from kfmt_cli.findings import log as codes
+from kfmt_cli.findings.finding import Finding
+from kfmt_cli.findings.reading import RECORDS_COUNT_MISMATCH
 from kfmt_cli.formats.batch import CODECS
 from kfmt_cli.formats.index import MAX_RELATIVE_OFFSET
 from kfmt_cli.formats.legacy import LEGACY_CODECS
+from kfmt_cli.log.block import CHECKED_FROM, Block, about_batch
+from kfmt_cli.log.records import Records
 
 
 class Checksums(LogCheck):

@@ -13,24 +13,24 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kfmt_cli.checks.check import Scope
+from kfmt_cli.checks.base import Scope
 from kfmt_cli.checks.log.extent import Extent
 from kfmt_cli.checks.log.headers import oddities
 from kfmt_cli.checks.log.verify import Verified
 from kfmt_cli.checks.registry import checks_of, log_checks
-from kfmt_cli.core import scan
 from kfmt_cli.core.codecs.decompress import Limit
-from kfmt_cli.core.finding import Finding
-from kfmt_cli.core.layout import IntArray
-from kfmt_cli.core.pace import PACE
+from kfmt_cli.core.layout.layout import IntArray
+from kfmt_cli.core.native import scan
+from kfmt_cli.core.native.table import BoolArray, Table
 from kfmt_cli.core.parallel import SMALL, together
-from kfmt_cli.core.table import BoolArray, Table
-from kfmt_cli.files.block import Block, read_batches
-from kfmt_cli.files.decoding import read_records
-from kfmt_cli.files.decompress import decompress_ahead
-from kfmt_cli.files.header import HEADER_UP_TO_MAGIC, MINIMUMS
-from kfmt_cli.files.kinds.kind import Input
-from kfmt_cli.files.kinds.logs import LOG
+from kfmt_cli.core.throttle import PACE
+from kfmt_cli.disk.kinds.kind import Input
+from kfmt_cli.disk.kinds.logs import LOG
+from kfmt_cli.findings.finding import Finding
+from kfmt_cli.log.block import Block, read_batches
+from kfmt_cli.log.candidate import HEADER_UP_TO_MAGIC, MINIMUMS
+from kfmt_cli.log.decoding import read_records
+from kfmt_cli.log.decompress import decompress_ahead
 
 UNKNOWN = -1
 _FLAGS = os.O_RDONLY | getattr(os, "O_BINARY", 0) | os.O_CLOEXEC

@@ -10,14 +10,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from kfmt_cli.checks.check import LogCheck
-from kfmt_cli.checks.log import codes
-from kfmt_cli.core.finding import Finding
-from kfmt_cli.core.layout import IntArray
-from kfmt_cli.files.block import Block, batch_finding
-from kfmt_cli.files.codes import CONTROL_MALFORMED
-from kfmt_cli.files.control import read_control
-from kfmt_cli.files.records import Records
+from kfmt_cli.checks.base import LogCheck
+from kfmt_cli.core.layout.layout import IntArray
+from kfmt_cli.findings import log as codes
+from kfmt_cli.findings.finding import Finding
+from kfmt_cli.findings.reading import CONTROL_MALFORMED
+from kfmt_cli.log.block import Block, batch_finding
+from kfmt_cli.log.control import read_control
+from kfmt_cli.log.records import Records
 
 
 class RecordOffsets(LogCheck):

@@ -9,18 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from kfmt_cli.checks.check import LogCheck, Scope
+from kfmt_cli.checks.base import LogCheck, Scope
 from kfmt_cli.checks.log.extent import Extent
-from kfmt_cli.checks.log.opened import open_checked
+from kfmt_cli.checks.log.open_checked import open_checked
 from kfmt_cli.checks.registry import log_checks
 from kfmt_cli.core.codecs.decompress import Limit
-from kfmt_cli.core.finding import Finding, in_order
 from kfmt_cli.core.parallel import map_ordered
-from kfmt_cli.files.block import Block, is_legacy, runs
-from kfmt_cli.files.decoding import read_records
-from kfmt_cli.files.decompress import decompress_ahead, is_heavy
-from kfmt_cli.files.kinds.kind import Input
-from kfmt_cli.files.records import Records
+from kfmt_cli.disk.kinds.kind import Input
+from kfmt_cli.findings.finding import Finding, in_order
+from kfmt_cli.log.block import Block, is_legacy, runs
+from kfmt_cli.log.decoding import read_records
+from kfmt_cli.log.decompress import decompress_ahead, is_heavy
+from kfmt_cli.log.records import Records
 
 
 @dataclass(slots=True)

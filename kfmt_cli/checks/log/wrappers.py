@@ -11,12 +11,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from kfmt_cli.checks.check import Facts, LogCheck
-from kfmt_cli.checks.log import codes
+from kfmt_cli.checks.base import Facts, LogCheck
 from kfmt_cli.checks.log.headers import backwards, facts_of, header_from, header_of
-from kfmt_cli.core.finding import Finding
-from kfmt_cli.files.block import Block
-from kfmt_cli.files.records import Records
+from kfmt_cli.findings import log as codes
+from kfmt_cli.findings.finding import Finding
+from kfmt_cli.log.block import Block
+from kfmt_cli.log.records import Records
 
 
 class WrapperOffsets(LogCheck):

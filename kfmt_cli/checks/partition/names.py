@@ -12,13 +12,13 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from kfmt_cli.broker.start.directory import is_log_directory
-from kfmt_cli.checks.partition import codes
-from kfmt_cli.checks.partition.check import DirectoryCheck
-from kfmt_cli.core.finding import Finding
-from kfmt_cli.files.disk import Folder, printable
-from kfmt_cli.files.kinds import CLEAN_SHUTDOWN
-from kfmt_cli.files.kinds.kind import CLEANED, SWAP
-from kfmt_cli.files.names import offset_of_name, parsed_place
+from kfmt_cli.checks.partition.base import DirectoryCheck
+from kfmt_cli.disk.kinds import CLEAN_SHUTDOWN
+from kfmt_cli.disk.kinds.kind import CLEANED, SWAP
+from kfmt_cli.disk.names import offset_of_name, parsed_place
+from kfmt_cli.disk.tree import Folder, printable
+from kfmt_cli.findings import partition as codes
+from kfmt_cli.findings.finding import Finding
 
 _SEGMENT = re.compile(r"^\d{20}\.log$")
 _SWAP = re.compile(r"^\d{20}\.log\.swap$")

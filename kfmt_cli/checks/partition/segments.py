@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kfmt_cli.checks.partition import codes
-from kfmt_cli.checks.partition.check import PartitionCheck, SegmentFacts
-from kfmt_cli.core.finding import Finding
+from kfmt_cli.checks.partition.base import PartitionCheck, SegmentFacts
+from kfmt_cli.findings import partition as codes
+from kfmt_cli.findings.finding import Finding
 from kfmt_cli.formats.index import MAX_RELATIVE_OFFSET
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from io import BytesIO
 from typing import Any
 
-from kfmt_cli.core.wire import Buffer
+from kfmt_cli.core.layout.wire import Buffer
 
 MIB = 1 << 20
 
@@ -144,7 +144,7 @@ def _snappy(data: bytes, limit: int, magic: int) -> bytes:
 def _snappy_block(block: bytes, limit: int) -> bytes:
     import snappy
 
-    from kfmt_cli.core.varint import decode
+    from kfmt_cli.core.layout.varint import decode
 
     size, _ = decode(block, 0, len(block), 32)
     if size > limit:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kfmt_cli.core.finding import Code, Finding, Severity
+from kfmt_cli.findings.finding import Code, Finding, Severity
 from kfmt_cli.render.finding import consequences
 from kfmt_cli.render.sinks.report import ReportSink
 from kfmt_cli.render.style import safe

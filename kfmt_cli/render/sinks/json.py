@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from kfmt_cli.core.finding import Code, Finding
 from kfmt_cli.core.json_text import json_text
+from kfmt_cli.findings.finding import Code, Finding
 from kfmt_cli.render.sinks.sink import Head, RowWriter, Sink
 from kfmt_cli.rows.finding import finding_row, left_out_row
 from kfmt_cli.rows.result import Result, Summary

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import cache
 
-from kfmt_cli.core.table import Table
+from kfmt_cli.core.native.table import Table
 from kfmt_cli.render.sinks.sink import RowWriter
 from kfmt_cli.render.template import Literals, Template
 from kfmt_cli.render.templates import json_template

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xml.sax.saxutils import escape, quoteattr
 
-from kfmt_cli.core.finding import Code, Finding, Severity
+from kfmt_cli.findings.finding import Code, Finding, Severity
 from kfmt_cli.render.finding import consequences
 from kfmt_cli.render.sinks.report import ReportSink
 from kfmt_cli.rows.result import Result, Summary

@@ -6,8 +6,8 @@ from typing import Any
 from urllib.parse import quote
 
 from kfmt_cli import __version__
-from kfmt_cli.core.finding import Code, Finding, Severity
 from kfmt_cli.core.json_text import json_text
+from kfmt_cli.findings.finding import Code, Finding, Severity
 from kfmt_cli.render.finding import consequences
 from kfmt_cli.render.sinks.report import ReportSink
 from kfmt_cli.rows.result import Result, Summary

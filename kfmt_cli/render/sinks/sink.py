@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
-from kfmt_cli.core.finding import Code, Finding
 from kfmt_cli.errors import ExitCode
+from kfmt_cli.findings.finding import Code, Finding
 from kfmt_cli.render.finding import finding_line, left_out_line
 from kfmt_cli.render.style import Theme
 from kfmt_cli.rows.result import Result, ResultType, Summary

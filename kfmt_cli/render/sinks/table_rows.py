@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from kfmt_cli.core.table import Table as Columns
+from kfmt_cli.core.native.table import Table as Columns
 from kfmt_cli.render.sinks.sink import Head, Look, Out, RowWriter
 from kfmt_cli.render.style import count, hidden_words
 from kfmt_cli.render.tables import batches as batch_table

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kfmt_cli.core.table import Table
+from kfmt_cli.core.native.table import Table
 from kfmt_cli.formats.control import CONTROL_TYPES
 from kfmt_cli.render.style import Theme
 from kfmt_cli.render.tables.columns import Column, digits

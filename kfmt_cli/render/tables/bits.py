@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kfmt_cli.core.field import Bits, Flags
-from kfmt_cli.core.table import Table
+from kfmt_cli.core.layout.field import Bits, Flags
+from kfmt_cli.core.native.table import Table
 from kfmt_cli.formats.batch import ATTRIBUTES
 from kfmt_cli.formats.legacy import ATTRIBUTES_V0, ATTRIBUTES_V1
 from kfmt_cli.render.style import Theme

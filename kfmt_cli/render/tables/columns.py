@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from kfmt_cli.core.layout import IntArray
-from kfmt_cli.core.table import Table
+from kfmt_cli.core.layout.layout import IntArray
+from kfmt_cli.core.native.table import Table
 from kfmt_cli.render.style import Theme
 from kfmt_cli.render.template import Builder
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from kfmt_cli.core.field import MILLISECONDS
-from kfmt_cli.core.layout import IntArray
-from kfmt_cli.core.table import Table
+from kfmt_cli.core.layout.field import MILLISECONDS
+from kfmt_cli.core.layout.layout import IntArray
+from kfmt_cli.core.native.table import Table
 from kfmt_cli.render.style import Theme
 from kfmt_cli.render.tables.batches import TIME_WIDTH
 from kfmt_cli.render.tables.columns import Column, digits

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from kfmt_cli.core.table import Table
+from kfmt_cli.core.native.table import Table
 from kfmt_cli.formats.control import CONTROL_TYPES
 from kfmt_cli.render.style import Theme
 from kfmt_cli.render.tables import batches as batch_table

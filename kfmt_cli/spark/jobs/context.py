@@ -13,11 +13,11 @@ from kfmt_cli.arrow.export import FILE_FORMATS
 from kfmt_cli.arrow.inputs import files_of
 from kfmt_cli.arrow.output import appearing
 from kfmt_cli.arrow.schema import schema_of
-from kfmt_cli.files.codes import FILE_UNREADABLE, FILE_VANISHED
-from kfmt_cli.pieces.piece import Piece
-from kfmt_cli.pieces.request import Request
+from kfmt_cli.findings.reading import FILE_UNREADABLE, FILE_VANISHED
 from kfmt_cli.render.style import grouped
 from kfmt_cli.rows.tables import TABLES
+from kfmt_cli.sharing.piece import Piece
+from kfmt_cli.sharing.request import Request
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

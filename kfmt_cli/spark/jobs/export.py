@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from kfmt_cli.arrow.checking import count_severities, results_of
 from kfmt_cli.arrow.export import export_piece
-from kfmt_cli.files.codes import FILE_VANISHED
-from kfmt_cli.pieces.piece import Piece
-from kfmt_cli.pieces.request import Request
+from kfmt_cli.findings.reading import FILE_VANISHED
+from kfmt_cli.sharing.piece import Piece
+from kfmt_cli.sharing.request import Request
 from kfmt_cli.spark.jobs.context import (
     Context,
     Summary,

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from kfmt_cli.arrow.checking import FileSummary, check_pieces, results_of
-from kfmt_cli.files.codes import FILE_VANISHED
-from kfmt_cli.pieces.piece import Piece
-from kfmt_cli.pieces.request import Request
+from kfmt_cli.findings.reading import FILE_VANISHED
+from kfmt_cli.sharing.piece import Piece
+from kfmt_cli.sharing.request import Request
 from kfmt_cli.spark.jobs.context import Context, Summary, left_out, table_of, unread_of, write_table
 from kfmt_cli.spark.work import Job, Ledger, Result, run
 

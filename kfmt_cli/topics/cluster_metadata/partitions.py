@@ -3,10 +3,10 @@
 Source: the messages of Kafka 4.2, `org.apache.kafka.common.metadata`.
 """
 
-from kfmt_cli.core.field import Field
-from kfmt_cli.core.layout import Layout
-from kfmt_cli.core.protocol import ListOf, String, UuidType
-from kfmt_cli.core.wire import Int8, Int32
+from kfmt_cli.core.layout.field import Field
+from kfmt_cli.core.layout.layout import Layout
+from kfmt_cli.core.layout.protocol import ListOf, String, UuidType
+from kfmt_cli.core.layout.wire import Int8, Int32
 from kfmt_cli.topics.message import Message
 
 SOURCE = "org.apache.kafka.common.metadata"

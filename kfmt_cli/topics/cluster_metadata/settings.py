@@ -3,10 +3,10 @@
 Source: the messages of Kafka 4.2, `org.apache.kafka.common.metadata`.
 """
 
-from kfmt_cli.core.field import Field, numbered
-from kfmt_cli.core.layout import Layout
-from kfmt_cli.core.protocol import Bool, Float64, ListOf, String
-from kfmt_cli.core.wire import Int8, Int16, Int32, Int64
+from kfmt_cli.core.layout.field import Field, numbered
+from kfmt_cli.core.layout.layout import Layout
+from kfmt_cli.core.layout.protocol import Bool, Float64, ListOf, String
+from kfmt_cli.core.layout.wire import Int8, Int16, Int32, Int64
 from kfmt_cli.topics.message import Message
 
 SOURCE = "org.apache.kafka.common.metadata"

@@ -3,10 +3,10 @@
 Source: the messages of Kafka 4.2, `org.apache.kafka.coordinator.group.generated`.
 """
 
-from kfmt_cli.core.field import MILLISECONDS, Field, Held
-from kfmt_cli.core.layout import Layout
-from kfmt_cli.core.protocol import Blob, ListOf, String, UuidType
-from kfmt_cli.core.wire import Int32, Int64
+from kfmt_cli.core.layout.field import MILLISECONDS, Field, Held
+from kfmt_cli.core.layout.layout import Layout
+from kfmt_cli.core.layout.protocol import Blob, ListOf, String, UuidType
+from kfmt_cli.core.layout.wire import Int32, Int64
 from kfmt_cli.formats.consumer_protocol import (
     CONSUMER_PROTOCOL_ASSIGNMENT,
     CONSUMER_PROTOCOL_SUBSCRIPTION,

@@ -1,0 +1,91 @@
+"""build: segments out of lines of JSON, whole or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+
+from kfmt_cli.broker.rolling import Rolling
+from kfmt_cli.commands.run import Run, told
+from kfmt_cli.disk.kinds.fixed import PRODUCER_SNAPSHOT, TRANSACTION_INDEX
+from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT, LOG
+from kfmt_cli.disk.tree import classify
+from kfmt_cli.errors import InputError
+from kfmt_cli.render.style import count
+from kfmt_cli.rows.result import Result, ResultType
+from kfmt_cli.writing.build.builder import Builder
+from kfmt_cli.writing.build.jsonl import PIECE, Line, read_lines
+from kfmt_cli.writing.build.options import Options
+from kfmt_cli.writing.output import Staging, staged
+from kfmt_cli.writing.rebuild import How, rebuild
+from kfmt_cli.writing.rolling import RollingWriter
+
+BUILT = ResultType(("bytes", "batches", "entries"), {"batches": 9, "entries": 9, "bytes": 14})
+FROM_THE_LOG = (TRANSACTION_INDEX.suffix, PRODUCER_SNAPSHOT.suffix)
+
+
+@dataclass(slots=True)
+class Build:
+    """One call of `build`."""
+
+    run: Run
+    options: Options
+    rolling: Rolling
+
+    def build(self, source: str, destination: str, force: bool) -> None:
+        """Build DST from the lines; raises InputError, UsageError, OutputError."""
+        run = self.run
+        run.sink.results(BUILT, ["0" * 20 + LOG.suffix])
+        with staged(destination, force) as staging:
+            run.left_over(staging.left_over)
+            writer = RollingWriter(staging, self.rolling)
+            builder = Builder(self.options, writer, self.rolling.by_file)
+            try:
+                builder.build(self._pieces(source))
+                writer.finish()
+            finally:
+                writer.abandon()
+            if not writer.logs and not writer.snapshots:
+                raise InputError(f"{source}: no record in it")
+            self._finish(staging, writer)
+        if builder.ignored:
+            words = count(builder.ignored, "line")
+            run.sink.note(f"left out: {words} that say what was found, not what is in a log\n")
+        if builder.growing.other_counts:
+            words = count(builder.growing.other_counts, "batch", "batches")
+            why = "that of the records that follow"
+            run.sink.note(f"{words} got another records_count: {why}\n")
+        run.end()
+        run.sink.remark(count(builder.growing.records, "record"), "")
+        run.sink.flush()
+
+    def _pieces(self, source: str) -> Iterator[list[Line]]:
+        for lines in read_lines(source):
+            self.run.host.expect(PIECE)
+            yield lines
+
+    def _finish(self, staging: Staging, writer: RollingWriter) -> None:
+        """What follows from the logs once they are whole; they are read back for it."""
+        folders = {*writer.logs, *writer.snapshots}
+        flat = len(folders) == 1
+        for folder, segments in writer.logs.items():
+            names = [segment.name for segment in segments]
+            logs = [classify(str(staging.folder / name), name) for name in names]
+            how = How(self.rolling.index_interval_bytes)
+            for done in rebuild(logs, how, lambda _: None, from_nothing=True):
+                for name, data in done.files.items():
+                    known = name.endswith(TRANSACTION_INDEX.suffix) or done.has_producers
+                    if data is not None and name.endswith(FROM_THE_LOG) and known:
+                        staging.put(str(PurePath(folder) / name), data)
+                shown = PurePath(done.log.name).name if flat else done.log.name
+                numbers = {"bytes": done.size, "batches": done.batches, "entries": done.entries}
+                result = Result(BUILT, shown, LOG.name, numbers)
+                result.take(done.findings)
+                self.run.all(told(result))
+        for snapshot in (it for of_folder in writer.snapshots.values() for it in of_folder):
+            shown = PurePath(snapshot.name).name if flat else snapshot.name
+            numbers = {"bytes": snapshot.file.size, "batches": sum(snapshot.batches)}
+            self.run.take(Result(BUILT, shown, KRAFT_SNAPSHOT.name, numbers))
+        if flat:
+            staging.lift(Path(folders.pop()))

@@ -1,0 +1,168 @@
+"""cat: records as a stream for other programs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from kfmt_cli.broker.committed import Committed, committed_of
+from kfmt_cli.checks.log.open_checked import open_checked
+from kfmt_cli.commands.follow import followed
+from kfmt_cli.commands.partitions import LogFiles, each_partition
+from kfmt_cli.commands.run import Run
+from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.disk.kinds.kind import Input
+from kfmt_cli.disk.names import partition_of
+from kfmt_cli.findings.finding import Finding, Findings
+from kfmt_cli.log.block import Block, runs
+from kfmt_cli.log.complete import complete
+from kfmt_cli.log.decoding import read_records
+from kfmt_cli.log.decompress import decompress_ahead
+from kfmt_cli.log.matching import Match, headers_of
+from kfmt_cli.log.records import Records
+from kfmt_cli.log.select import Selection
+from kfmt_cli.render.record_format import Shown, Write, visible
+from kfmt_cli.render.style import safe
+from kfmt_cli.topics.payloads import Read, text_of
+
+MOST_NOTES = 10  # of payloads that do not decode
+POLL = 0.2  # seconds
+
+
+@dataclass(slots=True)
+class Cat:
+    """One call of `cat`.
+
+    write: a record as it is to be written. key, value: how they are read, None for as they are.
+    committed: what consumers of committed records are given. most: records in all.
+    """
+
+    run: Run
+    write: Write
+    wanted: Selection = field(default_factory=Selection)
+    match: Match = field(default_factory=Match)
+    key: tuple[str, Read] | None = None
+    value: tuple[str, Read] | None = None
+    committed: bool = False
+    follow: bool = False
+    most: int | None = None
+    limit: Limit = field(default_factory=Limit)
+    sleep: Callable[[float], None] = time.sleep
+    _n_notes: int = 0
+
+    def paths(self, paths: tuple[str, ...]) -> None:
+        """Write the records of every partition below some paths."""
+        each_partition(self.run, paths, self._partition)
+        self.run.sink.flush()
+        if self._n_notes > MOST_NOTES:
+            self.run.sink.note(f"… and {self._n_notes - MOST_NOTES} more do not decode\n")
+
+    def _partition(self, partition: LogFiles) -> None:
+        committed = None
+        if self.committed:
+            committed = committed_of(
+                block for file in partition.logs for block in self._blocks(file, None)
+            )
+        for file in partition.logs:
+            findings = Findings(self.run.most_findings)
+            for block in self._blocks(file, findings):
+                self._block(file, block, committed, findings)
+                if self.most == 0:
+                    return
+            self.run.left_out(file.name, findings)
+        if self.follow:
+            findings = Findings(self.run.most_findings)
+            for file, block in followed(partition, lambda: self.sleep(POLL)):
+                self._block(file, block, None, findings)
+                if self.most == 0:
+                    return
+
+    def _blocks(self, file: Input, findings: Findings | None) -> Iterator[Block]:
+        """The blocks of a log. findings: what is wrong with it is told, and counted there."""
+        with open_checked(file, read_ahead=True) as log:
+            for block in log.blocks:
+                if findings is not None:
+                    self._tell(block.findings, findings)
+                yield block
+
+    def _block(
+        self, file: Input, block: Block, committed: Committed | None, findings: Findings
+    ) -> None:
+        """Write the wanted records of a block."""
+        topic, partition = partition_of(file.path)
+        place = topic or "", -1 if partition is None else partition
+        keep = block.batches["crc_valid"] == 1
+        if committed is not None:
+            keep &= committed.of_batches(block)
+        else:
+            keep &= block.batches["control"] == 0
+        if not keep.all():
+            block = Block(block.name, block.data, block.position, block.batches.select(keep))
+        block.findings = []
+        if self.wanted:
+            block = self.wanted.batches(block)
+        for part in decompress_ahead(block, self.limit):
+            self._tell(part.findings, findings)
+            for run in runs(part):
+                records = read_records(run, self.limit)
+                complete(run, records)
+                self._tell(records.findings, findings)
+                self._records(run, records, place)
+                if self.most == 0:
+                    return
+
+    def _tell(self, found: list[Finding], findings: Findings) -> None:
+        for finding in found:
+            self.run.tell(finding, findings)
+
+    def _records(self, run: Block, records: Records, place: tuple[str, int]) -> None:
+        rows = records.rows
+        wanted = self.wanted.of_records(records) if self.wanted else np.ones(len(rows), np.bool_)
+        chosen = self.match.rows(run, records, np.flatnonzero(wanted))
+        if self.most is not None:
+            chosen = chosen[: self.most]
+            self.most -= len(chosen)
+        if not len(chosen):
+            return
+        names = ("offset", "timestamp", "has_timestamp", "key", "key_size", "value", "value_size")
+        columns = (rows[name][chosen].tolist() for name in names)
+        data, lines = records.data, []
+        is_terminal = self.run.host.width is not None
+        has_headers = "headers" in rows.names and bool((rows["headers"][chosen] > 0).any())
+        for row, offset, at, has_time, key, key_size, value, value_size in zip(
+            chosen.tolist(), *columns, strict=True
+        ):
+            shown = Shown(
+                *place,
+                offset,
+                at if has_time else -1,
+                self._read(self.key, data, key, key_size, offset),
+                self._read(self.value, data, value, value_size, offset),
+                key_size,
+                value_size,
+                headers_of(records, row) if has_headers else [],
+            )
+            lines.append(self.write(visible(shown) if is_terminal else shown))
+        self.run.sink.flush()
+        self.run.host.write(b"".join(lines))
+
+    def _read(
+        self, format_: tuple[str, Read] | None, data: bytes, start: int, size: int, offset: int
+    ) -> bytes | None:
+        """A key or a value as it is to be written; as it is stored where it does not decode."""
+        if size < 0:
+            return None
+        stored = data[start : start + size]
+        if format_ is None:
+            return stored
+        name, read = format_
+        try:
+            return text_of(read(stored)).encode()
+        except ValueError as error:
+            self._n_notes += 1
+            if self._n_notes <= MOST_NOTES:
+                self.run.sink.note(f"offset {offset}: is no {name}: {safe(str(error))}\n")
+            return stored

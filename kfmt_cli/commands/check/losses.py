@@ -1,0 +1,80 @@
+"""check: offsets that are gone before any start, as other files of a partition prove."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+from kfmt_cli.disk.kinds import kind_of
+from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, PRODUCER_SNAPSHOT
+from kfmt_cli.disk.tree import Folder, is_segment, size_of
+
+
+@dataclass(frozen=True, slots=True)
+class Witnesses:
+    """What tells of a partition's offsets. extents: the first offset and the end of each log, by
+    base offset. told: the partition's offset in checkpoints that are never above a log's end.
+    is_compacted: None where that is not known. damaged: base offsets of logs with damage other than
+    an end that is missing, or zeros: their batches are there."""
+
+    folder: Folder
+    extents: Mapping[int, tuple[int, int]]
+    told: Mapping[str, int]
+    is_compacted: bool | None
+    damaged: frozenset[int] = frozenset()
+
+
+def already_lost(known: Witnesses, log_start: int) -> Iterator[tuple[int, int, str]]:
+    """Ranges of offsets from the log start on that are gone, each with what proves it."""
+    for first, last, words in _lost(known):
+        if last >= log_start:
+            yield max(first, log_start), last, words
+
+
+def _lost(known: Witnesses) -> Iterator[tuple[int, int, str]]:
+    files = [known.folder.input(it) for it in known.folder.files]
+    logs = {it.base_offset or 0: it for it in files if is_segment(it)}
+    bases = sorted(logs)
+    proven: list[tuple[int, int]] = []
+    for file in files:
+        base = file.base_offset
+        is_index = file.kind is OFFSET_INDEX and not kind_of(file.path.rpartition("/")[2])[2]
+        if not is_index or base is None or base in logs or not size_of(file):
+            continue
+        following = next((it for it in bases if it > base), None)
+        if following is not None:
+            proven.append((base, following - 1))
+            yield base, following - 1, f"{_last(file.name)} is there and its log is not"
+    for base, following in pairwise(bases) if known.is_compacted is False else ():
+        extent = known.extents.get(base)
+        if extent is None or extent[1] > following - 1 or base in known.damaged:
+            continue
+        first, last = extent[1], following - 1
+        if any(a <= last and b >= first for a, b in proven):
+            continue
+        what = "has 0 bytes" if not size_of(logs[base]) else f"ends at offset {extent[1]}"
+        words = f"{_last(logs[base].name)} {what}, the next one begins at {following}"
+        yield first, last, f"{words}, and the topic is not compacted"
+    yield from _after_end(known, bases)
+
+
+def _after_end(known: Witnesses, bases: list[int]) -> Iterator[tuple[int, int, str]]:
+    """Offsets after the log's end that a checkpoint or a snapshot proves."""
+    if not bases or bases[-1] not in known.extents or bases[-1] in known.damaged:
+        return
+    end = known.extents[bases[-1]][1]
+    told = dict(known.told)
+    for name in known.folder.files:
+        kind, base, transient = kind_of(name)
+        if kind is PRODUCER_SNAPSHOT and base is not None and not transient:
+            told[name] = base
+    if not told:
+        return
+    witness = max(told, key=lambda it: told[it])
+    if told[witness] > end:
+        yield end, told[witness] - 1, f"the log ends at {end}, {witness} says {told[witness]}"
+
+
+def _last(name: str) -> str:
+    return name.rpartition("/")[2]

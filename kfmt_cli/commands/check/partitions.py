@@ -1,0 +1,247 @@
+"""check: the history of partitions, what a broker makes of them, and their checkpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from kfmt_cli.broker.start.brokers import Broker, Next, Replica, group
+from kfmt_cli.broker.start.checkpoints import (
+    EPOCH_TYPES,
+    HIGH_WATERMARKS,
+    LEADER_EPOCHS,
+    LOG_STARTS,
+    RECOVERY_POINTS,
+    CheckpointError,
+    NumberError,
+    entries_of,
+)
+from kfmt_cli.broker.start.directory import (
+    METADATA_LOG,
+    LogDirectory,
+    directory_at,
+    is_alone,
+    quorum_troubles,
+)
+from kfmt_cli.broker.start.outcome import CLEAN, CRASH, Start
+from kfmt_cli.checks.history.facts import histories
+from kfmt_cli.checks.history.partition import PartitionHistory
+from kfmt_cli.checks.log.packs import packs
+from kfmt_cli.checks.partition.names import not_partitions
+from kfmt_cli.commands.check.checkpoints import checkpoint_findings
+from kfmt_cli.commands.check.losses import Witnesses, already_lost
+from kfmt_cli.commands.check.report import Report
+from kfmt_cli.commands.check.start import PartitionFacts, starts_of
+from kfmt_cli.commands.log_settings import compacts
+from kfmt_cli.disk.names import parsed_place, place_of, suffix_of
+from kfmt_cli.disk.tree import Folder, is_segment, size_of
+from kfmt_cli.errors import InputError
+from kfmt_cli.findings import history as codes
+from kfmt_cli.findings.finding import Finding, Severity
+from kfmt_cli.findings.reading import BATCH_TRUNCATED, ZERO_TAIL
+from kfmt_cli.sharing.processes import MANY_BYTES, at_once, map_processes
+from kfmt_cli.topics import CLUSTER_METADATA
+
+# Findings that say that a log's end is missing.
+_END_MISSING = frozenset({ZERO_TAIL, BATCH_TRUNCATED})
+
+
+@dataclass(slots=True)
+class Partitions:
+    """The directories of a call, each with its report. tell: takes a finding. report_of: gives the
+    report that a file belongs to. directories: the log directories among them, by path."""
+
+    reports: dict[str, Report]
+    tell: Callable[[Finding], None]
+    report_of: Callable[[str], Report]
+    jobs: int
+    interval: int
+    directories: dict[str, LogDirectory]
+    nexts: list[Next] = field(default_factory=list)
+    missing: list[tuple[str, list[str]]] = field(default_factory=list)
+    _around: dict[str, LogDirectory] = field(default_factory=dict)
+
+    def histories(self, folders: list[Folder], advance: Callable[[int], None]) -> None:
+        """What the batches tell of producers, transactions and leaders."""
+        logs = [(folder, file) for folder in folders for file in folder.logs]
+        sizes = [size_of(file) for _, file in logs]
+        units = list(packs([file for _, file in logs], sizes))
+        jobs = self.jobs if sum(sizes) >= MANY_BYTES else 1
+        work = partial(histories, trusts=self.is_sound)
+        done = map_processes(work, units, jobs, at_once(len(units), jobs))
+        found = (history for unit in done for history in unit)
+        current: Folder | None = None
+        following: PartitionHistory | None = None
+        for (folder, _), history, size in zip(logs, found, sizes, strict=True):
+            advance(size)
+            if folder is not current:
+                self._end_history(current, following)
+                current, following = folder, _history_of(folder, self._log_start(folder))
+            assert following is not None
+            if history is not None:
+                for finding in following.take(history):
+                    self.tell(finding)
+        self._end_history(current, following)
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether nothing is wrong with any log, as far as they have been looked at."""
+        return not any(it.all for it in self.reports.values())
+
+    def _end_history(self, folder: Folder | None, following: PartitionHistory | None) -> None:
+        if folder is None or following is None:
+            return
+        for finding in following.finish():
+            self.tell(finding)
+        self.reports[folder.name].has_transactions = following.has_transactions
+
+    def starts(self, folders: list[Folder], given: frozenset[str]) -> Iterator[Start]:
+        """What a broker would make of each partition, and what keeps it down.
+
+        given: the paths of directories that were given.
+        """
+        replicas: dict[str, list[Replica]] = {}
+        for folder in folders:
+            directory = self.directories.get(str(Path(folder.path)))
+            if directory is not None:
+                odd = not_partitions(folder)
+                directory.troubles += ((it.file, f"{it.file}: {it.message}") for it in odd)
+            above = self._above(folder)
+            if not _is_partition(folder, is_inside=above.path in self.directories):
+                continue
+            above.troubles += quorum_troubles(folder)
+            report = self.reports[folder.name]
+            report.marker = above.marker
+            found: list[Start] = []
+            with suppress(InputError):  # it has been said
+                found += starts_of(self._facts(folder), above, self.interval)
+            held = [(first, end - 1) for first, end in report.extents.values() if end > first]
+            replica = Replica(folder, report.shown, {it.after: it for it in found}, held)
+            replicas.setdefault(above.path, []).append(replica)
+        above_only = (it for path, it in self._around.items() if path in replicas)
+        for broker in group([*self.directories.values(), *above_only], given):
+            _end_metadata(broker, replicas)
+            self.missing += broker.missing_identities()
+            troubles = broker.judge(replicas)
+            yield from troubles
+            yield from self._of_broker(broker, replicas, troubles)
+
+    def _facts(self, folder: Folder) -> PartitionFacts:
+        report = self.reports[folder.name]
+        found = PartitionFacts(folder, report.shown, report.extents, report.all)
+        found.has_transactions = report.has_transactions
+        return found
+
+    def _of_broker(
+        self, broker: Broker, replicas: dict[str, list[Replica]], troubles: list[Start]
+    ) -> Iterator[Start]:
+        """The starts on its partitions, as they are told; its directories' next ones."""
+        reasons: list[str] = []
+        for directory in broker.directories:
+            after = CRASH if directory.marker is None else CLEAN
+            reasons += (it.reason for it in troubles if it.after == after and it.reason)
+            for replica in replicas.get(directory.path, []):
+                for start in replica.starts.values():
+                    if start.after == after and not start.starts and start.reason:
+                        reasons.append(start.reason)
+                    if start.harms or not suffix_of(replica.name):
+                        self.reports[replica.folder.name].starts.append(start)
+                        yield start
+        for directory in broker.directories:
+            if directory.is_listed:
+                self.nexts.append(broker.next_start(directory, reasons))
+
+    def _log_start(self, folder: Folder) -> int:
+        """The log start offset of a partition, 0 without one."""
+        topic, number = place_of(Path(folder.path).resolve().name)
+        if topic is None:
+            return 0
+        return self._above(folder).offset(LOG_STARTS, (topic, number or 0))
+
+    def _above(self, folder: Folder) -> LogDirectory:
+        """The log directory that a partition lies in, also where only the partition was given."""
+        path = str(Path(folder.path).parent)
+        known = self.directories.get(path) or self._around.get(path)
+        if known is None:
+            known = self._around[path] = directory_at(Path(folder.path).resolve().parent)
+            known.path = path
+        return known
+
+    def losses(self, folders: list[Folder]) -> None:
+        """Offsets that are gone already, and what proves it."""
+        for folder in folders:
+            report = self.reports[folder.name]
+            above = self._above(folder)
+            if not _is_partition(folder, is_inside=above.path in self.directories):
+                continue
+            real = Path(folder.path).resolve()
+            place = place_of(real.name)
+            if place[0] == CLUSTER_METADATA:
+                continue
+            key = (place[0] or "", place[1] or 0)
+            told = {name: above.offset(name, key) for name in (RECOVERY_POINTS, HIGH_WATERMARKS)}
+            is_compacted = compacts(place[0], real.parent)
+            damaged = frozenset(
+                folder.input(Path(it.file).name).base_offset or 0
+                for it in report.all
+                if it.code.severity is Severity.ERROR
+                and it.file.endswith(".log")
+                and it.code not in _END_MISSING
+            )
+            facts = Witnesses(folder, report.extents, told, is_compacted, damaged)
+            for first, last, words in already_lost(facts, above.offset(LOG_STARTS, key)):
+                report.lost.append((first, last))
+                message = f"offsets {first}–{last} are already lost: {words}"
+                self.tell(Finding(report.shown, codes.OFFSETS_LOST, None, message, offset=first))
+
+    def checkpoints(self, folders: list[Folder], starts: list[Start]) -> None:
+        """Offsets in checkpoints against the logs; a start that fails for no other reason."""
+        for folder in folders:
+            directory = self.directories.get(str(Path(folder.path)))
+            if directory is not None:
+                below = [it for it in folders if str(Path(it.path).parent) == folder.path]
+                reports = {
+                    place_of(it.path.rpartition("/")[2]): self.reports[it.name] for it in below
+                }
+                for finding in checkpoint_findings(folder, directory, reports):
+                    self.tell(finding)
+        for start in starts:
+            report = self.report_of(start.file)
+            if not start.starts and not any(
+                it.code.severity is Severity.ERROR for it in report.all
+            ):
+                words = start.reason or ""
+                code = codes.PARTITION_TWICE if start.is_twice else codes.START_FAILS
+                self.tell(Finding(start.file, code, None, words))
+
+
+def _is_partition(folder: Folder, *, is_inside: bool) -> bool:
+    """Whether a broker would load a directory as a partition's. is_inside: it lies in a log
+    directory, where an empty one is a partition, too."""
+    name = folder.path.rstrip("/").rpartition("/")[2]
+    has_logs = any(is_segment(folder.input(it)) for it in folder.files)
+    return has_logs or (parsed_place(name) is not None and (is_inside or bool(folder.files)))
+
+
+def _end_metadata(broker: Broker, replicas: dict[str, list[Replica]]) -> None:
+    """Where the metadata log ends for good: what other controllers have comes back."""
+    for replica in replicas.get(broker.directories[0].path, []):
+        if replica.name == METADATA_LOG and is_alone(replica.folder):
+            ends = {kind: start.log_end_offset for kind, start in replica.starts.items()}
+            broker.metadata_ends = {kind: it for kind, it in ends.items() if it is not None}
+
+
+def _history_of(folder: Folder, log_start: int) -> PartitionHistory:
+    """What follows a partition, with the files beside its logs."""
+    epochs = None
+    if LEADER_EPOCHS in folder.readable:
+        with suppress(InputError, CheckpointError, NumberError):
+            rows = entries_of(folder.input(LEADER_EPOCHS), EPOCH_TYPES)
+            epochs = [(int(epoch), int(start)) for epoch, start in rows]
+    names = (it for it in folder.readable if it.endswith(".snapshot"))
+    files = (folder.input(it) for it in names)
+    snapshots = {it.base_offset: it for it in files if it.base_offset is not None}
+    return PartitionHistory(epochs, snapshots, log_start)

@@ -1,0 +1,219 @@
+"""compaction: what one cleaning of each partition would keep, and why a key is still here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from kfmt_cli.broker.cleaning import (
+    CleanerSegment,
+    Dirty,
+    Kept,
+    dirty_of,
+)
+from kfmt_cli.broker.settings import DEDUPE_BUFFER_BYTES
+from kfmt_cli.broker.start.checkpoints import LOG_STARTS
+from kfmt_cli.broker.start.directory import CLEANER_OFFSETS
+from kfmt_cli.broker.topic_settings import TopicSettings
+from kfmt_cli.broker.transactions import Transactions
+from kfmt_cli.checks.log.open_checked import open_checked
+from kfmt_cli.commands.cleaning import Cleaning, History
+from kfmt_cli.commands.compaction_key import show_key
+from kfmt_cli.commands.log_settings import DEFAULT, SettingsOf, with_sources
+from kfmt_cli.commands.partitions import LogFiles, each_partition
+from kfmt_cli.commands.retention import active_of, facts_of
+from kfmt_cli.commands.run import Run
+from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.core.times import time_text
+from kfmt_cli.disk.names import place_of
+from kfmt_cli.findings.finding import Findings, Severity
+from kfmt_cli.render.style import count, grouped, safe
+from kfmt_cli.topics import CLUSTER_METADATA
+
+_DECIDING = (
+    "cleanup.policy",
+    "min.cleanable.dirty.ratio",
+    "delete.retention.ms",
+    "min.compaction.lag.ms",
+    "max.compaction.lag.ms",
+)
+
+
+@dataclass(slots=True)
+class Compaction:
+    """One call of `compaction`. offsets: what stays is listed. key: only its records are shown.
+    insists: a partition that the broker would not pick is not cleaned. buffer_bytes: of the map."""
+
+    run: Run
+    settings: SettingsOf
+    now: int
+    offsets: bool = False
+    key: bytes | None = None
+    insists: bool = False
+    buffer_bytes: int = DEDUPE_BUFFER_BYTES
+    limit: Limit = field(default_factory=Limit)
+
+    def paths(self, paths: tuple[str, ...]) -> None:
+        """Show what the cleaner would make of the partitions below some paths."""
+        each_partition(self.run, paths, self._partition)
+        self.run.sink.flush()
+
+    def _partition(self, partition: LogFiles) -> None:
+        directory, place, settings = self.settings.around(partition)
+        history = self._history(partition)
+        active, end = active_of(partition.logs[-1])
+        history.reaches(end)
+        segments = []
+        for i, file in enumerate(partition.logs):
+            facts = facts_of(file, partition.logs[i + 1 :], end, active, directory)
+            base = file.base_offset or 0
+            segments.append(
+                CleanerSegment(base, facts.size, facts.largest, history.firsts.get(base))
+            )
+        dirty = dirty_of(
+            segments,
+            directory.offsets.get(CLEANER_OFFSETS, {}).get(place),
+            max(directory.offset(LOG_STARTS, place), segments[0].base),
+            history.log_end,
+            history.stable,
+            settings.min_compaction_lag_ms,
+            settings.max_compaction_lag_ms,
+            self.now,
+        )
+        never = self._never(partition, history, settings)
+        if self.key is not None:
+            if never is not None:
+                self.run.sink.note(f"{partition.name}: not cleaned: {never}\n")
+            show_key(self.run, partition, self.key, dirty, self.limit)
+            return
+        cleaning = Cleaning(
+            *(partition, history, dirty, settings, self.now),
+            *(self.offsets, self.buffer_bytes, self.limit),
+        )
+        picked = never is None and (dirty.forced or dirty.ratio > settings.min_cleanable_ratio)
+        cleans = never is None and dirty.dirty_bytes > 0 and (picked or not self.insists)
+        told = cleaning.clean() if cleans else cleaning.leave()
+        self._show(partition, dirty, told, cleaning, picked, settings, never)
+
+    def _sources(self, partition: LogFiles) -> dict[str, str]:
+        """Where the settings of a partition's topic come from."""
+        return self.settings.sources(place_of(partition.folder.name)[0], partition.folder.parent)
+
+    def _never(self, partition: LogFiles, history: History, settings: TopicSettings) -> str | None:
+        """Why the cleaner does nothing with a partition, whatever its ratio; None if it may."""
+        topic, _ = place_of(partition.folder.name)
+        beside = partition.folder.parent
+        sources = self._sources(partition)
+        if topic == CLUSTER_METADATA:
+            return "it is the metadata log, which snapshots shorten and the cleaner does not know"
+        is_known = self.settings.knows(beside) or "policy" in sources
+        if is_known and not settings.compacts:
+            source = sources.get("policy", DEFAULT)
+            policy = ",".join(sorted(settings.policy))
+            return f"cleanup.policy is {policy} ({source}): the cleaner never takes this partition"
+        if history.is_damaged:
+            return (
+                "the log is damaged: the cleaner stops with an error, marks the partition as "
+                "uncleanable and removes nothing"
+            )
+        return None
+
+    def _history(self, partition: LogFiles) -> History:
+        """One look at the headers of all logs."""
+        found, following = History(), Transactions()
+        findings = Findings(self.run.most_findings)
+        for file in partition.logs:
+            with open_checked(file, read_ahead=True) as log:
+                for block in log.blocks:
+                    for finding in block.findings:
+                        found.is_damaged |= finding.code.severity is Severity.ERROR
+                        self.run.tell(finding, findings)
+                    found.is_damaged |= bool((block.batches["crc_valid"] == 0).any())
+                    batches = block.batches
+                    if len(batches):
+                        found.records += int(batches["records_count"].clip(0).sum())
+                        first = int(batches["max_timestamp"][0])
+                        found.firsts.setdefault(file.base_offset or 0, first)
+                    for it in following.take(block):
+                        if it.aborted is not None:
+                            found.aborted.append((*it.aborted, it.producer_id))
+        found.stable, found.log_end = following.last_stable_offset, following.log_end
+        self.run.left_out(partition.name, findings)
+        return found
+
+    def _show(
+        self,
+        partition: LogFiles,
+        dirty: Dirty,
+        told: Kept,
+        cleaning: Cleaning,
+        picked: bool,
+        settings: TopicSettings,
+        never: str | None,
+    ) -> None:
+        row: dict[str, object] = {
+            "file": partition.name,
+            "cleanup_policy": sorted(settings.policy),
+            "settings": with_sources(settings, self._sources(partition), _DECIDING),
+            "first_dirty_offset": dirty.first,
+            "first_uncleanable_offset": dirty.end,
+            "held_by": dirty.why,
+            "clean_bytes": dirty.clean_bytes,
+            "dirty_bytes": dirty.dirty_bytes,
+            "dirty_ratio": round(dirty.ratio, 6),
+            "picked": picked and dirty.dirty_bytes > 0,
+            "never_because": never,
+            "passes": cleaning.passes,
+            "records_kept": told.kept,
+            "records_removed": told.removed,
+            "replaced": told.replaced,
+            "without_key": told.keyless,
+            "of_aborted_transactions": told.aborted,
+            "tombstones_kept": told.tombstones,
+            "markers_kept": told.markers,
+            "next_delete_horizon": told.horizon,
+            "segments_before": len(partition.logs),
+            "segments_after": cleaning.segments_after(settings),
+            "remaining_offsets": cleaning.remaining if self.offsets else None,
+        }
+        self.run.sink.document("compaction", row, self._lines(partition, dirty, told, row))
+
+    def _lines(
+        self, partition: LogFiles, dirty: Dirty, told: Kept, row: dict[str, object]
+    ) -> Iterator[str]:
+        theme = self.run.sink.out.theme
+        if row["never_because"] is not None:
+            words = str(row["never_because"])
+            if words.startswith("cleanup.policy"):
+                words += "; --cleanup-policy compact shows what it would do"
+            yield f"{theme.paint('bold', safe(partition.name))}   not cleaned: {words}\n"
+            return
+        yield f"{theme.paint('bold', safe(partition.name))}   clean up to offset {dirty.first}, "
+        yield f"dirty up to {dirty.end}: {dirty.why} holds what follows\n"
+        total = dirty.clean_bytes + dirty.dirty_bytes
+        will = "the broker would pick it" if row["picked"] else "the broker leaves it alone for now"
+        yield (
+            f"   {grouped(dirty.dirty_bytes)} of {grouped(total)} bytes are dirty, "
+            f"ratio {dirty.ratio:.2f}: {will}\n"
+        )
+        kept = count(told.kept, "record")
+        yield (
+            f"   a cleaning keeps {kept} and removes {grouped(told.removed)}: "
+            f"{grouped(told.replaced)} replaced or deleted, {grouped(told.keyless)} without a key, "
+            f"{grouped(told.aborted)} of aborted transactions\n"
+        )
+        if told.tombstones or told.markers:
+            when = "a delete horizon is set by the next cleaning"
+            if told.horizon is not None:
+                when = f"the first may go at {time_text(told.horizon)[:19]}"
+            tombstones = count(told.tombstones, "tombstone")
+            yield f"   {tombstones} and {count(told.markers, 'marker')} stay; {when}\n"
+        yield (
+            f"   {count(len(partition.logs), 'segment')} become {row['segments_after']}, "
+            f"in {count(int(str(row['passes'])), 'pass', 'passes')}\n"
+        )
+        if self.offsets:
+            remaining = row["remaining_offsets"]
+            assert isinstance(remaining, list)
+            for first, last in remaining:
+                yield f"   {first}\n" if first == last else f"   {first}–{last}\n"

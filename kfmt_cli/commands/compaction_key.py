@@ -1,0 +1,93 @@
+"""compaction --key: every record of a key, which one stays, and why the others are still here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kfmt_cli.broker.cleaning import Dirty
+from kfmt_cli.broker.seek import blocks_from
+from kfmt_cli.commands.partitions import LogFiles
+from kfmt_cli.commands.run import Run
+from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.core.times import time_text
+from kfmt_cli.log.block import runs
+from kfmt_cli.log.complete import complete
+from kfmt_cli.log.decoding import read_records
+from kfmt_cli.log.decompress import decompress_ahead
+from kfmt_cli.log.matching import Match
+from kfmt_cli.render.style import count, safe
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A record of the key: where it is, and whether it is a tombstone."""
+
+    file: str
+    batch_position: int
+    offset: int
+    timestamp: int | None
+    size: int
+
+
+def show_key(run: Run, partition: LogFiles, key: bytes, dirty: Dirty, limit: Limit) -> None:
+    """Show every record of a key in a partition."""
+    places = _places(partition, key, limit)
+    if not places:
+        return
+    theme = run.sink.out.theme
+    for i, it in enumerate(places):
+        stays, why = _fate(it, places[i + 1 :], dirty)
+        row: dict[str, object] = {
+            "file": it.file,
+            "batch_position": it.batch_position,
+            "offset": it.offset,
+            "timestamp": it.timestamp,
+            "value_size": it.size,
+            "stays": stays,
+            "why": why,
+        }
+        time = "" if it.timestamp is None else time_text(it.timestamp)[:19]
+        what = "tombstone" if it.size < 0 else f"{it.size} bytes"
+        verdict = theme.paint("good", "stays") if stays else theme.paint("warn", "goes")
+        head = f"{theme.paint('bold', safe(partition.name))}\n" if i == 0 else ""
+        line = f" {it.offset:>10}  {time}  {what:>12}  {verdict}: {why}   {safe(it.file)}\n"
+        run.sink.document("key", row, [head, line])
+    run.sink.remark(count(len(places), "record"))
+
+
+def _places(partition: LogFiles, key: bytes, limit: Limit) -> list[Place]:
+    match, found = Match(key=key), []
+    for file in partition.logs:
+        for block in blocks_from(file, read_ahead=True):
+            sound = block.batches["crc_valid"] == 1
+            block.batches = block.batches.select(sound)
+            for run in (it for part in decompress_ahead(block, limit) for it in runs(part)):
+                records = read_records(run, limit)
+                complete(run, records)
+                rows = records.rows
+                for row in match.rows(run, records, np.arange(len(rows))).tolist():
+                    batch = int(np.searchsorted(records.ends, row, side="right"))
+                    time = int(rows["timestamp"][row]) if rows["has_timestamp"][row] else None
+                    position = int(run.batches["position"][batch])
+                    offset, size = int(rows["offset"][row]), int(rows["value_size"][row])
+                    found.append(Place(file.name, position, offset, time, size))
+    return found
+
+
+def _fate(it: Place, later: list[Place], dirty: Dirty) -> tuple[bool, str]:
+    """Whether a record stays at the next cleaning, and why."""
+    if it.offset >= dirty.end:
+        if not later:
+            return True, "it is the latest of its key"
+        return True, f"the cleaner does not come here yet: {dirty.why}"
+    replaced = next((other for other in reversed(later) if other.offset < dirty.end), None)
+    if replaced is not None:
+        return False, f"offset {replaced.offset} has replaced it: the next cleaning takes it away"
+    if later:
+        words = f"offset {later[-1].offset} has replaced it"
+        return True, f"{words}, which the cleaner does not see yet: {dirty.why}"
+    if it.size < 0:
+        return True, "it is the latest of its key: a tombstone, which goes at its delete horizon"
+    return True, "it is the latest of its key"

@@ -1,0 +1,163 @@
+"""convert-v0-to-v2: logs rewritten, everything else carried along, all of it read back."""
+
+from __future__ import annotations
+
+import shutil
+import stat
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kfmt_cli.commands.run import Progress, Run, told
+from kfmt_cli.disk.kinds import UNKNOWN
+from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, TIME_INDEX
+from kfmt_cli.disk.kinds.kind import LEFT_BEHIND, SWAP, Input
+from kfmt_cli.disk.kinds.logs import LOG
+from kfmt_cli.disk.segment import sibling_name
+from kfmt_cli.disk.tree import classify, is_folder, printable, size_of, walk
+from kfmt_cli.errors import InputError, OutputError
+from kfmt_cli.render.style import count, grouped, safe
+from kfmt_cli.rows.result import Result, ResultType
+from kfmt_cli.writing.convert.converter import Converter
+from kfmt_cli.writing.copying import carry, need_new
+from kfmt_cli.writing.output import Staging, need_room, staged
+from kfmt_cli.writing.segment import SegmentWriter
+
+COUNTED = ("messages", "batches", "batches_after", "left_out")
+CONVERTED = ResultType(
+    ("messages", "batches", "batches_after", "bytes", "bytes_after", "left_out"),
+    {"messages": 11, "batches": 9, "batches_after": 13, "bytes": 14, "bytes_after": 14},
+)
+SPARE = 1 << 20  # for indexes and folders
+MADE_ANEW = (OFFSET_INDEX, TIME_INDEX)
+
+
+@dataclass(slots=True)
+class Convert:
+    """One call of `convert-v0-to-v2`."""
+
+    run: Run
+    converter: Converter
+    skip_damaged: bool
+    carried: int = 0
+    behind: list[str] = field(default_factory=list)
+
+    def convert(self, source: str, destination: str) -> None:
+        """Convert SRC to DST; raises UsageError, InputError, OutputError."""
+        need_new(source, destination)
+        run = self.run
+        files = list(_files(source, run.complain))
+        logs = [it for it in files if it.kind is LOG]
+        if not logs:
+            unread = " that could be read" if run.summary.unread else ""
+            raise InputError(f"{printable(source)}: no log in it{unread}")
+        sizes = {it.path: size_of(it) for it in files}
+        need_room(destination, sum(sizes.values()) + SPARE)
+        run.sink.results(CONVERTED, [it.name for it in logs])
+        damaged = False
+        read = 2 * sum(sizes[it.path] for it in logs)
+        with run.host.progress(read) as progress, staged(destination) as staging:
+            run.left_over(staging.left_over)
+            for file in files:
+                if file.kind is LOG:
+                    damaged |= self._convert(staging, file, progress)
+                elif Path(file.path).name.endswith(LEFT_BEHIND):
+                    self.behind.append(file.name)
+                elif file.kind not in MADE_ANEW or not _beside_log(file):
+                    carry(staging, file, file.name)
+                    self.carried += 1
+            if damaged and not self.skip_damaged:
+                staging.refuse()
+        run.end()
+        self._last_words(destination, damaged and not self.skip_damaged)
+        run.sink.flush()
+
+    def _convert(self, staging: Staging, log: Input, progress: Progress) -> bool:
+        """Convert a log and read it back; whether something in it is damaged."""
+        base = log.base_offset
+        if base is None:
+            raise InputError(f"{log.name}: its name does not begin with a base offset of 20 digits")
+        writer = SegmentWriter(staging, log.name, base)
+        try:
+            counts = self.converter.convert(log, writer, progress.advance)
+            writer.close()
+        finally:
+            writer.abandon()
+        if not counts.damaged or self.skip_damaged:
+            self._read_back(staging, log, counts.digest, progress)
+        numbers: dict[str, int | None] = {name: getattr(counts, name) for name in COUNTED}
+        numbers |= {"bytes": Path(log.path).stat().st_size, "bytes_after": writer.size}
+        result = Result(CONVERTED, log.name, log.kind.name, numbers)
+        result.take(counts.findings)
+        self.run.all(told(result))
+        shutil.copystat(log.path, staging.folder / log.name)
+        return counts.damaged
+
+    def _read_back(self, staging: Staging, log: Input, digest: bytes, progress: Progress) -> None:
+        """Raise OutputError when the new log does not hold the records of the old one."""
+        new = classify(str(staging.folder / log.name), log.name)
+        if self.converter.digest(new, progress.advance) != digest:
+            raise OutputError(
+                f"{log.name}: what was written does not read back as what was read; "
+                "nothing was kept"
+            )
+
+    def _last_words(self, destination: str, refused: bool) -> None:
+        sink, summary = self.run.sink, self.run.summary
+        if self.behind:
+            words = count(len(self.behind), "file")
+            done_with = f"that a broker is done with ({', '.join(LEFT_BEHIND)})"
+            sink.note(f"left behind: {words} {done_with}\n")
+        if summary.unread and not refused:
+            words = count(summary.unread, "file or directory", "files or directories")
+            sink.note(f"kfmt: not in {safe(destination)}: {words} that could not be read\n")
+        if refused:
+            sink.note(
+                f"kfmt: {safe(destination)}: not written, because of the damage; "
+                "--skip-damaged leaves out what is damaged\n"
+            )
+            return
+        total = summary.totals
+        sink.remark(
+            f"{grouped(total['bytes'])} bytes became {grouped(total['bytes_after'])}, read "
+            f"back and compared; {count(self.carried, 'other file')} carried along",
+            "good",
+        )
+
+
+def _files(source: str, skip: Callable[[str], None]) -> Iterator[Input]:
+    """Everything that is converted or carried along, under its name below DST.
+
+    skip: is told of what could not be looked at.
+    """
+    if not is_folder(source):
+        file = classify(source, Path(source).name)
+        if file.kind is not LOG:
+            raise InputError(f"{printable(source)}: is not named .log")
+        yield file
+        return
+
+    for folder in walk(source, False, skip):
+        for name in folder.files:
+            path = Path(folder.path) / name
+            try:
+                regular = stat.S_ISREG(path.stat().st_mode)
+            except OSError as error:
+                skip(f"{printable(str(path))}: {error.strerror}")
+                continue
+            if name == ".lock" or not regular:
+                continue
+            below = str(Path(folder.below) / name)
+            file = classify(str(path), below)
+            if name.endswith(SWAP):
+                raise InputError(
+                    f"{file.name}: a broker was stopped while it replaced segments; start it once "
+                    "on a copy, so that it finishes, and convert that"
+                )
+            if name.endswith(LEFT_BEHIND):
+                file = Input(file.path, below, UNKNOWN)
+            yield Input(file.path, below, file.kind, file.base_offset)
+
+
+def _beside_log(index: Input) -> bool:
+    return Path(sibling_name(index.path, LOG)).exists()

@@ -1,0 +1,277 @@
+"""diff: two replicas of a partition, by offsets, leader epochs and checksums."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from kfmt_cli.broker.replicas import Epochs, Held, Range, Relation, compare, cut_to
+from kfmt_cli.broker.start.checkpoints import (
+    EPOCH_TYPES,
+    LEADER_EPOCHS,
+    CheckpointError,
+    NumberError,
+    entries_of,
+)
+from kfmt_cli.checks.log.open_checked import open_checked
+from kfmt_cli.commands.partitions import LogFiles, partitions_below
+from kfmt_cli.commands.run import Run
+from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.disk.tree import classify, printable
+from kfmt_cli.errors import ExitCode, InputError, UsageError
+from kfmt_cli.findings.finding import Finding, Findings
+from kfmt_cli.log.block import Block, is_legacy, part_of, runs
+from kfmt_cli.log.decoding import read_records
+from kfmt_cli.log.records import Records
+from kfmt_cli.render.sinks.sink import Head
+from kfmt_cli.rows.column import Column, Kind, RowType
+
+RANGE = RowType(
+    "range",
+    "Offsets in which two replicas relate in one way.",
+    (
+        Column("relation", Kind.TEXT, ", ".join(it.value for it in Relation) + "."),
+        Column("first_offset", doc="The first offset."),
+        Column("last_offset", doc="The last offset."),
+        Column("a_batches", doc="Batches of A."),
+        Column("b_batches", doc="Batches of B."),
+        Column("a_leader_epochs", Kind.JSON, "Leader epochs of A's batches."),
+        Column("b_leader_epochs", Kind.JSON, "Leader epochs of B's batches."),
+        Column("why", Kind.TEXT, "What that may come from.", given="has_why"),
+    ),
+)
+Row = tuple[object, ...]
+
+
+@dataclass(slots=True)
+class Side:
+    """A replica as it is gone over.
+
+    limit: for what lies in older wrappers. seen: is told of every finding. findings: those that
+    are to be shown. first, end: its offsets; has_holes: compaction was in it. epochs: of leaders.
+    """
+
+    files: LogFiles
+    limit: Limit
+    seen: Callable[[Finding], None]
+    findings: Findings
+    first: int | None = None
+    end: int = 0
+    has_holes: bool = False
+    epochs: Epochs = field(default_factory=Epochs)
+
+    def learn_epochs(self) -> None:
+        """Take the leader epochs that its leader-epoch-checkpoint has."""
+        path = self.files.folder / LEADER_EPOCHS
+        if path.is_file():
+            with suppress(InputError, CheckpointError, NumberError):
+                rows = entries_of(classify(str(path), path.name), EPOCH_TYPES)
+                self.epochs.learn((int(epoch), int(start)) for epoch, start in rows)
+
+    def batches(self) -> Iterator[Held]:
+        """Its batches in order."""
+        for file in self.files.logs:
+            with open_checked(file, read_ahead=False) as log:
+                for block in log.blocks:
+                    for finding in block.findings:
+                        self.seen(finding)
+                    self.findings.take(block.findings)
+                    for run in runs(block):
+                        if is_legacy(run) and run.batches["compression"].any():
+                            read_records(run, self.limit)  # where wrappers begin
+                        yield from self._of_run(run)
+
+    def _of_run(self, block: Block) -> Iterator[Held]:
+        batches = block.batches
+        names = ("base_offset", "last_offset", "partition_leader_epoch", "crc", "records_count")
+        columns = (batches[name].tolist() for name in (*names, "is_v2", "crc_valid"))
+        for i, (base, last, epoch, crc, n, is_v2, sound) in enumerate(zip(*columns, strict=True)):
+            holes = bool(is_v2) and n < last - base + 1
+            self.has_holes |= holes
+            self.first = base if self.first is None else self.first
+            self.end = self.epochs.end = max(self.end, last + 1)
+            if is_v2 and epoch >= 0:
+                self.epochs.starts.setdefault(epoch, base)
+            yield Held(base, last, epoch, crc, holes, (block, i), bool(sound))
+
+
+@dataclass(slots=True)
+class Diff:
+    """One call of `diff`."""
+
+    run: Run
+    limit: Limit = field(default_factory=Limit)
+
+    def paths(self, a: str, b: str) -> None:
+        """Compare two partitions, or every partition that two log directories have in common."""
+        complain = self.run.complain
+        ours, theirs = partitions_below((a,), complain), partitions_below((b,), complain)
+        if len(ours) == len(theirs) == 1:
+            self._pair(ours[0], theirs[0])
+        elif ours and theirs:
+            pairs = _paired(ours, theirs, lambda it: it.name)
+            pairs = pairs or _paired(ours, theirs, lambda it: it.folder.name)
+            if not pairs:
+                both = f"{printable(a)} and {printable(b)}"
+                raise UsageError(f"{both} have no partition in common")
+            for one, other in pairs:
+                self._pair(one, other)
+        self.run.sink.flush()
+
+    def _pair(self, one: LogFiles, other: LogFiles) -> None:
+        run = self.run
+        a, b = (Side(it, self.limit, run.seen, Findings(run.most_findings)) for it in (one, other))
+        try:
+            ranges = list(compare(a.batches(), b.batches(), self._differs))
+        except InputError as error:
+            self.run.complain(str(error))
+            return
+        for side in (a, b):
+            side.learn_epochs()
+            for finding in side.findings:
+                run.sink.finding(finding)
+            run.left_out(side.files.name, side.findings)
+        parted = next((it for it in ranges if it.relation is Relation.DIVERGED), None)
+        rows = [_row(it, _why(it, a, b, parted)) for it in ranges]
+        head = Head(f"A {one.name}, B {other.name}", nouns=("range", "ranges"))
+        run.rows(head, RANGE, [rows])
+        self._verdict(ranges, parted, a, b)
+
+    def _verdict(self, ranges: list[Range], parted: Range | None, a: Side, b: Side) -> None:
+        """What it comes to."""
+        missing = [it for it in ranges if _why(it, a, b, parted) == MISSING]
+        row: dict[str, object] = {"file": a.files.name, "other": b.files.name}
+        row |= {"a_end": a.end, "b_end": b.end}
+        if parted is None and not missing:
+            verdict, words = "consistent", "no divergence"
+            if any(it.relation is Relation.DAMAGED for it in ranges):
+                verdict, words = "damaged", "no divergence in what is undamaged"
+            elif all(it.relation is Relation.IDENTICAL for it in ranges):
+                verdict, words = "identical", "identical"
+            row |= {"verdict": verdict, "diverged_at": None, "later": None}
+            self.run.sink.document("diff", row, [f"{words}: A ends at {a.end}, B at {b.end}\n"])
+            return
+        self.run.host.reached(ExitCode.FINDINGS)
+        if parted is None:
+            first = missing[0]
+            words = f"offsets {first.first}–{first.last} are missing on one side"
+            row |= {"verdict": "missing", "diverged_at": None, "later": None}
+            self.run.sink.document("diff", row, [f"{words}\n"])
+            return
+        epoch_a, epoch_b = a.epochs.last, b.epochs.last
+        later = None if epoch_a == epoch_b else "A" if epoch_a > epoch_b else "B"
+        row |= {"verdict": "diverged", "diverged_at": parted.first, "later": later}
+        row |= {"a_latest_epoch": epoch_a, "b_latest_epoch": epoch_b}
+        row["cut_to"] = None
+        words = (
+            f"diverged at offset {parted.first}: the latest leader epoch of A is {epoch_a}, of B "
+            f"{epoch_b}"
+        )
+        lines = [f"{words}\n"]
+        alone = [_alone(ranges, parted.first, it) for it in (Relation.ONLY_A, Relation.ONLY_B)]
+        lines.append(f"  alone in A {alone[0]}, in B {alone[1]}\n")
+        if later is not None:
+            follower, leader = (a, b) if later == "B" else (b, a)
+            row["cut_to"] = cut_to(follower.epochs, leader.epochs)
+            name = "A" if later == "B" else "B"
+            lines.append(
+                f"  when they meet under a leader that has the later epoch, {later} stays as it is "
+                f"and {name} is cut to offset {row['cut_to']}\n"
+            )
+        self.run.sink.document("diff", row, lines)
+
+    def _differs(self, mine: list[Held], its: list[Held]) -> int | None:
+        """The first offset at which both have a record, and not the same one."""
+        ours, theirs = self._records(mine), self._records(its)
+        common = sorted(set(ours) & set(theirs))
+        return next((it for it in common if ours[it] != theirs[it]), None)
+
+    def _records(self, batches: list[Held]) -> dict[int, Row]:
+        """The records of some batches by offset."""
+        found: dict[int, Row] = {}
+        for it in batches:
+            assert isinstance(it.place, tuple)
+            block, i = it.place
+            for run in runs(part_of(block, i, i + 1)):
+                records = read_records(run, self.limit)
+                names = ("offset", "timestamp", "headers_first", "headers")
+                sized = ("key", "key_size", "value", "value_size")
+                columns = (records.rows[name].tolist() for name in (*names, *sized))
+                for offset, time, first, n, key, n_key, value, n_value in zip(
+                    *columns, strict=True
+                ):
+                    found[offset] = (
+                        time,
+                        _headers(records, first, n),
+                        None if n_key < 0 else records.data[key : key + n_key],
+                        None if n_value < 0 else records.data[value : value + n_value],
+                    )
+        return found
+
+
+def _paired(
+    ours: list[LogFiles], theirs: list[LogFiles], name: Callable[[LogFiles], str]
+) -> list[tuple[LogFiles, LogFiles]]:
+    """The partitions of the same name; raises UsageError where one side has two of a name."""
+    by_name: dict[str, LogFiles] = {}
+    for it in theirs:
+        other = by_name.setdefault(name(it), it)
+        if other is not it:
+            both = f"{other.name} and {it.name}"
+            raise UsageError(f"{both} have the same name: give the two partitions to compare")
+    return [(it, by_name[name(it)]) for it in ours if name(it) in by_name]
+
+
+def _alone(ranges: list[Range], first: int, own: Relation) -> str:
+    """The offsets that one replica has alone, from where they part."""
+    found: list[list[int]] = []
+    for it in ranges:
+        if it.first < first or it.relation not in (Relation.DIVERGED, own):
+            continue
+        if found and found[-1][1] + 1 == it.first:
+            found[-1][1] = it.last
+        else:
+            found.append([it.first, it.last])
+    return ", ".join(f"{a}–{b}" for a, b in found) or "nothing"
+
+
+def _headers(records: Records, first: int, n: int) -> tuple[bytes | None, ...]:
+    """The names and values of a record's headers."""
+    found: list[bytes | None] = []
+    for key, n_key, value, n_value in records.headers[:4, first : first + n].T.tolist():
+        found.append(records.data[key : key + n_key])
+        found.append(None if n_value < 0 else records.data[value : value + n_value])
+    return tuple(found)
+
+
+BEFORE, BEHIND = "the other one begins later: retention", "the other one has not got so far"
+PARTED = "they have parted before"
+HOLE, MISSING = "removed by compaction", "missing on the other side"
+
+
+def _why(it: Range, a: Side, b: Side, parted: Range | None) -> str | None:
+    """What a range that only one replica has may come from."""
+    if it.relation not in (Relation.ONLY_A, Relation.ONLY_B):
+        return None
+    if parted is not None and it.first > parted.first:
+        return PARTED
+    other = b if it.relation is Relation.ONLY_A else a
+    if other.first is not None and it.last < other.first:
+        return BEFORE
+    if it.first >= other.end:
+        return BEHIND
+    return HOLE if other.has_holes else MISSING
+
+
+def _row(it: Range, why: str | None) -> tuple[str | int | None, ...]:
+    return (
+        it.relation.value,
+        it.first,
+        it.last,
+        it.a_batches,
+        it.b_batches,
+        str(sorted(it.a_epochs)),
+        str(sorted(it.b_epochs)),
+        why,
+    )

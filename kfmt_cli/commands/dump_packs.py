@@ -1,0 +1,67 @@
+"""The text of many small logs at once: decoded as one block, written by one template."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from kfmt_cli.checks.log.packs import Pack, read_pack
+from kfmt_cli.disk.kinds.kind import Input
+from kfmt_cli.log.complete import complete, record_rows
+from kfmt_cli.log.decoding import read_records
+from kfmt_cli.log.decompress import decompress_ahead
+from kfmt_cli.log.reading import Reading
+from kfmt_cli.render.sinks.sink import Sink
+from kfmt_cli.rows.batch import BATCH
+from kfmt_cli.rows.record import RECORD
+from kfmt_cli.rows.section import Rows, Section
+from kfmt_cli.topics.decoder import Decoder
+
+MOST_PARTS = 2  # a pack that decompresses to more is not held at once
+
+Piece = Input | memoryview
+
+
+def written(
+    sink: Sink,
+    reading: Reading,
+    decoder_of: Callable[[Input], Decoder | None],
+    files: list[Input],
+) -> list[Piece]:
+    """The rows of the files, in their order; a file that must be read by itself in their place."""
+    pack = read_pack(files)
+    for i, file in enumerate(files):
+        if reading.records and decoder_of(file) is not None:
+            pack.good[i] = False
+    pack.batches["file_number"] = pack.owner
+    parts = list(_parts(pack, reading))
+    if len(parts) > MOST_PARTS or not pack.good.any():
+        return [*files]
+    names = [file.name for file in files]
+    writer = sink.rows_of_files(names, BATCH, RECORD if reading.records else None)
+    made: list[Piece] = []
+    edges = np.flatnonzero(np.diff(pack.good.astype(np.int8), prepend=0, append=0)).tolist()
+    at = 0
+    for first, end in zip(edges[::2], edges[1::2], strict=True):
+        made += files[at:first]
+        for rows in parts:
+            owner = rows.outer.table["file_number"]
+            a, b = np.searchsorted(owner, [first, end]).tolist()
+            made += writer.text(rows, a, b)
+        at = end
+    made += files[at:]
+    return made
+
+
+def _parts(pack: Pack, reading: Reading) -> Iterator[Rows]:
+    """The rows of the good files; a file in which something is found is not good any more."""
+    block = pack.healthy()
+    if not reading.records:
+        yield Rows(Section(BATCH, block.batches))
+        return
+    for part in decompress_ahead(block, reading.limit):
+        records = read_records(part, reading.limit)
+        complete(part, records)
+        pack.refuse([*part.findings, *records.findings])
+        yield record_rows(part, records)

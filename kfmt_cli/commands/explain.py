@@ -1,0 +1,135 @@
+"""explain: the pages of findings and of mechanisms; docs/ has the same."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from types import ModuleType
+
+from kfmt_cli.checks.base import Scope
+from kfmt_cli.checks.registry import checks_of
+from kfmt_cli.commands.run import Run
+from kfmt_cli.errors import UsageError
+from kfmt_cli.findings import files as of_files
+from kfmt_cli.findings import history as of_history
+from kfmt_cli.findings import reading as of_logs
+from kfmt_cli.findings import writing as of_writers
+from kfmt_cli.findings.finding import Code, Severity
+from kfmt_cli.render.finding import STYLES, consequences, wrapped
+from kfmt_cli.render.pages import PAGES
+from kfmt_cli.render.pages.page import Listed, facts_of
+from kfmt_cli.render.style import Theme, count
+
+MEANING = {
+    Severity.ERROR: "bytes are lost, or a broker or its consumers trip over it; exit code 1",
+    Severity.WARNING: "a broker lives with it, a person should know; exit code 1 with --strict",
+    Severity.NOTE: "worth knowing, nothing to do",
+}
+
+
+def code_chapters() -> Iterator[tuple[str, list[Code]]]:
+    """All kinds of findings, by what they are about."""
+    yield "Logs", _codes(of_logs, scopes=(Scope.HEADERS, Scope.RECORDS))
+    of_others = _codes(of_files, of_writers, scopes=(Scope.SEGMENT,))
+    yield "Indexes, snapshots and checkpoints", of_others
+    yield "Directories", _codes(scopes=(Scope.PARTITION, Scope.DIRECTORY))
+    yield "Producers, transactions and leaders", _codes(of_history, scopes=())
+
+
+def _codes(*modules: ModuleType, scopes: tuple[Scope, ...]) -> list[Code]:
+    """The codes that modules declare and those of the checks of some scopes, by name."""
+    found = {it.name: it for page in modules for it in vars(page).values() if isinstance(it, Code)}
+    for scope in scopes:
+        for check in checks_of(scope):
+            found |= {it.name: it for it in check.codes}
+    return [found[name] for name in sorted(found)]
+
+
+@dataclass(slots=True)
+class Explain:
+    """One call of `explain`. path: of the partition that topics are told with. wheel: tick,
+    buckets, timers and time of the timing wheel."""
+
+    run: Run
+    path: str | None = None
+    wheel: tuple[int, int, tuple[int, ...], int | None] = (1, 20, (), None)
+
+    def names(self, names: tuple[str, ...]) -> None:
+        """The pages of some findings or mechanisms, or a list of all; raises UsageError."""
+        sink = self.run.sink
+        every = [(title, code) for title, codes in code_chapters() for code in codes]
+        by_name = {code.name: (title, code) for title, code in every}
+        for name in names:
+            if name not in by_name and name not in PAGES:
+                near = get_close_matches(name, [*by_name, *PAGES], 3, 0.5)
+                words = f"there is {' and '.join(near)}" if near else "kfmt explain lists all"
+                raise UsageError(f"no finding and no topic is named {name!r}; {words}")
+        for name in names:
+            if name in PAGES:
+                self._topic(PAGES[name])
+            else:
+                self._code(*by_name[name], whole=True)
+        if not names:
+            for title, code in every:
+                self._code(title, code, whole=False)
+            for page in PAGES.values():
+                row: dict[str, object] = {"topic": page.name, "title": page.title}
+                sink.document("topic", row, [f" {page.name:<43} {page.title}\n"])
+            kinds = count(len(every), "kind")
+            sink.remark(f"{kinds} of findings, {count(len(PAGES), 'topic')}; kfmt explain NAME")
+        sink.flush()
+
+    def _code(self, title: str, code: Code, whole: bool) -> None:
+        sink = self.run.sink
+        row: dict[str, object] = {
+            "code": code.name,
+            "severity": code.severity.value,
+            "about": title,
+            "meaning": code.meaning,
+            "after_crash": code.after_crash,
+            "after_clean_shutdown": code.after_clean_shutdown,
+            "advice": code.advice,
+        }
+        lines = (_page if whole else _line)(code, sink.out.theme, sink.out.width)
+        sink.document("code", row, lines)
+
+    def _topic(self, page: Listed) -> None:
+        """A mechanism's page."""
+        sink = self.run.sink
+        facts = replace(facts_of(self.path), wheel=self.wheel)
+        parts = list(page.parts(facts))
+        lines = [f"{sink.out.theme.paint('bold', page.title)}\n"]
+        for part in parts:
+            lines.append("\n")
+            if isinstance(part, str):
+                lines += [f"{it}\n" for it in wrapped(part, sink.out.width or 80, margin=0)]
+            else:
+                lines += [f"  {it}\n" for it in part]
+        row: dict[str, object] = {"topic": page.name, "title": page.title, "parts": parts}
+        sink.document("topic", row, lines)
+        if page.name == "timing-wheel" and not sink.for_people:
+            from kfmt_cli.render.pages.wheel import steps_of
+
+            for step in steps_of(facts):
+                of = {"at": step.now, "kind": step.kind, "timer": step.timer.name}
+                where = {"level": step.level, "bucket": step.bucket, "looked_at": step.start}
+                sink.document("step", {**of, **where}, ())
+
+
+def _line(code: Code, theme: Theme, width: int | None) -> list[str]:
+    """A line of the list."""
+    room = max((width or 1 << 20) - 46, 20)
+    words = textwrap.shorten(code.meaning, room, placeholder=" …")
+    severity = theme.paint(STYLES[code.severity], f"{code.severity.value:<7}")
+    return [f" {severity}  {code.name:<34} {words}\n"]
+
+
+def _page(code: Code, theme: Theme, width: int | None) -> list[str]:
+    """What is known of a kind of finding."""
+    severity = theme.paint(STYLES[code.severity], code.severity.value)
+    lines = [f"{theme.paint('bold', code.name)}   {severity}: {MEANING[code.severity]}\n"]
+    for label, words in (("meaning", code.meaning), *consequences(code)):
+        lines += [f"{it}\n" for it in wrapped(words, width, label, margin=2)]
+    return lines

@@ -1,0 +1,190 @@
+"""export: records and batches as files for SQL, on the cores of this machine."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import groupby
+from pathlib import Path
+
+from kfmt_cli.arrow.export import Exported, export_piece
+from kfmt_cli.arrow.inputs import files_of
+from kfmt_cli.commands.partitions import LogStarts
+from kfmt_cli.commands.run import Event, Unread
+from kfmt_cli.errors import InputError, UsageError
+from kfmt_cli.findings.finding import MOST_FINDINGS, Findings
+from kfmt_cli.rows.result import Result, ResultType
+from kfmt_cli.rows.tables import BATCHES, RECORDS
+from kfmt_cli.sharing.piece import Piece, cut
+from kfmt_cli.sharing.processes import map_processes
+from kfmt_cli.sharing.request import Request, share_of
+from kfmt_cli.sharing.seams import Seam, is_torn
+from kfmt_cli.writing.output import writing
+
+UNFINISHED = ".kfmt-export-unfinished"
+TABLES = (RECORDS.name, BATCHES.name)
+WIDTHS = {"records": 11, "batches": 9, "bytes": 14}
+
+
+def exported(tables: tuple[str, ...]) -> ResultType:
+    """What is counted of each file: bytes, and rows of the tables that are written."""
+    shown = {name: width for name, width in WIDTHS.items() if name in ("bytes", *tables)}
+    return ResultType(("bytes", *tables), shown)
+
+
+@dataclass(slots=True)
+class Export:
+    """One call of `export`. to: a directory. format: of `arrow.export.FILE_FORMATS`."""
+
+    request: Request
+    to: str
+    tables: tuple[str, ...] = ("records",)
+    format: str = "parquet"
+    jobs: int = 1
+    force: bool = False
+    most_findings: int = MOST_FINDINGS
+    log_starts: LogStarts | None = None
+    _files: list[Piece] = field(default_factory=list)
+    _given: tuple[str, ...] = ()
+    _is_fresh: bool = False
+
+    def plan(self, paths: tuple[str, ...]) -> Iterator[Event]:
+        """Find the files; raises UsageError for a directory that holds something already."""
+        self._given = paths
+        folder = Path(self.to)
+        if folder.exists() and not folder.is_dir():
+            raise UsageError(f"{self.to}: is there and is not a directory")
+        if (folder / UNFINISHED).exists():
+            take_away(folder)
+        elif not self.force and folder.is_dir() and any(folder.iterdir()):
+            raise UsageError(f"{self.to}: is not empty; --force writes into it, over what is there")
+        self._is_fresh = not folder.is_dir() or not any(folder.iterdir())
+        for it in files_of(self.request):
+            if it.trouble:
+                yield Unread(f"{it.path}: {it.trouble}")
+            else:
+                self._files.append(it)
+        if not self._files:
+            raise InputError("no log in the paths given")
+        if self.log_starts is not None:
+            for it in self._files:
+                self.log_starts.tell(it.path, it.base_offset, self._name(it.path))
+
+    @property
+    def total(self) -> int:
+        """Bytes of all files."""
+        return sum(it.size for it in self._files)
+
+    def names(self) -> Iterator[str]:
+        """The names of the files."""
+        return (self._name(it.path) for it in self._files)
+
+    def _name(self, path: str) -> str:
+        """A file as the user gave it, or below the directory given; files are opened by paths that
+        every process understands."""
+        for given in self._given:
+            top = str(Path(given).absolute())
+            if path == top:
+                return given
+            if path.startswith(f"{top.rstrip('/')}/"):
+                below = path.removeprefix(top).lstrip("/")
+                return below if len(self._given) == 1 else str(Path(given) / below)
+        return path
+
+    def events(self, advance: Callable[[int], None]) -> Iterator[Event]:
+        """Export everything; what came of each file. An export that is killed in a directory of its
+        own leaves a mark there, by which the next one starts over."""
+        with marked(Path(self.to), self.tables) if self._is_fresh else nullcontext():
+            yield from self._events(advance)
+
+    def _events(self, advance: Callable[[int], None]) -> Iterator[Event]:
+        pieces = list(cut(self._files, share_of(self.request, self._files)))
+        work = partial(_export, self.request, self.to, self.tables, self.format)
+        done = zip(pieces, map_processes(work, pieces, self.jobs), strict=True)
+        for path, parts in groupby(done, lambda it: it[0].path):
+            found = []
+            for piece, made in parts:
+                advance(piece.end - piece.start)
+                found.append((piece, made))
+            if is_torn(made.edges for _, made in found):
+                found = self._anew(found)
+            yield from self._told(path, found)
+
+    def _anew(self, found: list[tuple[Piece, Exported]]) -> list[tuple[Piece, Exported]]:
+        """The whole file at once, where damage reaches from one part into the next."""
+        for _, made in found:
+            for name in made.outputs:
+                (Path(self.to) / name).unlink(missing_ok=True)
+        whole = found[0][0]
+        whole = whole.part(0, whole.size)
+        return [(whole, _export(self.request, self.to, self.tables, self.format, whole))]
+
+    def _told(self, path: str, found: list[tuple[Piece, Exported]]) -> Iterator[Event]:
+        first = found[0][0]
+        result = Result(
+            exported(self.tables),
+            self._name(path),
+            first.kind.name,
+            {"bytes": first.size},
+            findings=Findings(self.most_findings),
+        )
+        seam = Seam(path)
+        for _, made in found:
+            findings = [seam.numbered(it) for it in made.findings]
+            if made.edges is not None:
+                findings = [*seam.join(made.edges), *findings]
+            for name, n in made.rows.items():
+                result.numbers[name] = (result.numbers[name] or 0) + n
+            for finding in findings:
+                result.count([finding])
+                if result.findings.admits(finding):
+                    yield replace(finding, file=result.file)
+        yield result
+
+
+@contextmanager
+def marked(folder: Path, tables: tuple[str, ...]) -> Iterator[None]:
+    """A directory that is being written, until the block ends without an error; raises
+    OutputError."""
+    mark = folder / UNFINISHED
+    with writing(mark):
+        folder.mkdir(parents=True, exist_ok=True)
+        held = mark.open("x")
+    with held:
+        with writing(mark):
+            json.dump(tables, held)
+            held.flush()
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+        with writing(mark):
+            mark.unlink()
+
+
+def take_away(folder: Path) -> None:
+    """Remove what an export that was killed has written; raises UsageError where it goes on."""
+    mark = folder / UNFINISHED
+    try:
+        with mark.open() as held:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            try:
+                tables = [it for it in json.load(held) if it in TABLES]
+            except (ValueError, TypeError):
+                tables = []  # killed before it had written anything
+            for table in tables:
+                shutil.rmtree(folder / table, ignore_errors=True)
+            mark.unlink()
+    except BlockingIOError:
+        raise UsageError(f"{folder}: another export is writing into it") from None
+    except OSError as error:
+        raise UsageError(f"{mark}: {error.strerror}") from error
+
+
+def _export(
+    request: Request, to: str, tables: tuple[str, ...], format_: str, piece: Piece
+) -> Exported:
+    return export_piece(request, piece, to, tables, format_)

@@ -1,0 +1,239 @@
+"""find: in which segment, batch and byte something is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import chain, groupby, islice
+from pathlib import Path
+
+import numpy as np
+
+from kfmt_cli.broker.seek import SCAN, Start, blocks_from, start_for_offset, start_for_time
+from kfmt_cli.checks.log.open_checked import open_checked
+from kfmt_cli.commands.partitions import LogStarts
+from kfmt_cli.commands.run import Cells, Run, in_pieces
+from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.core.native.table import BoolArray
+from kfmt_cli.disk.segment import Segment
+from kfmt_cli.disk.segments import segments
+from kfmt_cli.errors import InputError, UsageError
+from kfmt_cli.findings.finding import Findings
+from kfmt_cli.log.block import Block, part_of, runs
+from kfmt_cli.log.complete import complete
+from kfmt_cli.log.decoding import read_records
+from kfmt_cli.log.matching import Match
+from kfmt_cli.log.records import Records
+from kfmt_cli.render.sinks.sink import Head
+from kfmt_cli.render.style import count, safe
+from kfmt_cli.rows.found import FOUND
+
+MANY_LATER = 256  # batches that begin behind an offset; a few may say so because they are damaged
+
+
+@dataclass(frozen=True, slots=True)
+class Sought:
+    """What is looked for: one of them."""
+
+    offset: int | None = None
+    timestamp: int | None = None
+    key: bytes | None = None
+    producer_id: int | None = None
+
+
+@dataclass(slots=True)
+class Find:
+    """One call of `find`. most_rows: in all, None for all of them."""
+
+    run: Run
+    sought: Sought
+    most_rows: int | None = None
+    limit: Limit = field(default_factory=Limit)
+    _n_found: int = 0
+    _n_files: int = 0
+
+    def paths(self, paths: tuple[str, ...]) -> None:
+        """Look in every partition below some paths."""
+        found: list[Segment] = []
+        if "-" in paths:
+            raise UsageError("-: standard input is not taken here")
+        for path in paths:
+            try:
+                found += segments(path, len(paths) > 1, self.run.complain)
+            except InputError as error:
+                self.run.complain(str(error))
+        logs = [it for it in found if it.log is not None]
+        starts = LogStarts(self.run)
+        for _, group in groupby(logs, key=lambda it: str(Path(it.any_file.path).parent)):
+            partition = sorted(group, key=lambda it: it.any_file.base_offset or 0)
+            first = partition[0].any_file
+            starts.tell(first.path, first.base_offset, first.name)
+            self._partition(partition)
+        if self._n_files > 1:
+            self.run.sink.remark(count(self._n_found, "place"))
+        elif logs and not self._n_found:
+            self.run.sink.remark("not found")
+        self.run.sink.flush()
+
+    def _partition(self, logs: list[Segment]) -> None:
+        sought = self.sought
+        if sought.offset is not None:
+            below = [it for it in logs if (it.any_file.base_offset or 0) <= sought.offset]
+            for segment in below[-1:]:
+                self._segment(segment, self._of_offset)
+        elif sought.timestamp is not None:
+            for segment in logs:
+                if self._segment(segment, self._of_time):
+                    return
+        else:
+            look = self._of_key if sought.key is not None else self._of_producer
+            for segment in logs:
+                self._segment(segment, look)
+
+    def _segment(self, segment: Segment, look: Callable[[Segment], Iterator[Cells]]) -> int:
+        """Look in a segment and show what is found; how many places."""
+        if self.most_rows == 0:
+            return 0
+        assert segment.log is not None
+        rows = islice(self._rows(segment, look), self.most_rows)
+        first = next(rows, None)
+        if first is None:
+            return 0
+        head = Head(segment.log.name, nouns=("place", "places"))
+        n_found = self.run.rows(head, FOUND, in_pieces(chain([first], rows)))
+        self._n_files += 1
+        self._n_found += n_found
+        self.most_rows = None if self.most_rows is None else self.most_rows - n_found
+        return n_found
+
+    def _rows(
+        self, segment: Segment, look: Callable[[Segment], Iterator[Cells]]
+    ) -> Iterator[Cells]:
+        """What is found in a segment, as far as it can be read."""
+        try:
+            yield from look(segment)
+        except InputError as error:
+            self.run.complain(str(error))
+
+    # By offset and by time.
+
+    def _of_offset(self, segment: Segment) -> Iterator[Cells]:
+        offset = self.sought.offset
+        assert offset is not None
+        start = self._told(segment, start_for_offset(segment, offset))
+        n_later = 0
+        for block in self._blocks(segment, start):
+            batches = block.batches
+            begins_later = (batches["base_offset"] > offset) & (batches["has_base_offset"] == 1)
+            fits = (batches["last_offset"] >= offset) & ~begins_later
+            sound = fits & (batches["crc_valid"] == 1)
+            if fits.any():
+                i = int(np.argmax(sound if sound.any() else fits))
+                yield from self._record_in(
+                    block, i, lambda it: it.rows["offset"] == offset, start.via, or_batch=True
+                )
+                return
+            n_later += int(begins_later.sum())
+            if n_later >= MANY_LATER:
+                return  # compaction has taken it
+
+    def _of_time(self, segment: Segment) -> Iterator[Cells]:
+        timestamp = self.sought.timestamp
+        assert timestamp is not None
+        start = self._told(segment, start_for_time(segment, timestamp))
+        for block in self._blocks(segment, start):
+            batches = block.batches
+            late = (batches["max_timestamp"] >= timestamp) & (batches["has_timestamp"] == 1)
+            for i in np.flatnonzero(late).tolist():
+                rows = self._record_in(
+                    block, i, lambda it: it.rows["timestamp"] >= timestamp, start.via
+                )
+                first = next(rows, None)
+                if first is not None:
+                    yield first
+                    return
+
+    def _told(self, segment: Segment, start: Start) -> Start:
+        """Say why an index is not used."""
+        if start.via == SCAN:
+            words = f"{segment.any_file.name}: read from its beginning: {start.why}"
+            self.run.sink.note(f"{safe(words)}\n")
+        return start
+
+    def _blocks(self, segment: Segment, start: Start) -> Iterator[Block]:
+        assert segment.log is not None
+        if start.position:
+            yield from blocks_from(segment.log, start.position)
+        else:
+            yield from self._all(segment)
+
+    def _record_in(
+        self,
+        block: Block,
+        i: int,
+        wanted: Callable[[Records], BoolArray],
+        via: str,
+        or_batch: bool = False,
+    ) -> Iterator[Cells]:
+        """The records of batch i that are wanted, or the batch itself where none is."""
+        n_found = 0
+        for run in runs(part_of(block, i, i + 1)):
+            records = read_records(run, self.limit)
+            complete(run, records)
+            for row in np.flatnonzero(wanted(records)).tolist():
+                n_found += 1
+                yield _row(block, i, via, records, row)
+        if or_batch and not n_found:
+            yield _row(block, i, via)
+
+    # By key and by producer.
+
+    def _of_key(self, segment: Segment) -> Iterator[Cells]:
+        match = Match(key=self.sought.key)
+        for block in self._all(segment):
+            for run in runs(block):
+                records = read_records(run, self.limit)
+                complete(run, records)
+                for row in match.rows(run, records, np.arange(len(records.rows))).tolist():
+                    i = int(np.searchsorted(records.ends, row, side="right"))
+                    yield _row(run, i, SCAN, records, row)
+
+    def _of_producer(self, segment: Segment) -> Iterator[Cells]:
+        for block in self._all(segment):
+            of_producer = block.batches["producer_id"] == self.sought.producer_id
+            for i in np.flatnonzero(of_producer & (block.batches["is_v2"] == 1)).tolist():
+                yield _row(block, i, SCAN)
+
+    def _all(self, segment: Segment) -> Iterator[Block]:
+        """All blocks of a log, and what is wrong with it."""
+        assert segment.log is not None
+        findings = Findings(self.run.most_findings)
+        with open_checked(segment.log, read_ahead=True) as log:
+            for block in log.blocks:
+                for finding in block.findings:
+                    self.run.tell(finding, findings)
+                yield block
+        self.run.left_out(segment.log.name, findings)
+
+
+def _row(
+    block: Block, i: int, via: str, records: Records | None = None, row: int | None = None
+) -> Cells:
+    """A batch, or a record in it."""
+    batch = {name: int(block.batches[name][i]) for name in _OF_BATCH}
+    base = batch["base_offset"] if batch["has_base_offset"] else None
+    offset = position = None
+    timestamp = batch["max_timestamp"] if batch["has_timestamp"] else None
+    if records is not None and row is not None:
+        rows = records.rows
+        offset = int(rows["offset"][row])
+        position = int(rows["position"][row]) if rows["has_position"][row] else None
+        timestamp = int(rows["timestamp"][row]) if rows["has_timestamp"][row] else None
+    place = batch["position"], batch["size"], base, batch["last_offset"]
+    return (*place, offset, position, timestamp, via)
+
+
+_OF_BATCH = (
+    *("position", "size", "base_offset", "has_base_offset", "last_offset"),
+    *("max_timestamp", "has_timestamp"),
+)

@@ -1,0 +1,71 @@
+"""A partition that a broker goes on writing: what comes behind what was read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from kfmt_cli.broker.seek import blocks_from
+from kfmt_cli.commands.partitions import LogFiles
+from kfmt_cli.disk.kinds.kind import Input
+from kfmt_cli.disk.tree import classify, is_segment, size_of
+from kfmt_cli.errors import InputError
+from kfmt_cli.log.block import Block
+
+
+def followed(partition: LogFiles, wait: Callable[[], None]) -> Iterator[tuple[Input, Block]]:
+    """The blocks that are added to the last log of a partition, and to later ones; never ends.
+
+    wait: is called when there is nothing new. A batch is given when all of it is there.
+    """
+    file = partition.logs[-1]
+    position = _whole_bytes(file)
+    while True:
+        grown = False
+        for block in _new(file, position):
+            position = int(block.batches["position"][-1] + block.batches["size"][-1])
+            grown = True
+            yield file, block
+        if grown:
+            continue
+        following = _next(partition, file)
+        if following is not None:
+            file, position = following, 0
+            continue
+        wait()
+
+
+def _whole_bytes(file: Input) -> int:
+    """Where the last whole batch of a log ends."""
+    end = 0
+    for block in blocks_from(file):
+        if len(block.batches):
+            end = int(block.batches["position"][-1] + block.batches["size"][-1])
+    return end
+
+
+def _new(file: Input, position: int) -> Iterator[Block]:
+    """The whole batches behind a byte."""
+    if size_of(file) <= position:
+        return
+    try:
+        for block in blocks_from(file, position):
+            sound = block.batches["crc_valid"] == 1
+            if not sound.all():  # it is being written
+                first = int(sound.argmin())
+                block.batches = block.batches.select(slice(0, first))
+                if len(block.batches):
+                    yield block
+                return
+            if len(block.batches):
+                yield block
+    except InputError:
+        return
+
+
+def _next(partition: LogFiles, file: Input) -> Input | None:
+    """The log behind one, once the broker has rolled."""
+    logs = [classify(str(it), it.name) for it in partition.folder.glob("*.log")]
+    later = [
+        it for it in logs if is_segment(it) and (it.base_offset or 0) > (file.base_offset or 0)
+    ]
+    return min(later, key=lambda it: it.base_offset or 0, default=None)

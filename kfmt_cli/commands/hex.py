@@ -1,0 +1,213 @@
+"""hex: one batch, entry or small file, byte by byte."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from kfmt_cli.checks.log.open_checked import open_checked
+from kfmt_cli.commands.run import Run, in_pieces
+from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.core.layout.layout import Layout
+from kfmt_cli.core.layout.tree import Node
+from kfmt_cli.core.source import open_source
+from kfmt_cli.disk.kinds.kind import Input
+from kfmt_cli.disk.kinds.notes import LAYOUTS
+from kfmt_cli.disk.tree import classify, is_folder, printable, topic_of
+from kfmt_cli.errors import InputError, UsageError
+from kfmt_cli.findings.finding import Finding, Severity
+from kfmt_cli.formats.batch import RECORD_BATCH
+from kfmt_cli.log.anatomy.batches import batch_parts, loose_part
+from kfmt_cli.log.anatomy.other_files import file_part
+from kfmt_cli.log.anatomy.part import Part
+from kfmt_cli.log.block import HEADER_SIZE, LOG_OVERHEAD, Block
+from kfmt_cli.render.hexdump import Hexdump
+from kfmt_cli.render.sinks.sink import Head
+from kfmt_cli.rows.anatomy import FIELD, cells, lines_of
+from kfmt_cli.topics import decoder_for
+
+MOST_DAMAGE = 5  # findings that are shown where what is asked for is not there
+MOST_LOOSE = 1 << 16  # bytes of what is no batch
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What is to be shown: the batch of an offset, that of a byte, or the n-th batch or entry. With
+    none of them the first batch, or all of a small file. alone: of a batch only its header and the
+    record with the offset."""
+
+    offset: int | None = None
+    position: int | None = None
+    entry: int | None = None
+    alone: bool = False
+
+
+@dataclass(slots=True)
+class ShowHex:
+    """One call of `hex`.
+
+    whole: all bytes of long fields. topic: as for `dump`. layout: the name of what the file is,
+    whatever its own name says.
+    """
+
+    run: Run
+    place: Place
+    limit: Limit = field(default_factory=Limit)
+    whole: bool = False
+    topic: str | None = None
+    layout: str | None = None
+
+    def path(self, path: str) -> None:
+        """Show what is asked for of a file."""
+        try:
+            if path == "-":
+                raise UsageError("hex reads a file, not standard input")
+            if is_folder(path):
+                raise UsageError(f"{printable(path)} is a directory; hex shows a part of a file")
+            file = classify(path, path)
+            of_layout = None
+            if self.layout is not None:
+                kind, of_layout = LAYOUTS[self.layout]
+                file = replace(file, kind=kind)
+            if file.kind.read is not None:
+                self._file(file, of_layout)
+            else:
+                self._log(file)
+        except InputError as error:
+            self.run.complain(str(error))
+        self.run.sink.flush()
+
+    def _file(self, file: Input, layout: Layout | None) -> None:
+        assert file.kind.read is not None
+        if self.place.offset is not None:
+            raise UsageError(f"{file.name}: --offset is for logs; here, --entry or --position")
+        self._show(file, [file_part(file, self.place.entry, self.place.position, layout)])
+        for finding in file.kind.read(file).findings:
+            self._tell(finding)
+
+    def _log(self, file: Input) -> None:
+        """The batch that is asked for, then what was found in it."""
+        place = self.place
+        decoder = decoder_for(self.topic or topic_of(file))
+        last = -1
+        damage: list[Finding] = []
+        with open_checked(file, read_ahead=False) as log:
+            for block in log.blocks:
+                i = _batch_of(block, place)
+                if i is not None:
+                    begins, size = (int(block.batches[it][i]) for it in ("position", "size"))
+                    data = _bytes_at(file, begins, size)
+                    parts = batch_parts(block, i, data, decoder, self.limit)
+                    self._show(file, map(self._chosen, parts))
+                    self._tell_of(block, i)
+                    return
+                damage += [it for it in block.findings if it.code.severity is Severity.ERROR]
+                del damage[MOST_DAMAGE:]
+                if len(block.batches):
+                    last = int(block.batches["last_offset"][-1])
+        for finding in damage:
+            self._tell(finding)
+        words = f"no batch that can be read holds offset {place.offset}; the last is {last}"
+        if place.position is not None:
+            data = _loose_bytes(file, place.position)
+            if data:
+                self._show(file, [loose_part(data, place.position)])
+                self._damaged()
+                return
+            words = f"there is no byte {place.position}"
+        elif place.offset is None:
+            words = f"there is no batch {place.entry or 0}"
+        self.run.complain(f"{file.name}: {words}")
+
+    def _chosen(self, part: Part) -> Part:
+        """The part, of its records only the one with the offset where that is wanted."""
+        if not self.place.alone:
+            return part
+        wanted = f"→ offset {self.place.offset}"
+        nodes = (it for it in part.nodes if not it.name.startswith("record ") or _says(it, wanted))
+        return Part(part.title, part.data, part.position, nodes, part.codec)
+
+    def _tell_of(self, block: Block, i: int) -> None:
+        """What was found in the header of a batch; its records have shown theirs."""
+        number = int(block.batches["number"][i])
+        for finding in block.findings:
+            if finding.batch == number:
+                self._tell(finding)
+
+    def _tell(self, finding: Finding) -> None:
+        self.run.seen(finding)
+        self.run.sink.finding(finding)
+
+    def _show(self, file: Input, parts: Iterator[Part] | list[Part]) -> None:
+        if self.run.sink.for_people:
+            self._draw(parts)
+            return
+        rows = (
+            cells(line, part.data, part.position, part.codec)
+            for part in parts
+            for node in part.nodes
+            for line in lines_of(node, *_top(node))
+        )
+        self.run.rows(Head(file.name), FIELD, in_pieces(rows))
+
+    def _draw(self, parts: Iterator[Part] | list[Part]) -> None:
+        sink = self.run.sink
+        dump = Hexdump(sink.out.theme, sink.out.width, self.whole)
+        for n, part in enumerate(parts):
+            sink.put(("\n" if n else "") + dump.title(part.title))
+            for node in part.nodes:
+                for line in lines_of(node, *_top(node)):
+                    for text in dump.text(line, part.data, 0 if part.codec else part.position):
+                        sink.put(text)
+                if not node.is_whole:
+                    self._damaged()
+
+    def _damaged(self) -> None:
+        """What is shown has a fault."""
+        from kfmt_cli.errors import ExitCode
+
+        self.run.host.reached(ExitCode.FINDINGS)
+
+
+def _top(node: Node) -> tuple[tuple[str, ...], bool]:
+    """Whether a structure's own name is shown: not that of a batch's header, nor of a message."""
+    named = node.name.startswith(("record ", "entry ", "message "))
+    return (), node.layout is not None and not named
+
+
+def _says(node: Node, words: str) -> bool:
+    return any(it.meaning == words for it in node.children)
+
+
+def _loose_bytes(file: Input, position: int) -> bytes:
+    """Some bytes of a file from one on: as many as a batch there says that it has."""
+    head = _bytes_at(file, position, HEADER_SIZE)
+    at = RECORD_BATCH.offset_of("batch_length")
+    declared = int.from_bytes(head[at : at + 4], "big", signed=True) + LOG_OVERHEAD
+    return _bytes_at(file, position, min(max(declared, HEADER_SIZE), MOST_LOOSE))
+
+
+def _bytes_at(file: Input, position: int, size: int) -> bytes:
+    """Bytes of a file, fewer at its end."""
+    source = open_source(file.path, file.name)
+    try:
+        return source.block(position, size, size)[:size] if position >= 0 else b""
+    finally:
+        source.close()
+
+
+def _batch_of(block: Block, place: Place) -> int | None:
+    """Which batch of a block is asked for, None where it is not in there."""
+    batches = block.batches
+    if place.position is not None:
+        begins = batches["position"]
+        found = (begins <= place.position) & (place.position < begins + batches["size"])
+    elif place.offset is not None:
+        begins = np.where(batches["has_base_offset"] == 1, batches["base_offset"], place.offset)
+        found = (begins <= place.offset) & (place.offset <= batches["last_offset"])
+    else:
+        found = batches["number"] == (place.entry or 0)
+    rows = np.flatnonzero(found)
+    return int(rows[0]) if len(rows) else None

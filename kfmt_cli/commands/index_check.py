@@ -1,0 +1,159 @@
+"""index-check: the indexes of segments against their logs; and look-ups, step by step."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from pathlib import Path
+
+from kfmt_cli.broker.lookup import Lookup, choose, look_up
+from kfmt_cli.checks.index.checker import IndexChecker
+from kfmt_cli.commands.run import Event, Run, Unlisted, Unread, told
+from kfmt_cli.core.parallel import together
+from kfmt_cli.disk.kinds.fixed import TIME_INDEX
+from kfmt_cli.disk.segment import Segment, sibling_name
+from kfmt_cli.disk.segments import segments
+from kfmt_cli.disk.tree import size_of
+from kfmt_cli.errors import InputError
+from kfmt_cli.render.lookup import lookup_lines
+from kfmt_cli.rows.result import Result
+from kfmt_cli.sharing.processes import MANY_BYTES, at_once, map_processes
+
+
+@dataclass(slots=True)
+class IndexCheck:
+    """One call of `index-check`.
+
+    jobs: processes. lists_empty: what belongs to empty logs has lines, too. passed_over: counts the
+    files of directories that are not looked at, by kind.
+    """
+
+    checker: IndexChecker
+    jobs: int = 1
+    lists_empty: bool = True
+    passed_over: Counter[str] = field(default_factory=Counter)
+    _segments: list[tuple[Segment, int]] = field(default_factory=list)
+
+    def plan(self, paths: tuple[str, ...]) -> Iterator[Unread]:
+        """Find the segments of all paths, each once; what cannot be looked at."""
+        found: dict[str, Segment] = {}
+        for path in paths:
+            unread: list[str] = []
+            try:
+                for segment in segments(path, len(paths) > 1, unread.append, self.passed_over):
+                    known = found.setdefault(segment.real_path, segment)
+                    known.wanted |= segment.wanted
+                    known.given |= segment.given
+            except InputError as error:
+                unread.append(str(error))
+            yield from map(Unread, unread)
+        self._segments = [(it, 0 if it.log is None else size_of(it.log)) for it in found.values()]
+
+    @property
+    def total(self) -> int:
+        """Bytes of all logs."""
+        return sum(size for _, size in self._segments)
+
+    def names(self) -> Iterator[str]:
+        """The longest names of files that may have a line."""
+        for segment, size in self._segments:
+            if self._lists(segment, size):
+                yield sibling_name(segment.any_file.name, TIME_INDEX)
+
+    def _lists(self, segment: Segment, size: int) -> bool:
+        """Whether the files of a segment have lines."""
+        return size > 0 or segment.log is None or segment.given or self.lists_empty
+
+    def events(self, advance: Callable[[int], None] = lambda _: None) -> Iterator[Event]:
+        """Check every segment; what is found, in their order."""
+        units = list(_units(self._segments))
+        jobs = self.jobs if self.total >= MANY_BYTES else 1
+        work = partial(check_unit, checker=self.checker)
+        outcomes = map_processes(work, units, jobs, at_once(len(units), jobs))
+        for unit, done in zip(units, outcomes, strict=True):
+            for (segment, size), outcome in zip(unit, done, strict=True):
+                listed = self._lists(segment, size)
+                if isinstance(outcome, str):
+                    yield Unread(outcome)
+                elif outcome is None:
+                    yield from self._alone(segment, listed, advance)
+                else:
+                    advance(size)
+                    for result in outcome:
+                        yield from _told(result, listed)
+
+    def _alone(
+        self, segment: Segment, listed: bool, advance: Callable[[int], None]
+    ) -> Iterator[Event]:
+        """Check a segment here, which reads its log as far as memory is concerned in blocks."""
+        try:
+            for result in self.checker.check(segment, advance):
+                yield from _told(result, listed)
+        except InputError as error:
+            yield Unread(str(error))
+
+
+def _units(segments: list[tuple[Segment, int]]) -> Iterator[list[tuple[Segment, int]]]:
+    """The segments in their order, small ones together, others alone."""
+    return together(segments, lambda it: None if it[0].log is None else it[1])
+
+
+def check_unit(
+    unit: list[tuple[Segment, int]], checker: IndexChecker
+) -> list[list[Result] | str | None]:
+    """What came of each segment of a unit; None for a large one, words for one not to be read."""
+    if len(unit) == 1:
+        return [None]
+    from kfmt_cli.checks.index.packs import check_pack
+
+    segments = [segment for segment, _ in unit]
+    done: list[list[Result] | str | None] = []
+    healthy = check_pack(segments, checker.interval, checker.trusts)
+    for segment, known in zip(segments, healthy, strict=True):
+        if known is not None:
+            done.append(list(checker.healthy(segment, known)))
+            continue
+        try:
+            done.append(list(checker.check(segment, lambda _: None)))
+        except InputError as error:
+            done.append(str(error))
+    return done
+
+
+def _told(result: Result, listed: bool) -> Iterator[Event]:
+    entries = result.numbers["entries"]
+    if listed or result.aside or entries or result.errors or result.warnings:
+        yield from told(result)
+    else:
+        yield Unlisted(result)
+
+
+def show_lookups(
+    run: Run, paths: tuple[str, ...], offset: int | None, timestamp: int | None
+) -> None:
+    """Show the look-up of an offset or a timestamp in each partition; raises InputError."""
+    unread: list[str] = []
+    for path in paths:
+        everything = segments(path, len(paths) > 1, unread.append)
+        found = [it for it in everything if it.log is not None]
+        folders = sorted({_folder(it) for it in found})
+        for folder in folders:
+            here = [it for it in found if _folder(it) == folder]
+            lookup = look_up(choose(here, offset, timestamp), offset, timestamp)
+            run.sink.document("lookup", _row(lookup), lookup_lines(lookup, run.host.theme))
+        if not found and not unread:
+            raise InputError(f"{path}: no log to look in")
+    for words in unread:
+        run.complain(words)
+    run.sink.flush()
+
+
+def _folder(segment: Segment) -> str:
+    return str(Path(segment.any_file.path).parent)
+
+
+def _row(lookup: Lookup) -> dict[str, object]:
+    row = asdict(lookup)
+    return {"file": row.pop("log"), **row}

@@ -1,0 +1,98 @@
+"""The partitions of internal topics below some paths."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from kfmt_cli.broker.state import is_replayed
+from kfmt_cli.disk.kinds.kind import Input
+from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT
+from kfmt_cli.disk.names import mark_of, partition_of
+from kfmt_cli.disk.tree import Folder, classify, is_folder, printable, topic_of, walk
+from kfmt_cli.errors import InputError
+from kfmt_cli.topics import known_topic
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """The logs of a partition of an internal topic. name: as it is shown. snapshots: of KRaft, the
+    newest first. beside: the log directory, where other partitions lie."""
+
+    name: str
+    topic: str
+    logs: list[Input]
+    snapshots: list[Input]
+    beside: str | None
+
+
+def partitions_of(
+    paths: tuple[str, ...], of_topic: str | None, complain: Callable[[str], None]
+) -> list[Partition]:
+    """The partitions below the paths, each once.
+
+    of_topic: what the topic is, where no directory is named for it. complain: is told what cannot
+    be read, and where there is no such partition.
+    """
+    found: dict[str, Partition] = {}
+    for path in paths:
+        before = len(found)
+        try:
+            for real, partition in _below(path, len(paths) > 1, of_topic, complain):
+                found.setdefault(real, partition)
+                before = -1
+            if before == len(found):
+                words = "no partition of an internal topic in it"
+                topic = known_topic(partition_of(f"{Path(path).resolve()}/x")[0])
+                if topic is not None:
+                    words = f"this topic is not replayed; it holds {topic.doc}"
+                raise InputError(f"{printable(path)}: {words}")
+        except InputError as error:
+            complain(str(error))
+    return list(found.values())
+
+
+def _below(
+    path: str, several: bool, of_topic: str | None, complain: Callable[[str], None]
+) -> Iterator[tuple[str, Partition]]:
+    """The partitions below a path, by their real path; raises InputError."""
+    if not is_folder(path):
+        yield str(Path(path).resolve()), _of_file(path, of_topic)
+        return
+    for folder in walk(path, several, complain):
+        real = Path(folder.path).resolve()
+        given = folder.path == path
+        topic = partition_of(f"{real}/x")[0] or (of_topic if given else None)
+        if topic is None or not is_replayed(topic) or (mark_of(real.name) and not given):
+            continue
+        name = printable(path) if given and not several else folder.name
+        partition = _of_folder(folder, name, topic, str(real.parent))
+        if partition.logs or partition.snapshots:
+            yield str(real), partition
+
+
+def _of_file(path: str, of_topic: str | None) -> Partition:
+    if not Path(path).exists():
+        raise InputError(f"{printable(path)}: No such file or directory")
+    file = classify(path, path)
+    topic = of_topic or topic_of(file)
+    if topic is None or not is_replayed(topic):
+        words = "is in no directory of an internal topic; --of-topic says whose it is"
+        raise InputError(f"{file.name}: {words}")
+    logs, snapshots = ([], [file]) if file.kind is KRAFT_SNAPSHOT else ([file], [])
+    return Partition(file.name, topic, logs, snapshots, None)
+
+
+def _of_folder(folder: Folder, name: str, topic: str, beside: str) -> Partition:
+    inputs = [folder.input(it) for it in folder.files if it not in folder.special]
+    snapshots = [it for it in inputs if it.kind is KRAFT_SNAPSHOT and end_of(it) is not None]
+    snapshots.sort(key=lambda it: end_of(it) or 0, reverse=True)
+    whole = [it for it in snapshots if it.path.endswith(".checkpoint")]
+    return Partition(name, topic, folder.logs, whole, beside)
+
+
+def end_of(snapshot: Input) -> int | None:
+    """The offset at which a KRaft snapshot ends, by its name."""
+    number = Path(snapshot.path).name.partition("-")[0]
+    return int(number) if number.isdigit() else None

@@ -1,0 +1,139 @@
+"""Where the settings of a topic come from: options, a file, or the cluster's metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from pathlib import Path
+
+from kfmt_cli.broker.settings import INDEX_INTERVAL_BYTES
+from kfmt_cli.broker.start.directory import LogDirectory, directory_at
+from kfmt_cli.broker.start.image import replayed
+from kfmt_cli.broker.topic_settings import (
+    TOPIC_FIELDS,
+    TopicSettings,
+    fields_in,
+    properties,
+    with_properties,
+)
+from kfmt_cli.commands.partitions import LogFiles
+from kfmt_cli.disk.kinds.kind import Input
+from kfmt_cli.disk.names import place_of
+from kfmt_cli.disk.tree import classify
+from kfmt_cli.errors import UsageError
+from kfmt_cli.rows.state import CONFIG
+from kfmt_cli.topics import CLUSTER_METADATA
+
+# Where a setting comes from.
+OPTION, FILE, METADATA_LOG, DEFAULT = "option", "file", "metadata log", "Kafka's default"
+
+
+def with_sources(
+    settings: TopicSettings, sources: Mapping[str, str], names: Iterable[str]
+) -> dict[str, dict[str, object]]:
+    """Some settings by their topic names, each with its value and where it comes from."""
+    return {
+        name: {"value": settings.named(name), "source": sources.get(TOPIC_FIELDS[name], DEFAULT)}
+        for name in names
+    }
+
+
+@dataclass(slots=True)
+class SettingsOf:
+    """The settings of topics. config: a file of properties. changes: what options say."""
+
+    config: Path | None = None
+    changes: Mapping[str, object] = field(default_factory=dict)
+    _base: TopicSettings | None = None
+    _given: Mapping[str, str] = field(default_factory=dict)
+    _directories: dict[Path, LogDirectory] = field(default_factory=dict)
+    _known: dict[Path, dict[str, dict[str, str]]] = field(default_factory=dict)
+
+    def around(self, partition: LogFiles) -> tuple[LogDirectory, tuple[str, int], TopicSettings]:
+        """The log directory that a partition lies in, its topic and number there, its settings;
+        raises UsageError."""
+        beside = partition.folder.parent
+        if beside not in self._directories:
+            self._directories[beside] = directory_at(beside)
+        topic, number = place_of(partition.folder.name)
+        return self._directories[beside], (topic or "", number or 0), self.of(topic, beside)
+
+    def sources(self, topic: str | None, beside: Path) -> dict[str, str]:
+        """Where each setting of a topic comes from that is not Kafka's default, after `of`."""
+        known = self._known[beside]
+        found = dict.fromkeys(fields_in(self._given), FILE)
+        for given in (known.get("", {}), known.get(topic or "", {})):
+            found |= dict.fromkeys(fields_in(given), METADATA_LOG)
+        return found | dict.fromkeys(self.changes, OPTION)
+
+    def knows(self, beside: Path) -> bool:
+        """Whether a log directory has a metadata log, which has every setting that was made."""
+        return (beside / f"{CLUSTER_METADATA}-0").is_dir()
+
+    def of(self, topic: str | None, beside: Path) -> TopicSettings:
+        """The settings of a topic whose partition lies in a log directory; raises UsageError."""
+        if self._base is None:
+            self._base = TopicSettings()
+            if self.config is not None:
+                try:
+                    text = self.config.read_text()
+                except (OSError, UnicodeDecodeError) as error:
+                    raise UsageError(f"{self.config}: cannot be read: {error}") from error
+                self._given = properties(text)
+                self._base = with_properties(self._base, self._given)
+        if beside not in self._known:
+            self._known[beside] = _configs(beside)
+        known = self._known[beside]
+        found = with_properties(self._base, known.get("", {}))
+        found = with_properties(found, known.get(topic or "", {}) if topic else {})
+        return replace(found, **self.changes)  # type: ignore[arg-type]
+
+
+def compacts(topic: str | None, beside: Path) -> bool | None:
+    """Whether a topic is compacted, by the metadata log of a log directory; None where there is
+    none."""
+    if topic is None or not (beside / f"{CLUSTER_METADATA}-0").is_dir():
+        return None
+    known = _configs(beside)
+    if topic not in known and not known.get("", {}) and topic.startswith("__"):
+        return None
+    settings = with_properties(TopicSettings(), known.get("", {}))
+    return with_properties(settings, known.get(topic, {})).compacts
+
+
+def interval_of(partition: Path) -> int:
+    """The index.interval.bytes of a partition's topic, as the metadata log next to it says, or
+    Kafka's default."""
+    folder = partition.resolve()
+    known = _configs(folder.parent)
+    topic, _ = place_of(folder.name)
+    for settings in (known.get(topic or "", {}), known.get("", {})):
+        for name in ("index.interval.bytes", "log.index.interval.bytes"):
+            if settings.get(name, "").isdigit():
+                return int(settings[name])
+    return INDEX_INTERVAL_BYTES
+
+
+def _inputs(paths: list[Path]) -> list[Input]:
+    return [classify(str(it), it.name) for it in paths]
+
+
+@lru_cache(maxsize=8)
+def _configs(beside: Path) -> dict[str, dict[str, str]]:
+    """The settings of each topic in the metadata log of a log directory; those of all brokers under
+    an empty name."""
+    folder = beside / f"{CLUSTER_METADATA}-0"
+    if not folder.is_dir():
+        return {}
+    snapshots = sorted(it for it in folder.glob("*.checkpoint") if it.name[:20].isdigit())
+    logs = sorted(folder.glob("*.log"))
+    replay = replayed(_inputs(snapshots), _inputs(logs))
+    found: dict[str, dict[str, str]] = {}
+    for row in replay.state()[CONFIG].values():
+        values = dict(zip(CONFIG.names, row, strict=True))
+        named = "" if values["resource_type"] == "BROKER" and not values["resource"] else None
+        topic = values["resource"] if values["resource_type"] == "TOPIC" else named
+        if topic is not None and values["value"] is not None:
+            found.setdefault(str(topic), {})[str(values["name"])] = str(values["value"])
+    return found

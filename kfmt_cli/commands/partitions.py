@@ -1,0 +1,129 @@
+"""The partitions below some paths, each with its logs in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from kfmt_cli.broker.start.checkpoints import (
+    LOG_STARTS,
+    CheckpointError,
+    NumberError,
+    offsets_of,
+)
+from kfmt_cli.commands.run import Run
+from kfmt_cli.disk.kinds.kind import Input
+from kfmt_cli.disk.names import place_of
+from kfmt_cli.disk.tree import classify, is_folder, no_log, printable, walk
+from kfmt_cli.errors import InputError, UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class LogFiles:
+    """A partition: its logs in the order of their base offsets, or one log that was given.
+
+    name: as it is shown. folder: its directory. given: only one of its files was named.
+    """
+
+    name: str
+    folder: Path
+    logs: list[Input]
+    given: bool = False
+
+
+def partitions_below(paths: tuple[str, ...], complain: Callable[[str], None]) -> list[LogFiles]:
+    """The partitions below the paths, each once; raises UsageError.
+
+    Logs that are given one by one are a partition where they lie in one directory. complain: is
+    told what cannot be read.
+    """
+    found: dict[Path, LogFiles] = {}
+    for path in paths:
+        if path == "-":
+            raise UsageError("-: standard input is not taken here")
+        for it in _below(path, len(paths) > 1, complain):
+            held = found.setdefault(it.folder, it)
+            if held is it:
+                continue
+            paths_held = {Path(log.path).resolve() for log in held.logs}
+            more = [log for log in it.logs if Path(log.path).resolve() not in paths_held]
+            if held.given and more:
+                logs = sorted([*held.logs, *more], key=lambda log: log.base_offset or 0)
+                name = printable(str(Path(path).parent))
+                found[it.folder] = LogFiles(name, it.folder, logs, it.given)
+    return list(found.values())
+
+
+def tell_log_start(run: Run, partition: LogFiles) -> None:
+    """Say which records of a partition are deleted for consumers already: those below the log
+    start offset, as after DeleteRecords, stay in the files until their segment goes."""
+    if partition.logs:
+        words = deleted_words(partition.folder, partition.logs[0].base_offset or 0)
+        if words is not None:
+            run.sink.note(f"{partition.name}: {words}\n")
+
+
+def deleted_words(folder: Path, first: int) -> str | None:
+    """The words for records from an offset on that are below the log start of a partition's
+    directory; None where there are none."""
+    file = folder.parent / LOG_STARTS
+    topic, number = place_of(folder.name)
+    if topic is None or not file.is_file():
+        return None
+    with suppress(InputError, CheckpointError, NumberError):
+        start = offsets_of(classify(str(file), file.name)).get((topic, number or 0), 0)
+        if start > first:
+            words = f"offsets {first}–{start - 1} are deleted for consumers"
+            return f"{words}: the log start offset is {start}"
+    return None
+
+
+class LogStarts:
+    """Says it once for each partition whose logs come one by one."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._seen: set[Path] = set()
+
+    def tell(self, path: str, base_offset: int | None, name: str) -> None:
+        """Of the next log, in order."""
+        folder = Path(path).parent
+        if base_offset is None or folder in self._seen:
+            return
+        self._seen.add(folder)
+        words = deleted_words(folder.resolve(), base_offset)
+        if words is not None:
+            self._run.sink.note(f"{name.rpartition('/')[0] or name}: {words}\n")
+
+
+def each_partition(run: Run, paths: tuple[str, ...], take: Callable[[LogFiles], None]) -> None:
+    """Take each partition below the paths; one that cannot be read is told of, and the rest goes
+    on. Raises UsageError."""
+    for partition in partitions_below(paths, run.complain):
+        tell_log_start(run, partition)
+        try:
+            take(partition)
+        except InputError as error:
+            run.complain(str(error))
+
+
+def _below(path: str, several: bool, complain: Callable[[str], None]) -> list[LogFiles]:
+    if not is_folder(path):
+        if not Path(path).exists():
+            complain(str(InputError(f"{printable(path)}: No such file or directory")))
+            return []
+        file = classify(path, path)
+        return [LogFiles(file.name, Path(path).resolve().parent, [file], True)]
+    found: list[LogFiles] = []
+    unread: list[str] = []
+    for folder in walk(path, several, unread.append):
+        if logs := folder.logs:
+            name = printable(path) if folder.path == path and not several else folder.name
+            found.append(LogFiles(name, Path(folder.path).resolve(), logs))
+    for words in unread:
+        complain(words)
+    if not found and not unread:
+        complain(no_log(path))
+    return found

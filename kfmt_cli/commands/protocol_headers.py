@@ -1,0 +1,256 @@
+"""request-header and response-header: what stands before requests and responses on the wire."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from kfmt_cli.commands.run import Run
+from kfmt_cli.core.json_text import json_text
+from kfmt_cli.core.layout.layout import Layout
+from kfmt_cli.core.layout.messages import plain_value, read_message
+from kfmt_cli.core.layout.tagged import UNKNOWN_TAGS
+from kfmt_cli.core.layout.tree import Node, tree
+from kfmt_cli.core.layout.versions import at_version
+from kfmt_cli.core.layout.wire import Int16, Int32
+from kfmt_cli.core.source import open_source
+from kfmt_cli.disk.tree import printable
+from kfmt_cli.errors import ExitCode, UsageError
+from kfmt_cli.formats.api_keys import BY_KEY, BY_NAME, Api
+from kfmt_cli.formats.headers import REQUEST_HEADER_DATA, RESPONSE_HEADER_DATA
+from kfmt_cli.render.hexdump import Hexdump
+from kfmt_cli.render.sinks.sink import Head
+from kfmt_cli.rows.anatomy import lines_of
+from kfmt_cli.rows.column import Column, Kind, RowType
+from kfmt_cli.rows.section import Rows, section_of
+
+MOST_BYTES = 256 << 20
+LEAST_HEADER = 8  # bytes of a request's header without a client id
+SIZE = 4  # bytes of the size before each request and response
+MOST_REQUEST = 100 << 20  # a broker's socket.request.max.bytes
+
+
+def _number(name: str, doc: str) -> Column:
+    return Column(name, doc=doc, given=f"has_{name}")
+
+
+_PLACE = (
+    Column("position", doc="Byte where it begins, at the size where there is one."),
+    _number("size", "Bytes behind the size; null where no size stands before it."),
+    _number("header_version", "Version of the header."),
+)
+_REST = (
+    Column("tagged_fields", Kind.JSON, "The tagged fields by tag, as base64.", given="has_tagged"),
+    Column("fault", Kind.TEXT, "Why it cannot be read on.", given="has_fault"),
+)
+REQUEST = RowType(
+    "request_header",
+    "The header of a request.",
+    (
+        *_PLACE,
+        _number("request_api_key", "Which request it is."),
+        Column("api_name", Kind.TEXT, "Its name; null for one that is not known.", given="named"),
+        _number("request_api_version", "Version of the request."),
+        _number("correlation_id", "The number that the client gave it."),
+        Column("client_id", Kind.TEXT, "The client's name for itself.", given="has_client_id"),
+        *_REST,
+    ),
+)
+RESPONSE = RowType(
+    "response_header",
+    "The header of a response.",
+    (*_PLACE, _number("correlation_id", "The number of the request."), *_REST),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """A header that was found.
+
+    at: where it begins, at the size; start, end: its bytes, with those of the message behind it.
+    """
+
+    at: int
+    size: int | None
+    version: int
+    start: int
+    end: int
+    layout: Layout | None
+    api: Api | None = None
+
+
+def read_argument(text: str) -> tuple[str, bytes]:
+    """The name and the bytes of a file, or of hex digits; raises InputError, UsageError."""
+    if text == "-" or (text and Path(text).exists()):
+        source = open_source(text, printable(text))
+        try:
+            data = source.block(0, MOST_BYTES, MOST_BYTES)
+        finally:
+            source.close()
+        return printable(text), _of_hex(data.decode("ascii", "replace")) or data
+    digits = _of_hex(text)
+    if digits is None:
+        raise UsageError(f"{text!r} is neither a file nor hex digits")
+    return "argument", digits
+
+
+def _of_hex(text: str) -> bytes | None:
+    """The bytes that hex digits stand for, None where there is anything else."""
+    digits = re.sub(r"(0x|[\s:])", "", text)
+    if not digits or len(digits) % 2 or re.search(r"[^0-9a-fA-F]", digits):
+        return None
+    return bytes.fromhex(digits)
+
+
+def requests(data: bytes, framed: bool | None) -> Iterator[Header]:
+    """The headers of requests. framed: a size stands before each; None to find out."""
+    if framed is None:
+        framed = _is_framed(data) or not _is_request(data)
+    for at, size, start, end in _frames(data, framed):
+        api, version = None, 1
+        if end - start >= 2 * Int16.size:
+            api = BY_KEY.get(Int16.read(data, start, end)[0])
+            of_request = Int16.read(data, start + Int16.size, end)[0]
+            version = 1 if api is None else api.request_header(of_request)
+        layout = at_version(REQUEST_HEADER_DATA, max(version, 1))
+        if version == 0:
+            layout = layout.before("client_id")
+        yield Header(at, size, version, start, end, layout, api)
+
+
+def responses(data: bytes, framed: bool | None, version: int) -> Iterator[Header]:
+    """The headers of responses, all of one version."""
+    if framed is None:
+        framed = _is_framed(data)
+    for at, size, start, end in _frames(data, framed):
+        yield Header(at, size, version, start, end, at_version(RESPONSE_HEADER_DATA, version))
+
+
+def _is_request(data: bytes) -> bool:
+    """Whether the bytes can begin with a request that brokers know."""
+    if len(data) < LEAST_HEADER:
+        return False
+    api = BY_KEY.get(Int16.read(data, 0, len(data))[0])
+    version = Int16.read(data, Int16.size, len(data))[0]
+    return api is not None and api.first <= version <= api.last
+
+
+def _is_framed(data: bytes) -> bool:
+    """Whether sizes lead from the first byte to the end."""
+    at = 0
+    while at + SIZE <= len(data):
+        size, _ = Int32.read(data, at, len(data))
+        if not SIZE <= size <= MOST_REQUEST:
+            return False
+        at += SIZE + size
+    return at == len(data)
+
+
+def _frames(data: bytes, framed: bool) -> Iterator[tuple[int, int | None, int, int]]:
+    """Each message: where it begins, its size, and from where to where it is there."""
+    if not framed:
+        yield 0, None, 0, len(data)
+        return
+    at = 0
+    while at < len(data):
+        if len(data) - at < SIZE:
+            yield at, 0, at, len(data)  # of which `cells` says that it has no size
+            return
+        size, start = Int32.read(data, at, len(data))
+        end = min(start + max(size, 0), len(data))
+        yield at, size, start, end
+        if size < 0:
+            return
+        at = end
+
+
+def cells(header: Header, data: bytes, row_type: RowType) -> tuple[str | int | None, ...]:
+    """The row of a header."""
+    assert header.layout is not None
+    own = data[header.start : header.end]
+    reading = read_message(header.layout, own, 0, len(own))
+    values: dict[str, object] = {**reading.values}
+    tags = values.pop(UNKNOWN_TAGS, None)
+    flexible = header.layout.tagged is not None and reading.fault is None
+    fault = reading.fault
+    if header.size == 0 and header.start == header.at:
+        left = header.end - header.start
+        return _row(row_type, {"position": header.at, "fault": f"{left} bytes are no size"})
+    if header.size is not None and header.end - header.start < header.size and fault is None:
+        fault = f"the message takes {header.size} bytes, {header.end - header.start} are there"
+    values |= {
+        "position": header.at,
+        "size": header.size,
+        "header_version": header.version,
+        "api_name": None if header.api is None else header.api.name,
+        "tagged_fields": json_text(plain_value(tags or {})) if flexible else None,  # type: ignore[arg-type]
+        "fault": fault,
+    }
+    return _row(row_type, values)
+
+
+def _row(row_type: RowType, values: dict[str, object]) -> tuple[str | int | None, ...]:
+    return tuple(values.get(it.name) for it in row_type.columns)  # type: ignore[misc]
+
+
+def show(run: Run, name: str, data: bytes, headers: list[Header], row_type: RowType) -> None:
+    """Show headers: one of them byte by byte for people, several a line each."""
+    rows = [cells(it, data, row_type) for it in headers]
+    fault_at = [it.name for it in row_type.columns].index("fault")
+    if any(row[fault_at] is not None for row in rows):
+        run.host.reached(ExitCode.FINDINGS)
+    if run.sink.for_people and len(headers) == 1:
+        _draw(run, name, data, headers[0], rows[0], row_type)
+    else:
+        writer = run.sink.rows(Head(name, len(data)), row_type)
+        run.sink.flush()
+        for piece in writer.text(Rows(section_of(row_type, rows)), 0, len(rows)):
+            run.host.write(piece)
+    run.sink.flush()
+
+
+def _draw(
+    run: Run,
+    name: str,
+    data: bytes,
+    header: Header,
+    row: tuple[str | int | None, ...],
+    row_type: RowType,
+) -> None:
+    """A header byte by byte."""
+    assert header.layout is not None
+    values = dict(zip((it.name for it in row_type.columns), row, strict=True))
+    dump = Hexdump(run.sink.out.theme, run.sink.out.width, whole=False)
+    what = row_type.name.replace("_", " ")
+    run.sink.put(dump.title(f"{name}: {what} of version {header.version}"))
+    nodes: list[Node] = []
+    if header.size is not None:
+        size = Node("size", "int32", header.at, header.start, header.size)
+        size.meaning = "bytes behind this field"
+        nodes.append(size)
+    node = tree(header.layout, data, header.start, header.end)
+    for it in node.children:
+        if it.name == "request_api_key":
+            it.meaning = str(values["api_name"] or "not known")
+    nodes.append(node)
+    if node.is_whole and node.end < header.end:
+        body = Node("body", "bytes", node.end, header.end, meaning="not decoded")
+        nodes.append(body)
+    for each in nodes:
+        for line in lines_of(each, (), each.layout is not None):
+            for text in dump.text(line, data, 0):
+                run.sink.put(text)
+    if values["fault"] is not None and node.is_whole:
+        run.sink.put(f" ✗ {values['fault']}\n")
+
+
+def api_of(text: str | None) -> Api | None:
+    """The request of a name or a number; raises UsageError."""
+    if text is None:
+        return None
+    found = BY_KEY.get(int(text)) if text.isdigit() else BY_NAME.get(text.lower())
+    if found is None:
+        raise UsageError(f"{text!r} is no request of Kafka's, neither by number nor by name")
+    return found

@@ -1,0 +1,282 @@
+"""Reading for programs: rows as Arrow, as NumPy columns or as plain objects; findings beside them.
+
+What `kfmt_cli` offers to Python (docs/python.md) is here. It goes through files as the commands do.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kfmt_cli.checks.log.open_checked import open_checked
+from kfmt_cli.checks.log.verify import Verifier
+from kfmt_cli.commands.run import Unread
+from kfmt_cli.commands.verify import Verify
+from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.core.parallel import available_cores, map_ordered
+from kfmt_cli.disk.kinds.kind import Input
+from kfmt_cli.disk.kinds.logs import LOGS
+from kfmt_cli.disk.tree import classify, discover, distinct, topic_of
+from kfmt_cli.errors import InputError, UsageError
+from kfmt_cli.findings.finding import Finding, in_order
+from kfmt_cli.log.decompress import is_heavy
+from kfmt_cli.log.reading import Part, Reading
+from kfmt_cli.log.select import Selection
+from kfmt_cli.rows.section import Object, Rows, Section, columns_of, objects
+from kfmt_cli.rows.tables import BATCHES, RECORDS, chosen
+from kfmt_cli.topics import decoder_for
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Path = str | os.PathLike[str]
+Columns = dict[str, np.ndarray[Any, Any]]
+
+
+def _paths(path: Path | Sequence[Path]) -> tuple[str, ...]:
+    if isinstance(path, str | os.PathLike):
+        return (os.fspath(path),)
+    return tuple(os.fspath(it) for it in path)
+
+
+@dataclass(slots=True)
+class LogRows:
+    """The batches or the records of some logs, read as they are asked for.
+
+    Iterating gives Arrow record batches where pyarrow is installed, and columns otherwise.
+    findings: what was found so far; damage never raises. unread: what could not be read, and why.
+    """
+
+    _paths: tuple[str, ...]
+    _reading: Reading
+    _columns: tuple[str, ...]
+    _topic: str | None
+    _jobs: int
+    findings: list[Finding] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)
+
+    def __iter__(self) -> Iterator[Any]:
+        try:
+            import pyarrow as pa  # noqa: F401
+        except ImportError:
+            return self.columns()
+        return self.arrow()
+
+    @property
+    def _table(self) -> str:
+        return (RECORDS if self._reading.records else BATCHES).name
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema; needs pyarrow."""
+        from kfmt_cli.arrow.schema import schema_of
+
+        return schema_of(chosen(self._table, self._columns))
+
+    def arrow(self) -> Iterator[pa.RecordBatch]:
+        """Arrow record batches; needs pyarrow."""
+        from kfmt_cli.arrow.sections import part_of, record_batch, slices
+        from kfmt_cli.arrow.tables import shared_by_file
+
+        columns = chosen(self._table, self._columns)
+        for file, rows in self._rows():
+            shared = shared_by_file(file.path, file.kind.name)
+            for part in slices(part_of(rows)):
+                yield record_batch(part, columns, shared)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The rows as an Arrow stream, which pandas, Polars and DuckDB take; needs pyarrow."""
+        import pyarrow as pa
+
+        reader = pa.RecordBatchReader.from_batches(self.schema, self.arrow())
+        return reader.__arrow_c_stream__(requested_schema)
+
+    def columns(self) -> Iterator[Columns]:
+        """NumPy columns, by name; masked where the rows have no value."""
+        for _, rows in self._rows():
+            yield columns_of(_counted(rows))
+
+    def objects(self) -> Iterator[Object]:
+        """Plain objects, as in `kfmt dump --format json`, with bytes as they are."""
+        for file, rows in self._rows():
+            section = _counted(rows)
+            for row in objects(section, "bytes"):
+                yield {"type": section.type.name, "file": file.name, **row}
+
+    def _rows(self) -> Iterator[tuple[Input, Rows]]:
+        for file in _logs(self._paths, self.unread):
+            try:
+                yield from ((file, rows) for rows in self._rows_of(file))
+            except InputError as error:
+                self.unread.append(str(error))
+
+    def _rows_of(self, file: Input) -> Iterator[Rows]:
+        topic = self._topic or topic_of(file)
+        decoder = decoder_for(topic) if self._reading.records else None
+        reading = replace(self._reading, decoder=decoder)
+        with open_checked(file, read_ahead=False) as log:
+            workers = self._jobs if log.is_large and reading.records else 0
+            blocks = reading.ahead(log.blocks)
+            for parts in map_ordered(reading.decoded, blocks, workers, is_heavy):
+                for part in parts:
+                    rows = self._taken(part)
+                    if len(rows):
+                        yield rows
+
+    def _taken(self, part: Part) -> Rows:
+        self.findings += in_order(part.findings)
+        return part.rows
+
+
+def _counted(rows: Rows) -> Section:
+    """The rows that count: the inner ones, where there are such."""
+    return rows.outer if rows.inner is None else rows.inner
+
+
+def _logs(paths: tuple[str, ...], unread: list[str]) -> Iterator[Input]:
+    """The logs below some paths; raises InputError where nothing at all can be read."""
+    seen: set[str] = set()
+    for path in paths:
+        if not os.path.exists(path):  # noqa: PTH110
+            raise InputError(f"{path}: No such file or directory")
+        yield from distinct(discover(path, LOGS, True, unread.append), seen)
+
+
+def _log_rows(
+    path: Path | Sequence[Path],
+    records: bool,
+    columns: Iterable[str] | None,
+    wanted: Selection,
+    topic: str | None,
+    jobs: int | None,
+    max_decompressed: int | None,
+) -> LogRows:
+    table = RECORDS if records else BATCHES
+    names = tuple(columns or ())
+    for name in names:
+        if name not in table.by_name:
+            known = ", ".join(table.by_name)
+            raise UsageError(f"no column is named {name!r}; there are {known}")
+    reading = Reading(records, wanted, Limit.of_option(max_decompressed))
+    cores = available_cores() if jobs is None else jobs
+    return LogRows(_paths(path), reading, names, topic, cores)
+
+
+def read_batches(
+    path: Path | Sequence[Path],
+    *,
+    columns: Iterable[str] | None = None,
+    first_offset: int | None = None,
+    last_offset: int | None = None,
+    first_time: int | None = None,
+    last_time: int | None = None,
+    max_decompressed: int | None = None,
+) -> LogRows:
+    """The batches of logs: files, partition directories, log directories.
+
+    columns: of the table `batches` (docs/spark-tables.md), for Arrow. first_offset to last_time:
+    bounds that belong to what is wanted; times are in milliseconds. Raises UsageError for a column
+    that is none; reading raises InputError where a path is not there.
+    """
+    wanted = Selection(first_offset, last_offset, first_time, last_time)
+    return _log_rows(path, False, columns, wanted, None, 0, max_decompressed)
+
+
+def read_records(
+    path: Path | Sequence[Path],
+    *,
+    columns: Iterable[str] | None = None,
+    first_offset: int | None = None,
+    last_offset: int | None = None,
+    first_time: int | None = None,
+    last_time: int | None = None,
+    topic: str | None = None,
+    jobs: int | None = None,
+    max_decompressed: int | None = None,
+) -> LogRows:
+    """The records of logs: files, partition directories, log directories.
+
+    columns: of the table `records` (docs/spark-tables.md), for Arrow. first_offset to last_time:
+    bounds that belong to what is wanted; times are in milliseconds. topic: where no directory is
+    named for it. jobs: threads, all cores without it. Raises UsageError for a column that is none;
+    reading raises InputError where a path is not there.
+    """
+    wanted = Selection(first_offset, last_offset, first_time, last_time)
+    return _log_rows(path, True, columns, wanted, topic, jobs, max_decompressed)
+
+
+def verify(
+    path: Path | Sequence[Path],
+    *,
+    deep: bool = False,
+    jobs: int | None = None,
+    max_decompressed: int | None = None,
+) -> list[Finding]:
+    """What `kfmt verify-crc` finds, all of it; raises InputError for what cannot be read.
+
+    deep: every record is decoded, too.
+    """
+    cores = available_cores() if jobs is None else jobs
+    verifier = Verifier(deep, Limit.of_option(max_decompressed), cores)
+    task = Verify(verifier, cores, most_findings=1 << 60)
+    found: list[Finding] = []
+    for step in (task.plan(_paths(path)), task.events()):
+        for event in step:
+            if isinstance(event, Unread):
+                raise InputError(event.words)
+            if isinstance(event, Finding):
+                found.append(event)
+    return found
+
+
+@dataclass(slots=True)
+class FileRows:
+    """What is in a file of any kind. kind: as in JSON. findings: what was found in it."""
+
+    kind: str
+    findings: list[Finding]
+    _sections: Callable[[], Iterable[Section]]
+
+    def objects(self) -> Iterator[Object]:
+        """Plain objects, as in `kfmt dump --format json`, with bytes as they are."""
+        for section in self._sections():
+            for row in objects(section, "bytes"):
+                yield {"type": section.type.name, **row}
+
+    def columns(self) -> Iterator[Columns]:
+        """NumPy columns, by name; masked where the rows have no value."""
+        return map(columns_of, self._sections())
+
+    def arrow(self) -> Iterator[pa.RecordBatch]:
+        """Arrow record batches; needs pyarrow."""
+        from kfmt_cli.arrow.sections import Part as ArrowPart
+        from kfmt_cli.arrow.sections import record_batch
+
+        for section in self._sections():
+            yield record_batch(ArrowPart(section), section.type.leaves)
+
+
+def read_file(path: Path) -> FileRows:
+    """What is in a file of any kind that kfmt reads; of a log, its batches. Raises InputError."""
+    name = os.fspath(path)
+    file = classify(name, name)
+    if file.kind.read is not None:
+        contents = file.kind.read(file)
+        return FileRows(file.kind.name, contents.findings, lambda: contents.sections)
+    findings: list[Finding] = []
+
+    def sections() -> Iterator[Section]:
+        findings.clear()
+        with open_checked(file, read_ahead=False) as log:
+            for block in log.blocks:
+                findings.extend(block.findings)
+                for part in Reading().parts(block):
+                    yield part.rows.outer
+
+    with open_checked(file, read_ahead=False):
+        pass  # raises InputError at once for what is no log
+    return FileRows(file.kind.name, findings, sections)

@@ -1,0 +1,158 @@
+"""rebuild-index: the files that a recovering broker writes, below DST or beside the logs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kfmt_cli.commands.log_settings import interval_of
+from kfmt_cli.commands.run import Progress, Run, told
+from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, TIME_INDEX
+from kfmt_cli.disk.kinds.kind import SWAP, Input
+from kfmt_cli.disk.kinds.logs import LOG
+from kfmt_cli.disk.tree import classify, discover, is_folder, size_of
+from kfmt_cli.errors import InputError, UsageError
+from kfmt_cli.findings.finding import Severity
+from kfmt_cli.render.style import safe
+from kfmt_cli.rows.result import Result, ResultType
+from kfmt_cli.writing.in_use import check_unused
+from kfmt_cli.writing.output import Staging, replace_keeping_old, set_aside, staged
+from kfmt_cli.writing.rebuild import How, Rebuilt, rebuild
+from kfmt_cli.writing.unfinished import take_away
+
+INDEXES = (OFFSET_INDEX.suffix, TIME_INDEX.suffix)
+REBUILT = ResultType(("bytes", "batches", "entries"), {"entries": 9, "batches": 9, "bytes": 14})
+
+
+@dataclass(slots=True)
+class Rebuild:
+    """One call of `rebuild-index`. interval: None for that of each topic. expired_before: producers
+    that wrote nothing after this time in ms are forgotten."""
+
+    run: Run
+    interval: int | None
+    force: bool
+    all_files: bool
+    expired_before: int | None = None
+    _whole: set[Path] = field(default_factory=set)
+
+    def rebuild(self, paths: tuple[str, ...], to: str | None) -> None:
+        """Rebuild below the directory `to`, or beside the logs without one."""
+        partitions = list(self._partitions(paths))
+        logs = [log for _, group in partitions for log in group]
+        self.run.sink.results(REBUILT, [it.name for it in logs])
+        total = sum(map(size_of, logs))
+        with self.run.host.progress(total) as progress:
+            if to is None or self._is_beside(to, partitions):
+                for _, group in partitions:
+                    self._in_place(group, progress)
+            elif partitions:
+                with staged(to, self.force) as staging:
+                    self.run.left_over(staging.left_over)
+                    for folder, group in partitions:
+                        for done in self._rebuilt(group, progress):
+                            self._below(staging, folder, done)
+        self.run.end()
+
+    def _is_beside(self, to: str, partitions: list[tuple[str, list[Input]]]) -> bool:
+        """Whether DST is where the logs are, and files there may be replaced."""
+        if not self.force:
+            return False
+        below = (Path(to, folder).resolve() for folder, _ in partitions)
+        beside = {Path(group[0].path).parent.resolve() for _, group in partitions}
+        self.all_files |= (is_any := any(it in beside for it in below))
+        return is_any
+
+    def _partitions(self, paths: tuple[str, ...]) -> Iterator[tuple[str, list[Input]]]:
+        """The logs of each partition, and the folder below DST that is theirs."""
+        found: dict[tuple[str, str], list[Input]] = {}
+        folders = [path for path in paths if is_folder(path)]
+        for path in paths:
+            try:
+                found_here = discover(path, frozenset({LOG}), len(paths) > 1, self.run.complain)
+                for log in found_here:
+                    if path == "-":
+                        raise InputError("-: standard input is not taken here")
+                    if not Path(path).exists():
+                        raise InputError(f"{log.name}: No such file or directory")
+                    if log.kind is not LOG:
+                        raise InputError(f"{log.name}: is not named .log")
+                    below = ""
+                    if path in folders:
+                        self._whole.add(Path(log.path).parent)
+                        below = str(Path(log.path).parent.relative_to(path))
+                        if len(folders) > 1:
+                            below = str(Path(Path(path).name) / below)
+                    key = str(Path(log.path).parent), below
+                    found.setdefault(key, []).append(log)
+            except InputError as error:
+                self.run.complain(str(error))
+        for (_, below), logs in found.items():
+            yield below, sorted(logs, key=lambda log: log.base_offset or 0)
+
+    def _rebuilt(self, logs: list[Input], progress: Progress) -> Iterator[Rebuilt]:
+        try:
+            interval = self.interval
+            if interval is None:
+                interval = interval_of(Path(logs[0].path).parent)
+            how = How(interval, self.expired_before, is_damage_cut=True)
+            for done in rebuild(logs, how, progress.advance, swaps=self._swaps(logs)):
+                numbers = {"bytes": done.size, "batches": done.batches, "entries": done.entries}
+                result = Result(REBUILT, done.log.name, done.log.kind.name, numbers)
+                result.take(done.findings)
+                yield done
+                self.run.all(told(result))
+        except InputError as error:
+            self.run.complain(str(error))
+
+    def _swaps(self, logs: list[Input]) -> list[Input]:
+        """What a swap had finished in the directory of a partition that is given whole."""
+        folder = Path(logs[0].path).parent
+        if folder not in self._whole:
+            return []
+        return [classify(str(it), it.name) for it in sorted(folder.glob(f"*{SWAP}"))]
+
+    @staticmethod
+    def _below(staging: Staging, folder: str, done: Rebuilt) -> None:
+        for name, data in done.files.items():
+            if data is not None:
+                staging.put(str(Path(folder) / name), data)
+
+    def _in_place(self, group: list[Input], progress: Progress) -> None:
+        """Replace the files of one partition; raises UsageError when a broker uses it."""
+        folder = Path(group[0].path).parent
+        if not self.force:
+            check_unused(folder)
+        self.run.left_over(take_away(folder))
+        sizes = {it.path: size_of(it) for it in group}
+        for done in self._rebuilt(group, progress):
+            if size_of(done.log) != sizes[done.log.path] and not self.force:
+                raise UsageError(
+                    f"{done.log.name}: the log grew while it was read, so a broker is writing it; "
+                    "its indexes are not replaced without --force"
+                )
+            if not self.force and any(it.code.severity is Severity.ERROR for it in done.findings):
+                words = (
+                    "the log is damaged, and the index that a recovering broker writes ends at the "
+                    "damage: the one that is there may reach what follows. It is not replaced "
+                    "without --force"
+                )
+                self.run.complain(f"{done.log.name}: {words}")
+                continue
+            self._beside(done)
+
+    def _beside(self, done: Rebuilt) -> None:
+        """Replace what differs; what is right already stays untouched."""
+        for name, data in done.files.items():
+            path = Path(done.log.path).with_name(name)
+            if data == (path.read_bytes() if path.exists() else None):
+                continue
+            if not self.all_files and not name.endswith(INDEXES):
+                what = "is missing" if not path.exists() else "is not what the log says"
+                words = f"{what}; --all-files writes it, too"
+                self.run.sink.note(f"{safe(str(path))}: {words}\n")
+                continue
+            kept = set_aside(path) if data is None else replace_keeping_old(path, data)
+            if kept is not None:
+                self.run.sink.note(f"{safe(str(path))}: the old one is {safe(kept.name)}\n")

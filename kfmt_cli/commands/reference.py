@@ -1,0 +1,148 @@
+"""format: the reference of all formats, out of the Layouts; docs/formats.md has the same."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kfmt_cli.commands.run import Run
+from kfmt_cli.core.layout.field import Field
+from kfmt_cli.core.layout.layout import Layout
+from kfmt_cli.core.layout.protocol import String
+from kfmt_cli.core.layout.wire import Int32, Int64, WireType
+from kfmt_cli.disk.kinds import kind_of
+from kfmt_cli.errors import UsageError
+from kfmt_cli.formats import consumer_protocol, headers, kraft
+from kfmt_cli.formats.batch import RECORD, RECORD_BATCH, RECORD_HEADER
+from kfmt_cli.formats.checkpoint import CHECKPOINTS
+from kfmt_cli.formats.control import CONTROL_RECORD_KEY, END_TXN_MARKER
+from kfmt_cli.formats.index import ABORTED_TRANSACTION, OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
+from kfmt_cli.formats.legacy import MESSAGE_V0, MESSAGE_V1, NOTES_V0
+from kfmt_cli.formats.properties import (
+    CLEAN_SHUTDOWN,
+    META_PROPERTIES,
+    PARTITION_METADATA,
+    QUORUM_STATE,
+)
+from kfmt_cli.formats.snapshot import PRODUCER_SNAPSHOT, PRODUCER_STATE
+from kfmt_cli.render.reference import drawn
+from kfmt_cli.render.style import count
+from kfmt_cli.rows.reference import entries_of, field_row, format_row
+from kfmt_cli.topics import TOPICS, messages_of
+from kfmt_cli.topics.enveloped import ENVELOPE
+from kfmt_cli.topics.keyed import KEY_FRONT, VALUE_FRONT
+
+
+@dataclass(frozen=True, slots=True)
+class Chapter:
+    """Formats that belong together. files: names of the files that hold them."""
+
+    title: str
+    layouts: tuple[Layout, ...]
+    files: tuple[str, ...] = ()
+
+
+def chapters() -> Iterator[Chapter]:
+    """All formats, in the order of the page."""
+    yield Chapter("Record batch, magic 2", (RECORD_BATCH, RECORD, RECORD_HEADER), ("*.log",))
+    control = (CONTROL_RECORD_KEY, END_TXN_MARKER, *kraft.KRAFT_MESSAGES.values())
+    yield Chapter("Control records", control, ("*.checkpoint",))
+    yield Chapter("Messages, magic 0 and 1", (MESSAGE_V0, MESSAGE_V1))
+    yield Chapter("Offset index", (OFFSET_INDEX_ENTRY,), ("*.index",))
+    yield Chapter("Time index", (TIME_INDEX_ENTRY,), ("*.timeindex",))
+    yield Chapter("Transaction index", (ABORTED_TRANSACTION,), ("*.txnindex",))
+    yield Chapter("Producer snapshot", (PRODUCER_SNAPSHOT, PRODUCER_STATE), ("*.snapshot",))
+    text = (META_PROPERTIES, CLEAN_SHUTDOWN, PARTITION_METADATA, QUORUM_STATE)
+    names = ("meta.properties", ".kafka_cleanshutdown", "partition.metadata", "quorum-state")
+    for layout, name in zip(text, names, strict=True):
+        yield Chapter(f"The file {name}", (layout,), (name,))
+    for name, it in CHECKPOINTS.items():
+        fields = tuple(Field(column, *_OF_CHECKPOINTS[column]) for column in it.columns)
+        files = (name, "*.leader_epoch_checkpoint") if name.startswith("leader") else (name,)
+        layout = Layout(name, it.doc, it.source, fields, text=True)
+        yield Chapter(f"The file {name}: a version, a count, lines of", (layout,), files)
+    yield Chapter("What stands before the records of internal topics", _FRONTS)
+    for topic in TOPICS:
+        messages = messages_of(topic)
+        if not messages:
+            continue  # its records are JSON
+        both = (layout for it in messages for layout in (it.key, it.value) if layout is not None)
+        yield Chapter(f"The topic {topic}", tuple(both), (topic,))
+    inside = _layouts_of(consumer_protocol)
+    yield Chapter("Inside of the members of classic consumer groups", inside)
+    yield Chapter("Headers of requests and responses", _layouts_of(headers))
+    yield Chapter("For teaching", (NOTES_V0,))
+
+
+_OF_CHECKPOINTS: dict[str, tuple[WireType, str]] = {
+    "topic": (String, "The topic."),
+    "partition": (Int32, "The partition."),
+    "offset": (Int64, "The offset."),
+    "epoch": (Int32, "The leader epoch."),
+    "start_offset": (Int64, "Its first offset."),
+}
+_FRONTS = (KEY_FRONT, VALUE_FRONT, ENVELOPE)
+
+
+def _layouts_of(page: object) -> tuple[Layout, ...]:
+    """The messages that a module defines."""
+    found = (it for it in vars(page).values() if isinstance(it, Layout))
+    return tuple(it for it in found if it.versions is not None)
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("-", "").replace("_", "").replace("*", "")
+
+
+def found(name: str) -> list[Layout]:
+    """The formats of a name: their own, or that of a file or a topic; raises UsageError."""
+    every = list(chapters())
+    own = [it for chapter in every for it in chapter.layouts if _plain(it.name) == _plain(name)]
+    if own:
+        return own[:1]
+    kind, _, _ = kind_of(name.rpartition("/")[2])
+    ends = {_plain(it) for it in kind.named}
+    of_file = [
+        layout
+        for chapter in every
+        for it in chapter.files
+        if _plain(it) in {_plain(name), *ends}
+        for layout in chapter.layouts
+    ]
+    if of_file:
+        return of_file
+    known = [it.name for chapter in every for it in chapter.layouts]
+    near = [it for it in known if _plain(name) in _plain(it)]
+    words = f"; there are {', '.join(near)}" if near else "; kfmt format lists them"
+    raise UsageError(f"no format is named {name!r}{words}")
+
+
+def show_formats(run: Run, names: tuple[str, ...]) -> None:
+    """All formats in a list, or the fields of some."""
+    sink = run.sink
+    if not names:
+        _show_list(run)
+    for layout in [it for name in names for it in found(name)]:
+        if sink.for_people:
+            sink.put("".join(drawn(layout, sink.out.theme, sink.out.width)))
+            continue
+        for entry in entries_of(layout):
+            sink.document("format_field", field_row(layout, entry), ())
+    sink.flush()
+
+
+def _show_list(run: Run) -> None:
+    sink, every = run.sink, list(chapters())
+    width = max(len(it.name) for chapter in every for it in chapter.layouts)
+    for chapter in every:
+        if sink.for_people:
+            sink.put(sink.out.theme.paint("bold", chapter.title) + "\n")
+        for it in chapter.layouts:
+            room = (sink.out.width or 1 << 20) - width - 3
+            words = textwrap.shorten(it.doc, max(room, 20), placeholder=" …")
+            sink.document(
+                "format", format_row(it, chapter.title), [f" {it.name:<{width}}  {words}\n"]
+            )
+    n_formats = sum(len(chapter.layouts) for chapter in every)
+    sink.remark(f"{count(n_formats, 'format')}; kfmt format NAME shows the fields of one")

@@ -1,0 +1,50 @@
+"""The schemas of a registry, out of the topic in which it keeps them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+from kfmt_cli.broker.state.registry import Registry as Replay
+from kfmt_cli.checks.log.open_checked import open_checked
+from kfmt_cli.commands.internal import partitions_of
+from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.disk.tree import is_folder
+from kfmt_cli.findings.finding import Finding
+from kfmt_cli.log.stream import stream
+from kfmt_cli.topics.payloads import Registry
+
+TOPIC = "_schemas"
+PARTITION = f"{TOPIC}-0"
+
+
+def registry_beside(paths: Sequence[str]) -> Registry | None:
+    """The registry whose topic lies in the same log directory as the first of some paths."""
+    for path in paths:
+        here = Path(path).resolve()
+        for folder in (here, here.parent, here.parent.parent):
+            if is_folder(str(folder / PARTITION)):
+                return registry_of(str(folder / PARTITION))
+    return None
+
+
+@cache
+def registry_of(path: str) -> Registry | None:
+    """The registry whose topic is at a path, or None; raises InputError where it cannot be read.
+
+    What is damaged is left out: payloads of a schema that is not there say so.
+    """
+    inside = Path(path) / PARTITION
+    if is_folder(str(inside)):
+        return registry_of(str(inside))
+    if is_folder(path) and Path(path).resolve().name != PARTITION:
+        return None
+    replay = Replay()
+    for partition in partitions_of((path,), TOPIC, lambda _: None):
+        for log in partition.logs:
+            with open_checked(log, read_ahead=False) as opened:
+                for it in stream(opened, Limit()):
+                    if not isinstance(it, Finding):
+                        replay.take(it)
+    return replay.every

@@ -1,0 +1,252 @@
+"""retention: why each segment is still on the disk, and when it goes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+
+from kfmt_cli.broker.retention import (
+    FILE_TIME,
+    TIME_INDEX,
+    ActiveFacts,
+    Bounds,
+    Roll,
+    SegmentFacts,
+    Verdict,
+    retained,
+    rolled,
+)
+from kfmt_cli.broker.start.checkpoints import HIGH_WATERMARKS, LOG_STARTS
+from kfmt_cli.broker.start.directory import LogDirectory
+from kfmt_cli.broker.start.stored import CorruptError, LogBytes, StartFailed, batches
+from kfmt_cli.broker.topic_settings import TopicSettings
+from kfmt_cli.commands.log_settings import SettingsOf, with_sources
+from kfmt_cli.commands.partitions import LogFiles, each_partition
+from kfmt_cli.commands.run import Run
+from kfmt_cli.core.source import READ_ONLY
+from kfmt_cli.core.times import time_text
+from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX
+from kfmt_cli.disk.kinds.fixed import TIME_INDEX as TIMES
+from kfmt_cli.disk.kinds.kind import Input
+from kfmt_cli.disk.tree import modified_ms, size_of
+from kfmt_cli.formats.index import OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
+from kfmt_cli.render.plot import steps
+from kfmt_cli.render.style import grouped, safe
+from kfmt_cli.topics import CLUSTER_METADATA
+
+_ENTRY = TIME_INDEX_ENTRY.dtype.itemsize
+_OFFSETS = OFFSET_INDEX_ENTRY.dtype.itemsize
+
+_AS_REMOTE = -2  # of local.retention.ms and .bytes
+
+
+@dataclass(slots=True)
+class Retention:
+    """One call of `retention`. now: in milliseconds. every: a table of all segments is shown, not
+    only of the first of each kind."""
+
+    run: Run
+    settings: SettingsOf
+    now: int
+    _freed: list[tuple[int, int]] = field(default_factory=list)
+
+    def paths(self, paths: tuple[str, ...]) -> None:
+        """Show what becomes of the segments below some paths."""
+        each_partition(self.run, paths, self._partition)
+        self._total()
+        self.run.sink.flush()
+
+    def _partition(self, partition: LogFiles) -> None:
+        directory, place, settings = self.settings.around(partition)
+        marks = directory.offsets.get(HIGH_WATERMARKS, {})
+        if place[0] == CLUSTER_METADATA:
+            words = "retention.ms does not apply to the metadata log: a snapshot lets it shrink"
+            self.run.sink.note(f"{partition.name}: {words}\n")
+            return
+        bounds = Bounds(marks.get(place), None, directory.offset(LOG_STARTS, place))
+        active, end = active_of(partition.logs[-1])
+        facts = [
+            facts_of(file, partition.logs[i + 1 :], end, active, directory)
+            for i, file in enumerate(partition.logs)
+        ]
+        verdicts = retained(facts, settings, bounds, self.now)
+        is_expired = len(verdicts) > 0 and all(it.deletable for it in verdicts)
+        roll = rolled(active, settings, self.now, is_expired)
+        sources = self.settings.sources(place[0], partition.folder.parent)
+        self._show(partition, verdicts, roll, settings, sources)
+
+    def _show(
+        self,
+        partition: LogFiles,
+        verdicts: list[Verdict],
+        roll: Roll,
+        settings: TopicSettings,
+        sources: Mapping[str, str],
+    ) -> None:
+        sink = self.run.sink
+        width = max(len(grouped(it.segment.size)) for it in verdicts)
+        for i, it in enumerate(verdicts):
+            if it.at is not None or it.deletable:
+                self._freed.append((max(it.at or self.now, self.now), it.segment.size))
+            lines = []
+            if i == 0:
+                lines.append(self._heading(partition, settings, sources))
+            lines.append(self._line(it, width))
+            sink.document("retention", {**_row(it), "settings": _told(settings, sources)}, lines)
+        row: dict[str, object] = {
+            "file": roll.name,
+            "reason": roll.reason,
+            "at_bytes": roll.at_bytes,
+            "at_time": roll.at_time,
+        }
+        when = "" if roll.at_time is None else f", or a record of {time_text(roll.at_time)[:19]}"
+        sizes = f"at {grouped(roll.at_bytes)} bytes{when}"
+        sink.document("roll", row, [f"   rolls next by {roll.words} ({roll.reason}; {sizes})\n"])
+
+    def _heading(
+        self, partition: LogFiles, settings: TopicSettings, sources: Mapping[str, str]
+    ) -> str:
+        told = _told(settings, sources)
+        words = [f"{name}={it['value']} ({it['source']})" for name, it in told.items()]
+        name = self.run.sink.out.theme.paint("bold", safe(partition.name))
+        return f"{name}   {' '.join(words)}\n"
+
+    def _line(self, it: Verdict, width: int) -> str:
+        theme = self.run.sink.out.theme
+        if it.deletable:
+            verdict = theme.paint("warn", "goes now")
+        elif it.at is not None:
+            verdict = f"stays until {time_text(it.at)[:19]}"
+        else:
+            verdict = theme.paint("good", "stays")
+        marks = " active" if it.active else ""
+        name = it.segment.name.rpartition("/")[2]
+        words = f"{verdict}: {it.why}"
+        return f" {safe(name)}{marks}  {grouped(it.segment.size):>{width}} bytes  {words}\n"
+
+    def _total(self) -> None:
+        """Bytes that are freed now and over time."""
+        now = sum(size for at, size in self._freed if at <= self.now)
+        sink = self.run.sink
+        row: dict[str, object] = {"bytes_now": now, "bytes_later": sum(it[1] for it in self._freed)}
+        later = [(at, size) for at, size in self._freed if at > self.now]
+        row["bytes_later"] = sum(size for _, size in later)
+        words = f"{grouped(now)} bytes go now, {grouped(sum(s for _, s in later))} later"
+        sink.document("freed", row, [f"{words}\n", *steps(self.now, later, sink.out.width)])
+
+
+def _told(settings: TopicSettings, sources: Mapping[str, str]) -> dict[str, dict[str, object]]:
+    """The settings that decide, each with where it comes from."""
+    time, size = "retention.ms", "retention.bytes"
+    if settings.remote and settings.local_retention_ms != _AS_REMOTE:
+        time = f"local.{time}"
+    if settings.remote and settings.local_retention_bytes != _AS_REMOTE:
+        size = f"local.{size}"
+    return with_sources(settings, sources, ("cleanup.policy", time, size))
+
+
+def _row(it: Verdict) -> dict[str, object]:
+    return {
+        "file": it.segment.name,
+        "base_offset": it.segment.base_offset,
+        "bytes": it.segment.size,
+        "largest_timestamp": it.segment.largest,
+        "timestamp_source": it.segment.source,
+        "active": it.active,
+        "deletable": it.deletable,
+        "deletable_at": it.at,
+        "why": it.why,
+    }
+
+
+def facts_of(
+    file: Input,
+    following: list[Input],
+    end: int,
+    active: ActiveFacts,
+    directory: LogDirectory,
+) -> SegmentFacts:
+    """What retention goes by, of one segment."""
+    ends = (following[0].base_offset or 0) if following else end
+    base, size = file.base_offset or 0, size_of(file)
+    largest, why = _last_time(file)
+    if largest == 0 and not following and directory.marker is None and active.last_time is not None:
+        # Space for entries to come: a broker that runs, or recovers, knows better.
+        return SegmentFacts(file.name, base, size, active.last_time, TIME_INDEX, ends)
+    if largest is not None and largest >= 0:
+        return SegmentFacts(file.name, base, size, largest, TIME_INDEX, ends)
+    return SegmentFacts(file.name, base, size, modified_ms(file), FILE_TIME, ends, why)
+
+
+def _last_time(file: Input) -> tuple[int | None, str]:
+    """The timestamp of the last entry of a segment's time index, or why there is none."""
+    path = f"{file.path.removesuffix('.log')}{TIMES.suffix}"
+    with _opened(path) as handle:
+        if handle is None:
+            return None, "it has no time index"
+        size = os.fstat(handle).st_size // _ENTRY * _ENTRY
+        if not size:
+            return None, "its time index is empty"
+        data = os.pread(handle, 8, size - _ENTRY)
+    time = int.from_bytes(data, "big", signed=True)
+    return time, "" if time >= 0 else "its time index has no timestamp"
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[int | None]:
+    """A file, None where it cannot be opened; of 28,000 each costs a little."""
+    try:
+        handle = os.open(path, READ_ONLY)
+    except OSError:
+        yield None
+        return
+    try:
+        yield handle
+    finally:
+        os.close(handle)
+
+
+def active_of(file: Input) -> tuple[ActiveFacts, int]:
+    """What is known of the active segment, and where it ends: from its first batch and from those
+    behind the last entry of its offset index."""
+    base, stem = file.base_offset or 0, file.path.removesuffix(".log")
+    entries, position = _last_entry(f"{stem}{OFFSET_INDEX.suffix}", _OFFSETS)
+    times, _ = _last_entry(f"{stem}{TIMES.suffix}", _ENTRY)
+    first_time = last_time = None
+    last = base - 1
+    log = LogBytes(file.path, file.name)
+    try:
+        with suppress(CorruptError, StartFailed):
+            first = next(batches(log, 0, log.size), None)
+            if first is not None:
+                first_time = last_time = first.max_timestamp
+            for it in batches(log, position, log.size):
+                last = max(last, it.last_offset)
+                last_time = max(last_time or it.max_timestamp, it.max_timestamp)
+        size = log.size
+    finally:
+        log.close()
+    known, _ = _last_time(file)
+    if known and last_time is not None:
+        last_time = max(last_time, known)
+    return ActiveFacts(file.name, base, size, first_time, last_time, last, entries, times), last + 1
+
+
+def _last_entry(path: str, width: int) -> tuple[int, int]:
+    """The entries of an index without the zeros at its end, and the last number of the last one."""
+    with _opened(path) as handle:
+        if handle is None:
+            return 0, 0
+
+        def entry(i: int) -> bytes:
+            return os.pread(handle, width, i * width)
+
+        low, high = 0, os.fstat(handle).st_size // width
+        if high and any(entry(high - 1)):
+            low = high
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (middle + 1, high) if any(entry(middle)) else (low, middle)
+        return low, int.from_bytes(entry(low - 1)[-4:], "big") if low else 0

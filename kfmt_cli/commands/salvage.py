@@ -1,0 +1,450 @@
+"""salvage: every undamaged batch of damaged logs, as directories that a broker can take."""
+
+from __future__ import annotations
+
+import enum
+import shutil
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path, PurePath
+
+from kfmt_cli.checks.log.verify import Verifier
+from kfmt_cli.commands.run import Progress, Run, told
+from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.disk.kinds import META_PROPERTIES, PARTITION_METADATA, QUORUM_STATE
+from kfmt_cli.disk.kinds.checkpoint import CHECKPOINT
+from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, PRODUCER_SNAPSHOT, TIME_INDEX, read_rows
+from kfmt_cli.disk.kinds.kind import SWAP, Input
+from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT, LOG
+from kfmt_cli.disk.names import mark_of, offset_of_name
+from kfmt_cli.disk.tree import Folder, classify, is_folder, is_segment, printable, size_of, walk
+from kfmt_cli.errors import InputError, OutputError
+from kfmt_cli.findings.finding import Severity
+from kfmt_cli.formats.index import MAX_RELATIVE_OFFSET
+from kfmt_cli.render.style import count, grouped, safe
+from kfmt_cli.rows.result import Result, ResultType
+from kfmt_cli.writing.copying import carry, need_new
+from kfmt_cli.writing.output import Staging, need_room, staged
+from kfmt_cli.writing.rebuild import How, rebuild
+from kfmt_cli.writing.salvage.holes import NO_END, Gaps, Hole, Salvaged
+from kfmt_cli.writing.salvage.rearrange import (
+    ASIDE,
+    Rearranged,
+    rearranged,
+    told_of,
+    write_arranged,
+)
+from kfmt_cli.writing.salvage.salvager import Extent, Salvager, Scanned, extent_of
+
+COUNTED = ("batches", "batches_after", "bytes", "bytes_after", "holes", "reencoded")
+SALVAGED = ResultType(
+    COUNTED, {"batches": 9, "batches_after": 13, "holes": 7, "bytes": 14, "bytes_after": 14}
+)
+INDEX_SUFFIXES = (OFFSET_INDEX.suffix, TIME_INDEX.suffix)
+SPARE = 1 << 20  # for indexes and folders
+# What a broker reads beside the logs and cannot make anew. The other checkpoints say up to where
+# logs were on the disk, replicated and compacted, which is no longer true of what is written.
+KEPT_KINDS = (META_PROPERTIES, PARTITION_METADATA, QUORUM_STATE)
+KEPT_CHECKPOINTS = ("leader-epoch-checkpoint", "log-start-offset-checkpoint")
+
+
+@dataclass(frozen=True, slots=True)
+class _Partition:
+    """Logs that belong together, in their order. below: their folder below DST. more: other files
+    with batches that a broker would take for logs, or put in their place."""
+
+    below: PurePath
+    logs: list[Input]
+    more: list[Input] = field(default_factory=list)
+
+
+class Unread(enum.Enum):
+    """What is known of a log that cannot be read."""
+
+    UNREAD = "unread"
+
+
+UNREAD = Unread.UNREAD
+Extents = dict[str, Extent | Unread | None]
+
+
+def _base_of(log: Input) -> int | None:
+    """The base offset that a broker takes from a log's name."""
+    if log.base_offset is not None:
+        return log.base_offset
+    base = offset_of_name(PurePath(log.path).name)
+    return base if base is not None and base >= 0 else None
+
+
+def _is_swap(log: Input) -> bool:
+    return log.path.endswith(SWAP)
+
+
+def _is_orderly(partition: _Partition, extents: Extents) -> bool:
+    """Whether every undamaged batch lies where it belongs, so that no log waits for another."""
+    if any(isinstance(extents[it.path], Extent) for it in partition.more):
+        return False
+    end = -1
+    for log in partition.logs:
+        extent = extents[log.path]
+        if not isinstance(extent, Extent):
+            continue
+        base = log.base_offset or 0
+        if not extent.is_ordered or extent.first < base or base <= end:
+            return False
+        if extent.last - base > MAX_RELATIVE_OFFSET:
+            return False
+        end = extent.last
+    return True
+
+
+@dataclass(slots=True)
+class Salvage:
+    """One call of `salvage`.
+
+    interval: index.interval.bytes. split: keep the records of damaged batches that can be read.
+    """
+
+    run: Run
+    limit: Limit
+    jobs: int
+    interval: int
+    split: bool = False
+    _carried: list[tuple[Input, PurePath]] = field(default_factory=list)
+    _n_others: int = 0
+    _n_missing: int = 0
+    _held: list[tuple[dict[str, object], str]] = field(default_factory=list)
+
+    def salvage(self, source: str, destination: str) -> None:
+        """Salvage SRC into DST; raises UsageError, InputError, OutputError."""
+        need_new(source, destination)
+        run = self.run
+        partitions = self._partitions(source)
+        logs = [log for it in partitions for log in (*it.logs, *it.more)]
+        if not logs:
+            unread = " that could be read" if run.summary.unread else ""
+            raise InputError(f"{printable(source)}: no log in it{unread}")
+        sizes = sum(map(size_of, logs))
+        need_room(destination, sizes + SPARE)
+        run.sink.results(SALVAGED, [it.name for it in logs])
+        with run.host.progress(sizes) as progress, staged(destination) as staging:
+            run.left_over(staging.left_over)
+            for file, below in self._carried:
+                self._carry(staging, file, str(below / PurePath(file.path).name))
+            for partition in partitions:
+                self._partition(staging, partition, progress)
+            if self._is_lost:
+                staging.refuse()
+        run.end()
+        self._last_words(destination)
+        run.sink.flush()
+
+    @property
+    def _is_lost(self) -> bool:
+        """Whether there was something, and nothing of it is undamaged; empty logs stay so."""
+        totals = self.run.summary.totals
+        return not totals["batches_after"] and totals["bytes"] > 0
+
+    def _partitions(self, source: str) -> list[_Partition]:
+        """The partitions of SRC; what else is carried along is noted."""
+        if not is_folder(source):
+            file = classify(source, source)
+            if not is_segment(file):
+                name = f"{file.name}: is not named as a log is, with an offset of 20 digits"
+                raise InputError(name)
+            return [_Partition(PurePath(), [file])]
+        found = []
+        for folder in walk(source, False, self.run.complain):
+            if folder.path != source and mark_of(Path(folder.path).name):
+                words = "a broker has marked it as moved or deleted; name it to salvage it"
+                self.run.sink.note(f"left behind: {safe(folder.name)}: {words}\n")
+                continue
+            found += self._in_folder(folder)
+        return found
+
+    def _in_folder(self, folder: Folder) -> list[_Partition]:
+        below = PurePath(folder.below)
+        files = [folder.input(it) for it in folder.files if it not in folder.special]
+        logs, more = folder.logs, []
+        for file in files:
+            name = PurePath(file.path).name
+            kept = file.kind in KEPT_KINDS or (file.kind is CHECKPOINT and name in KEPT_CHECKPOINTS)
+            # A snapshot of the producers before the first log cannot be made out of the logs.
+            first = logs[0].base_offset if logs else None
+            kept |= bool(first) and file.kind is PRODUCER_SNAPSHOT and file.base_offset == first
+            if kept or file.kind is KRAFT_SNAPSHOT:
+                self._carried.append((file, below))
+            elif file.kind is LOG and not is_segment(file):
+                if _base_of(file) is not None and name.endswith(
+                    (LOG.suffix, f"{LOG.suffix}{SWAP}")
+                ):
+                    more.append(file)
+                else:
+                    self._n_others += 1
+        return [_Partition(below, logs, more)] if logs or more else []
+
+    def _carry(self, staging: Staging, file: Input, name: str) -> None:
+        """Carry a file along if it is undamaged."""
+        try:
+            damaged = self._is_damaged(file)
+        except InputError as error:
+            self.run.complain(str(error))
+            return
+        if damaged:
+            self.run.sink.note(f"left behind: {safe(file.name)}: it is damaged\n")
+        else:
+            carry(staging, file, name)
+
+    def _is_damaged(self, file: Input) -> bool:
+        if file.kind.read is not None:
+            findings = file.kind.read(file).findings
+        else:
+            findings = list(Verifier(True, self.limit, 0).findings(file))
+        return any(it.code.severity is Severity.ERROR for it in findings)
+
+    def _partition(self, staging: Staging, partition: _Partition, progress: Progress) -> None:
+        """The logs of a partition, then what follows from them."""
+        extents = {it.path: self._extent(it) for it in (*partition.logs, *partition.more)}
+        for it in partition.more:
+            if extents[it.path] is None:
+                self._leave_behind(it)
+        if _is_orderly(partition, extents):
+            written = self._in_order(staging, partition, extents, progress)
+        else:
+            written = self._rearranged(staging, partition, extents, progress)
+        if not written:
+            return
+        snapshot = f"{written[0].base_offset:020}{PRODUCER_SNAPSHOT.suffix}"
+        known = (staging.folder / partition.below / snapshot).exists()
+        gaps = Gaps(min(_base_of(it) or 0 for it in (*partition.logs, *partition.more)) - 1)
+        how = How(self.interval)
+        for made in rebuild(written, how, lambda _: None, from_nothing=not known, gaps=gaps):
+            if any(it.code.severity is Severity.ERROR for it in made.findings):
+                words = f"{made.log.name}: what was written does not read back; nothing was kept"
+                raise OutputError(words)
+            for file, data in made.files.items():
+                if data is not None and not (staging.folder / partition.below / file).exists():
+                    staging.put(str(partition.below / file), data)
+        self._tell_gaps(partition, gaps.found)
+        self._open_transactions(staging.folder / partition.below, str(partition.below))
+
+    def _tell_gaps(self, partition: _Partition, gaps: list[tuple[int, int]]) -> None:
+        """Say which offsets are in no batch that was written."""
+        number = sum(last - first + 1 for first, last in gaps)
+        self._n_missing += number
+        if not number:
+            return
+        shown = [f"{first}–{last}" if last > first else str(first) for first, last in gaps]
+        most = self.run.most_findings
+        row: dict[str, object] = {
+            "file": str(partition.below),
+            "offsets": number,
+            "ranges": [list(it) for it in gaps],
+        }
+        more = f" and {count(len(shown) - most, 'more range')}" if len(shown) > most else ""
+        words = f"   {count(number, 'offset')} in no batch: {', '.join(shown[:most])}{more}\n"
+        self.run.sink.document("missing", row, [words])
+
+    def _leave_behind(self, log: Input) -> None:
+        """Say that a file with nothing undamaged is left behind."""
+        if _is_swap(log):
+            words = (
+                "a broker was stopped while it replaced segments, and nothing in it is undamaged"
+            )
+            self.run.sink.note(f"left behind: {safe(log.name)}: {words}\n")
+        else:
+            self._n_others += 1
+
+    def _in_order(
+        self, staging: Staging, partition: _Partition, extents: Extents, progress: Progress
+    ) -> list[Input]:
+        """The logs that are written of a partition in which every batch lies where it belongs."""
+        logs = partition.logs
+        written: list[Input] = []
+        salvager = Salvager(self.limit, self.jobs, self.split)
+        for i, log in enumerate(logs):
+            if extents[log.path] is UNREAD:
+                continue
+            later = (it.base_offset or 0 for it in logs[i + 1 :] if extents[it.path] is not None)
+            name = str(partition.below / PurePath(log.path).name)
+            done = self._log(staging, salvager, log, name, next(later, NO_END), progress)
+            if done is None:
+                continue
+            # An empty one at the end says where the log goes on.
+            is_end = i + 1 == len(logs) and (log.base_offset or 0) > salvager.last_offset
+            if done.batches_after or is_end:
+                written.append(classify(str(staging.folder / name), name))
+            else:
+                (staging.folder / name).unlink()
+        return written
+
+    def _rearranged(
+        self, staging: Staging, partition: _Partition, extents: Extents, progress: Progress
+    ) -> list[Input]:
+        """The logs that are written of a partition whose batches contradict each other's places."""
+        salvager = Salvager(self.limit, self.jobs, self.split)
+        scanned: list[Scanned] = []
+        results: list[Result] = []
+        for log in (*partition.logs, *partition.more):
+            if extents[log.path] is UNREAD:
+                continue
+            result = Result(SALVAGED, log.name, LOG.name)
+            base = _base_of(log) or 0
+            try:
+                one = salvager.scan(log, base, _is_swap(log), result.take, progress.advance)
+            except InputError as error:
+                self.run.complain(str(error))
+                continue
+            scanned.append(one)
+            results.append(result)
+        made = rearranged(scanned)
+        last = max((it.base_offset or 0 for it in partition.logs), default=0)
+        written, aside = write_arranged(staging, str(partition.below), scanned, made, last)
+        for name in aside:
+            self._index(staging, classify(str(staging.folder / name), name), PurePath(name).parent)
+        for number, (one, result) in enumerate(zip(scanned, results, strict=True)):
+            done, holes = told_of(scanned, number, made)
+            result.numbers = {it: getattr(done, it) for it in COUNTED}
+            for hole in holes:
+                self._hole(one.log, hole)
+            self._tell_result(result, done.holes)
+        self._tell_arranged(partition, made)
+        return [classify(str(staging.folder / it), it) for it in written]
+
+    def _index(self, staging: Staging, log: Input, below: PurePath) -> None:
+        """Give a log that is set aside its indexes, as far as its offsets fit into them."""
+        with suppress(InputError):
+            for made in rebuild([log], How(self.interval), lambda _: None, from_nothing=True):
+                for file, data in made.files.items():
+                    if data is not None and file.endswith(INDEX_SUFFIXES):
+                        staging.put(str(below / file), data)
+
+    def _tell_arranged(self, partition: _Partition, made: Rearranged) -> None:
+        """Say what was set aside, and of what there were copies."""
+        found = made.arranged
+        aside = sum(part.batches for lane in found.aside for part in lane)
+        folder = partition.below / ASIDE
+        row: dict[str, object] = {
+            "file": str(partition.below),
+            "aside_batches": aside,
+            "aside": str(folder) if aside else None,
+            "copies": found.copies,
+        }
+        words = []
+        if aside:
+            batches = count(aside, "undamaged batch", "undamaged batches")
+            words.append(f"   set aside in {safe(str(folder))}: {batches} with offsets that\n")
+            words.append("   contradict the others\n")
+        if found.copies:
+            words.append(
+                f"   {count(found.copies, 'batch', 'batches')} lay there twice and are kept once\n"
+            )
+        self.run.sink.document("rearranged", row, words)
+
+    def _open_transactions(self, folder: Path, name: str) -> None:
+        """Say where transactions are open at the end: what ended them may have been left out."""
+        last = max(folder.glob(f"*{PRODUCER_SNAPSHOT.suffix}"), default=None)
+        if last is None:
+            return
+        begun = read_rows(classify(str(last), last.name)).table["current_txn_first_offset"]
+        begun = begun[begun >= 0]
+        if len(begun):
+            where = "" if name == "." else f"{safe(name)}: "
+            what = f"{where}{count(len(begun), 'transaction')} open at the end"
+            waits = f"read_committed consumers are given nothing from offset {begun.min()} on"
+            self.run.sink.note(f"{what}: {waits}; kfmt txn shows more\n")
+
+    def _extent(self, log: Input) -> Extent | Unread | None:
+        """The undamaged batches of a log; UNREAD where it cannot be read, which is said."""
+        try:
+            return extent_of(log, self.limit)
+        except InputError as error:
+            self.run.complain(str(error))
+            return UNREAD
+
+    def _log(
+        self,
+        staging: Staging,
+        salvager: Salvager,
+        log: Input,
+        name: str,
+        until: int,
+        progress: Progress,
+    ) -> Salvaged | None:
+        """One log; None if it could not be read."""
+        out = staging.file(name)
+        result = Result(SALVAGED, log.name, LOG.name)
+
+        def tell(hole: Hole) -> None:
+            self._hole(log, hole)
+
+        try:
+            done = salvager.salvage(log, until, out.write, tell, result.take, progress.advance)
+            out.close()
+            # Retention of messages without timestamps goes by the time of the file.
+            shutil.copystat(log.path, staging.folder / name)
+        except InputError as error:
+            self.run.complain(str(error))
+            out.abandon()
+            (staging.folder / name).unlink()
+            return None
+        finally:
+            out.abandon()
+        result.numbers = {it: getattr(done, it) for it in COUNTED}
+        self._tell_result(result, done.holes)
+        return done
+
+    def _tell_result(self, result: Result, holes: int) -> None:
+        """Show a log's line, and to people the holes that were held back for it."""
+        self.run.all(told(result))
+        for row, words in self._held:
+            self.run.sink.document("hole", row, [words])
+        if self._held and holes > len(self._held):
+            more = count(holes - len(self._held), "more hole")
+            self.run.sink.remark(f"   and {more}; --json lists all")
+        self._held.clear()
+
+    def _hole(self, log: Input, hole: Hole) -> None:
+        """Say what is left out: to people behind the log's line, and not without end."""
+        ends = f"bytes {hole.position}–{hole.position + hole.size - 1}"
+        if hole.first_offset is None:
+            offsets = "no offset is missing"
+        elif hole.last_offset is None:
+            offsets = f"offsets from {hole.first_offset} on, if there were any"
+        else:
+            offsets = f"offsets {hole.first_offset}–{hole.last_offset}"
+        if hole.records:
+            offsets += f", of which {count(hole.records, 'record')} kept, re-encoded"
+        why = f" ({', '.join(hole.codes)})" if hole.codes else ""
+        row: dict[str, object] = {
+            "file": log.name,
+            "position": hole.position,
+            "size": hole.size,
+            "batches": hole.batches,
+            "first_offset": hole.first_offset,
+            "last_offset": hole.last_offset,
+            "reencoded": hole.records,
+            "codes": list(hole.codes),
+        }
+        words = f"   left out: {ends}, {offsets}{why}\n"
+        if not self.run.sink.for_people:
+            self.run.sink.document("hole", row, [words])
+        elif len(self._held) < self.run.most_findings:
+            self._held.append((row, words))
+
+    def _last_words(self, destination: str) -> None:
+        if self._n_others:
+            words = f"{count(self._n_others, 'log')} that no partition's segments are named like"
+            self.run.sink.note(f"left behind: {words}\n")
+        if self._is_lost:
+            self.run.sink.note(f"kfmt: {safe(destination)}: not written: no undamaged batch\n")
+            return
+        totals = self.run.summary.totals
+        of = count(totals["batches"], "batch", "batches")
+        words = f"of {of} {grouped(totals['batches_after'])} are in {safe(printable(destination))}"
+        holes = f", {count(totals['holes'], 'hole')}" if totals["holes"] else ", no hole"
+        if self._n_missing:
+            holes += f", {count(self._n_missing, 'offset')} missing or removed by compaction before"
+        if totals["reencoded"]:
+            holes += f", {count(totals['reencoded'], 'record')} re-encoded and marked"
+        self.run.sink.remark(words + holes, "warn" if totals["holes"] else "good")

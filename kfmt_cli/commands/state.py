@@ -1,0 +1,273 @@
+"""state: what internal topics say, replayed up to an offset; and what changed since another."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import zip_longest
+
+from kfmt_cli.broker.log_end import log_end
+from kfmt_cli.broker.state import replay_of
+from kfmt_cli.broker.state.replay import Replay, Row, State
+from kfmt_cli.checks.log.open_checked import open_checked
+from kfmt_cli.commands.internal import Partition, end_of, partitions_of
+from kfmt_cli.commands.run import Run
+from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.core.json_text import json_text
+from kfmt_cli.disk.kinds.kind import Input
+from kfmt_cli.disk.tree import Folder, is_folder, walk
+from kfmt_cli.errors import InputError, UsageError
+from kfmt_cli.findings.finding import Finding, Findings, Severity
+from kfmt_cli.findings.reading import PAYLOAD_MALFORMED
+from kfmt_cli.log.stream import stream
+from kfmt_cli.render.sinks.sink import Head
+from kfmt_cli.render.style import count
+from kfmt_cli.rows.column import Column, Kind
+from kfmt_cli.rows.state import COMMITTED_OFFSET, MIRROR_SYNC, StateType, with_change
+
+# Rows that say how far a partition has been read: the column with the offset, and how far the next
+# offset to read is from it.
+READING = {COMMITTED_OFFSET: ("offset", 0), MIRROR_SYNC: ("upstream_offset", 1)}
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which state is wanted.
+
+    at_offset: records up to this one count, it included. since_offset: what changed behind this
+    one. group, topic: rows about these only. of_topic: what the files' topic is, where no directory
+    is named for it.
+    """
+
+    at_offset: int | None = None
+    since_offset: int | None = None
+    group: str | None = None
+    topic: str | None = None
+    of_topic: str | None = None
+
+
+@dataclass(slots=True)
+class ShowState:
+    """One call of `state`."""
+
+    run: Run
+    wanted: Wanted
+    limit: Limit
+    _n_rows: dict[str, int] = field(default_factory=dict)
+    _n_records: int = 0
+    _n_damage: int = 0
+    _last: int = -1
+    _ends: dict[str, int | None] = field(default_factory=dict)
+
+    def paths(self, paths: tuple[str, ...]) -> None:
+        """Show the state that the topics below some paths hold."""
+        wanted = self.wanted
+        partitions = partitions_of(paths, wanted.of_topic, self.run.complain)
+        if len(partitions) > 1 and (wanted.at_offset, wanted.since_offset) != (None, None):
+            words = "--at-offset and --since-offset are offsets of one partition"
+            raise UsageError(f"{words}; there are {len(partitions)}")
+        found: list[tuple[Partition, State]] = []
+        for it in partitions:
+            try:
+                found.append((it, self._state_of(it)))
+            except InputError as error:
+                self.run.complain(str(error))
+        if self.run.sink.for_people:
+            self._tables(found)
+        else:
+            for partition, state in found:
+                for type_, rows in state.items():
+                    self._write(Head(partition.name), type_, list(rows.values()))
+        self.run.sink.flush()
+
+    # What it comes to.
+
+    def _state_of(self, partition: Partition) -> State:
+        """The rows that are wanted, with what became of them where that is asked for."""
+        now = self._state_at(partition, self.wanted.at_offset, tell=True)
+        if self.wanted.since_offset is not None:
+            last = self._last
+            if self.wanted.since_offset > last:
+                words = f"--since-offset {self.wanted.since_offset} lies behind the last record"
+                self.run.sink.note(f"{partition.name}: {words}, at {last}\n")
+            before = self._state_at(partition, self.wanted.since_offset, tell=False)
+            now = {it: _changes(it, before[it], rows) for it, rows in now.items()}
+        return {type_: self._chosen(type_, rows) for type_, rows in now.items()}
+
+    def _state_at(self, partition: Partition, at_offset: int | None, tell: bool) -> State:
+        """The state of a partition once the records up to an offset have been taken."""
+        replay = replay_of(partition.topic)
+        findings = Findings(self.run.most_findings)
+        start = 0
+        for snapshot in partition.snapshots:
+            end = end_of(snapshot)
+            if end is not None and at_offset is not None and end > at_offset + 1:
+                continue
+            if self._take(replay, snapshot, None, 0, findings if tell else None):
+                start = end or 0
+                break
+            replay.begin()
+        for log, following in zip_longest(partition.logs, partition.logs[1:]):
+            if following is None or (following.base_offset or 0) > start:
+                self._take(replay, log, at_offset, start, findings if tell else None)
+        state = replay.state()
+        if tell:
+            for offset, words in replay.malformed:
+                self._tell(_malformed(partition.name, offset, words), findings)
+            if replay.unknown:
+                words = count(replay.unknown, "record is", "records are")
+                note = f"{words} of a kind or a version that is not known, and not counted"
+                self.run.sink.note(f"{partition.name}: {note}\n")
+            self.run.left_out(partition.name, findings)
+        for type_ in READING:
+            rows = state.get(type_, {}) if partition.beside is not None else {}
+            for key, row in rows.items():
+                rows[key] = self._with_lag(type_, row, partition.beside or "")
+        return state
+
+    def _take(
+        self,
+        replay: Replay,
+        file: Input,
+        at_offset: int | None,
+        start: int,
+        findings: Findings | None,
+    ) -> bool:
+        """Replay a file from an offset on; whether it was whole."""
+        whole = True
+        with open_checked(file, read_ahead=False) as log:
+            for it in stream(log, self.limit):
+                if isinstance(it, Finding):
+                    whole &= it.code.severity is not Severity.ERROR
+                    if findings is not None:
+                        self._tell(it, findings)
+                elif at_offset is not None and it.offset > at_offset:
+                    break
+                elif it.offset >= start:
+                    self._n_records += findings is not None
+                    self._last = it.offset
+                    replay.take(it)
+        return whole
+
+    def _tell(self, finding: Finding, findings: Findings) -> None:
+        """Say what was found, and that what it is about is not counted."""
+        self.run.tell(finding, findings)
+        self._n_damage += finding.code.severity is Severity.ERROR
+
+    def _with_lag(self, type_: StateType, row: Row, beside: str) -> Row:
+        """A row that says how far a partition has been read, with the end of its log."""
+        column, ahead = READING[type_]
+        values = dict(zip(type_.names, row, strict=True))
+        name = f"{values['topic']}-{values['partition']}"
+        if name not in self._ends:
+            self._ends[name] = _end_in(f"{beside}/{name}")
+        end, offset = self._ends[name], values[column]
+        if end is not None and isinstance(offset, int):
+            values |= {"log_end_offset": end, "lag": end - offset - ahead}
+        return tuple(values.values())
+
+    def _chosen(self, type_: StateType, rows: dict[Row, Row]) -> dict[Row, Row]:
+        """The rows about the group and the topic that are wanted."""
+        for column, wanted in (("group", self.wanted.group), ("topic", self.wanted.topic)):
+            if wanted is None:
+                continue
+            if column in type_.names:
+                at = type_.names.index(column)
+                rows = {key: row for key, row in rows.items() if row[at] == wanted}
+            elif column == "topic" and type_.name == "config":
+                wanted_row = ("TOPIC", wanted)
+                rows = {key: row for key, row in rows.items() if row[:2] == wanted_row}
+            else:
+                rows = {}
+        return rows
+
+    # What is shown.
+
+    def _tables(self, found: list[tuple[Partition, State]]) -> None:
+        """A table for each kind of row, of all partitions of a topic together."""
+        for topic in dict.fromkeys(partition.topic for partition, _ in found):
+            states = [state for partition, state in found if partition.topic == topic]
+            names = [partition.name for partition, _ in found if partition.topic == topic]
+            for type_ in states[0]:
+                nouns = (_noun_of(type_.name, 1), _noun_of(type_.name, 2))
+                for title, its in _tables_of(topic, names, [it[type_] for it in states]):
+                    self._write(Head(f"{title}: {nouns[1]}", nouns=nouns), type_, its)
+        told = [count(n, _noun_of(name, 1), _noun_of(name, 2)) for name, n in self._n_rows.items()]
+        words = ", ".join(told) or ("nothing changed" if self._since else "nothing")
+        words += f", from {count(self._n_records, 'record')}"
+        if self._n_damage:
+            words += f"; {count(self._n_damage, 'finding')}, whose records are not counted"
+        if found:
+            self.run.sink.remark(f"\n{words}")
+
+    @property
+    def _since(self) -> bool:
+        return self.wanted.since_offset is not None
+
+    def _write(self, head: Head, type_: StateType, rows: list[Row]) -> None:
+        if not rows:
+            return
+        run = self.run
+        if type_.n_key:
+            self._n_rows[type_.name] = self._n_rows.get(type_.name, 0) + len(rows)
+        row_type = with_change(type_.rows) if self._since else type_.rows
+        run.rows(head, row_type, [rows])
+
+
+def _noun_of(name: str, n: int) -> str:
+    """The name of a kind of row for people."""
+    words = name.replace("_", " ")
+    return words if n == 1 or words.endswith("s") else f"{words}s"
+
+
+def _end_in(path: str) -> int | None:
+    """The log end offset of a partition's directory, None where there is none."""
+    if not is_folder(path):
+        return None
+    found: list[Folder] = walk(path, False, lambda _: None)
+    try:
+        return log_end(found[0]) if found else None
+    except InputError:
+        return None
+
+
+def _changes(type_: StateType, before: dict[Row, Row], now: dict[Row, Row]) -> dict[Row, Row]:
+    """The rows that are not as they were, each with what became of it and what was different."""
+    changed: dict[Row, Row] = {}
+    for key, row in now.items():
+        if key not in before:
+            changed[key] = (*row, "added", None)
+        elif before[key] != row:
+            columns = zip(type_.rows.columns, before[key], row, strict=True)
+            old = {it.name: _value(it, was) for it, was, value in columns if was != value}
+            changed[key] = (*row, "changed", json_text(old))
+    for key, row in before.items():
+        if key not in now:
+            changed[key] = (*row, "removed", None)
+    return changed
+
+
+def _value(column: Column, cell: str | int | None) -> object:
+    """A cell of a row as it stands in JSON."""
+    return json.loads(cell) if column.kind is Kind.JSON and isinstance(cell, str) else cell
+
+
+def _malformed(name: str, offset: int, words: str) -> Finding:
+    """A record that is not what it says."""
+    return Finding(name, PAYLOAD_MALFORMED, None, f"offset {offset}: {words}", offset=offset)
+
+
+def _tables_of(
+    topic: str, names: list[str], states: list[dict[Row, Row]]
+) -> Iterator[tuple[str, list[Row]]]:
+    """The rows of all partitions together, or of each where they are copies of each other."""
+    filled = [(name, state) for name, state in zip(names, states, strict=True) if state]
+    together: dict[Row, Row] = {}
+    for _, state in filled:
+        together |= state
+    if len(together) == sum(len(state) for _, state in filled):
+        rows = [row for _, state in filled for row in state.values()]
+        yield from [(topic, rows)] if rows else ()
+    else:
+        yield from ((name, list(state.values())) for name, state in filled)

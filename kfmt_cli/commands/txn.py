@@ -1,0 +1,172 @@
+"""txn: the transactions of partitions, those that are open first."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
+
+from kfmt_cli.broker.settings import TRANSACTION_MAX_TIMEOUT_MS
+from kfmt_cli.broker.state import replay_of
+from kfmt_cli.broker.transactions import OPEN, Transaction, Transactions
+from kfmt_cli.checks.log.open_checked import open_checked
+from kfmt_cli.commands.partitions import LogFiles, each_partition
+from kfmt_cli.commands.run import Cells, Run, in_pieces
+from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.disk.tree import classify
+from kfmt_cli.errors import InputError
+from kfmt_cli.findings.finding import Finding, Findings
+from kfmt_cli.log.stream import stream
+from kfmt_cli.render.sinks.sink import Head
+from kfmt_cli.render.style import grouped
+from kfmt_cli.rows.state import TRANSACTIONAL_ID
+from kfmt_cli.rows.transaction import TRANSACTION
+
+COORDINATOR = "__transaction_state"
+# States in which the coordinator still ends a transaction.
+GOING_ON = ("Ongoing", "PrepareCommit", "PrepareAbort")
+Known = dict[int, dict[str, object]]  # what the coordinators know, by producer id
+
+
+@dataclass(slots=True)
+class ShowTransactions:
+    """One call of `txn`. only_open: those that have ended are only counted."""
+
+    run: Run
+    only_open: bool = False
+    _known: dict[Path, Known] = field(default_factory=dict)
+
+    def paths(self, paths: tuple[str, ...]) -> None:
+        """Show the transactions of every partition below some paths."""
+        each_partition(self.run, paths, self._partition)
+        self.run.sink.flush()
+
+    def _partition(self, partition: LogFiles) -> None:
+        """Go over it for what is open at its end, then again for what has ended, in order."""
+        sink = self.run.sink
+        following = Transactions()
+        counts = {"committed": 0, "aborted": 0, OPEN: 0}
+        for it in self._follow(partition, following, tell=True):
+            counts[it.outcome] += 1
+        counts[OPEN] = len(following.open)
+        if not any(counts.values()) and sink.for_people and not partition.given:
+            return
+        known = self._coordinators(partition.folder.parent)
+        begun = sorted(following.open.values(), key=lambda it: it.first_offset or 0)
+        opened = (self._row(partition, it, following, known) for it in begun)
+        ended: Iterator[Cells] = iter(())
+        if not self.only_open:
+            again = self._follow(partition, Transactions(), tell=False)
+            ended = (self._row(partition, it, following, known) for it in again)
+        head = Head(partition.name, nouns=("transaction", "transactions"))
+        self.run.rows(head, TRANSACTION, chain(in_pieces(opened), in_pieces(ended)))
+        self._summary(partition, counts, following)
+
+    def _follow(
+        self, partition: LogFiles, following: Transactions, tell: bool
+    ) -> Iterator[Transaction]:
+        """The transactions that end in the logs of a partition. tell: of damage, too."""
+        findings = Findings(self.run.most_findings)
+        for file in partition.logs:
+            with open_checked(file, read_ahead=False) as log:
+                for block in log.blocks:
+                    yield from following.take(block)
+                    for finding in block.findings if tell else ():
+                        self.run.tell(finding, findings)
+        if tell:
+            self.run.left_out(partition.name, findings)
+
+    def _row(
+        self, partition: LogFiles, it: Transaction, following: Transactions, known: Known
+    ) -> Cells:
+        about = known.get(it.producer_id)
+        is_open = it.outcome == OPEN
+        end = None if is_open else it.end
+        duration = None if it.start is None or end is None else end - it.start
+        since = None if it.start is None or not is_open else max(following.newest - it.start, 0)
+        values: dict[str, object] = {
+            "outcome": it.outcome,
+            "hanging": _is_hanging(partition, it, following, known) if is_open else None,
+            "producer_id": it.producer_id,
+            "producer_epoch": it.producer_epoch,
+            "transactional_id": None if about is None else about["transactional_id"],
+            "first_offset": it.first_offset,
+            "last_offset": it.last_offset,
+            "records": it.records,
+            "batches": it.batches,
+            "marker_offset": it.marker,
+            "duration_ms": duration,
+            "start_timestamp": it.start,
+            "end_timestamp": end,
+            "open_for_ms": since,
+            "holds_last_stable_offset": int(it is following.holder),
+        }
+        return tuple(_cell(values[column.name]) for column in TRANSACTION.columns)
+
+    def _summary(
+        self, partition: LogFiles, counts: dict[str, int], following: Transactions
+    ) -> None:
+        stable = following.last_stable_offset
+        row: dict[str, object] = {"file": partition.name, **counts}
+        row |= {"last_stable_offset": stable, "log_end_offset": following.log_end}
+        words = ", ".join(f"{grouped(n)} {name}" for name, n in counts.items())
+        line = f"{words}; last stable offset {stable} of {following.log_end}"
+        if following.holder is not None:
+            line += f", held by producer {following.holder.producer_id}"
+        self.run.sink.document("transactions", row, [f"{line}\n"])
+
+    def _coordinators(self, beside: Path) -> Known:
+        """What the partitions of __transaction_state in a log directory say."""
+        if beside in self._known:
+            return self._known[beside]
+        known: Known = {}
+        for folder in sorted(beside.glob(f"{COORDINATOR}-*")):
+            replay = replay_of(COORDINATOR)
+            for path in sorted(folder.glob("*.log")):
+                try:
+                    with open_checked(classify(str(path), path.name), read_ahead=False) as log:
+                        for it in stream(log, Limit()):
+                            if not isinstance(it, Finding):
+                                replay.take(it)
+                except InputError:
+                    continue
+            for row in replay.state()[TRANSACTIONAL_ID].values():
+                values = dict(zip(TRANSACTIONAL_ID.names, row, strict=True))
+                number = values["producer_id"]
+                assert isinstance(number, int)
+                known[number] = {**values}
+        self._known[beside] = known
+        return known
+
+
+def _cell(value: object) -> str | int | None:
+    return value if value is None or isinstance(value, str) else int(value)  # type: ignore[call-overload]
+
+
+def _goes_on(partition: LogFiles) -> bool:
+    """Whether a later log lies beside those of a partition."""
+    last = max(it.base_offset or 0 for it in partition.logs)
+    beside = (classify(str(it), it.name) for it in partition.folder.glob("*.log"))
+    return any((it.base_offset or 0) > last for it in beside)
+
+
+def _is_hanging(
+    partition: LogFiles, it: Transaction, following: Transactions, known: Known
+) -> bool | None:
+    """Whether nobody will end an open transaction, None where that cannot be told.
+
+    The coordinator would, while the transaction goes on for it and has this partition; without it,
+    one is hanging that is older than the longest timeout when the log ends.
+    """
+    if partition.given and _goes_on(partition):
+        return None  # its end may lie in a log that was not given
+    about = known.get(it.producer_id)
+    if about is None:
+        late = it.start is not None and following.newest - it.start > TRANSACTION_MAX_TIMEOUT_MS
+        return True if late else None
+    places = json.loads(str(about["partitions"] or "[]"))
+    named = partition.folder.name
+    here = any(f"{of['topic']}-{of['partition']}" == named for of in places)
+    return about["state"] not in GOING_ON or not here

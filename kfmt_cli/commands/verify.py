@@ -1,0 +1,223 @@
+"""verify-crc: every log checked, small ones together, in processes where there is much to do."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from kfmt_cli.checks.base import Scope
+from kfmt_cli.checks.log.verify import Verified, Verifier
+from kfmt_cli.checks.registry import checks_of
+from kfmt_cli.commands.run import Event, Unlisted, Unread
+from kfmt_cli.commands.verify_apart import Outcome, Share, healthy, in_processes, shares_of
+from kfmt_cli.disk.kinds.kind import Input
+from kfmt_cli.disk.kinds.logs import LOG, LOGS
+from kfmt_cli.disk.tree import (
+    Folder,
+    classify,
+    distinct,
+    inputs_in,
+    is_folder,
+    is_segment,
+    no_log,
+    size_of,
+    walk,
+)
+from kfmt_cli.errors import InputError
+from kfmt_cli.findings.finding import MOST_FINDINGS, Finding, Findings
+from kfmt_cli.rows.result import Result, ResultType
+from kfmt_cli.sharing.processes import MANY_BYTES
+
+if TYPE_CHECKING:
+    from kfmt_cli.checks.partition.base import SegmentFacts
+
+LOG_RESULT = ResultType(
+    ("bytes", "batches", "records"),
+    {"batches": 9, "records": 11, "bytes": 14},
+    hint="--wide",
+)
+
+
+@dataclass(slots=True)
+class _Files:
+    """Files that belong together. folder: the directory that they were found in, if one was."""
+
+    folder: Folder | None
+    files: list[Input]
+
+
+@dataclass(slots=True)
+class Verify:
+    """One call of `verify-crc`.
+
+    jobs: processes. lists: which files have a line even if they are empty. passed_over: counts the
+    files of directories that are not looked at, by kind. told: of each log that was checked.
+    """
+
+    verifier: Verifier
+    jobs: int = 1
+    most_findings: int = MOST_FINDINGS
+    lists: Callable[[Input], bool] = lambda _: True
+    passed_over: Counter[str] = field(default_factory=Counter)
+    told: Callable[[Input, Verified], None] = lambda _file, _verified: None
+    _groups: list[_Files] = field(default_factory=list)
+    _sizes: list[int] = field(default_factory=list)
+
+    def plan(self, paths: tuple[str, ...]) -> Iterator[Unread]:
+        """Find the files; what cannot be looked at."""
+        several = len(paths) > 1
+        seen: set[str] = set()
+        for path in paths:
+            if not is_folder(path):
+                files = list(distinct([classify(path, path)], seen))
+                self._groups.append(_Files(None, files))
+                continue
+            unread: list[str] = []
+            n_files = 0
+            for folder in walk(path, several, unread.append):
+                files = list(inputs_in([folder], LOGS, self.passed_over))
+                n_files += len(files)
+                self._groups.append(_Files(folder, list(distinct(files, seen))))
+            yield from map(Unread, unread)
+            if not unread and not n_files:
+                yield Unread(no_log(path))
+        self._sizes = [size_of(file) for file in self._files]
+
+    @property
+    def _files(self) -> list[Input]:
+        return [file for group in self._groups for file in group.files]
+
+    @property
+    def total(self) -> int:
+        """Bytes of all files."""
+        return sum(self._sizes)
+
+    def names(self) -> Iterator[str]:
+        """The names of the files that will have a line."""
+        for file, size in zip(self._files, self._sizes, strict=True):
+            if size or self.lists(file):
+                yield file.name
+
+    def events(self, advance: Callable[[int], None] = lambda _: None) -> Iterator[Event]:
+        """Check all files; what is found, in their order."""
+        units = _units(self._files, self._sizes)
+        shares: list[Share] = []
+        if self.jobs > 1 and self.total >= MANY_BYTES:
+            shares = shares_of(units, self.verifier, self.jobs)
+        if len(shares) > 1:
+            outcomes = in_processes(shares, self.verifier, self.jobs, advance)
+        else:
+            outcomes = self._here(units, advance)
+        for group in self._groups:
+            yield from self._group(group, outcomes, advance)
+
+    def _group(
+        self,
+        group: _Files,
+        outcomes: Iterator[Outcome | None],
+        advance: Callable[[int], None],
+    ) -> Iterator[Event]:
+        """What is found in the files of a group, then what is wrong among them."""
+        checks = [it() for it in checks_of(Scope.PARTITION)]
+        for file in group.files:
+            outcome = next(outcomes)
+            if outcome is None:
+                verified = yield from self._stream(file, advance)
+            else:
+                verified = yield from self._tell(file, outcome)
+            if not is_segment(file):
+                continue
+            for check in checks:
+                if verified is None:
+                    check.pass_over()
+                else:
+                    check.take(_facts(file, verified))
+        if group.folder is None:
+            return
+        of_directory = [it() for it in checks_of(Scope.DIRECTORY)]
+        found = [it for check in of_directory for it in check.look(group.folder)]
+        found += [it for check in checks for it in check.finish()]
+        if found:
+            kind = "partition" if any(map(is_segment, group.files)) else "directory"
+            result = self._result(group.folder.name, kind)
+            result.of_directory = True
+            yield from _counted(result, iter(found))
+            yield result
+
+    def _stream(
+        self, file: Input, advance: Callable[[int], None]
+    ) -> Generator[Event, None, Verified | None]:
+        """Check a file here, and tell what is found as it is found."""
+        result = self._result(file.name, _kind_name(file))
+        try:
+            verified: Verified = yield from _counted(result, self.verifier.findings(file, advance))
+        except InputError as error:
+            yield Unread(str(error))
+            return None
+        yield self._finished(file, result, verified)
+        return verified
+
+    def _tell(self, file: Input, outcome: Outcome) -> Generator[Event, None, Verified | None]:
+        """The events of a file that was checked elsewhere."""
+        if outcome.verified is None:
+            yield Unread(outcome.trouble)
+            return None
+        result = self._result(file.name, _kind_name(file))
+        yield from _counted(result, iter(outcome.findings))
+        yield self._finished(file, result, outcome.verified)
+        return outcome.verified
+
+    def _finished(self, file: Input, result: Result, verified: Verified) -> Event:
+        self.told(file, verified)
+        result.numbers = {it: getattr(verified, it) for it in LOG_RESULT.numbers}
+        found = result.errors or result.warnings or result.notes
+        return result if verified.bytes or found or self.lists(file) else Unlisted(result)
+
+    def _result(self, name: str, kind: str) -> Result:
+        return Result(LOG_RESULT, name, kind, findings=Findings(self.most_findings))
+
+    def _here(
+        self, units: list[list[Input]], advance: Callable[[int], None]
+    ) -> Iterator[Outcome | None]:
+        """Check the files here, one pack after the other; None for one to be read by itself."""
+        for unit in units:
+            for found in healthy(unit, self.verifier):
+                if found is not None:
+                    advance(found.bytes)
+                yield None if found is None else Outcome(found)
+
+
+def _counted(result: Result, found: Iterator[Finding]) -> Generator[Event, None, Any]:
+    """The findings that are to be shown; all are counted in the result. Gives what `found` does."""
+    while True:
+        try:
+            finding = next(found)
+        except StopIteration as end:
+            return end.value
+        result.count([finding])
+        if result.findings.admits(finding):
+            yield finding
+
+
+def _kind_name(file: Input) -> str:
+    """What the file is; one that is named like nothing else is taken for a log."""
+    return file.kind.name if file.kind in LOGS else LOG.name
+
+
+def _units(files: list[Input], sizes: list[int]) -> list[list[Input]]:
+    """The files in their order, small ones together."""
+    if len(files) == 1:
+        return [files]
+    from kfmt_cli.checks.log.packs import packs
+
+    return list(packs(files, sizes))
+
+
+def _facts(file: Input, verified: Verified) -> SegmentFacts:
+    from kfmt_cli.checks.partition.base import SegmentFacts
+
+    return SegmentFacts(
+        file.name, file.base_offset or 0, verified.bytes, verified.batches, verified.extent
+    )

@@ -1,0 +1,1 @@
+"""A structure, described once: wire types, fields, layouts, messages with versions, trees."""

@@ -1,0 +1,298 @@
+"""Layouts: a structure of the disk format written down once, as a table of fields.
+
+From the table come the slow reader that knows where everything is and why it fails, the program of
+the bulk kernel, the writer, the NumPy dtype, and the names that outputs and docs use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from kfmt_cli.core.layout.field import Field
+from kfmt_cli.core.layout.place import DecodeError, Origin, Place
+from kfmt_cli.core.layout.tagged import TaggedFields
+from kfmt_cli.core.layout.wire import Array, Buffer, Bytes, Value, Varint, WireError, WireType
+from kfmt_cli.core.native import encode, kernel
+
+IntArray = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What the slow reader found: values by field name, their spans in the buffer, the end."""
+
+    values: dict[str, Value]
+    spans: dict[str, tuple[int, int]]
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """What the kernel found in n regions, one int64 column a field.
+
+    rows: (columns, rows); names: a field's column there. A bytes field is two columns, start and
+    (`name_size`) length; an array count and (`name_first`) the first of its rows in `children`.
+    regions: (5, n): start, end, exclusive end of the region's rows, one of `kernel.STATUSES`,
+    byte after the last whole row.
+    """
+
+    names: Mapping[str, int]
+    rows: IntArray
+    children: IntArray
+    regions: IntArray
+
+    def __getitem__(self, name: str) -> IntArray:
+        column: IntArray = self.rows[self.names[name]]
+        return column
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A structure: its fields in order.
+
+    source: where Kafka defines it. bulk: the kernel is to run it; raises TypeError for a field that
+    it cannot run. Of a message: versions, the first and the last; flexible_since: the first one
+    with compact lengths and tagged fields; `versions.py` gives the Layout of one of them,
+    which has `tagged` where it is flexible. text: names and values of a text file, which have no
+    place and no size.
+    """
+
+    name: str
+    doc: str
+    source: str
+    fields: tuple[Field, ...]
+    bulk: bool = False
+    versions: tuple[int, int] | None = None
+    flexible_since: int | None = None
+    tagged: TaggedFields | None = None
+    text: bool = False
+
+    def __post_init__(self) -> None:
+        if self.bulk:
+            check_bulk(self)
+
+    @cached_property
+    def size(self) -> int | None:
+        """Bytes of a row, None where it varies."""
+        sizes = [field.type.size for field in self.fields]
+        return None if None in sizes else sum(size for size in sizes if size is not None)
+
+    @cached_property
+    def min_size(self) -> int:
+        """The least bytes of a row."""
+        return sum(_min_size(field.type) for field in self.fields)
+
+    def offset_of(self, name: str) -> int:
+        """Where a field begins in the row; the fields before it must be of fixed size."""
+        at = 0
+        for field in self.fields:
+            if field.name == name:
+                return at
+            assert field.type.size is not None, f"{field.name} has no fixed size"
+            at += field.type.size
+        raise KeyError(name)
+
+    def before(self, name: str) -> Layout:
+        """The fields before `name` as a Layout of their own, which frames nothing."""
+        names = [field.name for field in self.fields]
+        front = self.fields[: names.index(name)]
+        fields = tuple(replace(field, frames=False) for field in front)
+        return Layout(f"{self.name} up to {name}", self.doc, self.source, fields)
+
+    def field(self, name: str) -> Field:
+        """The field of that name."""
+        return next(field for field in self.fields if field.name == name)
+
+    @cached_property
+    def dtype(self) -> np.dtype[np.void]:
+        """The row as a NumPy dtype; every field must be of fixed size."""
+        return np.dtype([(field.name, field.type.dtype) for field in self.fields])
+
+    # The slow reader.
+
+    def read(
+        self, data: Buffer, at: int, end: int, origin: Origin, path: tuple[str, ...] = ()
+    ) -> Row:
+        """The row at byte `at` of a buffer that ends for it at `end`; raises DecodeError."""
+        spans: dict[str, tuple[int, int]] = {}
+        try:
+            values, after = self._read(data, at, end, spans)
+        except WireError as error:
+            place = Place(origin, error.at, (*path, *error.path))
+            raise DecodeError(str(error), place, error.status) from None
+        return Row(values, spans, after)
+
+    def read_values(self, data: Buffer, at: int, end: int) -> tuple[dict[str, Value], int]:
+        """Values and end of the row at `at`, for an array inside another row; raises WireError."""
+        return self._read(data, at, end, {})
+
+    def _read(
+        self, data: Buffer, at: int, end: int, spans: dict[str, tuple[int, int]]
+    ) -> tuple[dict[str, Value], int]:
+        values: dict[str, Value] = {}
+        frame: tuple[Field, int, int] | None = None
+        for field in self.fields:
+            try:
+                value, after = field.type.read(data, at, end)
+                if field.frames:
+                    assert isinstance(value, int)
+                    _check_frame(value, at, end - after)
+                    end = after + value
+                    frame = field, at, value
+            except WireError as error:
+                raise error.below(field.name) from None
+            values[field.name] = value
+            spans[field.name] = at, after
+            at = after
+        if self.tagged is not None:
+            more, after = self.tagged.read(data, at, end)
+            values.update(more)
+            spans["tagged_fields"] = at, after
+            at = after
+        if frame and at != end:
+            field, start, value = frame
+            raise WireError(
+                f"{value} bytes are declared, {value - (end - at)} are used",
+                start,
+                "FRAME_NOT_FILLED",
+            ).below(field.name)
+        return values, at
+
+    # The writer.
+
+    def write(self, values: Mapping[str, Value]) -> bytes:
+        """The exact inverse of `read`; a framing field's value is counted, not taken."""
+        done = b"" if self.tagged is None else self.tagged.write(values)
+        for field in reversed(self.fields):
+            value = len(done) if field.frames else values[field.name]
+            done = field.type.write(value) + done
+        return done
+
+    # The bulk reader.
+
+    @cached_property
+    def names(self) -> dict[str, int]:
+        """Field name → column of `Columns.rows`; column 0, `at`, is where the row starts."""
+        return {"at": 0} | _name_columns(self.fields, 1)
+
+    @cached_property
+    def child(self) -> Layout | None:
+        """The Layout of the array field, if there is one."""
+        for field in self.fields:
+            if isinstance(field.type, Array):
+                assert isinstance(field.type.of, Layout)
+                return field.type.of
+        return None
+
+    @cached_property
+    def child_names(self) -> dict[str, int]:
+        """Field name → column of `Columns.children`."""
+        return {} if self.child is None else _name_columns(self.child.fields, 0)
+
+    @cached_property
+    def program(self) -> IntArray:
+        """The kernel's instructions: operation, column, argument each."""
+        instructions: list[int] = []
+        for field in self.fields:
+            operation, argument = field.type.instruction
+            if field.frames:
+                varying = isinstance(field.type, Varint)
+                operation = kernel.OPS["ZIGZAG_FRAME" if varying else "FRAME"]
+            instructions += operation, self.names[field.name], argument
+            if isinstance(field.type, Array):
+                for inner in field.type.of.fields:
+                    operation, argument = inner.type.instruction
+                    instructions += operation, self.child_names[inner.name], argument
+        return np.array(instructions, np.int64)
+
+    def sizes(self, rows: IntArray, children: IntArray) -> tuple[IntArray, IntArray]:
+        """Of each row of `Columns.rows`: the bytes that its frame counts, and all its bytes."""
+        bodies, sizes = np.empty((2, rows.shape[1]), np.int64)
+        encode.measure(self.program, rows, children, bodies, sizes)
+        return bodies, sizes
+
+    def columns(
+        self,
+        data: Buffer,
+        starts: IntArray,
+        ends: IntArray,
+        expected: int,
+        spare: int = 0,
+        most_rows: int = 1 << 40,
+    ) -> Columns:
+        """Decode rows from each region until its end or first fault; `expected` rows in all, or so.
+
+        Nothing is trusted: memory is taken for what the bytes can hold, not for what a count says,
+        and for `most_rows` rows and as many of their array at most; regions that this leaves
+        unfinished have the status FULL. spare: columns of zeros behind those of the fields, for the
+        caller.
+        """
+        width = 1 + sum(field.type.columns for field in self.fields) + spare
+        regions = np.empty((5, len(starts)), np.int64)
+        regions[0] = starts
+        regions[1] = ends
+        most = min(int((ends - starts).sum()) // self.min_size + len(starts), most_rows)
+        most_children = 1 if self.child is None else min(len(data) + 1, most_rows)
+        capacity = min(expected, most)
+        child_capacity = min(1024, most_children)
+        while True:
+            rows = np.empty((width, capacity), np.int64)
+            children = np.empty((max(len(self.child_names), 1), child_capacity), np.int64)
+            n = kernel.decode(data, regions, self.program, rows, children)
+            if n < 0 and capacity == most and child_capacity == most_children:
+                n = int(regions[2, -1])
+            if n >= 0:
+                rows[width - spare :, :n] = 0
+                return Columns(self.names, np.ascontiguousarray(rows[:, :n]), children, regions)
+            capacity = min(max(2 * capacity, 64), most)
+            child_capacity = min(child_capacity * 4, most_children)
+
+
+def _min_size(wire: WireType) -> int:
+    if wire.size is not None:
+        return wire.size
+    if isinstance(wire, Bytes):
+        return _min_size(wire.length)
+    return 1
+
+
+def check_bulk(layout: Layout) -> None:
+    """Raise TypeError where a Layout has a field that the kernel does not run."""
+    arrays = 0
+    for it in layout.fields:
+        try:
+            it.type.instruction  # noqa: B018 (raises)
+        except TypeError as error:
+            raise TypeError(f"{layout.name}.{it.name}: {error}") from None
+        if isinstance(it.type, Array):
+            arrays += 1
+            inner = [field.type for field in it.type.of.fields]
+            if not all(isinstance(of, Bytes) and isinstance(of.length, Varint) for of in inner):
+                raise TypeError(f"{layout.name}.{it.name}: the kernel runs arrays of bytes only")
+    if arrays > 1:
+        raise TypeError(f"{layout.name}: the kernel runs one array a row")
+
+
+def _check_frame(length: int, at: int, available: int) -> None:
+    if length < 0:
+        raise WireError(f"a length of {length}", at, "LENGTH_NEGATIVE")
+    if length > available:
+        raise WireError(
+            f"a length of {length} where {available} bytes are left", at, "LENGTH_TOO_BIG"
+        )
+
+
+def _name_columns(fields: tuple[Field, ...], first: int) -> dict[str, int]:
+    names: dict[str, int] = {}
+    for field in fields:
+        names[field.name] = first
+        if isinstance(field.type, Bytes):
+            names[f"{field.name}_size"] = first + 1
+        elif isinstance(field.type, Array):
+            names[f"{field.name}_first"] = first + 1
+        first += field.type.columns
+    return names

@@ -1,0 +1,152 @@
+"""Messages as JSON has them: names beside numbers, bytes as text, messages inside bytes opened.
+
+As in the JSON of Kafka's own tools, bytes are base64 and uuids are text; field names are in
+snake_case. A number with a name has a member `…_name` beside it.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kfmt_cli.core.layout.field import Field, Held
+from kfmt_cli.core.layout.layout import Layout
+from kfmt_cli.core.layout.protocol import List, Struct
+from kfmt_cli.core.layout.tagged import TaggedFields
+from kfmt_cli.core.layout.tree import Node, tree
+from kfmt_cli.core.layout.versions import at_version
+from kfmt_cli.core.layout.wire import Array, Buffer, Int16, Value, WireError
+
+Values = Mapping[str, Value]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What bytes say. values: by field name. end: the byte after them. fault: why and where they
+    stop to be the message, None where they are whole."""
+
+    values: dict[str, Value]
+    end: int
+    fault: str | None = None
+
+
+def read_message(layout: Layout, data: Buffer, at: int, end: int) -> Reading:
+    """A message, or as much of it as can be read."""
+    try:
+        values, after = layout.read_values(data, at, end)
+    except WireError as error:
+        path = "".join(f"{it} › " for it in error.path)
+        known = _known(tree(layout, data, at, end))
+        assert isinstance(known, dict)
+        return Reading(known, error.at, f"byte {error.at}, {path}{error}")
+    return Reading(values, after)
+
+
+def _known(node: Node) -> Value:
+    """What was read below a node."""
+    if node.layout is not None or node.is_tagged:
+        known: dict[str, Value] = {}
+        for it in node.children:
+            if it.is_tagged:
+                tagged = _known(it)
+                assert isinstance(tagged, dict)
+                known |= tagged
+            elif it.spec is not None and (it.is_whole or it.children):
+                known[it.name] = _known(it)
+        return known
+    if node.is_list:
+        return [_known(it) for it in node.children[1:] if it.is_whole or it.children]
+    return node.value
+
+
+def plain(layout: Layout, values: Values, around: Values | None = None) -> dict[str, Any]:
+    """The values of a message for JSON, in the order of its fields.
+
+    around: the values of the message that it is a part of.
+    """
+    fields = {it.name: it for it in fields_of(layout)}
+    context = {**(around or {}), **values}
+    done: dict[str, Any] = {}
+    for name, value in values.items():
+        field = fields.get(name)
+        if field is None:  # tagged fields that are not known, by their tags
+            done[name] = plain_value(value)
+            continue
+        done[name] = _of_field(field, value, context)
+        if (symbol := field.symbol(value)) is not None:
+            done[f"{name}_name"] = symbol
+    return done
+
+
+def fields_of(layout: Layout) -> list[Field]:
+    """The fields of a version of a message, the tagged ones behind the others."""
+    tagged = layout.tagged.known if isinstance(layout.tagged, TaggedFields) else {}
+    return [*layout.fields, *(it for it in tagged.values() if isinstance(it, Field))]
+
+
+def _of_field(field: Field, value: Value, context: Values) -> Any:
+    if isinstance(value, bytes) and field.holds is not None:
+        opened = open_held(field.holds, value, context)
+        if opened is not None:
+            return opened
+    return _of_type(field.type, value, context)
+
+
+def _of_type(type_: object, value: Value, context: Values) -> Any:
+    if isinstance(type_, Struct) and isinstance(value, dict) and isinstance(type_.of, Layout):
+        return plain(type_.of, value, context)
+    if isinstance(type_, List) and isinstance(value, list):
+        return [_of_type(type_.of, it, context) for it in value]
+    if isinstance(type_, Array) and isinstance(value, list):
+        return [plain_value(it) for it in value]
+    return plain_value(value)
+
+
+def plain_value(value: Value) -> Any:
+    """A value without a Layout for JSON."""
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    if isinstance(value, dict):
+        return {name: plain_value(it) for name, it in value.items()}
+    if isinstance(value, list):
+        return [plain_value(it) for it in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)  # JSON has no number for it
+    return value
+
+
+def self_versioned(message: Layout, data: Buffer, at: int, end: int) -> Layout | None:
+    """The Layout of a message whose first field is its version; None where there is none.
+
+    A version that is newer than all known ones is read as the newest.
+    """
+    if end - at < Int16.size:
+        return None
+    version, _ = Int16.read(data, at, end)
+    assert message.versions is not None
+    return at_version(message, min(version, message.versions[1])) if version >= 0 else None
+
+
+def held_layout(held: Held, data: Buffer, at: int, end: int, context: Values) -> Layout | None:
+    """The Layout of the message that bytes hold, behind their version; None where it is not known.
+
+    A version that is newer than all known ones is read as the newest, as Kafka's clients do.
+    """
+    if held.where and context.get(held.where) != held.value:
+        return None
+    return self_versioned(held.message, data, at, end)
+
+
+def open_held(held: Held, data: bytes, context: Values) -> dict[str, Any] | None:
+    """The message that bytes hold, with its version; None where they hold none."""
+    layout = held_layout(held, data, 0, len(data), context)
+    if layout is None:
+        return None
+    reading = read_message(layout, data, Int16.size, len(data))
+    if reading.fault is not None:
+        return None
+    version, _ = Int16.read(data, 0, len(data))
+    return {"version": version, **plain(layout, reading.values)}

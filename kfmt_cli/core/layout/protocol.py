@@ -1,0 +1,290 @@
+"""The wire types of Kafka's protocol messages beside those of logs: text, uuids, flags, floats
+and lists.
+
+Each has the two forms that Kafka gives it: the classic one with a length of fixed size, and the
+compact one of flexible versions, whose length is an unsigned varint of one more (0 is null).
+Source: KIP-482, `org.apache.kafka.common.protocol.types.Type`.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+from kfmt_cli.core.layout.wire import (
+    Buffer,
+    Bytes,
+    Int8,
+    Int16,
+    Int32,
+    Integer,
+    Part,
+    UVarint32,
+    Value,
+    Varint,
+    WireError,
+    WireType,
+    need,
+    read_each,
+)
+from kfmt_cli.core.uuids import uuid_bytes, uuid_text
+
+
+@dataclass(frozen=True, slots=True)
+class CompactLength:
+    """An unsigned varint that holds a length and one more; 0 stands for -1, which is null."""
+
+    name: str = "compact length"
+    size: None = None
+
+    def read(self, data: Buffer, at: int, end: int) -> tuple[int, int]:
+        """The length and the byte after it; raises WireError."""
+        raw, after = UVarint32.read(data, at, end)
+        return raw - 1, after
+
+    def write(self, value: int) -> bytes:
+        """The inverse of `read`."""
+        return UVarint32.write(value + 1)
+
+
+Length = Integer | Varint | CompactLength
+COMPACT = CompactLength()
+
+
+class NotBulk:
+    """What the bulk kernel cannot run; a Layout that is made for it refuses such a type."""
+
+    __slots__ = ()
+    columns = 0
+    dtype: str | None = None
+
+    @property
+    def instruction(self) -> tuple[int, int]:
+        """Raise TypeError: there is no such operation."""
+        raise TypeError(f"{type(self).__name__} is not a type that the bulk kernel runs")
+
+
+@dataclass(frozen=True, slots=True)
+class Boolean(NotBulk):
+    """A byte that is 0 for no and anything else for yes."""
+
+    name: str = "boolean"
+    size: int = 1
+
+    def read(self, data: Buffer, at: int, end: int) -> tuple[bool, int]:
+        if at >= end:
+            raise WireError("1 byte is needed, 0 are left", at, "EXHAUSTED")
+        return data[at] != 0, at + 1
+
+    def write(self, value: Value) -> bytes:
+        return b"\1" if value else b"\0"
+
+
+@dataclass(frozen=True, slots=True)
+class Float(NotBulk):
+    """A 64-bit floating-point number of IEEE 754."""
+
+    name: str = "float64"
+    size: int = 8
+
+    def read(self, data: Buffer, at: int, end: int) -> tuple[float, int]:
+        need(self.size, at, end)
+        (value,) = struct.unpack_from(">d", data, at)
+        return value, at + self.size
+
+    def write(self, value: Value) -> bytes:
+        assert isinstance(value, int | float)
+        return struct.pack(">d", value)
+
+
+@dataclass(frozen=True, slots=True)
+class Uuid(NotBulk):
+    """16 bytes; a value is the text that Kafka writes: URL-safe base64 without padding."""
+
+    name: str = "uuid"
+    size: int = 16
+
+    def read(self, data: Buffer, at: int, end: int) -> tuple[str, int]:
+        need(self.size, at, end)
+        return uuid_text(bytes(data[at : at + self.size])), at + self.size
+
+    def write(self, value: Value) -> bytes:
+        assert isinstance(value, str)
+        return uuid_bytes(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Text(NotBulk):
+    """A length and that many bytes of UTF-8; a length of -1 is null."""
+
+    length: Length
+    nullable: bool = False
+    size: None = None
+
+    @property
+    def name(self) -> str:
+        return f"{'nullable ' if self.nullable else ''}string, length as {self.length.name}"
+
+    def read(self, data: Buffer, at: int, end: int) -> tuple[str | None, int]:
+        length, start = _length(self.length, self.nullable, data, at, end)
+        if length < 0:
+            return None, start
+        try:
+            return bytes(data[start : start + length]).decode(), start + length
+        except UnicodeDecodeError as error:
+            raise WireError(f"not UTF-8: {error.reason}", start + error.start, "NOT_TEXT") from None
+
+    def write(self, value: Value) -> bytes:
+        if value is None:
+            return self.length.write(-1)
+        assert isinstance(value, str)
+        data = value.encode()
+        return self.length.write(len(data)) + data
+
+
+@dataclass(frozen=True, slots=True)
+class Octets(NotBulk):
+    """A compact length and that many bytes; `wire.Bytes` is the same with other lengths."""
+
+    length: Length = COMPACT
+    nullable: bool = False
+    size: None = None
+
+    @property
+    def name(self) -> str:
+        return f"{'nullable ' if self.nullable else ''}bytes, length as {self.length.name}"
+
+    def read(self, data: Buffer, at: int, end: int) -> tuple[bytes | None, int]:
+        length, start = _length(self.length, self.nullable, data, at, end)
+        if length < 0:
+            return None, start
+        return bytes(data[start : start + length]), start + length
+
+    def write(self, value: Value) -> bytes:
+        if value is None:
+            return self.length.write(-1)
+        assert isinstance(value, bytes)
+        return self.length.write(len(value)) + value
+
+
+def _length(length: Length, nullable: bool, data: Buffer, at: int, end: int) -> tuple[int, int]:
+    """A length that was checked against the bytes there are, -1 for null; raises WireError."""
+    value, start = length.read(data, at, end)
+    if value < 0 and (not nullable or value < -1):
+        raise WireError(f"a length of {value} where null is no value", at, "LENGTH_NEGATIVE")
+    if value > end - start:
+        words = f"a length of {value} where {end - start} bytes are left"
+        raise WireError(words, at, "LENGTH_TOO_BIG")
+    return value, start
+
+
+@dataclass(frozen=True, slots=True)
+class List(NotBulk):
+    """A count and that many values of a type; a count of -1 is null."""
+
+    count: Length
+    of: WireType
+    nullable: bool = False
+    size: None = None
+
+    @property
+    def name(self) -> str:
+        return f"{'nullable ' if self.nullable else ''}list of {self.of.name}"
+
+    def read(self, data: Buffer, at: int, end: int) -> tuple[list[Value] | None, int]:
+        count, after = _length(self.count, self.nullable, data, at, end)
+        if count < 0:
+            return None, after
+        return read_each(self.of.read, count, data, after, end)
+
+    def write(self, value: Value) -> bytes:
+        if value is None:
+            return self.count.write(-1)
+        assert isinstance(value, list)
+        return self.count.write(len(value)) + b"".join(self.of.write(it) for it in value)
+
+
+@dataclass(frozen=True, slots=True)
+class Struct(NotBulk):
+    """A structure as a value inside another.
+
+    nullable: whether it is there stands before it; among tagged fields as an unsigned varint, 0 for
+    null, elsewhere as a byte, -1 for null (KIP-893).
+    """
+
+    of: Part
+    nullable: bool = False
+    in_tag: bool = False
+    size: None = None
+
+    @property
+    def name(self) -> str:
+        return f"{'nullable ' if self.nullable else ''}{self.of.name}"
+
+    def read_presence(self, data: Buffer, at: int, end: int) -> tuple[bool, int]:
+        """Whether a nullable structure is there, and the byte after what says so."""
+        if self.in_tag:
+            count, after = UVarint32.read(data, at, end)
+            return count > 0, after
+        sign, after = Int8.read(data, at, end)
+        return sign >= 0, after
+
+    def read(self, data: Buffer, at: int, end: int) -> tuple[dict[str, Value] | None, int]:
+        if self.nullable:
+            present, at = self.read_presence(data, at, end)
+            if not present:
+                return None, at
+        return self.of.read_values(data, at, end)
+
+    def write(self, value: Value) -> bytes:
+        if value is None:
+            return UVarint32.write(0) if self.in_tag else Int8.write(-1)
+        assert isinstance(value, dict)
+        return (Int8.write(1) if self.nullable else b"") + self.of.write(value)
+
+
+class Unlaid(NotBulk):
+    """A type as a definition names it, before a version says how it is laid down."""
+
+    __slots__ = ()
+    size = None
+
+    def read(self, data: Buffer, at: int, end: int) -> tuple[Value, int]:
+        """Raise TypeError: `core/layout/versions.py` makes a type of it that can be read."""
+        raise TypeError(f"{self!r} has no version, bytes {at} to {end} of {len(data)} are not read")
+
+    def write(self, value: Value) -> bytes:
+        """Raise TypeError, as `read` does."""
+        raise TypeError(f"{self!r} has no version, {value!r} is not written")
+
+
+@dataclass(frozen=True, slots=True)
+class Stated(Unlaid):
+    """Text or bytes."""
+
+    name: str
+
+    def laid_down(self, flexible: bool, nullable: bool) -> WireType:
+        """The wire type of a version."""
+        if self is String:
+            return Text(COMPACT if flexible else Int16, nullable)
+        return Octets(COMPACT, nullable) if flexible else Bytes(Int32, nullable)
+
+
+@dataclass(frozen=True, slots=True)
+class ListOf(Unlaid):
+    """A list of another type, or of structures."""
+
+    of: WireType | Part
+
+    @property
+    def name(self) -> str:
+        return f"list of {self.of.name}"
+
+
+String = Stated("string")
+Blob = Stated("bytes")
+Bool = Boolean()
+Float64 = Float()
+UuidType = Uuid()
+UInt16 = Integer("uint16", 2, signed=False)

@@ -1,0 +1,77 @@
+"""Tagged fields: the last part of a message in a flexible version. Source: KIP-482."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from kfmt_cli.core.layout.wire import Buffer, UVarint32, Value, WireError, WireType
+
+UNKNOWN_TAGS = "unknown_tagged_fields"
+
+
+class Tagged(Protocol):
+    """A field that may stand among the tagged ones of a message."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def type(self) -> WireType: ...
+
+
+@dataclass(frozen=True, slots=True)
+class TaggedFields:
+    """The last part of a flexible message: a count, then tag, size and bytes of each field.
+
+    known: the fields by tag. One that is not there has no value; one that is not known is kept as
+    bytes under `UNKNOWN_TAGS`.
+    """
+
+    known: Mapping[int, Tagged] = field(default_factory=dict)
+
+    def read(self, data: Buffer, at: int, end: int) -> tuple[dict[str, Value], int]:
+        """The values by field name and the byte after them; raises WireError."""
+        count, after = UVarint32.read(data, at, end)
+        values: dict[str, Value] = {}
+        unknown: dict[str, Value] = {}
+        for _ in range(count):
+            start = after
+            tag, after = UVarint32.read(data, after, end)
+            size, after = UVarint32.read(data, after, end)
+            if size > end - after:
+                words = f"a tagged field of {size} bytes where {end - after} are left"
+                raise WireError(words, start, "LENGTH_TOO_BIG")
+            known = self.known.get(tag)
+            if known is None:
+                unknown[str(tag)] = bytes(data[after : after + size])
+            else:
+                values[known.name] = self._value(known, data, after, after + size)
+            after += size
+        if unknown:
+            values[UNKNOWN_TAGS] = unknown
+        return values, after
+
+    @staticmethod
+    def _value(known: Tagged, data: Buffer, at: int, end: int) -> Value:
+        try:
+            value, after = known.type.read(data, at, end)
+        except WireError as error:
+            raise error.below(known.name) from None
+        if after != end:
+            words = f"{end - at} bytes are declared, {after - at} are used"
+            raise WireError(words, at, "FRAME_NOT_FILLED").below(known.name)
+        return value
+
+    def write(self, values: Mapping[str, Value]) -> bytes:
+        """The tagged fields among the values of a message, in the order of their tags."""
+        unknown = values.get(UNKNOWN_TAGS) or {}
+        assert isinstance(unknown, dict)
+        parts = {int(tag): data for tag, data in unknown.items() if isinstance(data, bytes)}
+        for tag, known in self.known.items():
+            if known.name in values:
+                parts[tag] = known.type.write(values[known.name])
+        done = UVarint32.write(len(parts))
+        for tag in sorted(parts):
+            done += UVarint32.write(tag) + UVarint32.write(len(parts[tag])) + parts[tag]
+        return done

@@ -1,0 +1,186 @@
+"""A structure as a tree: every field with its value and the bytes it stands in, down to the bytes
+where it stops to be one.
+
+For output that shows bytes beside their meaning. What the slow reader of `layout.py` refuses
+is kept here up to the fault, which stands at the node that has it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from kfmt_cli.core.layout.field import Field
+from kfmt_cli.core.layout.layout import Layout
+from kfmt_cli.core.layout.protocol import List, Struct
+from kfmt_cli.core.layout.tagged import TaggedFields
+from kfmt_cli.core.layout.wire import Array, Buffer, UVarint32, Value, WireError, WireType
+
+
+@dataclass(slots=True)
+class Node:
+    """A field. start, end: its bytes in the buffer. fault: why it could not be read on; its bytes
+    and its children are then those up to there. spec: what its Layout says of it. layout: of a
+    structure. is_list: its first child is the count. is_tagged: of tagged fields. meaning: what
+    follows from the value where it stands; is_bad: that is wrong."""
+
+    name: str
+    type: str
+    start: int
+    end: int
+    value: Value = None
+    children: list[Node] = field(default_factory=list)
+    fault: str | None = None
+    spec: Field | None = None
+    layout: Layout | None = None
+    is_list: bool = False
+    is_tagged: bool = False
+    meaning: str = ""
+    is_bad: bool = False
+
+    def child(self, name: str) -> Node:
+        """The child of that name; raises StopIteration."""
+        return next(it for it in self.children if it.name == name)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether neither it nor anything in it has a fault."""
+        return self.fault is None and all(it.is_whole for it in self.children)
+
+
+def tree(layout: Layout, data: Buffer, at: int, end: int) -> Node:
+    """The structure at byte `at` of a buffer that ends for it at `end`."""
+    node = Node(layout.name, layout.name, at, at, layout=layout)
+    for it in layout.fields:
+        child = _of_field(it, data, node.end, end)
+        node.children.append(child)
+        node.end = child.end
+        if not child.is_whole:
+            return node
+        if it.frames:
+            assert isinstance(child.value, int)
+            if not 0 <= child.value <= end - child.end:
+                child.fault = f"a length of {child.value} where {end - child.end} bytes are left"
+                return node
+            end = child.end + child.value
+    if layout.tagged is not None:
+        child = _tagged(layout.tagged, data, node.end, end)
+        node.children.append(child)
+        node.end = child.end
+    if any(it.frames for it in layout.fields) and node.is_whole and node.end != end:
+        node.fault = f"{end - node.end} bytes are left over"
+    return node
+
+
+def _of_field(it: Field, data: Buffer, at: int, end: int) -> Node:
+    node = _node(it.name, it.type, data, at, end)
+    node.spec = it
+    return node
+
+
+def _node(name: str, type_: WireType, data: Buffer, at: int, end: int) -> Node:
+    node = Node(name, type_.name, at, at)
+    if isinstance(type_, Struct):
+        assert isinstance(type_.of, Layout)
+        if type_.nullable:
+            _fill(node, type_.read_presence, data, end)
+            present, node.value = node.value, None
+            if not present:
+                return node
+        inner = tree(type_.of, data, node.end, end)
+        node.children, node.end, node.fault = inner.children, inner.end, inner.fault
+        node.layout = type_.of
+    elif isinstance(type_, List | Array):
+        _list(node, type_, data, end)
+    else:
+        _fill(node, type_.read, data, end)
+        length = getattr(type_, "length", None)
+        if length is not None and node.fault is None:
+            _parts_of_sized(node, length, data)
+    return node
+
+
+def _parts_of_sized(node: Node, length: Any, data: Buffer) -> None:
+    """The length of bytes or text, and what has that length; null is its length alone."""
+    count, after = length.read(data, node.start, node.end)
+    node.children.append(Node("length", length.name, node.start, after, count))
+    if node.value is not None:
+        node.children.append(Node("bytes", "bytes", after, node.end, bytes(data[after : node.end])))
+
+
+def _list(node: Node, type_: List | Array, data: Buffer, end: int) -> None:
+    """A count, then a node for each value."""
+    node.is_list = True
+    count = Node("count", type_.count.name, node.start, node.start)
+    node.children.append(count)
+    _fill(count, type_.count.read, data, end)
+    node.end = count.end
+    if count.fault is not None:
+        return
+    assert isinstance(count.value, int)
+    nullable = isinstance(type_, List) and type_.nullable
+    if count.value < 0:
+        if not (nullable and count.value == -1):
+            count.fault = f"a count of {count.value} where null is no value"
+        node.is_list = False
+        return
+    if count.value > end - count.end:
+        count.fault = f"a count of {count.value} where {end - count.end} bytes are left"
+        return
+    of: WireType = Struct(type_.of) if isinstance(type_, Array) else type_.of
+    for i in range(count.value):
+        child = _node(str(i), of, data, node.end, end)
+        node.children.append(child)
+        node.end = child.end
+        if not child.is_whole:
+            return
+
+
+def _tagged(tagged: TaggedFields, data: Buffer, at: int, end: int) -> Node:
+    """A count, then tag, size and value of each tagged field."""
+    node = Node("tagged_fields", "tagged fields", at, at, is_tagged=True)
+    count = _child(node, "count", UVarint32, data, end)
+    for _ in range(count.value if count.fault is None and isinstance(count.value, int) else 0):
+        tag = _child(node, "tag", UVarint32, data, end)
+        size = _child(node, "size", UVarint32, data, end) if tag.fault is None else tag
+        if size.fault is not None:
+            break
+        assert isinstance(size.value, int)
+        assert isinstance(tag.value, int)
+        if size.value > end - node.end:
+            left = end - node.end
+            size.fault = f"a tagged field of {size.value} bytes where {left} are left"
+            break
+        until = node.end + size.value
+        known = tagged.known.get(tag.value)
+        if isinstance(known, Field):
+            value = _of_field(known, data, node.end, until)
+            if value.is_whole and value.end != until:
+                value.fault = f"{size.value} bytes are declared, {value.end - node.end} are used"
+        else:
+            value = Node(f"tag {tag.value}", "bytes", node.end, until)
+            value.value = bytes(data[node.end : until])
+        node.children.append(value)
+        node.end = value.end
+        if not value.is_whole:
+            break
+    return node
+
+
+def _child(node: Node, name: str, type_: WireType, data: Buffer, end: int) -> Node:
+    """A value without parts as the next child of a node."""
+    child = Node(name, type_.name, node.end, node.end)
+    node.children.append(child)
+    _fill(child, type_.read, data, end)
+    node.end = child.end
+    return child
+
+
+def _fill(node: Node, read: object, data: Buffer, end: int) -> None:
+    """Read a value that has no parts of its own, or say why there is none."""
+    assert callable(read)
+    try:
+        node.value, node.end = read(data, node.start, end)
+    except WireError as error:
+        node.fault = " › ".join((*error.path, str(error)))
+        node.end = max(error.at, node.start)

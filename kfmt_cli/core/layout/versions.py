@@ -1,0 +1,72 @@
+"""Messages that have versions, in Kafka's own notation: which fields a version has, and how.
+
+Source: KIP-482, and `clients/src/main/resources/common/message/README.md` of Kafka.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from typing import cast
+
+from kfmt_cli.core.layout.field import Field
+from kfmt_cli.core.layout.layout import Layout
+from kfmt_cli.core.layout.protocol import COMPACT, List, ListOf, Stated, Struct
+from kfmt_cli.core.layout.tagged import Tagged, TaggedFields
+from kfmt_cli.core.layout.wire import Int32, WireType
+
+
+@cache
+def at_version(message: Layout, version: int) -> Layout:
+    """The Layout of one version of a message; raises ValueError for one that is not known."""
+    first, last = message.versions or (0, 0)
+    if not first <= version <= last:
+        raise ValueError(f"{message.name} has versions {first} to {last}, not {version}")
+    return _of_version(message, version, message.flexible_since)
+
+
+def _of_version(layout: Layout, version: int, flexible_since: int | None) -> Layout:
+    """The fields of a message, or of a part of one, as a version lays them down."""
+    flexible = flexible_since is not None and version >= flexible_since
+    fields: list[Field] = []
+    tagged: dict[int, Tagged] = {}
+    for it in layout.fields:
+        if not it.is_in(version):
+            continue
+        nullable = it.nullable_since is not None and version >= it.nullable_since
+        compact_since = None if it.classic else flexible_since
+        here = replace(it, type=_laid_down(it.type, version, compact_since, nullable))
+        if it.tag is not None and version >= it.tagged_since:
+            if isinstance(here.type, Struct):
+                here = replace(here, type=replace(here.type, in_tag=True))
+            tagged[it.tag] = here
+        else:
+            fields.append(here)
+    return Layout(
+        layout.name,
+        layout.doc,
+        layout.source,
+        tuple(fields),
+        tagged=TaggedFields(tagged) if flexible else None,
+    )
+
+
+def _laid_down(
+    type_: WireType, version: int, flexible_since: int | None, nullable: bool
+) -> WireType:
+    """A type that a definition names, as a version lays it down."""
+    flexible = flexible_since is not None and version >= flexible_since
+    if isinstance(type_, Stated):
+        return type_.laid_down(flexible, nullable)
+    if isinstance(type_, Struct):
+        assert isinstance(type_.of, Layout)
+        return Struct(_of_version(type_.of, version, flexible_since), nullable)
+    if isinstance(type_, ListOf):
+        of = type_.of
+        inner: WireType
+        if isinstance(of, Layout):
+            inner = Struct(_of_version(of, version, flexible_since))
+        else:
+            inner = _laid_down(cast(WireType, of), version, flexible_since, False)
+        return List(COMPACT if flexible else Int32, inner, nullable)
+    return type_

@@ -1,0 +1,237 @@
+"""Wire types: how one value is laid down in bytes, for the slow reader, the writer and the kernel.
+
+All numbers are big-endian two's complement, as in Kafka's protocol guide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from kfmt_cli.core.layout import varint
+from kfmt_cli.core.native.kernel import OPS
+
+Buffer = bytes | memoryview
+Value = int | float | str | bytes | list["Value"] | dict[str, "Value"] | None
+
+
+class WireError(ValueError):
+    """Bytes that are no value of the type; `at` is the byte, `status` the kernel's word for it."""
+
+    def __init__(self, reason: str, at: int, status: str) -> None:
+        super().__init__(reason)
+        self.at = at
+        self.status = status
+        self.path: tuple[str, ...] = ()
+
+    def below(self, name: str) -> WireError:
+        """The same error, one level further out."""
+        self.path = (name, *self.path)
+        return self
+
+
+class WireType(Protocol):
+    """What a Field's type can do.
+
+    name: for people. size: bytes of a value, None where it varies. instruction: the kernel's
+    (operation, argument).
+    columns: how many columns the kernel fills. dtype: NumPy's name for it, None without a size.
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def size(self) -> int | None: ...
+    @property
+    def instruction(self) -> tuple[int, int]: ...
+    @property
+    def columns(self) -> int: ...
+    @property
+    def dtype(self) -> str | None: ...
+
+    def read(self, data: Buffer, at: int, end: int) -> tuple[Value, int]:
+        """The value at `at` and the byte after it; raises WireError."""
+
+    def write(self, value: Value) -> bytes:
+        """The inverse of `read`."""
+
+
+def need(size: int, at: int, end: int) -> None:
+    """Raise WireError unless so many bytes are left."""
+    if size > end - at:
+        raise WireError(f"{size} bytes are needed, {end - at} are left", at, "EXHAUSTED")
+
+
+def read_each(
+    read: Callable[[Buffer, int, int], tuple[Value, int]],
+    count: int,
+    data: Buffer,
+    at: int,
+    end: int,
+) -> tuple[list[Value], int]:
+    """So many values, one behind the other, and the byte after them; raises WireError."""
+    values: list[Value] = []
+    for i in range(count):
+        try:
+            value, at = read(data, at, end)
+        except WireError as error:
+            raise error.below(str(i)) from None
+        values.append(value)
+    return values, at
+
+
+@dataclass(frozen=True, slots=True)
+class Integer:
+    """A fixed-size integer."""
+
+    name: str
+    size: int
+    signed: bool = True
+    columns: int = 1
+
+    @property
+    def instruction(self) -> tuple[int, int]:
+        return OPS["INT" if self.signed else "UINT"], self.size
+
+    @property
+    def dtype(self) -> str:
+        return f">{'i' if self.signed else 'u'}{self.size}"
+
+    def read(self, data: Buffer, at: int, end: int) -> tuple[int, int]:
+        need(self.size, at, end)
+        return int.from_bytes(data[at : at + self.size], "big", signed=self.signed), at + self.size
+
+    def write(self, value: Value) -> bytes:
+        assert isinstance(value, int)
+        return value.to_bytes(self.size, "big", signed=self.signed)
+
+
+@dataclass(frozen=True, slots=True)
+class Varint:
+    """A variable-size integer of 32 or 64 bits, ZigZag-encoded when signed."""
+
+    name: str
+    bits: int
+    signed: bool = True
+    size: None = None
+    columns: int = 1
+    dtype: None = None
+
+    @property
+    def instruction(self) -> tuple[int, int]:
+        return OPS["ZIGZAG" if self.signed else "UVARINT"], self.bits
+
+    def read(self, data: Buffer, at: int, end: int) -> tuple[int, int]:
+        try:
+            raw, after = varint.decode(data, at, end, self.bits)
+        except varint.VarintError as error:
+            raise WireError(str(error), at, error.status) from None
+        return varint.unzigzag(raw) if self.signed else raw, after
+
+    def write(self, value: Value) -> bytes:
+        assert isinstance(value, int)
+        return varint.encode(varint.zigzag(value, self.bits) if self.signed else value)
+
+
+@dataclass(frozen=True, slots=True)
+class Bytes:
+    """A length and that many bytes; a negative length is null."""
+
+    length: Integer | Varint
+    nullable: bool = True
+    size: None = None
+    columns: int = 2
+    dtype: None = None
+
+    @property
+    def name(self) -> str:
+        return f"{'nullable ' if self.nullable else ''}bytes, length as {self.length.name}"
+
+    @property
+    def instruction(self) -> tuple[int, int]:
+        if isinstance(self.length, Varint):
+            return OPS["ZIGZAG_BYTES"], int(self.nullable)
+        return OPS["BYTES"], self.length.size
+
+    def read(self, data: Buffer, at: int, end: int) -> tuple[bytes | None, int]:
+        length, start = self.length.read(data, at, end)
+        if length < 0:
+            if not self.nullable:
+                raise WireError(
+                    f"a length of {length} where null is no value", at, "LENGTH_NEGATIVE"
+                )
+            return None, start
+        if length > end - start:
+            raise WireError(
+                f"a length of {length} where {end - start} bytes are left", at, "LENGTH_TOO_BIG"
+            )
+        return bytes(data[start : start + length]), start + length
+
+    def write(self, value: Value) -> bytes:
+        if value is None:
+            return self.length.write(-1)
+        assert isinstance(value, bytes)
+        return self.length.write(len(value)) + value
+
+
+class Part(Protocol):
+    """A structure inside another: what `core/layout/layout.py` calls a Layout."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def fields(self) -> tuple[Any, ...]: ...
+
+    def read_values(self, data: Buffer, at: int, end: int) -> tuple[dict[str, Value], int]:
+        """The values at `at` and the byte after them; raises WireError."""
+
+    def write(self, values: Mapping[str, Value]) -> bytes:
+        """The inverse of `read_values`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    """A zigzag count and that many rows of a structure."""
+
+    count: Varint
+    of: Part
+    size: None = None
+    columns: int = 2
+    dtype: None = None
+
+    @property
+    def name(self) -> str:
+        return f"array of {self.of.name}, count as {self.count.name}"
+
+    @property
+    def instruction(self) -> tuple[int, int]:
+        return OPS["ZIGZAG_REPEAT"], len(self.of.fields)
+
+    def read(self, data: Buffer, at: int, end: int) -> tuple[list[Value], int]:
+        count, after = self.count.read(data, at, end)
+        if count < 0:
+            raise WireError(f"a count of {count}", at, "LENGTH_NEGATIVE")
+        if count > end - after:
+            raise WireError(
+                f"a count of {count} where {end - after} bytes are left", at, "COUNT_TOO_BIG"
+            )
+        return read_each(self.of.read_values, count, data, after, end)
+
+    def write(self, value: Value) -> bytes:
+        assert isinstance(value, list)
+        parts = [self.count.write(len(value))]
+        for row in value:
+            assert isinstance(row, dict)
+            parts.append(self.of.write(row))
+        return b"".join(parts)
+
+
+Int8 = Integer("int8", 1)
+Int16 = Integer("int16", 2)
+Int32 = Integer("int32", 4)
+Int64 = Integer("int64", 8)
+UInt32 = Integer("uint32", 4, signed=False)
+ZigZag32 = Varint("varint", 32)
+ZigZag64 = Varint("varlong", 64)
+UVarint32 = Varint("unsigned varint", 32, signed=False)

@@ -1,0 +1,1 @@
+"""The loops that Cython compiles: decoding, encoding, searching, writing text."""

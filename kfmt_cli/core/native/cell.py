@@ -1,0 +1,266 @@
+"""Cells of a table: previews of bytes that no terminal is disturbed by, padded or cut.
+
+Ordinary Python that Cython also compiles. What is not plainly printable is escaped, by the table
+of printable characters that the writer carries.
+"""
+
+try:
+    import cython
+except ImportError:
+    from kfmt_cli.core.native import pure as cython
+
+if cython.compiled:
+    from cython.cimports.kfmt_cli.core.native.quote import scalar_length, short_escape
+    from cython.cimports.kfmt_cli.core.native.text import (
+        Writer,
+        put,
+        put_base64,
+        put_hex_digit,
+        put_literal,
+        put_number,
+    )
+else:
+    from kfmt_cli.core.native.quote import scalar_length, short_escape
+    from kfmt_cli.core.native.text import (
+        Writer,
+        put,
+        put_base64,
+        put_hex_digit,
+        put_literal,
+        put_number,
+    )
+
+COMPILED: bool = bool(cython.compiled)
+
+HEX = cython.declare(cython.int, 2)  # modes of `quote.MODES`
+BASE64 = cython.declare(cython.int, 3)
+BARE = cython.declare(cython.int, 8)  # is added to a mode
+NULL = cython.declare(cython.int, 0)  # entries of the literal table
+ELLIPSIS = cython.declare(cython.int, 1)
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-1, check=False)
+def _columns(w: Writer, code: cython.longlong) -> cython.int:
+    """Columns that a character beyond ASCII takes, or -2 when it is not plainly printable."""
+    i: cython.Py_ssize_t
+    for i in range(w.wide.shape[1]):
+        if code <= w.wide[1, i]:
+            return cython.cast(cython.int, w.wide[2, i]) if code >= w.wide[0, i] else -2
+    return -2
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-1, check=False)
+def _escaped(w: Writer, code: cython.longlong, n: cython.int) -> cython.int:
+    """\\n, \\t, … or \\xhh of a byte, \\u{…} of a character of n bytes."""
+    short: cython.int = short_escape(cython.cast(cython.int, code)) if code < 32 else 0
+    shift: cython.int
+    put(w, 92)
+    if short:
+        return put(w, short)
+    if n < 2:
+        put(w, 120)
+        put_hex_digit(w, cython.cast(cython.int, code >> 4))
+        return put_hex_digit(w, cython.cast(cython.int, code & 15))
+    put(w, 117)
+    put(w, 123)
+    shift = 20
+    while shift > 0 and (code >> shift) == 0:
+        shift -= 4
+    while shift >= 0:
+        put_hex_digit(w, cython.cast(cython.int, (code >> shift) & 15))
+        shift -= 4
+    return put(w, 125)
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-1, check=False)
+def cell_bytes(
+    w: Writer,
+    data: cython.const[cython.uchar][::1],
+    at: cython.Py_ssize_t,
+    length: cython.longlong,
+    mode: cython.int,
+    limit: cython.Py_ssize_t,
+) -> cython.int:
+    """A preview for a place between quotes: of BARE text those are written where it needs them."""
+    if mode < BARE:
+        return _preview(w, data, at, length, mode, limit, True)
+    mode -= BARE
+    if mode >= HEX or not _needs_quotes(data, at, length):
+        return _preview(w, data, at, length, mode, limit, False)
+    put(w, 34)
+    _preview(w, data, at, length, mode, limit - 2 if limit > 2 else limit, True)
+    return put(w, 34)
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-1, check=False)
+def _needs_quotes(
+    data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, length: cython.longlong
+) -> cython.bint:
+    """Whether text without quotes could be taken for a null, for nothing, or for quoted text."""
+    if length < 1:
+        return length == 0
+    if data[at] == 34:
+        return True
+    return (
+        length >= 4
+        and data[at] == 110
+        and data[at + 1] == 117
+        and data[at + 2] == 108
+        and data[at + 3] == 108
+    )
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-1, check=False)
+def _plain(
+    w: Writer,
+    data: cython.const[cython.uchar][::1],
+    at: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
+    quoted: cython.bint,
+) -> cython.Py_ssize_t:
+    """Copy the bytes at..end-1 up to the first that is not written as it is; where that stands."""
+    out: cython.uchar[::1] = w.out
+    o: cython.Py_ssize_t = w.at
+    i: cython.Py_ssize_t = at
+    byte: cython.int
+    while i < end:
+        byte = data[i]
+        if byte < 32 or byte > 126 or byte == 92 or (quoted and byte == 34):
+            break
+        out[o] = cython.cast(cython.uchar, byte)
+        o += 1
+        i += 1
+    w.width += i - at
+    w.at = o
+    return i
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-1, check=False)
+def _preview(
+    w: Writer,
+    data: cython.const[cython.uchar][::1],
+    at: cython.Py_ssize_t,
+    length: cython.longlong,
+    mode: cython.int,
+    limit: cython.Py_ssize_t,
+    quoted: cython.bint,
+) -> cython.int:
+    """Printable text as it is, all else escaped, no wider than `limit` (0: any width).
+
+    What does not fit is cut, and the size of the whole stands behind the cut. quoted: quotes are
+    escaped, too.
+    """
+    begin: cython.Py_ssize_t = w.width
+    end: cython.Py_ssize_t = at + length
+    n: cython.int
+    i: cython.int
+    shown: cython.int
+    code: cython.longlong
+    note: cython.Py_ssize_t = 2  # "…" and the digits of the size
+    cut_at: cython.Py_ssize_t = -1
+    cut_width: cython.Py_ssize_t = begin
+    stop: cython.Py_ssize_t
+    size: cython.longlong = length
+    if length < 0:
+        return put_literal(w, NULL)
+    if limit == 0 and mode == BASE64:
+        return put_base64(w, data, at, end)
+    while size >= 10:
+        size //= 10
+        note += 1
+    while at < end:
+        if mode != HEX and mode != BASE64:
+            # Plain characters up to where a cut may stand, at once.
+            stop = end
+            if limit > 0 and begin + limit - note - w.width < end - at:
+                stop = at + begin + limit - note - w.width
+            at = _plain(w, data, at, stop, quoted)
+            if at == end:
+                break
+        if limit > 0 and w.width - begin <= limit - note:
+            cut_at = w.at
+            cut_width = w.width
+        if mode == HEX or mode == BASE64:
+            put_hex_digit(w, data[at] >> 4)
+            put_hex_digit(w, data[at] & 15)
+            at += 1
+        else:
+            n = scalar_length(data, at, end)
+            code = data[at]
+            if n > 1:
+                code = code & (0x7F >> n)
+                for i in range(1, n):
+                    code = (code << 6) | (data[at + i] & 0x3F)
+                shown = _columns(w, code)
+            else:
+                shown = 1 if n == 1 and code >= 32 and code < 127 else -2
+            if n == 1 and (code == 92 or (quoted and code == 34)):
+                put(w, 92)
+                put(w, cython.cast(cython.int, code))
+            elif shown < 0:
+                _escaped(w, code, n)
+            else:
+                for i in range(n):
+                    put(w, data[at + i])
+                w.width += shown - n
+            at += n if n > 0 else 1
+        if limit > 0 and w.width - begin > limit:
+            w.at = cut_at if cut_at >= 0 else w.at
+            w.width = cut_width if cut_at >= 0 else w.width
+            put_literal(w, ELLIPSIS)
+            return put_number(w, length, False)
+    return 0
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-1, check=False)
+def end_cell(
+    w: Writer,
+    begin: cython.Py_ssize_t,
+    width: cython.Py_ssize_t,
+    side: cython.int,
+    cut: cython.bint,
+) -> cython.int:
+    """Pad what was written since `begin` to its width, or cut it there.
+
+    side: 0 puts the words to the left, 1 to the right, 2 does not pad.
+    """
+    i: cython.Py_ssize_t
+    pad: cython.Py_ssize_t = width - w.width
+    if pad < 0 and cut:
+        i = begin
+        w.width = 0
+        while i < w.at and w.width < width - 1:  # cells that are cut hold narrow characters only
+            i += 1
+            while i < w.at and w.out[i] & 0xC0 == 0x80:
+                i += 1
+            w.width += 1
+        w.at = i
+        return put_literal(w, ELLIPSIS)
+    if pad <= 0 or side == 2:
+        return 0
+    if side == 1:
+        i = w.at - 1
+        while i >= begin:
+            w.out[i + pad] = w.out[i]
+            i -= 1
+        for i in range(begin, begin + pad):
+            w.out[i] = 32
+        w.at += pad
+    else:
+        for i in range(pad):
+            put(w, 32)
+    return 0

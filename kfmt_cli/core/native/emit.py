@@ -1,0 +1,299 @@
+"""The bulk writer: runs a template over columns and writes text, JSON, CSV or table cells alike.
+
+The counterpart of `core/native/kernel.py`, and like it ordinary Python that Cython also compiles. A
+template is a list of instructions of four integers (operation, a, b, c) made by
+`render/template.py`; it says what to write for one row, taking numbers from the columns and bytes
+from the block that the columns point into. It knows no Kafka format and no terminal.
+
+Text out of the block is never written raw: in JSON every control character is escaped (DEL and the
+C1 block too), in table cells every character that is not plainly printable. All writes are checked
+against the buffer: a row is only begun when its worst case fits, and bounds checks stay on.
+"""
+
+try:
+    import cython
+except ImportError:
+    from kfmt_cli.core.native import pure as cython
+
+if cython.compiled:
+    from cython.cimports.kfmt_cli.core.native.bound import row_room
+    from cython.cimports.kfmt_cli.core.native.cell import cell_bytes, end_cell
+    from cython.cimports.kfmt_cli.core.native.quote import (
+        csv_bytes,
+        csv_encoding,
+        double_quotes,
+        json_bytes,
+    )
+    from cython.cimports.kfmt_cli.core.native.text import (
+        Writer,
+        copy_bytes,
+        put,
+        put_hex_digit,
+        put_literal,
+        put_number,
+        put_time,
+    )
+else:
+    from kfmt_cli.core.native.bound import row_room
+    from kfmt_cli.core.native.cell import cell_bytes, end_cell
+    from kfmt_cli.core.native.quote import csv_bytes, csv_encoding, double_quotes, json_bytes
+    from kfmt_cli.core.native.text import (
+        Writer,
+        copy_bytes,
+        put,
+        put_hex_digit,
+        put_literal,
+        put_number,
+        put_time,
+    )
+
+COMPILED: bool = bool(cython.compiled)
+
+LITERAL = cython.declare(cython.int, 0)  # a: entry of the literal table
+NUMBER = cython.declare(cython.int, 1)  # a: column
+GROUPED = cython.declare(cython.int, 2)  # a: column; thousands apart
+CHOICE = cython.declare(cython.int, 3)  # a: column, b: first literal, c: literals; else the number
+HEX32 = cython.declare(cython.int, 4)  # a: column; eight digits
+TIME = cython.declare(cython.int, 5)  # a: column of ms since the epoch; ISO-8601, UTC
+JSON_BYTES = cython.declare(cython.int, 6)  # a: start column, b: mode, c: literal ',"x_encoding":'
+CSV_BYTES = cython.declare(cython.int, 7)  # a: start column, b: mode
+CELL_BYTES = cython.declare(cython.int, 8)  # a: start column, b: mode, c: most columns (0: all)
+IF = cython.declare(cython.int, 9)  # a: column, b: value, c: instructions passed over when unequal
+EACH = cython.declare(cython.int, 10)  # a: count column, b: instructions, c: separator literal
+CELL = cython.declare(cython.int, 11)  # a cell begins; it ends at END_CELL
+END_CELL = cython.declare(cython.int, 12)  # a: width, b: side (see `end_cell`), c: 1 cut there
+QUOTE = cython.declare(cython.int, 13)  # a CSV field begins
+END_QUOTE = cython.declare(cython.int, 14)  # it ends: the quotes inside are doubled
+UNLESS = cython.declare(cython.int, 16)  # a: column, b: value, c: passed over when equal
+ENCODING = cython.declare(cython.int, 15)  # a: start column, b: mode; how CSV_BYTES wrote it
+RAW = cython.declare(cython.int, 17)  # a: start column; bytes that are safe text already
+
+OPS = {
+    "LITERAL": LITERAL,
+    "NUMBER": NUMBER,
+    "GROUPED": GROUPED,
+    "CHOICE": CHOICE,
+    "HEX32": HEX32,
+    "TIME": TIME,
+    "JSON_BYTES": JSON_BYTES,
+    "CSV_BYTES": CSV_BYTES,
+    "CELL_BYTES": CELL_BYTES,
+    "IF": IF,
+    "EACH": EACH,
+    "CELL": CELL,
+    "END_CELL": END_CELL,
+    "QUOTE": QUOTE,
+    "END_QUOTE": END_QUOTE,
+    "ENCODING": ENCODING,
+    "UNLESS": UNLESS,
+    "RAW": RAW,
+}
+
+
+HEX = cython.declare(cython.int, 2)  # the first mode of `quote.MODES` that is no text
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-1, check=False)
+def _row(
+    w: Writer,
+    data: cython.const[cython.uchar][::1],
+    program: cython.const[cython.longlong][:, ::1],
+    pc: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
+    columns: cython.const[cython.longlong][:, ::1],
+    row: cython.Py_ssize_t,
+    children: cython.const[cython.longlong][:, ::1],
+) -> cython.int:
+    """Run the instructions pc..end for one row."""
+    op: cython.int
+    a: cython.Py_ssize_t
+    b: cython.longlong
+    c: cython.longlong
+    value: cython.longlong
+    i: cython.Py_ssize_t
+    cell: cython.Py_ssize_t = 0
+    quote: cython.Py_ssize_t = 0
+    while pc < end:
+        op = cython.cast(cython.int, program[pc, 0])
+        a = program[pc, 1]
+        b = program[pc, 2]
+        c = program[pc, 3]
+        pc += 1
+        if op == LITERAL:
+            put_literal(w, a)
+        elif op == NUMBER:
+            put_number(w, columns[a, row], False)
+        elif op == JSON_BYTES:
+            json_bytes(w, data, columns[a, row], columns[a + 1, row], cython.cast(cython.int, b), c)
+        elif op == IF:
+            if columns[a, row] != b:
+                pc += c
+        elif op == UNLESS:
+            if columns[a, row] == b:
+                pc += c
+        elif op == CHOICE:
+            value = columns[a, row]
+            if value >= 0 and value < c:
+                put_literal(w, b + value)
+            else:
+                put_literal(w, b + c)
+                put_number(w, value, False)
+                put_literal(w, b + c + 1)
+        elif op == GROUPED:
+            put_number(w, columns[a, row], True)
+        elif op == HEX32:
+            value = columns[a, row]
+            for i in range(8):
+                put_hex_digit(w, cython.cast(cython.int, (value >> (28 - 4 * i)) & 15))
+        elif op == TIME:
+            put_time(w, columns[a, row])
+        elif op == EACH:
+            value = columns[a, row]
+            for i in range(value):
+                if i > 0:
+                    put_literal(w, c)
+                _row(w, data, program, pc, pc + b, children, columns[a + 1, row] + i, children)
+            pc += b
+        elif op == CELL:
+            cell = w.at
+            w.width = 0
+        elif op == END_CELL:
+            end_cell(w, cell, a, cython.cast(cython.int, b), c != 0)
+        elif op == CELL_BYTES:
+            cell_bytes(w, data, columns[a, row], columns[a + 1, row], cython.cast(cython.int, b), c)
+        elif op == CSV_BYTES:
+            csv_bytes(w, data, columns[a, row], columns[a + 1, row], cython.cast(cython.int, b))
+        elif op == ENCODING:
+            value = csv_encoding(
+                data, columns[a, row], columns[a + 1, row], cython.cast(cython.int, b)
+            )
+            if value >= HEX:
+                put_literal(w, c + value - HEX)
+        elif op == RAW:
+            copy_bytes(w, data, columns[a, row], columns[a + 1, row])
+        elif op == QUOTE:
+            put(w, 34)
+            quote = w.at
+        elif op == END_QUOTE:
+            double_quotes(w, quote)
+            put(w, 34)
+    return 0
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-1, check=False)
+def _emit(
+    w: Writer,
+    data: cython.const[cython.uchar][::1],
+    program: cython.const[cython.longlong][:, ::1],
+    shape: cython.const[cython.longlong][::1],
+    columns: cython.const[cython.longlong][:, ::1],
+    children: cython.const[cython.longlong][:, ::1],
+    row: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
+) -> cython.longlong:
+    capacity: cython.Py_ssize_t = w.out.shape[0]
+    while row < end:
+        if row_room(data, shape, columns, row, children) > capacity - w.at:
+            return row
+        _row(w, data, program, 0, program.shape[0], columns, row, children)
+        row += 1
+    return row
+
+
+def emit(
+    writer: Writer,
+    data: cython.const[cython.uchar][::1],
+    program: cython.const[cython.longlong][:, ::1],
+    shape: cython.const[cython.longlong][::1],
+    columns: cython.const[cython.longlong][:, ::1],
+    children: cython.const[cython.longlong][:, ::1],
+    row: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
+):
+    """Write rows row..end-1 at `writer.at`; the row before which the room ran out, or `end`.
+
+    `program` is (instructions, 4). `shape` bounds a row: [bytes of its literals and numbers, the
+    same of a row of its array, the array's count column or -1, n, then n start columns of bytes
+    fields, then those of the array's rows].
+    """
+    with cython.nogil:
+        row = _emit(writer, data, program, shape, columns, children, row, end)
+    return row
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-1, check=False)
+def _emit_nested(
+    w: Writer,
+    data: cython.const[cython.uchar][::1],
+    outer_program: cython.const[cython.longlong][:, ::1],
+    outer_shape: cython.const[cython.longlong][::1],
+    outer: cython.const[cython.longlong][:, ::1],
+    inner_program: cython.const[cython.longlong][:, ::1],
+    inner_shape: cython.const[cython.longlong][::1],
+    inner: cython.const[cython.longlong][:, ::1],
+    children: cython.const[cython.longlong][:, ::1],
+    ends: cython.const[cython.longlong][::1],
+    state: cython.longlong[::1],
+    last: cython.Py_ssize_t,
+) -> cython.int:
+    i: cython.Py_ssize_t = state[0]
+    row: cython.Py_ssize_t = state[1]
+    done: cython.longlong
+    capacity: cython.Py_ssize_t = w.out.shape[0]
+    while i < last:
+        if state[2] == 0:
+            if row_room(data, outer_shape, outer, i, children) > capacity - w.at:
+                break
+            _row(w, data, outer_program, 0, outer_program.shape[0], outer, i, children)
+            state[2] = 1
+        done = _emit(w, data, inner_program, inner_shape, inner, children, row, ends[i])
+        row = done
+        if row < ends[i]:
+            break
+        state[2] = 0
+        i += 1
+    state[0] = i
+    state[1] = row
+    return 0
+
+
+def emit_nested(
+    writer: Writer,
+    data: cython.const[cython.uchar][::1],
+    outer_program: cython.const[cython.longlong][:, ::1],
+    outer_shape: cython.const[cython.longlong][::1],
+    outer: cython.const[cython.longlong][:, ::1],
+    inner_program: cython.const[cython.longlong][:, ::1],
+    inner_shape: cython.const[cython.longlong][::1],
+    inner: cython.const[cython.longlong][:, ::1],
+    children: cython.const[cython.longlong][:, ::1],
+    ends: cython.const[cython.longlong][::1],
+    state: cython.longlong[::1],
+    last: cython.Py_ssize_t,
+):
+    """Write each outer row up to `last` and the inner rows below it, to row `ends[i]` those of i.
+
+    `state` is (outer row, inner row, 1 when the outer row is written already); it is where to go on
+    when the room ran out.
+    """
+    with cython.nogil:
+        _emit_nested(
+            writer,
+            data,
+            outer_program,
+            outer_shape,
+            outer,
+            inner_program,
+            inner_shape,
+            inner,
+            children,
+            ends,
+            state,
+            last,
+        )

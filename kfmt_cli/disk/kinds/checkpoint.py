@@ -1,0 +1,111 @@
+"""The text files of a broker, see `formats/checkpoint.py`.
+
+Follows `org.apache.kafka.server.common.CheckpointFile`; goes on past a line that it would stop at.
+"""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+
+from kfmt_cli.disk.kinds.kind import TRANSIENT, Contents, Input, Kind, Level, read_whole
+from kfmt_cli.findings import files as codes
+from kfmt_cli.findings.finding import Code, Finding
+from kfmt_cli.formats.checkpoint import CHECKPOINTS, Checkpoint
+from kfmt_cli.rows.column import Column, RowType
+from kfmt_cli.rows.column import Kind as ColumnKind
+from kfmt_cli.rows.section import section_of
+
+MOST_BYTES = 64 << 20
+REMOTE_SUFFIX = ".leader_epoch_checkpoint"  # of a file in remote storage
+POSITION = Column("position", doc="Byte in the file.")
+
+
+def _rows_of(checkpoint: Checkpoint) -> RowType:
+    columns = [
+        Column(name, ColumnKind.TEXT if name == "topic" else ColumnKind.NUMBER)
+        for name in checkpoint.columns
+    ]
+    return RowType("checkpoint_entry", checkpoint.doc, (POSITION, *columns))
+
+
+ROWS = {name: _rows_of(it) for name, it in CHECKPOINTS.items()}
+
+
+def checkpoint_of(file: str) -> str:
+    """Which of the checkpoints a file is, or is a copy of, by its name without its directory."""
+    stem, _, suffix = file.rpartition(".")
+    name = stem if suffix in TRANSIENT else file
+    return "leader-epoch-checkpoint" if name.endswith(REMOTE_SUFFIX) else name
+
+
+def read_checkpoint(file: Input) -> Contents:
+    """The entries of a checkpoint file; raises InputError."""
+    data = read_whole(file, MOST_BYTES)
+    lines: list[tuple[int, bytes]] = []
+    at = 0
+    for line in data.splitlines(keepends=True):
+        lines.append((at, line.strip()))
+        at += len(line)
+    findings: list[Finding] = []
+
+    def found(code: Code, position: int | None, words: str) -> None:
+        findings.append(Finding(file.name, code, position, words))
+
+    def malformed(position: int, words: str) -> None:
+        found(codes.CHECKPOINT_MALFORMED, position, words)
+
+    name = checkpoint_of(PurePath(file.path).name)
+    if data and len(lines) < 2:  # brokers make them empty
+        malformed(len(data), "the file ends before the number of entries")
+    if lines and lines[0][1] != b"0":
+        malformed(0, f"version {_text(lines[0][1])!r}, only 0 is known")
+    rows = []
+    for number, (position, line) in enumerate(lines[2:], 3):
+        values = _values(CHECKPOINTS[name], line)
+        if values is None:
+            words = f"line {number} is not {' '.join(CHECKPOINTS[name].columns)}"
+            malformed(position, f"{words}: {_text(line)!r}")
+        else:
+            rows.append([position, *values])
+    if len(lines) > 1 and lines[1][1] != str(len(lines) - 2).encode():
+        words = f"{_text(lines[1][1])} entries are declared, {len(lines) - 2}"
+        malformed(lines[1][0], f"{words} lines follow")
+    return Contents(len(data), [section_of(ROWS[name], rows)], findings)
+
+
+def _text(line: bytes) -> str:
+    return line.decode(errors="replace")
+
+
+def _values(kind: Checkpoint, line: bytes) -> list[str | int] | None:
+    """The columns of a line, or None."""
+    words = _text(line).split()
+    if len(words) != len(kind.columns):
+        return None
+    try:
+        values = [
+            word if name == "topic" else int(word)
+            for name, word in zip(kind.columns, words, strict=True)
+        ]
+    except ValueError:
+        return None
+    pairs = zip(kind.columns, values, strict=True)
+    fits = (
+        isinstance(it, str) or -(1 << _bits(name)) <= it < 1 << _bits(name) for name, it in pairs
+    )
+    return values if all(fits) else None
+
+
+def _bits(column: str) -> int:
+    """The bits of a number but for its sign: epochs and partitions are of 32, offsets of 64."""
+    return 31 if column in ("epoch", "partition") else 63
+
+
+CHECKPOINT = Kind(
+    "checkpoint",
+    Level.LOG_DIRECTORY,
+    suffix=REMOTE_SUFFIX,
+    names=frozenset(CHECKPOINTS),
+    row_types=tuple(ROWS.values()),
+    read=read_checkpoint,
+)

@@ -1,0 +1,190 @@
+"""Files of fixed rows, straight from their Layout: indexes and producer snapshots.
+
+Indexes of a segment that is written to are preallocated: behind their entries stand zeros, which
+are no entries. Source: `org.apache.kafka.storage.internals.log.AbstractIndex`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from kfmt_cli.core.codecs.checksum import CRC32C, RunningCrc
+from kfmt_cli.core.layout.layout import Layout
+from kfmt_cli.core.native.table import Table
+from kfmt_cli.disk.kinds.kind import Contents, Input, Kind, Level, read_filled, read_whole
+from kfmt_cli.findings import files as codes
+from kfmt_cli.findings.finding import Code, Finding
+from kfmt_cli.formats import index, snapshot
+from kfmt_cli.rows.column import Column, RowType, column_of
+from kfmt_cli.rows.section import Section
+
+MOST_BYTES = 256 << 20  # a broker makes indexes of 10 MiB
+OFFSET = Column("offset", doc="Offset.")
+POSITION = Column("position", doc="Byte in the file.")
+
+
+def rows_of(name: str, layout: Layout) -> RowType:
+    """The row type of fixed rows. The offset that a relative one means stands behind it."""
+    columns = [POSITION]
+    for it in layout.fields:
+        columns.append(column_of(it))
+        if it.name == "relative_offset":
+            columns.append(OFFSET)
+    return RowType(name, layout.doc, tuple(columns))
+
+
+@dataclass(frozen=True, slots=True)
+class FixedReader:
+    """Reads a file of rows of one Layout.
+
+    odd: the finding for bytes that are no whole row. front: checks what stands before the rows, and
+    gives the byte where they begin; front_layout: what that is. padded: zeros may follow the rows.
+    one_zero_row: a file of one row of zeros holds that row.
+    """
+
+    rows: RowType
+    layout: Layout
+    odd: Code
+    front: Callable[[str, bytes, list[Finding]], int] | None = None
+    front_layout: Layout | None = None
+    padded: bool = False
+    one_zero_row: bool = False
+
+    def __call__(self, file: Input) -> Contents:
+        """All rows of a file; raises InputError."""
+        if self.padded:
+            data, size = read_filled(file, MOST_BYTES)
+        else:
+            data = read_whole(file, MOST_BYTES)
+            size = len(data)
+        findings: list[Finding] = []
+        at = self.front(file.name, data, findings) if self.front is not None else 0
+        width = self.layout.dtype.itemsize
+        end = self.end_of_rows(data, size)
+        data += bytes(max(end - len(data), 0))  # the last row may end in the hole
+        n_rows = (end - at) // width
+        stored = np.frombuffer(data, self.layout.dtype, n_rows, at)
+        table = Table.empty(self.rows.sources, n_rows)
+        table["position"] = at + width * np.arange(n_rows)
+        for it in self.layout.fields:
+            table[it.name] = stored[it.name]
+        if "offset" in table.names:
+            table["offset"] = table["relative_offset"] + (file.base_offset or 0)
+        odd = (size - at) % width
+        if odd:
+            words = f"{odd} bytes at the end are no whole entry of {width} bytes"
+            findings.append(Finding(file.name, self.odd, size - odd, words, expected=0, found=odd))
+        padding = size - odd - (at + n_rows * width)
+        remark = f"{padding:,} bytes of zeros behind them".replace(",", " ") if padding else ""
+        section = Section(self.rows, table, remark=remark)
+        return Contents(size, [section], findings, padding)
+
+    def end_of_rows(self, data: bytes, size: int | None = None) -> int:
+        """The end of the last row that is not all zeros, where zeros may follow the rows. size: of
+        the file, whose data may end before a hole."""
+        size = len(data) if size is None else size
+        width = self.layout.dtype.itemsize
+        if not self.padded or (self.one_zero_row and size == width):
+            return size
+        filled = len(data.rstrip(b"\0"))
+        return min(-(-filled // width) * width, size // width * width)
+
+
+def _snapshot_front(name: str, data: bytes, findings: list[Finding]) -> int:
+    """Check what a producer snapshot says of itself; the byte where its rows begin."""
+    layout = snapshot.PRODUCER_SNAPSHOT
+    size = layout.dtype.itemsize
+
+    def malformed(position: int, words: str, expected: int, found: int) -> None:
+        code = codes.SNAPSHOT_MALFORMED
+        findings.append(Finding(name, code, position, words, expected=expected, found=found))
+
+    if len(data) < size:
+        words = f"{len(data)} bytes, {size} stand before the first entry"
+        malformed(0, words, size, len(data))
+        return len(data)
+    front = np.frombuffer(data, layout.dtype, 1)[0]
+    version, count = int(front["version"]), int(front["producers_count"])
+    if version != 1:
+        malformed(0, f"version {version}, only 1 is known", 1, version)
+    crc = RunningCrc(CRC32C)
+    checked_from = layout.offset_of("producers_count")
+    crc.update(data[checked_from:])
+    stored = int(front["crc"])
+    if crc.value != stored:
+        words = (
+            f"stored {stored:08x}, computed {crc.value:08x} over bytes "
+            f"{checked_from}–{len(data) - 1}"
+        )
+        findings.append(
+            Finding(
+                name,
+                codes.SNAPSHOT_CRC_MISMATCH,
+                layout.offset_of("crc"),
+                words,
+                expected=f"{crc.value:08x}",
+                found=f"{stored:08x}",
+            )
+        )
+    held = (len(data) - size) // snapshot.PRODUCER_STATE.dtype.itemsize
+    if count != held:
+        words = f"{count} producers are declared, there are bytes for {held}"
+        malformed(checked_from, words, count, held)
+    return size
+
+
+def _kind(name: str, suffix: str, reader: FixedReader) -> Kind:
+    return Kind(name, Level.SEGMENT, suffix, row_types=(reader.rows,), read=reader)
+
+
+OFFSET_INDEX = _kind(
+    "offset_index",
+    ".index",
+    FixedReader(
+        rows_of("offset_index_entry", index.OFFSET_INDEX_ENTRY),
+        index.OFFSET_INDEX_ENTRY,
+        codes.INDEX_TRAILING_BYTES,
+        padded=True,
+    ),
+)
+TIME_INDEX = _kind(
+    "time_index",
+    ".timeindex",
+    FixedReader(
+        rows_of("time_index_entry", index.TIME_INDEX_ENTRY),
+        index.TIME_INDEX_ENTRY,
+        codes.TIME_INDEX_TRAILING_BYTES,
+        padded=True,
+        # Timestamp 0 at the base offset may be meant.
+        one_zero_row=True,
+    ),
+)
+TRANSACTION_INDEX = _kind(
+    "transaction_index",
+    ".txnindex",
+    FixedReader(
+        rows_of("aborted_transaction", index.ABORTED_TRANSACTION),
+        index.ABORTED_TRANSACTION,
+        codes.TRANSACTION_INDEX_TRAILING_BYTES,
+    ),
+)
+PRODUCER_SNAPSHOT = _kind(
+    "producer_snapshot",
+    ".snapshot",
+    FixedReader(
+        rows_of("producer_state", snapshot.PRODUCER_STATE),
+        snapshot.PRODUCER_STATE,
+        codes.SNAPSHOT_TRAILING_BYTES,
+        front=_snapshot_front,
+        front_layout=snapshot.PRODUCER_SNAPSHOT,
+    ),
+)
+
+
+def read_rows(file: Input) -> Contents:
+    """All rows of an index or a producer snapshot; raises InputError."""
+    assert file.kind.read is not None
+    return file.kind.read(file)

@@ -1,0 +1,177 @@
+"""What a kind of file is, what a file to read is, and what a reader gives of it."""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from kfmt_cli.core.lazy import load
+from kfmt_cli.core.source import FileSource, open_source
+from kfmt_cli.disk.kinds.foreign import START, foreign_words
+from kfmt_cli.errors import InputError
+from kfmt_cli.findings.finding import Finding
+from kfmt_cli.rows.column import RowType
+from kfmt_cli.rows.section import Section
+
+# What a broker appends to the names of files that it is done with, or has not finished; a .part has
+# a random number in its name, too.
+TRANSIENT = ("deleted", "cleaned", "swap", "part", "tmp")
+DELETED, CLEANED, SWAP = ".deleted", ".cleaned", ".swap"
+LEFT_BEHIND = (DELETED, CLEANED)  # of those, what nobody needs any more
+
+
+class Level(enum.Enum):
+    """To what on a broker's disk a file belongs."""
+
+    SEGMENT = "segment"
+    PARTITION = "partition"
+    LOG_DIRECTORY = "log directory"
+
+
+@dataclass(frozen=True, eq=False)
+class Kind:
+    """A kind of file.
+
+    name: of the kind, in JSON. level: what such a file belongs to. suffix, names, pattern: what the
+    names of such files are, without the suffix of one that a broker is done with. pattern_words:
+    what the pattern stands for. row_types: of what is in it. read: gives that; None for files of
+    batches, which `log/reader.py` reads, and for files that are not read. holds_batches: it is a
+    sequence of record batches.
+    """
+
+    name: str
+    level: Level
+    suffix: str = ""
+    names: frozenset[str] = frozenset()
+    pattern: re.Pattern[str] | None = None
+    pattern_words: tuple[str, ...] = ()
+    row_types: tuple[RowType, ...] = ()
+    read: Callable[[Input], Contents] | None = None
+    holds_batches: bool = False
+
+    @property
+    def words(self) -> str:
+        """The kind with its article, for messages."""
+        name = self.name.replace("_", " ")
+        return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
+
+    @property
+    def named(self) -> list[str]:
+        """How such files are named, for people."""
+        suffixes = [f"*{self.suffix}"] if self.suffix else []
+        return [*self.pattern_words, *suffixes, *sorted(self.names)]
+
+    def is_named(self, file: str) -> bool:
+        """Whether a name without its directory is one of this kind."""
+        if self.pattern is not None and self.pattern.match(file):
+            return True
+        return file in self.names or (self.suffix != "" and file.endswith(self.suffix))
+
+
+class LazyKind(Kind):
+    """A kind of file of which there is one, by its name; its reader is imported when it is used.
+
+    reader: where that is, "module:NAME"; it has the row type as `rows`.
+    """
+
+    reader: str
+
+    def __init__(self, name: str, level: Level, file: str, reader: str) -> None:
+        for attribute, value in (
+            ("name", name),
+            ("level", level),
+            ("names", frozenset({file})),
+            ("reader", reader),
+        ):
+            object.__setattr__(self, attribute, value)
+
+    @property
+    def read(self) -> Callable[[Input], Contents]:
+        """What reads such a file."""
+        found: Callable[[Input], Contents] = load(self.reader)
+        return found
+
+    @property
+    def row_types(self) -> tuple[RowType, ...]:
+        """What is in it."""
+        return (load(self.reader).rows,)
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """A file to read.
+
+    path: to open it; name: to show it. base_offset: of a segment's name. may_be_link: it is not
+    known to be no symbolic link.
+    """
+
+    path: str
+    name: str
+    kind: Kind
+    base_offset: int | None = None
+    may_be_link: bool = True
+
+    @property
+    def named_by_kafka(self) -> bool:
+        """Whether the name is one that brokers give to logs and snapshots."""
+        of_snapshot = self.kind.holds_batches and self.kind.suffix == ""
+        return self.base_offset is not None or of_snapshot
+
+
+@dataclass(slots=True)
+class Contents:
+    """What is in a file that is no log.
+
+    size: its bytes. padding: bytes of zeros behind the rows.
+    """
+
+    size: int
+    sections: list[Section] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    padding: int = 0
+
+    @property
+    def table(self) -> Any:
+        """The rows of the first section."""
+        return self.sections[0].table
+
+
+PIECE = 1 << 20
+
+
+def read_whole(file: Input, most: int) -> bytes:
+    """All bytes of a small file; raises InputError, also for a file that is no file of Kafka's.
+
+    most: bytes that a file of this kind can have.
+    """
+    data, size = read_filled(file, most)
+    return data + bytes(size - len(data))
+
+
+def read_filled(file: Input, most: int) -> tuple[bytes, int]:
+    """The bytes of a file up to the hole at its end, and how many there are with it: an index is
+    preallocated by making a hole, which would be read as so many zeros. As `read_whole` else."""
+    source = open_source(file.path, file.name)
+    try:
+        if source.size is None or source.size > most:
+            raise InputError(f"{file.name}: is larger than {file.kind.words} can be")
+        pieces = []
+        at = 0
+        end = source.end_of_data() if isinstance(source, FileSource) else source.size
+        while at < end and (piece := source.block(at, min(PIECE, end - at), 1)):
+            pieces.append(piece)
+            at += len(piece)
+        # A file may have grown, and one that says that it has no bytes may have some (/proc).
+        while end >= source.size and (piece := source.block(at, PIECE, 1)):
+            pieces.append(piece)
+            at += len(piece)
+        size = max(at, source.size) if end < source.size else at
+    finally:
+        source.close()
+    data = b"".join(pieces)
+    if foreign := foreign_words(data[:START]):
+        raise InputError(f"{file.name}: is not {file.kind.words} but {foreign}")
+    return data, size

@@ -1,0 +1,20 @@
+"""Files of record batches; `log/reader.py` reads them."""
+
+from __future__ import annotations
+
+import re
+
+from kfmt_cli.disk.kinds.kind import Kind, Level
+from kfmt_cli.rows.batch import BATCH
+from kfmt_cli.rows.record import RECORD
+
+LOG = Kind("log", Level.SEGMENT, suffix=".log", row_types=(BATCH, RECORD), holds_batches=True)
+KRAFT_SNAPSHOT = Kind(
+    "kraft_snapshot",
+    Level.PARTITION,
+    pattern=re.compile(r"^(\d{20}-\d{10}(-\d+)?|bootstrap)\.checkpoint$"),
+    pattern_words=("OFFSET-EPOCH.checkpoint", "bootstrap.checkpoint"),
+    row_types=(BATCH, RECORD),
+    holds_batches=True,
+)
+LOGS = frozenset({LOG, KRAFT_SNAPSHOT})

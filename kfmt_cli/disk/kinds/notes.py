@@ -1,0 +1,93 @@
+"""Files in layouts that no broker writes, which are asked for by name (`--layout`).
+
+`notes-v0` is the simplified message by which some articles explain magic 0.
+"""
+
+from __future__ import annotations
+
+import zlib
+
+from kfmt_cli.core.layout.layout import Layout
+from kfmt_cli.core.layout.place import DecodeError, Origin
+from kfmt_cli.disk.kinds.kind import Contents, Input, Kind, Level, read_whole
+from kfmt_cli.findings import files as codes
+from kfmt_cli.findings.finding import Finding
+from kfmt_cli.formats.batch import CODECS
+from kfmt_cli.formats.legacy import NOTES_V0 as LAYOUT
+from kfmt_cli.rows.column import Column, RowType, column_of
+from kfmt_cli.rows.column import Kind as ColumnKind
+from kfmt_cli.rows.section import bytes_section
+
+MOST_BYTES = 256 << 20
+ROWS = RowType(
+    "notes_message",
+    LAYOUT.doc,
+    (
+        Column("position", doc="Byte in the file."),
+        Column("size", doc="Bytes of the message."),
+        column_of(LAYOUT.field("crc")),
+        Column("crc_valid", ColumnKind.FLAG, "Whether the checksum fits the value."),
+        Column("crc_computed", doc="The checksum of the value.", only=("crc_valid", 0)),
+        column_of(LAYOUT.field("magic")),
+        column_of(LAYOUT.field("attributes")),
+        Column("compression", ColumnKind.CHOICE, "What the attributes say.", words=CODECS),
+        Column("key_size", doc="Bytes of it; -1 for null.", source="key_length", bits=32),
+        column_of(LAYOUT.field("key")),
+        Column(
+            "value_size", doc="Bytes of the value; -1 for null.", source="value_length", bits=32
+        ),
+        column_of(LAYOUT.field("value")),
+    ),
+)
+
+
+def checksum(value: bytes | None) -> int:
+    """The checksum of a message: CRC-32 of its value."""
+    return zlib.crc32(value or b"")
+
+
+def read_notes(file: Input) -> Contents:
+    """The messages of a file, one behind the other; raises InputError."""
+    data = read_whole(file, MOST_BYTES)
+    origin = Origin(file.name)
+    findings: list[Finding] = []
+    rows: list[dict[str, int | bytes | None]] = []
+    at = 0
+    while at < len(data):
+        try:
+            row = LAYOUT.read(data, at, len(data), origin, (f"message {len(rows)}",))
+        except DecodeError as error:
+            words = f"{' › '.join(error.place.path)}: {error.reason}"
+            findings.append(Finding(file.name, codes.NOTES_MALFORMED, error.place.position, words))
+            break
+        values = {name: it for name, it in row.values.items() if isinstance(it, int | bytes | None)}
+        value = values["value"]
+        assert not isinstance(value, int)
+        stored, computed = values["crc"], checksum(value)
+        if stored != computed:
+            words = f"message {len(rows)}: stored {stored!s}, computed {computed} over its value"
+            code = codes.NOTES_CRC_MISMATCH
+            found = Finding(file.name, code, at, words, expected=computed, found=int(stored or 0))
+            findings.append(found)
+        attributes = int(values["attributes"] or 0)
+        derived = {
+            "position": at,
+            "size": row.end - at,
+            "crc_valid": int(stored == computed),
+            "crc_computed": computed,
+            "compression": attributes & 7,
+            "key_length": _length(values["key"]),
+            "value_length": _length(value),
+        }
+        rows.append({**values, **derived})
+        at = row.end
+    return Contents(len(data), [bytes_section(ROWS, rows)], findings)
+
+
+def _length(value: object) -> int:
+    return len(value) if isinstance(value, bytes) else -1
+
+
+NOTES = Kind("notes_v0", Level.SEGMENT, row_types=(ROWS,), read=read_notes)
+# What --layout names, and the structure that a file of it repeats.
+LAYOUTS: dict[str, tuple[Kind, Layout]] = {"notes-v0": (NOTES, LAYOUT)}

@@ -1,0 +1,248 @@
+"""Small text files of names and values, straight from their Layout: see `formats/properties.py`.
+
+A file is one row; a name that it lacks is null.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from kfmt_cli.core.json_text import json_text
+from kfmt_cli.core.layout.field import Field
+from kfmt_cli.core.layout.layout import Layout
+from kfmt_cli.core.layout.protocol import ListOf, UuidType
+from kfmt_cli.core.layout.wire import Integer
+from kfmt_cli.core.uuids import uuid_bytes
+from kfmt_cli.disk.kinds.kind import Contents, Input, read_whole
+from kfmt_cli.findings import files as codes
+from kfmt_cli.findings.finding import Code, Finding
+from kfmt_cli.formats import properties
+from kfmt_cli.rows.column import Column, RowType
+from kfmt_cli.rows.column import Kind as ColumnKind
+from kfmt_cli.rows.section import section_of
+
+MOST_BYTES = 1 << 20
+OTHER = Column(
+    "other",
+    ColumnKind.JSON,
+    "Names that kfmt does not know, with their values.",
+    only=("has_other", 1),
+)
+
+Said = tuple[int, str, object]  # the byte where it stands, its name, its value
+Told = Callable[[int, str], None]
+
+
+def rows_of(name: str, layout: Layout) -> RowType:
+    """The row type of a file of names and values."""
+    return RowType(name, layout.doc, (*map(_column, layout.fields), OTHER))
+
+
+def _column(field: Field) -> Column:
+    given = f"has_{field.name}"
+    if isinstance(field.type, Integer):
+        return Column(field.name, doc=field.doc, given=given, bits=8 * field.type.size)
+    kind = ColumnKind.JSON if isinstance(field.type, ListOf) else ColumnKind.TEXT
+    return Column(field.name, kind, field.doc, given=given)
+
+
+@dataclass(frozen=True, slots=True)
+class PropertiesReader:
+    """Reads a file of names and values.
+
+    spelled: a field's name as the file has it. split: the names and values of the file's text; is
+    given whom to tell of what is none. needed: fields that have to be there, of which any in
+    brackets will do. empty: such a file may have no bytes.
+    """
+
+    rows: RowType
+    layout: Layout
+    malformed: Code
+    split: Callable[[str, Told], Iterator[Said]]
+    spelled: Callable[[str], str]
+    needed: tuple[tuple[str, ...], ...] = ()
+    empty: bool = False
+
+    def __call__(self, file: Input) -> Contents:
+        """The row of a file; raises InputError."""
+        data = read_whole(file, MOST_BYTES)
+        findings: list[Finding] = []
+
+        def malformed(position: int, words: str) -> None:
+            findings.append(Finding(file.name, self.malformed, position, words))
+
+        try:
+            text = data.decode()
+        except UnicodeDecodeError as error:
+            malformed(error.start, "a byte that is not UTF-8")
+            text = data.decode(errors="replace")
+        values: dict[str, str | int | None] = {}
+        other: dict[str, object] = {}
+        fields = {self.spelled(it.name): it for it in self.layout.fields}
+        if text or not self.empty:
+            for position, name, value in self.split(text, malformed):
+                field = fields.get(name)
+                if field is None:
+                    other[name] = value
+                    continue
+                try:
+                    values[field.name] = _value_of(field, value)
+                except ValueError:
+                    malformed(position, f"{name} is {value!r}, which is no {field.type.name}")
+            for names in self.needed:
+                if not any(values.get(it) is not None for it in names) and not findings:
+                    words = " or ".join(map(self.spelled, names))
+                    malformed(len(data), f"the file does not say {words}")
+        row = [values.get(it.name) for it in self.layout.fields]
+        row.append(json_text(other) if other else None)
+        return Contents(len(data), [section_of(self.rows, [row])], findings)
+
+
+def _value_of(field: Field, value: object) -> str | int | None:
+    """A value as the field's column has it; raises ValueError."""
+    if value is None:
+        return None
+    if isinstance(field.type, ListOf):
+        return json_text(_in_snake_case(value))
+    if isinstance(field.type, Integer):
+        number = int(str(value))
+        if number.bit_length() >= 8 * field.type.size:
+            raise ValueError(value)
+        return number
+    if field.type is UuidType and len(uuid_bytes(str(value))) != 16:
+        raise ValueError(value)
+    return str(value)
+
+
+def _in_snake_case(value: object) -> object:
+    """The names inside of a value as kfmt spells them."""
+    if isinstance(value, list):
+        return [_in_snake_case(it) for it in value]
+    if isinstance(value, dict):
+        return {_SNAKE.sub(r"_\1", name).lower(): _in_snake_case(it) for name, it in value.items()}
+    return value
+
+
+def colon_lines(text: str, malformed: Told) -> Iterator[Said]:
+    """Lines of `name: value`."""
+    for at, line in _lines(text):
+        name, colon, value = line.partition(":")
+        if colon:
+            yield at, name.strip(), value.strip()
+        elif line.strip():
+            malformed(at, f"a line without a colon: {line.strip()!r}")
+
+
+def java_properties(text: str, malformed: Told) -> Iterator[Said]:
+    """A file of Java's properties. Source: `java.util.Properties.load`."""
+    del malformed  # every text is one
+    start, logical = 0, ""
+    for at, line in _lines(text):
+        part = line.lstrip(" \t\f")
+        if not logical:
+            start = at
+            if not part or part[0] in "#!":
+                continue
+        logical += part
+        if (len(logical) - len(logical.rstrip("\\"))) % 2:
+            logical = logical[:-1]
+            continue
+        yield _property(start, logical)
+        logical = ""
+    if logical:
+        yield _property(start, logical)
+
+
+_SNAKE = re.compile(r"(?<=[a-z0-9])([A-Z])")
+_PROPERTY = re.compile(r"((?:\\.|[^\\:= \t\f])*)[ \t\f]*[:=]?[ \t\f]*(.*)", re.DOTALL)
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_ESCAPED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+
+
+def _property(at: int, line: str) -> Said:
+    match = _PROPERTY.match(line)
+    assert match is not None  # it matches anything
+    name, value = (_ESCAPE.sub(_unescaped, it) for it in match.groups())
+    return at, name, value
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    escape = match[1]
+    return chr(int(escape[1:], 16)) if len(escape) == 5 else _ESCAPED.get(escape, escape)
+
+
+def json_object(text: str, malformed: Told) -> Iterator[Said]:
+    """One JSON object."""
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        at = error.pos if isinstance(error, json.JSONDecodeError) else 0
+        malformed(len(text[:at].encode()), f"not JSON: {error}")
+        return
+    if not isinstance(found, dict):
+        malformed(0, f"not a JSON object: {text.strip()[:60]!r}")
+        return
+    yield from ((0, name, value) for name, value in found.items())
+
+
+def _lines(text: str) -> Iterator[tuple[int, str]]:
+    """The lines of a text, each with the byte where it begins."""
+    at = 0
+    for line in re.split(r"(?<=\n)", text):
+        yield at, line.rstrip("\r\n")
+        at += len(line.encode())
+
+
+def _same(name: str) -> str:
+    return name
+
+
+def _dotted(name: str) -> str:
+    return name.replace("_", ".")
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(map(str.capitalize, rest))
+
+
+def _quorum(name: str) -> str:
+    return name if name == "data_version" else _camel(name)
+
+
+META_PROPERTIES = PropertiesReader(
+    rows_of("meta_properties", properties.META_PROPERTIES),
+    properties.META_PROPERTIES,
+    codes.META_PROPERTIES_MALFORMED,
+    java_properties,
+    _dotted,
+    (("version",), ("broker_id", "node_id")),
+)
+CLEAN_SHUTDOWN = PropertiesReader(
+    rows_of("clean_shutdown", properties.CLEAN_SHUTDOWN),
+    properties.CLEAN_SHUTDOWN,
+    codes.CLEAN_SHUTDOWN_MALFORMED,
+    json_object,
+    _camel,
+    (("version",),),
+    empty=True,
+)
+PARTITION_METADATA = PropertiesReader(
+    rows_of("partition_metadata", properties.PARTITION_METADATA),
+    properties.PARTITION_METADATA,
+    codes.PARTITION_METADATA_MALFORMED,
+    colon_lines,
+    _same,
+    (("version",), ("topic_id",)),
+)
+QUORUM_STATE = PropertiesReader(
+    rows_of("quorum_state", properties.QUORUM_STATE),
+    properties.QUORUM_STATE,
+    codes.QUORUM_STATE_MALFORMED,
+    json_object,
+    _quorum,
+    (("data_version",), ("leader_epoch",)),
+)

@@ -1,0 +1,100 @@
+"""A segment: a log and the indexes beside it, found by their names."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+
+from kfmt_cli.disk.kinds import INDEXES, kind_of
+from kfmt_cli.disk.kinds.kind import Input, Kind
+from kfmt_cli.disk.kinds.logs import LOG
+
+SEGMENT_KINDS = frozenset({LOG, *INDEXES})
+# Names in the cache of remote storage, which holds indexes of logs that are elsewhere.
+_CACHED = re.compile(r"^\d+_")
+
+
+@dataclass(slots=True)
+class Segment:
+    """A log and the indexes beside it, found by their names.
+
+    log: None where only indexes are left. wanted: which of the indexes were asked for. is_last: no
+    segment of the partition comes behind it. given: by the name of one of its files.
+    """
+
+    log: Input | None
+    indexes: dict[Kind, Input] = field(default_factory=dict)
+    wanted: frozenset[Kind] = frozenset(INDEXES)
+    is_last: bool = True
+    given: bool = False
+
+    @property
+    def any_file(self) -> Input:
+        """The log, or else one of its indexes."""
+        return self.log or next(iter(self.indexes.values()))
+
+    @property
+    def real_path(self) -> str:
+        """The same for each way that leads to the segment, and for no other one."""
+        file = self.any_file
+        real = real_path(file.path, file.may_be_link)
+        is_named = kind_of(real.rpartition(os.sep)[2])[0] in SEGMENT_KINDS
+        return sibling_name(real, LOG) if is_named else real  # a link may lead to any name
+
+    @property
+    def log_may_be_elsewhere(self) -> bool:
+        """Whether the indexes are copies in the cache of remote storage."""
+        return all(_CACHED.match(Path(it.path).name) for it in self.indexes.values())
+
+
+def sibling_name(name: str, kind: Kind) -> str:
+    """The name of another file of the same segment; only the last component of a path changes."""
+    folder, file = os.path.split(name)
+    known, _, transient = kind_of(file)
+    assert known in SEGMENT_KINDS, f"{name} is no file of a segment"
+    end = f".{transient}" if transient else ""
+    stem = file.removesuffix(end).removesuffix(known.suffix)
+    return str(Path(folder) / f"{stem}{kind.suffix}{end}")
+
+
+def group(files: Iterable[Input]) -> list[Segment]:
+    """The segments of a directory's files, in the order of their names.
+
+    The files that a broker is done with, or has not finished, make segments of their own.
+    """
+    found: dict[tuple[str, str], Segment] = {}
+    last = -1
+    for file in files:
+        if file.kind not in SEGMENT_KINDS:
+            continue
+        name = file.path.rpartition(os.sep)[2]
+        transient = kind_of(name)[2]
+        stem = name.removesuffix(f".{transient}").removesuffix(file.kind.suffix)
+        segment = found.setdefault((stem, transient), Segment(None))
+        if file.kind is LOG:
+            segment.log = file
+            last = last if transient else max(last, file.base_offset or 0)
+        else:
+            segment.indexes[file.kind] = file
+    for it in found.values():
+        base = it.any_file.base_offset
+        it.is_last = base is None or base >= last
+    return list(found.values())
+
+
+def real_path(path: str, may_be_link: bool = True) -> str:
+    """The path without symbolic links. may_be_link: the last part of it may be one."""
+    folder, _, name = path.rpartition(os.sep)
+    folder = folder or (os.sep if path.startswith(os.sep) else "")
+    if may_be_link and os.path.islink(path):  # noqa: PTH114 (28,000 of these are to cost nothing)
+        return os.path.realpath(path)
+    return f"{_real_folder(folder)}{os.sep}{name}" if name else _real_folder(folder)
+
+
+@lru_cache(maxsize=1024)
+def _real_folder(folder: str) -> str:
+    return os.path.realpath(folder)

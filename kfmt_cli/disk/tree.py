@@ -1,0 +1,336 @@
+"""What lies on a disk: directories, the partitions they are named for, segments.
+
+One model for every command: a broker's directories are walked once, into a `Folder` each, and
+everything else is asked of those. Source: `kafka.log.LocalLog`: segments are named for their base
+offset in 20 digits, partition directories `<topic>-<partition>`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+from kfmt_cli.disk.kinds import UNKNOWN, in_order, kind_of
+from kfmt_cli.disk.kinds.kind import Input, Kind, Level
+from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT
+from kfmt_cli.disk.names import partition_of
+from kfmt_cli.disk.segment import Segment, group, real_path
+from kfmt_cli.errors import InputError
+from kfmt_cli.topics import CLUSTER_METADATA
+
+_SEGMENT = re.compile(r"^\d{20}\.log$")
+_PARTITION = re.compile(r"^(.+)-(\d+)$")
+
+
+def classify(path: str, name: str) -> Input:
+    """What the file's name says."""
+    kind, base_offset, _ = kind_of(path.rpartition(os.sep)[2])
+    return Input(path, printable(name), kind, base_offset)
+
+
+def is_segment(file: Input) -> bool:
+    """Whether the file is named as a broker names the logs of a partition's segments."""
+    is_named = _SEGMENT.match(file.path.rpartition(os.sep)[2]) is not None
+    return is_named and file.base_offset is not None  # 20 digits can be beyond any offset
+
+
+def size_of(file: Input) -> int:
+    """The file's bytes, as far as they can be told."""
+    return _known_size(file) or 0
+
+
+def modified_ms(file: Input) -> int:
+    """When the file was last changed, in milliseconds; 0 where that cannot be told."""
+    try:
+        return os.stat(file.path).st_mtime_ns // 1_000_000  # noqa: PTH116 (many)
+    except OSError:
+        return 0
+
+
+def is_empty(file: Input) -> bool:
+    """Whether the file is known to have no bytes."""
+    return _known_size(file) == 0
+
+
+def _known_size(file: Input) -> int | None:
+    try:
+        return None if file.path == "-" else os.stat(file.path).st_size  # noqa: PTH116 (many)
+    except OSError:
+        return None
+
+
+def topic_of(file: Input) -> str | None:
+    """The topic of a file, as its directory or its kind says; None where neither does."""
+    return CLUSTER_METADATA if file.kind is KRAFT_SNAPSHOT else partition_of(file.path)[0]
+
+
+def printable(name: str) -> str:
+    """A name as text, with the bytes that are no UTF-8 as \\xhh."""
+    if name.isascii():
+        return name
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
+
+
+def is_folder(path: str) -> bool:
+    """Whether a path is a directory, as far as it can be told; - is none."""
+    try:
+        return path != "-" and Path(path).is_dir()
+    except OSError:  # whoever opens it says why it cannot be read
+        return False
+
+
+def discover(
+    path: str,
+    kinds: frozenset[Kind] | None,
+    several: bool,
+    skip: Callable[[str], None],
+    passed_over: Counter[str] | None = None,
+) -> Iterator[Input]:
+    """The file given, or below the directory given those of the wanted kinds.
+
+    kinds: None for all files. Else, those that a broker has marked as deleted or not finished are
+    taken only when they are given.
+    Names are the path below the directory; where the user gave several paths, they begin with the
+    directory, so that each names one file. skip: is told of each directory that could not be
+    listed; the walk goes on behind it. passed_over: counts the other files, see `inputs_in`. Raises
+    InputError for a directory without any such file.
+    """
+    if not is_folder(path):
+        yield classify(path, path)
+        return
+    unread: list[str] = []
+    folders = walk(path, several, unread.append)
+    chosen = every_input(folders) if kinds is None else inputs_in(folders, kinds, passed_over)
+    found = list(chosen)
+    for words in unread:
+        skip(words)
+    if all(it.kind is UNKNOWN for it in found) and not unread:
+        raise InputError(no_log(path))
+    yield from found
+
+
+def no_log(path: str) -> str:
+    """The words for a directory that holds nothing of what is looked for."""
+    return f"{printable(path)}: no log in this directory or below it"
+
+
+def distinct(files: Iterable[Input], seen: set[str]) -> Iterator[Input]:
+    """The files that were not seen before, by whatever path. seen: real paths, added to."""
+    for file in files:
+        path = real_path(file.path, file.may_be_link)
+        if path not in seen:
+            yield file
+            seen.add(path)
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A directory as it was listed.
+
+    path: to open it. below: what the names of its files begin with. folders, files: the names in
+    it, in order. special: those of the files that are pipes, sockets or devices. links: those that
+    are symbolic links. prefix: what the names of its files begin with, where that is not `below`.
+    takes_any: logs with names of their own count, as no file here has a broker's.
+    """
+
+    path: str
+    below: str
+    folders: tuple[str, ...]
+    files: tuple[str, ...]
+    special: frozenset[str] = frozenset()
+    links: frozenset[str] = frozenset()
+    prefix: str | None = None
+    takes_any: bool = False
+
+    @property
+    def name(self) -> str:
+        """What it is shown as: like its files, it is named below the directory that was given."""
+        return printable(self.below)
+
+    def input(self, file: str) -> Input:
+        """A file of it."""
+        found = self._inputs.get(file)
+        if found is None:
+            kind, base_offset, _ = kind_of(file)
+            prefix = self.prefix
+            if prefix is None:
+                prefix = "" if self.below == os.curdir else f"{self.below}{os.sep}"
+            path = f"{self.path.rstrip(os.sep) or os.sep}{os.sep}{file}"
+            is_link = file in self.links
+            found = Input(path, printable(prefix + file), kind, base_offset, is_link)
+            self._inputs[file] = found
+        return found
+
+    @cached_property
+    def _inputs(self) -> dict[str, Input]:
+        """Its files that were asked for."""
+        return {}
+
+    @property
+    def readable(self) -> tuple[str, ...]:
+        """The names of its files but for pipes and the like, which would keep a reader waiting."""
+        return tuple(it for it in self.files if it not in self.special)
+
+    @property
+    def logs(self) -> list[Input]:
+        """The logs of its segments, in the order of their base offsets."""
+        files = (self.input(it) for it in self.files if it not in self.special)
+        return sorted(filter(is_segment, files), key=lambda it: it.base_offset or 0)
+
+    @cached_property
+    def segments(self) -> list[Segment]:
+        """The segments whose files the directory holds, in the order of their names.
+
+        The files that a broker is done with, or has not finished, make segments of their own.
+        """
+        return group(self.input(it) for it in self.files if it not in self.special)
+
+
+def walk(top: str, several: bool, skip: Callable[[str], None]) -> list[Folder]:
+    """A directory and those below it, topics by name and partitions by number.
+
+    several and skip: as for `discover`. Links to directories are not followed.
+    """
+    found: list[tuple[str, Folder]] = []
+    places = [os.curdir]
+    while places:
+        place = places.pop()
+        path = top if place == os.curdir else os.path.join(top, place)  # noqa: PTH118 (many)
+        try:
+            with os.scandir(path) as entries:
+                folder, inside = listed(path, path if several else place, entries)
+        except OSError as error:
+            skip(f"{printable(str(error.filename or path))}: {error.strerror}")
+            continue
+        found.append((place, folder))
+        places += inside if place == os.curdir else [f"{place}{os.sep}{it}" for it in inside]
+    found.sort(key=lambda it: _order(it[0]))
+    return _of_brokers(found)
+
+
+def _of_brokers(found: list[tuple[str, Folder]]) -> list[Folder]:
+    """Of a tree, the directory given and what a broker would take: directories with its files, and
+    those next to such ones, as a broker takes every directory in its log directory for a partition.
+    Other programs have directories with names such as version-2, and files named *.log."""
+    beside = set()
+    if not any(kind_of(it)[1] is not None for _, folder in found for it in folder.files):
+        found = [(place, replace(it, takes_any=place == os.curdir)) for place, it in found]
+    for place, folder in found:
+        names = [kind_of(it) for it in folder.files]
+        known = (kind for kind, _, _ in names if kind is not UNKNOWN)
+        if any(kind.level is Level.LOG_DIRECTORY for kind in known):
+            beside.add(place)
+        if any(offset is not None for _, offset, _ in names):
+            beside.add(place.rpartition(os.sep)[0] or os.curdir)
+    return [
+        folder
+        for place, folder in found
+        if place == os.curdir
+        or (place.rpartition(os.sep)[0] or os.curdir) in beside
+        or any(map(is_of_broker, folder.files))
+    ]
+
+
+def is_of_broker(file: str) -> bool:
+    """Whether a broker writes files of such a name; those of segments begin with an offset."""
+    kind, base_offset, _ = kind_of(file)
+    if kind.level is Level.SEGMENT and kind.suffix:
+        return base_offset is not None
+    return kind is not UNKNOWN
+
+
+def listing(path: str) -> Folder:
+    """A directory as it is, without those below it; raises InputError."""
+    try:
+        with os.scandir(path) as entries:
+            return listed(path, path, entries)[0]
+    except OSError as error:
+        raise InputError(f"{printable(path)}: {error.strerror}") from error
+
+
+def listed(path: str, below: str, entries: Iterable[os.DirEntry[str]]) -> tuple[Folder, list[str]]:
+    """A directory, and which of the directories in it are to be listed as well."""
+    folders: list[str] = []
+    files: list[str] = []
+    inside: list[str] = []
+    special: list[str] = []
+    links: list[str] = []
+    for entry in entries:
+        if entry.is_file(follow_symlinks=False):  # as nearly all are
+            files.append(entry.name)
+            continue
+        if _is_folder(entry):
+            folders.append(entry.name)
+            if not entry.is_symlink():
+                inside.append(entry.name)
+            continue
+        files.append(entry.name)
+        if entry.is_symlink():
+            links.append(entry.name)
+        if _is_special(entry):
+            special.append(entry.name)
+    names = tuple(sorted(folders)), tuple(sorted(files))
+    return Folder(path, below, *names, frozenset(special), frozenset(links)), inside
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False
+
+
+def _is_special(entry: os.DirEntry[str]) -> bool:
+    """Whether opening a file would keep everything waiting.
+
+    One that cannot even be looked at is opened, which says why.
+    """
+    try:
+        return not entry.is_file() and not stat.S_ISREG(entry.stat().st_mode)
+    except OSError:
+        return False
+
+
+def inputs_in(
+    folders: Iterable[Folder],
+    kinds: frozenset[Kind],
+    passed_over: Counter[str] | None = None,
+) -> Iterator[Input]:
+    """The files of the wanted kinds that a broker is neither done with nor still making.
+
+    passed_over: counts the others: by their kind where there are many of it, as `other`, or by the
+    suffix of one that a broker is done with.
+    """
+    for folder in folders:
+        for file in folder.files:
+            kind, _, transient = kind_of(file)
+            is_foreign = not (is_of_broker(file) or folder.takes_any)
+            if transient or kind not in kinds or file in folder.special or is_foreign:
+                if passed_over is not None:
+                    named = (kind.suffix or kind.holds_batches) and not is_foreign
+                    passed_over[transient or (kind.name if named else "other")] += 1
+                continue
+            yield folder.input(file)
+
+
+def every_input(folders: Iterable[Folder]) -> Iterator[Input]:
+    """All files, but for pipes and the like, in the order in which they are shown."""
+    for folder in folders:
+        for file in in_order(folder.files):
+            if file not in folder.special:
+                yield folder.input(file)
+
+
+def _order(place: str) -> list[tuple[str, int]]:
+    """Topics by name, partitions by number; the directory itself comes before what is in it."""
+    folders = []
+    for part in () if place == os.curdir else place.split(os.sep):  # noqa: PTH206 (many)
+        partition = _PARTITION.match(part)
+        folders.append((partition[1], int(partition[2])) if partition else (part, -1))
+    return folders

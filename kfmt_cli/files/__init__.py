@@ -1,1 +1,0 @@
-"""Files: tables of `formats` and how they follow one another."""

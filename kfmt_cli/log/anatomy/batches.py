@@ -1,0 +1,236 @@
+"""The anatomy of a batch of any magic, also inside of its compressed block."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kfmt_cli.core.codecs.decompress import CompressionError, Limit, decompress
+from kfmt_cli.core.layout.tree import Node, tree
+from kfmt_cli.core.times import time_text
+from kfmt_cli.formats.batch import CODECS, MAX_SEQUENCE, RECORD, RECORD_BATCH
+from kfmt_cli.formats.legacy import MESSAGES
+from kfmt_cli.log.anatomy.part import Part
+from kfmt_cli.log.anatomy.payloads import bytes_of, open_payload
+from kfmt_cli.log.block import CHECKED_FROM, HEADER_SIZE, LOG_OVERHEAD, Block
+from kfmt_cli.topics.decoder import Decoder
+
+
+def batch_parts(
+    block: Block, i: int, data: bytes, decoder: Decoder | None, limit: Limit
+) -> Iterator[Part]:
+    """Batch i of a block. data: its bytes as the file has them; the reader mends a wrong length."""
+    batches = block.batches
+    position = int(batches["position"][i])
+    if batches["is_v2"][i]:
+        yield from _batch(block, i, data, position, decoder, limit)
+    else:
+        yield from _message(block, i, data, position, decoder, limit)
+
+
+def loose_part(data: bytes, position: int) -> Part:
+    """Bytes that are no batch of the log, read as one as far as they can be."""
+    magic_at = RECORD_BATCH.offset_of("magic")
+    magic = data[magic_at] if len(data) > magic_at else 2
+    layout = MESSAGES[magic] if magic < len(MESSAGES) else RECORD_BATCH
+    header = tree(layout, data, 0, len(data))
+    title = f"byte {position}, which is in no batch; read as if one began there"
+    numbers = {it.name: it.value for it in header.children if isinstance(it.value, int)}
+    if magic == 2 and header.is_whole and not numbers["attributes"] & 7:
+        records = _Inside(numbers, bool(numbers["attributes"] & 32), None).records
+        return Part(title, data, position, _in_turn(header, records(data, header.end)))
+    nodes = [header]
+    if header.end < len(data):
+        nodes.append(Node("rest", "bytes", header.end, len(data), meaning="not read on"))
+    return Part(title, data, position, iter(nodes))
+
+
+def _title(block: Block, i: int, data: bytes) -> str:
+    batches = block.batches
+    base, last = int(batches["base_offset"][i]), int(batches["last_offset"][i])
+    offsets = f"offset {last}" if base == last else f"offsets {base}–{last}"
+    if not batches["has_base_offset"][i]:
+        offsets = f"offsets up to {last}"
+    place = f"batch {batches['number'][i]} at byte {batches['position'][i]}"
+    return f"{place}, {len(data)} bytes, {offsets}"
+
+
+# Magic 2.
+
+
+def _batch(
+    block: Block, i: int, data: bytes, position: int, decoder: Decoder | None, limit: Limit
+) -> Iterator[Part]:
+    header = tree(RECORD_BATCH, data, 0, HEADER_SIZE)
+    values = {it.name: it.value for it in header.children}
+    numbers = {name: it for name, it in values.items() if isinstance(it, int)}
+    _crc(header.child("crc"), block, i)
+    base, delta = numbers["base_offset"], numbers["last_offset_delta"]
+    header.child("last_offset_delta").meaning = f"→ offset {base + delta}"
+    if block.batches["delete_horizon"][i]:
+        header.child("base_timestamp").meaning += " delete horizon"
+    length = header.child("batch_length")
+    length.meaning = "bytes behind this field"
+    if numbers["batch_length"] != (expected := len(data) - LOG_OVERHEAD):
+        length.is_bad = True
+        length.meaning = f"✗ {expected}, as the checksum says"
+    if numbers["base_sequence"] >= 0:
+        last = (numbers["base_sequence"] + delta) & MAX_SEQUENCE
+        header.child("base_sequence").meaning = f"the last is {last}"
+    inside = _Inside(numbers, bool(block.batches["control"][i]), decoder)
+    title = _title(block, i, data)
+    codec = int(block.batches["compression"][i])
+    if not codec:
+        records = inside.records(data, HEADER_SIZE)
+        yield Part(title, data, position, _in_turn(header, records))
+        return
+    packed = Node("records", "bytes", HEADER_SIZE, len(data))
+    plain = _decompressed(packed, codec, data[HEADER_SIZE:], limit, 2)
+    yield Part(title, data, position, iter((header, packed)))
+    if plain is not None:
+        words = f"what bytes {position + HEADER_SIZE:x}..{position + len(data) - 1:x} decompress to"
+        records = inside.records(plain, 0)
+        yield Part(words, plain, position + HEADER_SIZE, records, CODECS[codec])
+
+
+def _in_turn(first: Node, others: Iterator[Node]) -> Iterator[Node]:
+    yield first
+    yield from others
+
+
+def _crc(node: Node, block: Block, i: int) -> None:
+    """Say whether the checksum of a batch is right."""
+    batches = block.batches
+    magic, position = int(batches["magic"][i]), int(batches["position"][i])
+    first, end = position + CHECKED_FROM[magic], position + int(batches["size"][i])
+    name = "CRC-32C" if magic == 2 else "CRC-32"
+    _say(node, f"{name} of bytes {first:x}..{end - 1:x}", int(batches["crc_computed"][i]))
+
+
+def _say(node: Node, covered: str, computed: int) -> None:
+    """Say whether a checksum is the computed one."""
+    node.is_bad = node.value != computed
+    node.meaning = f"✗ {covered} is {computed:08x}" if node.is_bad else f"✓ {covered}"
+
+
+def _decompressed(node: Node, codec: int, data: bytes, limit: Limit, magic: int) -> bytes | None:
+    """What compressed bytes come to; the node is told."""
+    if codec >= len(CODECS):
+        node.fault = f"codec {codec} is not known"
+        return None
+    try:
+        plain = decompress(CODECS[codec], data, limit.of(len(data)), magic)
+    except CompressionError as error:
+        node.fault = str(error)
+        return None
+    node.meaning = f"{CODECS[codec]}: {len(plain)} bytes come out"
+    return plain
+
+
+@dataclass(frozen=True, slots=True)
+class _Inside:
+    """The records of a batch. header: the numbers in its header."""
+
+    header: dict[str, int]
+    control: bool
+    decoder: Decoder | None
+
+    def records(self, data: bytes, at: int) -> Iterator[Node]:
+        """The records in a buffer from a byte on."""
+        declared = self.header["records_count"]
+        n = 0
+        while at < len(data):
+            if n >= max(declared, 0):
+                words = f"{len(data) - at} bytes behind the last record"
+                yield Node("rest", "bytes", at, len(data), fault=words)
+                return
+            record = tree(RECORD, data, at, len(data))
+            record.name = f"record {n}"
+            self._explain(record, data)
+            yield record
+            if not record.is_whole:
+                end = max(record.end, at + 1)
+                if end < len(data):
+                    yield Node("rest", "bytes", end, len(data), meaning="not read on")
+                return
+            at = record.end
+            n += 1
+        if n < declared:
+            words = f"the batch ends behind {n} of {declared} records"
+            yield Node("end", "nothing", at, at, fault=words)
+
+    def _explain(self, record: Node, data: bytes) -> None:
+        for it in record.children:
+            if it.name == "timestamp_delta" and isinstance(it.value, int):
+                it.meaning = f"→ {self._timestamp(it.value)}"
+            elif it.name == "offset_delta" and isinstance(it.value, int):
+                it.meaning = f"→ offset {self.header['base_offset'] + it.value}"
+        named = {it.name: it for it in record.children}
+        if "value" in named:
+            open_payload(named["key"], named["value"], data, self.control, self.decoder)
+
+    def _timestamp(self, delta: int) -> str:
+        if self.header["attributes"] & 8:
+            return time_text(self.header["max_timestamp"])
+        return time_text(self.header["base_timestamp"] + delta)
+
+
+# Magic 0 and 1.
+
+
+def _message(
+    block: Block, i: int, data: bytes, position: int, decoder: Decoder | None, limit: Limit
+) -> Iterator[Part]:
+    magic = int(block.batches["magic"][i])
+    node = tree(MESSAGES[magic], data, 0, len(data))
+    node.name = f"message of magic {magic}"
+    _crc(node.child("crc"), block, i)
+    codec = int(block.batches["compression"][i])
+    value = next((it for it in node.children if it.name == "value"), None)
+    place = None if value is None else bytes_of(value)
+    if not codec or value is None or place is None:
+        if value is not None:
+            open_payload(node.child("key"), value, data, False, decoder)
+        yield Part(_title(block, i, data), data, position, iter((node,)))
+        return
+    plain = _decompressed(value, codec, data[place[0] : place[1]], limit, magic)
+    yield Part(_title(block, i, data), data, position, iter((node,)))
+    if plain is not None:
+        words = f"what bytes {position + place[0]:x}..{position + place[1] - 1:x} decompress to"
+        inner = list(_inner(plain, decoder))
+        if magic:
+            _place(inner, int(block.batches["last_offset"][i]))
+        yield Part(words, plain, position + place[0], iter(inner), CODECS[codec])
+
+
+def _place(messages: list[Node], of_wrapper: int) -> None:
+    """Say which offsets those of the messages in a wrapper of magic 1 stand for."""
+    offsets = [it.children[0] for it in messages if it.children and it.children[0].name == "offset"]
+    stored = [it.value for it in offsets if isinstance(it.value, int)]
+    for it in offsets:
+        if isinstance(it.value, int) and of_wrapper:
+            it.meaning = f"→ offset {of_wrapper - stored[-1] + it.value}"
+
+
+def _inner(data: bytes, decoder: Decoder | None) -> Iterator[Node]:
+    """The messages of a set."""
+    at = n = 0
+    magic_at = MESSAGES[0].offset_of("magic")
+    while at < len(data):
+        magic = data[at + magic_at] if at + magic_at < len(data) else 0
+        if magic >= len(MESSAGES):
+            yield Node("rest", "bytes", at, len(data), fault=f"magic {magic}")
+            return
+        node = tree(MESSAGES[magic], data, at, len(data))
+        node.name = f"message {n}, magic {magic}"
+        if node.is_whole:
+            crc = node.child("crc")
+            computed = zlib.crc32(data[crc.end : node.end])
+            _say(crc, f"CRC-32 of bytes {crc.end:x}..{node.end - 1:x}", computed)
+            open_payload(node.child("key"), node.child("value"), data, False, decoder)
+        yield node
+        if not node.is_whole:
+            return
+        at = node.end
+        n += 1

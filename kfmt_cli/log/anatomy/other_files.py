@@ -1,0 +1,107 @@
+"""The anatomy of a file that is no log: its entries by their Layout, or its lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kfmt_cli.core.codecs.checksum import CRC32C, RunningCrc
+from kfmt_cli.core.layout.layout import Layout
+from kfmt_cli.core.layout.tree import Node, tree
+from kfmt_cli.disk.kinds.fixed import MOST_BYTES, FixedReader
+from kfmt_cli.disk.kinds.kind import Input, read_whole
+from kfmt_cli.errors import InputError
+from kfmt_cli.log.anatomy.part import Part
+
+
+def file_part(
+    file: Input, entry: int | None, position: int | None, layout: Layout | None = None
+) -> Part:
+    """A file, or one of its entries, counted from 0; raises InputError.
+
+    layout: of the entries, where the file's kind does not say it.
+    """
+    data = read_whole(file, MOST_BYTES)
+    nodes = list(_entries(file, data) if layout is None else _repeated(layout, data))
+    title = f"{file.kind.name.replace('_', ' ')}, {len(data)} bytes"
+    if entry is not None or position is not None:
+        numbered = [it for it in nodes if it.name.startswith(("entry ", "line "))]
+        if entry is not None:
+            nodes = numbered[entry : entry + 1] if entry >= 0 else []
+            asked = f"entry {entry}"
+        else:
+            assert position is not None
+            nodes = [it for it in nodes if it.start <= position < it.end]
+            asked = f"byte {position}"
+        if not nodes:
+            raise InputError(f"{file.name}: {asked} is not there; it has {len(numbered)} entries")
+    return Part(title, data, 0, iter(nodes))
+
+
+def _entries(file: Input, data: bytes) -> Iterator[Node]:
+    reader = file.kind.read
+    if not isinstance(reader, FixedReader):
+        yield from _lines(data)
+        return
+    at = 0
+    if reader.front_layout is not None:
+        front = tree(reader.front_layout, data, 0, len(data))
+        _check(front, data)
+        yield front
+        if not front.is_whole:
+            return
+        at = front.end
+    size = reader.layout.dtype.itemsize
+    end = reader.end_of_rows(data)
+    n = 0
+    while at + size <= end:
+        entry = tree(reader.layout, data, at, len(data))
+        entry.name = f"entry {n}"
+        for it in entry.children:
+            if it.name == "relative_offset" and isinstance(it.value, int):
+                it.meaning = f"→ offset {(file.base_offset or 0) + it.value}"
+        yield entry
+        at += size
+        n += 1
+    rest = len(data) - at
+    if rest:
+        node = Node("rest", "bytes", at, len(data))
+        if reader.padded and not data[at:].strip(b"\0"):
+            node.meaning = "zeros behind the entries, as brokers preallocate them"
+        else:
+            node.fault = f"{rest} bytes are no whole entry of {size} bytes"
+        yield node
+
+
+def _repeated(layout: Layout, data: bytes) -> Iterator[Node]:
+    """Structures one behind the other, to the first one that is not whole."""
+    at = n = 0
+    while at < len(data):
+        node = tree(layout, data, at, len(data))
+        node.name = f"entry {n}"
+        yield node
+        if not node.is_whole or node.end == at:
+            return
+        at = node.end
+        n += 1
+
+
+def _check(front: Node, data: bytes) -> None:
+    """Say whether the checksum of a producer snapshot is right."""
+    crc = next((it for it in front.children if it.name == "crc"), None)
+    if crc is None or crc.fault is not None:
+        return
+    running = RunningCrc(CRC32C)
+    running.update(data[crc.end :])
+    covered = f"CRC-32C of bytes {crc.end:x}..{len(data) - 1:x}"
+    crc.is_bad = running.value != crc.value
+    crc.meaning = f"✗ {covered} is {running.value:08x}" if crc.is_bad else f"✓ {covered}"
+
+
+def _lines(data: bytes) -> Iterator[Node]:
+    """The lines of a text file."""
+    at = 0
+    for n, line in enumerate(data.splitlines(keepends=True)):
+        node = Node(f"line {n}", "line of text", at, at + len(line))
+        node.value = line.rstrip(b"\r\n").decode(errors="replace")
+        yield node
+        at += len(line)

@@ -1,0 +1,105 @@
+"""What stands in keys and values, where that is known: control records, internal topics."""
+
+from __future__ import annotations
+
+from kfmt_cli.core.layout.layout import Layout
+from kfmt_cli.core.layout.messages import held_layout, self_versioned
+from kfmt_cli.core.layout.tree import Node, tree
+from kfmt_cli.formats.control import (
+    CONTROL_RECORD_KEY,
+    CONTROL_TYPES,
+    END_TXN_MARKER,
+)
+from kfmt_cli.formats.kraft import KRAFT_MESSAGES
+from kfmt_cli.topics.decoder import Decoder, Framed
+
+
+def open_payload(
+    key: Node, value: Node, data: bytes, control: bool, decoder: Decoder | None
+) -> None:
+    """Show what stands in a key and a value, where that is known."""
+    key_place, value_place = bytes_of(key), bytes_of(value)
+    key_bytes = None if key_place is None else data[key_place[0] : key_place[1]]
+    if control:
+        if key_place is not None:
+            _put(key, tree(CONTROL_RECORD_KEY, data, *key_place))
+        type_ = key.children[-1].child("type").value if key_place and key.is_whole else None
+        if value_place is not None:
+            _control_value(value, type_, data, *value_place)
+        return
+    if decoder is None:
+        return
+    if key_place is not None:
+        _framed(key, decoder.framed_key(data, *key_place), data, *key_place)
+    if value_place is not None:
+        framed = decoder.framed_value(key_bytes, data, *value_place)
+        _framed(value, framed, data, *value_place)
+
+
+def bytes_of(node: Node) -> tuple[int, int] | None:
+    """Where the bytes of a key or value are; None for null."""
+    inner = next((it for it in node.children if it.name == "bytes"), None)
+    return None if inner is None else (inner.start, inner.end)
+
+
+def _put(node: Node, inner: Node) -> None:
+    """A structure in place of the bytes that it is in; what follows it is kept."""
+    raw = node.children.pop()
+    node.children.append(inner)
+    if inner.is_whole and inner.end < raw.end:
+        node.children.append(Node("more", "bytes", inner.end, raw.end, meaning="ignored"))
+
+
+def _control_value(value: Node, type_: object, data: bytes, at: int, end: int) -> None:
+    if type_ in (CONTROL_TYPES.index("ABORT"), CONTROL_TYPES.index("COMMIT")):
+        _put(value, tree(END_TXN_MARKER, data, at, end))
+    elif isinstance(type_, int) and type_ in KRAFT_MESSAGES:
+        layout = self_versioned(KRAFT_MESSAGES[type_], data, at, end)
+        if layout is not None:
+            _put(value, _message_tree(layout, data, at, end))
+
+
+def _framed(node: Node, framed: Framed | None, data: bytes, at: int, end: int) -> None:
+    """The message of an internal topic."""
+    if framed is None:
+        return
+    raw = node.children.pop()
+    after = at
+    if framed.front is not None:
+        front = tree(framed.front, data, at, end)
+        node.children.append(front)
+        after = front.end
+    if framed.layout is None:
+        node.meaning = framed.note or ""
+        node.children.append(Node("bytes", "bytes", after, raw.end))
+        return
+    node.meaning = framed.name or ""
+    inner = _message_tree(framed.layout, data, framed.at, end)
+    node.children.append(inner)
+    if inner.is_whole and inner.end < end:
+        node.children.append(Node("more", "bytes", inner.end, end, meaning="ignored"))
+
+
+def _message_tree(layout: Layout, data: bytes, at: int, end: int) -> Node:
+    """A message, with the messages that its bytes hold."""
+    node = tree(layout, data, at, end)
+    _open_held(node, data, {})
+    return node
+
+
+def _open_held(node: Node, data: bytes, around: dict[str, object]) -> None:
+    context = {**around, **{it.name: it.value for it in node.children}}
+    for it in node.children:
+        held = None if it.spec is None else it.spec.holds
+        place = bytes_of(it)
+        if held is not None and place is not None:
+            layout = held_layout(held, data, *place, context)  # type: ignore[arg-type]
+            if layout is not None:
+                inner = tree(layout, data, place[0] + 2, place[1])
+                if inner.is_whole:
+                    it.children.pop()
+                    version = Node("version", "int16", place[0], place[0] + 2)
+                    version.value = int.from_bytes(data[place[0] : place[0] + 2], "big")
+                    it.children += [version, inner]
+        else:
+            _open_held(it, data, context)

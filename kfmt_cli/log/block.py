@@ -1,0 +1,228 @@
+"""A block of a log: some bytes, the batches in them as columns, and what was found on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from kfmt_cli.core.codecs.checksum import CRC32, CRC32C, crc_of_regions
+from kfmt_cli.core.layout.layout import IntArray
+from kfmt_cli.core.native.table import Table
+from kfmt_cli.findings.finding import Code, Finding
+from kfmt_cli.formats.batch import ATTRIBUTES, MAX_SEQUENCE, RECORD_BATCH
+from kfmt_cli.formats.legacy import ATTRIBUTES_V1, MESSAGES
+from kfmt_cli.rows.batch import BATCH
+
+LOG_OVERHEAD = 12  # offset and length field, in front of every batch of any magic
+HEADER_SIZE = RECORD_BATCH.dtype.itemsize
+LEGACY_HEADERS = tuple(message.before("key") for message in MESSAGES)
+NO_TIMESTAMP = -1
+NO_TIMESTAMP_TYPE = BATCH["timestamp_type"].words.index("NoTimestampType")
+
+# Where the bytes that a checksum covers begin, by magic.
+CHECKED_FROM = (
+    LEGACY_HEADERS[0].offset_of("magic"),
+    LEGACY_HEADERS[1].offset_of("magic"),
+    RECORD_BATCH.offset_of("attributes"),
+)
+STORED_CRC_AT = (
+    LEGACY_HEADERS[0].offset_of("crc"),
+    LEGACY_HEADERS[1].offset_of("crc"),
+    RECORD_BATCH.offset_of("crc"),
+)
+POLYNOMIALS = (CRC32, CRC32, CRC32C)
+
+# Where a batch is: in the block, in the count of the file's batches, in which file of several.
+_PLACE = ("start", "end", "number", "file_number")
+# What its records start from: a byte, a timestamp and whether deltas are added to it.
+_FOR_RECORDS = ("records_position", "record_timestamp", "has_delta", "is_plain", "has_sequence")
+BATCH_COLUMNS = (
+    *_PLACE,
+    # What is shown; a name that the magic lacks stays 0 and is null there.
+    *BATCH.sources,
+    # Its records could not be decompressed, which has been said.
+    "unreadable",
+    *_FOR_RECORDS,
+    # What a control batch says: its control record's type, -1 where there is none.
+    "control_type",
+)
+BATCH_NAMES = {name: column for column, name in enumerate(BATCH_COLUMNS)}
+
+
+@dataclass(slots=True)
+class Block:
+    """position: the file's byte that is byte 0 of `data`. Findings come in the file's order.
+    decompressed: the records' bytes and each batch's part of them, where that was done ahead."""
+
+    name: str
+    data: bytes
+    position: int
+    batches: Table
+    findings: list[Finding] = field(default_factory=list)
+    decompressed: tuple[bytes, IntArray, IntArray] | None = None
+
+
+def read_batches(
+    data: bytes,
+    position: int,
+    first_number: int,
+    starts: IntArray,
+    ends: IntArray,
+    long_read: bool,
+    checked: bool = True,
+) -> Table:
+    """The headers of the batches at starts..ends of `data`, with their checksums computed.
+
+    checked: False for a caller that believes every checksum.
+    """
+    batches = Table.empty(BATCH_COLUMNS, len(starts))
+    batches["start"] = starts
+    batches["end"] = ends
+    batches["position"] = starts + position
+    batches["size"] = ends - starts
+    batches["number"] = np.arange(first_number, first_number + len(starts))
+    magics = np.frombuffer(data, np.uint8)[starts + RECORD_BATCH.offset_of("magic")]
+    for magic in range(3):
+        rows = np.flatnonzero(magics == magic)
+        if len(rows):
+            if magic == 2:
+                _fill_v2(batches, data, rows)
+            else:
+                _fill_legacy(batches, data, rows, magic)
+            if not checked:
+                batches.data[batches.names["crc_computed"], rows] = batches["crc"][rows]
+                continue
+            batches.data[batches.names["crc_computed"], rows] = crc_of_regions(
+                POLYNOMIALS[magic], data, starts[rows] + CHECKED_FROM[magic], ends[rows], long_read
+            )
+    batches["crc_valid"] = batches["crc"] == batches["crc_computed"]
+    return batches
+
+
+def _fill_v2(batches: Table, data: bytes, rows: IntArray) -> None:
+    starts = batches["start"][rows]
+    columns = RECORD_BATCH.columns(data, starts, starts + HEADER_SIZE, len(rows))
+    everything: slice | IntArray = slice(None) if len(rows) == len(batches) else rows
+
+    def put(name: str, values: IntArray | int) -> None:
+        batches.data[batches.names[name], everything] = values
+
+    for stored in RECORD_BATCH.fields:
+        put(stored.name, columns[stored.name])
+    attributes = columns["attributes"]
+    for bits in ATTRIBUTES.bits:
+        put(bits.name, (attributes >> bits.at) & ((1 << bits.width) - 1))
+    put("last_offset", columns["base_offset"] + columns["last_offset_delta"])
+    put("last_sequence", sequence(columns["base_sequence"], columns["last_offset_delta"]))
+    for name in ("is_v2", "has_timestamp", "has_base_offset"):
+        put(name, 1)
+
+
+def _fill_legacy(batches: Table, data: bytes, rows: IntArray, magic: int) -> None:
+    layout = LEGACY_HEADERS[magic]
+    starts = batches["start"][rows]
+    columns = layout.columns(data, starts, starts + layout.dtype.itemsize, len(rows))
+
+    def put(name: str, values: IntArray | int) -> None:
+        batches.data[batches.names[name], rows] = values
+
+    for name in ("magic", "crc", "attributes"):
+        put(name, columns[name])
+    compression = columns["attributes"] & ATTRIBUTES_V1["compression"].mask
+    put("compression", compression)
+    put("batch_length", columns["message_size"])
+    put("base_offset", columns["offset"])
+    put("last_offset", columns["offset"])
+    put("has_base_offset", compression == 0)
+    put("timestamp_type", NO_TIMESTAMP_TYPE)
+    if magic == 1:
+        bit = ATTRIBUTES_V1["timestamp_type"].at
+        put("timestamp_type", (columns["attributes"] >> bit) & 1)
+        put("max_timestamp", columns["timestamp"])
+        put("has_timestamp", 1)
+
+
+def max_timestamps(batches: Table) -> IntArray:
+    """The max timestamps of batches, `NO_TIMESTAMP` for those of magic 0, which have none."""
+    return np.where(batches["has_timestamp"] == 1, batches["max_timestamp"], NO_TIMESTAMP)
+
+
+def sequence(base: IntArray, delta: IntArray) -> IntArray:
+    """The sequence number `delta` records after `base`; it wraps to 0 after 2^31 - 1."""
+    return np.where(base < 0, -1, (base + delta) & MAX_SEQUENCE)
+
+
+def runs(block: Block) -> Iterator[Block]:
+    """The block in runs of batches of the same kind, magic 2 or older; nearly always one."""
+    is_v2 = block.batches["is_v2"]
+    changes = np.flatnonzero(np.diff(is_v2)) + 1
+    if not len(changes):
+        yield block
+        return
+    for first, last in pairwise([0, *changes.tolist(), len(is_v2)]):
+        yield part_of(block, first, last)
+
+
+def split(block: Block, most: int) -> Iterator[Block]:
+    """The block in parts of about `most` bytes of batches, one batch at least."""
+    ends = np.cumsum(block.batches["size"])
+    first = 0
+    while first < len(ends):
+        before = int(ends[first - 1]) if first else 0
+        last = max(int(np.searchsorted(ends, before + most, "right")), first + 1)
+        yield part_of(block, first, last)
+        first = last
+
+
+def is_legacy(run: Block) -> bool:
+    """Whether a run is one of magic 0 and 1."""
+    return len(run.batches) > 0 and not run.batches["is_v2"][0]
+
+
+def _position_of(block: Block, batch: int) -> int:
+    """The file's byte where a batch of the block begins; far beyond it behind the last."""
+    positions = block.batches["position"]
+    return int(positions[batch]) if batch < len(positions) else 1 << 62
+
+
+def part_of(block: Block, first: int, last: int) -> Block:
+    """Batches first..last-1 as a block, with the findings that stand before the next batch."""
+    begin = _position_of(block, first) if first else -1
+    end = _position_of(block, last)
+    mine = [it for it in block.findings if begin <= (it.position or 0) < end]
+    batches = block.batches.select(slice(first, last))
+    return Block(block.name, block.data, block.position, batches, mine)
+
+
+def batch_finding(block: Block, i: int, code: Code, message: str, **more: Any) -> Finding:
+    """A finding about batch i of the block, with a sentence behind "batch N: "."""
+    return about_batch(block, i, code, f": {message}", **more)
+
+
+def about_batch(
+    block: Block,
+    i: int,
+    code: Code,
+    words: str,
+    *,
+    expected: str | int | None = None,
+    found: str | int | None = None,
+    position: int | None = None,
+    offset: int | None = None,
+) -> Finding:
+    """A finding about batch i of the block. words: what stands behind "batch N"."""
+    batches = block.batches
+    return Finding(
+        file=block.name,
+        code=code,
+        position=int(batches["position"][i]) if position is None else position,
+        words=words,
+        offset=int(batches["base_offset"][i]) if offset is None else offset,
+        expected=expected,
+        found=found,
+        batch=int(batches["number"][i]),
+    )

@@ -1,0 +1,230 @@
+"""Where a log is damaged: what is wrong there, and where the next undamaged batch begins.
+
+A byte counts as the start of a batch again when a plausible header stands there and its checksum is
+right. The checksum covers neither the length nor the magic, so a batch whose checksum is right up
+to the next batch has lost nothing but those: it is shown as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from kfmt_cli.core.native import scan
+from kfmt_cli.core.source import Source
+from kfmt_cli.findings import reading as codes
+from kfmt_cli.findings.finding import Code
+from kfmt_cli.log.block import HEADER_SIZE, LOG_OVERHEAD, STORED_CRC_AT
+from kfmt_cli.log.candidate import HEADER_UP_TO_MAGIC, MINIMUMS, Header, Window
+from kfmt_cli.log.search import REACH, WINDOW, Search
+from kfmt_cli.log.verdict import Verdict, Verdicts
+
+OFFSET_SIZE = 8
+CRC_SIZE = 4
+LENGTH = slice(OFFSET_SIZE, LOG_OVERHEAD)
+SIMILAR = 0.9  # of the bytes of a torn front are those of the whole batch, at least
+MORE, SIZE, MAGIC = (scan.WALKS[name] for name in ("MORE", "SIZE", "MAGIC"))
+
+
+class Damage(Search):
+    """Says what is wrong in a log where it does not add up, and where to go on."""
+
+    def __init__(self, source: Source) -> None:
+        super().__init__(source)
+        self._verdicts = Verdicts(source.name)
+
+    def judge(
+        self, position: int, size: int, follows: bool, after_offset: int | None
+    ) -> Verdict | None:
+        """What to make of a batch whose checksum is wrong.
+
+        None: its length can be believed. follows: a batch stands behind it, as its length says,
+        though perhaps a damaged one. after_offset: the least offset that the batch can have.
+        """
+        end = position + size
+        header = self._header(position)
+        window = Window.behind(header, after_offset, None, self.sets)
+        at = position + HEADER_UP_TO_MAGIC
+        ends = (it for it in self._ends(at, end, header) if window.holds(self._header(it)))
+        proven = self._proven_end(header, ends)
+        if proven is not None and proven < end:
+            return self._wrong_length(header, codes.LENGTH_TOO_BIG, proven)
+        whole = self._whole_copy(header, end)
+        if whole is not None:
+            return self._wrong_length(header, codes.LENGTH_TOO_BIG, whole)
+        beyond = self._header(end)
+        leads = self.confirmed(end)
+        if leads and header.magic == 2 and beyond.base_offset == header.next_offset:
+            return None  # whatever lies inside is in a record
+        if leads and window.holds(beyond):
+            window = replace(window, last=beyond.base_offset - 1)
+        is_credible = not self._source.block(end, 1, 1)
+        inside = self._find_inside(header, window, end, is_credible)
+        if inside is not None:
+            # A value may hold a whole batch: then the checksum says where this one ends.
+            proven = self._proven_end(header, self._ends(end, end + REACH, header))
+            if proven is not None and proven > end:
+                return self._wrong_length(header, codes.LENGTH_TOO_SMALL, proven)
+            inside = self._next_batch(header, inside)
+            return self._wrong_length(header, codes.LENGTH_TOO_BIG, inside)
+        if follows or leads or not self._source.block(end, 1, 1):
+            return None
+        proven = self._proven_end(header, self._ends(end, end + REACH, header))
+        if proven is None or proven == end:
+            return None
+        return self._wrong_length(header, codes.LENGTH_TOO_SMALL, proven)
+
+    def _find_inside(
+        self, header: Header, window: Window, end: int, is_credible: bool
+    ) -> int | None:
+        """The first batch of the log in what is taken for a damaged one.
+
+        is_credible: its length leads to the end of the file. Then what stands inside has the next
+        offset, or is followed by a batch that has, or leads up to there, batch by batch; a batch in
+        a value does not, as a record ends with its headers.
+        """
+        for found in self.confirmed_from(header.position + 1, end):
+            if not self._belongs(found, window):
+                continue
+            batch = self._header(found)
+            after = self._header(found + batch.size)
+            goes_on = header.magic == 2 and batch.base_offset == header.next_offset
+            goes_on |= after.magic == 2 and after.base_offset == batch.next_offset
+            if not is_credible or goes_on or self._walks(found, end):
+                return found
+        return None
+
+    def _walks(self, at: int, end: int) -> bool:
+        """Whether batches lead from one to the next, up to a byte, though some may be damaged."""
+        while at < end:
+            header = self._header(at)
+            if header.magic not in (0, 1, 2) or header.length < MINIMUMS[header.magic]:
+                return False
+            at += header.size
+        return at == end
+
+    def _whole_copy(self, header: Header, stop: int) -> int | None:
+        """Where the batch stands whole whose torn front this is: a write that was cut off, and
+        repeated right behind it."""
+        stop = min(stop, header.position + REACH)
+        for is_same in (self._has_checksum, self._is_similar):
+            for at in self._plausible_from(header.position + 1, stop):
+                other = self._header(at)
+                if header.data[:OFFSET_SIZE] != other.data[:OFFSET_SIZE]:
+                    continue
+                if is_same(header, other) and self.confirmed(at):
+                    return at
+        return None
+
+    @staticmethod
+    def _has_checksum(torn: Header, whole: Header) -> bool:
+        """Whether the front of a batch stores the checksum of another place's batch."""
+        at = STORED_CRC_AT[min(max(whole.magic, 0), 2)]
+        is_long = whole.position - torn.position >= at + CRC_SIZE
+        return is_long and torn.data[at : at + CRC_SIZE] == whole.data[at : at + CRC_SIZE]
+
+    def _is_similar(self, torn: Header, whole: Header) -> bool:
+        """Whether nearly all bytes up to another place are those that stand there.
+
+        Length and checksum do not count: they are what may be damaged.
+        """
+        size = min(whole.position - torn.position, WINDOW)
+        left, right = (
+            np.frombuffer(self._source.block(it.position, size, size), np.uint8)
+            for it in (torn, whole)
+        )
+        common = min(len(left), len(right))
+        equal = left[:common] == right[:common]
+        checksum = STORED_CRC_AT[min(max(whole.magic, 0), 2)]
+        equal[LENGTH] = equal[checksum : checksum + CRC_SIZE] = True
+        return common > 0 and int(equal.sum()) >= SIMILAR * common
+
+    def _next_batch(self, header: Header, found: int) -> int:
+        """Where the batch behind a damaged one begins, which may be damaged itself, up to `found`.
+
+        That of magic 2 is known by its offset, any by the checksum of the one before it.
+        """
+        at = header.position + HEADER_UP_TO_MAGIC
+        for end in self._ends(at, found, header):
+            goes_on = header.magic == 2 and self._header(end).base_offset == header.next_offset
+            if goes_on or self._checksum_fits(header, end, header.magic):
+                return end
+        return found
+
+    def _wrong_length(self, header: Header, code: Code, end: int) -> Verdict:
+        intact = end - header.position <= REACH and self._checksum_fits(header, end, header.magic)
+        return self._verdicts.wrong_length(header, code, end, intact)
+
+    def _ends(self, at: int, stop: int, header: Header) -> Iterator[int]:
+        """Where a batch may end: where an undamaged one begins, or one whose offset goes on from
+        the batch's, or at the end of the file."""
+        for place in self._plausible_from(at, stop):
+            follows = self._header(place).base_offset
+            if follows == header.next_offset or self.confirmed(place):
+                yield place
+        if not self._source.block(stop, 1, 1):
+            yield self._end_of_file(at)
+
+    def look(self, at: int, reason: int, after_offset: int | None) -> Verdict:
+        """What stands at a byte where no whole batch begins; `reason` is the walk's.
+
+        after_offset: the least offset that the next batch can have.
+        """
+        header = self._header(at)
+        zeros = self._zeros(at)
+        if not self._source.block(zeros, 1, 1):
+            # Fewer zeros may be the front of a batch that was cut: of its offset, of its length.
+            few = zeros - at < LOG_OVERHEAD
+            return (
+                self._verdicts.truncated(header, zeros)
+                if few
+                else self._verdicts.zero_tail(at, zeros)
+            )
+        plausible = header.could_hold(after_offset) and zeros - at < HEADER_UP_TO_MAGIC
+        if plausible and (proven := self._by_checksum(header, reason)):
+            return proven
+        if reason != MORE or plausible:
+            stop = at + (REACH if reason == SIZE else max(HEADER_SIZE, header.size))
+            if (whole := self._whole_copy(header, stop)) is not None:
+                return self._verdicts.garbage(header, whole, whole)
+        # A header's first bytes may be zeros themselves, up to its length field.
+        window = Window.behind(header if plausible else None, after_offset, None, self.sets)
+        found = self.find_batch(max(at + 1, zeros - LOG_OVERHEAD), window)
+        if found is not None and plausible and reason != MAGIC:
+            found = self._next_batch(header, found)
+        end = self._end_of_file(at) if found is None else found
+        if zeros - at >= HEADER_UP_TO_MAGIC or end <= zeros:
+            return self._verdicts.zero_hole(at, min(zeros, end), end, found)
+        if plausible and reason == MAGIC:
+            return self._verdicts.unknown_magic(header, end, found, None)
+        if plausible and (reason == SIZE or found is not None):
+            return self._verdicts.bad_length(header, self._length_code(header, reason), end, found)
+        cut = plausible or len(header.data) < HEADER_UP_TO_MAGIC
+        if cut and found is None and reason == MORE:
+            return self._verdicts.truncated(header, end)
+        return self._verdicts.garbage(header, end, found)
+
+    def _by_checksum(self, header: Header, reason: int) -> Verdict | None:
+        """What the checksum says of a batch whose length or magic cannot be true."""
+        if len(header.data) < HEADER_SIZE:
+            return None
+        if reason == MAGIC:
+            end = header.position + header.size
+            for magic in (2, 1, 0):
+                if header.length >= MINIMUMS[magic] and self._checksum_fits(header, end, magic):
+                    return self._verdicts.unknown_magic(header, end, end, magic)
+            return None
+        at = header.position
+        proven = self._proven_end(header, self._ends(at + HEADER_UP_TO_MAGIC, at + REACH, header))
+        if proven is None:
+            return None
+        return self._wrong_length(header, self._length_code(header, reason), proven)
+
+    @staticmethod
+    def _length_code(header: Header, reason: int) -> Code:
+        """What is wrong with a length field that a walk stopped at."""
+        if reason == MORE:
+            return codes.LENGTH_TOO_BIG
+        return codes.LENGTH_NEGATIVE if header.length < 0 else codes.LENGTH_TOO_SMALL

@@ -1,0 +1,56 @@
+"""The two ends of a KRaft snapshot: it begins with a header and ends with a footer.
+
+Source: `org.apache.kafka.snapshot.RecordsSnapshotWriter`. A snapshot without its footer was not
+finished.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from kfmt_cli.core.native.table import Table
+from kfmt_cli.findings import reading as codes
+from kfmt_cli.findings.finding import Finding
+from kfmt_cli.formats.control import CONTROL_TYPES
+from kfmt_cli.log.block import BATCH_COLUMNS, Block
+from kfmt_cli.log.control import name_control_batches
+
+HEADER, FOOTER = (CONTROL_TYPES.index(it) for it in ("SNAPSHOT_HEADER", "SNAPSHOT_FOOTER"))
+
+
+def with_ends_checked(name: str, blocks: Iterable[Block]) -> Iterator[Block]:
+    """The blocks of a snapshot, with findings where one of its ends is missing.
+
+    A block is held back until the next one is there.
+    """
+    held: Block | None = None
+    last: int | None = None
+    end = 0
+    for block in blocks:
+        first = last is None
+        if held is not None:
+            yield held
+        held = block
+        if not len(block.batches):
+            continue
+        name_control_batches(block)
+        types = block.batches["control_type"]
+        last = int(types[-1])
+        end = int(block.batches["position"][-1] + block.batches["size"][-1])
+        if first and int(types[0]) != HEADER:
+            held = _with(held, Finding(name, codes.SNAPSHOT_HEADER_MISSING, 0, _HEADER))
+    if last != FOOTER:
+        held = held or Block(name, b"", 0, Table.empty(BATCH_COLUMNS, 0))
+        held = _with(held, Finding(name, codes.SNAPSHOT_FOOTER_MISSING, end, _FOOTER))
+    if held is not None:
+        yield held
+
+
+_HEADER = "the first batch is no SNAPSHOT_HEADER"
+_FOOTER = "the last batch is no SNAPSHOT_FOOTER"
+
+
+def _with(block: Block, finding: Finding) -> Block:
+    findings = [*block.findings, finding]
+    return replace(block, findings=findings)

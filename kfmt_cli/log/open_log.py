@@ -1,0 +1,83 @@
+"""Opening a log, and telling early when a file is none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+
+from kfmt_cli.core.source import open_source
+from kfmt_cli.disk.kinds import UNKNOWN, is_transient
+from kfmt_cli.disk.kinds.foreign import OTHER_FILES, START, foreign_words
+from kfmt_cli.disk.kinds.kind import Input
+from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT, LOG
+from kfmt_cli.errors import InputError
+from kfmt_cli.log.block import Block
+from kfmt_cli.log.reader import LogReader
+
+# Below this, threads cost more than they bring.
+LARGE = 4 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class OpenLog:
+    """A log that is being read.
+
+    size: in bytes, None for a stream. base_offset: from the file's name; None unless it is a log's.
+    """
+
+    blocks: Iterator[Block]
+    reader: LogReader
+    size: int | None
+    base_offset: int | None
+
+    @property
+    def is_large(self) -> bool:
+        """Whether threads are worth their while; rows of a stream are to come as it does."""
+        return self.size is not None and self.size > LARGE
+
+
+@contextmanager
+def open_log(file: Input, read_ahead: bool) -> Iterator[OpenLog]:
+    """The file's batches; raises InputError for what is no log of Kafka's.
+
+    read_ahead: a thread reads while this one works; for callers that keep no other threads busy.
+    """
+    if not file.kind.holds_batches and file.kind is not UNKNOWN:
+        raise InputError(f"{file.name}: is {file.kind.words}, not a log")
+    if file.kind is UNKNOWN and Path(file.path).name in OTHER_FILES:
+        raise InputError(f"{file.name}: is a file of a broker's that holds no batches")
+    source = open_source(file.path, file.name)
+    try:
+        start = source.block(0, START, 1)
+        if not start and source.size is not None and file.kind is UNKNOWN:
+            raise InputError(f"{file.name}: is empty, and not named as a log is")
+        base_offset = file.base_offset if file.kind is LOG else None
+        reader = LogReader(source, base_offset, read_ahead)
+        blocks = _checked(file, reader, start)
+        if file.kind is KRAFT_SNAPSHOT and not is_transient(file.path):
+            from kfmt_cli.log.kraft_snapshot import with_ends_checked
+
+            blocks = with_ends_checked(file.name, blocks)
+        yield OpenLog(blocks, reader, source.size, base_offset)
+    finally:
+        source.close()
+
+
+def _checked(file: Input, reader: LogReader, start: bytes) -> Iterator[Block]:
+    """The reader's blocks; raises InputError at once when nothing in the file is a batch."""
+    blocks = reader.blocks()
+    first = next(blocks, None)
+    if first is None:
+        return iter(())
+    foreign = foreign_words(start)
+    if len(first.batches) or reader.plausible or (file.named_by_kafka and not foreign):
+        return chain([first], blocks)
+    second = next(blocks, None)
+    if second is None and foreign:
+        raise InputError(f"{file.name}: is not a log of Kafka's but {foreign}")
+    if second is None:
+        raise InputError(f"{file.name}: is not a log of Kafka's: no batch in it")
+    return chain([first, second], blocks)

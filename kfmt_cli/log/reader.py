@@ -1,0 +1,216 @@
+"""Logs: batches of every magic in bounded blocks, and on past damage.
+
+Follows `org.apache.kafka.common.record.FileLogInputStream` where the file is whole. Where it is
+not, the reader looks for the next header whose checksum is right and says what lies between; see
+`log/damage.py`. It says only what stopped it: what is wrong with a batch that it could read is
+for the checks to say (`checks/log/`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kfmt_cli.core.layout.layout import IntArray
+from kfmt_cli.core.native import scan
+from kfmt_cli.core.native.table import Table
+from kfmt_cli.core.source import Source
+from kfmt_cli.log.block import LOG_OVERHEAD, Block, read_batches
+from kfmt_cli.log.candidate import HEADER_UP_TO_MAGIC, MINIMUMS
+
+if TYPE_CHECKING:
+    from kfmt_cli.log.damage import Damage
+
+BLOCK = 1 << 21
+FIRST_BLOCK = 1 << 16  # so that the first rows of a huge file are there at once
+LONG_READ = 32 << 20
+LARGE_BATCH = 64 << 20  # checked in pieces before it is held in memory
+
+_MORE = scan.WALKS["MORE"]
+
+
+class LogReader:
+    """Reads the batches of one log from front to back.
+
+    base_offset: what the file's name says, None where it says nothing. checked: checksums are
+    computed, without which a wrong length is followed where a batch can stand. After `blocks` is
+    through, `plausible` tells whether anything in the file looked like a batch. first_block: its
+    bytes, as many as come for whoever does not wait for the first rows.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        base_offset: int | None = None,
+        read_ahead: bool = False,
+        checked: bool = True,
+        first_block: int = FIRST_BLOCK,
+    ) -> None:
+        self._checked = checked
+        self._first_block = first_block
+        self._source = source
+        self._read_ahead = read_ahead
+        self._next_offset = base_offset
+        self._seen_sets = False
+        self._found = np.empty((3, 1024), np.int64)
+        self.n_batches = 0
+        self.plausible = False
+        self.bytes_read = 0
+
+    def blocks(self, start: int = 0) -> Iterator[Block]:
+        """The blocks in order; raises InputError when the system cannot read on.
+
+        start: a byte where a batch is known to begin.
+        """
+        at = start
+        length = self._first_block
+        least = 1
+        while True:
+            data = self._source.block(at, max(length, least), least)
+            if not data:
+                self.bytes_read = at
+                return
+            starts, ends, reason = self._walk(data)
+            length = min(2 * length, BLOCK)
+            if len(starts):
+                if self._read_ahead:
+                    self._source.prefetch(at + int(ends[-1]), length)
+                block, at = self._block(data, at, starts, ends)
+                self.plausible = True
+            elif reason == _MORE and len(data) < (need := self._need(data, at)):
+                if least < need:
+                    least = need
+                    continue
+                block, at = self._damaged(at, reason)
+            else:
+                block, at = self._damaged(at, reason)
+            self._source.release(at)
+            yield block
+            least = 1
+
+    @cached_property
+    def _damage(self) -> Damage:
+        """Looks at what cannot be read; most logs never need it."""
+        from kfmt_cli.log.damage import Damage
+
+        return Damage(self._source)
+
+    def _need(self, data: bytes, at: int) -> int:
+        """How many bytes the batch at the front of `data` takes, as far as that can be true."""
+        if len(data) < HEADER_UP_TO_MAGIC:
+            return HEADER_UP_TO_MAGIC
+        need = LOG_OVERHEAD + int.from_bytes(data[8:12], "big")
+        size = self._source.size
+        if size is not None and at + need > size and not self._source.block(at + need - 1, 1, 1):
+            return 0  # nor has the file grown since it was opened
+        if need > self._source.largest:
+            return 0
+        if need > LARGE_BATCH and not self._damage.confirmed(at):
+            return 0
+        return need
+
+    def _walk(self, data: bytes) -> tuple[IntArray, IntArray, int]:
+        regions = np.array([[0], [len(data)], [0], [0]], np.int64)
+        while True:
+            n = scan.walk(data, regions, MINIMUMS, self._found)
+            reason = int(regions[3, 0])
+            if reason != scan.WALKS["FULL"]:
+                return self._found[0, :n].copy(), self._found[1, :n].copy(), reason
+            self._found = np.empty((3, len(data) // HEADER_UP_TO_MAGIC + 1), np.int64)
+
+    def _block(self, data: bytes, at: int, starts: IntArray, ends: IntArray) -> tuple[Block, int]:
+        """The block of these batches, and where to go on."""
+        size = self._source.size
+        long_read = size is None or size > LONG_READ
+        batches = read_batches(data, at, self.n_batches, starts, ends, long_read, self._checked)
+        block = Block(self._source.name, data, at, batches)
+        after = at + int(ends[-1])
+        if not batches["crc_valid"].all():
+            after = self._judge(block, after)
+        self._note_offsets(block)
+        self.n_batches += len(block.batches)
+        return block, after
+
+    def _judge(self, block: Block, after: int) -> int:
+        """Decide for each batch with a bad checksum whether its length can be believed."""
+        batches = block.batches
+        going_on = self._going_on(batches)
+        for i in np.flatnonzero(batches["crc_valid"] == 0).tolist():
+            position, size = int(batches["position"][i]), int(batches["size"][i])
+            self._damage.sets = self._seen_sets
+            verdict = self._damage.judge(
+                position, size, i + 1 < len(batches), self._known_end(batches, going_on, i)
+            )
+            if verdict is None:
+                continue
+            # The length is wrong: drop this batch and what was found by following it.
+            block.batches = batches.select(slice(0, i))
+            block.findings.append(verdict.finding)
+            if verdict.intact:
+                self._append_mended(block, position, verdict.end)
+            return verdict.end
+        return after
+
+    def _going_on(self, batches: Table) -> IntArray:
+        """The undamaged batches that go on from the one before them, by their rows.
+
+        The checksum does not cover offsets: one that jumps is not believed by itself.
+        """
+        good = np.flatnonzero(batches["crc_valid"] == 1)
+        base, last = batches["base_offset"][good], batches["last_offset"][good]
+        before = np.concatenate([[(self._next_offset or 0) - 1], last[:-1]])
+        rows: IntArray = good[base == before + 1]
+        return rows
+
+    def _known_end(self, batches: Table, going_on: IntArray, n: int) -> int | None:
+        """The least offset that batch n can have, where something is known of it."""
+        earlier = int(np.searchsorted(going_on, n))
+        if not earlier:
+            return self._next_offset
+        return int(batches["last_offset"][going_on[earlier - 1]]) + 1
+
+    def _append_mended(self, block: Block, position: int, end: int) -> None:
+        """Add the batch at position..end, whose length field is wrong and all else is right."""
+        data = self._source.block(position, end - position, end - position)
+        number = self.n_batches + len(block.batches)
+        starts, ends = np.array([0]), np.array([len(data)])
+        batch = read_batches(data, position, number, starts, ends, False)
+        shift = len(block.data)
+        batch["start"] += shift
+        batch["end"] += shift
+        block.batches = type(batch)(
+            batch.names, np.concatenate([block.batches.data, batch.data], axis=1)
+        )
+        # A message is decoded by the length in it; the table has the one that is stored.
+        block.data += data[:8] + (end - position - LOG_OVERHEAD).to_bytes(4, "big") + data[12:]
+
+    def _damaged(self, at: int, reason: int) -> tuple[Block, int]:
+        """The block of what stands at a byte where no batch begins."""
+        self._damage.sets = self._seen_sets
+        verdict = self._damage.look(at, reason, self._next_offset)
+        self.plausible |= verdict.plausible
+        empty = np.empty(0, np.int64)
+        block = Block(self._source.name, b"", at, read_batches(b"", at, 0, empty, empty, False))
+        block.findings.append(verdict.finding)
+        if verdict.intact:
+            self._append_mended(block, at, verdict.end)
+            self._note_offsets(block)
+            self.n_batches += 1
+        return block, verdict.end
+
+    def _note_offsets(self, block: Block) -> None:
+        """Note which offset the next batch should have, and whether message sets were seen."""
+        batches = block.batches
+        if not len(batches):
+            return
+        base, last = batches["base_offset"], batches["last_offset"]
+        if len(base) > 1 and batches["crc_valid"][-2:].all() and base[-1] == last[-2] + 1:
+            self._next_offset = int(last[-1]) + 1  # as it nearly always is
+        else:
+            self._next_offset = self._known_end(batches, self._going_on(batches), len(batches))
+        legacy = batches["is_v2"] == 0
+        if legacy.any():
+            self._seen_sets |= bool((legacy & (batches["compression"] != 0)).any())

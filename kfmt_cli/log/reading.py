@@ -1,0 +1,88 @@
+"""The rows of a log, as every output takes them: open → decompress → decode → complete → select.
+
+One composition, in two halves. `ahead` is for the thread that reads; `parts` may run on any thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+
+from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.findings.finding import Finding
+from kfmt_cli.log.block import Block, runs
+from kfmt_cli.log.complete import batch_rows, complete, record_rows
+from kfmt_cli.log.decoding import read_records
+from kfmt_cli.log.decompress import decompress_ahead, is_heavy
+from kfmt_cli.log.select import Selection
+from kfmt_cli.rows.section import Rows
+from kfmt_cli.topics.decoder import Decoder
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Some rows of a log, and what was found where they stand."""
+
+    rows: Rows
+    findings: list[Finding]
+
+    def first(self, n: int) -> Part:
+        """The first n rows, and nothing found behind them."""
+        if len(self.rows) <= n:
+            return self
+        rows = self.rows.first(n)
+        positions = self.rows.outer.table["position"]
+        n_outer = len(rows.outer)
+        if n_outer == len(positions):
+            return replace(self, rows=rows)
+        end = int(positions[n_outer])
+        return Part(rows, [it for it in self.findings if it.position is None or it.position < end])
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Which rows of a log are wanted, and how they are made.
+
+    records: each batch with its records. limit: what one batch may decompress to. decoder: of the
+    topic's keys and values; words: what it makes of them is a line for people, and not JSON.
+    """
+
+    records: bool = False
+    wanted: Selection = field(default_factory=Selection)
+    limit: Limit = field(default_factory=Limit)
+    decoder: Decoder | None = None
+    words: bool = False
+
+    def ahead(
+        self, blocks: Iterable[Block], advance: Callable[[int], None] = lambda _: None
+    ) -> Iterator[Block]:
+        """The blocks, prepared as far as the thread that reads does it best.
+
+        advance: is told how many bytes more were read.
+        """
+        for block in blocks:
+            advance(len(block.data))
+            chosen = block
+            if self.wanted:
+                # Where records are decoded in any case, they say what is wanted of wrappers.
+                chosen = self.wanted.batches(block, None if self.records else self.limit)
+            if self.records:
+                yield from decompress_ahead(chosen, self.limit)
+            else:
+                yield chosen
+
+    def parts(self, block: Block) -> Iterator[Part]:
+        """The wanted rows of a block."""
+        if not self.records:
+            yield Part(batch_rows(block), block.findings)
+            return
+        for run in runs(block):
+            records = read_records(run, self.limit)
+            complete(run, records)
+            chosen = self.wanted.rows(run, records) if self.wanted else (run, records)
+            rows = record_rows(*chosen, self.decoder, self.words)
+            yield Part(rows, [*run.findings, *records.findings])
+
+    def decoded(self, block: Block) -> Iterable[Part]:
+        """The parts of a block; one after the other where a batch takes much memory."""
+        return self.parts(block) if is_heavy(block) else list(self.parts(block))

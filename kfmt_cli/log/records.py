@@ -1,0 +1,150 @@
+"""Records of a block's batches, of every magic and codec, as one table in offset order.
+
+Rows are decoded in bulk; a batch that does not add up is read again by the slow reader of the same
+Layout, which says where and why. Records before the fault are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.core.layout.layout import IntArray
+from kfmt_cli.core.layout.place import DecodeError, Origin
+from kfmt_cli.core.native import kernel
+from kfmt_cli.core.native.table import Table
+from kfmt_cli.findings import reading as codes
+from kfmt_cli.findings.finding import Finding
+from kfmt_cli.formats.batch import RECORD
+from kfmt_cli.log.block import BATCH_NAMES, HEADER_SIZE, Block, about_batch, batch_finding
+from kfmt_cli.log.decompress import decompressed
+from kfmt_cli.rows.record import RECORD as ROWS
+
+# What is shown beside the stored fields; `log/complete.py` fills what only outputs need.
+DERIVED_COLUMNS = (*(it for it in ROWS.sources if it not in RECORD.names), "file_number")
+# The stored fields of magic 2, which messages of magic 0 and 1 fill as far as they have them.
+RECORD_COLUMNS = (*RECORD.names, *DERIVED_COLUMNS)
+RECORD_NAMES = {name: column for column, name in enumerate(RECORD_COLUMNS)}
+assert all(RECORD_NAMES[name] == column for name, column in RECORD.names.items())
+OK, FULL = kernel.STATUSES["OK"], kernel.STATUSES["FULL"]
+# Of a block, so that its columns stay below some hundred megabytes whatever was compressed.
+MOST_RECORDS = 1 << 21
+
+
+@dataclass(slots=True)
+class Records:
+    """data: what the key, value and header columns point into. rows: `RECORD_COLUMNS`, in order.
+    ends: `ends[i]` is the exclusive end of batch i's rows. headers: (4, n): start and length of the
+    key, start and length of the value."""
+
+    data: bytes
+    rows: Table
+    headers: IntArray
+    ends: IntArray
+    findings: list[Finding] = field(default_factory=list)
+
+
+def read_v2(block: Block, limit: Limit) -> Records:
+    """The records of batches of magic 2."""
+    batches = block.batches
+    findings: list[Finding] = []
+    data, starts, ends = block.decompressed or decompressed(block, limit, findings)
+    counts = batches["records_count"]
+    columns = RECORD.columns(
+        data,
+        starts,
+        ends,
+        int(counts.clip(0).sum()),
+        spare=len(DERIVED_COLUMNS),
+        most_rows=MOST_RECORDS,
+    )
+    row_ends = columns.regions[2].copy()
+    if (columns.regions[3] != OK).any() or (np.diff(row_ends, prepend=0) != counts).any():
+        findings += _explain(block, data, columns.regions)
+    # A record's position is its batch's, the header, and how far into the records it is.
+    batches["records_position"] = batches["position"] + HEADER_SIZE - starts
+    append_time = batches["timestamp_type"] == 1
+    batches["record_timestamp"] = np.where(
+        append_time, batches["max_timestamp"], batches["base_timestamp"]
+    )
+    batches["has_delta"] = ~append_time
+    records = Records(data, Table(RECORD_NAMES, columns.rows), columns.children, row_ends, findings)
+    fill(block, records, _V2_OFFSETS)
+    return records
+
+
+def fill(block: Block, records: Records, program: IntArray) -> None:
+    """Fill columns of the records from their batches, see `kernel.expand`."""
+    kernel.expand(block.batches.data, records.ends, program, records.rows.data)
+
+
+def expansion(*instructions: tuple[str, str, str | None, str | None]) -> IntArray:
+    """A program for `fill`: (column, batch's column, record's column to add, only if batch's)."""
+    return np.array(
+        [
+            (
+                RECORD_NAMES[target],
+                BATCH_NAMES[of_batch],
+                RECORD_NAMES[addend] if addend else -1,
+                BATCH_NAMES[condition] if condition else -1,
+            )
+            for target, of_batch, addend, condition in instructions
+        ],
+        np.int64,
+    )
+
+
+_V2_OFFSETS = expansion(
+    ("offset", "base_offset", "offset_delta", None),
+    ("timestamp", "record_timestamp", "timestamp_delta", "has_delta"),
+    ("has_timestamp", "has_timestamp", None, None),
+)
+
+
+def _explain(block: Block, data: bytes, regions: IntArray) -> Iterator[Finding]:
+    """Why records of some batches are missing or too many."""
+    batches = block.batches
+    row_ends = regions[2].tolist()
+    for i, (start, end) in enumerate(zip(*regions[:2].tolist(), strict=True)):
+        declared = int(batches["records_count"][i])
+        n = row_ends[i] - (row_ends[i - 1] if i else 0)
+        compressed = int(batches["compression"][i])
+        if batches["unreadable"][i]:
+            continue
+        if regions[3, i] == FULL:
+            message = f"records or headers beyond {MOST_RECORDS} are not looked at"
+            yield batch_finding(block, i, codes.RECORDS_LIMIT, message, found=declared)
+        elif regions[3, i] != OK:
+            at = int(regions[4, i]) - start
+            origin = Origin(block.name, int(batches["position"][i]), decompressed=bool(compressed))
+            if not compressed:
+                # Not where the bytes are in `data`: a mended batch, or one among compressed ones.
+                origin = Origin(block.name, int(batches["position"][i]) + HEADER_SIZE)
+            yield _malformed(block, i, data[start:end], at, origin, n)
+        elif n != declared and 0 <= declared <= int(batches["last_offset_delta"][i]) + 1:
+            yield batch_finding(
+                block,
+                i,
+                codes.RECORDS_COUNT_MISMATCH,
+                f"declares {declared} records, holds {n}",
+                expected=declared,
+                found=n,
+            )
+
+
+def _malformed(
+    block: Block, i: int, region: bytes, at: int, origin: Origin, record: int
+) -> Finding:
+    try:
+        RECORD.read(region, at, len(region), origin, (f"record {record}",))
+    except DecodeError as error:
+        declared = int(block.batches["records_count"][i])
+        more = f" ({len(region) - at} bytes after the last record)" if record >= declared else ""
+        path = "".join(f" › {it}" for it in error.place.path)
+        words = f"{path}: {error.reason}, at {origin.byte(error.place.at)}{more}"
+        code = codes.RECORD_MALFORMED
+        return about_batch(block, i, code, words, position=error.place.position)
+    raise AssertionError("the kernel and the slow reader disagree")

@@ -1,0 +1,199 @@
+"""The search for undamaged batches in a log, within a budget of checksums.
+
+A byte counts as the start of a batch when a plausible header stands there and its checksum is
+right. A pipe's bytes may be gone that lie far before the place that was looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kfmt_cli.core.codecs.checksum import RunningCrc
+from kfmt_cli.core.native import scan
+from kfmt_cli.core.source import Source
+from kfmt_cli.log.block import CHECKED_FROM, HEADER_SIZE, LOG_OVERHEAD, POLYNOMIALS, STORED_CRC_AT
+from kfmt_cli.log.candidate import HEADER_UP_TO_MAGIC, MINIMUMS, RANGE, ZEROS, Header, Window
+
+WINDOW = 1 << 20
+# A pipe's bytes are kept this far back, and a batch's checksum is looked for this far ahead.
+REACH = 64 << 20
+# Checksums that may be computed for candidates: this many bytes, and this many a byte searched.
+BUDGET = 256 << 20
+BUDGET_RATIO = 16
+# So many batches in a row are no chance, nor the contents of a record.
+CHAIN = 3
+
+
+class Search:
+    """Looks for batches in a log."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self.sets = True  # whether compressed message sets of magic 0 and 1 may be there
+        self._spent = 0
+        self._searched = 0
+        self._seen = 0  # where a search got to; a pipe may have let go of what is far before it
+
+    def confirmed(self, at: int) -> bool:
+        """Whether a whole batch with the right checksum begins at `at`."""
+        header = self._header(at)
+        magic = header.magic
+        if magic not in (0, 1, 2) or header.length < MINIMUMS[magic]:
+            return False
+        return self._checksum_fits(header, at + header.size, magic)
+
+    def _header(self, at: int) -> Header:
+        return Header(at, self._source.block(at, HEADER_SIZE, HEADER_SIZE))
+
+    def _checksum_fits(self, header: Header, end: int, magic: int) -> bool:
+        """Whether the bytes up to `end` have the checksum that the header stores."""
+        size = self._source.size
+        if (
+            end - header.position < LOG_OVERHEAD + MINIMUMS[magic]
+            or end - header.position > self._source.largest
+        ):
+            return False
+        if size is not None and end > size and not self._source.block(end - 1, 1, 1):
+            return False
+        at = STORED_CRC_AT[magic]
+        stored = int.from_bytes(header.data[at : at + 4], "big")
+        crc = RunningCrc(POLYNOMIALS[magic])
+        at = header.position + CHECKED_FROM[magic]
+        while at < end:
+            if self._spent > BUDGET + BUDGET_RATIO * self._searched:
+                return False
+            piece = self._source.block(at, min(WINDOW, end - at), min(WINDOW, end - at))
+            if not piece:
+                return False
+            crc.update(piece)
+            at += len(piece)
+            self._spent += len(piece)
+        return crc.value == stored
+
+    def _belongs(self, at: int, window: Window) -> bool:
+        """Whether the confirmed batch at `at` is one of the log, not one inside a record.
+
+        A record may hold whole batches, and compressed message sets of magic 0 and 1 begin with a
+        message as it was. Those have offsets of their own, or none that make sense.
+        """
+        header = self._header(at)
+        if not window.holds(header):
+            return window.last is None and self._chain(at, CHAIN)
+        bounded = window.first is not None and window.last is not None
+        if header.magic == 2 and (bounded or header.base_offset in window.likely):
+            return True
+        if header.magic < 2 and not header.compressed and window.sets:
+            followed = self._is_followed(header) and self._chain(at, 2)
+            return followed or window.is_near(header) or self._is_among_loose(header)
+        return not self._is_contradicted(header, window)
+
+    def _is_among_loose(self, header: Header) -> bool:
+        """Whether the next batch that is followed by another is a message by itself, too."""
+        end = header.position + header.size
+        for at in self.confirmed_from(end, end + WINDOW):
+            after = self._header(at)
+            if self._is_followed(after):
+                loose = after.magic < 2 and not after.compressed
+                return loose and header.base_offset < after.base_offset
+        return False
+
+    def _is_contradicted(self, header: Header, window: Window) -> bool:
+        """Whether one of the next batches has the offset that should stand before this one."""
+        end = header.position + header.size
+        agreeing = 0
+        for at in self.confirmed_from(end, end + WINDOW):
+            after = self._header(at)
+            before = after.magic == 2 and after.base_offset < header.next_offset
+            if before and after.base_offset in window.likely:
+                return True
+            agreeing += window.holds(after)
+            if agreeing == CHAIN:
+                break
+        return False
+
+    def _is_followed(self, header: Header) -> bool:
+        """Whether the file ends behind a batch, or what stands there could be the next one."""
+        end = header.position + header.size
+        if self._is_end(end):
+            return True
+        after = self._header(end)
+        if after.magic in (0, 1, 2):
+            return header.next_offset <= after.base_offset < header.next_offset + RANGE
+        return False
+
+    def _chain(self, at: int, n: int) -> bool:
+        """Whether n undamaged batches with growing offsets stand at `at`, or all there are."""
+        offset = -1
+        for _ in range(n):
+            if self._is_end(at):
+                return True
+            header = self._header(at)
+            if header.base_offset <= offset or not self.confirmed(at):
+                return False
+            offset = header.base_offset
+            at += header.size
+        return True
+
+    def _is_end(self, at: int) -> bool:
+        """Whether nothing but zeros follows."""
+        front = self._source.block(at, HEADER_SIZE, HEADER_SIZE)
+        return not any(front) and not self._source.block(self._zeros(at), 1, 1)
+
+    def _proven_end(self, header: Header, ends: Iterator[int]) -> int | None:
+        """The first of some ends for which the header's checksum is right."""
+        for end in ends:
+            if end - header.position > REACH:
+                return None
+            if self._checksum_fits(header, end, header.magic):
+                return end
+        return None
+
+    def find_batch(self, at: int, window: Window, stop: int | None = None) -> int | None:
+        """The first batch of the log that begins at `at` or later, before `stop`."""
+        for found in self.confirmed_from(at, stop):
+            if self._belongs(found, window):
+                return found
+        return None
+
+    def confirmed_from(self, at: int, stop: int | None) -> Iterator[int]:
+        """Where undamaged batches begin, from `at` on and before `stop`."""
+        return filter(self.confirmed, self._plausible_from(at, stop))
+
+    def _plausible_from(self, at: int, stop: int | None) -> Iterator[int]:
+        """Where batches could begin by their headers, from `at` on and before `stop`."""
+        while True:
+            length = WINDOW if stop is None else min(WINDOW, stop - at + HEADER_SIZE)
+            data = self._source.block(at, length, length)
+            size = self._source.size
+            available = self._source.largest if size is None else max(size - at, len(data))
+            end = len(data) if stop is None else min(len(data), stop - at + HEADER_UP_TO_MAGIC - 1)
+            candidate = -1
+            while True:
+                candidate = scan.find_header(data, candidate + 1, end, MINIMUMS, ZEROS, available)
+                if candidate < 0:
+                    break
+                yield at + candidate
+            self._searched += len(data)
+            self._seen = max(self._seen, at)
+            if len(data) < WINDOW or end < len(data):
+                return
+            at += len(data) - HEADER_SIZE
+            self._source.release(at - REACH)
+
+    def _end_of_file(self, at: int) -> int:
+        """Where the file ends, at `at` or later."""
+        at = max(at, self._seen, self._source.size or 0)
+        while piece := self._source.block(at, WINDOW, 1):
+            at += len(piece)
+            self._source.release(at - REACH)
+        return at
+
+    def _zeros(self, at: int) -> int:
+        """The first byte from `at` on that is not zero, or the end of the file."""
+        while piece := self._source.block(at, WINDOW, 1):
+            first: int = scan.find_nonzero(piece, 0, len(piece))
+            at += first
+            if first < len(piece):
+                break
+            self._source.release(at - REACH)
+        return at

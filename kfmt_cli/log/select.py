@@ -1,0 +1,131 @@
+"""Which batches and records are wanted: offsets and times from … to …, the first few rows.
+
+One rule for whoever asks. A batch is wanted when a record in it can be: its offsets and timestamps,
+as far as they are known, reach into the bounds. A row without a timestamp (magic 0, or -1, as
+producers and brokers say that there is none) is outside of any bound of time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.core.layout.layout import IntArray
+from kfmt_cli.core.native.table import BoolArray, Table
+from kfmt_cli.log.block import NO_TIMESTAMP, Block
+from kfmt_cli.log.decoding import read_records
+from kfmt_cli.log.records import Records
+
+LOG_APPEND_TIME = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Bounds that belong to what is wanted; None is no bound. Times are in milliseconds."""
+
+    first_offset: int | None = None
+    last_offset: int | None = None
+    first_time: int | None = None
+    last_time: int | None = None
+
+    def __bool__(self) -> bool:
+        """Whether there is any bound."""
+        return self != Selection()
+
+    @property
+    def _has_times(self) -> bool:
+        return self.first_time is not None or self.last_time is not None
+
+    def holds(self, offsets: IntArray) -> BoolArray:
+        """Which of some offsets are within the bounds."""
+        return _within(offsets, self.first_offset, self.last_offset)
+
+    def batches(self, block: Block, limit: Limit | None = None) -> Block:
+        """The block with its wanted batches; all its findings are kept.
+
+        Where a wrapper of magic 0 or 1 begins, only decompression shows. limit: decompress those of
+        which that decides, and give the wrappers that stay their base offsets; None: take them
+        along, for a caller that decodes the records in any case and then asks for `rows`.
+        """
+        near = _select(block, self._reaches(block.batches))
+        unknown = near.batches["has_base_offset"] == 0
+        by_offset = self.first_offset is not None or self.last_offset is not None
+        if limit is None or not by_offset or not unknown.any():
+            return near
+        wrappers = replace(near, batches=near.batches.select(unknown), findings=[])
+        read_records(wrappers, limit)
+        for name in ("base_offset", "has_base_offset"):
+            near.batches[name][unknown] = wrappers.batches[name]
+        return _select(near, self._reaches(near.batches))
+
+    def rows(self, run: Block, records: Records) -> tuple[Block, Records]:
+        """The wanted batches of a run that was decoded, and the wanted records in them."""
+        keep = self.of_records(records)
+        reaches = self._reaches(run.batches)
+        if keep.all() and reaches.all():
+            return run, records
+        counts = np.diff(records.ends, prepend=0)
+        keep &= np.repeat(reaches, counts)
+        kept = np.concatenate([[0], np.cumsum(keep)])
+        ends = kept[records.ends][reaches]
+        return _select(run, reaches), replace(records, rows=records.rows.select(keep), ends=ends)
+
+    def of_records(self, records: Records) -> BoolArray:
+        """Which records are within the bounds."""
+        keep = self.holds(records.rows["offset"])
+        if self._has_times:
+            times = records.rows["timestamp"]
+            keep &= (records.rows["has_timestamp"] == 1) & (times != NO_TIMESTAMP)
+            keep &= _within(times, self.first_time, self.last_time)
+        return keep
+
+    def _reaches(self, batches: Table) -> BoolArray:
+        """Which batches can hold a wanted record."""
+        keep = np.ones(len(batches), np.bool_)
+        if self.first_offset is not None:
+            keep &= (batches["last_offset"] >= self.first_offset) | _says_nothing(batches)
+        if self.last_offset is not None:
+            keep &= (batches["base_offset"] <= self.last_offset) | (batches["has_base_offset"] == 0)
+        if self._has_times:
+            keep &= self._reaches_times(batches)
+        return keep
+
+    def _reaches_times(self, batches: Table) -> BoolArray:
+        largest = batches["max_timestamp"]
+        keep: BoolArray = (batches["has_timestamp"] == 1) & (largest != NO_TIMESTAMP)
+        if self.first_time is not None:
+            keep &= largest >= self.first_time
+        if self.last_time is not None:
+            # The largest is the only one where the broker set them, and of a message by itself.
+            alone = (batches["is_v2"] == 0) & (batches["compression"] == 0)
+            only = alone | (batches["timestamp_type"] == LOG_APPEND_TIME)
+            keep &= ~only | (largest <= self.last_time)
+        return keep
+
+
+def _says_nothing(batches: Table) -> BoolArray:
+    """Wrappers whose own offset does not bound those of their messages.
+
+    One of magic 1 may say 0, as librdkafka wrote it; in magic 0 those of the messages count.
+    """
+    loose = (batches["magic"] == 0) | (batches["last_offset"] == 0)
+    unknown: BoolArray = loose & (batches["has_base_offset"] == 0)
+    return unknown
+
+
+def _within(values: IntArray, first: int | None, last: int | None) -> BoolArray:
+    keep = np.ones(len(values), np.bool_)
+    if first is not None:
+        keep &= values >= first
+    if last is not None:
+        keep &= values <= last
+    return keep
+
+
+def _select(block: Block, keep: BoolArray) -> Block:
+    """The block with these batches only, which are its own where that is all of them."""
+    if keep.all():
+        return block
+    return replace(block, batches=block.batches.select(keep), decompressed=None)

@@ -1,0 +1,177 @@
+"""What a log holds, in numbers: by the headers of its batches, and on request by its records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.core.layout.layout import IntArray
+from kfmt_cli.formats.batch import CODECS
+from kfmt_cli.log.block import HEADER_SIZE, Block, runs
+from kfmt_cli.log.decoding import read_records
+from kfmt_cli.log.decompress import decompress_ahead
+
+BUCKETS = 41  # powers of two
+_SUMS = ("segments", "bytes", "batches", "records", "span", "transactional", "control")
+
+
+@dataclass(slots=True)
+class Statistics:
+    """Numbers of one or several logs.
+
+    codecs: batches of each. record_buckets, byte_buckets: batches by their records and bytes, in
+    buckets that end at powers of two. span: offsets between the first and the last of each log.
+    skew: how far behind the largest timestamp so far a batch's was. packed, unpacked: bytes of the
+    records of compressed batches, as they are stored and as they decompress. null_keys and what
+    follows: of records, None where they were not looked at.
+    """
+
+    segments: int = 0
+    bytes: int = 0
+    batches: int = 0
+    records: int = 0
+    codecs: dict[str, int] = field(default_factory=dict)
+    record_buckets: IntArray = field(default_factory=lambda: np.zeros(BUCKETS, np.int64))
+    byte_buckets: IntArray = field(default_factory=lambda: np.zeros(BUCKETS, np.int64))
+    first_offset: int | None = None
+    last_offset: int | None = None
+    min_timestamp: int | None = None
+    max_timestamp: int | None = None
+    span: int = 0
+    skew: int = 0
+    producers: set[int] = field(default_factory=set)
+    transactional: int = 0
+    control: int = 0
+    packed: int | None = None
+    unpacked: int | None = None
+    null_keys: int | None = None
+    empty_keys: int | None = None
+    tombstones: int | None = None
+
+    def take(self, block: Block) -> None:
+        """The next block, by its headers."""
+        batches = block.batches
+        if not len(batches):
+            return
+        self.batches += len(batches)
+        counts = batches["records_count"].clip(0)
+        # A message of magic 0 or 1 is a batch of its own; what a wrapper holds only it knows.
+        counts = np.where(batches["is_v2"] == 1, counts, 1)
+        self.records += int(counts.sum())
+        self.record_buckets += _buckets(counts)
+        self.byte_buckets += _buckets(batches["size"])
+        numbers, each = np.unique(batches["compression"], return_counts=True)
+        for number, n in zip(numbers.tolist(), each.tolist(), strict=True):
+            name = CODECS[number] if number < len(CODECS) else f"codec {number}"
+            self.codecs[name] = self.codecs.get(name, 0) + n
+        base = np.where(
+            batches["has_base_offset"] == 1, batches["base_offset"], batches["last_offset"]
+        )
+        self._offsets(int(base.min()), int(batches["last_offset"].max()))
+        self._times(block)
+        self.producers.update(np.unique(batches["producer_id"][_of_producers(block)]).tolist())
+        self.transactional += int((batches["transactional"] * (batches["is_v2"] == 1)).sum())
+        self.control += int((batches["control"] * (batches["is_v2"] == 1)).sum())
+
+    def look_inside(self, block: Block, limit: Limit) -> None:
+        """The same block, by its records; those that cannot be read are passed over."""
+        sound = block.batches["crc_valid"] == 1
+        part = Block(block.name, block.data, block.position, block.batches.select(sound))
+        for run in (it for piece in decompress_ahead(part, limit) for it in runs(piece)):
+            records = read_records(run, limit)
+            rows, batches = records.rows, run.batches
+            if not batches["is_v2"].all():
+                # In the headers each wrapper counted as one.
+                self.records += len(rows) - len(batches)
+            owner = np.repeat(np.arange(len(batches)), np.diff(records.ends, prepend=0))
+            data = (batches["control"][owner] == 0) | (batches["is_v2"][owner] == 0)
+            sizes = rows["key_size"][data]
+            self.null_keys = (self.null_keys or 0) + int((sizes < 0).sum())
+            self.empty_keys = (self.empty_keys or 0) + int((sizes == 0).sum())
+            tombstones = int((rows["value_size"][data] < 0).sum())
+            self.tombstones = (self.tombstones or 0) + tombstones
+            compressed = batches["compression"] != 0
+            if run.decompressed is not None and compressed.any():
+                _, starts, ends = run.decompressed
+                self.unpacked = (self.unpacked or 0) + int((ends - starts)[compressed].sum())
+                stored = batches["size"][compressed] - HEADER_SIZE
+                self.packed = (self.packed or 0) + int(stored.sum())
+
+    def _offsets(self, first: int, last: int) -> None:
+        self.first_offset = first if self.first_offset is None else min(self.first_offset, first)
+        self.last_offset = last if self.last_offset is None else max(self.last_offset, last)
+
+    def finish(self, n_bytes: int) -> None:
+        """The log has so many bytes, and ends."""
+        self.bytes = n_bytes
+        if self.first_offset is not None and self.last_offset is not None:
+            self.span = self.last_offset - self.first_offset + 1
+
+    def _times(self, block: Block) -> None:
+        batches = block.batches
+        timed = (batches["has_timestamp"] == 1) & (batches["max_timestamp"] >= 0)
+        if not timed.any():
+            return
+        times = batches["max_timestamp"][timed]
+        before = -1 if self.max_timestamp is None else self.max_timestamp
+        largest = np.maximum.accumulate(np.concatenate([[before], times]))
+        self.skew = max(self.skew, int((largest[1:] - times).max()))
+        base = batches["base_timestamp"][timed]
+        least = int(np.where((batches["is_v2"][timed] == 1) & (base >= 0), base, times).min())
+        known = self.min_timestamp
+        self.min_timestamp = least if known is None else min(known, least)
+        self.max_timestamp = int(largest[-1])
+
+    def add(self, later: Statistics) -> None:
+        """Those of logs that come behind."""
+        if later.min_timestamp is not None and self.max_timestamp is not None:
+            self.skew = max(self.skew, self.max_timestamp - later.min_timestamp)
+        for name in _SUMS:
+            setattr(self, name, getattr(self, name) + getattr(later, name))
+        for name in ("packed", "unpacked", "null_keys", "empty_keys", "tombstones"):
+            both = [it for it in (getattr(self, name), getattr(later, name)) if it is not None]
+            setattr(self, name, sum(both) if both else None)
+        for codec, n in later.codecs.items():
+            self.codecs[codec] = self.codecs.get(codec, 0) + n
+        self.record_buckets += later.record_buckets
+        self.byte_buckets += later.byte_buckets
+        if later.first_offset is not None and later.last_offset is not None:
+            self._offsets(later.first_offset, later.last_offset)
+        self.skew = max(self.skew, later.skew)
+        self.producers |= later.producers
+        for name, of in (("min_timestamp", min), ("max_timestamp", max)):
+            known = [it for it in (getattr(self, name), getattr(later, name)) if it is not None]
+            setattr(self, name, of(known) if known else None)
+
+    @property
+    def density(self) -> float | None:
+        """Which part of the offsets between the first and the last of each log has a record."""
+        return self.records / self.span if self.span else None
+
+    @property
+    def ratio(self) -> float | None:
+        """How many bytes of records one stored byte of compressed batches stands for."""
+        return self.unpacked / self.packed if self.packed and self.unpacked else None
+
+
+def _of_producers(block: Block) -> IntArray:
+    rows: IntArray = np.flatnonzero(
+        (block.batches["is_v2"] == 1) & (block.batches["producer_id"] >= 0)
+    )
+    return rows
+
+
+def _buckets(values: IntArray) -> IntArray:
+    """How many values are in each bucket: 0, 1, 2, 3–4, 5–8, …"""
+    places = np.ceil(np.log2(np.maximum(values, 1))).astype(np.int64) + (values > 0)
+    found: IntArray = np.bincount(places.clip(0, BUCKETS - 1), minlength=BUCKETS)
+    return found
+
+
+def buckets_of(counts: IntArray) -> Iterator[tuple[int, int]]:
+    """The largest value of each bucket that is not empty, and how many are in it."""
+    for place in np.flatnonzero(counts).tolist():
+        yield (0 if place == 0 else 1 << (place - 1)), int(counts[place])

@@ -1,0 +1,123 @@
+"""What is said of a place in a log where no undamaged batch stands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kfmt_cli.findings import reading as codes
+from kfmt_cli.findings.finding import Code, Finding
+from kfmt_cli.log.block import LOG_OVERHEAD
+from kfmt_cli.log.candidate import HEADER_UP_TO_MAGIC, MINIMUMS, Header
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """end: where to go on. intact: the bytes up to there are a batch but for its length or magic.
+    plausible: the place looked like a batch of Kafka's."""
+
+    finding: Finding
+    end: int
+    intact: bool = False
+    plausible: bool = True
+
+
+class Verdicts:
+    """Puts findings into words, for one file."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def wrong_length(self, header: Header, code: Code, end: int, intact: bool) -> Verdict:
+        """The length leads astray; intact: up to `end` the checksum is right."""
+        found = f"the batch at byte {header.position} says that {header.length} bytes follow"
+        if intact:
+            expected = end - header.position - LOG_OVERHEAD
+            message = f"{found}; its checksum is right for {expected}"
+        else:
+            expected = None
+            message = (
+                f"{found}, but an undamaged batch begins at byte {end}: "
+                f"{end - header.position} bytes skipped"
+            )
+        finding = self._finding(code, header, message, expected, header.length)
+        return Verdict(finding, end, intact)
+
+    def zero_tail(self, at: int, end: int) -> Verdict:
+        message = f"{end - at} zero bytes from byte {at} to the end of the file"
+        place = Header(at, b"")
+        return Verdict(self._finding(codes.ZERO_TAIL, place, message, None, end - at, False), end)
+
+    def zero_hole(self, at: int, zeros: int, end: int, found: int | None) -> Verdict:
+        message = f"{zeros - at} zero bytes"
+        if zeros < end:
+            message += f" and {end - zeros} bytes behind them that are no batch"
+        message += f"; {_skipped(at, end, found)}"
+        place = Header(at, b"")
+        finding = self._finding(codes.ZERO_HOLE, place, message, None, zeros - at, False)
+        return Verdict(finding, end)
+
+    def unknown_magic(
+        self, header: Header, end: int, found: int | None, fitting: int | None
+    ) -> Verdict:
+        message = f"magic {header.magic}; {_skipped(header.position, end, found)}"
+        if fitting is not None:
+            message = (
+                f"magic {header.magic}; read as magic {fitting} the checksum is right: "
+                f"{_skipped(header.position, end, found)}"
+            )
+        expected = "0, 1 or 2" if fitting is None else fitting
+        finding = self._finding(codes.MAGIC_UNKNOWN, header, message, expected, header.magic)
+        return Verdict(finding, end)
+
+    def bad_length(self, header: Header, code: Code, end: int, found: int | None) -> Verdict:
+        message = (
+            f"the batch at byte {header.position} says that {header.length} bytes follow; "
+            f"{_skipped(header.position, end, found)}"
+        )
+        least = f"at least {MINIMUMS[header.magic]}" if code is not codes.LENGTH_TOO_BIG else None
+        return Verdict(self._finding(code, header, message, least, header.length), end)
+
+    def truncated(self, header: Header, end: int) -> Verdict:
+        there = end - header.position
+        if len(header.data) < HEADER_UP_TO_MAGIC:
+            message = f"{there} bytes at the end are too few for a batch"
+            finding = self._finding(codes.BATCH_TRUNCATED, header, message, None, there, False)
+        else:
+            message = (
+                f"the batch at byte {header.position} takes {header.size} bytes, "
+                f"the file ends after {there}"
+            )
+            finding = self._finding(codes.BATCH_TRUNCATED, header, message, header.size, there)
+        return Verdict(finding, end, plausible=len(header.data) >= HEADER_UP_TO_MAGIC)
+
+    def garbage(self, header: Header, end: int, found: int | None) -> Verdict:
+        message = f"no batch at byte {header.position}; {_skipped(header.position, end, found)}"
+        size = end - header.position
+        finding = self._finding(codes.GARBAGE, header, message, None, size, False)
+        return Verdict(finding, end, plausible=False)
+
+    def _finding(
+        self,
+        code: Code,
+        header: Header,
+        message: str,
+        expected: str | int | None,
+        found: str | int,
+        with_offset: bool = True,
+    ) -> Finding:
+        offset = header.base_offset if with_offset else None
+        return Finding(
+            self._name,
+            code,
+            header.position,
+            message,
+            offset=offset,
+            expected=expected,
+            found=found,
+        )
+
+
+def _skipped(at: int, end: int, found: int | None) -> str:
+    if found is None:
+        return f"{end - at} bytes skipped, to the end of the file"
+    return f"{end - at} bytes skipped, up to the next batch at byte {found}"

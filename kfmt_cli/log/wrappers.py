@@ -1,0 +1,247 @@
+"""Messages of magic 0 and 1: loose ones, and those inside compressed wrappers.
+
+Follows `org.apache.kafka.common.record.AbstractLegacyRecordBatch`: a wrapper's value is a
+compressed message set. Inside a wrapper of magic 0 offsets are absolute; inside one of magic 1 they
+are relative and end at the wrapper's offset, with gaps where compaction has been.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from kfmt_cli.core.codecs.checksum import CRC32, crc_of_regions
+from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.core.layout.layout import IntArray
+from kfmt_cli.core.layout.place import DecodeError, Origin
+from kfmt_cli.core.native import kernel, scan
+from kfmt_cli.core.native.table import Table
+from kfmt_cli.findings import reading as codes
+from kfmt_cli.findings.finding import Finding
+from kfmt_cli.formats.legacy import MESSAGES
+from kfmt_cli.log.block import CHECKED_FROM, NO_TIMESTAMP_TYPE, Block, about_batch, batch_finding
+from kfmt_cli.log.candidate import HEADER_UP_TO_MAGIC, MINIMUMS
+from kfmt_cli.log.decompress import decompress_batch
+from kfmt_cli.log.records import RECORD_COLUMNS, Records
+
+OK = kernel.STATUSES["OK"]
+MAGIC_AT = HEADER_UP_TO_MAGIC - 1
+MESSAGE_COLUMNS = (
+    *("batch", "at", "offset", "crc", "attributes", "timestamp", "has_timestamp"),
+    *("key", "key_size", "value", "value_size"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A message that the kernel could not read: which one, and where it stands in its buffer."""
+
+    message: int
+    start: int
+    end: int
+    magic: int
+
+
+def read_messages(block: Block, limit: Limit) -> Records:
+    """The messages of a block of magic 0 and 1, those of wrappers in their place."""
+    batches = block.batches
+    findings: list[Finding] = []
+    data = block.data
+    outer, failures = _decode(data, batches["start"], batches["end"])
+    # The file's byte that would be byte 0 of the data; a mended batch stands at the data's end.
+    front = batches["position"] - batches["start"]
+    for failure in failures:
+        origin = Origin(block.name, int(front[failure.message]))
+        finding = _explain(block, failure.message, data, failure, origin, "the message")
+        findings.append(finding)
+    loose = outer.select(batches["compression"][outer["batch"]] == 0)
+    wrappers = outer.select(batches["compression"][outer["batch"]] != 0)
+    rows = _rows(loose, batches, 0)
+    rows["position"] = loose["at"] + front[loose["batch"]]
+    rows["has_position"] = 1
+    owner = loose["batch"]
+    if len(wrappers):
+        inner_data, inner = _unwrap(block, wrappers, limit, findings)
+        both = np.concatenate([rows.data, _rows(inner, batches, len(data)).data], axis=1)
+        owner = np.concatenate([owner, inner["batch"]])
+        order = np.argsort(owner, kind="stable")
+        owner = owner[order]
+        rows = Table(rows.names, both).select(order)
+        data += inner_data
+    ends = np.searchsorted(owner, np.arange(len(batches)), side="right")
+    return Records(data, rows, np.empty((4, 0), np.int64), ends, findings)
+
+
+def _decode(data: bytes, starts: IntArray, ends: IntArray) -> tuple[Table, list[Failure]]:
+    """The messages at starts..ends; `batch` counts them. Those that fail are left out."""
+    tables: list[Table] = []
+    failures: list[Failure] = []
+    magics = np.frombuffer(data, np.uint8)[starts + MAGIC_AT] if len(starts) else starts
+    for magic, layout in enumerate(MESSAGES):
+        chosen = np.flatnonzero(magics == magic)
+        if not len(chosen):
+            continue
+        columns = layout.columns(data, starts[chosen], ends[chosen], len(chosen))
+        table = Table.empty(MESSAGE_COLUMNS, columns.rows.shape[1])
+        for name in MESSAGE_COLUMNS:
+            if name in columns.names:
+                table[name] = columns[name]
+        good = columns.regions[3] == OK
+        table["batch"] = chosen[good]
+        table["has_timestamp"] = int(magic == 1)
+        tables.append(table)
+        failures += [
+            Failure(int(i), int(starts[i]), int(ends[i]), magic) for i in chosen[~good].tolist()
+        ]
+    if not tables:
+        return Table.empty(MESSAGE_COLUMNS, 0), failures
+    merged = Table(tables[0].names, np.concatenate([table.data for table in tables], axis=1))
+    if len(tables) > 1:
+        merged = merged.select(np.argsort(merged["batch"], kind="stable"))
+    return merged, failures
+
+
+def _rows(messages: Table, batches: Table, shift: int) -> Table:
+    """Messages as records; their bytes stand `shift` further in the data."""
+    rows = Table.empty(RECORD_COLUMNS, len(messages))
+    for name in ("offset", "timestamp", "has_timestamp", "key_size", "value_size"):
+        rows[name] = messages[name]
+    for name in ("at", "key", "value"):
+        rows[name] = messages[name] + shift
+    types = batches["timestamp_type"][messages["batch"]]
+    rows["timestamp_type"] = np.where(messages["has_timestamp"] == 1, types, NO_TIMESTAMP_TYPE)
+    return rows
+
+
+def _unwrap(
+    block: Block, wrappers: Table, limit: Limit, findings: list[Finding]
+) -> tuple[bytes, Table]:
+    """The messages inside wrappers, their `batch` being the wrapper's, offsets absolute."""
+    batches = block.batches
+    sets: list[bytes] = []
+    for i, start, size in zip(
+        *(wrappers[name].tolist() for name in ("batch", "value", "value_size")), strict=True
+    ):
+        if size < 0:
+            message = "a wrapper without a value"
+            findings.append(batch_finding(block, i, codes.INNER_SET_MALFORMED, message))
+        codec = int(batches["compression"][i])
+        value = block.data[start : start + size] if size >= 0 else b""
+        inner = decompress_batch(block, i, codec, value, limit, findings) if size >= 0 else None
+        if inner == b"":
+            message = "a wrapper without messages"
+            findings.append(batch_finding(block, i, codes.INNER_SET_MALFORMED, message))
+        sets.append(inner or b"")
+    data = b"".join(sets)
+    set_ends = np.cumsum([len(inner) for inner in sets])
+    regions = np.zeros((4, len(sets)), np.int64)
+    regions[0] = set_ends - [len(inner) for inner in sets]
+    regions[1] = set_ends
+    found = np.empty((3, len(data) // HEADER_UP_TO_MAGIC + 1), np.int64)
+    n = scan.walk(data, regions, MINIMUMS[: len(MESSAGES)].copy(), found)
+    wrapper_of = wrappers["batch"][found[2, :n]]
+    findings += _stops(block, wrappers["batch"], regions)
+    starts, ends = found[0, :n].copy(), found[1, :n].copy()
+    inner_table, failures = _decode(data, starts, ends)
+    for failure in failures:
+        i = int(wrapper_of[failure.message])
+        first = int(np.searchsorted(found[2, :n], found[2, failure.message]))
+        origin = Origin(block.name, int(batches["position"][i]), decompressed=True)
+        name = f"message {failure.message - first}"
+        findings.append(_explain(block, i, data, failure, origin, name))
+    message = inner_table["batch"].copy()
+    inner_table["batch"] = wrapper_of[message]
+    findings += _place(block, inner_table)
+    findings += _check_inner(block, data, inner_table, ends[message])
+    return data, inner_table
+
+
+def _stops(block: Block, wrapper_of: IntArray, regions: IntArray) -> Iterator[Finding]:
+    """Message sets that do not end with a message."""
+    reasons = regions[3]
+    for i in np.flatnonzero(reasons != scan.WALKS["END"]).tolist():
+        left = int(regions[1, i] - regions[2, i])
+        code = codes.INNER_SET_MALFORMED
+        if reasons[i] == scan.WALKS["MORE"]:
+            code = codes.INNER_SET_TRUNCATED
+        message = f"{left} bytes at the end of its message set are no message of magic 0 or 1"
+        yield batch_finding(block, int(wrapper_of[i]), code, message, found=left)
+
+
+def _check_inner(block: Block, data: bytes, inner: Table, ends: IntArray) -> Iterator[Finding]:
+    """Checksums of the messages inside wrappers; none may be compressed again."""
+    first = np.where(inner["has_timestamp"] == 1, CHECKED_FROM[1], CHECKED_FROM[0])
+    computed = crc_of_regions(CRC32, data, inner["at"] + first, ends, False)
+    for row in np.flatnonzero(computed != inner["crc"]).tolist():
+        stored = int(inner["crc"][row])
+        yield batch_finding(
+            block,
+            int(inner["batch"][row]),
+            codes.INNER_CRC_MISMATCH,
+            f"the message with offset {inner['offset'][row]}: "
+            f"stored {stored:08x}, computed {int(computed[row]):08x}",
+            expected=f"{int(computed[row]):08x}",
+            found=f"{stored:08x}",
+            offset=int(inner["offset"][row]),
+        )
+    for row in np.flatnonzero(inner["attributes"] & 7).tolist():
+        yield batch_finding(
+            block,
+            int(inner["batch"][row]),
+            codes.INNER_SET_MALFORMED,
+            f"the message with offset {inner['offset'][row]} is compressed itself",
+        )
+
+
+def _place(block: Block, inner: Table) -> Iterator[Finding]:
+    """Turn stored inner offsets and timestamps into those that a consumer sees."""
+    batches = block.batches
+    if not len(inner):
+        return
+    wrapper = inner["batch"]
+    last_row = np.flatnonzero(np.diff(wrapper, append=-1))
+    first_row = np.concatenate([[0], last_row[:-1] + 1])
+    owner = wrapper[last_row]
+    last_inner = inner["offset"][last_row]
+    outer = batches["last_offset"][owner]
+    relative = batches["magic"][owner] == 1
+    shift = np.where(relative & (outer != 0), outer - last_inner, 0)
+    inner["offset"] += np.repeat(shift, last_row - first_row + 1)
+    batches["base_offset"][owner] = inner["offset"][first_row]
+    batches["has_base_offset"][owner] = 1
+    append_time = (batches["timestamp_type"][wrapper] == 1) & (inner["has_timestamp"] == 1)
+    inner["timestamp"] = np.where(
+        append_time, batches["max_timestamp"][wrapper], inner["timestamp"]
+    )
+    # A wrapper of magic 1 with offset 0 is taken as it is (librdkafka wrote such ones).
+    wrong = np.where(relative, shift < 0, outer != last_inner)
+    for i in np.flatnonzero(wrong).tolist():
+        yield batch_finding(
+            block,
+            int(owner[i]),
+            codes.WRAPPER_OFFSET_INVALID,
+            f"the wrapper's offset is {outer[i]}, that of its last message {last_inner[i]}",
+            expected=int(last_inner[i]),
+            found=int(outer[i]),
+        )
+
+
+def _explain(
+    block: Block, i: int, data: bytes, failure: Failure, origin: Origin, name: str
+) -> Finding:
+    """Why a message could not be read; `failure` says where it stands in `data`."""
+    layout = MESSAGES[failure.magic]
+    if origin.decompressed:
+        bytes_, at = data[failure.start : failure.end], 0
+    else:
+        bytes_, at = data[: failure.end], failure.start
+    try:
+        layout.read(bytes_, at, len(bytes_), origin, (name,))
+    except DecodeError as error:
+        path = "".join(f" › {it}" for it in error.place.path)
+        words = f"{path}: {error.reason}, at {origin.byte(error.place.at)}"
+        code = codes.MESSAGE_MALFORMED
+        return about_batch(block, i, code, words, position=error.place.position)
+    raise AssertionError("the kernel and the slow reader disagree")

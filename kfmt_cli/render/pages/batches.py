@@ -1,0 +1,210 @@
+"""Pages about bytes: batches, attributes, varints, codecs, control records, requests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kfmt_cli.broker.transactions import Transactions
+from kfmt_cli.core.codecs.compress import compress
+from kfmt_cli.core.layout.varint import encode, groups, zigzag
+from kfmt_cli.formats.batch import ATTRIBUTES, CODECS, RECORD_BATCH
+from kfmt_cli.formats.control import CONTROL_TYPES
+from kfmt_cli.log.block import HEADER_SIZE
+from kfmt_cli.log.open_log import open_log
+from kfmt_cli.render.pages.page import Facts, Part
+
+_SHOWN = 12  # bytes of a field that are drawn
+
+
+def batch(facts: Facts) -> Iterator[Part]:
+    """The header of a real batch, field by field."""
+    block, batches = facts.first_block, facts.batches
+    start, size = int(batches["start"][0]), int(batches["size"][0])
+    count = int(batches["records_count"][0])
+    yield (
+        "A log is record batches, one behind the other, and nothing else. A producer makes a batch "
+        "of the records that it has for a partition at a time; the broker writes it to the disk as "
+        "it came, but for the first offset and the leader's epoch, and consumers get the same "
+        "bytes. So one header, one checksum and one compression serve many records."
+    )
+    yield f"The first batch of {facts.words}: {size} bytes, {count} records."
+    lines = ["byte  field                    value", "────  ───────────────────────  ─────"]
+    for field in RECORD_BATCH.fields:
+        at = RECORD_BATCH.offset_of(field.name)
+        if at >= HEADER_SIZE or field.name not in batches.names:
+            continue
+        value = int(batches[field.name][0])
+        lines.append(f"{at:>4}  {field.name:<23}  {value}")
+    yield lines
+    yield (
+        f"Behind these {HEADER_SIZE} bytes stand the records, compressed together if a codec is "
+        "set. The checksum covers everything from the attributes on, and not what stands before "
+        "them, which the broker changes. A record has only differences: its offset is the batch's "
+        "first offset and a delta, its timestamp the batch's and a delta."
+    )
+    drawn = block.data[start : start + 3 * 16]
+    yield [
+        f"{i * 16:>4}  {drawn[i * 16 : i * 16 + 16].hex(' ')}" for i in range(3) if drawn[i * 16 :]
+    ]
+    yield "Kafka: org.apache.kafka.common.record.DefaultRecordBatch. kfmt hex shows every byte."
+
+
+def attributes(facts: Facts) -> Iterator[Part]:
+    """The bits of the attributes, with those of real batches."""
+    yield (
+        "Two bytes of a batch's header are bits. The checksum covers them, so that a broker cannot "
+        "change them without writing the checksum anew."
+    )
+    lines = ["bits  name            of the first batches"]
+    batches = facts.batches
+    n = min(len(batches), 6)
+    for bits in ATTRIBUTES.bits:
+        last = bits.at + bits.width - 1
+        place = str(bits.at) if bits.width == 1 else f"{bits.at}–{last}"
+        values = ((batches["attributes"][:n] >> bits.at) & ((1 << bits.width) - 1)).tolist()
+        lines.append(f"{place:>4}  {bits.name:<15} {'  '.join(map(str, values))}")
+    yield lines
+    yield f"The codecs: {', '.join(f'{i} {name}' for i, name in enumerate(CODECS))}."
+    yield (
+        "timestamp_type 0 is the producer's time, 1 the broker's: then each record has the batch's "
+        "largest timestamp. transactional batches wait for a marker; control batches are such "
+        "markers. With delete_horizon, the base timestamp is the time from which tombstones may go."
+    )
+    yield "Kafka: DefaultRecordBatch.attributes. kfmt dump --bits draws them."
+
+
+def varint(facts: Facts) -> Iterator[Part]:
+    """300, from the number to its bytes."""
+    del facts
+    yield (
+        "Lengths and deltas of records are small most of the time, so they are written in groups "
+        "of seven bits, the lowest first; the eighth bit of a byte says that another one follows. "
+        "A negative number would take the most bytes of all: ZigZag first maps 0, -1, 1, -2 to "
+        "0, 1, 2, 3."
+    )
+    lines = ["value     zigzag  groups of 7 bits   bytes"]
+    for value in (0, 1, -1, 63, 64, 300, -300):
+        raw = zigzag(value, 32)
+        bits = " ".join(f"{it:07b}" for it in reversed(groups(raw)))
+        lines.append(f"{value:>5}  {raw:>9}  {bits:<17}  {encode(raw).hex(' ')}")
+    yield lines
+    yield (
+        "A 32-bit number takes at most 5 bytes, a 64-bit one 10. An int32 would always take 4: a "
+        "record of 100 bytes with three small deltas saves about 9 of its 12 bytes."
+    )
+    yield "Kafka: org.apache.kafka.common.utils.ByteUtils. kfmt encode-varint shows each step."
+
+
+def lz4(facts: Facts) -> Iterator[Part]:
+    """What codecs make of a real batch, and Kafka's frame around LZ4."""
+    block, batches = facts.first_block, facts.batches
+    plain = next((i for i in range(len(batches)) if not batches["compression"][i]), None)
+    yield (
+        "The records of a batch are compressed together, which finds what they have in common; the "
+        "header stays as it is, so that a broker needs to decompress nothing to append a batch or "
+        "to serve it."
+    )
+    data = b'{"user":"u-1","action":"click"}' * 40
+    if plain is not None:
+        start, end = int(batches["start"][plain]), int(batches["end"][plain])
+        data = block.data[start + HEADER_SIZE : end]
+        yield f"{len(data)} bytes of records of {facts.words}, by each codec:"
+    lines = [f"{name:<7} {len(compress(name, data)):>7} bytes" for name in CODECS]
+    yield lines
+    made = compress("lz4", data)
+    yield (
+        "LZ4 replaces what was there before by how far back it is and how long. Kafka writes a "
+        "frame of its own making: independent blocks of 64 KiB, no checksums, and in magic 0 a "
+        "header checksum that is computed over four bytes too many (KAFKA-3160)."
+    )
+    yield [
+        f"magic      {made[:4].hex(' ')}",
+        f"descriptor {made[4:6].hex(' ')}   version 1, independent blocks; blocks of 64 KiB",
+        f"checksum   {made[6:7].hex()}",
+        f"block size {made[7:11].hex(' ')}   little-endian: {int.from_bytes(made[7:11], 'little')}",
+        f"block      {made[11 : 11 + _SHOWN].hex(' ')} …",
+        f"end        {made[-4:].hex(' ')}",
+    ]
+    yield "Kafka: org.apache.kafka.common.compress.Lz4BlockOutputStream. kfmt stat --what-if."
+
+
+def control(facts: Facts) -> Iterator[Part]:
+    """What markers are, and how many of them a partition has."""
+    yield (
+        "Some batches are the broker's own. Such a control batch has bit 5 set and one record, "
+        "whose key says what it is: a version and a type, two bytes each. Consumers are never "
+        "given them, but they take an offset: a partition with transactions has offsets without a "
+        "record."
+    )
+    yield [f"{number}  {name}" for number, name in enumerate(CONTROL_TYPES)]
+    found = 0
+    for file in facts.logs:
+        with open_log(file, read_ahead=False) as log:
+            for block in log.blocks:
+                v2 = block.batches["is_v2"] == 1
+                found += int((block.batches["control"][v2] == 1).sum())
+    yield f"{facts.words} has {found} control batches."
+    yield (
+        "ABORT and COMMIT end a transaction; their value has the epoch of the coordinator that "
+        "wrote them. The others are of KRaft's metadata log."
+    )
+    yield "Kafka: org.apache.kafka.common.record.ControlRecordType. kfmt dump --records."
+
+
+def transactions(facts: Facts) -> Iterator[Part]:
+    """The first transactions of a partition, drawn."""
+    following = Transactions()
+    ended = []
+    for file in facts.logs:
+        with open_log(file, read_ahead=False) as log:
+            for block in log.blocks:
+                ended += list(following.take(block))
+    yield (
+        "A producer writes the records of a transaction as any others, with bit 4 set and its "
+        "producer id. They are in the log at once, and consumers of uncommitted records see them. "
+        "When the transaction ends, its coordinator has a marker written into each partition: "
+        "COMMIT or ABORT."
+    )
+    committed = sum(it.outcome == "committed" for it in ended)
+    yield (
+        f"{facts.words}: {len(ended)} transactions have ended, {committed} by COMMIT and "
+        f"{len(ended) - committed} by ABORT; {len(following.open)} are open."
+    )
+    lines = ["producer  records      marker  outcome"]
+    for it in ended[:6]:
+        span = "–" if it.first_offset is None else f"{it.first_offset}–{it.last_offset}"
+        lines.append(f"{it.producer_id:>8}  {span:<11}  {it.marker or 0:>6}  {it.outcome}")
+    yield lines
+    yield (
+        "The last stable offset is the first offset of the oldest open transaction: a consumer of "
+        "committed records is given nothing from there on. The .txnindex beside a segment lists "
+        "the aborted ones, so that such a consumer knows which records to leave out. One that "
+        "nobody ends stops all of them, and the cleaner."
+    )
+    yield f"Here it is {following.last_stable_offset}, the log ends at {following.log_end}."
+    yield "Kafka: ProducerStateManager, TransactionIndex. kfmt txn lists all of them."
+
+
+def request(facts: Facts) -> Iterator[Part]:
+    """A request's header, byte by byte."""
+    del facts
+    yield (
+        "A client sends the length of a request in four bytes, then a header, then the request. "
+        "The header says which of Kafka's requests it is, in which version, and a number that the "
+        "response repeats, so that answers find their questions."
+    )
+    header = bytes.fromhex("0012 0003 0000002a 0007 6d792d617070 73 00")
+    yield [
+        f"{header[:2].hex(' ')}                       api_key 18: ApiVersions",
+        f"{header[2:4].hex(' ')}                       api_version 3",
+        f"{header[4:8].hex(' ')}                 correlation_id 42",
+        f"{header[8:10].hex(' ')}                       client_id: 7 bytes",
+        f"{header[10:17].hex(' ')}        'my-apps'",
+        f"{header[17:].hex(' ')}                          no tagged fields (flexible versions)",
+    ]
+    yield (
+        "A response begins with the correlation_id alone; from the request's version on that is "
+        "flexible, tagged fields follow, but for ApiVersions, which a client must be able to read "
+        "before it knows any version."
+    )
+    yield "Kafka: org.apache.kafka.common.requests.RequestHeader. kfmt request-header reads yours."

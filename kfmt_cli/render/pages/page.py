@@ -1,0 +1,103 @@
+"""What a page is, and what it is told with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from kfmt_cli.core.lazy import load
+from kfmt_cli.core.native.table import Table
+from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, TIME_INDEX, read_rows
+from kfmt_cli.disk.kinds.kind import Input, Kind
+from kfmt_cli.disk.tree import Folder, walk
+from kfmt_cli.errors import InputError
+from kfmt_cli.log.block import Block
+from kfmt_cli.log.open_log import open_log
+
+SAMPLE = Path(__file__).parent / "txn-0"
+
+Drawing = list[str]
+Part = str | Drawing
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A page. title: what it is about; target: its module and function."""
+
+    name: str
+    title: str
+    target: str
+
+    def parts(self, facts: Facts) -> Iterator[Part]:
+        """Its paragraphs and drawings; raises InputError."""
+        make: Callable[[Facts], Iterator[Part]] = load(self.target)
+        return make(facts)
+
+
+@dataclass(frozen=True)
+class Facts:
+    """The partition that a page is told with. is_sample: it is the one that comes with kfmt. wheel:
+    tick, buckets, timers and time of the timing wheel. still: what changes is left out."""
+
+    folder: Folder
+    is_sample: bool = False
+    wheel: tuple[int, int, tuple[int, ...], int | None] = (1, 20, (5, 130, 450), None)
+    still: bool = False
+
+    @property
+    def words(self) -> str:
+        """What the numbers are from."""
+        if self.is_sample:
+            return "a partition that a broker 3.9.1 wrote"
+        return self.folder.path
+
+    @cached_property
+    def logs(self) -> list[Input]:
+        """Its logs; raises InputError where there is none."""
+        found = self.folder.logs
+        if not found:
+            raise InputError(f"{self.folder.path}: no log in this directory")
+        return found
+
+    @cached_property
+    def batches(self) -> Table:
+        """The first batches of its first log that has any; raises InputError."""
+        return self.first_block.batches
+
+    @cached_property
+    def first_block(self) -> Block:
+        """The first block of its first log that has one; raises InputError."""
+        for file in self.logs:
+            with open_log(file, read_ahead=False) as log:
+                for block in log.blocks:
+                    if len(block.batches):
+                        return block
+        raise InputError(f"{self.folder.path}: no batch in its logs")
+
+    def index(self, kind: Kind) -> tuple[Input, Table] | None:
+        """The first index of a kind that has entries."""
+        for segment in self.folder.segments:
+            file = segment.indexes.get(kind)
+            if file is not None and len(table := read_rows(file).table):
+                return file, table
+        return None
+
+    @cached_property
+    def offset_index(self) -> tuple[Input, Table] | None:
+        """The first offset index that has entries."""
+        return self.index(OFFSET_INDEX)
+
+    @cached_property
+    def time_index(self) -> tuple[Input, Table] | None:
+        """The first time index that has entries."""
+        return self.index(TIME_INDEX)
+
+
+def facts_of(path: str | None) -> Facts:
+    """A partition's directory to tell pages with, or the one that comes with kfmt."""
+    folders = walk(str(path or SAMPLE), False, lambda _: None)
+    if not folders:
+        raise InputError(f"{path}: cannot be listed")
+    return Facts(folders[0], is_sample=path is None)

@@ -1,0 +1,103 @@
+"""Pages about the operating system: the page cache, and sending without copies."""
+
+from __future__ import annotations
+
+import ctypes
+import ctypes.util
+import mmap
+import os
+import sys
+from collections.abc import Iterator
+
+from kfmt_cli.render.pages.page import Facts, Part
+
+_ROWS = 8
+_MOST = 1 << 30  # bytes of a file that are asked about
+
+
+def page_cache(facts: Facts) -> Iterator[Part]:
+    """What of the files is in memory now."""
+    yield (
+        "A broker keeps no records in its own memory. It writes to files and reads from files, and "
+        "the operating system keeps in free memory what was written or read last. Consumers that "
+        "keep up read what was just written, from memory; one that reads old records has them "
+        "fetched from the disk, and pushes newer ones out."
+    )
+    lines = []
+    for name in () if facts.still else facts.folder.files[:_ROWS]:
+        file = facts.folder.input(name)
+        held = cached(file.path)
+        if held is not None:
+            pages, total = held
+            share = f"{pages / total:>4.0%}" if total else "   –"
+            lines.append(f"{name:<32} {pages:>6} of {total:>6} pages  {share}")
+    if lines:
+        yield f"In the page cache now, of {facts.words}, in pages of {mmap.PAGESIZE} bytes:"
+        yield lines
+    elif not facts.still:
+        yield "This system does not tell what is in its page cache."
+    yield (
+        "Copying a partition, or checking it, fills the cache with what nobody reads: kfmt check "
+        "--throttle drops what it has read. A forced flush is rare: replicas are what keeps "
+        "records safe, and the recovery point says what is known to be on the disk."
+    )
+    yield "Kafka: org.apache.kafka.common.record.FileRecords, LogManager.flushDirtyLogs."
+
+
+def zero_copy(facts: Facts) -> Iterator[Part]:
+    """How a fetch is answered, with and without copies."""
+    size = sum(os.stat(it.path).st_size for it in facts.logs)  # noqa: PTH116 (of each)
+    yield (
+        "A batch is on the disk in the very form in which it is sent. So a broker that answers a "
+        "fetch does not read the bytes at all: it asks the system to send a range of a file to a "
+        "socket."
+    )
+    yield [
+        "read, write   disk → page cache → broker's memory → socket's buffer → network",
+        "sendfile      disk → page cache ────────────────────────────────────→ network",
+    ]
+    yield (
+        f"For the {size} bytes of logs of {facts.words} that saves two copies, {2 * size} bytes "
+        "through memory, for each consumer that reads them."
+    )
+    yield (
+        "It ends where bytes must change: with TLS, for consumers that need an older format, and "
+        "where the broker has to compress anew. That is why a codec that the producer chose, and "
+        "compression.type=producer, cost a broker nothing."
+    )
+    yield "Kafka: FileRecords.writeTo, TransferableChannel.transferFrom."
+
+
+def cached(path: str) -> tuple[int, int] | None:
+    """How many pages of a file are in memory, and how many it has; None where nobody can tell.
+
+    The file is mapped and its pages are not touched, so that one that is cut meanwhile is no harm.
+    """
+    if not sys.platform.startswith("linux"):
+        return None
+    libc = ctypes.CDLL(ctypes.util.find_library("c"), use_errno=True)
+    try:
+        handle = os.open(path, os.O_RDONLY)
+    except OSError:
+        return None
+    try:
+        size = min(os.fstat(handle).st_size, _MOST)
+        if not size:
+            return 0, 0
+        libc.mmap.restype = ctypes.c_void_p
+        libc.mmap.argtypes = [
+            *(ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int),
+            *(ctypes.c_int, ctypes.c_int, ctypes.c_long),
+        ]
+        address = libc.mmap(None, size, mmap.PROT_READ, mmap.MAP_SHARED, handle, 0)
+        if address in (None, ctypes.c_void_p(-1).value):
+            return None
+        n_pages = -(-size // mmap.PAGESIZE)
+        flags = (ctypes.c_ubyte * n_pages)()
+        libc.mincore.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p]
+        failed = libc.mincore(address, size, flags)
+        libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+        libc.munmap(address, size)
+        return None if failed else (sum(it & 1 for it in flags), n_pages)
+    finally:
+        os.close(handle)

@@ -1,0 +1,67 @@
+"""The page about timing wheels: timers drawn level by level."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kfmt_cli.broker.timing_wheel import Step, Timer, TimingWheels, Wheel
+from kfmt_cli.render.pages.page import Facts, Part
+
+_SHOWN = 20  # buckets that are drawn
+
+
+def timing_wheel(facts: Facts) -> Iterator[Part]:
+    """Some timers put into wheels, and time going on."""
+    tick, size, delays, at = facts.wheel
+    yield (
+        "A broker has hundreds of thousands of timers: requests that wait for records, for "
+        "replicas, for members of a group. A queue in the order of time would take longer for each "
+        "the more there are. A wheel is a ring of buckets, each a tick long; a timer goes into the "
+        "bucket of its tick, in one step. What lies beyond the ring goes into a coarser ring, "
+        "whose tick is once around the finer one."
+    )
+    wheels = TimingWheels(tick, size)
+    lines = [words_of(wheels.add(Timer(f"{delay} ms", delay))) for delay in delays]
+    yield f"Wheels of {size} buckets of {tick} ms; timers {', '.join(f'{it} ms' for it in delays)}:"
+    yield lines
+    yield [line for i, it in enumerate(wheels.levels) for line in draw(it, i)]
+    yield (
+        "Time does not tick through empty buckets: the buckets that hold something are kept in a "
+        "queue by their time, and the broker sleeps until the first of them. Then each of its "
+        "timers fires, or, from a coarser wheel, goes down into a finer one:"
+    )
+    until = at if at is not None else max(delays, default=0)
+    steps = [words_of(it) for it in wheels.advance(until)]
+    yield steps or [f"{until:>6} ms  nothing has happened yet"]
+    if at is not None:
+        yield [line for i, it in enumerate(wheels.levels) for line in draw(it, i)]
+    yield "Kafka: org.apache.kafka.server.util.timer.TimingWheel, SystemTimer."
+
+
+def words_of(step: Step) -> str:
+    """A step on a line."""
+    line = f"{step.now:>6} ms  timer {step.timer.name:>9}  {step.kind:<8}"
+    if step.level is None:
+        return line.rstrip()
+    return f"{line}  level {step.level}, bucket {step.bucket}, looked at {step.start} ms"
+
+
+def draw(wheel: Wheel, level: int) -> Iterator[str]:
+    """A wheel as a row of buckets: how many timers are in each."""
+    numbers = {start // wheel.tick % wheel.size: len(it) for start, it in wheel.buckets.items()}
+    now = wheel.now // wheel.tick % wheel.size
+    cells = []
+    for i in range(min(wheel.size, _SHOWN)):
+        count = numbers.get(i, 0)
+        cells.append(f"[{count}]" if count else ("·" if i != now else "^"))
+    more = " …" if wheel.size > _SHOWN else ""
+    yield f"level {level}  {' '.join(cells)}{more}   {wheel.tick} ms each"
+
+
+def steps_of(facts: Facts) -> Iterator[Step]:
+    """What happens, one after the other."""
+    tick, size, delays, at = facts.wheel
+    wheels = TimingWheels(tick, size)
+    for delay in delays:
+        yield wheels.add(Timer(f"{delay} ms", delay))
+    yield from wheels.advance(at if at is not None else max(delays, default=0))

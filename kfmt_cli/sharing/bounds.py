@@ -1,0 +1,133 @@
+"""Where a part of a log really begins: at the first batch at or behind its nominal byte that an
+entry of the offset index points at and that is proven to be one.
+
+Whoever reads the parts beside a cut comes to the same byte, so that each batch belongs to one of
+them. The index is never trusted: a place counts only when a batch with a right checksum stands
+there, holds the entry's offset or comes before it, and other batches follow on it. Where there is
+no such place, and the bytes are not searched for one, the first part takes everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+
+import numpy as np
+
+from kfmt_cli.core.layout.layout import IntArray
+from kfmt_cli.core.source import Source
+from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX
+from kfmt_cli.disk.kinds.logs import LOG
+from kfmt_cli.errors import InputError
+from kfmt_cli.formats.index import OFFSET_INDEX_ENTRY
+from kfmt_cli.log.block import LOG_OVERHEAD, read_batches
+from kfmt_cli.log.candidate import HEADER_UP_TO_MAGIC, MINIMUMS
+from kfmt_cli.sharing.piece import Piece
+
+Opener = Callable[[str], Source]
+FOLLOWING = 3  # batches that must follow
+MOST_BATCH = 64 << 20
+MOST_SEARCHED = 8 << 20
+MOST_INDEX = 64 << 20
+
+
+def bounds(source: Source, piece: Piece, opened: Opener, searches: bool = False) -> tuple[int, int]:
+    """The bytes at which a part begins and ends; equal where nothing begins in it.
+
+    opened: opens a file by its path; raises InputError. searches: without an index, the bytes are
+    searched for a batch; a record may hold one, so whoever asks for that must notice when pieces do
+    not fit together (`sharing/seams.py`).
+    """
+    if piece.is_whole:
+        return 0, piece.size
+
+    def boundary(nominal: int) -> int:
+        entries = _entries(piece.path, opened)
+        if not entries.shape[1] and searches:
+            return _search(source, piece, nominal)
+        return _boundary(source, piece, nominal, entries)
+
+    start = 0 if piece.start == 0 else boundary(piece.start)
+    end = piece.size if piece.is_last else boundary(piece.end)
+    return start, end
+
+
+def _search(source: Source, piece: Piece, nominal: int) -> int:
+    """The first batch at or behind a byte that is proven by its checksum and by what follows."""
+    from kfmt_cli.log.search import Search
+
+    stop = min(nominal + MOST_SEARCHED, piece.size)
+    for at in Search(source).confirmed_from(nominal, stop):
+        if _is_batch(source, at, piece.size, (1 << 63) - 1):
+            return at
+    return piece.size
+
+
+def _boundary(source: Source, piece: Piece, nominal: int, entries: IntArray) -> int:
+    for row in range(int(np.searchsorted(entries[1], nominal)), entries.shape[1]):
+        position = int(entries[1, row])
+        offset = int(entries[0, row]) + (piece.base_offset or 0)
+        if position < piece.size and _is_batch(source, position, piece.size, offset):
+            return position
+    return piece.size
+
+
+@lru_cache(maxsize=64)
+def _entries(log: str, opened: Opener) -> IntArray:
+    """Relative offsets and positions of the index beside a log, none where it is of no use."""
+    try:
+        source = opened(log.removesuffix(LOG.suffix) + OFFSET_INDEX.suffix)
+    except InputError:
+        return np.zeros((2, 0), np.int64)
+    try:
+        data = source.block(0, MOST_INDEX, MOST_INDEX)
+    except InputError:
+        data = b""
+    finally:
+        source.close()
+    rows = np.frombuffer(
+        data, OFFSET_INDEX_ENTRY.dtype, len(data) // OFFSET_INDEX_ENTRY.dtype.itemsize
+    )
+    entries = np.array([rows["relative_offset"], rows["log_position"]], np.int64)
+    entries = entries[:, entries[1] > 0]
+    increasing = bool((np.diff(entries[1]) > 0).all())
+    return entries if increasing else np.zeros((2, 0), np.int64)
+
+
+def _is_batch(source: Source, position: int, size: int, offset: int) -> bool:
+    """Whether a batch begins there that the index may mean by this offset."""
+    length = _length(source, position, size)
+    if not length or length > MOST_BATCH:
+        return False
+    data = source.block(position, length, length)
+    if len(data) < length:
+        return False
+    starts, ends = np.array([0]), np.array([length])
+    batch = read_batches(data, position, 0, starts, ends, False)
+    if not batch["crc_valid"][0]:
+        return False
+    base = int(batch["base_offset"][0])
+    if batch["has_base_offset"][0] and base > offset:
+        return False
+    at = position + length
+    for _ in range(FOLLOWING):
+        if at >= size:
+            break
+        length = _length(source, at, size)
+        if not length:
+            # A cut or damaged end follows: whole batches before it would be lost with it.
+            return False
+        at += length
+    return True
+
+
+def _length(source: Source, position: int, size: int) -> int:
+    """The bytes of the batch that the header at a place declares; 0 where it is none."""
+    head = source.block(position, HEADER_UP_TO_MAGIC, HEADER_UP_TO_MAGIC)
+    if len(head) < HEADER_UP_TO_MAGIC or head[-1] >= len(MINIMUMS):
+        return 0
+    declared = int.from_bytes(head[8:12], "big", signed=True)
+    length = LOG_OVERHEAD + declared
+    if declared < int(MINIMUMS[head[-1]]) or position + length > size:
+        return 0
+    return length

@@ -1,0 +1,92 @@
+"""Parts of files, as work is shared out by them.
+
+Big logs are cut at nominal bytes; where the nearest batch begins is found by whoever reads the
+part, by the same rule on both sides of each cut (`sharing/bounds.py`), so that planning opens no
+file. Small files are packed together, as a worker's start costs more than they do.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from kfmt_cli.disk.kinds.kind import Kind
+from kfmt_cli.disk.kinds.logs import LOG
+from kfmt_cli.disk.names import partition_of
+
+MIB = 1 << 20
+OPENING = MIB // 8  # what opening a file costs, in bytes that could be read meanwhile
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of a file.
+
+    start, end: it owns the batches whose first byte is in [start, end). size, modified: of the file
+    as planned. trouble: why nothing can be read of a directory, for which this then stands.
+    """
+
+    path: str
+    kind: Kind
+    base_offset: int | None
+    size: int
+    modified: int
+    start: int
+    end: int
+    trouble: str | None = None
+
+    def part(self, start: int, end: int) -> Piece:
+        """The part of the file that begins in these bytes."""
+        return replace(self, start=start, end=end)
+
+    @property
+    def is_last(self) -> bool:
+        """Whether nothing of the file comes behind it."""
+        return self.end >= self.size
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is the whole file."""
+        return self.start == 0 and self.is_last
+
+    @property
+    def place(self) -> tuple[str | None, int | None]:
+        """Topic and partition."""
+        return partition_of(self.path)
+
+
+def cut(files: Iterable[Piece], target: int) -> Iterator[Piece]:
+    """Logs larger than the target in parts of it."""
+    for it in files:
+        n = -(-it.size // target) if it.kind is LOG else 1
+        if n <= 1:
+            yield it
+            continue
+        width = -(-it.size // n)
+        for start in range(0, it.size, width):
+            yield it.part(start, min(start + width, it.size))
+
+
+def pack(parts: Iterable[Piece], target: int) -> Iterator[list[Piece]]:
+    """Parts together until they make a worker's share."""
+    pieces: list[Piece] = []
+    room = target
+    for it in parts:
+        cost = it.end - it.start + OPENING
+        if pieces and cost > room:
+            yield pieces
+            pieces, room = [], target
+        pieces.append(it)
+        room -= cost
+    if pieces:
+        yield pieces
+
+
+def name_of(path: str, start: int) -> str:
+    """A name for what is made of a piece: the segment's, its start, and which file it was."""
+    stem = path.rpartition("/")[2].partition(".")[0][:60]
+    from hashlib import blake2b
+
+    which = blake2b(os.fsencode(path), digest_size=6).hexdigest()
+    return f"{stem}-{start:012}-{which}"

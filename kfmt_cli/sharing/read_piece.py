@@ -1,0 +1,166 @@
+"""The batches and records of a part of a file; what is wrong with it becomes findings.
+
+Memory is that of a block and its columns, whatever the file: blocks are cut where their records
+decompress to more than a few megabytes (`log/records.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from kfmt_cli.checks.base import Facts, LogCheck, Scope
+from kfmt_cli.checks.registry import log_checks
+from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.core.source import Source, Window, open_source
+from kfmt_cli.disk.kinds.logs import LOG
+from kfmt_cli.errors import InputError, KfmtError
+from kfmt_cli.findings import reading as codes
+from kfmt_cli.findings.finding import Finding, Severity, in_order
+from kfmt_cli.log.block import Block, runs
+from kfmt_cli.log.decoding import read_records
+from kfmt_cli.log.decompress import decompress_ahead
+from kfmt_cli.log.reader import LogReader
+from kfmt_cli.log.records import Records
+from kfmt_cli.log.select import Selection
+from kfmt_cli.sharing.bounds import Opener, bounds
+from kfmt_cli.sharing.piece import Piece
+
+_CHANGED = (codes.FILE_VANISHED, codes.FILE_UNREADABLE, codes.FILE_GREW, codes.FILE_SHRANK)
+
+
+class DamagedError(KfmtError):
+    """Damage was met that is to stop the reading."""
+
+
+@dataclass(slots=True)
+class Edges:
+    """What the neighbours of a piece have to know of it.
+
+    begin: byte where its first batch begins. end: exclusive end of what was read as its last.
+    batches: how many there are. checks: what each check must know, by its name.
+    """
+
+    begin: int
+    end: int
+    batches: int = 0
+    checks: dict[str, Facts] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class PieceReader:
+    """Reads pieces. findings, edges: of the piece that was read last; no edges where nothing begins
+    in it. fail_fast: damage stops the reading. searches: see `bounds`."""
+
+    wanted: Selection = field(default_factory=Selection)
+    limit: Limit = field(default_factory=Limit)
+    opened: Opener = open_source
+    fail_fast: bool = False
+    searches: bool = False
+    findings: list[Finding] = field(default_factory=list)
+    edges: Edges | None = None
+
+    def blocks(self, piece: Piece) -> Iterator[Block]:
+        """The batches that begin in a piece; raises DamagedError when damage is to stop it."""
+        self.findings = []
+        self.edges = None
+        if self.is_troubled(piece):
+            return
+        try:
+            source = self.opened(piece.path)
+        except InputError as error:
+            self.found(Finding(piece.path, codes.FILE_VANISHED, None, str(error)))
+            return
+        try:
+            yield from self._blocks(source, piece)
+        except InputError as error:
+            self.found(Finding(piece.path, codes.FILE_UNREADABLE, None, str(error)))
+        finally:
+            source.close()
+
+    def _blocks(self, source: Source, piece: Piece) -> Iterator[Block]:
+        size = source.size or 0
+        grew = piece.is_last and size > piece.size
+        if piece.is_last and size != piece.size:
+            code = codes.FILE_GREW if grew else codes.FILE_SHRANK
+            words = f"{piece.size} bytes when the work was planned, {size} now"
+            self.found(Finding(piece.path, code, None, words, expected=piece.size, found=size))
+        start, end = bounds(source, piece, self.opened, self.searches)
+        # A cut is no end of file: what stands before it is judged by what comes behind it.
+        limit = min(piece.size, size)
+        end = min(end, limit)
+        if start >= end:
+            return
+        self.edges = edges = Edges(start, limit)
+        base = piece.base_offset if piece.kind is LOG else None
+        checks = log_checks(Scope.HEADERS, base)
+        for block in LogReader(Window(source, limit), base).blocks(start):
+            here = _before(block, end)
+            if here is None:
+                edges.end = _first_byte(block)
+                return
+            if len(here.batches):
+                edges.batches = int(here.batches["number"][-1]) + 1
+            found = [it for check in checks for it in check.take(here, None)]
+            edges.checks = facts_of(checks)
+            for finding in in_order([*here.findings, *found]):
+                # A batch that was being appended at the planning goes on behind that end.
+                if not (grew and finding.code is codes.BATCH_TRUNCATED):
+                    self.found(finding)
+            yield here
+            if here is not block:
+                edges.end = int(block.batches["position"][len(here.batches)])
+                return
+
+    def records(self, piece: Piece) -> Iterator[tuple[Block, Records]]:
+        """The records of a piece, by runs of batches of the same kind."""
+        for block in self.blocks(piece):
+            chosen = self.wanted.batches(block) if self.wanted else block
+            # Without the findings: they have been taken.
+            for part in decompress_ahead(replace(chosen, findings=[]), self.limit):
+                for finding in part.findings:
+                    self.found(finding)
+                for run in runs(part):
+                    records = read_records(run, self.limit)
+                    for finding in records.findings:
+                        self.found(finding)
+                    yield run, records
+
+    @property
+    def changed(self) -> bool:
+        """Whether the file was found to be gone, unreadable, or of another size than planned."""
+        return any(it.code in _CHANGED for it in self.findings)
+
+    def is_troubled(self, piece: Piece) -> bool:
+        """Whether a piece stands for a directory that cannot be read, which is then a finding."""
+        if piece.trouble:
+            self.found(Finding(piece.path, codes.DIRECTORY_UNREADABLE, None, piece.trouble))
+        return piece.trouble is not None
+
+    def found(self, finding: Finding) -> None:
+        """Keep a finding; raises DamagedError when damage is to stop the reading."""
+        if self.fail_fast and finding.code.severity is Severity.ERROR:
+            where = "" if finding.position is None else f" byte {finding.position}"
+            raise DamagedError(f"{finding.file}{where}: {finding.code.name}: {finding.message}")
+        self.findings.append(finding)
+
+
+def facts_of(checks: list[LogCheck]) -> dict[str, Facts]:
+    """What is kept of checks, by their names."""
+    return {type(it).__name__: it.facts() for it in checks}
+
+
+def _first_byte(block: Block) -> int:
+    """Where a block begins in its file."""
+    return int(block.batches["position"][0]) if len(block.batches) else block.position
+
+
+def _before(block: Block, end: int) -> Block | None:
+    """What of a block begins before a byte, None where nothing does."""
+    if _first_byte(block) >= end:
+        return None
+    keep = block.batches["position"] < end
+    if keep.all():
+        return block
+    findings = [it for it in block.findings if it.position is None or it.position < end]
+    return replace(block, batches=block.batches.select(keep), findings=findings)

@@ -1,0 +1,108 @@
+"""What a reader of pieces is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.core.parallel import available_cores
+from kfmt_cli.core.times import milliseconds
+from kfmt_cli.errors import UsageError
+from kfmt_cli.log.select import Selection
+from kfmt_cli.rows.column import Column, RowType
+from kfmt_cli.rows.tables import TABLES, chosen
+from kfmt_cli.sharing.piece import MIB, OPENING, Piece
+
+SPLIT = 128 * MIB
+LEAST_SPLIT = 32 * MIB
+BATCH_ROWS = 32768
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Offsets and times (in milliseconds) are bounds that belong to what is wanted."""
+
+    table: str = "records"
+    paths: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    start_offset: int | None = None
+    end_offset: int | None = None
+    start_time: int | None = None
+    end_time: int | None = None
+    topics: frozenset[str] = frozenset()
+    committed: bool = False
+    max_split: int = SPLIT
+    batch_rows: int = BATCH_ROWS
+    fail_fast: bool = False
+    deep: bool = False
+    pushdown: bool = False
+    parallelism: int = field(default_factory=available_cores)
+    limit: Limit = field(default_factory=Limit)
+
+    @property
+    def shown(self) -> tuple[Column, ...]:
+        """The columns of the result."""
+        return chosen(self.table, self.columns)
+
+    def shown_of(self, rows: RowType) -> tuple[Column, ...]:
+        """The columns of a table that may be another one than the request's."""
+        return self.shown if rows.name == self.table else rows.leaves
+
+    @property
+    def wanted(self) -> Selection:
+        """The offsets and times that are wanted."""
+        return Selection(self.start_offset, self.end_offset, self.start_time, self.end_time)
+
+
+def share_of(request: Request, pieces: list[Piece]) -> int:
+    """Bytes for one worker: enough shares for the cores, none larger than what is asked for."""
+    total = sum(it.end - it.start + OPENING for it in pieces)
+    share = -(-total // max(request.parallelism, 1))
+    return min(request.max_split, max(LEAST_SPLIT, share))
+
+
+def request_with(
+    paths: Iterable[str],
+    *,
+    columns: str = "",
+    topics: str = "",
+    first_offset: int | None = None,
+    last_offset: int | None = None,
+    first_time: str | None = None,
+    last_time: str | None = None,
+    max_split: int = SPLIT,
+    max_decompressed: int | None = None,
+    deep: bool = False,
+) -> Request:
+    """The request that a command line makes; raises UsageError.
+
+    columns, topics: names with commas between them. Times: ISO-8601 in UTC, or milliseconds.
+    """
+    names = names_in(columns)
+    for name in names:
+        if name not in TABLES["records"].by_name:
+            raise UsageError(f"table records has no column {name!r}")
+    return Request(
+        paths=tuple(_absolute(path) for path in paths),
+        columns=names,
+        topics=frozenset(names_in(topics)),
+        start_offset=first_offset,
+        end_offset=last_offset,
+        start_time=milliseconds("--from-time", first_time) if first_time else None,
+        end_time=milliseconds("--to-time", last_time) if last_time else None,
+        max_split=max_split,
+        limit=Limit.of_option(max_decompressed),
+        deep=deep,
+    )
+
+
+def names_in(text: str) -> tuple[str, ...]:
+    """Names with commas between them."""
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def _absolute(path: str) -> str:
+    """A local path as every process sees it."""
+    return path if "://" in path else str(Path(path).absolute())

@@ -1,1 +1,0 @@
-"""What commands do, apart from how they are asked: no command line, no terminal."""

@@ -1,1 +1,0 @@
-"""Writers: records → batches → segments and their indexes."""

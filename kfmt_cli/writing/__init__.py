@@ -1,0 +1,1 @@
+"""Writing: records into batches, batches into segments and their indexes."""

@@ -1,0 +1,166 @@
+"""Batches out of records: the inverse of `log/block.py` and `log/records.py`.
+
+What is stored follows from the tables: deltas against the batch's base timestamp and offset, sizes,
+counts, checksums; compressed first, then length, checksum and count, as Kafka's builder does.
+Source: `org.apache.kafka.common.record.MemoryRecordsBuilder`, `DefaultRecordBatch.writeHeader`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from kfmt_cli.core.codecs.checksum import CRC32C, crc_of_regions
+from kfmt_cli.core.codecs.compress import compress
+from kfmt_cli.core.layout.layout import IntArray
+from kfmt_cli.core.native import encode
+from kfmt_cli.core.native.table import Table
+from kfmt_cli.formats.batch import ATTRIBUTES, CODECS, RECORD, RECORD_BATCH
+from kfmt_cli.log.block import CHECKED_FROM, HEADER_SIZE, LOG_OVERHEAD
+from kfmt_cli.log.records import Records
+
+# The header's fields that a caller says; the others follow from the records.
+COMPUTED = ("batch_length", "magic", "crc", "records_count")
+GIVEN = tuple(it.name for it in RECORD_BATCH.fields if it.name not in COMPUTED)
+DRAFT_COLUMNS = ("magic", *GIVEN)
+BIT = {bits.name: bits.mask for bits in ATTRIBUTES.bits}
+CODEC_BITS = ATTRIBUTES["compression"]
+CODEC_MASK = CODEC_BITS.mask
+APPEND_TIME = BIT["timestamp_type"]
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Batches as bytes, where they start and end in them, and what indexes go by.
+
+    max_timestamp: -1 where a batch has none.
+    """
+
+    data: bytes | bytearray | memoryview
+    starts: IntArray
+    ends: IntArray
+    base_offset: IntArray
+    last_offset: IntArray
+    max_timestamp: IntArray
+
+    def part(self, first: int, last: int) -> Written:
+        """Batches first..last-1 of it."""
+        rows = slice(first, last)
+        start, end = (int(self.starts[first]), int(self.ends[last - 1])) if last > first else (0, 0)
+        return Written(
+            memoryview(self.data)[start:end],
+            self.starts[rows] - start,
+            self.ends[rows] - start,
+            self.base_offset[rows],
+            self.last_offset[rows],
+            self.max_timestamp[rows],
+        )
+
+
+def write_batches(drafts: Table, records: Records) -> Written:
+    """Batches of magic 2.
+
+    drafts: `DRAFT_COLUMNS`, a row a batch. records: `ends[i]` is the exclusive end of batch i's
+    rows, whose deltas are filled in here.
+    """
+    counts = np.diff(records.ends, prepend=0)
+    owner = np.repeat(np.arange(len(drafts)), counts)
+    codecs = drafts["attributes"] & CODEC_MASK
+    plain = bool((codecs == 0).all())
+    # Uncompressed records go where they stay, with room for the headers between them.
+    gaps = HEADER_SIZE * (owner + 1) if plain else 0
+    room = HEADER_SIZE * len(drafts) if plain else 0
+    out, ends = encode_records(drafts, owner, records, room, gaps)
+    record_ends = np.concatenate([[0], ends])[records.ends]
+    if plain:
+        batch_ends = record_ends + HEADER_SIZE * np.arange(1, len(drafts) + 1)
+    else:
+        out, batch_ends = _compressed(out, record_ends, codecs)
+    batch_starts = np.concatenate([[0], batch_ends[:-1]])[: len(drafts)]
+    _write_headers(out, drafts, counts, batch_starts, batch_ends)
+    last = drafts["base_offset"] + drafts["last_offset_delta"]
+    base = drafts["base_offset"]
+    return Written(out, batch_starts, batch_ends, base, last, drafts["max_timestamp"])
+
+
+def encode_records(
+    drafts: Table, owner: IntArray, records: Records, room: int = 0, gaps: IntArray | int = 0
+) -> tuple[bytearray, IntArray]:
+    """The records of magic 2 one behind the other, and where each ends without the gaps.
+
+    owner: each record's batch in `drafts`. gaps: how much further each begins; room: for all gaps.
+    The deltas of the records' rows are filled in here.
+    """
+    rows = records.rows
+    rows["attributes"] = 0
+    rows["offset_delta"] = rows["offset"] - drafts["base_offset"][owner]
+    append_time = drafts["attributes"][owner] & APPEND_TIME != 0
+    rows["timestamp_delta"] = np.where(
+        append_time, 0, rows["timestamp"] - drafts["base_timestamp"][owner]
+    )
+    bodies, sizes = RECORD.sizes(rows.data, records.headers)
+    ends = np.cumsum(sizes)
+    out = bytearray((int(ends[-1]) if len(ends) else 0) + room)
+    encode.encode(
+        records.data, RECORD.program, rows.data, records.headers, bodies, ends - sizes + gaps, out
+    )
+    return out, ends
+
+
+def seal(draft: Table, body: bytearray, n_records: int) -> Written:
+    """One batch of magic 2 out of its encoded records.
+
+    draft: `DRAFT_COLUMNS`, one row. body: room for the header and then the records; it becomes the
+    batch, so that a large one is not held twice.
+    """
+    codec = int(draft["attributes"][0]) & CODEC_MASK
+    if codec:
+        packed = compress(CODECS[codec], bytes(memoryview(body)[HEADER_SIZE:]))
+        body[HEADER_SIZE:] = packed
+    starts, ends = np.array([0]), np.array([len(body)])
+    _write_headers(body, draft, np.array([n_records]), starts, ends)
+    base = draft["base_offset"]
+    last = base + draft["last_offset_delta"]
+    return Written(body, starts, ends, base, last, draft["max_timestamp"])
+
+
+def _compressed(plain: bytearray, ends: IntArray, codecs: IntArray) -> tuple[bytearray, IntArray]:
+    """The records of each batch compressed, with room for its header."""
+    pieces = list(_pieces(bytes(plain), ends, codecs))
+    out = bytearray()
+    for piece in pieces:
+        out += bytes(HEADER_SIZE)
+        out += piece
+    return out, np.cumsum([HEADER_SIZE + len(piece) for piece in pieces])
+
+
+def _pieces(plain: bytes, ends: IntArray, codecs: IntArray) -> Iterator[bytes]:
+    start = 0
+    for end, codec in zip(ends.tolist(), codecs.tolist(), strict=True):
+        yield compress(CODECS[codec], plain[start:end])
+        start = end
+
+
+def _write_headers(
+    out: bytearray, drafts: Table, counts: IntArray, starts: IntArray, ends: IntArray
+) -> None:
+    headers = np.zeros(len(drafts), RECORD_BATCH.dtype)
+    for name in GIVEN:
+        headers[name] = drafts[name]
+    headers["magic"] = 2
+    headers["records_count"] = counts
+    headers["batch_length"] = ends - starts - LOG_OVERHEAD
+    put_rows(out, starts, headers)
+    headers["crc"] = crc_of_regions(CRC32C, memoryview(out), starts + CHECKED_FROM[2], ends, True)
+    put_rows(out, starts, headers)
+
+
+def put_rows(
+    out: bytearray, starts: IntArray, rows: np.ndarray[tuple[int], np.dtype[np.void]]
+) -> None:
+    """Lay fixed rows down at their starts."""
+    width = rows.dtype.itemsize
+    target = np.frombuffer(out, np.uint8)
+    target[starts[:, None] + np.arange(width)] = rows.view(np.uint8).reshape(-1, width)

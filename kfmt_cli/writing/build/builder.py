@@ -1,0 +1,169 @@
+"""build: lines of JSON → batches → segments.
+
+Batch lines say how records are grouped and what the header holds; records that come before the
+first one are grouped by the options. Lines are taken in runs that belong to one file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import cast
+
+import numpy as np
+
+from kfmt_cli.errors import InputError
+from kfmt_cli.writing.batches import Written
+from kfmt_cli.writing.build.batch_lines import plan_batches, plan_more
+from kfmt_cli.writing.build.drafts import Begun
+from kfmt_cli.writing.build.growing import Growing
+from kfmt_cli.writing.build.jsonl import Batch, Line, LineError, Record, wrong
+from kfmt_cli.writing.build.loose import Plan, plan_loose
+from kfmt_cli.writing.build.open_partition import Partition
+from kfmt_cli.writing.build.options import Options
+from kfmt_cli.writing.build.parse import field_of
+from kfmt_cli.writing.build.targets import Target, target_of
+from kfmt_cli.writing.rolling import RollingWriter
+
+ENOUGH = 8192  # lines, so that each call of NumPy does much
+READ = frozenset({Record, Batch})  # other lines say what was found
+
+
+@dataclass(slots=True)
+class Builder:
+    """Takes lines and gives batches to a writer.
+
+    by_file: whether segments begin where the lines name another file. ignored: lines that say what
+    was found.
+    """
+
+    options: Options
+    writer: RollingWriter
+    by_file: bool
+    ignored: int = 0
+    growing: Growing = field(init=False)
+    _held: list[Record | Batch] = field(default_factory=list)
+    _file: str | None = None
+    _target: Target | None = None
+    _partitions: dict[str, Partition] = field(default_factory=dict)
+    _line: Batch | None = None  # the batch line that the next record belongs to
+    _number: int = 0
+
+    def __post_init__(self) -> None:
+        self.growing = Growing(self._put)
+
+    def build(self, pieces: Iterable[Sequence[Line]]) -> None:
+        """All the lines; raises LineError, OutputError."""
+        for lines in pieces:
+            taken: Sequence[Line] = lines
+            if not READ.issuperset(map(type, lines)):
+                taken = [line for line in lines if type(line) in READ]
+                self.ignored += len(lines) - len(taken)
+            self._held += cast(Sequence[Record | Batch], taken)
+            if len(self._held) >= ENOUGH:
+                self._flush(final=False)
+        self._flush(final=True)
+
+    def _flush(self, final: bool) -> None:
+        """Plan what is held, but not a batch line whose first record has not come yet."""
+        held = self._held
+        stop = len(held)
+        if held and not final and isinstance(held[-1], Batch):
+            stop -= 1
+        for first, last in self._runs(held[:stop]):
+            self._run(held[first:last])
+        del held[:stop]
+        if final:
+            self.growing.close()
+
+    def _runs(self, lines: Sequence[Record | Batch]) -> Iterator[tuple[int, int]]:
+        """Where lines of one file begin and end; a line without a name goes with the one before."""
+        first, file = 0, self._file
+        files = field_of(lines, "file")
+        if len(set(files)) > 1:
+            for i, name in enumerate(files):
+                if name is not None and name != file:
+                    if i > first:
+                        yield first, i
+                    first, file = i, name
+        if len(lines) > first:
+            yield first, len(lines)
+
+    def _run(self, lines: Sequence[Record | Batch]) -> None:
+        file = lines[0].file
+        self._number = lines[0].number
+        if self._target is None or file not in (None, self._file):
+            self.growing.close()
+            self._file, self._line = file, None
+            self._begin(lines[0], target_of(lines[0]))
+        at = np.flatnonzero(np.array([type(line) is Batch for line in lines]))
+        loose = int(at[0]) if len(at) else len(lines)
+        if loose:
+            self._records(cast(Sequence[Record], lines[:loose]))
+        batches = [cast(Batch, lines[i]) for i in at.tolist()]
+        counts = np.diff(at, append=len(lines)) - 1
+        # Batches of one magic are planned together.
+        magics = [batch.magic for batch in batches]
+        firsts = [i for i in range(len(batches)) if not i or magics[i] != magics[i - 1]]
+        for first, end in pairwise([*firsts, len(batches)]):
+            rest = lines[int(at[first]) : int(at[end]) if end < len(at) else len(lines)]
+            records = [line for line in rest if type(line) is Record]
+            chosen, n = batches[first:end], counts[first:end]
+            self._apply(plan_batches(chosen, records, n, self.options, self._partition))
+            self._line = chosen[-1]
+
+    @property
+    def _partition(self) -> Partition:
+        assert self._target is not None
+        return self._partitions[self._target.partition]
+
+    def _records(self, lines: Sequence[Record]) -> None:
+        """Records without a batch line among them: of the line before, or on their own."""
+        batch = self.growing.open
+        begun = None
+        if batch is not None:
+            begun = Begun(int(batch.draft["base_offset"][0]), batch.size, batch.records)
+        if self._line is None:
+            self._apply(plan_loose(lines, self.options, self._partition, begun))
+        else:
+            assert batch is not None
+            assert begun is not None
+            draft = batch.draft
+            plan = plan_more(self._line, lines, draft, begun, self.options, self._partition)
+            self._apply(plan)
+
+    def _apply(self, plan: Plan) -> None:
+        if plan.goes_on is not None:
+            self.growing.extend(plan.goes_on)
+        if not len(plan.drafts):
+            return
+        base, number = int(plan.drafts["base_offset"][0]), int(plan.drafts["number"][0])
+        of_segment = self.writer.base_offset
+        if of_segment is not None and base < of_segment:
+            words = f"offset {base} lies before the segment's base offset {of_segment}"
+            raise wrong(number, words)
+        self.growing.add(plan.drafts, plan.records)
+
+    def _begin(self, line: Record | Batch, target: Target) -> None:
+        """Go on with the file that a line names."""
+        before, self._target = self._target, target
+        base = target.base_offset if self.by_file else None
+        if before is None and self.options.base_offset is not None and target.snapshot is None:
+            base = self.options.base_offset
+        partition = self._partitions.setdefault(target.partition, Partition())
+        partition.start = base or 0
+        partition.facts = None
+        if not self.by_file and before is not None and before.partition == target.partition:
+            return
+        of_file = self.by_file and line.file is not None
+        if not self.writer.begin(target.folder, base, target.snapshot, of_file):
+            raise wrong(line, f"lines of {line.file} came before already; they must come together")
+
+    def _put(self, written: Written) -> None:
+        try:
+            self.writer.append(written)
+        except LineError:
+            raise
+        except InputError as error:
+            raise wrong(self._number, str(error)) from None

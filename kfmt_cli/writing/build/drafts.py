@@ -1,0 +1,126 @@
+"""Which records go into a batch together, and what follows from them for its header.
+
+Source: `org.apache.kafka.common.record.MemoryRecordsBuilder`: base offset and base timestamp are
+those of the first record, the max timestamp is the largest, sizes are estimated before compression.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kfmt_cli.core.layout.layout import IntArray
+from kfmt_cli.core.native.table import BoolArray, Table
+from kfmt_cli.formats.batch import ATTRIBUTES
+from kfmt_cli.log.block import NO_TIMESTAMP
+from kfmt_cli.writing.batches import CODEC_BITS, DRAFT_COLUMNS
+
+RECORD_OVERHEAD = 21  # what a record takes at most beside its key and value
+MAX_DELTA = (1 << 31) - 1
+MAX_OFFSET = (1 << 63) - 1
+APPEND_TIME = 1  # in a column of timestamp types
+TYPE_BIT = ATTRIBUTES["timestamp_type"].at
+NONE = ("partition_leader_epoch", "producer_id", "producer_epoch", "base_sequence")
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How large a batch may become. most_records: None for no bound."""
+
+    most_bytes: int = 16384
+    most_records: int | None = None
+
+
+def normalize(rows: Table) -> None:
+    """Magic 0 has no timestamps: in magic 2 that is -1 and CreateTime, as Kafka converts it."""
+    none = rows["has_timestamp"] == 0
+    rows["timestamp"] = np.where(none, NO_TIMESTAMP, rows["timestamp"])
+    rows["timestamp_type"] = np.where(none, 0, rows["timestamp_type"])
+
+
+def must_part(rows: Table) -> BoolArray:
+    """Before which records a batch must end: LogAppendTime is one time for all of a batch."""
+    parted = np.zeros(len(rows), np.bool_)
+    offset, types, times = rows["offset"], rows["timestamp_type"], rows["timestamp"]
+    parted[1:] = (np.diff(types) != 0) | (np.diff(offset) <= 0)
+    parted[1:] |= (types[1:] == APPEND_TIME) & (np.diff(times) != 0)
+    parted[:1] = True
+    return parted
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A batch that has records already and may get more. size: their bytes as `cut` counts them."""
+
+    first_offset: int
+    size: int
+    records: int
+
+
+def cut(
+    rows: Table, parted: BoolArray, loose: BoolArray, bounds: Bounds, begun: Begun | None = None
+) -> IntArray:
+    """The first row of each batch.
+
+    parted: rows that must begin one; loose: rows whose batches are kept within the bounds. With
+    `begun`, rows before the first that is parted go on with that batch as far as they fit into it.
+    """
+    sizes = record_sizes(rows)
+    ends = np.cumsum(sizes)
+    offset = rows["offset"]
+    most = bounds.most_records or 1 << 62
+    starts: list[int] = []
+
+    def fill(first: int, last: int, size: int, records: int, base: int) -> int:
+        """Where a batch ends that begins, or goes on, at a row; `last` when all fits in."""
+        end = last
+        if loose[first]:
+            before = int(ends[first] - sizes[first]) - size
+            end = min(int(np.searchsorted(ends, before + bounds.most_bytes, "right")), last)
+            end = min(end if records else max(end, first + 1), first + most - records)
+        if end > first and int(offset[end - 1]) - base > MAX_DELTA:
+            furthest = min(base + MAX_DELTA, MAX_OFFSET)
+            end = min(end, int(np.searchsorted(offset[:last], furthest, "right")))
+        return max(end, first)
+
+    firsts = np.flatnonzero(parted)
+    row = 0
+    if begun is not None and len(rows) and not parted[0]:
+        last = int(firsts[0]) if len(firsts) else len(rows)
+        row = fill(0, last, begun.size, begun.records, begun.first_offset)
+        if row < last:
+            firsts = np.concatenate([[row], firsts])
+    lasts = np.append(firsts[1:], len(rows))
+    for first, last in zip(firsts.tolist(), lasts.tolist(), strict=False):
+        row = first
+        while row < last:
+            starts.append(row)
+            row = fill(row, last, 0, 0, int(offset[row]))
+    return np.array(starts, np.int64)
+
+
+def record_sizes(rows: Table) -> IntArray:
+    """What each record counts towards the bytes of its batch."""
+    sizes: IntArray = rows["key_size"].clip(0) + rows["value_size"].clip(0) + RECORD_OVERHEAD
+    if "header_bytes" in rows.names:
+        sizes += rows["header_bytes"]
+    return sizes
+
+
+def draft(rows: Table, firsts: IntArray, codecs: IntArray | int) -> Table:
+    """The headers of batches that begin at these rows, of no producer."""
+    drafts = Table.empty(DRAFT_COLUMNS, len(firsts))
+    if not len(firsts):
+        return drafts
+    lasts = np.append(firsts[1:], len(rows)) - 1
+    offset, times = rows["offset"], rows["timestamp"]
+    drafts["magic"] = 2
+    drafts["base_offset"] = offset[firsts]
+    drafts["last_offset_delta"] = offset[lasts] - offset[firsts]
+    drafts["base_timestamp"] = times[firsts]
+    drafts["max_timestamp"] = np.maximum.reduceat(times, firsts)
+    drafts["attributes"] = (codecs << CODEC_BITS.at) | (rows["timestamp_type"][firsts] << TYPE_BIT)
+    for name in NONE:
+        drafts[name] = -1
+    return drafts

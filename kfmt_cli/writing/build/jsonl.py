@@ -1,0 +1,318 @@
+"""The JSON Lines of `dump --records`, read back as objects.
+
+A line is a batch or a record; a record needs no more than a value. Lines are decoded in bulk; when
+that fails, they are decoded one by one to find the line that is wrong and to say why.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, cast
+
+import msgspec
+import numpy as np
+
+from kfmt_cli.core.layout.layout import IntArray
+from kfmt_cli.core.native.scan import line_shapes
+from kfmt_cli.core.parallel import available_cores, map_ordered
+from kfmt_cli.core.source import Source, open_source
+from kfmt_cli.errors import ExitCode, InputError
+from kfmt_cli.rows.batch import BATCH
+from kfmt_cli.rows.column import Kind, RowType
+from kfmt_cli.rows.record import RECORD
+
+PIECE = 256 << 10
+LONGEST_LINE = 1 << 30
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+class LineError(InputError):
+    """A line that is no batch or record, or that asks for what cannot be written."""
+
+    exit_code = ExitCode.USAGE
+
+
+class Header(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """A header of a record."""
+
+    key: str
+    key_encoding: str | None = None
+    value: str | None = None
+    value_encoding: str | None = None
+
+
+class Control(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """What a control record says."""
+
+    type: str | int
+    version: int = 0
+    coordinator_epoch: int | None = None
+    data: dict[str, Any] | None = None
+
+
+class Attributes(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """The bits of a batch; those of `raw` that have no name are kept."""
+
+    raw: int = 0
+    compression: str | None = None
+    timestamp_type: str | None = None
+    transactional: bool | None = None
+    control: bool | None = None
+    delete_horizon: bool | None = None
+
+
+class _Line(msgspec.Struct, kw_only=True, gc=False):
+    """Any line. number: counted from 1; it is set after decoding, under a name no dump has."""
+
+    number: int = msgspec.field(default=0, name="(number)")
+    file: str | None = None
+
+
+class _Record(_Line, kw_only=True, gc=False):
+    """What is read of a record's line."""
+
+    offset: int | None = None
+    timestamp: int | None = None
+    timestamp_type: str | None = None
+    key: str | None = None
+    key_encoding: str | None = None
+    value: str | None = None
+    value_encoding: str | None = None
+    headers: tuple[Header, ...] | None = None  # none are one object, which costs nothing
+    control: Control | None = None
+    decoded_key: msgspec.Raw = msgspec.Raw()
+    decoded_value: msgspec.Raw = msgspec.Raw()
+    # Of records that stand on their own.
+    transactional: bool | None = None
+    producer_id: int | None = None
+    producer_epoch: int | None = None
+
+
+class _Batch(_Line, kw_only=True, gc=False):
+    """What is read of a batch's line."""
+
+    magic: int | None = None
+    base_offset: int | None = None
+    attributes: Attributes | None = None
+    partition_leader_epoch: int | None = None
+    last_offset_delta: int | None = None
+    base_timestamp: int | None = None
+    max_timestamp: int | None = None
+    producer_id: int | None = None
+    producer_epoch: int | None = None
+    base_sequence: int | None = None
+    records_count: int | None = None
+
+
+def _with_derived(line: type[_Line], rows: RowType) -> type[_Line]:
+    """A line with what a dump derives, too: it may be there, and it is not read."""
+    known = set(line.__struct_fields__)
+    types = {Kind.FLAG: bool | None, Kind.NUMBER: int | None}
+    derived = [(it.name, types[it.kind], None) for it in rows.columns if it.name not in known]
+    name = rows.name.capitalize()
+    made = msgspec.defstruct(
+        name,
+        derived,
+        bases=(line,),
+        kw_only=True,
+        gc=False,
+        tag=rows.name,
+        forbid_unknown_fields=True,
+    )
+    return cast(type[_Line], made)
+
+
+if TYPE_CHECKING:
+    Record = _Record
+    Batch = _Batch
+else:
+    Record = _with_derived(_Record, RECORD)
+    Record.__doc__ = "A record, of the batch line before it or on its own."
+    Batch = _with_derived(_Batch, BATCH)
+    Batch.__doc__ = "A batch; what it leaves out follows from the records behind it."
+
+
+class Remark(_Line, tag=True):
+    """A line that says what was found, not what is in a log."""
+
+
+class Finding(Remark, tag="finding"):
+    """A finding, as `dump` writes it between its rows."""
+
+
+class File(Remark, tag="file"):
+    """The result of a file, as checking commands write it."""
+
+
+class Summary(Remark, tag="summary"):
+    """The last line of checking commands."""
+
+
+Line = Record | Batch | Remark
+_ANY_LINE = Record | Batch | Finding | File | Summary
+_BULK: tuple[msgspec.json.Decoder[Line], ...] = (
+    msgspec.json.Decoder(_ANY_LINE),  # every line says its type
+    msgspec.json.Decoder(Record),  # none does, or all of them are records
+)
+MOST_SHAPES = 1 << 16
+_sound_shapes: set[int] = set()  # of lines without a repeated key
+
+
+class _Kind(msgspec.Struct):
+    type: str = "record"
+
+
+_decode_kind = msgspec.json.Decoder(_Kind)
+_KINDS: dict[str, msgspec.json.Decoder[Line]] = {
+    "record": msgspec.json.Decoder(Record),
+    "batch": msgspec.json.Decoder(Batch),
+    "finding": msgspec.json.Decoder(Finding),
+    "file": msgspec.json.Decoder(File),
+    "summary": msgspec.json.Decoder(Summary),
+}
+
+
+def read_lines(path: str) -> Iterator[list[Line]]:
+    """The lines of a file in pieces; raises InputError, and LineError for a line that is wrong.
+
+    Empty lines are passed over, but counted.
+    """
+    source = open_source(path)
+    try:
+        # What each line has for keys is found on another core, while the lines before are used.
+        for piece, shapes in map_ordered(_with_shapes, whole_lines(source), available_cores() > 1):
+            lines = _decode(piece, shapes)
+            if lines is None:
+                lines = list(_one_by_one(piece))
+            else:
+                _set_numbers(lines, piece)
+            yield lines
+    finally:
+        source.close()
+
+
+class Piece(NamedTuple):
+    """Whole lines. number: of the first of them. n_ends: how many ends of lines there are."""
+
+    data: bytes
+    number: int
+    n_ends: int
+
+
+def whole_lines(source: Source) -> Iterator[Piece]:
+    """A stream in pieces that end with a line; raises LineError."""
+    at, number = 0, 1
+    length = PIECE
+    while data := source.block(at, length, length):
+        end = data.rfind(b"\n") + 1
+        if len(data) < length:
+            end = len(data)  # the last line may lack its end
+        if not end:
+            length *= 2
+            if length > LONGEST_LINE:
+                raise wrong(number, f"it has more than {LONGEST_LINE} bytes")
+            continue
+        at += end
+        source.prefetch(at, PIECE)
+        start = len(BYTE_ORDER_MARK) if number == 1 and data.startswith(BYTE_ORDER_MARK) else 0
+        piece = Piece(data[start:end], number, data.count(b"\n"))
+        yield piece
+        number += piece.n_ends
+        source.release(at)
+        length = PIECE
+
+
+def _decode(piece: Piece, shapes: IntArray) -> list[Line] | None:
+    """All lines at once; None when one of them must be looked at on its own."""
+    for decoder in _BULK:
+        try:
+            lines = decoder.decode_lines(piece.data)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            continue
+        return lines if _every_key_once(piece.data, shapes) else None
+    return None
+
+
+def _with_shapes(piece: Piece) -> tuple[Piece, IntArray]:
+    """Of each line: where it ends, and a hash of its keys, as `line_shapes` gives them."""
+    lines = np.empty((2, piece.n_ends + 1), np.int64)
+    return piece, lines[:, : line_shapes(piece.data, len(piece.data), lines)]
+
+
+def _every_key_once(data: bytes, shapes: IntArray) -> bool:
+    """Whether no object has a key twice, of which the decoder keeps the last one in silence.
+
+    Lines with the same keys in the same objects are alike, so that one of them is looked at.
+    """
+    ends, hashes = shapes
+    unlike, examples = np.unique(hashes, return_index=True)
+    for shape, i in zip(unlike.tolist(), examples.tolist(), strict=True):
+        if shape in _sound_shapes:
+            continue
+        text = data[int(ends[i - 1]) if i else 0 : int(ends[i])]
+        try:
+            if text.strip():
+                _check_keys(text)
+        except (_RepeatedKeyError, RecursionError):
+            return False
+        if len(_sound_shapes) < MOST_SHAPES:
+            _sound_shapes.add(shape)
+    return True
+
+
+def _set_numbers(lines: Sequence[Line], piece: Piece) -> None:
+    first, data = piece.number, piece.data
+    numbers: Sequence[int] = range(first, first + len(lines))
+    if len(lines) != piece.n_ends + (not data.endswith(b"\n")):
+        numbers = [first + i for i, line in enumerate(data.split(b"\n")) if line.strip()]
+    for line, number in zip(lines, numbers, strict=True):
+        line.number = number
+
+
+def _one_by_one(piece: Piece) -> Iterator[Line]:
+    """The lines, each decoded on its own; raises LineError for the first that is wrong."""
+    for number, text in enumerate(piece.data.split(b"\n"), piece.number):
+        if not text.strip():
+            continue
+        try:
+            kind = _decode_kind.decode(text).type
+            if kind not in _KINDS:
+                _refuse(
+                    number, f"only batches and records can be built, not a line of type {kind!r}"
+                )
+            line = _KINDS[kind].decode(text)
+            _check_keys(text)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            _refuse(number, str(error))
+        except _RepeatedKeyError as error:
+            _refuse(number, f"the key {error.args[0]!r} stands twice in one object")
+        line.number = number
+        yield line
+
+
+class _RepeatedKeyError(Exception):
+    """An object has a key twice."""
+
+
+def _check_keys(text: bytes) -> None:
+    """Raise _RepeatedKeyError where an object of a line has a key twice."""
+    # A number as a string: Python refuses one of too many digits.
+    json.loads(text, object_pairs_hook=_refuse_repeated, parse_int=str)
+
+
+def _refuse_repeated(pairs: list[tuple[str, object]]) -> None:
+    seen: set[str] = set()
+    for name, _ in pairs:
+        if name in seen:
+            raise _RepeatedKeyError(name)
+        seen.add(name)
+
+
+def _refuse(number: int, words: str) -> NoReturn:
+    raise LineError(f"line {number}: {words}") from None
+
+
+def wrong(line: Line | int, words: str) -> LineError:
+    """What is wrong with a line, or the line of that number."""
+    return LineError(f"line {line if isinstance(line, int) else line.number}: {words}")

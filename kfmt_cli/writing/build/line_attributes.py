@@ -1,0 +1,47 @@
+"""The attributes of a batch line as the bits of a header."""
+
+from __future__ import annotations
+
+from kfmt_cli.formats.batch import CODECS, TIMESTAMP_TYPES
+from kfmt_cli.writing.batches import BIT, CODEC_MASK
+from kfmt_cli.writing.build.jsonl import Attributes, Batch, wrong
+from kfmt_cli.writing.build.options import Options
+
+NO_TYPE = "NoTimestampType"  # what a dump says of magic 0
+
+
+def attributes_of(line: Batch, options: Options) -> int:
+    """The attributes as a signed number of 16 bits; raises LineError.
+
+    The names count, `raw` has the bits without one; what an option asks for wins over both.
+    """
+    given = line.attributes or Attributes()
+    if not -(1 << 15) <= given.raw < 1 << 16:
+        raise wrong(line, f"raw attributes {given.raw} do not fit into 16 bits")
+    bits = given.raw & 0xFFFF
+    if given.compression is not None:
+        if given.compression not in CODECS:
+            raise wrong(line, f"compression {given.compression!r} is none of {', '.join(CODECS)}")
+        bits = bits & ~CODEC_MASK | CODECS.index(given.compression)
+    for name in ("transactional", "control", "delete_horizon"):
+        value = getattr(given, name)
+        if value is not None:
+            bits = bits & ~BIT[name] | (BIT[name] if value else 0)
+    if given.timestamp_type not in (None, NO_TYPE, *TIMESTAMP_TYPES):
+        words = f"timestamp_type {given.timestamp_type!r} is none of {', '.join(TIMESTAMP_TYPES)}"
+        raise wrong(line, words)
+    if given.timestamp_type in TIMESTAMP_TYPES:
+        bits = _with_type(bits, TIMESTAMP_TYPES.index(given.timestamp_type))
+    if options.timestamp_type is not None:
+        bits = _with_type(bits, options.timestamp_type)
+    if options.codec is not None and not bits & BIT["control"]:
+        bits = bits & ~CODEC_MASK | options.codec
+    if options.transactional:
+        bits |= BIT["transactional"]
+    if bits & CODEC_MASK >= len(CODECS):
+        raise wrong(line, f"codec {bits & CODEC_MASK} does not exist")
+    return bits - (1 << 16) if bits & 0x8000 else bits
+
+
+def _with_type(bits: int, timestamp_type: int) -> int:
+    return bits & ~BIT["timestamp_type"] | BIT["timestamp_type"] * timestamp_type

@@ -1,0 +1,1 @@
+"""Old message formats as batches of magic 2."""

@@ -1,0 +1,54 @@
+"""One form for records, whatever their magic, batch and codec, so that logs can be compared.
+
+What counts is what a consumer is given: offset, timestamp, its type, key, value, headers.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kfmt_cli.core.layout.field import Field
+from kfmt_cli.core.layout.layout import IntArray, Layout
+from kfmt_cli.core.layout.wire import Array, Bytes, Int8, Int64, ZigZag32
+from kfmt_cli.core.native import encode
+from kfmt_cli.formats.batch import RECORD_HEADER
+from kfmt_cli.log.records import RECORD_NAMES, Records
+from kfmt_cli.writing.build.drafts import normalize
+
+COMPARED = Layout(
+    "ComparedRecord",
+    "What a consumer is given of a record.",
+    "org.apache.kafka.clients.consumer.ConsumerRecord",
+    (
+        Field("offset", Int64, "Offset."),
+        Field("timestamp", Int64, "Timestamp; -1 without one."),
+        Field("timestamp_type", Int8, "Its type."),
+        Field("key", Bytes(ZigZag32), "Key."),
+        Field("value", Bytes(ZigZag32), "Value."),
+        Field("headers", Array(ZigZag32, RECORD_HEADER), "Headers."),
+    ),
+    bulk=True,
+)
+
+
+def _program() -> IntArray:
+    """The Layout's program for the columns of `Records.rows`."""
+    program: IntArray = COMPARED.program.reshape(-1, 3).copy()
+    for instruction, field in zip(program, COMPARED.fields, strict=False):
+        instruction[1] = RECORD_NAMES[field.name]
+    return program.reshape(-1)
+
+
+PROGRAM = _program()
+
+
+def common_form(records: Records) -> bytearray:
+    """The records as bytes that depend on nothing but what a consumer is given."""
+    rows = records.rows
+    normalize(rows)
+    bodies, sizes = np.empty((2, len(rows)), np.int64)
+    encode.measure(PROGRAM, rows.data, records.headers, bodies, sizes)
+    ends = np.cumsum(sizes)
+    out = bytearray(int(ends[-1]) if len(ends) else 0)
+    encode.encode(records.data, PROGRAM, rows.data, records.headers, bodies, ends - sizes, out)
+    return out

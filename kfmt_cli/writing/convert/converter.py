@@ -1,0 +1,276 @@
+"""convert-v0-to-v2: messages of magic 0 and 1 as batches of magic 2, offsets and all.
+
+A wrapper becomes one batch, loose messages are grouped; batches of magic 2 pass through as they
+are. Source of what magic 0 becomes: `org.apache.kafka.storage.internals.log.LogValidator`, which
+converted such messages on a broker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import TypeVar
+
+import numpy as np
+
+from kfmt_cli.checks.log.open_checked import open_checked
+from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.core.native.table import BoolArray, Table
+from kfmt_cli.core.parallel import map_ordered
+from kfmt_cli.disk.kinds.kind import Input
+from kfmt_cli.findings import log as codes
+from kfmt_cli.findings.finding import Finding, Severity
+from kfmt_cli.findings.reading import INNER_CRC_MISMATCH
+from kfmt_cli.formats.batch import CODECS
+from kfmt_cli.log.block import Block, batch_finding, is_legacy, max_timestamps, runs, split
+from kfmt_cli.log.decoding import read_records
+from kfmt_cli.log.records import RECORD_COLUMNS, Records, expansion, fill
+from kfmt_cli.writing.batches import Written, write_batches
+from kfmt_cli.writing.build.drafts import Bounds, cut, draft, must_part
+from kfmt_cli.writing.convert.compare import common_form
+from kfmt_cli.writing.segment import SegmentWriter
+
+T = TypeVar("T")
+PART = 256 << 10  # compressed bytes that are decompressed at once
+_TYPES = expansion(("timestamp_type", "timestamp_type", None, None))
+NOTHING_BEFORE = -1 << 63
+NO_HEADERS = np.zeros((4, 0), np.int64)
+
+
+@dataclass(slots=True)
+class Counts:
+    """What was converted. left_out: damaged batches. digest: of the records in one form."""
+
+    messages: int = 0
+    batches: int = 0
+    batches_after: int = 0
+    left_out: int = 0
+    findings: list[Finding] = field(default_factory=list)
+    digest: bytes = b""
+
+    @property
+    def damaged(self) -> bool:
+        """Whether something was not readable."""
+        return any(it.code.severity is Severity.ERROR for it in self.findings)
+
+
+@dataclass(frozen=True, slots=True)
+class Intact:
+    """What is undamaged in a part of a log.
+
+    good: which batches are; of older wrappers some messages may be missing nevertheless. first,
+    last: the offsets that are taken, None when there are none. form: the records in their common
+    form.
+    """
+
+    part: Block
+    records: Records
+    good: BoolArray
+    findings: list[Finding]
+    first: int | None
+    last: int | None
+    form: bytearray
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of a log, converted. form: its records in their common form."""
+
+    intact: Intact
+    written: Written | None
+    counts: Counts
+
+
+@dataclass(frozen=True, slots=True)
+class Converter:
+    """How to convert. codec: None keeps each wrapper's. jobs: threads."""
+
+    codec: str | None
+    bounds: Bounds
+    limit: Limit
+    jobs: int
+
+    def convert(self, log: Input, writer: SegmentWriter, advance: Callable[[int], None]) -> Counts:
+        """All of a log into a segment; raises InputError, OutputError."""
+        total = Counts()
+        digest = blake2b()
+        before = NOTHING_BEFORE
+        for done in self._each(log, self._convert, advance):
+            piece = done
+            if _reaches_back(piece.intact, before):
+                piece = self._convert(piece.intact.part, before)
+            before = _after(piece.intact, before)
+            if piece.written is not None:
+                writer.append(piece.written)
+            for name in ("messages", "batches", "batches_after", "left_out", "findings"):
+                setattr(total, name, getattr(total, name) + getattr(piece.counts, name))
+            digest.update(piece.intact.form)
+        total.digest = digest.digest()
+        return total
+
+    def digest(self, log: Input, advance: Callable[[int], None]) -> bytes:
+        """The digest of the undamaged records of a log, as in `Counts`."""
+        digest = blake2b()
+        before = NOTHING_BEFORE
+        for done in self._each(log, self._intact, advance):
+            intact = self._intact(done.part, before) if _reaches_back(done, before) else done
+            before = _after(intact, before)
+            digest.update(intact.form)
+        return digest.digest()
+
+    def _each(
+        self,
+        log: Input,
+        work: Callable[[Block], T],
+        advance: Callable[[int], None],
+    ) -> Iterator[T]:
+        with open_checked(log, read_ahead=False) as opened:
+            parts = _parts(opened.blocks, advance)
+            yield from map_ordered(work, parts, self.jobs if opened.is_large else 0)
+
+    def _intact(self, part: Block, before: int = NOTHING_BEFORE) -> Intact:
+        """The undamaged records of a part, and what is wrong with the others.
+
+        before: the last offset that was taken of the parts before it. Parts are worked on at the
+        same time, so that it is known late; a part that reaches back is worked on again.
+        """
+        batches = part.batches
+        good = batches["crc_valid"] == 1
+        if not len(batches):
+            no_rows = Table.empty(RECORD_COLUMNS, 0)
+            records = Records(b"", no_rows, NO_HEADERS, np.zeros(0, np.int64))
+            return Intact(part, records, good, part.findings, None, None, bytearray())
+        records = read_records(part, self.limit)
+        findings = [*part.findings, *records.findings]
+        if not is_legacy(part):
+            fill(part, records, _TYPES)
+            findings += _leave_out_backwards(part, good, before)
+        rows = np.repeat(good, np.diff(records.ends, prepend=0))
+        inner = [it.offset for it in records.findings if it.code is INNER_CRC_MISMATCH]
+        if inner:
+            rows &= ~np.isin(records.rows["offset"], np.array(inner, np.int64))
+        if is_legacy(part):
+            findings += _leave_out_records(part, records, rows, before)
+        if not rows.all():
+            kept = np.concatenate([[0], np.cumsum(rows)])
+            records.ends = kept[records.ends]
+            records.rows = records.rows.select(rows)
+        first, last = _range(part, records, good)
+        form = common_form(records)
+        return Intact(part, records, good, findings, first, last, form)
+
+    def _convert(self, part: Block, before: int = NOTHING_BEFORE) -> Piece:
+        intact = self._intact(part, before)
+        records, good = intact.records, intact.good
+        counts = Counts(len(records.rows), len(good), 0, int((~good).sum()), intact.findings)
+        if intact.first is None:
+            return Piece(intact, None, counts)
+        written = self._rewrite(part, records) if is_legacy(part) else _unchanged(part, good)
+        counts.batches_after = len(written.starts)
+        return Piece(intact, written, counts)
+
+    def _rewrite(self, part: Block, records: Records) -> Written:
+        rows, batches = records.rows, part.batches
+        owner = np.repeat(np.arange(len(batches)), np.diff(records.ends, prepend=0))
+        wrapped = batches["compression"][owner] != 0
+        parted = must_part(rows)
+        parted[1:] |= (np.diff(owner) != 0) & (wrapped[1:] | wrapped[:-1])
+        parted[1:] |= np.diff(batches["magic"][owner]) != 0
+        firsts = cut(rows, parted, ~wrapped, self.bounds)
+        codec = CODECS.index(self.codec) if self.codec is not None else None
+        codecs = batches["compression"][owner][firsts] if codec is None else codec
+        drafts = draft(rows, firsts, codecs)
+        ends = np.append(firsts[1:], len(rows))[: len(firsts)]
+        return write_batches(drafts, Records(records.data, rows, NO_HEADERS, ends))
+
+
+def _reaches_back(intact: Intact, before: int) -> bool:
+    return intact.first is not None and intact.first <= before
+
+
+def _after(intact: Intact, before: int) -> int:
+    """The last offset that was taken, this part included."""
+    return before if intact.last is None else max(before, intact.last)
+
+
+def _range(part: Block, records: Records, good: BoolArray) -> tuple[int | None, int | None]:
+    """The first and the last offset that are taken of a part."""
+    if is_legacy(part):
+        first, last = records.rows["offset"], records.rows["offset"]
+    else:
+        first, last = part.batches["base_offset"][good], part.batches["last_offset"][good]
+    return (int(first[0]), int(last[-1])) if len(first) else (None, None)
+
+
+def _leave_out_backwards(part: Block, good: BoolArray, before: int) -> Iterator[Finding]:
+    """Take batches of magic 2 out of `good` that do not begin behind those that are taken.
+
+    Consumers would be given their offsets a second time, and no index could find them.
+    """
+    batches = part.batches
+    base_offset, last_offset = batches["base_offset"], batches["last_offset"]
+    ends = np.concatenate([[before], last_offset])
+    if (base_offset > ends[:-1]).all() and (last_offset >= base_offset).all():
+        return
+    said = {it.position for it in part.findings if it.code is codes.OFFSETS_BACKWARDS}
+    ranges = zip(base_offset.tolist(), last_offset.tolist(), strict=True)
+    for i, (base, last) in enumerate(ranges):
+        if not good[i]:
+            continue
+        if base > before and last >= base:
+            before = last
+            continue
+        good[i] = False
+        if int(batches["position"][i]) not in said:
+            words = f"offset {base} follows offset {before}"
+            yield batch_finding(part, i, codes.OFFSETS_BACKWARDS, words, found=base)
+
+
+def _leave_out_records(
+    part: Block, records: Records, rows: BoolArray, before: int
+) -> Iterator[Finding]:
+    """Take messages out of `rows` whose offsets do not increase.
+
+    A batch of magic 2 cannot hold them, and no index could find them. Loose messages and wrappers
+    as a whole have been looked at by the reader; what is inside of wrappers has not.
+    """
+    offset = records.rows["offset"]
+    taken = np.where(rows, offset, NOTHING_BEFORE)
+    highest = np.maximum.accumulate(np.concatenate([[before], taken]))[:-1]
+    backwards = rows & (offset <= highest)
+    if not backwards.any():
+        return
+    rows &= ~backwards
+    owners = np.searchsorted(records.ends, np.flatnonzero(backwards), side="right")
+    wrapped = owners[part.batches["compression"][owners] != 0]
+    for owner in np.unique(wrapped).tolist():
+        first = int(np.flatnonzero(backwards)[np.searchsorted(owners, owner)])
+        words = f"offset {offset[first]} follows offset {highest[first]}"
+        yield batch_finding(part, owner, codes.RECORD_OFFSETS_BACKWARDS, words)
+
+
+def _unchanged(part: Block, good: BoolArray) -> Written:
+    """The batches as they are, without the damaged ones."""
+    batches = part.batches.select(good)
+    sizes = batches["size"]
+    ends = np.cumsum(sizes)
+    starts = batches["start"].tolist()
+    stops = batches["end"].tolist()
+    if starts and ends[-1] == stops[-1] - starts[0]:
+        data = part.data[starts[0] : stops[-1]]
+    else:
+        data = b"".join(part.data[a:b] for a, b in zip(starts, stops, strict=True))
+    base, last = batches["base_offset"], batches["last_offset"]
+    return Written(data, ends - sizes, ends, base, last, max_timestamps(batches))
+
+
+def _parts(blocks: Iterator[Block], advance: Callable[[int], None]) -> Iterator[Block]:
+    """Runs of batches of the same kind, none of them too large when it is decompressed."""
+    for block in blocks:
+        advance(len(block.data))
+        for run in runs(block):
+            if run.batches["compression"].any():
+                yield from split(run, PART)
+            else:
+                yield run

@@ -1,0 +1,101 @@
+"""A damaged batch split: the records that can still be read, as a batch of their own, each marked.
+
+Nothing proves such records. Each has a header more, which names the damage, so that whoever
+consumes them can tell; what the damaged batch said of leader epochs and of producers without
+transactions is not kept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.findings.finding import Finding
+from kfmt_cli.formats.batch import CODECS
+from kfmt_cli.log.block import Block, is_legacy, part_of
+from kfmt_cli.log.decoding import read_records
+from kfmt_cli.log.records import Records, expansion, fill
+from kfmt_cli.writing.batches import BIT, CODEC_MASK, Written, write_batches
+from kfmt_cli.writing.build.drafts import draft, normalize
+
+MARK = b"kfmt.salvaged"  # the header's name; its value is the code of the finding
+_TYPES = expansion(("timestamp_type", "timestamp_type", None, None))
+Producer = tuple[int, int]  # id and epoch
+
+
+@dataclass(frozen=True, slots=True)
+class Reencoded:
+    """What is left of a damaged batch. producer: of its transaction, None if it has none."""
+
+    position: int
+    written: Written
+    records: int
+    producer: Producer | None
+
+    @property
+    def base_offset(self) -> int:
+        """Of its first record."""
+        return int(self.written.base_offset[0])
+
+    @property
+    def last_offset(self) -> int:
+        """Of its last record."""
+        return int(self.written.last_offset[0])
+
+
+def reencoded(run: Block, i: int, limit: Limit, findings: list[Finding]) -> Reencoded | None:
+    """Batch i of a run out of what can be read of it; None where that is nothing.
+
+    findings: of the run. Control batches are never split: half a marker says nothing.
+    """
+    part = part_of(run, i, i + 1)
+    header = {name: int(part.batches[name][0]) for name in _OF_HEADER}
+    if header["control"]:
+        return None
+    records = read_records(part, limit)
+    if not is_legacy(part):
+        fill(part, records, _TYPES)
+    base, last = int(part.batches["base_offset"][0]), int(part.batches["last_offset"][0])
+    offset = records.rows["offset"]
+    inside = (offset >= base) & (offset <= last)
+    before = np.concatenate([[base - 1], np.where(inside, offset, base - 1)])
+    rows = records.rows.select(inside & (offset > np.maximum.accumulate(before)[:-1]))
+    if base < 0 or not len(rows):
+        return None
+    normalize(rows)
+    end = header["position"] + header["size"]
+    named = [it.code.name for it in findings if header["position"] <= (it.position or 0) < end]
+    marked = _marked(Records(records.data, rows, records.headers, np.array([len(rows)])), named[0])
+    codec = header["compression"] if header["compression"] < len(CODECS) else 0
+    drafts = draft(rows, np.array([0]), codec)
+    producer = None
+    if header["is_v2"] and header["transactional"]:
+        producer = header["producer_id"], header["producer_epoch"]
+        drafts["attributes"] |= BIT["transactional"]
+        drafts["producer_id"], drafts["producer_epoch"] = producer
+        drafts["base_sequence"] = header["base_sequence"] + int(rows["offset"][0]) - base
+    assert (drafts["attributes"] & CODEC_MASK == codec).all()
+    written = write_batches(drafts, marked)
+    return Reencoded(header["position"], written, len(rows), producer)
+
+
+_OF_HEADER = (
+    *("position", "size", "control", "compression", "is_v2", "transactional"),
+    *("producer_id", "producer_epoch", "base_sequence"),
+)
+
+
+def _marked(records: Records, why: str) -> Records:
+    """The records, each with the mark behind its headers."""
+    rows = records.rows
+    name_at, value_at = len(records.data), len(records.data) + len(MARK)
+    mark = np.array([[name_at], [len(MARK)], [value_at], [len(why)]])
+    pieces = []
+    for first, n in zip(rows["headers_first"].tolist(), rows["headers"].tolist(), strict=True):
+        pieces += [records.headers[:4, first : first + n], mark]
+    rows["headers"] += 1
+    rows["headers_first"] = np.cumsum(rows["headers"]) - rows["headers"]
+    data = b"".join([records.data, MARK, why.encode()])
+    return Records(data, rows, np.ascontiguousarray(np.hstack(pieces)), records.ends)

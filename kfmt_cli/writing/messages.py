@@ -1,0 +1,149 @@
+"""Messages of magic 0 and 1, loose or in compressed wrappers: the inverse of `log/wrappers.py`.
+
+Source: `org.apache.kafka.common.record.LegacyRecord`, `MemoryRecordsBuilder.writeLegacyCompressed
+WrapperHeader`: a wrapper has the offset of its last message; those inside count from the first one
+in magic 1 and are absolute in magic 0.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kfmt_cli.core.codecs.checksum import CRC32, crc_of_regions
+from kfmt_cli.core.codecs.compress import compress
+from kfmt_cli.core.layout.layout import IntArray
+from kfmt_cli.core.native import encode
+from kfmt_cli.core.native.table import Table
+from kfmt_cli.formats.batch import CODECS
+from kfmt_cli.formats.legacy import MESSAGES
+from kfmt_cli.log.block import CHECKED_FROM, STORED_CRC_AT
+from kfmt_cli.log.records import Records
+from kfmt_cli.writing.batches import APPEND_TIME, CODEC_MASK, Written
+
+NO_CHILDREN = np.zeros((4, 0), np.int64)
+TAKEN = ("offset", "timestamp", "key", "key_size", "value", "value_size")
+
+
+def write_messages(drafts: Table, records: Records, magic: int) -> Written:
+    """Batches as messages of magic 0 or 1: loose ones, one wrapper for each with a codec.
+
+    drafts, records: as for `writers.batches.write_batches`.
+    """
+    counts = np.diff(records.ends, prepend=0)
+    owner = np.repeat(np.arange(len(drafts)), counts)
+    codecs = drafts["attributes"] & CODEC_MASK
+    append_time = drafts["attributes"] & APPEND_TIME
+    plain, ends = encode_messages(drafts, owner, records, magic)
+    starts = np.concatenate([[0], ends[:-1]])[: len(ends)]
+    if not codecs.any():
+        times = records.rows["timestamp"] if magic else np.full(len(owner), -1)
+        offset = records.rows["offset"]
+        return Written(plain, starts, ends, offset, offset, times)
+    pieces: list[bytes] = []
+    base_offsets: list[int] = []
+    last_offsets: list[int] = []
+    times_of: list[int] = []
+    first = 0
+    for i, (last, codec, at_append) in enumerate(
+        zip(records.ends.tolist(), codecs.tolist(), append_time.tolist(), strict=True)
+    ):
+        if last == first:
+            continue
+        here = bytes(plain[int(starts[first]) : int(ends[last - 1])])
+        outer_offset = int(drafts["base_offset"][i] + drafts["last_offset_delta"][i])
+        time = int(drafts["max_timestamp"][i])
+        if codec:
+            attributes = codec | (at_append if magic else 0)
+            value = compress(CODECS[codec], here, magic)
+            pieces.append(_wrapper(magic, outer_offset, time, attributes, value))
+            base_offsets.append(int(drafts["base_offset"][i]))
+            last_offsets.append(outer_offset)
+            times_of.append(time if magic else -1)
+        else:
+            bounds = zip(starts[first:last].tolist(), ends[first:last].tolist(), strict=True)
+            pieces += [bytes(plain[a:b]) for a, b in bounds]
+            last_offsets += records.rows["offset"][first:last].tolist()
+            base_offsets += records.rows["offset"][first:last].tolist()
+            times_of += (
+                records.rows["timestamp"][first:last].tolist() if magic else [-1] * (last - first)
+            )
+        first = last
+    stops = np.cumsum([len(piece) for piece in pieces])
+    sizes = np.array([len(piece) for piece in pieces], np.int64)
+    base, last_of = np.array([base_offsets, last_offsets], np.int64)
+    return Written(
+        b"".join(pieces), stops - sizes, stops, base, last_of, np.array(times_of, np.int64)
+    )
+
+
+def encode_messages(
+    drafts: Table, owner: IntArray, records: Records, magic: int
+) -> tuple[bytearray, IntArray]:
+    """The messages one behind the other, as they are in their wrappers or loose; where each ends.
+
+    owner: each record's batch in `drafts`.
+    """
+    inner = _rows(records.rows, magic)
+    if magic == 1:
+        attributes = drafts["attributes"][owner]
+        wrapped = attributes & CODEC_MASK != 0
+        relative = records.rows["offset"] - drafts["base_offset"][owner]
+        inner["offset"] = np.where(wrapped, relative, records.rows["offset"])
+        inner["attributes"] = np.where(wrapped, 0, attributes & APPEND_TIME)
+    return _lay_down(inner, records.data, magic)
+
+
+def seal_wrapper(draft: Table, body: bytearray, magic: int) -> Written:
+    """One wrapper around encoded messages. draft: `DRAFT_COLUMNS`, one row."""
+    attributes = int(draft["attributes"][0])
+    codec = attributes & CODEC_MASK
+    base = draft["base_offset"]
+    last = base + draft["last_offset_delta"]
+    time = int(draft["max_timestamp"][0])
+    value = compress(CODECS[codec], bytes(body), magic)
+    kept = codec | (attributes & APPEND_TIME if magic else 0)
+    data = _wrapper(magic, int(last[0]), time, kept, value)
+    times = np.array([time if magic else -1])
+    return Written(data, np.array([0]), np.array([len(data)]), base, last, times)
+
+
+def _rows(rows: Table, magic: int) -> Table:
+    """Records in the columns of a message's Layout."""
+    layout = MESSAGES[magic]
+    table = _empty(magic, len(rows))
+    for name in TAKEN:
+        if name in layout.names:
+            table[name] = rows[name]
+    table["magic"] = magic
+    return table
+
+
+def _empty(magic: int, n: int) -> Table:
+    layout = MESSAGES[magic]
+    width = 1 + sum(it.type.columns for it in layout.fields)
+    return Table(layout.names, np.zeros((width, n), np.int64))
+
+
+def _lay_down(rows: Table, data: bytes, magic: int) -> tuple[bytearray, IntArray]:
+    """The messages one behind the other, with their checksums, and where each ends."""
+    layout = MESSAGES[magic]
+    bodies, sizes = layout.sizes(rows.data, NO_CHILDREN)
+    ends = np.cumsum(sizes)
+    starts = ends - sizes
+    out = bytearray(int(ends[-1]) if len(ends) else 0)
+    encode.encode(data, layout.program, rows.data, NO_CHILDREN, bodies, starts, out)
+    crcs = crc_of_regions(CRC32, memoryview(out), starts + CHECKED_FROM[magic], ends, True)
+    places = np.frombuffer(out, np.uint8)
+    stored = crcs.astype(">u4").view(np.uint8).reshape(-1, 4)
+    places[(starts + STORED_CRC_AT[magic])[:, None] + np.arange(4)] = stored
+    return out, ends
+
+
+def _wrapper(magic: int, offset: int, timestamp: int, attributes: int, value: bytes) -> bytes:
+    layout = MESSAGES[magic]
+    table = _empty(magic, 1)
+    values = {"offset": offset, "magic": magic, "attributes": attributes, "timestamp": timestamp}
+    for name, number in {**values, "key_size": -1, "value_size": len(value)}.items():
+        if name in layout.names:
+            table[name] = number
+    return bytes(_lay_down(table, value, magic)[0])

@@ -1,0 +1,226 @@
+"""Outputs that appear whole or not at all.
+
+Everything is written below a temporary name beside its place, brought to the disk, and renamed. A
+process that is killed leaves the temporary files, see `writing/unfinished.py`, and nothing under a
+final name.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path, PurePath
+from typing import BinaryIO
+
+from kfmt_cli.core.layout.wire import Buffer
+from kfmt_cli.errors import OutputError, UsageError
+from kfmt_cli.writing.unfinished import Claim, claim_file, claim_folder, take_away
+
+
+class OutputFile:
+    """A file that is being written; raises OutputError. path: what it is to be, for messages."""
+
+    def __init__(self, path: Path, temporary: Path) -> None:
+        self.path = path
+        self.size = 0
+        with writing(path):
+            temporary.parent.mkdir(parents=True, exist_ok=True)
+            self._file: BinaryIO = temporary.open("xb", buffering=1 << 20)
+
+    def write(self, data: Buffer | bytearray) -> None:
+        """Bytes at the end of the file."""
+        with writing(self.path):
+            self._file.write(data)
+        self.size += len(data)
+
+    def close(self) -> None:
+        """Bring the file to the disk."""
+        with writing(self.path):
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self._file.close()
+
+    def abandon(self) -> None:
+        """Let go of the file as it is."""
+        with suppress(OSError):  # what could not be written is thrown away in any case
+            self._file.close()
+
+
+class Staging:
+    """A folder beside DST that becomes it, or whose files become files in it.
+
+    folder: where to write. Paths below it are those below DST. left_over: what runs that were
+    killed had left there, and what has been taken away.
+    """
+
+    def __init__(self, destination: str, force: bool = False) -> None:
+        self.destination = Path(destination)
+        self._force = force
+        self._refused = False
+        parent = self.destination.absolute().parent
+        if self.destination.is_symlink() or self.destination.exists():
+            if not self.destination.is_dir():
+                raise UsageError(f"{destination}: is there and is not a directory")
+            parent = self.destination  # so that a rename never leaves the file system
+        with writing(self.destination):
+            parent.mkdir(parents=True, exist_ok=True)
+            self.left_over = take_away(parent)
+            self._claim: Claim = claim_folder(parent)
+            self.folder = self._claim.inside
+        self._whole = parent != self.destination
+
+    def file(self, name: str) -> OutputFile:
+        """A new file below the folder; raises UsageError where DST has one of that name."""
+        path = PurePath(name)
+        assert not path.is_absolute(), name
+        assert ".." not in path.parts, name
+        if not self._force and (self.destination / path).exists():
+            raise UsageError(f"{self.destination / path}: is there already; --force replaces it")
+        return OutputFile(self.destination / path, self.folder / path)
+
+    def put(self, name: str, data: bytes) -> None:
+        """A whole file below the folder."""
+        out = self.file(name)
+        try:
+            out.write(data)
+            out.close()
+        finally:
+            out.abandon()
+
+    def lift(self, folder: Path) -> None:
+        """Move the files of a folder up to the top, where they belong when there is one only."""
+        if folder == Path():
+            return
+        assert len(folder.parts) == 1, folder
+        assert folder.name != "..", folder
+        with writing(self.destination):
+            for file in list((self.folder / folder).iterdir()):
+                file.rename(self.folder / file.name)
+            (self.folder / folder).rmdir()
+
+    def refuse(self) -> None:
+        """Nothing of this is to appear."""
+        self._refused = True
+
+    def commit(self) -> None:
+        """Let everything appear; raises UsageError for files that are there already."""
+        if self._refused:
+            return
+        names = sorted(
+            str(it.relative_to(self.folder)) for it in self.folder.rglob("*") if not it.is_dir()
+        )
+        taken = [it for it in names if (self.destination / it).exists()]
+        if taken and not self._force:
+            more = f" and {len(taken) - 1} more" if len(taken) > 1 else ""
+            raise UsageError(
+                f"{self.destination / taken[0]}{more}: is there already; --force replaces it"
+            )
+        with writing(self.destination):
+            for folder in {self.folder, *(it for it in self.folder.rglob("*") if it.is_dir())}:
+                _sync_folder(folder)
+            if self._whole:
+                self.folder.chmod(0o777 & ~_umask())
+                # A directory that came meanwhile is replaced only when it is empty.
+                self.folder.rename(self.destination)
+            else:
+                for name in names:
+                    target = self.destination / name
+                    target.parent.mkdir(parents=True, exist_ok=True)
+                    (self.folder / name).replace(target)
+            self._claim.give_up()
+            _sync_folder(self.destination)
+            _sync_folder(self.destination.absolute().parent)
+
+    def discard(self) -> None:
+        """Take away what was not committed."""
+        self._claim.give_up()
+
+
+@contextmanager
+def staged(destination: str, force: bool = False) -> Iterator[Staging]:
+    """A Staging that is committed at the end of the block, and discarded when that fails."""
+    staging = Staging(destination, force)
+    try:
+        yield staging
+        staging.commit()
+    finally:
+        staging.discard()
+
+
+def replace_keeping_old(path: Path, data: bytes) -> Path | None:
+    """Put a file in the place of another in one step; where the old one is kept."""
+    with writing(path):
+        claim = claim_file(path.parent)
+        try:
+            with os.fdopen(os.dup(claim.lock), "wb") as out:
+                out.write(data)
+                out.flush()
+                os.fsync(out.fileno())
+            kept = None
+            if path.exists():
+                shutil.copymode(path, claim.path)
+                kept = _free_name(path)
+                os.link(path, kept)
+            else:
+                claim.path.chmod(0o666 & ~_umask())
+            claim.path.replace(path)
+        finally:
+            claim.give_up()
+        _sync_folder(path.parent)
+    return kept
+
+
+def set_aside(path: Path) -> Path | None:
+    """Rename a file that should not be there, if it is; where it is kept."""
+    if not path.exists():
+        return None
+    with writing(path):
+        kept = _free_name(path)
+        path.rename(kept)
+        _sync_folder(path.parent)
+    return kept
+
+
+def _free_name(path: Path) -> Path:
+    """A name that no broker looks at, and that is not taken."""
+    number = 1
+    while (name := path.with_name(f"{path.name}.old{number if number > 1 else ''}")).exists():
+        number += 1
+    return name
+
+
+def _umask() -> int:
+    mask = os.umask(0o022)
+    os.umask(mask)
+    return mask
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Raises OutputError where the system cannot write a file."""
+    try:
+        yield
+    except OSError as error:
+        raise OutputError(f"{path}: cannot be written: {error.strerror}") from error
+
+
+def need_room(destination: str, n_bytes: int) -> None:
+    """Raise OutputError when the file system of DST has less room than that."""
+    folder = Path(destination).absolute()
+    while not folder.exists():
+        folder = folder.parent
+    free = shutil.disk_usage(folder).free
+    if free < n_bytes:
+        raise OutputError(
+            f"{destination}: about {n_bytes} bytes are needed, {free} are free on its file system"
+        )

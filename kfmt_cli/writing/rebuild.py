@@ -1,0 +1,227 @@
+"""rebuild-index: what a recovering broker writes beside a log.
+
+Where the log is damaged, a broker cuts it; the indexes end there, too. Source:
+`org.apache.kafka.storage.internals.log.LogSegment.recover`, `LogLoader`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kfmt_cli.broker.index import IndexBuilder
+from kfmt_cli.broker.producers import Producers
+from kfmt_cli.broker.recovery import kept
+from kfmt_cli.broker.settings import INDEX_INTERVAL_BYTES
+from kfmt_cli.broker.start.recovered import recovered
+from kfmt_cli.broker.start.stored import StartFailed
+from kfmt_cli.checks.base import Scope
+from kfmt_cli.checks.registry import log_checks
+from kfmt_cli.disk.kinds.fixed import PRODUCER_SNAPSHOT, read_rows
+from kfmt_cli.disk.kinds.kind import Input
+from kfmt_cli.disk.kinds.logs import LOG
+from kfmt_cli.disk.tree import Folder, classify
+from kfmt_cli.errors import InputError
+from kfmt_cli.findings.finding import Finding, Severity, in_order
+from kfmt_cli.findings.writing import PRODUCERS_UNKNOWN
+from kfmt_cli.formats.index import ABORTED_TRANSACTION
+from kfmt_cli.log.block import max_timestamps
+from kfmt_cli.log.open_log import open_log
+from kfmt_cli.writing.salvage.holes import Gaps
+
+
+@dataclass(slots=True)
+class Rebuilt:
+    """The files of a log by name, without their folder; None for one that should not be there.
+
+    is_kept: a recovering broker cuts nothing of it.
+    """
+
+    log: Input
+    size: int = 0
+    batches: int = 0
+    entries: int = 0
+    has_producers: bool = False
+    is_kept: bool = True
+    files: dict[str, bytes | None] = field(default_factory=dict)
+    findings: list[Finding] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class How:
+    """How a broker that rebuilds is set. interval: index.interval.bytes. expired_before: producers
+    that wrote nothing after this time in ms are forgotten, None for none of them. is_damage_cut:
+    a log that a broker would not keep as it is makes its whole start be gone through."""
+
+    interval: int = INDEX_INTERVAL_BYTES
+    expired_before: int | None = None
+    is_damage_cut: bool = False
+
+
+def rebuild(
+    logs: list[Input],
+    how: How,
+    advance: Callable[[int], None],
+    *,
+    from_nothing: bool = False,
+    swaps: Sequence[Input] = (),
+    gaps: Gaps | None = None,
+) -> Iterator[Rebuilt]:
+    """The files of the logs of one partition, which come in their order; raises InputError.
+
+    from_nothing: no producer wrote anything before the first of them. swaps: files that a swap had
+    finished, and that a broker puts in the place of others first. gaps: is told of every batch.
+    """
+    producers = Producers(known=from_nothing)
+    exact: _Exact | None = None
+    for i, log in enumerate(logs):
+        base = log.base_offset
+        if base is None:
+            raise InputError(f"{log.name}: its name does not begin with a base offset of 20 digits")
+        if not producers.known:
+            at_log = _producers_at(log)
+            producers = at_log if at_log.known else producers
+        if how.expired_before is not None:
+            producers.expire(how.expired_before)
+        before: dict[str, bytes | None] = {}
+        if i and producers.end != base:
+            # A gap or an overlap. A broker makes a snapshot before it recovers the segment; what is
+            # in it comes from all of the earlier segments, where they reach beyond it too.
+            producers.end = base
+            if producers.known or not producers.of:
+                before[_snapshot_name(producers)] = producers.snapshot()
+        done = _rebuild(log, how.interval, producers, advance, gaps)
+        done.files.update(before)
+        _add_snapshot(done, producers, _begins_partition(logs[0]))
+        after = logs[i + 1].base_offset if i + 1 < len(logs) else None
+        overlaps = after is not None and producers.end > after
+        is_odd = bool(swaps) or overlaps or not done.is_kept
+        if exact is None and is_odd and how.is_damage_cut:
+            exact = _Exact(logs, swaps, how)
+            exact.put(done, 0 if i == 0 else base, after)
+            done.files.update(before)
+        elif exact is not None:
+            exact.put(done, base, after)
+        elif after not in (None, producers.end):
+            # A broker keeps snapshots at the base offsets of segments, and the last one.
+            done.files.pop(_snapshot_name(producers), None)
+        yield done
+
+
+class _Exact:
+    """The files that a broker's start on the logs leaves; raises InputError."""
+
+    def __init__(self, logs: Sequence[Input], swaps: Sequence[Input], how: How) -> None:
+        first = Path(logs[0].path)
+        given = {Path(it.path).name for it in (*logs, *swaps)}
+        snapshot = first.with_name(f"{logs[0].base_offset:020}{PRODUCER_SNAPSHOT.suffix}")
+        if snapshot.exists():
+            given.add(snapshot.name)
+        below = logs[0].name.removesuffix(first.name).rstrip("/") or "."
+        folder = Folder(str(first.parent), below, (), tuple(sorted(given)))
+        try:
+            self._left, self._snapshots = recovered(folder, how.interval, how.expired_before)
+        except StartFailed as error:
+            words = f"a broker does not start on these logs: {error}"
+            raise InputError(f"{logs[0].name}: {words}") from error
+
+    def put(self, done: Rebuilt, first: int, end: int | None) -> None:
+        """Give a log the files of the segments that are left from an offset on up to another."""
+        done.files.clear()
+        done.entries = 0
+        for it in self._left:
+            if it.base >= first and (end is None or it.base < end):
+                done.files |= it.files
+                done.entries += it.entries
+        if any(it.code is PRODUCERS_UNKNOWN for it in done.findings):
+            return
+        for offset, content in self._snapshots.items():
+            if offset > first and (end is None or offset <= end):
+                done.files[f"{offset:020}{PRODUCER_SNAPSHOT.suffix}"] = content
+
+
+def _producers_at(log: Input) -> Producers:
+    """The producers at the front of a log.
+
+    There are none at offset 0; elsewhere they are those of its snapshot.
+    """
+    offset = log.base_offset or 0
+    producers = Producers(known=offset == 0, end=offset)
+    path = Path(log.path).with_name(f"{offset:020}.snapshot")
+    if offset and path.exists():
+        rows = read_rows(classify(str(path), path.name))
+        if not rows.findings:
+            producers.load(rows.table, offset)
+            producers.known = True
+    return producers
+
+
+def _begins_partition(log: Input) -> bool:
+    """Whether no earlier segment lies beside a log."""
+    others = (classify(str(it), it.name) for it in Path(log.path).parent.glob(f"*{LOG.suffix}"))
+    return all((it.base_offset or 0) >= (log.base_offset or 0) for it in others)
+
+
+def _rebuild(
+    log: Input,
+    interval: int,
+    producers: Producers,
+    advance: Callable[[int], None],
+    gaps: Gaps | None,
+) -> Rebuilt:
+    assert log.base_offset is not None
+    done = Rebuilt(log)
+    index = IndexBuilder(log.base_offset, interval)
+    aborted: list[dict[str, int]] = []
+    with open_log(log, read_ahead=True) as opened:
+        checks = log_checks(Scope.HEADERS, log.base_offset)
+        for block, n in kept(opened.blocks, log.base_offset):
+            advance(len(block.data))
+            found = [it for check in checks for it in check.take(block, None)]
+            done.findings += in_order([*block.findings, *found])
+            if n:
+                batches = block.batches.select(slice(0, n))
+                index.add(batches["position"], batches["last_offset"], max_timestamps(batches))
+                aborted += producers.take(block, n)
+                of_producers = (batches["producer_id"] >= 0) & (batches["is_v2"] == 1)
+                done.has_producers |= bool(of_producers.any())
+                if gaps is not None:
+                    gaps.take(batches)
+            done.batches += n
+            done.is_kept &= n == len(block.batches) and not any(
+                it.code.severity is Severity.ERROR for it in block.findings
+            )
+        done.size = opened.reader.bytes_read
+    stem = Path(log.path).name.split(".", 1)[0]
+    done.files[f"{stem}.index"] = index.offset_index()
+    done.files[f"{stem}.timeindex"] = index.time_index()
+    done.entries = index.n_entries
+    done.files[f"{stem}.txnindex"] = b"".join(map(ABORTED_TRANSACTION.write, aborted)) or None
+    return done
+
+
+def _snapshot_name(producers: Producers) -> str:
+    return f"{producers.end:020}.snapshot"
+
+
+def _add_snapshot(done: Rebuilt, producers: Producers, from_start: bool) -> None:
+    """Add the snapshot behind a log, or say why there is none.
+
+    from_start: whether the logs begin with the first segment that a broker would find. It takes a
+    partition that begins at a later offset without a snapshot for one that had no producers.
+    """
+    if producers.known or (from_start and not producers.of):
+        if done.batches:
+            done.files[_snapshot_name(producers)] = producers.snapshot()
+    elif done.batches:
+        done.findings.append(
+            Finding(
+                done.log.name,
+                PRODUCERS_UNKNOWN,
+                None,
+                "earlier segments are not here, nor is the snapshot at its base offset"
+                if from_start
+                else "earlier segments are not given, nor is there a snapshot at its base offset",
+            )
+        )

@@ -1,0 +1,1 @@
+"""What of a damaged log is saved, and where it goes."""

@@ -1,0 +1,215 @@
+"""Writing a partition whose batches have found their places anew, and what is said of its logs."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+
+import numpy as np
+
+from kfmt_cli.core.source import open_source
+from kfmt_cli.disk.kinds.kind import Input
+from kfmt_cli.disk.kinds.logs import LOG
+from kfmt_cli.findings.log import OFFSETS_BACKWARDS
+from kfmt_cli.findings.partition import SEGMENTS_OVERLAP
+from kfmt_cli.writing.convert.reencode import Reencoded
+from kfmt_cli.writing.output import OutputFile, Staging
+from kfmt_cli.writing.salvage.arrange import Arranged, Held, Part, arrange
+from kfmt_cli.writing.salvage.holes import NO_END, Hole, Salvaged
+from kfmt_cli.writing.salvage.salvager import Scanned
+
+ASIDE = "contradicting"
+PIECE = 8 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Rearranged:
+    """Where everything goes. split: what is left of damaged batches, by the number of their log.
+    data: their bytes, one after another."""
+
+    arranged: Arranged
+    split: list[tuple[int, Reencoded]]
+    data: bytes
+    n_logs: int
+
+    def placed(self, number: int) -> list[Reencoded]:
+        """What is left of damaged batches of a log, and has found a place."""
+        every = (part for _, parts in self.arranged.segments for part in parts)
+        mine = [(it.position, it.position + it.size) for it in every if it.log == self.n_logs]
+        found, at = [], 0
+        for log, it in self.split:
+            if log == number and any(begin <= at < end for begin, end in mine):
+                found.append(it)
+            at += len(it.written.data)
+        return found
+
+
+def rearranged(scanned: Sequence[Scanned]) -> Rearranged:
+    """The place of every undamaged batch, and of what is left of damaged ones where it is free."""
+    producers = {producer for it in scanned for producer in it.producers}
+    split = [
+        (i, it)
+        for i, one in enumerate(scanned)
+        for it in one.split
+        if it.producer is None or it.producer in producers
+    ]
+    data = [it.written.data for _, it in split]
+    ends = np.cumsum([0, *map(len, data)])
+    spare = Held(
+        0,
+        ends[:-1],
+        np.diff(ends),
+        np.array([it.base_offset for _, it in split], np.int64),
+        np.array([it.last_offset for _, it in split], np.int64),
+        np.zeros(len(split), np.int64),
+    )
+    held = [it.held if not it.named else _unfinished(it.held) for it in scanned]
+    return Rearranged(arrange(held, spare), split, b"".join(map(bytes, data)), len(scanned))
+
+
+def _unfinished(held: Held) -> Held:
+    """A copy that is damaged takes nobody's place."""
+    return Held(held.base_offset, held.position, held.size, held.base, held.last, held.crc)
+
+
+def write_arranged(
+    staging: Staging, below: str, scanned: Sequence[Scanned], made: Rearranged, last: int
+) -> tuple[list[str], list[str]]:
+    """Write the segments and what is set aside; the names of both. last: the base offset of the
+    last log that was given."""
+    written, aside = [], []
+    end = -1
+    for base, parts in made.arranged.segments:
+        name = f"{below}/{base:020}{LOG.suffix}"
+        with closing(_Writer(staging.file(name), scanned, made.data)) as out:
+            out.write(parts)
+        first = next((it.log for it in parts if it.log < len(scanned)), None)
+        if first is not None:
+            # Retention of messages without timestamps goes by the time of the file.
+            shutil.copystat(scanned[first].log.path, staging.folder / name)
+        written.append(name)
+        end = parts[-1].last_offset
+    if last > end:  # an empty one at the end says where the log goes on
+        name = f"{below}/{last:020}{LOG.suffix}"
+        if name not in written:
+            staging.put(name, b"")
+            written.append(name)
+    for number, lane in enumerate(made.arranged.aside, 1):
+        folder = ASIDE if number == 1 else f"{ASIDE}-{number}"
+        for parts in _by_reach(lane):
+            name = f"{below}/{folder}/{max(parts[0].first_offset, 0):020}{LOG.suffix}"
+            with closing(_Writer(staging.file(name), scanned, made.data)) as out:
+                out.write(parts)
+            aside.append(name)
+    return written, aside
+
+
+def _by_reach(lane: Sequence[Part]) -> Iterator[list[Part]]:
+    """Parts that one log can hold."""
+    held: list[Part] = []
+    for part in lane:
+        if held and part.last_offset - max(held[0].first_offset, 0) >= 1 << 31:
+            yield held
+            held = []
+        held.append(part)
+    if held:
+        yield held
+
+
+class _Writer:
+    """Copies parts of logs into a file."""
+
+    def __init__(self, out: OutputFile, scanned: Sequence[Scanned], data: bytes) -> None:
+        self._out = out
+        self._scanned = scanned
+        self._data = data
+
+    def write(self, parts: Sequence[Part]) -> None:
+        """Write parts in their order, and bring the file to the disk."""
+        for part in parts:
+            if part.log == len(self._scanned):
+                self._out.write(self._data[part.position : part.position + part.size])
+            else:
+                self._copy(self._scanned[part.log].log, part)
+        self._out.close()
+
+    def _copy(self, log: Input, part: Part) -> None:
+        with closing(open_source(log.path, log.name)) as source:
+            at, end = part.position, part.position + part.size
+            while at < end:
+                n = min(PIECE, end - at)
+                data = source.block(at, n, n)
+                assert data, f"{log.name} byte {at}: the file has been cut"
+                self._out.write(data)
+                at += len(data)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._out.abandon()
+
+
+def told_of(
+    scanned: Sequence[Scanned], number: int, made: Rearranged
+) -> tuple[Salvaged, list[Hole]]:
+    """What came of a log: its numbers, and the bytes that are not among the segments."""
+    one = scanned[number]
+    bases = (it.held.base_offset for it in scanned)
+    until = min((it for it in bases if it > one.held.base_offset), default=NO_END)
+    every = (part for _, parts in made.arranged.segments for part in parts)
+    mine = sorted((it for it in every if it.log == number), key=lambda it: it.position)
+    done = Salvaged(-1, bytes=one.bytes, batches=len(one.positions))
+    done.batches_after = sum(it.batches for it in mine)
+    done.bytes_after = sum(it.size for it in mine)
+    named = sorted([*one.named, *_out_of_place(one, mine, until)])
+    split = made.placed(number)
+    for it in split:
+        done.batches_after += 1
+        done.bytes_after += len(it.written.data)
+        done.reencoded += it.records
+    holes = []
+    at, after = 0, one.held.base_offset - 1
+    for part in mine:
+        if part.position > at:
+            holes.append(_hole(one, named, split, (at, part.position), (after, part.first_offset)))
+        at, after = part.position + part.size, part.last_offset
+    end = None if until == NO_END else until
+    if one.bytes > at:
+        holes.append(_hole(one, named, split, (at, one.bytes), (after, end)))
+    done.holes = len(holes)
+    return done, holes
+
+
+def _out_of_place(one: Scanned, mine: Sequence[Part], until: int) -> list[tuple[int, str]]:
+    """The undamaged batches of a log that are not among the segments."""
+    begins = np.array([it.position for it in mine], np.int64)
+    ends = np.array([it.position + it.size for it in mine], np.int64)
+    at = np.searchsorted(begins, one.held.position, side="right") - 1
+    inside = (at >= 0) & (one.held.position < np.append(ends, 0)[at])
+    is_beyond = one.held.last >= until
+    return [
+        (position, (SEGMENTS_OVERLAP if beyond else OFFSETS_BACKWARDS).name)
+        for position, beyond in zip(
+            one.held.position[~inside].tolist(), is_beyond[~inside].tolist(), strict=True
+        )
+    ]
+
+
+def _hole(
+    one: Scanned,
+    named: Sequence[tuple[int, str]],
+    split: Sequence[Reencoded],
+    at: tuple[int, int],
+    between: tuple[int, int | None],
+) -> Hole:
+    """Bytes from..to of a log, between an offset and the next one that is kept."""
+    begin, end = at
+    batches = int(((one.positions >= begin) & (one.positions < end)).sum())
+    first: int | None = between[0] + 1
+    last = None if between[1] is None else between[1] - 1
+    if last is not None and last < between[0] + 1:
+        first = last = None
+    codes = tuple(sorted({code for place, code in named if begin <= place < end}))
+    records = sum(it.records for it in split if begin <= it.position < end)
+    return Hole(begin, end - begin, batches, first, last, records, codes)

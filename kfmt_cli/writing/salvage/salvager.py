@@ -1,0 +1,298 @@
+"""The undamaged batches of a log, byte for byte, and the holes between them.
+
+A batch is taken if nothing is wrong with its header, its checksum and each of its records, and if
+its offsets go on from those before it (`writing/salvage/holes.py`) and stay below the next segment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from kfmt_cli.checks.log.open_checked import open_checked
+from kfmt_cli.checks.log.verify import Stretch
+from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.core.layout.layout import IntArray
+from kfmt_cli.core.native.table import BoolArray, Table
+from kfmt_cli.core.parallel import map_ordered
+from kfmt_cli.disk.kinds.kind import Input
+from kfmt_cli.findings import log as codes
+from kfmt_cli.findings.finding import Finding, Severity
+from kfmt_cli.findings.partition import SEGMENTS_OVERLAP
+from kfmt_cli.formats.index import MAX_RELATIVE_OFFSET
+from kfmt_cli.log.block import Block, is_legacy, runs
+from kfmt_cli.log.decoding import read_records
+from kfmt_cli.log.decompress import decompress_ahead, is_heavy
+from kfmt_cli.log.open_log import OpenLog
+from kfmt_cli.writing.convert.reencode import Producer, Reencoded, reencoded
+from kfmt_cli.writing.salvage.arrange import Held
+from kfmt_cli.writing.salvage.holes import (
+    LOOK_AHEAD,
+    NO_END,
+    Hole,
+    Holes,
+    Put,
+    Salvaged,
+    in_sequence,
+)
+
+# Of a batch that may be undamaged, and lie in the wrong place.
+_OF_PLACES = (codes.OFFSETS_BACKWARDS, codes.OFFSET_OUT_OF_SEGMENT)
+_HELD = ("position", "size", "base_offset", "last_offset", "crc")
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """A run of batches, looked at.
+
+    sound: which are undamaged by themselves. beyond: which reach into the next segment. split: what
+    is left of the others.
+    """
+
+    run: Block
+    stretch: Stretch
+    sound: BoolArray
+    beyond: BoolArray
+    split: list[Reencoded]
+
+    @property
+    def firsts(self) -> list[int]:
+        """The base offsets of its first batches that may be kept."""
+        rows = np.flatnonzero(self.sound & ~self.beyond)[:LOOK_AHEAD]
+        bases: list[int] = self.run.batches["base_offset"][rows].tolist()
+        return bases
+
+    def reasons(self, misplaced: IntArray) -> list[tuple[int, str]]:
+        """Why sound batches are left out, by position. misplaced: those out of sequence."""
+        beyond = np.flatnonzero(self.sound & self.beyond)
+        named = ((beyond, SEGMENTS_OVERLAP), (misplaced, codes.OFFSETS_BACKWARDS))
+        position = self.run.batches["position"]
+        return [(at, code.name) for rows, code in named for at in position[rows].tolist()]
+
+
+@dataclass(slots=True)
+class Scanned:
+    """A log that was gone over. held: its undamaged batches. named: why others are damaged, by
+    position. positions: of every batch with a header. producers: of the transactions in what is
+    undamaged."""
+
+    log: Input
+    held: Held
+    bytes: int
+    positions: IntArray
+    named: list[tuple[int, str]]
+    split: list[Reencoded]
+    producers: set[Producer]
+
+
+@dataclass(slots=True)
+class Salvager:
+    """Goes over the logs of one partition in their order.
+
+    split: keep the records of damaged batches that can be read. last_offset: of the batches that
+    were kept. producers: of the transactions in them, by id and epoch.
+    """
+
+    limit: Limit
+    jobs: int
+    split: bool = False
+    last_offset: int = -1
+    producers: set[Producer] = field(default_factory=set)
+
+    def scan(
+        self,
+        log: Input,
+        base: int,
+        replaces: bool,
+        found: Callable[[list[Finding]], None],
+        advance: Callable[[int], None],
+    ) -> Scanned:
+        """Go over a log and write nothing; raises InputError. base: of its segment."""
+        tables: list[IntArray] = []
+        positions: list[IntArray] = []
+        named: list[tuple[int, str]] = []
+        split: list[Reencoded] = []
+        producers: set[Producer] = set()
+        with open_checked(log, read_ahead=False) as opened:
+            total = Stretch(True, self.limit, base)
+            for piece in self._pieces(opened, base, NO_END, advance):
+                findings = total.join(piece.stretch)
+                found(findings)
+                errors = [it for it in findings if it.code.severity is Severity.ERROR]
+                named += [(it.position or 0, it.code.name) for it in errors]
+                split += piece.split
+                batches = piece.run.batches
+                rows = np.flatnonzero(piece.sound)
+                tables.append(np.array([batches[it][rows] for it in _HELD]))
+                positions.append(batches["position"].copy())
+                producers |= _transactional(batches, rows)
+            size = opened.reader.bytes_read
+        columns = np.concatenate([np.empty((len(_HELD), 0), np.int64), *tables], axis=1)
+        order = np.argsort(columns[0], kind="stable")
+        position, batch_size, first, last, crc = (it[order] for it in columns)
+        held = Held(base, position, batch_size, first, last, crc, replaces)
+        places = np.concatenate([np.empty(0, np.int64), *positions])
+        return Scanned(log, held, size, places, named, split, producers)
+
+    def _pieces(
+        self, opened: OpenLog, base: int, until: int, advance: Callable[[int], None]
+    ) -> Iterator[_Piece]:
+        """The runs of a log's batches, looked at on several threads."""
+
+        def look(run: Block) -> _Piece:
+            stretch = Stretch(True, self.limit, base)
+            stretch.take(run)
+            beyond = run.batches["last_offset"] >= until
+            sound = _sound(run, stretch.findings)
+            split = self._split(run, sound, stretch.findings, base) if self.split else []
+            return _Piece(run, stretch, sound, beyond, split)
+
+        workers = self.jobs if opened.is_large else 0
+        yield from map_ordered(look, self._ahead(opened.blocks, advance), workers, is_heavy)
+
+    def salvage(
+        self,
+        log: Input,
+        until: int,
+        put: Put,
+        tell: Callable[[Hole], None],
+        found: Callable[[list[Finding]], None] = lambda _: None,
+        advance: Callable[[int], None] = lambda _: None,
+    ) -> Salvaged:
+        """The next log; raises InputError.
+
+        until: where the next segment that holds anything begins, `NO_END` where there is none. put:
+        is given the bytes of batches that are kept. tell: is told of what is left out. found: is
+        told of what is wrong.
+        """
+        base = log.base_offset
+        assert base is not None
+        done = Salvaged(max(self.last_offset, base - 1))
+        holes = Holes(done, tell, put, until, self.producers)
+        with open_checked(log, read_ahead=False) as opened:
+            total = Stretch(True, self.limit, base)
+            pieces = self._pieces(opened, base, until, advance)
+            for piece, following in _with_next(pieces):
+                findings = total.join(piece.stretch)
+                found(findings)
+                self._piece(piece, following, done, holes, findings)
+            done.bytes = opened.reader.bytes_read
+            holes.close(done.bytes, None if until == NO_END else until)
+        self.last_offset = done.last_offset
+        return done
+
+    def _split(
+        self, run: Block, sound: BoolArray, findings: list[Finding], base: int
+    ) -> list[Reencoded]:
+        damaged = np.flatnonzero(~sound).tolist()
+        made = (reencoded(run, i, self.limit, findings) for i in damaged)
+        fitting = (it for it in made if it is not None)
+        return [it for it in fitting if it.last_offset - base <= MAX_RELATIVE_OFFSET]
+
+    def _ahead(self, blocks: Iterator[Block], advance: Callable[[int], None]) -> Iterator[Block]:
+        for block in blocks:
+            advance(len(block.data))
+            for part in decompress_ahead(block, self.limit):
+                yield from runs(part)
+
+    def _piece(
+        self,
+        piece: _Piece,
+        following: list[int],
+        done: Salvaged,
+        holes: Holes,
+        findings: list[Finding],
+    ) -> None:
+        """Keep what is sound and in its place."""
+        batches = piece.run.batches
+        rows = np.flatnonzero(piece.sound & ~piece.beyond)
+        base, last = batches["base_offset"][rows], batches["last_offset"][rows]
+        taken = in_sequence(base, last, done.last_offset, following)
+        holes.seen(findings, piece.reasons(rows[~taken]), piece.split)
+        rows = rows[taken]
+        position, size = batches["position"][rows], batches["size"][rows]
+        # What is kept lies in stretches without a hole.
+        begins = np.flatnonzero(np.diff(position) != size[:-1]) + 1
+        next_ = 0
+        for part in np.split(rows, begins) if len(rows) else ():
+            first, final = int(part[0]), int(part[-1])
+            start, end = int(batches["start"][first]), int(batches["end"][final])
+            at = int(batches["position"][first])
+            holes.batches += first - next_
+            holes.close(at, int(batches["base_offset"][first]))
+            holes.put(memoryview(piece.run.data)[start:end])
+            done.batches_after += len(part)
+            done.bytes_after += end - start
+            done.last_offset = int(batches["last_offset"][final])
+            self.producers |= _transactional(batches, part)
+            holes.position, holes.batches, next_ = at + end - start, 0, final + 1
+            holes.after = done.last_offset
+        holes.batches += len(batches) - next_
+        done.batches += len(batches)
+
+
+def _transactional(batches: Table, rows: IntArray) -> set[Producer]:
+    """The producers of transactions among some batches."""
+    rows = rows[(batches["transactional"][rows] == 1) & (batches["is_v2"][rows] == 1)]
+    both = np.unique(
+        np.array([batches[it][rows] for it in ("producer_id", "producer_epoch")]), axis=1
+    )
+    return {(int(id_), int(epoch)) for id_, epoch in both.T}
+
+
+def _sound(run: Block, findings: list[Finding]) -> BoolArray:
+    """The batches that nothing is wrong with but, perhaps, their order."""
+    batches = run.batches
+    sound: BoolArray = batches["crc_valid"] == 1
+    if not len(batches):
+        return sound
+    sound &= batches["last_offset"] >= batches["base_offset"]
+    wrong = [
+        it.position or 0
+        for it in findings
+        if it.code.severity is Severity.ERROR and it.code not in _OF_PLACES
+    ]
+    if wrong:
+        at = np.array(wrong)
+        owner = np.searchsorted(batches["position"], at, side="right") - 1
+        inside = (owner >= 0) & (at < (batches["position"] + batches["size"])[owner])
+        sound[owner[inside]] = False
+    return sound
+
+
+def _with_next(pieces: Iterator[_Piece]) -> Iterator[tuple[_Piece, list[int]]]:
+    """Each piece with the base offsets of the sound batches behind it."""
+    held: _Piece | None = None
+    for piece in pieces:
+        if held is not None:
+            yield held, piece.firsts
+        held = piece
+    if held is not None:
+        yield held, []
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """The undamaged batches of a log. is_ordered: their offsets increase."""
+
+    first: int
+    last: int
+    is_ordered: bool
+
+
+def extent_of(log: Input, limit: Limit) -> Extent | None:
+    """Where the undamaged batches of a log begin and end, None without any; raises InputError."""
+    first, last, end, is_ordered = NO_END, -1, -NO_END, True
+    with open_checked(log, read_ahead=True) as opened:
+        for run in (run for block in opened.blocks for run in runs(block)):
+            if is_legacy(run) and run.batches["compression"].any():
+                read_records(run, limit)  # where wrappers begin
+            rows = np.flatnonzero(_sound(run, run.findings))
+            if len(rows):
+                bases, ends = (run.batches[it][rows] for it in ("base_offset", "last_offset"))
+                is_ordered &= bool((bases > np.append(end, ends[:-1])).all())
+                first, last = min(first, int(bases.min())), max(last, int(ends.max()))
+                end = int(ends[-1])
+    return None if first == NO_END else Extent(first, last, is_ordered)
