@@ -5,8 +5,9 @@
     for finding in kfmt_cli.verify("/var/lib/kafka/orders-0"):
         print(finding.file, finding.code.name, finding.message)
 
-`read_batches`, `read_records`, `read_file` and `verify` are for programs, see docs/python.md; they
-are imported when they are first asked for.
+`read_batches`, `read_records`, `read_file` and `verify` read for programs; `check`, `stat`, `find`,
+`txn`, `diff`, `retention`, `compaction` and `state` answer as the commands do (docs/python.md).
+They are imported when they are first asked for.
 """
 
 from __future__ import annotations
@@ -14,16 +15,41 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 __version__ = "0.1.0"
-__all__ = ["read_batches", "read_file", "read_records", "verify"]
+_READING = frozenset({"read_batches", "read_file", "read_records", "verify"})
+__all__ = [
+    "check",
+    "compaction",
+    "diff",
+    "find",
+    "read_batches",
+    "read_file",
+    "read_records",
+    "retention",
+    "stat",
+    "state",
+    "txn",
+    "verify",
+]
 
 if TYPE_CHECKING:
+    from kfmt_cli.commands.ask import (
+        check,
+        compaction,
+        diff,
+        find,
+        retention,
+        stat,
+        state,
+        txn,
+    )
     from kfmt_cli.commands.read import read_batches, read_file, read_records, verify
 
 
 def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from kfmt_cli.commands import read
+    from importlib import import_module
 
-    found: object = getattr(read, name)
+    module = import_module(f"kfmt_cli.commands.{'read' if name in _READING else 'ask'}")
+    found: object = getattr(module, name)
     return found

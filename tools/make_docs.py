@@ -15,6 +15,7 @@ from dataclasses import replace
 import click
 
 from kfmt_cli.cli import MODULES, kfmt
+from kfmt_cli.commands.contract import contract
 from kfmt_cli.commands.explain import code_chapters
 from kfmt_cli.commands.reference import chapters
 from kfmt_cli.core.layout.layout import Layout
@@ -24,7 +25,8 @@ from kfmt_cli.formats.checkpoint import CHECKPOINTS
 from kfmt_cli.render.finding import consequences
 from kfmt_cli.render.pages import PAGES
 from kfmt_cli.render.pages.page import facts_of
-from kfmt_cli.rows.column import RowType
+from kfmt_cli.rows.column import Column, RowType
+from kfmt_cli.rows.column import Kind as ColumnKind
 from kfmt_cli.rows.reference import entries_of, size_words
 from kfmt_cli.rows.tables import TABLES
 from kfmt_cli.spark.request import OPTIONS
@@ -87,6 +89,53 @@ def _format(layout: Layout) -> str:
         cells += [] if versioned else [name, kind]
         lines.append(f"| {' | '.join(cells)} | {it.meaning} |\n")
     return "".join(lines)
+
+
+def json_contract() -> str:
+    """docs/json.md"""
+    intro = (
+        "With `--json`, every line is an object, and its `type` comes first. All types are here, "
+        "with their members in the order in which they are written. Times are milliseconds since "
+        "1970 in UTC. A member that may be null is null where there is no value; one that may be "
+        "absent is left out where it does not apply. Rows of files have `file`, too, as it was "
+        "named."
+    )
+    parts = [f"# JSON\n\n{MADE}\n{intro}\n"]
+    for part in contract():
+        parts.append(f"\n## {part.title}\n")
+        parts += [_object(it) for it in part.types]
+    return "".join(parts)
+
+
+_KINDS = {
+    ColumnKind.NUMBER: "integer",
+    ColumnKind.REAL: "number",
+    ColumnKind.FLAG: "true or false",
+    ColumnKind.CHOICE: "text",
+    ColumnKind.BYTES: "text, with its encoding in a member of its own where it is no UTF-8",
+    ColumnKind.TEXT: "text",
+    ColumnKind.JSON: "JSON",
+    ColumnKind.TEXTS: "list of text",
+    ColumnKind.HEADERS: "list of objects",
+    ColumnKind.GROUP: "object",
+}
+
+
+def _object(rows: RowType) -> str:
+    lines = [f"\n### `{rows.name}`\n\n{rows.doc}\n"]
+    if rows.columns:
+        lines.append("\n| member | type | |\n|---|---|---|\n")
+    for it in rows.columns:
+        lines.append(_member(it, ""))
+        lines += [_member(inner, f"{it.name}.") for inner in it.of if it.kind is ColumnKind.GROUP]
+    return "".join(lines)
+
+
+def _member(it: Column, before: str) -> str:
+    kind = _KINDS[it.kind]
+    kind += ", may be null" if it.given else ""
+    kind += ", may be absent" if it.only else ""
+    return f"| `{before}{it.name}` | {kind} | {it.doc} |\n"
 
 
 def commands() -> str:
@@ -189,6 +238,7 @@ def damages() -> str:
 PAGES_BY_NAME = {
     "damages.md": damages,
     "formats.md": formats,
+    "json.md": json_contract,
     "commands.md": commands,
     "findings.md": findings,
     "spark-tables.md": spark_tables,

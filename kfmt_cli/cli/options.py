@@ -9,10 +9,12 @@ import click
 
 from kfmt_cli.broker.settings import INDEX_INTERVAL_BYTES
 from kfmt_cli.core.parallel import available_cores
+from kfmt_cli.errors import UsageError
 from kfmt_cli.findings.finding import MOST_FINDINGS
 from kfmt_cli.render.formats import FORMATS, REPORTS, Format
 
 F = TypeVar("F", bound=Callable[..., Any])
+TABLE = "kfmt.table"  # in the context: what --table says
 
 if TYPE_CHECKING:
     _IntType = click.ParamType[int]
@@ -65,6 +67,15 @@ def _format(formats: list[Format]) -> Callable[[F], F]:
     words = f"{', '.join(others)} or {last}"
 
     def decorate(function: F) -> F:
+        if any(it.name == "csv" for it in formats):
+            function = click.option(
+                "--table",
+                metavar="TYPE",
+                expose_value=False,
+                callback=_remember_table,
+                help="Of CSV, which holds one table: the type of its rows, as JSON names it. "
+                "Without it, that of the first row.",
+            )(function)
         function = click.option(
             "--json", "format_", flag_value="json", help="Short for --format json."
         )(function)
@@ -78,6 +89,16 @@ def _format(formats: list[Format]) -> Callable[[F], F]:
         )(function)
 
     return decorate
+
+
+def _remember_table(context: click.Context, _: click.Parameter, name: str | None) -> None:
+    if name is None:
+        return
+    from kfmt_cli.commands.contract import type_names
+
+    if name not in type_names():
+        raise UsageError(f"--table {name}: no rows are of this type; docs/json.md has all types")
+    context.meta[TABLE] = name
 
 
 def color(function: F) -> F:

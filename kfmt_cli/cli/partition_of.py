@@ -6,6 +6,7 @@ import click
 
 from kfmt_cli.cli.options import color, output_format
 from kfmt_cli.errors import UsageError
+from kfmt_cli.rows.documents import PLACEMENT
 
 
 @click.command(name="partition-of")
@@ -59,6 +60,6 @@ def partition_of(
         label = kind.replace("_", " ")
         hashed = f"hash {row['hash']}, modulo {partitions}"
         line = f"{label} {safe(name)}: {topic}-{partition}   {hashed}\n"
-        run.sink.document("partition_of", row, [line])
+        run.sink.document(PLACEMENT, row, [line])
     run.sink.flush()
     return run.host.exit_code

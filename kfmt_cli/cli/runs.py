@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import click
+
+from kfmt_cli.cli.options import TABLE
 from kfmt_cli.cli.screen import Screen
 from kfmt_cli.commands.run import Run
 from kfmt_cli.findings.finding import MOST_FINDINGS
@@ -25,4 +30,7 @@ def run_of(
     type_: of the results that it gives. writes: it makes files, whoever reads what it prints.
     """
     screen = Screen(color, goes_on=writes)
+    table = click.get_current_context().meta.get(TABLE)
+    if table is not None:
+        look = replace(look or Look(), table=table)
     return Run(screen, sink_named(format_)(screen, look), type_, strict, max_findings)

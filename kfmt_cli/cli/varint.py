@@ -13,6 +13,7 @@ from kfmt_cli.core.layout import varint
 from kfmt_cli.errors import UsageError
 from kfmt_cli.render.formats import sink_named
 from kfmt_cli.render.style import Theme
+from kfmt_cli.rows.documents import VARINT
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +180,7 @@ def _show(found: list[tuple[int, bytes]], encoding: Encoding, format_: str, colo
             "size": len(data),
         }
         lines = ["\n" if i else "", draw(value, data, encoding, screen.theme)]
-        sink.document("varint", row, lines)
+        sink.document(VARINT, row, lines)
     sink.flush()
 
 

@@ -28,6 +28,7 @@ from kfmt_cli.core.times import time_text
 from kfmt_cli.disk.names import place_of
 from kfmt_cli.findings.finding import Findings, Severity
 from kfmt_cli.render.style import count, grouped, safe
+from kfmt_cli.rows.documents import COMPACTION
 from kfmt_cli.topics import CLUSTER_METADATA
 
 _DECIDING = (
@@ -176,7 +177,7 @@ class Compaction:
             "segments_after": cleaning.segments_after(settings),
             "remaining_offsets": cleaning.remaining if self.offsets else None,
         }
-        self.run.sink.document("compaction", row, self._lines(partition, dirty, told, row))
+        self.run.sink.document(COMPACTION, row, self._lines(partition, dirty, told, row))
 
     def _lines(
         self, partition: LogFiles, dirty: Dirty, told: Kept, row: dict[str, object]

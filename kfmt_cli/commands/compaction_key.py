@@ -18,6 +18,7 @@ from kfmt_cli.log.decoding import read_records
 from kfmt_cli.log.decompress import decompress_ahead
 from kfmt_cli.log.matching import Match
 from kfmt_cli.render.style import count, safe
+from kfmt_cli.rows.documents import KEY_FATE
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ def show_key(run: Run, partition: LogFiles, key: bytes, dirty: Dirty, limit: Lim
         verdict = theme.paint("good", "stays") if stays else theme.paint("warn", "goes")
         head = f"{theme.paint('bold', safe(partition.name))}\n" if i == 0 else ""
         line = f" {it.offset:>10}  {time}  {what:>12}  {verdict}: {why}   {safe(it.file)}\n"
-        run.sink.document("key", row, [head, line])
+        run.sink.document(KEY_FATE, row, [head, line])
     run.sink.remark(count(len(places), "record"))
 
 

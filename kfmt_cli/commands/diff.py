@@ -26,6 +26,7 @@ from kfmt_cli.log.decoding import read_records
 from kfmt_cli.log.records import Records
 from kfmt_cli.render.sinks.sink import Head
 from kfmt_cli.rows.column import Column, Kind, RowType
+from kfmt_cli.rows.documents import DIFF
 
 RANGE = RowType(
     "range",
@@ -150,14 +151,14 @@ class Diff:
             elif all(it.relation is Relation.IDENTICAL for it in ranges):
                 verdict, words = "identical", "identical"
             row |= {"verdict": verdict, "diverged_at": None, "later": None}
-            self.run.sink.document("diff", row, [f"{words}: A ends at {a.end}, B at {b.end}\n"])
+            self.run.sink.document(DIFF, row, [f"{words}: A ends at {a.end}, B at {b.end}\n"])
             return
         self.run.host.reached(ExitCode.FINDINGS)
         if parted is None:
             first = missing[0]
             words = f"offsets {first.first}–{first.last} are missing on one side"
             row |= {"verdict": "missing", "diverged_at": None, "later": None}
-            self.run.sink.document("diff", row, [f"{words}\n"])
+            self.run.sink.document(DIFF, row, [f"{words}\n"])
             return
         epoch_a, epoch_b = a.epochs.last, b.epochs.last
         later = None if epoch_a == epoch_b else "A" if epoch_a > epoch_b else "B"
@@ -179,7 +180,7 @@ class Diff:
                 f"  when they meet under a leader that has the later epoch, {later} stays as it is "
                 f"and {name} is cut to offset {row['cut_to']}\n"
             )
-        self.run.sink.document("diff", row, lines)
+        self.run.sink.document(DIFF, row, lines)
 
     def _differs(self, mine: list[Held], its: list[Held]) -> int | None:
         """The first offset at which both have a record, and not the same one."""

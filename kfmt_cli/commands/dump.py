@@ -27,6 +27,7 @@ from kfmt_cli.render.sinks.sink import Head, RowWriter
 from kfmt_cli.render.style import clip_left, count, grouped, safe
 from kfmt_cli.render.write import recycle
 from kfmt_cli.rows.batch import BATCH
+from kfmt_cli.rows.documents import UNKNOWN_FILE
 from kfmt_cli.rows.record import DECODED_RECORD, RECORD
 from kfmt_cli.rows.section import Rows
 from kfmt_cli.topics import decoder_for, known_topic
@@ -169,7 +170,7 @@ class Dump:
         line = name + details if len(name + details) <= room else clip_left(name, room)
         apart = "" if self._is_unknown else "\n"
         self._is_unknown = True
-        sink.document("unknown_file", {"file": file.name, "bytes": size}, [f"{apart}{line}\n"])
+        sink.document(UNKNOWN_FILE, {"file": file.name, "bytes": size}, [f"{apart}{line}\n"])
 
     def _wanted(self, rows: Rows) -> Rows:
         """The rows that are wanted, as many as are still wanted."""

@@ -21,6 +21,7 @@ from kfmt_cli.render.finding import STYLES, consequences, wrapped
 from kfmt_cli.render.pages import PAGES
 from kfmt_cli.render.pages.page import Listed, facts_of
 from kfmt_cli.render.style import Theme, count
+from kfmt_cli.rows.documents import CODE, PAGE, STEP
 
 MEANING = {
     Severity.ERROR: "bytes are lost, or a broker or its consumers trip over it; exit code 1",
@@ -76,7 +77,7 @@ class Explain:
                 self._code(title, code, whole=False)
             for page in PAGES.values():
                 row: dict[str, object] = {"topic": page.name, "title": page.title}
-                sink.document("topic", row, [f" {page.name:<43} {page.title}\n"])
+                sink.document(PAGE, row, [f" {page.name:<43} {page.title}\n"])
             kinds = count(len(every), "kind")
             sink.remark(f"{kinds} of findings, {count(len(PAGES), 'topic')}; kfmt explain NAME")
         sink.flush()
@@ -93,7 +94,7 @@ class Explain:
             "advice": code.advice,
         }
         lines = (_page if whole else _line)(code, sink.out.theme, sink.out.width)
-        sink.document("code", row, lines)
+        sink.document(CODE, row, lines)
 
     def _topic(self, page: Listed) -> None:
         """A mechanism's page."""
@@ -108,14 +109,14 @@ class Explain:
             else:
                 lines += [f"  {it}\n" for it in part]
         row: dict[str, object] = {"topic": page.name, "title": page.title, "parts": parts}
-        sink.document("topic", row, lines)
+        sink.document(PAGE, row, lines)
         if page.name == "timing-wheel" and not sink.for_people:
             from kfmt_cli.render.pages.wheel import steps_of
 
             for step in steps_of(facts):
                 of = {"at": step.now, "kind": step.kind, "timer": step.timer.name}
                 where = {"level": step.level, "bucket": step.bucket, "looked_at": step.start}
-                sink.document("step", {**of, **where}, ())
+                sink.document(STEP, {**of, **where}, ())
 
 
 def _line(code: Code, theme: Theme, width: int | None) -> list[str]:

@@ -18,6 +18,7 @@ from kfmt_cli.disk.segments import segments
 from kfmt_cli.disk.tree import size_of
 from kfmt_cli.errors import InputError
 from kfmt_cli.render.lookup import lookup_lines
+from kfmt_cli.rows.documents import LOOKUP
 from kfmt_cli.rows.result import Result
 from kfmt_cli.sharing.processes import MANY_BYTES, at_once, map_processes
 
@@ -142,7 +143,7 @@ def show_lookups(
         for folder in folders:
             here = [it for it in found if _folder(it) == folder]
             lookup = look_up(choose(here, offset, timestamp), offset, timestamp)
-            run.sink.document("lookup", _row(lookup), lookup_lines(lookup, run.host.theme))
+            run.sink.document(LOOKUP, _row(lookup), lookup_lines(lookup, run.host.theme))
         if not found and not unread:
             raise InputError(f"{path}: no log to look in")
     for words in unread:

@@ -9,13 +9,11 @@ from dataclasses import dataclass
 from kfmt_cli.commands.run import Run
 from kfmt_cli.core.layout.field import Field
 from kfmt_cli.core.layout.layout import Layout
-from kfmt_cli.core.layout.protocol import String
-from kfmt_cli.core.layout.wire import Int32, Int64, WireType
 from kfmt_cli.disk.kinds import kind_of
 from kfmt_cli.errors import UsageError
 from kfmt_cli.formats import consumer_protocol, headers, kraft
 from kfmt_cli.formats.batch import RECORD, RECORD_BATCH, RECORD_HEADER
-from kfmt_cli.formats.checkpoint import CHECKPOINTS
+from kfmt_cli.formats.checkpoint import CHECKPOINTS, COLUMNS
 from kfmt_cli.formats.control import CONTROL_RECORD_KEY, END_TXN_MARKER
 from kfmt_cli.formats.index import ABORTED_TRANSACTION, OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
 from kfmt_cli.formats.legacy import MESSAGE_V0, MESSAGE_V1, NOTES_V0
@@ -28,6 +26,7 @@ from kfmt_cli.formats.properties import (
 from kfmt_cli.formats.snapshot import PRODUCER_SNAPSHOT, PRODUCER_STATE
 from kfmt_cli.render.reference import drawn
 from kfmt_cli.render.style import count
+from kfmt_cli.rows.documents import FORMAT, FORMAT_FIELD
 from kfmt_cli.rows.reference import entries_of, field_row, format_row
 from kfmt_cli.topics import TOPICS, messages_of
 from kfmt_cli.topics.enveloped import ENVELOPE
@@ -58,7 +57,7 @@ def chapters() -> Iterator[Chapter]:
     for layout, name in zip(text, names, strict=True):
         yield Chapter(f"The file {name}", (layout,), (name,))
     for name, it in CHECKPOINTS.items():
-        fields = tuple(Field(column, *_OF_CHECKPOINTS[column]) for column in it.columns)
+        fields = tuple(Field(column, *COLUMNS[column]) for column in it.columns)
         files = (name, "*.leader_epoch_checkpoint") if name.startswith("leader") else (name,)
         layout = Layout(name, it.doc, it.source, fields, text=True)
         yield Chapter(f"The file {name}: a version, a count, lines of", (layout,), files)
@@ -75,13 +74,6 @@ def chapters() -> Iterator[Chapter]:
     yield Chapter("For teaching", (NOTES_V0,))
 
 
-_OF_CHECKPOINTS: dict[str, tuple[WireType, str]] = {
-    "topic": (String, "The topic."),
-    "partition": (Int32, "The partition."),
-    "offset": (Int64, "The offset."),
-    "epoch": (Int32, "The leader epoch."),
-    "start_offset": (Int64, "Its first offset."),
-}
 _FRONTS = (KEY_FRONT, VALUE_FRONT, ENVELOPE)
 
 
@@ -128,7 +120,7 @@ def show_formats(run: Run, names: tuple[str, ...]) -> None:
             sink.put("".join(drawn(layout, sink.out.theme, sink.out.width)))
             continue
         for entry in entries_of(layout):
-            sink.document("format_field", field_row(layout, entry), ())
+            sink.document(FORMAT_FIELD, field_row(layout, entry), ())
     sink.flush()
 
 
@@ -142,7 +134,7 @@ def _show_list(run: Run) -> None:
             room = (sink.out.width or 1 << 20) - width - 3
             words = textwrap.shorten(it.doc, max(room, 20), placeholder=" …")
             sink.document(
-                "format", format_row(it, chapter.title), [f" {it.name:<{width}}  {words}\n"]
+                FORMAT, format_row(it, chapter.title), [f" {it.name:<{width}}  {words}\n"]
             )
     n_formats = sum(len(chapter.layouts) for chapter in every)
     sink.remark(f"{count(n_formats, 'format')}; kfmt format NAME shows the fields of one")

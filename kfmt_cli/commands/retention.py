@@ -34,6 +34,7 @@ from kfmt_cli.disk.tree import modified_ms, size_of
 from kfmt_cli.formats.index import OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
 from kfmt_cli.render.plot import steps
 from kfmt_cli.render.style import grouped, safe
+from kfmt_cli.rows.documents import FREED, RETENTION, ROLL
 from kfmt_cli.topics import CLUSTER_METADATA
 
 _ENTRY = TIME_INDEX_ENTRY.dtype.itemsize
@@ -94,7 +95,7 @@ class Retention:
             if i == 0:
                 lines.append(self._heading(partition, settings, sources))
             lines.append(self._line(it, width))
-            sink.document("retention", {**_row(it), "settings": _told(settings, sources)}, lines)
+            sink.document(RETENTION, {**_row(it), "settings": _told(settings, sources)}, lines)
         row: dict[str, object] = {
             "file": roll.name,
             "reason": roll.reason,
@@ -103,7 +104,7 @@ class Retention:
         }
         when = "" if roll.at_time is None else f", or a record of {time_text(roll.at_time)[:19]}"
         sizes = f"at {grouped(roll.at_bytes)} bytes{when}"
-        sink.document("roll", row, [f"   rolls next by {roll.words} ({roll.reason}; {sizes})\n"])
+        sink.document(ROLL, row, [f"   rolls next by {roll.words} ({roll.reason}; {sizes})\n"])
 
     def _heading(
         self, partition: LogFiles, settings: TopicSettings, sources: Mapping[str, str]
@@ -134,7 +135,7 @@ class Retention:
         later = [(at, size) for at, size in self._freed if at > self.now]
         row["bytes_later"] = sum(size for _, size in later)
         words = f"{grouped(now)} bytes go now, {grouped(sum(s for _, s in later))} later"
-        sink.document("freed", row, [f"{words}\n", *steps(self.now, later, sink.out.width)])
+        sink.document(FREED, row, [f"{words}\n", *steps(self.now, later, sink.out.width)])
 
 
 def _told(settings: TopicSettings, sources: Mapping[str, str]) -> dict[str, dict[str, object]]:

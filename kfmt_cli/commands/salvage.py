@@ -22,6 +22,7 @@ from kfmt_cli.errors import InputError, OutputError
 from kfmt_cli.findings.finding import Severity
 from kfmt_cli.formats.index import MAX_RELATIVE_OFFSET
 from kfmt_cli.render.style import count, grouped, safe
+from kfmt_cli.rows.documents import HOLE, MISSING_OFFSETS, REARRANGED
 from kfmt_cli.rows.result import Result, ResultType
 from kfmt_cli.writing.copying import carry, need_new
 from kfmt_cli.writing.output import Staging, need_room, staged
@@ -243,7 +244,7 @@ class Salvage:
         }
         more = f" and {count(len(shown) - most, 'more range')}" if len(shown) > most else ""
         words = f"   {count(number, 'offset')} in no batch: {', '.join(shown[:most])}{more}\n"
-        self.run.sink.document("missing", row, [words])
+        self.run.sink.document(MISSING_OFFSETS, row, [words])
 
     def _leave_behind(self, log: Input) -> None:
         """Say that a file with nothing undamaged is left behind."""
@@ -339,7 +340,7 @@ class Salvage:
             words.append(
                 f"   {count(found.copies, 'batch', 'batches')} lay there twice and are kept once\n"
             )
-        self.run.sink.document("rearranged", row, words)
+        self.run.sink.document(REARRANGED, row, words)
 
     def _open_transactions(self, folder: Path, name: str) -> None:
         """Say where transactions are open at the end: what ended them may have been left out."""
@@ -398,7 +399,7 @@ class Salvage:
         """Show a log's line, and to people the holes that were held back for it."""
         self.run.all(told(result))
         for row, words in self._held:
-            self.run.sink.document("hole", row, [words])
+            self.run.sink.document(HOLE, row, [words])
         if self._held and holes > len(self._held):
             more = count(holes - len(self._held), "more hole")
             self.run.sink.remark(f"   and {more}; --json lists all")
@@ -428,7 +429,7 @@ class Salvage:
         }
         words = f"   left out: {ends}, {offsets}{why}\n"
         if not self.run.sink.for_people:
-            self.run.sink.document("hole", row, [words])
+            self.run.sink.document(HOLE, row, [words])
         elif len(self._held) < self.run.most_findings:
             self._held.append((row, words))
 

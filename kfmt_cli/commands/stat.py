@@ -23,6 +23,7 @@ from kfmt_cli.log.decompress import decompress_ahead
 from kfmt_cli.log.reader import BLOCK, LogReader
 from kfmt_cli.log.statistics import Statistics, buckets_of
 from kfmt_cli.render.style import clip_left, count, grouped, safe
+from kfmt_cli.rows.documents import STATISTICS, WHAT_IF
 from kfmt_cli.sharing.processes import MANY_BYTES, at_once, map_processes
 
 SAMPLE = 8 << 20  # bytes of records that another codec is tried on, of each partition
@@ -132,7 +133,7 @@ class Stat:
             lines = [sink.out.theme.paint("bold", _line(heads, widths, shown))] if i == 0 else []
             lines.append(_line(row, widths, shown))
             lines += _more(it) if self.deep or self.histogram else []
-            sink.document("stat", {"file": name, **stat_row(it)}, lines)
+            sink.document(STATISTICS, {"file": name, **stat_row(it)}, lines)
 
     def _try(self, codec: Codec, partitions: list[LogFiles]) -> None:
         """What another codec would make of a sample of each partition."""
@@ -158,7 +159,7 @@ class Stat:
         )
         if total.seconds:
             line += f"; compresses {total.plain / total.seconds / 1e6:.0f} MB/s"
-        self.run.sink.document("what_if", row, [f"{line}\n"])
+        self.run.sink.document(WHAT_IF, row, [f"{line}\n"])
 
 
 def look(file: Input, deep: bool, limit: Limit) -> Statistics | str:

@@ -21,6 +21,7 @@ from kfmt_cli.findings.finding import Finding, Findings
 from kfmt_cli.log.stream import stream
 from kfmt_cli.render.sinks.sink import Head
 from kfmt_cli.render.style import grouped
+from kfmt_cli.rows.documents import TRANSACTIONS
 from kfmt_cli.rows.state import TRANSACTIONAL_ID
 from kfmt_cli.rows.transaction import TRANSACTION
 
@@ -115,7 +116,7 @@ class ShowTransactions:
         line = f"{words}; last stable offset {stable} of {following.log_end}"
         if following.holder is not None:
             line += f", held by producer {following.holder.producer_id}"
-        self.run.sink.document("transactions", row, [f"{line}\n"])
+        self.run.sink.document(TRANSACTIONS, row, [f"{line}\n"])
 
     def _coordinators(self, beside: Path) -> Known:
         """What the partitions of __transaction_state in a log directory say."""

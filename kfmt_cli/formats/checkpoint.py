@@ -5,6 +5,9 @@ Source: `org.apache.kafka.server.common.CheckpointFile`; columns are parted by w
 
 from dataclasses import dataclass
 
+from kfmt_cli.core.layout.protocol import String
+from kfmt_cli.core.layout.wire import Int32, Int64, WireType
+
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
@@ -52,4 +55,12 @@ CHECKPOINTS = {
             ("epoch", "start_offset"),
         ),
     )
+}
+# What the columns hold.
+COLUMNS: dict[str, tuple[WireType, str]] = {
+    "topic": (String, "The topic."),
+    "partition": (Int32, "The partition."),
+    "offset": (Int64, "The offset."),
+    "epoch": (Int32, "The leader epoch."),
+    "start_offset": (Int64, "Its first offset."),
 }

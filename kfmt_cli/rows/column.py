@@ -20,12 +20,14 @@ from kfmt_cli.core.layout.wire import Array, Bytes
 class Kind(enum.Enum):
     """What a column holds.
 
-    NUMBER: an integer. FLAG: 0 for no, 1 for yes. CHOICE: the number of a word. BYTES: any bytes.
-    TEXT: bytes that are UTF-8. JSON: bytes that are a JSON value. HEADERS: a list of rows of two
-    bytes fields. GROUP: columns that JSON puts into an object of their own.
+    NUMBER: an integer. REAL: a number with a fraction. FLAG: 0 for no, 1 for yes. CHOICE: the
+    number of a word. BYTES: any bytes. TEXT: bytes that are UTF-8. JSON: bytes that are a JSON
+    value. HEADERS: a list of rows of two bytes fields. GROUP: columns that JSON puts into an object
+    of their own.
     """
 
     NUMBER = enum.auto()
+    REAL = enum.auto()
     FLAG = enum.auto()
     CHOICE = enum.auto()
     BYTES = enum.auto()

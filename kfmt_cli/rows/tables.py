@@ -12,7 +12,7 @@ from kfmt_cli.core.layout.field import MILLISECONDS
 from kfmt_cli.formats.index import OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
 from kfmt_cli.rows.batch import BATCH
 from kfmt_cli.rows.column import Column, Kind, RowType, column_of
-from kfmt_cli.rows.finding import FINDING
+from kfmt_cli.rows.documents import FINDING
 from kfmt_cli.rows.record import DECODED_RECORD
 
 # What a column of the records' table comes from when it is one of their batch.
@@ -110,9 +110,9 @@ FINDINGS = RowType(
         _FILE,
         *_PLACE,
         *(
-            Column(name, Kind.NUMBER if name in ("position", "offset") else Kind.TEXT, doc)
-            for name, doc in FINDING.items()
-            if name != "file"
+            Column(it.name, Kind.NUMBER if it.kind is Kind.NUMBER else Kind.TEXT, it.doc)
+            for it in FINDING.columns
+            if it.name != "file"
         ),
     ),
 )

@@ -19,6 +19,7 @@ from kfmt_cli.findings.consequences import REBUILD_INDEX
 from kfmt_cli.findings.finding import Finding, Findings, Severity, Tally
 from kfmt_cli.findings.index import INDEX_PREALLOCATED
 from kfmt_cli.render.style import Theme, clip_left, count, grouped, safe, shell_quoted
+from kfmt_cli.rows.documents import BROKER_START, LOG_DIRECTORY, NEXT_STEP, PARTITION
 from kfmt_cli.rows.result import Result, ResultType
 from kfmt_cli.topics import CLUSTER_METADATA
 
@@ -103,7 +104,7 @@ def show(run: Run, reports: list[Report], starts: list[Start], found: Outlook) -
         return
     table = _Table(run, listed)
     for report in listed:
-        sink.document("partition", _row(report), table.line(report))
+        sink.document(PARTITION, _row(report), table.line(report))
         run.summary.add(_result(report))
     _show_findings(run, listed)
     for i, start in enumerate(starts):
@@ -115,7 +116,7 @@ def show(run: Run, reports: list[Report], starts: list[Start], found: Outlook) -
             if following is not None and _same(start, following):
                 label = "at any start"
             lines = _start_lines(start, label, sink.out.theme)
-        sink.document("broker_start", start_row(start), lines)
+        sink.document(BROKER_START, start_row(start), lines)
     down = {it.file for it in starts if not it.starts}
     steps = [_identify(path, lines) for path, lines in found.missing]
     steps += (step for report in listed for step in _out_of_the_way(report, down))
@@ -124,12 +125,12 @@ def show(run: Run, reports: list[Report], starts: list[Start], found: Outlook) -
         lines = [] if i >= _MOST_STEPS else [f"  {step.command}   {step.price}\n"]
         head = [f"{sink.out.theme.paint('bold', 'what to do next')}\n"] if i == 0 else []
         row: dict[str, object] = {"file": step.file, "command": step.command, "price": step.price}
-        sink.document("next", row, [*head, *lines])
+        sink.document(NEXT_STEP, row, [*head, *lines])
     for row, words in _outlook(starts, found.nexts):
         if row:
             row["next_start"] = row.pop("after")
             row["observed_on"] = list(OBSERVED_ON)
-            sink.document("log_directory", row, ())
+            sink.document(LOG_DIRECTORY, row, ())
         sink.remark(words, "bold")
 
 

@@ -10,7 +10,7 @@ from pathlib import PurePath
 from kfmt_cli.disk.kinds.kind import TRANSIENT, Contents, Input, Kind, Level, read_whole
 from kfmt_cli.findings import files as codes
 from kfmt_cli.findings.finding import Code, Finding
-from kfmt_cli.formats.checkpoint import CHECKPOINTS, Checkpoint
+from kfmt_cli.formats.checkpoint import CHECKPOINTS, COLUMNS, Checkpoint
 from kfmt_cli.rows.column import Column, RowType
 from kfmt_cli.rows.column import Kind as ColumnKind
 from kfmt_cli.rows.section import section_of
@@ -22,7 +22,7 @@ POSITION = Column("position", doc="Byte in the file.")
 
 def _rows_of(checkpoint: Checkpoint) -> RowType:
     columns = [
-        Column(name, ColumnKind.TEXT if name == "topic" else ColumnKind.NUMBER)
+        Column(name, ColumnKind.TEXT if name == "topic" else ColumnKind.NUMBER, COLUMNS[name][1])
         for name in checkpoint.columns
     ]
     return RowType("checkpoint_entry", checkpoint.doc, (POSITION, *columns))

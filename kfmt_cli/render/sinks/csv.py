@@ -1,25 +1,45 @@
-"""CSV: rows with a heading, which stands again where rows of another type follow."""
+"""CSV: one table with a heading. Rows of other types are left out, and it is said which."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from kfmt_cli.core.json_text import json_text
 from kfmt_cli.render.csv_text import csv_line
-from kfmt_cli.render.sinks.sink import Head, RowWriter, Sink
-from kfmt_cli.rows.result import Result
+from kfmt_cli.render.sinks.sink import Head, Look, NoRows, Out, RowWriter, Sink
+from kfmt_cli.rows.documents import members
+from kfmt_cli.rows.result import Result, ResultType
 
 if TYPE_CHECKING:
     from kfmt_cli.rows.column import RowType
 
+OF_RESULTS = "file"  # the type of what came of a file
+
 
 class Csv(Sink):
-    """CSV on standard output, findings on standard error."""
+    """CSV on standard output, findings on standard error.
+
+    The table is the one that --table names, or that of the first row.
+    """
 
     writes_packs = True
     mixes_types = False
-    _heading = ""
+
+    def __init__(self, out: Out, look: Look | None = None) -> None:
+        super().__init__(out, look)
+        self._table = self.look.table
+        self._heading = ""
+        self._left_out: set[str] = set()
+
+    def _holds(self, name: str) -> bool:
+        """Whether rows of a type are of the table; says once of each type that it is not."""
+        self._table = self._table or name
+        if name != self._table and name not in self._left_out:
+            self._left_out.add(name)
+            if not self.look.table:
+                self.note(f"kfmt: CSV is one table: {name} is left out; --table {name} writes it\n")
+        return name == self._table
 
     def _head(self, names: Iterable[str]) -> None:
         """The line above rows, where it is not that of the rows before them."""
@@ -37,17 +57,27 @@ class Csv(Sink):
         from kfmt_cli.render.sinks.csv_rows import CsvRows
         from kfmt_cli.render.templates import csv_names
 
-        self._head(csv_names(inner or outer))
+        type_ = inner or outer
+        if not self._holds(type_.name):
+            return NoRows()
+        self._head(csv_names(type_))
         return CsvRows(files, self.look.mode)
 
-    def result(self, result: Result) -> None:
-        self._head(result.type.names)
-        self.put(csv_line(result.row().values()))
+    def results(self, type_: ResultType, names: Iterable[str]) -> None:
+        del type_, names
+        self._table = self._table or OF_RESULTS
 
-    def document(self, type_: str, row: dict[str, object], lines: Iterable[str]) -> None:
-        del type_, lines
-        self._head(row)
-        self.put(csv_line(map(_cell, row.values())))
+    def result(self, result: Result) -> None:
+        if self._holds(OF_RESULTS):
+            self._head(result.type.names)
+            self.put(csv_line(result.row().values()))
+
+    def document(self, type_: RowType, row: Mapping[str, object], lines: Iterable[str]) -> None:
+        del lines
+        if self._holds(type_.name):
+            cells = members(type_, row)
+            self._head(it.name for it in type_.columns)
+            self.put(csv_line(_cell(cells.get(it.name)) for it in type_.columns))
 
 
 def _cell(value: object) -> object:

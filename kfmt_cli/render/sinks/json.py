@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from kfmt_cli.core.json_text import json_text
 from kfmt_cli.findings.finding import Code, Finding
 from kfmt_cli.render.sinks.sink import Head, RowWriter, Sink
+from kfmt_cli.rows.documents import members
 from kfmt_cli.rows.finding import finding_row, left_out_row
 from kfmt_cli.rows.result import Result, Summary
 
@@ -48,6 +49,6 @@ class Json(Sink):
     def summary(self, summary: Summary) -> None:
         self.put(_line("summary", summary.row()))
 
-    def document(self, type_: str, row: dict[str, object], lines: Iterable[str]) -> None:
+    def document(self, type_: RowType, row: Mapping[str, object], lines: Iterable[str]) -> None:
         del lines
-        self.put(_line(type_, row))
+        self.put(_line(type_.name, members(type_, row)))

@@ -7,11 +7,12 @@ summary then come to it as objects of the JSON contract.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from kfmt_cli.findings.finding import Code, Finding
 from kfmt_cli.render.sinks.sink import Head, RowWriter, Sink
 from kfmt_cli.rows.column import RowType
+from kfmt_cli.rows.documents import members
 from kfmt_cli.rows.finding import finding_row, left_out_row
 from kfmt_cli.rows.result import Result, Summary
 from kfmt_cli.rows.section import Object, Rows, Section, objects
@@ -42,9 +43,9 @@ class ObjectSink(Sink):
     def summary(self, summary: Summary) -> None:
         self.put(self.line({"type": "summary", **summary.row()}))
 
-    def document(self, type_: str, row: dict[str, object], lines: Iterable[str]) -> None:
+    def document(self, type_: RowType, row: Mapping[str, object], lines: Iterable[str]) -> None:
         del lines
-        self.put(self.line({"type": type_, **row}))
+        self.put(self.line({"type": type_.name, **members(type_, row)}))
 
 
 class ObjectRows(RowWriter):

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from kfmt_cli.render.sinks.sink import Head, RowWriter, Sink
+from kfmt_cli.render.sinks.sink import Head, NoRows, RowWriter, Sink
 
 if TYPE_CHECKING:
     from kfmt_cli.rows.column import RowType
-    from kfmt_cli.rows.section import Rows
 
 
 class ReportSink(Sink):
@@ -19,13 +18,7 @@ class ReportSink(Sink):
 
     def rows(self, head: Head, outer: RowType, inner: RowType | None = None) -> RowWriter:
         del head, outer, inner
-        return _Nothing()
+        return NoRows()
 
-    def document(self, type_: str, row: dict[str, object], lines: Iterable[str]) -> None:
+    def document(self, type_: RowType, row: Mapping[str, object], lines: Iterable[str]) -> None:
         del type_, row, lines
-
-
-class _Nothing(RowWriter):
-    def text(self, rows: Rows, first: int, last: int) -> Iterator[memoryview]:
-        del rows, first, last
-        return iter(())

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
@@ -60,12 +60,14 @@ class Look:
 
     mode: how bytes become text. wide: all columns, whatever the screen. columns: those of the
     table of batches, all where there are none. bits: the attribute bits of batches are drawn.
+    table: the type of the rows that a format writes that holds one table; empty for the first.
     """
 
     mode: str = "auto"
     wide: bool = False
     columns: tuple[str, ...] = ()
     bits: bool = False
+    table: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +100,14 @@ class RowWriter(ABC):
     def end(self) -> str:
         """What stands below the rows."""
         return ""
+
+
+class NoRows(RowWriter):
+    """Writes nothing, for rows that a format leaves out."""
+
+    def text(self, rows: Rows, first: int, last: int) -> Iterator[memoryview]:
+        del rows, first, last
+        return iter(())
 
 
 class Sink(ABC):
@@ -182,5 +192,5 @@ class Sink(ABC):
         """What came of the run."""
 
     @abstractmethod
-    def document(self, type_: str, row: dict[str, object], lines: Iterable[str]) -> None:
-        """An object of its own. lines: the same for people."""
+    def document(self, type_: RowType, row: Mapping[str, object], lines: Iterable[str]) -> None:
+        """An object of its own, with members of its type. lines: the same for people."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from kfmt_cli.render.sinks.sink import Head, RowWriter, Sink
@@ -68,6 +68,6 @@ class Table(Sink):
         if summary.files or self._has_heading:
             self.put("".join(self._results.last_lines(summary)))
 
-    def document(self, type_: str, row: dict[str, object], lines: Iterable[str]) -> None:
+    def document(self, type_: RowType, row: Mapping[str, object], lines: Iterable[str]) -> None:
         del type_, row
         self.put("".join(lines))

@@ -1,0 +1,92 @@
+"""Every object that kfmt prints as JSON, by its `type`: the contract that `docs/json.md` shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
+
+from kfmt_cli.broker.state import REPLAYS, replay_of
+from kfmt_cli.checks.index.checker import INDEX_RESULT
+from kfmt_cli.commands.build import BUILT
+from kfmt_cli.commands.convert import CONVERTED
+from kfmt_cli.commands.diff import RANGE
+from kfmt_cli.commands.protocol_headers import REQUEST, RESPONSE
+from kfmt_cli.commands.rebuild import REBUILT
+from kfmt_cli.commands.salvage import SALVAGED
+from kfmt_cli.commands.verify import LOG_RESULT
+from kfmt_cli.disk.kinds import KINDS
+from kfmt_cli.rows.anatomy import FIELD
+from kfmt_cli.rows.batch import BATCH
+from kfmt_cli.rows.column import Column, Kind, RowType
+from kfmt_cli.rows.documents import DOCUMENTS, FINDING, FINDINGS_LEFT_OUT
+from kfmt_cli.rows.found import FOUND
+from kfmt_cli.rows.record import RECORD
+from kfmt_cli.rows.result import SEVERITIES, ResultType
+from kfmt_cli.rows.transaction import TRANSACTION
+
+_RESULTS = {
+    "verify-crc": LOG_RESULT,
+    "index-check": INDEX_RESULT,
+    "rebuild-index": REBUILT,
+    "build": BUILT,
+    "convert-v0-to-v2": CONVERTED,
+    "salvage": SALVAGED,
+}
+
+
+@dataclass(frozen=True)
+class Part:
+    """Objects that belong together."""
+
+    title: str
+    types: tuple[RowType, ...]
+
+
+def contract() -> Iterator[Part]:
+    """The objects of every command, each type once."""
+    yield Part("Batches and records", (BATCH, RECORD, FIELD))
+    yield Part("What is found", (FINDING, FINDINGS_LEFT_OUT))
+    results = (_result(name, it) for name, it in _RESULTS.items())
+    yield Part("What came of a file, and of a run", (*results, _SUMMARY))
+    shown = {FINDING, FINDINGS_LEFT_OUT}
+    yield Part("What commands say", tuple(it for it in DOCUMENTS if it not in shown))
+    yield Part("Rows of commands", (FOUND, TRANSACTION, RANGE, REQUEST, RESPONSE))
+    for topic in REPLAYS:
+        yield Part(f"The state of {topic}", tuple(it.rows for it in replay_of(topic).types))
+    kinds = dict.fromkeys(chain.from_iterable(it.row_types for it in KINDS))
+    yield Part("Entries of files", tuple(it for it in kinds if it not in (BATCH, RECORD)))
+
+
+def _result(command: str, type_: ResultType) -> RowType:
+    """What a command says of a file."""
+    counted = (Column(it, doc="", given=f"has_{it}") for it in type_.numbers)
+    columns = (
+        Column("file", Kind.TEXT, "The file."),
+        Column("kind", Kind.TEXT, "What kind of file it is."),
+        *counted,
+        *(Column(it, doc=f"Findings of severity {it.removesuffix('s')}.") for it in SEVERITIES),
+    )
+    return RowType("file", f"What came of a file: {command}.", columns)
+
+
+_SUMMARY = RowType(
+    "summary",
+    "What came of the run: the numbers of all files, as those of a file are named, and these.",
+    (
+        Column("files", doc="Files that were looked at."),
+        Column("unread", doc="Inputs that could not be read."),
+        Column(
+            "not_looked_at",
+            Kind.JSON,
+            "Files of other kinds, counted.",
+            only=("has_not_looked_at", 1),
+        ),
+        Column("exit_code", doc="What the command ends with."),
+    ),
+)
+
+
+def type_names() -> frozenset[str]:
+    """The names of all types."""
+    return frozenset(it.name for part in contract() for it in part.types)

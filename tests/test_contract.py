@@ -1,0 +1,203 @@
+"""The JSON contract: every object that a command prints is of a type that is declared."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+import kfmt_cli
+from kfmt_cli.commands.contract import contract, type_names
+from kfmt_cli.errors import UsageError
+from kfmt_cli.rows.column import Kind, RowType
+from kfmt_cli.rows.documents import STATISTICS, members
+from tests.samples import Row, kfmt
+from tools.kafka import ROOT, SAMPLES
+
+BROKER = "sample_segments/kafka-3.9.1-broker1"
+CONNECT = "sample_segments/kafka-3.9.1-connect"
+DAMAGED = "damaged_segments"
+COMMANDS = [
+    f"dump {BROKER}",
+    f"dump --records {BROKER}/txn-0 {DAMAGED}",
+    f"dump --records --max-findings 1 {DAMAGED}",
+    f"verify-crc --deep {BROKER} {DAMAGED}",
+    f"check {BROKER}",
+    f"check {DAMAGED}",
+    f"index-check {BROKER} {DAMAGED}",
+    f"index-check {BROKER}/orders-0 --lookup-offset 700",
+    f"stat {BROKER} --deep --what-if zstd",
+    f"retention {BROKER}/orders-0",
+    f"compaction {BROKER}/compacted-0 --offsets",
+    f"compaction {BROKER}/compacted-0 --key user-60",
+    f"find {BROKER}/orders-0 --key customer-7",
+    f"find {BROKER}/orders-0 --offset 700",
+    f"txn {BROKER}",
+    f"diff {BROKER}/orders-0 {BROKER}/txn-0",
+    f"diff {BROKER}/replicated-0 sample_segments/kafka-3.9.1-broker2/replicated-0",
+    f"salvage {DAMAGED} DST --records",
+    f"rebuild-index {BROKER}/txn-0 DST",
+    "build sample_segments/hand-made.jsonl DST",
+    "convert-v0-to-v2 sample_segments/kafka-2.8.2/v0-gzip-0 DST",
+    f"hex {BROKER}/orders-0/00000000000000000000.log --offset 3",
+    f"state {BROKER}",
+    f"state {CONNECT}",
+    f"state {BROKER}/__cluster_metadata-0 --since-offset 500",
+    "state sample_segments/kafka-3.9.1-tiered",
+    "explain",
+    "explain compaction",
+    "explain timing-wheel",
+    "explain crc-mismatch",
+    "format",
+    "format RecordBatch",
+    "partition-of --group billing",
+    "encode-varint 300",
+    "decode-varint ac02",
+]
+TYPES = [it for part in contract() for it in part.types]
+KINDS: dict[Kind, type | tuple[type, ...]] = {
+    Kind.NUMBER: int,
+    Kind.REAL: (int, float),
+    Kind.FLAG: bool,
+    Kind.CHOICE: str,
+    Kind.TEXT: str,
+}
+# A state's rows have two members more where it is asked for since when they have changed.
+OF_CHANGES = {"change", "before"}
+
+
+def fits(row: Row, type_: RowType) -> str:
+    """Why an object is not of a type; empty where it is."""
+    columns = {it.name: it for it in type_.columns}
+    names = [it for it in row if it != "type" and it not in OF_CHANGES]
+    known = [it for it in columns if it in names]
+    extra = [it for it in names if it not in columns and it != "file"]
+    extra = [it for it in extra if not it.endswith("_encoding")]
+    if type_.name == "summary":  # it also has the numbers of all files
+        extra = []
+    if extra:
+        return f"has {extra}"
+    if [it for it in names if it in columns] != known:
+        return f"its members come in the order {names}"
+    for name in known:
+        column, value = columns[name], row[name]
+        if value is None:
+            if not (column.given or column.kind.is_bytes or column.none is not None):
+                return f"{name} is null"
+        elif column.kind in KINDS and not isinstance(value, KINDS[column.kind]):
+            return f"{name} is {value!r}"
+    absent = [it.name for it in type_.columns if it.name not in row and not it.only]
+    return f"{absent} are absent" if absent and type_.name not in LOOSE else ""
+
+
+# Rows that have what their own file has: of other magics, of other kinds of records.
+LOOSE = {"batch", "record", "field", "found"}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_object_is_of_a_type_that_is_declared(command: str, tmp_path: Path) -> None:
+    words = [it.replace("DST", str(tmp_path / "new")) for it in command.split()]
+    rows = kfmt(*words, "--json").rows
+    assert rows
+    for row in rows:
+        reasons = [fits(row, it) for it in TYPES if it.name == row["type"]]
+        assert reasons, f"no type {row['type']} is declared"
+        assert "" in reasons, (row, reasons)
+
+
+def test_a_member_that_is_not_declared_is_a_mistake() -> None:
+    with pytest.raises(KeyError, match="stat has no colour"):
+        members(STATISTICS, {"colour": 1})
+
+
+def test_types_are_documented() -> None:
+    text = (ROOT / "docs" / "json.md").read_text()
+    for type_ in TYPES:
+        assert type_.doc, type_.name
+        assert f"### `{type_.name}`" in text
+        undocumented = [it.name for it in type_.columns if not it.doc and it.kind is not Kind.GROUP]
+        assert not undocumented or type_.name == "file", (type_.name, undocumented)
+
+
+# CSV is one table.
+
+
+def test_csv_is_one_table_and_says_what_it_leaves_out() -> None:
+    done = kfmt("retention", f"{BROKER}/orders-0", "--format", "csv")
+    assert done.out.splitlines()[0].startswith("file,base_offset,")
+    assert len({it.count(",") for it in done.out.splitlines() if '"' not in it}) == 1
+    assert "--table roll writes it" in done.err
+    other = kfmt("retention", f"{BROKER}/orders-0", "--format", "csv", "--table", "roll")
+    assert other.out.splitlines()[0] == "file,reason,at_bytes,at_time"
+    assert len(other.out.splitlines()) == 2
+    assert not other.err
+
+
+def test_the_table_of_results_is_that_of_files(tmp_path: Path) -> None:
+    done = kfmt("salvage", DAMAGED, tmp_path / "new", "--format", "csv")
+    assert done.out.startswith("file,kind,")
+    assert "--table hole writes it" in done.err
+
+
+def test_a_table_that_is_none_is_refused() -> None:
+    done = kfmt("stat", f"{BROKER}/orders-0", "--format", "csv", "--table", "nothing")
+    assert done.code == 2
+    assert "docs/json.md" in done.err
+
+
+# The Python API answers as the commands do.
+
+ANSWERS = {
+    f"check {DAMAGED}": lambda: kfmt_cli.check(DAMAGED),
+    f"stat {BROKER}": lambda: kfmt_cli.stat(BROKER),
+    f"find {BROKER}/orders-0 --offset 700": lambda: kfmt_cli.find(f"{BROKER}/orders-0", offset=700),
+    f"find {BROKER}/orders-0 --key customer-7": lambda: kfmt_cli.find(
+        f"{BROKER}/orders-0", key=b"customer-7"
+    ),
+    f"txn {BROKER}/txn-0": lambda: kfmt_cli.txn(f"{BROKER}/txn-0"),
+    f"diff {BROKER}/orders-0 {BROKER}/txn-0": lambda: kfmt_cli.diff(
+        f"{BROKER}/orders-0", f"{BROKER}/txn-0"
+    ),
+    f"retention {BROKER}/orders-0 --retention-ms 1 --now 1800000000000": lambda: kfmt_cli.retention(
+        f"{BROKER}/orders-0", retention_ms=1, now=1_800_000_000_000
+    ),
+    f"compaction {BROKER}/compacted-0 --now 1800000000000": lambda: kfmt_cli.compaction(
+        f"{BROKER}/compacted-0", now=1_800_000_000_000
+    ),
+    f"state {BROKER}/__consumer_offsets-1": lambda: kfmt_cli.state(
+        f"{BROKER}/__consumer_offsets-1"
+    ),
+}
+
+
+@pytest.mark.parametrize("command", ANSWERS)
+def test_python_answers_as_the_command_does(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    done = kfmt(*command.split(), "--json")
+    answer = ANSWERS[command]()
+    assert list(answer) == done.rows
+    assert answer.exit_code == done.code
+    pytest.importorskip("pyarrow")
+    for name in {str(it["type"]) for it in answer}:
+        table = answer.arrow(name)
+        assert table.num_rows == len(answer.of(name))
+        assert set(table.schema.names) >= {it for row in answer.of(name) for it in row} - {"type"}
+
+
+def test_python_says_what_cannot_be_read(tmp_path: Path) -> None:
+    answer = kfmt_cli.check(tmp_path / "nowhere")
+    assert answer.exit_code == 3
+    assert "No such file or directory" in answer.notes[0]
+    with pytest.raises(UsageError, match="one of them"):
+        kfmt_cli.find(SAMPLES)
+    with pytest.raises(UsageError, match="no setting"):
+        kfmt_cli.retention(SAMPLES, retention=1)
+    assert os.fspath(tmp_path)
+
+
+def test_no_type_is_declared_twice_in_a_part() -> None:
+    for part in contract():
+        names = [it.name for it in part.types if it.name != "file"]
+        assert len(names) == len(set(names)) or part.title == "Entries of files"
+    assert "partition" in type_names()
