@@ -118,8 +118,10 @@ def check(topic: str, record: Row, key: str | None, payload: str | None) -> None
         assert str(value["version"]) == their_value["version"]
         for member in value["data"].get("members", ()):
             for name in ("subscription", "assignment"):
-                # The tool does not say the version of what stands in these bytes.
-                member[name].pop("version")
+                # The tool does not say the version of what stands in these bytes. Those of Kafka
+                # Connect's groups stay bytes.
+                if isinstance(member[name], dict):
+                    member[name].pop("version")
         assert said(value) == without_underscores(their_value["data"])
 
 
