@@ -24,7 +24,8 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from bench.make_files import FULL, HERE, SMOKE, make
 from bench.process import KFMT, machine, put
 from kfmt_cli.spark import register
-from kfmt_cli.spark.jobs import export, verify
+from kfmt_cli.spark.jobs import export_job as export
+from kfmt_cli.spark.jobs import verify
 from kfmt_cli.spark.jobs.context import Context
 from kfmt_cli.spark.plan import plan
 from kfmt_cli.spark.request import request_of

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kfmt_cli.checks.log.verify import Verifier
+from kfmt_cli.checks.log.verifier import Verifier
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.disk.tree import classify
 from kfmt_cli.findings.finding import Finding

@@ -15,7 +15,7 @@ import pytest
 from kfmt_cli.rows.batch import BATCH
 from kfmt_cli.rows.record import RECORD
 from kfmt_cli.writing.build import jsonl
-from kfmt_cli.writing.build.jsonl import Attributes, Batch, Control, Record
+from kfmt_cli.writing.build.jsonl import AttributesOfLine, Batch, ControlOfLine, Record
 from tests.samples import ORDERS, UPGRADED, Row, environment, every_log, kfmt, name_of
 from tools.kafka import ROOT, SAMPLES
 
@@ -343,10 +343,10 @@ def test_every_name_of_a_dump_is_known_to_build() -> None:
         for it in (*BATCH.columns, *RECORD.columns)
         if it.of
     }
-    names = {field.encode_name for field in msgspec.structs.fields(Attributes)}
+    names = {field.encode_name for field in msgspec.structs.fields(AttributesOfLine)}
     assert of_groups == {
         "attributes": names,
-        "control": {field.encode_name for field in msgspec.structs.fields(Control)},
+        "control": {field.encode_name for field in msgspec.structs.fields(ControlOfLine)},
     }
 
 

@@ -10,7 +10,7 @@ import pytest
 import kfmt_cli
 from kfmt_cli.commands.contract import contract, type_names
 from kfmt_cli.errors import UsageError
-from kfmt_cli.rows.column import Kind, RowType
+from kfmt_cli.rows.column import ColumnKind, RowType
 from kfmt_cli.rows.documents import STATISTICS, members
 from tests.samples import Row, kfmt
 from tools.kafka import ROOT, SAMPLES
@@ -56,12 +56,12 @@ COMMANDS = [
     "decode-varint ac02",
 ]
 TYPES = [it for part in contract() for it in part.types]
-KINDS: dict[Kind, type | tuple[type, ...]] = {
-    Kind.NUMBER: int,
-    Kind.REAL: (int, float),
-    Kind.FLAG: bool,
-    Kind.CHOICE: str,
-    Kind.TEXT: str,
+KINDS: dict[ColumnKind, type | tuple[type, ...]] = {
+    ColumnKind.NUMBER: int,
+    ColumnKind.REAL: (int, float),
+    ColumnKind.FLAG: bool,
+    ColumnKind.CHOICE: str,
+    ColumnKind.TEXT: str,
 }
 # A state's rows have two members more where it is asked for since when they have changed.
 OF_CHANGES = {"change", "before"}
@@ -116,7 +116,9 @@ def test_types_are_documented() -> None:
     for type_ in TYPES:
         assert type_.doc, type_.name
         assert f"### `{type_.name}`" in text
-        undocumented = [it.name for it in type_.columns if not it.doc and it.kind is not Kind.GROUP]
+        undocumented = [
+            it.name for it in type_.columns if not it.doc and it.kind is not ColumnKind.GROUP
+        ]
         assert not undocumented or type_.name == "file", (type_.name, undocumented)
 
 

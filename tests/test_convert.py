@@ -20,11 +20,11 @@ import pytest
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.disk.tree import classify
 from kfmt_cli.log import reader as log
-from kfmt_cli.writing.build.drafts import Bounds
+from kfmt_cli.writing.build.drafts import BatchBounds
 from kfmt_cli.writing.convert import converter as convert
 from kfmt_cli.writing.convert.converter import Converter, Counts
 from kfmt_cli.writing.output import staged
-from kfmt_cli.writing.segment import SegmentWriter
+from kfmt_cli.writing.segment_writer import SegmentWriter
 from tests.samples import UPGRADED, Row, environment, kfmt
 from tests.segments import positions
 from tools.kafka import ROOT, SAMPLES
@@ -198,7 +198,7 @@ def test_wrappers_that_overlap_are_damage(magic: str, tmp_path: Path) -> None:
 def converted(source: Path, out: Path) -> Counts:
     """What is counted of one log, which is written and read back."""
     name = f"{0:020}.log"
-    converter = Converter(None, Bounds(), Limit.of_option(None), 2)
+    converter = Converter(None, BatchBounds(), Limit.of_option(None), 2)
     with staged(str(out)) as staging:
         writer = SegmentWriter(staging, name, 0)
         counts = converter.convert(classify(str(source / name), name), writer, lambda _: None)

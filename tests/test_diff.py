@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kfmt_cli.broker.replicas import Epochs, Held, Relation, compare, cut_to
+from kfmt_cli.broker.replicas import Epochs, Relation, ReplicaBatch, compare, cut_to
 from tests.broken_partitions import ORDERS, sample
 from tests.rebuild import with_crc
 from tests.samples import Done, kfmt
@@ -124,10 +124,12 @@ def test_wrong_usage(tmp_path: Path) -> None:
 
 
 def test_ranges_of_batches() -> None:
-    def held(base: int, last: int, epoch: int = 0, crc: int = 1) -> Held:
-        return Held(base, last, epoch, crc, False)
+    def held(base: int, last: int, epoch: int = 0, crc: int = 1) -> ReplicaBatch:
+        return ReplicaBatch(base, last, epoch, crc, False)
 
-    def ranges(a: list[Held], b: list[Held], at: int | None) -> list[tuple[Relation, int, int]]:
+    def ranges(
+        a: list[ReplicaBatch], b: list[ReplicaBatch], at: int | None
+    ) -> list[tuple[Relation, int, int]]:
         return [(it.relation, it.first, it.last) for it in compare(a, b, lambda *_: at)]
 
     same = [held(0, 9), held(10, 19)]

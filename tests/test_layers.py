@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -79,6 +80,21 @@ def test_functions_are_short(module: Path) -> None:
     for node in ast.walk(ast.parse(module.read_text())):
         if isinstance(node, ast.FunctionDef) and f"{module.stem}.{node.name}" not in LOOPS:
             assert (node.end_lineno or 0) - node.lineno < 60, node.name
+
+
+def test_every_class_has_a_name_of_its_own() -> None:
+    names = [
+        node.name
+        for module in MODULES
+        for node in ast.walk(ast.parse(module.read_text()))
+        if isinstance(node, ast.ClassDef)
+    ]
+    assert [name for name, n in Counter(names).items() if n > 1] == []
+
+
+def test_no_name_of_a_module_is_given_more_than_twice() -> None:
+    names = Counter(module.stem for module in MODULES if module.stem != "__init__")
+    assert [name for name, n in names.items() if n > 2] == []
 
 
 def test_no_file_imports_itself_by_way_of_others() -> None:

@@ -18,7 +18,7 @@ from kfmt_cli.commands.reference import chapters, found
 from kfmt_cli.core.layout.versions import at_version
 from kfmt_cli.formats.api_keys import APIS, BY_KEY
 from kfmt_cli.formats.headers import REQUEST_HEADER_DATA
-from kfmt_cli.rows.reference import entries_of
+from kfmt_cli.rows.format_entries import entries_of
 from tests.samples import kfmt
 from tools.kafka import ROOT, java, missing
 

@@ -11,7 +11,7 @@ import pytest
 from kfmt_cli.checks.log.extent import Extent
 from kfmt_cli.checks.partition.base import SegmentFacts
 from kfmt_cli.checks.partition.names import Names
-from kfmt_cli.checks.partition.segments import SegmentOffsets
+from kfmt_cli.checks.partition.neighbours import SegmentOffsets
 from kfmt_cli.disk.tree import walk
 from tests.samples import ORDERS, kfmt
 from tests.segments import positions
@@ -168,7 +168,7 @@ def test_files_that_are_given_one_by_one_are_no_partition(partition: Path) -> No
 
 
 def test_processes_say_the_same(partition: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from kfmt_cli.checks.log.verify import Verifier
+    from kfmt_cli.checks.log.verifier import Verifier
     from kfmt_cli.cli.runs import run_of
     from kfmt_cli.cli.screen import Screen
     from kfmt_cli.commands import verify

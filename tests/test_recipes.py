@@ -34,8 +34,7 @@ from kfmt_cli.log.block import Block, about_batch
 from kfmt_cli.log.records import Records
 from kfmt_cli.render import formats
 from kfmt_cli.render.sinks.objects import ObjectSink
-from kfmt_cli.rows.column import Column, RowType
-from kfmt_cli.rows.column import Kind as ColumnKind
+from kfmt_cli.rows.column import Column, ColumnKind, RowType
 from kfmt_cli.rows.section import Object, section_of
 from kfmt_cli.spark import jobs as spark_jobs
 from kfmt_cli.topics import TOPICS, Topic
@@ -189,7 +188,7 @@ class Segments(PartitionCheck):
 
 
 def test_a_check_of_a_partition(run: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
-    listed = registry.Listed(Scope.PARTITION, f"{HERE}:Segments")
+    listed = registry.ListedCheck(Scope.PARTITION, f"{HERE}:Segments")
     monkeypatch.setattr(registry, "CHECKS", [*registry.CHECKS, listed])
     run("verify-crc", ORDERS.parent)
     assert "few-segments" in run.err
@@ -226,7 +225,7 @@ class Grows(LogCheck):
 
 
 def test_a_check_of_a_log(run: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
-    listed = registry.Listed(Scope.HEADERS, f"{HERE}:Grows")
+    listed = registry.ListedCheck(Scope.HEADERS, f"{HERE}:Grows")
     monkeypatch.setattr(registry, "CHECKS", [*registry.CHECKS, listed])
     sizes = [row["size"] for row in rows(run("dump", ORDERS, "--json"), "batch")]
     expected = [b for a, b in pairwise(sizes) if b > a]
@@ -248,7 +247,7 @@ class Lines(ObjectSink):
 
 
 def test_an_output_format(run: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = formats.Format("pairs", "pairs of name and value", f"{HERE}:Lines")
+    made = formats.OutputFormat("pairs", "pairs of name and value", f"{HERE}:Lines")
     monkeypatch.setattr(formats, "FORMATS", [*formats.FORMATS, made])
     with fresh_commands(monkeypatch):
         batches = run("dump", ORDERS, "--format", "pairs").splitlines()
@@ -352,11 +351,11 @@ def test_an_internal_topic(run: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def count_files(context: Any) -> Any:
-    from kfmt_cli.spark.jobs.context import Summary
+    from kfmt_cli.spark.jobs.context import JobSummary
 
     assert context.options == {"least": 2}
     n = context.table("segments").count()
-    return Summary({"segments": n}, lines=[f"{n} files"])
+    return JobSummary({"segments": n}, lines=[f"{n} files"])
 
 
 def test_a_job_on_spark(

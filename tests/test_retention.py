@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from kfmt_cli.broker.retention import (
+from kfmt_cli.broker.retention_rules import (
     FILE_TIME,
     TIME_INDEX,
     ActiveFacts,
-    Bounds,
-    SegmentFacts,
+    HeldBack,
+    SegmentTimes,
     retained,
     rolled,
 )
@@ -26,15 +26,15 @@ NOW = 100 * DAY
 FOREVER = TopicSettings(retention_ms=-1)
 
 
-def segments(*days_old: float, size: int = 100) -> list[SegmentFacts]:
+def segments(*days_old: float, size: int = 100) -> list[SegmentTimes]:
     """Segments of ten offsets and one hundred bytes, so many days old."""
     return [
-        SegmentFacts(f"{i}.log", 10 * i, size, int(NOW - age * DAY), TIME_INDEX, 10 * i + 10)
+        SegmentTimes(f"{i}.log", 10 * i, size, int(NOW - age * DAY), TIME_INDEX, 10 * i + 10)
         for i, age in enumerate(days_old)
     ]
 
 
-def gone(found: list[SegmentFacts], settings: TopicSettings, bounds: Bounds) -> list[int]:
+def gone(found: list[SegmentTimes], settings: TopicSettings, bounds: HeldBack) -> list[int]:
     """The segments that go."""
     verdicts = retained(found, settings, bounds, NOW)
     return [i for i, it in enumerate(verdicts) if it.deletable]
@@ -43,37 +43,37 @@ def gone(found: list[SegmentFacts], settings: TopicSettings, bounds: Bounds) -> 
 @pytest.mark.parametrize(
     ("ages", "settings", "bounds", "expected"),
     [
-        ((9, 8, 6, 1), TopicSettings(), Bounds(), [0, 1]),
-        ((9, 6, 8, 1), TopicSettings(), Bounds(), [0]),
-        ((9, 8, 8, 8), TopicSettings(), Bounds(), [0, 1, 2, 3]),
-        ((-1, 9, 9, 9), TopicSettings(), Bounds(), []),
-        ((9, 8, 8, 1), TopicSettings(), Bounds(high_watermark=15), [0]),
-        ((9, 8, 8, 1), TopicSettings(), Bounds(remote_end=20), [0, 1]),
-        ((9, 8, 8, 1), TopicSettings(policy=frozenset({"compact"})), Bounds(), []),
-        ((9, 8), TopicSettings(policy=frozenset({"compact", "delete"})), Bounds(), [0, 1]),
-        ((1, 1, 1, 1), TopicSettings(retention_bytes=200), Bounds(), [0, 1]),
-        ((1, 1, 1, 1), TopicSettings(retention_bytes=201), Bounds(), [0]),
-        ((1, 1, 1, 1), FOREVER, Bounds(log_start=20), [0, 1]),
-        ((1, 1, 1, 1), FOREVER, Bounds(log_start=19), [0]),
-        ((9, 1), TopicSettings(remote=True, local_retention_ms=10 * DAY), Bounds(), []),
+        ((9, 8, 6, 1), TopicSettings(), HeldBack(), [0, 1]),
+        ((9, 6, 8, 1), TopicSettings(), HeldBack(), [0]),
+        ((9, 8, 8, 8), TopicSettings(), HeldBack(), [0, 1, 2, 3]),
+        ((-1, 9, 9, 9), TopicSettings(), HeldBack(), []),
+        ((9, 8, 8, 1), TopicSettings(), HeldBack(high_watermark=15), [0]),
+        ((9, 8, 8, 1), TopicSettings(), HeldBack(remote_end=20), [0, 1]),
+        ((9, 8, 8, 1), TopicSettings(policy=frozenset({"compact"})), HeldBack(), []),
+        ((9, 8), TopicSettings(policy=frozenset({"compact", "delete"})), HeldBack(), [0, 1]),
+        ((1, 1, 1, 1), TopicSettings(retention_bytes=200), HeldBack(), [0, 1]),
+        ((1, 1, 1, 1), TopicSettings(retention_bytes=201), HeldBack(), [0]),
+        ((1, 1, 1, 1), FOREVER, HeldBack(log_start=20), [0, 1]),
+        ((1, 1, 1, 1), FOREVER, HeldBack(log_start=19), [0]),
+        ((9, 1), TopicSettings(remote=True, local_retention_ms=10 * DAY), HeldBack(), []),
     ],
 )
 def test_the_rules(
-    ages: tuple[float, ...], settings: TopicSettings, bounds: Bounds, expected: list[int]
+    ages: tuple[float, ...], settings: TopicSettings, bounds: HeldBack, expected: list[int]
 ) -> None:
     assert gone(segments(*ages), settings, bounds) == expected
 
 
 def test_why_and_when() -> None:
-    verdicts = retained(segments(6, 9, 1), TopicSettings(), Bounds(), NOW)
+    verdicts = retained(segments(6, 9, 1), TopicSettings(), HeldBack(), NOW)
     assert [it.deletable for it in verdicts] == [False, False, False]
     assert verdicts[0].at == verdicts[1].at == NOW + DAY + 1
     assert "earlier segment" in verdicts[1].why
     assert "active" in verdicts[2].why
-    (future,) = retained(segments(-3), TopicSettings(), Bounds(), NOW)
+    (future,) = retained(segments(-3), TopicSettings(), HeldBack(), NOW)
     assert "in the future" in future.why
-    empty = SegmentFacts("0.log", 0, 0, 0, FILE_TIME, 0, "its time index is empty")
-    assert not retained([empty], TopicSettings(), Bounds(), NOW)[0].deletable
+    empty = SegmentTimes("0.log", 0, 0, 0, FILE_TIME, 0, "its time index is empty")
+    assert not retained([empty], TopicSettings(), HeldBack(), NOW)[0].deletable
 
 
 @pytest.mark.parametrize(

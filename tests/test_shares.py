@@ -17,11 +17,11 @@ import pytest
 
 from kfmt_cli.checks.index.checker import IndexChecker
 from kfmt_cli.checks.log import packs
-from kfmt_cli.checks.log.verify import Verifier
+from kfmt_cli.checks.log.verifier import Verifier
 from kfmt_cli.commands import index_check, verify, verify_apart
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.findings.finding import Finding
-from kfmt_cli.rows.finding import finding_row
+from kfmt_cli.rows.finding_row import finding_row
 from kfmt_cli.rows.result import Result
 from kfmt_cli.sharing.processes import map_processes
 from tests.mutants import mutant_of

@@ -101,7 +101,7 @@ def test_several_paths_a_view_and_sql(spark: Any) -> None:
 
 
 def test_schemas_are_those_that_are_documented(spark: Any) -> None:
-    from kfmt_cli.rows.tables import TABLES
+    from kfmt_cli.rows.table_types import TABLES
     from kfmt_cli.spark.tables import type_name
 
     for name, rows in TABLES.items():
@@ -410,7 +410,7 @@ def test_a_file_that_vanishes_and_paths_that_nobody_sees(
 ) -> None:
     from dataclasses import replace
 
-    from kfmt_cli.spark.jobs import export
+    from kfmt_cli.spark.jobs import export_job as export
     from kfmt_cli.spark.jobs.context import Context
     from kfmt_cli.spark.request import request_of
 

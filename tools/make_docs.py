@@ -25,10 +25,9 @@ from kfmt_cli.formats.checkpoint import CHECKPOINTS
 from kfmt_cli.render.finding import consequences
 from kfmt_cli.render.pages import PAGES
 from kfmt_cli.render.pages.page import facts_of
-from kfmt_cli.rows.column import Column, RowType
-from kfmt_cli.rows.column import Kind as ColumnKind
-from kfmt_cli.rows.reference import entries_of, size_words
-from kfmt_cli.rows.tables import TABLES
+from kfmt_cli.rows.column import Column, ColumnKind, RowType
+from kfmt_cli.rows.format_entries import entries_of, size_words
+from kfmt_cli.rows.table_types import TABLES
 from kfmt_cli.spark.request import OPTIONS
 from kfmt_cli.spark.tables import type_name
 from tests.matrix import matrix

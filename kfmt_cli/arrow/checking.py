@@ -13,15 +13,22 @@ from kfmt_cli.arrow.arrays import MOST_MILLISECONDS
 from kfmt_cli.arrow.packing import input_of, packed
 from kfmt_cli.arrow.reading import reader_of
 from kfmt_cli.checks.log.packs import look_inside, read_pack
-from kfmt_cli.checks.log.verify import Stretch
+from kfmt_cli.checks.log.verifier import Stretch
 from kfmt_cli.checks.registry import every_code
 from kfmt_cli.findings.finding import Finding, Severity, in_order
 from kfmt_cli.formats.batch import CODECS
 from kfmt_cli.log.block import is_legacy, runs
 from kfmt_cli.log.decoding import read_records
-from kfmt_cli.rows.finding import finding_row as row_of
-from kfmt_cli.rows.segment import NOTHING, Numbers, merged, names_of, numbers_of, numbers_of_files
-from kfmt_cli.rows.tables import SEGMENTS
+from kfmt_cli.rows.finding_row import finding_row as row_of
+from kfmt_cli.rows.segment_row import (
+    NOTHING,
+    Numbers,
+    merged,
+    names_of,
+    numbers_of,
+    numbers_of_files,
+)
+from kfmt_cli.rows.table_types import SEGMENTS
 from kfmt_cli.sharing.failure import telling
 from kfmt_cli.sharing.piece import Piece
 from kfmt_cli.sharing.read_piece import Edges, facts_of
@@ -33,7 +40,7 @@ MAGICS = ("0", "1", "2")
 
 @dataclass(slots=True)
 class FileSummary:
-    """What a file, or a piece of it, holds. numbers: see `rows/segment.py`."""
+    """What a file, or a piece of it, holds. numbers: see `rows/segment_row.py`."""
 
     piece: Piece
     numbers: Numbers = field(default_factory=lambda: dict(NOTHING))

@@ -8,18 +8,18 @@ import pyarrow as pa
 
 from kfmt_cli.arrow.arrays import HEADER, TIME
 from kfmt_cli.core.layout.field import MILLISECONDS
-from kfmt_cli.rows.column import Column, Kind
+from kfmt_cli.rows.column import Column, ColumnKind
 
 # Items of lists are named as Spark names them, whose schema must be the same.
 _ITEM = "element"
 _TYPES = {
-    Kind.FLAG: pa.bool_(),
-    Kind.CHOICE: pa.string(),
-    Kind.BYTES: pa.binary(),
-    Kind.TEXT: pa.string(),
-    Kind.JSON: pa.string(),
-    Kind.TEXTS: pa.list_(pa.field(_ITEM, pa.string())),
-    Kind.HEADERS: pa.list_(pa.field(_ITEM, HEADER)),
+    ColumnKind.FLAG: pa.bool_(),
+    ColumnKind.CHOICE: pa.string(),
+    ColumnKind.BYTES: pa.binary(),
+    ColumnKind.TEXT: pa.string(),
+    ColumnKind.JSON: pa.string(),
+    ColumnKind.TEXTS: pa.list_(pa.field(_ITEM, pa.string())),
+    ColumnKind.HEADERS: pa.list_(pa.field(_ITEM, HEADER)),
 }
 
 
@@ -27,7 +27,7 @@ def type_of(column: Column) -> pa.DataType:
     """The Arrow type of a column."""
     if column.unit == MILLISECONDS:
         return TIME
-    if column.kind is Kind.NUMBER:
+    if column.kind is ColumnKind.NUMBER:
         return pa.int64() if column.bits > 32 else pa.int32()
     return _TYPES[column.kind]
 

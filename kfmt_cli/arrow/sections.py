@@ -13,16 +13,16 @@ from kfmt_cli.arrow.schema import schema_of, type_of
 from kfmt_cli.core.layout.field import MILLISECONDS
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.native.table import BoolArray, Table
-from kfmt_cli.rows.column import Column, Kind
+from kfmt_cli.rows.column import Column, ColumnKind
 from kfmt_cli.rows.section import Rows, Section
-from kfmt_cli.rows.tables import OF_BATCH
+from kfmt_cli.rows.table_types import OF_BATCH
 
 MOST_BYTES = 64 << 20  # of keys, values and headers in an Arrow batch
 MOST_ROWS = 32768
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ArrowPart:
     """Rows that become Arrow. owner: of records, each one's row in `batches`."""
 
     section: Section
@@ -46,28 +46,28 @@ class Part:
             return column
         return self.section.table[name]
 
-    def part(self, first: int, last: int) -> Part:
+    def part(self, first: int, last: int) -> ArrowPart:
         """Rows first..last-1."""
         if (first, last) == (0, len(self)):
             return self
         owner = None if self.owner is None else self.owner[first:last]
-        return Part(self.section.part(first, last), self.batches, owner)
+        return ArrowPart(self.section.part(first, last), self.batches, owner)
 
 
-def part_of(rows: Rows) -> Part:
+def part_of(rows: Rows) -> ArrowPart:
     """The rows that count: the inner ones, with their batches, where there are such."""
     if rows.inner is None:
-        return Part(rows.outer)
+        return ArrowPart(rows.outer)
     assert rows.ends is not None
     owner = np.repeat(np.arange(len(rows.outer)), np.diff(rows.ends, prepend=0))
-    return Part(rows.inner, rows.outer.table, owner)
+    return ArrowPart(rows.inner, rows.outer.table, owner)
 
 
-def slices(part: Part, most_rows: int = MOST_ROWS) -> Iterator[Part]:
+def slices(part: ArrowPart, most_rows: int = MOST_ROWS) -> Iterator[ArrowPart]:
     """Rows in parts, none with more bytes than Arrow's offsets and a worker's memory take."""
     table = part.section.table
     sizes = [table[f"{it.at}_size"].clip(0) for it in part.section.type.leaves if it.kind.is_bytes]
-    sizes += [64 * table[it.at] for it in part.section.type.leaves if it.kind is Kind.HEADERS]
+    sizes += [64 * table[it.at] for it in part.section.type.leaves if it.kind is ColumnKind.HEADERS]
     ends = np.cumsum(sum(sizes, start=np.zeros(len(part), np.int64)))
     first = 0
     while first < len(part):
@@ -79,7 +79,7 @@ def slices(part: Part, most_rows: int = MOST_ROWS) -> Iterator[Part]:
 
 
 def record_batch(
-    part: Part,
+    part: ArrowPart,
     columns: Iterable[Column],
     shared: Callable[[str, int], pa.Array | None] = lambda *_: None,
 ) -> pa.RecordBatch:
@@ -92,7 +92,7 @@ def record_batch(
     return pa.RecordBatch.from_arrays(made, schema=schema_of(chosen))
 
 
-def array_of(part: Part, column: Column) -> pa.Array:
+def array_of(part: ArrowPart, column: Column) -> pa.Array:
     """A column by its kind; null where the rows have no such column."""
     if not part.has(column.at):
         return pa.nulls(len(part), type_of(column))
@@ -103,22 +103,22 @@ def array_of(part: Part, column: Column) -> pa.Array:
         if given is not None:
             sizes = np.where(given, sizes, -1)
         found = arrays.octets(section.data, values, sizes)
-        return found if column.kind is Kind.BYTES else arrays.text(found)
+        return found if column.kind is ColumnKind.BYTES else arrays.text(found)
     given = _given(part, column, values)
     if column.unit == MILLISECONDS:
         return arrays.times(values, given)
-    if column.kind is Kind.HEADERS:
+    if column.kind is ColumnKind.HEADERS:
         has = np.ones(len(part), np.bool_) if given is None else given
         firsts = part[f"{column.at}_first"]
         return arrays.headers(section.data, section.children, firsts, values, has)
-    if column.kind is Kind.FLAG:
+    if column.kind is ColumnKind.FLAG:
         return arrays.flags(values, given)
-    if column.kind is Kind.CHOICE:
+    if column.kind is ColumnKind.CHOICE:
         return arrays.words(values, column.words, given)
     return (arrays.longs if column.bits > 32 else arrays.ints)(values, given)
 
 
-def _given(part: Part, column: Column, values: IntArray) -> BoolArray | None:
+def _given(part: ArrowPart, column: Column, values: IntArray) -> BoolArray | None:
     """Which rows have a value; None for all."""
     masks: list[BoolArray] = []
     if column.given:

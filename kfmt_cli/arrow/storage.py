@@ -18,7 +18,7 @@ LARGEST = 1 << 31
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredFile:
     """A file. modified: nanoseconds since the epoch, 0 where the storage does not say. trouble: why
     a directory, for which this then stands, could not be listed."""
 
@@ -62,7 +62,7 @@ def file_system_at(path: str) -> tuple[fs.FileSystem, str]:
     return system, below
 
 
-def listing(path: str) -> Iterator[Stored]:
+def listing(path: str) -> Iterator[StoredFile]:
     """The files below a directory, or the file itself; raises InputError for what is not there.
 
     A local directory that cannot be listed to its end is named by its trouble.
@@ -82,17 +82,17 @@ def listing(path: str) -> Iterator[Stored]:
         raise InputError(f"{path}: is not there")
     for it in found:
         if it.type is fs.FileType.File:
-            yield Stored(prefix + it.path, it.size, it.mtime_ns or 0)
+            yield StoredFile(prefix + it.path, it.size, it.mtime_ns or 0)
 
 
-def _local_listing(path: str) -> Iterator[Stored]:
+def _local_listing(path: str) -> Iterator[StoredFile]:
     top = os.path.abspath(path)  # noqa: PTH100 (links stay as they are named)
     if not Path(top).is_dir():
         try:
             about = Path(top).stat()
         except OSError as error:
             raise InputError(f"{path}: {error.strerror}") from error
-        yield Stored(top, about.st_size, about.st_mtime_ns)
+        yield StoredFile(top, about.st_size, about.st_mtime_ns)
         return
     folders = [top]
     while folders:
@@ -104,9 +104,9 @@ def _local_listing(path: str) -> Iterator[Stored]:
                         folders.append(entry.path)
                     elif entry.is_file():
                         about = entry.stat()
-                        yield Stored(entry.path, about.st_size, about.st_mtime_ns)
+                        yield StoredFile(entry.path, about.st_size, about.st_mtime_ns)
         except OSError as error:
-            yield Stored(folder, 0, 0, error.strerror or str(error))
+            yield StoredFile(folder, 0, 0, error.strerror or str(error))
 
 
 class StoredSource:

@@ -13,7 +13,7 @@ from kfmt_cli.arrow.checking import check_piece, finding_row
 from kfmt_cli.arrow.packing import input_of, packed
 from kfmt_cli.arrow.reading import reader_of
 from kfmt_cli.arrow.schema import schema_of
-from kfmt_cli.arrow.sections import Part, part_of, record_batch, slices
+from kfmt_cli.arrow.sections import ArrowPart, part_of, record_batch, slices
 from kfmt_cli.arrow.storage import local
 from kfmt_cli.checks.log.packs import read_pack
 from kfmt_cli.core.native.table import BoolArray, Table
@@ -21,14 +21,14 @@ from kfmt_cli.disk.kinds.fixed import read_rows
 from kfmt_cli.disk.names import partition_of
 from kfmt_cli.disk.tree import classify
 from kfmt_cli.errors import InputError
-from kfmt_cli.findings import reading as codes
+from kfmt_cli.findings import damage as codes
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.log.block import Block
 from kfmt_cli.log.complete import batch_rows, complete, record_rows
 from kfmt_cli.log.records import Records
 from kfmt_cli.rows.section import Rows
-from kfmt_cli.rows.tables import BATCHES, RECORDS
-from kfmt_cli.sharing.committed import Transactions
+from kfmt_cli.rows.table_types import BATCHES, RECORDS
+from kfmt_cli.sharing.aborted import AbortedRanges
 from kfmt_cli.sharing.piece import Piece
 from kfmt_cli.sharing.read_piece import PieceReader
 from kfmt_cli.sharing.request import Request
@@ -63,7 +63,7 @@ def shared_by_file(path: str, kind: str) -> Callable[[str, int], pa.Array | None
 
 
 def record_batches(
-    request: Request, reader: PieceReader, piece: Piece, known: Transactions | None = None
+    request: Request, reader: PieceReader, piece: Piece, known: AbortedRanges | None = None
 ) -> Batches:
     """The records of a piece; without aborted and open transactions where they are known."""
     columns = request.shown_of(RECORDS)
@@ -74,7 +74,7 @@ def record_batches(
 
 
 def wanted_records(
-    reader: PieceReader, piece: Piece, known: Transactions | None = None, decode: bool = True
+    reader: PieceReader, piece: Piece, known: AbortedRanges | None = None, decode: bool = True
 ) -> Iterator[Rows]:
     """The records of a piece that are wanted, below their batches.
 
@@ -96,7 +96,7 @@ def select(records: Records, keep: BoolArray | None) -> Records:
 
 
 def _wanted(
-    reader: PieceReader, run: Block, records: Records, known: Transactions | None
+    reader: PieceReader, run: Block, records: Records, known: AbortedRanges | None
 ) -> BoolArray | None:
     """Which records are; None for all."""
     keep = reader.wanted.of_records(records) if reader.wanted else None
@@ -109,7 +109,7 @@ def _wanted(
     return committed if keep is None else keep & committed
 
 
-def _committed(batches: Table, known: Transactions) -> BoolArray:
+def _committed(batches: Table, known: AbortedRanges) -> BoolArray:
     """Batches that are neither control batches nor of an aborted transaction."""
     gone = batches["control"] == 1
     transactional = batches["transactional"] == 1
@@ -167,23 +167,23 @@ def _batches_of_pack(request: Request, pieces: Sequence[Piece]) -> pa.RecordBatc
     return record_batch(part_of(batch_rows(chosen)), request.shown, shared)
 
 
-def _records(request: Request, piece: Piece, known: Transactions | None) -> Batches:
+def _records(request: Request, piece: Piece, known: AbortedRanges | None) -> Batches:
     return record_batches(request, reader_of(request), piece, known)
 
 
-def _batches(request: Request, piece: Piece, known: Transactions | None) -> Batches:
+def _batches(request: Request, piece: Piece, known: AbortedRanges | None) -> Batches:
     del known
     return batch_batches(request, reader_of(request), piece)
 
 
-def _segments(request: Request, piece: Piece, known: Transactions | None) -> Batches:
+def _segments(request: Request, piece: Piece, known: AbortedRanges | None) -> Batches:
     del known
     if not reader_of(request).is_troubled(piece):
         checked = check_piece(request, piece)
         yield _of_objects(request, [checked.summary.as_row()])
 
 
-def _findings(request: Request, piece: Piece, known: Transactions | None) -> Batches:
+def _findings(request: Request, piece: Piece, known: AbortedRanges | None) -> Batches:
     del known
     if findings := check_piece(request, piece).findings:
         yield _of_objects(request, [finding_row(piece, it) for it in findings])
@@ -195,7 +195,7 @@ def _of_objects(request: Request, rows: list[dict[str, object]]) -> pa.RecordBat
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _index_entries(request: Request, piece: Piece, known: Transactions | None) -> Batches:
+def _index_entries(request: Request, piece: Piece, known: AbortedRanges | None) -> Batches:
     del known
     reader = reader_of(request)
     if reader.is_troubled(piece):
@@ -208,10 +208,10 @@ def _index_entries(request: Request, piece: Piece, known: Transactions | None) -
     for finding in contents.findings:
         reader.found(finding)
     if len(contents.table):
-        yield record_batch(Part(contents.sections[0]), request.shown, shared_by(piece))
+        yield record_batch(ArrowPart(contents.sections[0]), request.shown, shared_by(piece))
 
 
-MAKERS: dict[str, Callable[[Request, Piece, Transactions | None], Batches]] = {
+MAKERS: dict[str, Callable[[Request, Piece, AbortedRanges | None], Batches]] = {
     "records": _records,
     "batches": _batches,
     "findings": _findings,

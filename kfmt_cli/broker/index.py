@@ -11,7 +11,7 @@ from bisect import bisect_right
 
 import numpy as np
 
-from kfmt_cli.broker.settings import INDEX_INTERVAL_BYTES
+from kfmt_cli.broker.defaults import INDEX_INTERVAL_BYTES
 from kfmt_cli.core.layout.layout import IntArray, Layout
 from kfmt_cli.errors import InputError
 from kfmt_cli.formats.index import MAX_RELATIVE_OFFSET, OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY

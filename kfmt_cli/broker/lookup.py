@@ -31,7 +31,7 @@ MOST_SCANNED = 8  # batches of a scan that are named one by one
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class SearchStep:
     """A comparison of the binary search: the bounds, the entry looked at, the outcome."""
 
     low: int
@@ -42,7 +42,7 @@ class Step:
 
 
 @dataclass(slots=True)
-class Search:
+class IndexSearch:
     """A search of one index.
 
     index: its name, None where there is no such file. entry: the greatest that is not above the
@@ -53,7 +53,7 @@ class Search:
     column: str
     target: int
     entries: int
-    steps: list[Step] = field(default_factory=list)
+    steps: list[SearchStep] = field(default_factory=list)
     entry: int | None = None
     found: dict[str, int] = field(default_factory=dict)
 
@@ -66,7 +66,7 @@ class Lookup:
     log: str
     column: str
     target: int
-    searches: list[Search] = field(default_factory=list)
+    searches: list[IndexSearch] = field(default_factory=list)
     scan_from: int = 0
     n_scanned: int = 0
     scanned: list[dict[str, int]] = field(default_factory=list)
@@ -82,7 +82,7 @@ class Values(Protocol):
 
 
 def greatest(
-    values: Values, target: int, warm: int, note: Callable[[Step], None] = lambda _: None
+    values: Values, target: int, warm: int, note: Callable[[SearchStep], None] = lambda _: None
 ) -> int | None:
     """The last entry that is not above the target, as a broker searches for it.
 
@@ -94,7 +94,7 @@ def greatest(
             middle = (low + high + 1) >> 1
             value = int(values[middle])
             verdict = "too high" if value > target else "not above" if value < target else "equal"
-            note(Step(low, high, middle, value, verdict))
+            note(SearchStep(low, high, middle, value, verdict))
             if value == target:
                 return middle
             low, high = (low, middle - 1) if value > target else (middle, high)
@@ -108,12 +108,12 @@ def greatest(
     return between(0, hot) if values[0] <= target else None
 
 
-def search(file: Input | None, kind: Kind, column: str, target: int) -> Search:
+def search(file: Input | None, kind: Kind, column: str, target: int) -> IndexSearch:
     """The binary search of a broker in an index; one that is missing is an empty one."""
     if file is None:
-        return Search(None, column, target, 0)
+        return IndexSearch(None, column, target, 0)
     table = read_rows(file).table
-    found = Search(file.name, column, target, len(table))
+    found = IndexSearch(file.name, column, target, len(table))
     warm = WARM_BYTES // ENTRY_SIZE[kind]
     found.entry = greatest(table[column], target, warm, found.steps.append)
     if found.entry is not None:
@@ -143,7 +143,7 @@ def look_up(segment: Segment, offset: int | None, timestamp: int | None) -> Look
     return done
 
 
-def _search(segment: Segment, kind: Kind, column: str, target: int) -> Search:
+def _search(segment: Segment, kind: Kind, column: str, target: int) -> IndexSearch:
     return search(segment.indexes.get(kind), kind, column, target)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kfmt_cli.broker.settings import DEDUPE_BUFFER_BYTES
+from kfmt_cli.broker.defaults import DEDUPE_BUFFER_BYTES
 from kfmt_cli.core.codecs.checksum import CRC32, CRC32C, crc_of_regions
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.native import hash_table as latest

@@ -25,7 +25,7 @@ class Relation(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class ReplicaBatch:
     """A batch of a replica. sound: its checksum fits. place: for whoever reads its records."""
 
     base: int
@@ -104,10 +104,10 @@ def cut_to(follower: Epochs, leader: Epochs) -> int:
             return end
 
 
-Same = Callable[[list[Held], list[Held]], int | None]
+Same = Callable[[list[ReplicaBatch], list[ReplicaBatch]], int | None]
 
 
-def compare(a: Iterable[Held], b: Iterable[Held], differs: Same) -> Iterator[Range]:
+def compare(a: Iterable[ReplicaBatch], b: Iterable[ReplicaBatch], differs: Same) -> Iterator[Range]:
     """The ranges of two replicas whose batches come in offset order.
 
     differs: of batches that cover the same offsets and are not the same, the first offset at which
@@ -124,7 +124,7 @@ def compare(a: Iterable[Held], b: Iterable[Held], differs: Same) -> Iterator[Ran
         yield held
 
 
-def _steps(a: Iterator[Held], b: Iterator[Held], differs: Same) -> Iterator[Range]:
+def _steps(a: Iterator[ReplicaBatch], b: Iterator[ReplicaBatch], differs: Same) -> Iterator[Range]:
     one, other = next(a, None), next(b, None)
     while one is not None or other is not None:
         if other is None or (one is not None and one.last < other.base):
@@ -153,7 +153,7 @@ def _steps(a: Iterator[Held], b: Iterator[Held], differs: Same) -> Iterator[Rang
             yield from _differing(mine, its, differs)
 
 
-def _differing(mine: list[Held], its: list[Held], differs: Same) -> Iterator[Range]:
+def _differing(mine: list[ReplicaBatch], its: list[ReplicaBatch], differs: Same) -> Iterator[Range]:
     """Batches over the same offsets that are not the same, or cannot be compared."""
     if not all(it.sound for it in (*mine, *its)):
         yield _of(Relation.DAMAGED, mine, its)
@@ -175,11 +175,11 @@ def _differing(mine: list[Held], its: list[Held], differs: Same) -> Iterator[Ran
         )
 
 
-def _key(it: Held) -> tuple[int, int, int, int]:
+def _key(it: ReplicaBatch) -> tuple[int, int, int, int]:
     return it.base, it.last, it.epoch, it.crc
 
 
-def _of(relation: Relation, mine: list[Held], its: list[Held]) -> Range:
+def _of(relation: Relation, mine: list[ReplicaBatch], its: list[ReplicaBatch]) -> Range:
     every = [*mine, *its]
     return Range(
         relation,

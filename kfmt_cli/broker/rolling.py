@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kfmt_cli.broker.index import IndexBuilder
-from kfmt_cli.broker.settings import (
+from kfmt_cli.broker.defaults import (
     INDEX_INTERVAL_BYTES,
     MOST_SEGMENT_BYTES,
     SEGMENT_BYTES,
     SEGMENT_INDEX_BYTES,
     SEGMENT_MS,
 )
+from kfmt_cli.broker.index import IndexBuilder
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.formats.index import MAX_RELATIVE_OFFSET
 

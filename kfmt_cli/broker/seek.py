@@ -22,7 +22,7 @@ INDEX, SCAN = "index", "scan"
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class ReadingStart:
     """Where reading begins. via: `INDEX` or `SCAN`. why: what is wrong with the index, if so."""
 
     position: int
@@ -30,37 +30,39 @@ class Start:
     why: str = ""
 
 
-def start_for_offset(segment: Segment, offset: int) -> Start:
+def start_for_offset(segment: Segment, offset: int) -> ReadingStart:
     """Where to begin for an offset."""
     assert segment.log is not None
     index = segment.indexes.get(OFFSET_INDEX)
     if index is None:
-        return Start(0, SCAN, "there is no offset index")
+        return ReadingStart(0, SCAN, "there is no offset index")
     try:
         found = search(index, OFFSET_INDEX, "offset", offset).found
     except InputError as error:
-        return Start(0, SCAN, str(error))
+        return ReadingStart(0, SCAN, str(error))
     if not found:
-        return Start(0, INDEX)
+        return ReadingStart(0, INDEX)
     position = found["log_position"]
     first = next(blocks_from(segment.log, position), None)
     sound = first is not None and begins_at(first, position)
     if first is None or not sound or int(first.batches["base_offset"][0]) > offset:
-        return Start(0, SCAN, f"{index.name} points at byte {position}, where no such batch begins")
-    return Start(position, INDEX)
+        return ReadingStart(
+            0, SCAN, f"{index.name} points at byte {position}, where no such batch begins"
+        )
+    return ReadingStart(position, INDEX)
 
 
-def start_for_time(segment: Segment, timestamp: int) -> Start:
+def start_for_time(segment: Segment, timestamp: int) -> ReadingStart:
     """Where to begin for the first record that is not older than a timestamp."""
     index = segment.indexes.get(TIME_INDEX)
     if index is None:
-        return Start(0, SCAN, "there is no time index")
+        return ReadingStart(0, SCAN, "there is no time index")
     try:
         # Every record younger than an entry's time stands behind the entry's offset.
         found = search(index, TIME_INDEX, "timestamp", timestamp - 1).found
     except InputError as error:
-        return Start(0, SCAN, str(error))
-    return start_for_offset(segment, found["offset"]) if found else Start(0, INDEX)
+        return ReadingStart(0, SCAN, str(error))
+    return start_for_offset(segment, found["offset"]) if found else ReadingStart(0, INDEX)
 
 
 def blocks_from(

@@ -19,7 +19,7 @@ class Timer:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class WheelStep:
     """Something that happened. kind: added, cascaded or fired. level: of the wheel, 0 is the
     finest; bucket: in it; start: when that is looked at. None of a timer that fired."""
 
@@ -54,18 +54,18 @@ class TimingWheels:
         self.levels = [Wheel(tick, size, 0)]
         self._size = size
 
-    def add(self, timer: Timer, kind: str = "added") -> Step:
+    def add(self, timer: Timer, kind: str = "added") -> WheelStep:
         """Put a timer into its bucket; it fires at once where its tick has come."""
         level = 0
         while True:
             wheel = self.levels[level]
             if timer.at < wheel.now + wheel.tick and level == 0:
-                return Step(self.now, "fired", timer)
+                return WheelStep(self.now, "fired", timer)
             if timer.at < wheel.now + wheel.interval:
                 number = timer.at // wheel.tick
                 start = number * wheel.tick
                 wheel.buckets.setdefault(start, []).append(timer)
-                return Step(self.now, kind, timer, level, number % wheel.size, start)
+                return WheelStep(self.now, kind, timer, level, number % wheel.size, start)
             if level + 1 == len(self.levels):
                 above = wheel.interval
                 self.levels.append(Wheel(above, self._size, self.now - self.now % above))
@@ -76,7 +76,7 @@ class TimingWheels:
         """When the next bucket is looked at; None without one."""
         return min((start for it in self.levels for start in it.buckets), default=None)
 
-    def advance(self, to: int) -> Iterator[Step]:
+    def advance(self, to: int) -> Iterator[WheelStep]:
         """Let time go on: buckets whose time has come are emptied into lower wheels, or fire."""
         while (start := self.next) is not None and start <= to:
             self._move(max(start, self.now))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from kfmt_cli.broker.settings import SEGMENT_BYTES, SEGMENT_INDEX_BYTES, SEGMENT_MS
+from kfmt_cli.broker.defaults import SEGMENT_BYTES, SEGMENT_INDEX_BYTES, SEGMENT_MS
 from kfmt_cli.errors import UsageError
 
 _HOUR = 3_600_000

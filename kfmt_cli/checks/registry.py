@@ -14,7 +14,7 @@ from kfmt_cli.findings.finding import Code
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListedCheck:
     """A check. target: its module and its class."""
 
     scope: Scope
@@ -27,16 +27,16 @@ class Listed:
 
 
 _HERE = "kfmt_cli.checks"
-CHECKS: list[Listed] = [
-    Listed(Scope.HEADERS, f"{_HERE}.log.headers:Checksums"),
-    Listed(Scope.HEADERS, f"{_HERE}.log.headers:Headers"),
-    Listed(Scope.RECORDS, f"{_HERE}.log.wrappers:WrapperOffsets"),
-    Listed(Scope.RECORDS, f"{_HERE}.log.records:RecordOffsets"),
-    Listed(Scope.RECORDS, f"{_HERE}.log.records:MaxTimestamps"),
-    Listed(Scope.RECORDS, f"{_HERE}.log.records:ControlRecords"),
-    Listed(Scope.SEGMENT, f"{_HERE}.index.rules:IndexRules"),
-    Listed(Scope.PARTITION, f"{_HERE}.partition.segments:SegmentOffsets"),
-    Listed(Scope.DIRECTORY, f"{_HERE}.partition.names:Names"),
+CHECKS: list[ListedCheck] = [
+    ListedCheck(Scope.HEADERS, f"{_HERE}.log.headers:Checksums"),
+    ListedCheck(Scope.HEADERS, f"{_HERE}.log.headers:Headers"),
+    ListedCheck(Scope.RECORDS, f"{_HERE}.log.wrappers:WrapperOffsets"),
+    ListedCheck(Scope.RECORDS, f"{_HERE}.log.records:RecordOffsets"),
+    ListedCheck(Scope.RECORDS, f"{_HERE}.log.records:MaxTimestamps"),
+    ListedCheck(Scope.RECORDS, f"{_HERE}.log.records:ControlRecords"),
+    ListedCheck(Scope.SEGMENT, f"{_HERE}.index.rules:IndexRules"),
+    ListedCheck(Scope.PARTITION, f"{_HERE}.partition.neighbours:SegmentOffsets"),
+    ListedCheck(Scope.DIRECTORY, f"{_HERE}.partition.names:Names"),
 ]
 
 
@@ -52,9 +52,9 @@ def log_checks(scope: Scope, base_offset: int | None) -> list[LogCheck]:
 
 def every_code() -> dict[str, Code]:
     """All kinds of findings by name: those that reading makes, and those that checks make."""
+    from kfmt_cli.findings import damage as of_logs
     from kfmt_cli.findings import files as of_files
     from kfmt_cli.findings import history as of_history
-    from kfmt_cli.findings import reading as of_logs
 
     pages = (vars(of_logs), vars(of_files), vars(of_history))
     found = [it for page in pages for it in page.values() if isinstance(it, Code)]

@@ -72,7 +72,7 @@ def check(
     """
     from kfmt_cli.checks.registry import every_code
     from kfmt_cli.cli.runs import run_of
-    from kfmt_cli.commands.check.command import Check, of_codes
+    from kfmt_cli.commands.check.command import CheckPaths, of_codes
     from kfmt_cli.commands.check.report import CHECK_RESULT
     from kfmt_cli.core.codecs.decompress import Limit
     from kfmt_cli.core.throttle import PACE
@@ -92,5 +92,5 @@ def check(
     run = run_of(color, format_, CHECK_RESULT, strict=strict, max_findings=max_findings, look=look)
     limit = Limit.of_option(max_decompressed)
     takes = of_codes(only, ignore)
-    Check(run, jobs, limit, index_interval_bytes, max_findings, takes).paths(paths)
+    CheckPaths(run, jobs, limit, index_interval_bytes, max_findings, takes).paths(paths)
     return run.end()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from kfmt_cli.broker.settings import DEDUPE_BUFFER_BYTES
+from kfmt_cli.broker.defaults import DEDUPE_BUFFER_BYTES
 from kfmt_cli.cli.options import (
     Size,
     color,

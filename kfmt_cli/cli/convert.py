@@ -57,11 +57,11 @@ def convert_v0_to_v2(
     from kfmt_cli.cli.runs import run_of
     from kfmt_cli.commands.convert import CONVERTED, Convert
     from kfmt_cli.core.codecs.decompress import Limit
-    from kfmt_cli.writing.build.drafts import Bounds
+    from kfmt_cli.writing.build.drafts import BatchBounds
     from kfmt_cli.writing.convert.converter import Converter
 
     codec = None if compression == "keep" else compression
-    converter = Converter(codec, Bounds(batch_bytes), Limit.of_option(max_decompressed), jobs)
+    converter = Converter(codec, BatchBounds(batch_bytes), Limit.of_option(max_decompressed), jobs)
     run = run_of(color, format_, CONVERTED, writes=True)
     Convert(run, converter, skip_damaged).convert(source, destination)
     return run.host.exit_code

@@ -106,7 +106,7 @@ def dump(
     from kfmt_cli.commands.dump import Dump
     from kfmt_cli.core.codecs.decompress import Limit
     from kfmt_cli.disk.kinds.logs import LOGS
-    from kfmt_cli.log.reading import Reading
+    from kfmt_cli.log.reading import RowsReading
     from kfmt_cli.log.select import Selection
     from kfmt_cli.render.formats import sink_named
     from kfmt_cli.render.sinks.sink import Look
@@ -118,7 +118,7 @@ def dump(
     wanted = Selection(*_bounds(from_offset, to_offset))
     look = Look(mode, wide, names, bits)
     run = run_of(color, format_, strict=strict, max_findings=max_findings, look=look)
-    reading = Reading(records, wanted, Limit.of_option(max_decompressed))
+    reading = RowsReading(records, wanted, Limit.of_option(max_decompressed))
     only_logs = records or bits or names or wanted or not sink.mixes_types
     every = all_files or not sink.for_people
     kinds = LOGS if only_logs else None
@@ -158,7 +158,7 @@ def _bounds(first: int | None, last: int | None) -> tuple[int | None, int | None
 def _column_names(columns: str | None, elsewhere: bool) -> tuple[str, ...]:
     if columns is None:
         return ()
-    from kfmt_cli.render.tables.batches import DEFAULT, MORE
+    from kfmt_cli.render.tables.batch_table import DEFAULT, MORE
 
     if elsewhere:
         raise UsageError("--columns chooses columns of the batch table only")

@@ -100,10 +100,10 @@ def export(
 
     if find_spec("pyarrow") is None:
         raise UsageError("pyarrow is not installed: pip install 'kfmt-cli[arrow]'")
-    from kfmt_cli.arrow.export import FILE_FORMATS
+    from kfmt_cli.arrow.exporting import FILE_FORMATS
     from kfmt_cli.cli.runs import run_of
     from kfmt_cli.commands.export import Export, exported
-    from kfmt_cli.commands.partitions import LogStarts
+    from kfmt_cli.commands.log_files import LogStarts
     from kfmt_cli.sharing.request import request_with
 
     if columns and not FILE_FORMATS[file_format].takes_columns:

@@ -51,7 +51,7 @@ def hex_command(
       kfmt hex sample_segments/kafka-2.8.2/v1-lz4-0/00000000000000000000.log --position 0
     """
     from kfmt_cli.cli.runs import run_of
-    from kfmt_cli.commands.hex import Place, ShowHex
+    from kfmt_cli.commands.hex import ShowHex, ShownPlace
     from kfmt_cli.core.codecs.decompress import Limit
 
     if sum(it is not None for it in (offset, position, entry)) > 1:
@@ -59,6 +59,6 @@ def hex_command(
     if alone and offset is None:
         raise UsageError("--alone needs --offset")
     run = run_of(color, format_, strict=strict)
-    place = Place(offset, position, entry, alone)
+    place = ShownPlace(offset, position, entry, alone)
     ShowHex(run, place, Limit.of_option(max_decompressed), whole, topic, layout).path(file)
     return run.host.exit_code

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from kfmt_cli.broker.settings import INDEX_INTERVAL_BYTES
+from kfmt_cli.broker.defaults import INDEX_INTERVAL_BYTES
 from kfmt_cli.core.parallel import available_cores
 from kfmt_cli.errors import UsageError
 from kfmt_cli.findings.finding import MOST_FINDINGS
-from kfmt_cli.render.formats import FORMATS, REPORTS, Format
+from kfmt_cli.render.formats import FORMATS, REPORTS, OutputFormat
 
 F = TypeVar("F", bound=Callable[..., Any])
 TABLE = "kfmt.table"  # in the context: what --table says
@@ -62,7 +62,7 @@ def report_format(function: F) -> F:
     return _format(REPORTS)(function)
 
 
-def _format(formats: list[Format]) -> Callable[[F], F]:
+def _format(formats: list[OutputFormat]) -> Callable[[F], F]:
     *others, last = (it.words for it in formats if it.words)
     words = f"{', '.join(others)} or {last}"
 

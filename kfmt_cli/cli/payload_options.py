@@ -72,7 +72,7 @@ def reader_of(
     file, _, message = (schema or "").partition(":")
     folder, registry = schemas, None
     if format_ == "confluent":
-        from kfmt_cli.commands.registry import registry_beside, registry_of
+        from kfmt_cli.commands.schemas_beside import registry_beside, registry_of
 
         registry = registry_beside(paths) if schemas is None else registry_of(str(schemas))
         folder = schemas if registry is None else None

@@ -57,10 +57,10 @@ def _command(job: ListedJob) -> click.Command:
     """The command of a job, with its own options before those of every job."""
 
     def call(**options: Any) -> int:
-        from kfmt_cli.cli.pipelining import Task
+        from kfmt_cli.cli.pipelining import PipelineCall
         from kfmt_cli.cli.screen import Screen
 
-        return Task(job, Screen(options.pop("color")), options).run()
+        return PipelineCall(job, Screen(options.pop("color")), options).run()
 
     function = _common(call)
     for option in reversed(job.options):

@@ -23,7 +23,7 @@ NONE_DAMAGED = "none damaged"
 
 
 @dataclass(slots=True)
-class Task:
+class PipelineCall:
     """One call of a job."""
 
     job: ListedJob
@@ -94,7 +94,7 @@ class Task:
 
     def _request(self) -> Any:
         """What the options say."""
-        from kfmt_cli.arrow.export import FILE_FORMATS
+        from kfmt_cli.arrow.exporting import FILE_FORMATS
         from kfmt_cli.sharing.request import request_with
 
         options = self.options

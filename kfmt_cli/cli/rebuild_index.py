@@ -6,7 +6,7 @@ import time
 
 import click
 
-from kfmt_cli.broker.settings import PRODUCER_ID_EXPIRATION_MS
+from kfmt_cli.broker.defaults import PRODUCER_ID_EXPIRATION_MS
 from kfmt_cli.cli.options import Size, color, output_format, strict
 
 

@@ -105,20 +105,20 @@ class Screen:
         self.note(f"kfmt: {safe(words)}\n")
 
     @contextmanager
-    def progress(self, total: int | None) -> Iterator[Progress]:
+    def progress(self, total: int | None) -> Iterator[ProgressBar]:
         """A bar on standard error for `total` bytes, when it is a terminal and it takes long.
 
         total: None or 0 for a stream, whose bytes count as they come.
         """
         self.expect(total or 0)
-        progress = Progress(total, self.err_is_terminal, self.expect)
+        progress = ProgressBar(total, self.err_is_terminal, self.expect)
         try:
             yield progress
         finally:
             progress.stop()
 
 
-class Progress:
+class ProgressBar:
     """A bar that only appears after a while."""
 
     def __init__(self, total: int | None, wanted: bool, expect: Callable[[int], None]) -> None:

@@ -58,7 +58,7 @@ def verify_crc(
       kfmt verify-crc sample_segments/kafka-3.9.1-broker1/orders-0 --deep
       kfmt verify-crc damaged_segments --format json
     """
-    from kfmt_cli.checks.log.verify import Verifier
+    from kfmt_cli.checks.log.verifier import Verifier
     from kfmt_cli.cli.runs import run_of
     from kfmt_cli.commands.verify import LOG_RESULT, Verify
     from kfmt_cli.core.codecs.decompress import Limit

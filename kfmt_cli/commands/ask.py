@@ -20,7 +20,7 @@ from kfmt_cli.errors import ExitCode, UsageError
 from kfmt_cli.findings.finding import MOST_FINDINGS
 from kfmt_cli.render.sinks.objects import ObjectSink
 from kfmt_cli.render.style import PLAIN, Theme
-from kfmt_cli.rows.column import Column, Kind, RowType
+from kfmt_cli.rows.column import Column, ColumnKind, RowType
 from kfmt_cli.rows.section import Object
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def _columns_of(name: str, rows: list[Object]) -> list[Column]:
     members = dict.fromkeys(member for row in rows for member in row if member != "type")
     fitting = max(types, key=lambda it: _in_common(it, members))
     known = {it.name: it for it in fitting.columns}
-    return [known.get(it) or Column(it, Kind.JSON) for it in members or known]
+    return [known.get(it) or Column(it, ColumnKind.JSON) for it in members or known]
 
 
 def _in_common(type_: RowType, members: dict[str, None]) -> int:
@@ -103,7 +103,7 @@ def _in_common(type_: RowType, members: dict[str, None]) -> int:
 
 
 def _cell(column: Column, value: object) -> object:
-    if value is None or column.kind in (Kind.NUMBER, Kind.REAL, Kind.FLAG):
+    if value is None or column.kind in (ColumnKind.NUMBER, ColumnKind.REAL, ColumnKind.FLAG):
         return value
     return value if isinstance(value, str) else json_text(value)
 
@@ -177,14 +177,14 @@ def _names(paths: Paths) -> tuple[str, ...]:
 
 def check(paths: Paths, *, jobs: int | None = None) -> Answer:
     """Check everything about the partitions below some paths, as `kfmt check` does."""
-    from kfmt_cli.broker.settings import INDEX_INTERVAL_BYTES
-    from kfmt_cli.commands.check.command import Check, of_codes
+    from kfmt_cli.broker.defaults import INDEX_INTERVAL_BYTES
+    from kfmt_cli.commands.check.command import CheckPaths, of_codes
     from kfmt_cli.commands.check.report import CHECK_RESULT
 
     def command(run: Run) -> None:
         takes = of_codes((), ())
         n = jobs or available_cores()
-        task = Check(run, n, Limit(), INDEX_INTERVAL_BYTES, MOST_FINDINGS, takes)
+        task = CheckPaths(run, n, Limit(), INDEX_INTERVAL_BYTES, MOST_FINDINGS, takes)
         task.paths(_names(paths))
 
     return _answer(command, CHECK_RESULT, is_whole=True)

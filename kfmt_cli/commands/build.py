@@ -14,7 +14,7 @@ from kfmt_cli.disk.tree import classify
 from kfmt_cli.errors import InputError
 from kfmt_cli.render.style import count
 from kfmt_cli.rows.result import Result, ResultType
-from kfmt_cli.writing.build.builder import Builder
+from kfmt_cli.writing.build.builder import SegmentBuilder
 from kfmt_cli.writing.build.jsonl import PIECE, Line, read_lines
 from kfmt_cli.writing.build.options import Options
 from kfmt_cli.writing.output import Staging, staged
@@ -40,7 +40,7 @@ class Build:
         with staged(destination, force) as staging:
             run.left_over(staging.left_over)
             writer = RollingWriter(staging, self.rolling)
-            builder = Builder(self.options, writer, self.rolling.by_file)
+            builder = SegmentBuilder(self.options, writer, self.rolling.by_file)
             try:
                 builder.build(self._pieces(source))
                 writer.finish()

@@ -16,11 +16,11 @@ from kfmt_cli.broker.cleaning import (
     fill,
     keeps,
 )
+from kfmt_cli.broker.defaults import DEDUPE_BUFFER_BYTES
 from kfmt_cli.broker.offset_map import OffsetMap
 from kfmt_cli.broker.seek import blocks_from
-from kfmt_cli.broker.settings import DEDUPE_BUFFER_BYTES
 from kfmt_cli.broker.topic_settings import TopicSettings
-from kfmt_cli.commands.partitions import LogFiles
+from kfmt_cli.commands.log_files import LogFiles
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.native.table import BoolArray
@@ -36,7 +36,7 @@ Ranges = list[list[int]]
 
 
 @dataclass(slots=True)
-class History:
+class CleanerHistory:
     """What the batches of a partition tell: aborted transactions, the last stable offset and the
     log's end, the timestamp of each log's first batch, and how many records headers declare."""
 
@@ -60,7 +60,7 @@ class Cleaning:
     that it took."""
 
     partition: LogFiles
-    history: History
+    history: CleanerHistory
     dirty: Dirty
     settings: TopicSettings
     now: int

@@ -11,16 +11,16 @@ from kfmt_cli.broker.cleaning import (
     Kept,
     dirty_of,
 )
-from kfmt_cli.broker.settings import DEDUPE_BUFFER_BYTES
+from kfmt_cli.broker.defaults import DEDUPE_BUFFER_BYTES
 from kfmt_cli.broker.start.checkpoints import LOG_STARTS
 from kfmt_cli.broker.start.directory import CLEANER_OFFSETS
 from kfmt_cli.broker.topic_settings import TopicSettings
 from kfmt_cli.broker.transactions import Transactions
 from kfmt_cli.checks.log.open_checked import open_checked
-from kfmt_cli.commands.cleaning import Cleaning, History
+from kfmt_cli.commands.cleaning import CleanerHistory, Cleaning
 from kfmt_cli.commands.compaction_key import show_key
+from kfmt_cli.commands.log_files import LogFiles, each_partition
 from kfmt_cli.commands.log_settings import DEFAULT, SettingsOf, with_sources
-from kfmt_cli.commands.partitions import LogFiles, each_partition
 from kfmt_cli.commands.retention import active_of, facts_of
 from kfmt_cli.commands.run import Run
 from kfmt_cli.core.codecs.decompress import Limit
@@ -100,7 +100,9 @@ class Compaction:
         """Where the settings of a partition's topic come from."""
         return self.settings.sources(place_of(partition.folder.name)[0], partition.folder.parent)
 
-    def _never(self, partition: LogFiles, history: History, settings: TopicSettings) -> str | None:
+    def _never(
+        self, partition: LogFiles, history: CleanerHistory, settings: TopicSettings
+    ) -> str | None:
         """Why the cleaner does nothing with a partition, whatever its ratio; None if it may."""
         topic, _ = place_of(partition.folder.name)
         beside = partition.folder.parent
@@ -119,9 +121,9 @@ class Compaction:
             )
         return None
 
-    def _history(self, partition: LogFiles) -> History:
+    def _history(self, partition: LogFiles) -> CleanerHistory:
         """One look at the headers of all logs."""
-        found, following = History(), Transactions()
+        found, following = CleanerHistory(), Transactions()
         findings = Findings(self.run.most_findings)
         for file in partition.logs:
             with open_checked(file, read_ahead=True) as log:

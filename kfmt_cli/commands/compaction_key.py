@@ -8,7 +8,7 @@ import numpy as np
 
 from kfmt_cli.broker.cleaning import Dirty
 from kfmt_cli.broker.seek import blocks_from
-from kfmt_cli.commands.partitions import LogFiles
+from kfmt_cli.commands.log_files import LogFiles
 from kfmt_cli.commands.run import Run
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.times import time_text
@@ -22,7 +22,7 @@ from kfmt_cli.rows.documents import KEY_FATE
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RecordOfKey:
     """A record of the key: where it is, and whether it is a tombstone."""
 
     file: str
@@ -58,7 +58,7 @@ def show_key(run: Run, partition: LogFiles, key: bytes, dirty: Dirty, limit: Lim
     run.sink.remark(count(len(places), "record"))
 
 
-def _places(partition: LogFiles, key: bytes, limit: Limit) -> list[Place]:
+def _places(partition: LogFiles, key: bytes, limit: Limit) -> list[RecordOfKey]:
     match, found = Match(key=key), []
     for file in partition.logs:
         for block in blocks_from(file, read_ahead=True):
@@ -73,11 +73,11 @@ def _places(partition: LogFiles, key: bytes, limit: Limit) -> list[Place]:
                     time = int(rows["timestamp"][row]) if rows["has_timestamp"][row] else None
                     position = int(run.batches["position"][batch])
                     offset, size = int(rows["offset"][row]), int(rows["value_size"][row])
-                    found.append(Place(file.name, position, offset, time, size))
+                    found.append(RecordOfKey(file.name, position, offset, time, size))
     return found
 
 
-def _fate(it: Place, later: list[Place], dirty: Dirty) -> tuple[bool, str]:
+def _fate(it: RecordOfKey, later: list[RecordOfKey], dirty: Dirty) -> tuple[bool, str]:
     """Whether a record stays at the next cleaning, and why."""
     if it.offset >= dirty.end:
         if not later:

@@ -18,7 +18,7 @@ from kfmt_cli.commands.verify import LOG_RESULT
 from kfmt_cli.disk.kinds import KINDS
 from kfmt_cli.rows.anatomy import FIELD
 from kfmt_cli.rows.batch import BATCH
-from kfmt_cli.rows.column import Column, Kind, RowType
+from kfmt_cli.rows.column import Column, ColumnKind, RowType
 from kfmt_cli.rows.documents import DOCUMENTS, FINDING, FINDINGS_LEFT_OUT
 from kfmt_cli.rows.found import FOUND
 from kfmt_cli.rows.record import RECORD
@@ -36,34 +36,34 @@ _RESULTS = {
 
 
 @dataclass(frozen=True)
-class Part:
+class ContractPart:
     """Objects that belong together."""
 
     title: str
     types: tuple[RowType, ...]
 
 
-def contract() -> Iterator[Part]:
+def contract() -> Iterator[ContractPart]:
     """The objects of every command, each type once."""
-    yield Part("Batches and records", (BATCH, RECORD, FIELD))
-    yield Part("What is found", (FINDING, FINDINGS_LEFT_OUT))
+    yield ContractPart("Batches and records", (BATCH, RECORD, FIELD))
+    yield ContractPart("What is found", (FINDING, FINDINGS_LEFT_OUT))
     results = (_result(name, it) for name, it in _RESULTS.items())
-    yield Part("What came of a file, and of a run", (*results, _SUMMARY))
+    yield ContractPart("What came of a file, and of a run", (*results, _SUMMARY))
     shown = {FINDING, FINDINGS_LEFT_OUT}
-    yield Part("What commands say", tuple(it for it in DOCUMENTS if it not in shown))
-    yield Part("Rows of commands", (FOUND, TRANSACTION, RANGE, REQUEST, RESPONSE))
+    yield ContractPart("What commands say", tuple(it for it in DOCUMENTS if it not in shown))
+    yield ContractPart("Rows of commands", (FOUND, TRANSACTION, RANGE, REQUEST, RESPONSE))
     for topic in REPLAYS:
-        yield Part(f"The state of {topic}", tuple(it.rows for it in replay_of(topic).types))
+        yield ContractPart(f"The state of {topic}", tuple(it.rows for it in replay_of(topic).types))
     kinds = dict.fromkeys(chain.from_iterable(it.row_types for it in KINDS))
-    yield Part("Entries of files", tuple(it for it in kinds if it not in (BATCH, RECORD)))
+    yield ContractPart("Entries of files", tuple(it for it in kinds if it not in (BATCH, RECORD)))
 
 
 def _result(command: str, type_: ResultType) -> RowType:
     """What a command says of a file."""
     counted = (Column(it, doc="", given=f"has_{it}") for it in type_.numbers)
     columns = (
-        Column("file", Kind.TEXT, "The file."),
-        Column("kind", Kind.TEXT, "What kind of file it is."),
+        Column("file", ColumnKind.TEXT, "The file."),
+        Column("kind", ColumnKind.TEXT, "What kind of file it is."),
         *counted,
         *(Column(it, doc=f"Findings of severity {it.removesuffix('s')}.") for it in SEVERITIES),
     )
@@ -78,7 +78,7 @@ _SUMMARY = RowType(
         Column("unread", doc="Inputs that could not be read."),
         Column(
             "not_looked_at",
-            Kind.JSON,
+            ColumnKind.JSON,
             "Files of other kinds, counted.",
             only=("has_not_looked_at", 1),
         ),

@@ -21,7 +21,7 @@ from kfmt_cli.rows.result import Result, ResultType
 from kfmt_cli.writing.convert.converter import Converter
 from kfmt_cli.writing.copying import carry, need_new
 from kfmt_cli.writing.output import Staging, need_room, staged
-from kfmt_cli.writing.segment import SegmentWriter
+from kfmt_cli.writing.segment_writer import SegmentWriter
 
 COUNTED = ("messages", "batches", "batches_after", "left_out")
 CONVERTED = ResultType(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from kfmt_cli.broker.replicas import Epochs, Held, Range, Relation, compare, cut_to
+from kfmt_cli.broker.replicas import Epochs, Range, Relation, ReplicaBatch, compare, cut_to
 from kfmt_cli.broker.start.checkpoints import (
     EPOCH_TYPES,
     LEADER_EPOCHS,
@@ -15,7 +15,7 @@ from kfmt_cli.broker.start.checkpoints import (
     entries_of,
 )
 from kfmt_cli.checks.log.open_checked import open_checked
-from kfmt_cli.commands.partitions import LogFiles, partitions_below
+from kfmt_cli.commands.log_files import LogFiles, partitions_below
 from kfmt_cli.commands.run import Run
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.disk.tree import classify, printable
@@ -25,21 +25,21 @@ from kfmt_cli.log.block import Block, is_legacy, part_of, runs
 from kfmt_cli.log.decoding import read_records
 from kfmt_cli.log.records import Records
 from kfmt_cli.render.sinks.sink import Head
-from kfmt_cli.rows.column import Column, Kind, RowType
+from kfmt_cli.rows.column import Column, ColumnKind, RowType
 from kfmt_cli.rows.documents import DIFF
 
 RANGE = RowType(
     "range",
     "Offsets in which two replicas relate in one way.",
     (
-        Column("relation", Kind.TEXT, ", ".join(it.value for it in Relation) + "."),
+        Column("relation", ColumnKind.TEXT, ", ".join(it.value for it in Relation) + "."),
         Column("first_offset", doc="The first offset."),
         Column("last_offset", doc="The last offset."),
         Column("a_batches", doc="Batches of A."),
         Column("b_batches", doc="Batches of B."),
-        Column("a_leader_epochs", Kind.JSON, "Leader epochs of A's batches."),
-        Column("b_leader_epochs", Kind.JSON, "Leader epochs of B's batches."),
-        Column("why", Kind.TEXT, "What that may come from.", given="has_why"),
+        Column("a_leader_epochs", ColumnKind.JSON, "Leader epochs of A's batches."),
+        Column("b_leader_epochs", ColumnKind.JSON, "Leader epochs of B's batches."),
+        Column("why", ColumnKind.TEXT, "What that may come from.", given="has_why"),
     ),
 )
 Row = tuple[object, ...]
@@ -70,7 +70,7 @@ class Side:
                 rows = entries_of(classify(str(path), path.name), EPOCH_TYPES)
                 self.epochs.learn((int(epoch), int(start)) for epoch, start in rows)
 
-    def batches(self) -> Iterator[Held]:
+    def batches(self) -> Iterator[ReplicaBatch]:
         """Its batches in order."""
         for file in self.files.logs:
             with open_checked(file, read_ahead=False) as log:
@@ -83,7 +83,7 @@ class Side:
                             read_records(run, self.limit)  # where wrappers begin
                         yield from self._of_run(run)
 
-    def _of_run(self, block: Block) -> Iterator[Held]:
+    def _of_run(self, block: Block) -> Iterator[ReplicaBatch]:
         batches = block.batches
         names = ("base_offset", "last_offset", "partition_leader_epoch", "crc", "records_count")
         columns = (batches[name].tolist() for name in (*names, "is_v2", "crc_valid"))
@@ -94,7 +94,7 @@ class Side:
             self.end = self.epochs.end = max(self.end, last + 1)
             if is_v2 and epoch >= 0:
                 self.epochs.starts.setdefault(epoch, base)
-            yield Held(base, last, epoch, crc, holes, (block, i), bool(sound))
+            yield ReplicaBatch(base, last, epoch, crc, holes, (block, i), bool(sound))
 
 
 @dataclass(slots=True)
@@ -182,13 +182,13 @@ class Diff:
             )
         self.run.sink.document(DIFF, row, lines)
 
-    def _differs(self, mine: list[Held], its: list[Held]) -> int | None:
+    def _differs(self, mine: list[ReplicaBatch], its: list[ReplicaBatch]) -> int | None:
         """The first offset at which both have a record, and not the same one."""
         ours, theirs = self._records(mine), self._records(its)
         common = sorted(set(ours) & set(theirs))
         return next((it for it in common if ours[it] != theirs[it]), None)
 
-    def _records(self, batches: list[Held]) -> dict[int, Row]:
+    def _records(self, batches: list[ReplicaBatch]) -> dict[int, Row]:
         """The records of some batches by offset."""
         found: dict[int, Row] = {}
         for it in batches:

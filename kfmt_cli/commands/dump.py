@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from kfmt_cli.checks.log.open_checked import open_checked
-from kfmt_cli.commands.partitions import LogStarts
+from kfmt_cli.commands.log_files import LogStarts
 from kfmt_cli.commands.run import Run
 from kfmt_cli.core.parallel import map_ordered
 from kfmt_cli.disk.kinds import UNKNOWN, kind_of
@@ -22,7 +22,7 @@ from kfmt_cli.findings.finding import Finding, Findings, in_order
 from kfmt_cli.log.block import Block
 from kfmt_cli.log.decompress import is_heavy
 from kfmt_cli.log.open_log import OpenLog
-from kfmt_cli.log.reading import Part, Reading
+from kfmt_cli.log.reading import RowsPart, RowsReading
 from kfmt_cli.render.sinks.sink import Head, RowWriter
 from kfmt_cli.render.style import clip_left, count, grouped, safe
 from kfmt_cli.render.write import recycle
@@ -47,7 +47,7 @@ class Dump:
     """
 
     run: Run
-    reading: Reading = field(default_factory=Reading)
+    reading: RowsReading = field(default_factory=RowsReading)
     most_rows: int | None = None
     jobs: int = 1
     all_files: bool = False
@@ -201,13 +201,13 @@ class Dump:
             run.sink.put(writer.end())
             run.left_out(file.name, findings)
 
-    def _reading_of(self, file: Input) -> Reading:
+    def _reading_of(self, file: Input) -> RowsReading:
         """What is wanted of a log, with the decoder of its topic."""
         decoder = self._decoder_of(file) if self.reading.records else None
         return replace(self.reading, decoder=decoder, words=self.run.sink.for_people)
 
     def _pieces(
-        self, reading: Reading, writer: RowWriter, blocks: Iterator[Block], log: OpenLog
+        self, reading: RowsReading, writer: RowWriter, blocks: Iterator[Block], log: OpenLog
     ) -> Iterator[Piece]:
         """Output and findings in the order of the file."""
         if self.most_rows is not None:
@@ -228,7 +228,7 @@ class Dump:
         for written in map_ordered(write, blocks, workers, is_heavy):
             yield from written
 
-    def _first(self, reading: Reading, blocks: Iterator[Block]) -> Iterator[Part]:
+    def _first(self, reading: RowsReading, blocks: Iterator[Block]) -> Iterator[RowsPart]:
         """The first rows only, as many as are still wanted."""
         for block in blocks:
             for part in reading.parts(block):
@@ -264,7 +264,7 @@ def notes_of(file: Input) -> tuple[str, ...]:
     return tuple(it for it in words if it)
 
 
-def arrange(writer: RowWriter, part: Part) -> Iterator[Piece]:
+def arrange(writer: RowWriter, part: RowsPart) -> Iterator[Piece]:
     """The part's rows, each finding behind the outer row that it stands in."""
     findings = in_order(part.findings)
     positions = part.rows.outer.table["position"]

@@ -11,7 +11,7 @@ from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.log.complete import complete, record_rows
 from kfmt_cli.log.decoding import read_records
 from kfmt_cli.log.decompress import decompress_ahead
-from kfmt_cli.log.reading import Reading
+from kfmt_cli.log.reading import RowsReading
 from kfmt_cli.render.sinks.sink import Sink
 from kfmt_cli.rows.batch import BATCH
 from kfmt_cli.rows.record import RECORD
@@ -25,7 +25,7 @@ Piece = Input | memoryview
 
 def written(
     sink: Sink,
-    reading: Reading,
+    reading: RowsReading,
     decoder_of: Callable[[Input], Decoder | None],
     files: list[Input],
 ) -> list[Piece]:
@@ -54,7 +54,7 @@ def written(
     return made
 
 
-def _parts(pack: Pack, reading: Reading) -> Iterator[Rows]:
+def _parts(pack: Pack, reading: RowsReading) -> Iterator[Rows]:
     """The rows of the good files; a file in which something is found is not good any more."""
     block = pack.healthy()
     if not reading.records:

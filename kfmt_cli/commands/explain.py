@@ -12,14 +12,14 @@ from kfmt_cli.checks.base import Scope
 from kfmt_cli.checks.registry import checks_of
 from kfmt_cli.commands.run import Run
 from kfmt_cli.errors import UsageError
+from kfmt_cli.findings import damage as of_logs
 from kfmt_cli.findings import files as of_files
 from kfmt_cli.findings import history as of_history
-from kfmt_cli.findings import reading as of_logs
 from kfmt_cli.findings import writing as of_writers
 from kfmt_cli.findings.finding import Code, Severity
 from kfmt_cli.render.finding import STYLES, consequences, wrapped
 from kfmt_cli.render.pages import PAGES
-from kfmt_cli.render.pages.page import Listed, facts_of
+from kfmt_cli.render.pages.page import ListedPage, facts_of
 from kfmt_cli.render.style import Theme, count
 from kfmt_cli.rows.documents import CODE, PAGE, STEP
 
@@ -96,7 +96,7 @@ class Explain:
         lines = (_page if whole else _line)(code, sink.out.theme, sink.out.width)
         sink.document(CODE, row, lines)
 
-    def _topic(self, page: Listed) -> None:
+    def _topic(self, page: ListedPage) -> None:
         """A mechanism's page."""
         sink = self.run.sink
         facts = replace(facts_of(self.path), wheel=self.wheel)

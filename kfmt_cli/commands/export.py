@@ -12,14 +12,14 @@ from functools import partial
 from itertools import groupby
 from pathlib import Path
 
-from kfmt_cli.arrow.export import Exported, export_piece
+from kfmt_cli.arrow.exporting import Exported, export_piece
 from kfmt_cli.arrow.inputs import files_of
-from kfmt_cli.commands.partitions import LogStarts
+from kfmt_cli.commands.log_files import LogStarts
 from kfmt_cli.commands.run import Event, Unread
 from kfmt_cli.errors import InputError, UsageError
 from kfmt_cli.findings.finding import MOST_FINDINGS, Findings
 from kfmt_cli.rows.result import Result, ResultType
-from kfmt_cli.rows.tables import BATCHES, RECORDS
+from kfmt_cli.rows.table_types import BATCHES, RECORDS
 from kfmt_cli.sharing.piece import Piece, cut
 from kfmt_cli.sharing.processes import map_processes
 from kfmt_cli.sharing.request import Request, share_of

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from kfmt_cli.broker.seek import SCAN, Start, blocks_from, start_for_offset, start_for_time
+from kfmt_cli.broker.seek import SCAN, ReadingStart, blocks_from, start_for_offset, start_for_time
 from kfmt_cli.checks.log.open_checked import open_checked
-from kfmt_cli.commands.partitions import LogStarts
+from kfmt_cli.commands.log_files import LogStarts
 from kfmt_cli.commands.run import Cells, Run, in_pieces
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.native.table import BoolArray
@@ -153,14 +153,14 @@ class Find:
                     yield first
                     return
 
-    def _told(self, segment: Segment, start: Start) -> Start:
+    def _told(self, segment: Segment, start: ReadingStart) -> ReadingStart:
         """Say why an index is not used."""
         if start.via == SCAN:
             words = f"{segment.any_file.name}: read from its beginning: {start.why}"
             self.run.sink.note(f"{safe(words)}\n")
         return start
 
-    def _blocks(self, segment: Segment, start: Start) -> Iterator[Block]:
+    def _blocks(self, segment: Segment, start: ReadingStart) -> Iterator[Block]:
         assert segment.log is not None
         if start.position:
             yield from blocks_from(segment.log, start.position)

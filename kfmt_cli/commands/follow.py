@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from kfmt_cli.broker.seek import blocks_from
-from kfmt_cli.commands.partitions import LogFiles
+from kfmt_cli.commands.log_files import LogFiles
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.tree import classify, is_segment, size_of
 from kfmt_cli.errors import InputError

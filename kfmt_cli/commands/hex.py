@@ -21,7 +21,7 @@ from kfmt_cli.findings.finding import Finding, Severity
 from kfmt_cli.formats.batch import RECORD_BATCH
 from kfmt_cli.log.anatomy.batches import batch_parts, loose_part
 from kfmt_cli.log.anatomy.other_files import file_part
-from kfmt_cli.log.anatomy.part import Part
+from kfmt_cli.log.anatomy.part import AnatomyPart
 from kfmt_cli.log.block import HEADER_SIZE, LOG_OVERHEAD, Block
 from kfmt_cli.render.hexdump import Hexdump
 from kfmt_cli.render.sinks.sink import Head
@@ -33,7 +33,7 @@ MOST_LOOSE = 1 << 16  # bytes of what is no batch
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ShownPlace:
     """What is to be shown: the batch of an offset, that of a byte, or the n-th batch or entry. With
     none of them the first batch, or all of a small file. alone: of a batch only its header and the
     record with the offset."""
@@ -53,7 +53,7 @@ class ShowHex:
     """
 
     run: Run
-    place: Place
+    place: ShownPlace
     limit: Limit = field(default_factory=Limit)
     whole: bool = False
     topic: str | None = None
@@ -121,13 +121,13 @@ class ShowHex:
             words = f"there is no batch {place.entry or 0}"
         self.run.complain(f"{file.name}: {words}")
 
-    def _chosen(self, part: Part) -> Part:
+    def _chosen(self, part: AnatomyPart) -> AnatomyPart:
         """The part, of its records only the one with the offset where that is wanted."""
         if not self.place.alone:
             return part
         wanted = f"→ offset {self.place.offset}"
         nodes = (it for it in part.nodes if not it.name.startswith("record ") or _says(it, wanted))
-        return Part(part.title, part.data, part.position, nodes, part.codec)
+        return AnatomyPart(part.title, part.data, part.position, nodes, part.codec)
 
     def _tell_of(self, block: Block, i: int) -> None:
         """What was found in the header of a batch; its records have shown theirs."""
@@ -140,7 +140,7 @@ class ShowHex:
         self.run.seen(finding)
         self.run.sink.finding(finding)
 
-    def _show(self, file: Input, parts: Iterator[Part] | list[Part]) -> None:
+    def _show(self, file: Input, parts: Iterator[AnatomyPart] | list[AnatomyPart]) -> None:
         if self.run.sink.for_people:
             self._draw(parts)
             return
@@ -152,7 +152,7 @@ class ShowHex:
         )
         self.run.rows(Head(file.name), FIELD, in_pieces(rows))
 
-    def _draw(self, parts: Iterator[Part] | list[Part]) -> None:
+    def _draw(self, parts: Iterator[AnatomyPart] | list[AnatomyPart]) -> None:
         sink = self.run.sink
         dump = Hexdump(sink.out.theme, sink.out.width, self.whole)
         for n, part in enumerate(parts):
@@ -198,7 +198,7 @@ def _bytes_at(file: Input, position: int, size: int) -> bytes:
         source.close()
 
 
-def _batch_of(block: Block, place: Place) -> int | None:
+def _batch_of(block: Block, place: ShownPlace) -> int | None:
     """Which batch of a block is asked for, None where it is not in there."""
     batches = block.batches
     if place.position is not None:

@@ -16,7 +16,7 @@ from kfmt_cli.topics import known_topic
 
 
 @dataclass(frozen=True, slots=True)
-class Partition:
+class TopicPartition:
     """The logs of a partition of an internal topic. name: as it is shown. snapshots: of KRaft, the
     newest first. beside: the log directory, where other partitions lie."""
 
@@ -29,13 +29,13 @@ class Partition:
 
 def partitions_of(
     paths: tuple[str, ...], of_topic: str | None, complain: Callable[[str], None]
-) -> list[Partition]:
+) -> list[TopicPartition]:
     """The partitions below the paths, each once.
 
     of_topic: what the topic is, where no directory is named for it. complain: is told what cannot
     be read, and where there is no such partition.
     """
-    found: dict[str, Partition] = {}
+    found: dict[str, TopicPartition] = {}
     for path in paths:
         before = len(found)
         try:
@@ -55,7 +55,7 @@ def partitions_of(
 
 def _below(
     path: str, several: bool, of_topic: str | None, complain: Callable[[str], None]
-) -> Iterator[tuple[str, Partition]]:
+) -> Iterator[tuple[str, TopicPartition]]:
     """The partitions below a path, by their real path; raises InputError."""
     if not is_folder(path):
         yield str(Path(path).resolve()), _of_file(path, of_topic)
@@ -72,7 +72,7 @@ def _below(
             yield str(real), partition
 
 
-def _of_file(path: str, of_topic: str | None) -> Partition:
+def _of_file(path: str, of_topic: str | None) -> TopicPartition:
     if not Path(path).exists():
         raise InputError(f"{printable(path)}: No such file or directory")
     file = classify(path, path)
@@ -81,15 +81,15 @@ def _of_file(path: str, of_topic: str | None) -> Partition:
         words = "is in no directory of an internal topic; --of-topic says whose it is"
         raise InputError(f"{file.name}: {words}")
     logs, snapshots = ([], [file]) if file.kind is KRAFT_SNAPSHOT else ([file], [])
-    return Partition(file.name, topic, logs, snapshots, None)
+    return TopicPartition(file.name, topic, logs, snapshots, None)
 
 
-def _of_folder(folder: Folder, name: str, topic: str, beside: str) -> Partition:
+def _of_folder(folder: Folder, name: str, topic: str, beside: str) -> TopicPartition:
     inputs = [folder.input(it) for it in folder.files if it not in folder.special]
     snapshots = [it for it in inputs if it.kind is KRAFT_SNAPSHOT and end_of(it) is not None]
     snapshots.sort(key=lambda it: end_of(it) or 0, reverse=True)
     whole = [it for it in snapshots if it.path.endswith(".checkpoint")]
-    return Partition(name, topic, folder.logs, whole, beside)
+    return TopicPartition(name, topic, folder.logs, whole, beside)
 
 
 def end_of(snapshot: Input) -> int | None:

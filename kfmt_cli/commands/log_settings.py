@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 
-from kfmt_cli.broker.settings import INDEX_INTERVAL_BYTES
+from kfmt_cli.broker.defaults import INDEX_INTERVAL_BYTES
 from kfmt_cli.broker.start.directory import LogDirectory, directory_at
 from kfmt_cli.broker.start.image import replayed
 from kfmt_cli.broker.topic_settings import (
@@ -17,12 +17,12 @@ from kfmt_cli.broker.topic_settings import (
     properties,
     with_properties,
 )
-from kfmt_cli.commands.partitions import LogFiles
+from kfmt_cli.commands.log_files import LogFiles
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.names import place_of
 from kfmt_cli.disk.tree import classify
 from kfmt_cli.errors import UsageError
-from kfmt_cli.rows.state import CONFIG
+from kfmt_cli.rows.state_types import CONFIG
 from kfmt_cli.topics import CLUSTER_METADATA
 
 # Where a setting comes from.

@@ -23,7 +23,7 @@ from kfmt_cli.formats.headers import REQUEST_HEADER_DATA, RESPONSE_HEADER_DATA
 from kfmt_cli.render.hexdump import Hexdump
 from kfmt_cli.render.sinks.sink import Head
 from kfmt_cli.rows.anatomy import lines_of
-from kfmt_cli.rows.column import Column, Kind, RowType
+from kfmt_cli.rows.column import Column, ColumnKind, RowType
 from kfmt_cli.rows.section import Rows, section_of
 
 MOST_BYTES = 256 << 20
@@ -42,8 +42,10 @@ _PLACE = (
     _number("header_version", "Version of the header."),
 )
 _REST = (
-    Column("tagged_fields", Kind.JSON, "The tagged fields by tag, as base64.", given="has_tagged"),
-    Column("fault", Kind.TEXT, "Why it cannot be read on.", given="has_fault"),
+    Column(
+        "tagged_fields", ColumnKind.JSON, "The tagged fields by tag, as base64.", given="has_tagged"
+    ),
+    Column("fault", ColumnKind.TEXT, "Why it cannot be read on.", given="has_fault"),
 )
 REQUEST = RowType(
     "request_header",
@@ -51,10 +53,14 @@ REQUEST = RowType(
     (
         *_PLACE,
         _number("request_api_key", "Which request it is."),
-        Column("api_name", Kind.TEXT, "Its name; null for one that is not known.", given="named"),
+        Column(
+            "api_name", ColumnKind.TEXT, "Its name; null for one that is not known.", given="named"
+        ),
         _number("request_api_version", "Version of the request."),
         _number("correlation_id", "The number that the client gave it."),
-        Column("client_id", Kind.TEXT, "The client's name for itself.", given="has_client_id"),
+        Column(
+            "client_id", ColumnKind.TEXT, "The client's name for itself.", given="has_client_id"
+        ),
         *_REST,
     ),
 )
@@ -66,7 +72,7 @@ RESPONSE = RowType(
 
 
 @dataclass(frozen=True, slots=True)
-class Header:
+class ProtocolHeader:
     """A header that was found.
 
     at: where it begins, at the size; start, end: its bytes, with those of the message behind it.
@@ -104,7 +110,7 @@ def _of_hex(text: str) -> bytes | None:
     return bytes.fromhex(digits)
 
 
-def requests(data: bytes, framed: bool | None) -> Iterator[Header]:
+def requests(data: bytes, framed: bool | None) -> Iterator[ProtocolHeader]:
     """The headers of requests. framed: a size stands before each; None to find out."""
     if framed is None:
         framed = _is_framed(data) or not _is_request(data)
@@ -117,15 +123,17 @@ def requests(data: bytes, framed: bool | None) -> Iterator[Header]:
         layout = at_version(REQUEST_HEADER_DATA, max(version, 1))
         if version == 0:
             layout = layout.before("client_id")
-        yield Header(at, size, version, start, end, layout, api)
+        yield ProtocolHeader(at, size, version, start, end, layout, api)
 
 
-def responses(data: bytes, framed: bool | None, version: int) -> Iterator[Header]:
+def responses(data: bytes, framed: bool | None, version: int) -> Iterator[ProtocolHeader]:
     """The headers of responses, all of one version."""
     if framed is None:
         framed = _is_framed(data)
     for at, size, start, end in _frames(data, framed):
-        yield Header(at, size, version, start, end, at_version(RESPONSE_HEADER_DATA, version))
+        yield ProtocolHeader(
+            at, size, version, start, end, at_version(RESPONSE_HEADER_DATA, version)
+        )
 
 
 def _is_request(data: bytes) -> bool:
@@ -166,7 +174,7 @@ def _frames(data: bytes, framed: bool) -> Iterator[tuple[int, int | None, int, i
         at = end
 
 
-def cells(header: Header, data: bytes, row_type: RowType) -> tuple[str | int | None, ...]:
+def cells(header: ProtocolHeader, data: bytes, row_type: RowType) -> tuple[str | int | None, ...]:
     """The row of a header."""
     assert header.layout is not None
     own = data[header.start : header.end]
@@ -195,7 +203,9 @@ def _row(row_type: RowType, values: dict[str, object]) -> tuple[str | int | None
     return tuple(values.get(it.name) for it in row_type.columns)  # type: ignore[misc]
 
 
-def show(run: Run, name: str, data: bytes, headers: list[Header], row_type: RowType) -> None:
+def show(
+    run: Run, name: str, data: bytes, headers: list[ProtocolHeader], row_type: RowType
+) -> None:
     """Show headers: one of them byte by byte for people, several a line each."""
     rows = [cells(it, data, row_type) for it in headers]
     fault_at = [it.name for it in row_type.columns].index("fault")
@@ -215,7 +225,7 @@ def _draw(
     run: Run,
     name: str,
     data: bytes,
-    header: Header,
+    header: ProtocolHeader,
     row: tuple[str | int | None, ...],
     row_type: RowType,
 ) -> None:

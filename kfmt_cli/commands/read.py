@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kfmt_cli.checks.log.open_checked import open_checked
-from kfmt_cli.checks.log.verify import Verifier
+from kfmt_cli.checks.log.verifier import Verifier
 from kfmt_cli.commands.run import Unread
 from kfmt_cli.commands.verify import Verify
 from kfmt_cli.core.codecs.decompress import Limit
@@ -24,10 +24,10 @@ from kfmt_cli.disk.tree import classify, discover, distinct, topic_of
 from kfmt_cli.errors import InputError, UsageError
 from kfmt_cli.findings.finding import Finding, in_order
 from kfmt_cli.log.decompress import is_heavy
-from kfmt_cli.log.reading import Part, Reading
+from kfmt_cli.log.reading import RowsPart, RowsReading
 from kfmt_cli.log.select import Selection
 from kfmt_cli.rows.section import Object, Rows, Section, columns_of, objects
-from kfmt_cli.rows.tables import BATCHES, RECORDS, chosen
+from kfmt_cli.rows.table_types import BATCHES, RECORDS, chosen
 from kfmt_cli.topics import decoder_for
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class LogRows:
     """
 
     _paths: tuple[str, ...]
-    _reading: Reading
+    _reading: RowsReading
     _columns: tuple[str, ...]
     _topic: str | None
     _jobs: int
@@ -127,7 +127,7 @@ class LogRows:
                     if len(rows):
                         yield rows
 
-    def _taken(self, part: Part) -> Rows:
+    def _taken(self, part: RowsPart) -> Rows:
         self.findings += in_order(part.findings)
         return part.rows
 
@@ -161,7 +161,7 @@ def _log_rows(
         if name not in table.by_name:
             known = ", ".join(table.by_name)
             raise UsageError(f"no column is named {name!r}; there are {known}")
-    reading = Reading(records, wanted, Limit.of_option(max_decompressed))
+    reading = RowsReading(records, wanted, Limit.of_option(max_decompressed))
     cores = available_cores() if jobs is None else jobs
     return LogRows(_paths(path), reading, names, topic, cores)
 
@@ -253,8 +253,7 @@ class FileRows:
 
     def arrow(self) -> Iterator[pa.RecordBatch]:
         """Arrow record batches; needs pyarrow."""
-        from kfmt_cli.arrow.sections import Part as ArrowPart
-        from kfmt_cli.arrow.sections import record_batch
+        from kfmt_cli.arrow.sections import ArrowPart, record_batch
 
         for section in self._sections():
             yield record_batch(ArrowPart(section), section.type.leaves)
@@ -274,7 +273,7 @@ def read_file(path: Path) -> FileRows:
         with open_checked(file, read_ahead=False) as log:
             for block in log.blocks:
                 findings.extend(block.findings)
-                for part in Reading().parts(block):
+                for part in RowsReading().parts(block):
                     yield part.rows.outer
 
     with open_checked(file, read_ahead=False):

@@ -27,7 +27,7 @@ from kfmt_cli.formats.snapshot import PRODUCER_SNAPSHOT, PRODUCER_STATE
 from kfmt_cli.render.reference import drawn
 from kfmt_cli.render.style import count
 from kfmt_cli.rows.documents import FORMAT, FORMAT_FIELD
-from kfmt_cli.rows.reference import entries_of, field_row, format_row
+from kfmt_cli.rows.format_entries import entries_of, field_row, format_row
 from kfmt_cli.topics import TOPICS, messages_of
 from kfmt_cli.topics.enveloped import ENVELOPE
 from kfmt_cli.topics.keyed import KEY_FRONT, VALUE_FRONT

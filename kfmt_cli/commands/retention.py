@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
-from kfmt_cli.broker.retention import (
+from kfmt_cli.broker.retention_rules import (
     FILE_TIME,
     TIME_INDEX,
     ActiveFacts,
-    Bounds,
+    HeldBack,
     Roll,
-    SegmentFacts,
-    Verdict,
+    SegmentFate,
+    SegmentTimes,
     retained,
     rolled,
 )
@@ -22,8 +22,8 @@ from kfmt_cli.broker.start.checkpoints import HIGH_WATERMARKS, LOG_STARTS
 from kfmt_cli.broker.start.directory import LogDirectory
 from kfmt_cli.broker.start.stored import CorruptError, LogBytes, StartFailed, batches
 from kfmt_cli.broker.topic_settings import TopicSettings
+from kfmt_cli.commands.log_files import LogFiles, each_partition
 from kfmt_cli.commands.log_settings import SettingsOf, with_sources
-from kfmt_cli.commands.partitions import LogFiles, each_partition
 from kfmt_cli.commands.run import Run
 from kfmt_cli.core.source import READ_ONLY
 from kfmt_cli.core.times import time_text
@@ -66,7 +66,7 @@ class Retention:
             words = "retention.ms does not apply to the metadata log: a snapshot lets it shrink"
             self.run.sink.note(f"{partition.name}: {words}\n")
             return
-        bounds = Bounds(marks.get(place), None, directory.offset(LOG_STARTS, place))
+        bounds = HeldBack(marks.get(place), None, directory.offset(LOG_STARTS, place))
         active, end = active_of(partition.logs[-1])
         facts = [
             facts_of(file, partition.logs[i + 1 :], end, active, directory)
@@ -81,7 +81,7 @@ class Retention:
     def _show(
         self,
         partition: LogFiles,
-        verdicts: list[Verdict],
+        verdicts: list[SegmentFate],
         roll: Roll,
         settings: TopicSettings,
         sources: Mapping[str, str],
@@ -114,7 +114,7 @@ class Retention:
         name = self.run.sink.out.theme.paint("bold", safe(partition.name))
         return f"{name}   {' '.join(words)}\n"
 
-    def _line(self, it: Verdict, width: int) -> str:
+    def _line(self, it: SegmentFate, width: int) -> str:
         theme = self.run.sink.out.theme
         if it.deletable:
             verdict = theme.paint("warn", "goes now")
@@ -148,7 +148,7 @@ def _told(settings: TopicSettings, sources: Mapping[str, str]) -> dict[str, dict
     return with_sources(settings, sources, ("cleanup.policy", time, size))
 
 
-def _row(it: Verdict) -> dict[str, object]:
+def _row(it: SegmentFate) -> dict[str, object]:
     return {
         "file": it.segment.name,
         "base_offset": it.segment.base_offset,
@@ -168,17 +168,17 @@ def facts_of(
     end: int,
     active: ActiveFacts,
     directory: LogDirectory,
-) -> SegmentFacts:
+) -> SegmentTimes:
     """What retention goes by, of one segment."""
     ends = (following[0].base_offset or 0) if following else end
     base, size = file.base_offset or 0, size_of(file)
     largest, why = _last_time(file)
     if largest == 0 and not following and directory.marker is None and active.last_time is not None:
         # Space for entries to come: a broker that runs, or recovers, knows better.
-        return SegmentFacts(file.name, base, size, active.last_time, TIME_INDEX, ends)
+        return SegmentTimes(file.name, base, size, active.last_time, TIME_INDEX, ends)
     if largest is not None and largest >= 0:
-        return SegmentFacts(file.name, base, size, largest, TIME_INDEX, ends)
-    return SegmentFacts(file.name, base, size, modified_ms(file), FILE_TIME, ends, why)
+        return SegmentTimes(file.name, base, size, largest, TIME_INDEX, ends)
+    return SegmentTimes(file.name, base, size, modified_ms(file), FILE_TIME, ends, why)
 
 
 def _last_time(file: Input) -> tuple[int | None, str]:

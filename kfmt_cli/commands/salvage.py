@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 
-from kfmt_cli.checks.log.verify import Verifier
+from kfmt_cli.checks.log.verifier import Verifier
 from kfmt_cli.commands.run import Progress, Run, told
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.disk.kinds import META_PROPERTIES, PARTITION_METADATA, QUORUM_STATE
@@ -35,7 +35,7 @@ from kfmt_cli.writing.salvage.rearrange import (
     told_of,
     write_arranged,
 )
-from kfmt_cli.writing.salvage.salvager import Extent, Salvager, Scanned, extent_of
+from kfmt_cli.writing.salvage.salvager import LogExtent, Salvager, Scanned, extent_of
 
 COUNTED = ("batches", "batches_after", "bytes", "bytes_after", "holes", "reencoded")
 SALVAGED = ResultType(
@@ -50,7 +50,7 @@ KEPT_CHECKPOINTS = ("leader-epoch-checkpoint", "log-start-offset-checkpoint")
 
 
 @dataclass(frozen=True, slots=True)
-class _Partition:
+class _SalvagedPartition:
     """Logs that belong together, in their order. below: their folder below DST. more: other files
     with batches that a broker would take for logs, or put in their place."""
 
@@ -59,14 +59,14 @@ class _Partition:
     more: list[Input] = field(default_factory=list)
 
 
-class Unread(enum.Enum):
+class UnreadableLog(enum.Enum):
     """What is known of a log that cannot be read."""
 
     UNREAD = "unread"
 
 
-UNREAD = Unread.UNREAD
-Extents = dict[str, Extent | Unread | None]
+UNREAD = UnreadableLog.UNREAD
+Extents = dict[str, LogExtent | UnreadableLog | None]
 
 
 def _base_of(log: Input) -> int | None:
@@ -81,14 +81,14 @@ def _is_swap(log: Input) -> bool:
     return log.path.endswith(SWAP)
 
 
-def _is_orderly(partition: _Partition, extents: Extents) -> bool:
+def _is_orderly(partition: _SalvagedPartition, extents: Extents) -> bool:
     """Whether every undamaged batch lies where it belongs, so that no log waits for another."""
-    if any(isinstance(extents[it.path], Extent) for it in partition.more):
+    if any(isinstance(extents[it.path], LogExtent) for it in partition.more):
         return False
     end = -1
     for log in partition.logs:
         extent = extents[log.path]
-        if not isinstance(extent, Extent):
+        if not isinstance(extent, LogExtent):
             continue
         base = log.base_offset or 0
         if not extent.is_ordered or extent.first < base or base <= end:
@@ -146,14 +146,14 @@ class Salvage:
         totals = self.run.summary.totals
         return not totals["batches_after"] and totals["bytes"] > 0
 
-    def _partitions(self, source: str) -> list[_Partition]:
+    def _partitions(self, source: str) -> list[_SalvagedPartition]:
         """The partitions of SRC; what else is carried along is noted."""
         if not is_folder(source):
             file = classify(source, source)
             if not is_segment(file):
                 name = f"{file.name}: is not named as a log is, with an offset of 20 digits"
                 raise InputError(name)
-            return [_Partition(PurePath(), [file])]
+            return [_SalvagedPartition(PurePath(), [file])]
         found = []
         for folder in walk(source, False, self.run.complain):
             if folder.path != source and mark_of(Path(folder.path).name):
@@ -163,7 +163,7 @@ class Salvage:
             found += self._in_folder(folder)
         return found
 
-    def _in_folder(self, folder: Folder) -> list[_Partition]:
+    def _in_folder(self, folder: Folder) -> list[_SalvagedPartition]:
         below = PurePath(folder.below)
         files = [folder.input(it) for it in folder.files if it not in folder.special]
         logs, more = folder.logs, []
@@ -182,7 +182,7 @@ class Salvage:
                     more.append(file)
                 else:
                     self._n_others += 1
-        return [_Partition(below, logs, more)] if logs or more else []
+        return [_SalvagedPartition(below, logs, more)] if logs or more else []
 
     def _carry(self, staging: Staging, file: Input, name: str) -> None:
         """Carry a file along if it is undamaged."""
@@ -203,7 +203,9 @@ class Salvage:
             findings = list(Verifier(True, self.limit, 0).findings(file))
         return any(it.code.severity is Severity.ERROR for it in findings)
 
-    def _partition(self, staging: Staging, partition: _Partition, progress: Progress) -> None:
+    def _partition(
+        self, staging: Staging, partition: _SalvagedPartition, progress: Progress
+    ) -> None:
         """The logs of a partition, then what follows from them."""
         extents = {it.path: self._extent(it) for it in (*partition.logs, *partition.more)}
         for it in partition.more:
@@ -229,7 +231,7 @@ class Salvage:
         self._tell_gaps(partition, gaps.found)
         self._open_transactions(staging.folder / partition.below, str(partition.below))
 
-    def _tell_gaps(self, partition: _Partition, gaps: list[tuple[int, int]]) -> None:
+    def _tell_gaps(self, partition: _SalvagedPartition, gaps: list[tuple[int, int]]) -> None:
         """Say which offsets are in no batch that was written."""
         number = sum(last - first + 1 for first, last in gaps)
         self._n_missing += number
@@ -257,7 +259,7 @@ class Salvage:
             self._n_others += 1
 
     def _in_order(
-        self, staging: Staging, partition: _Partition, extents: Extents, progress: Progress
+        self, staging: Staging, partition: _SalvagedPartition, extents: Extents, progress: Progress
     ) -> list[Input]:
         """The logs that are written of a partition in which every batch lies where it belongs."""
         logs = partition.logs
@@ -280,7 +282,7 @@ class Salvage:
         return written
 
     def _rearranged(
-        self, staging: Staging, partition: _Partition, extents: Extents, progress: Progress
+        self, staging: Staging, partition: _SalvagedPartition, extents: Extents, progress: Progress
     ) -> list[Input]:
         """The logs that are written of a partition whose batches contradict each other's places."""
         salvager = Salvager(self.limit, self.jobs, self.split)
@@ -320,7 +322,7 @@ class Salvage:
                     if data is not None and file.endswith(INDEX_SUFFIXES):
                         staging.put(str(below / file), data)
 
-    def _tell_arranged(self, partition: _Partition, made: Rearranged) -> None:
+    def _tell_arranged(self, partition: _SalvagedPartition, made: Rearranged) -> None:
         """Say what was set aside, and of what there were copies."""
         found = made.arranged
         aside = sum(part.batches for lane in found.aside for part in lane)
@@ -355,7 +357,7 @@ class Salvage:
             waits = f"read_committed consumers are given nothing from offset {begun.min()} on"
             self.run.sink.note(f"{what}: {waits}; kfmt txn shows more\n")
 
-    def _extent(self, log: Input) -> Extent | Unread | None:
+    def _extent(self, log: Input) -> LogExtent | UnreadableLog | None:
         """The undamaged batches of a log; UNREAD where it cannot be read, which is said."""
         try:
             return extent_of(log, self.limit)

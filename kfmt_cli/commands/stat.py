@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from kfmt_cli.broker.seek import blocks_from
-from kfmt_cli.commands.partitions import LogFiles, partitions_below, tell_log_start
+from kfmt_cli.commands.log_files import LogFiles, partitions_below, tell_log_start
 from kfmt_cli.commands.run import Run
 from kfmt_cli.core.codecs.compress import compress
 from kfmt_cli.core.codecs.decompress import Limit

@@ -11,20 +11,20 @@ from kfmt_cli.broker.log_end import log_end
 from kfmt_cli.broker.state import replay_of
 from kfmt_cli.broker.state.replay import Replay, Row, State
 from kfmt_cli.checks.log.open_checked import open_checked
-from kfmt_cli.commands.internal import Partition, end_of, partitions_of
+from kfmt_cli.commands.internal import TopicPartition, end_of, partitions_of
 from kfmt_cli.commands.run import Run
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.json_text import json_text
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.tree import Folder, is_folder, walk
 from kfmt_cli.errors import InputError, UsageError
+from kfmt_cli.findings.damage import PAYLOAD_MALFORMED
 from kfmt_cli.findings.finding import Finding, Findings, Severity
-from kfmt_cli.findings.reading import PAYLOAD_MALFORMED
 from kfmt_cli.log.stream import stream
 from kfmt_cli.render.sinks.sink import Head
 from kfmt_cli.render.style import count
-from kfmt_cli.rows.column import Column, Kind
-from kfmt_cli.rows.state import COMMITTED_OFFSET, MIRROR_SYNC, StateType, with_change
+from kfmt_cli.rows.column import Column, ColumnKind
+from kfmt_cli.rows.state_types import COMMITTED_OFFSET, MIRROR_SYNC, StateType, with_change
 
 # Rows that say how far a partition has been read: the column with the offset, and how far the next
 # offset to read is from it.
@@ -67,7 +67,7 @@ class ShowState:
         if len(partitions) > 1 and (wanted.at_offset, wanted.since_offset) != (None, None):
             words = "--at-offset and --since-offset are offsets of one partition"
             raise UsageError(f"{words}; there are {len(partitions)}")
-        found: list[tuple[Partition, State]] = []
+        found: list[tuple[TopicPartition, State]] = []
         for it in partitions:
             try:
                 found.append((it, self._state_of(it)))
@@ -83,7 +83,7 @@ class ShowState:
 
     # What it comes to.
 
-    def _state_of(self, partition: Partition) -> State:
+    def _state_of(self, partition: TopicPartition) -> State:
         """The rows that are wanted, with what became of them where that is asked for."""
         now = self._state_at(partition, self.wanted.at_offset, tell=True)
         if self.wanted.since_offset is not None:
@@ -95,7 +95,7 @@ class ShowState:
             now = {it: _changes(it, before[it], rows) for it, rows in now.items()}
         return {type_: self._chosen(type_, rows) for type_, rows in now.items()}
 
-    def _state_at(self, partition: Partition, at_offset: int | None, tell: bool) -> State:
+    def _state_at(self, partition: TopicPartition, at_offset: int | None, tell: bool) -> State:
         """The state of a partition once the records up to an offset have been taken."""
         replay = replay_of(partition.topic)
         findings = Findings(self.run.most_findings)
@@ -184,7 +184,7 @@ class ShowState:
 
     # What is shown.
 
-    def _tables(self, found: list[tuple[Partition, State]]) -> None:
+    def _tables(self, found: list[tuple[TopicPartition, State]]) -> None:
         """A table for each kind of row, of all partitions of a topic together."""
         for topic in dict.fromkeys(partition.topic for partition, _ in found):
             states = [state for partition, state in found if partition.topic == topic]
@@ -250,7 +250,7 @@ def _changes(type_: StateType, before: dict[Row, Row], now: dict[Row, Row]) -> d
 
 def _value(column: Column, cell: str | int | None) -> object:
     """A cell of a row as it stands in JSON."""
-    return json.loads(cell) if column.kind is Kind.JSON and isinstance(cell, str) else cell
+    return json.loads(cell) if column.kind is ColumnKind.JSON and isinstance(cell, str) else cell
 
 
 def _malformed(name: str, offset: int, words: str) -> Finding:

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 
-from kfmt_cli.broker.settings import TRANSACTION_MAX_TIMEOUT_MS
+from kfmt_cli.broker.defaults import TRANSACTION_MAX_TIMEOUT_MS
 from kfmt_cli.broker.state import replay_of
 from kfmt_cli.broker.transactions import OPEN, Transaction, Transactions
 from kfmt_cli.checks.log.open_checked import open_checked
-from kfmt_cli.commands.partitions import LogFiles, each_partition
+from kfmt_cli.commands.log_files import LogFiles, each_partition
 from kfmt_cli.commands.run import Cells, Run, in_pieces
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.disk.tree import classify
@@ -22,7 +22,7 @@ from kfmt_cli.log.stream import stream
 from kfmt_cli.render.sinks.sink import Head
 from kfmt_cli.render.style import grouped
 from kfmt_cli.rows.documents import TRANSACTIONS
-from kfmt_cli.rows.state import TRANSACTIONAL_ID
+from kfmt_cli.rows.state_types import TRANSACTIONAL_ID
 from kfmt_cli.rows.transaction import TRANSACTION
 
 COORDINATOR = "__transaction_state"

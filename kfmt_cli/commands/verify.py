@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from kfmt_cli.checks.base import Scope
-from kfmt_cli.checks.log.verify import Verified, Verifier
+from kfmt_cli.checks.log.verifier import Verified, Verifier
 from kfmt_cli.checks.registry import checks_of
 from kfmt_cli.commands.run import Event, Unlisted, Unread
 from kfmt_cli.commands.verify_apart import Outcome, Share, healthy, in_processes, shares_of

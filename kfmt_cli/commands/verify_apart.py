@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from kfmt_cli.checks.log.extent import Extent
-from kfmt_cli.checks.log.verify import Stretch, Verified, Verifier
+from kfmt_cli.checks.log.verifier import Stretch, Verified, Verifier
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.kinds.logs import LOG
 from kfmt_cli.disk.tree import size_of
@@ -39,7 +39,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class PieceFindings:
     """What was found in a piece of a log."""
 
     piece: Piece
@@ -50,7 +50,7 @@ class Found:
 
 
 Share = list[Input] | Piece
-Done = list[Outcome | None] | Found | None
+Done = list[Outcome | None] | PieceFindings | None
 
 
 def shares_of(units: list[list[Input]], verifier: Verifier, jobs: int) -> list[Share]:
@@ -76,7 +76,7 @@ def in_processes(
 ) -> Iterator[Outcome | None]:
     """What became of each file, in order; None for one that is to be read by this process."""
     work = partial(verify_share, verifier=replace(verifier, workers=0))
-    held: list[Found | None] = []
+    held: list[PieceFindings | None] = []
     results = map_processes(work, shares, jobs, at_once(len(shares), jobs))
     for share, done in zip(shares, results, strict=True):
         if isinstance(share, Piece):
@@ -94,7 +94,7 @@ def in_processes(
             yield outcome
 
 
-def _joined(parts: list[Found | None]) -> Outcome | None:
+def _joined(parts: list[PieceFindings | None]) -> Outcome | None:
     """The pieces of a log as a whole; None where only reading it as a whole tells what is in it."""
     known = [it for it in parts if it is not None]
     if len(known) < len(parts) or is_torn(it.edges for it in known):
@@ -144,7 +144,7 @@ def _alone(file: Input, verifier: Verifier) -> Outcome | None:
     return None
 
 
-def _verify_piece(piece: Piece, verifier: Verifier) -> Found | None:
+def _verify_piece(piece: Piece, verifier: Verifier) -> PieceFindings | None:
     """What is found in a piece; None also where the file is not what it was a moment ago."""
     reader = PieceReader(limit=verifier.limit, searches=True)
     stretch = Stretch(True, verifier.limit, piece.base_offset)
@@ -159,4 +159,4 @@ def _verify_piece(piece: Piece, verifier: Verifier) -> Found | None:
     if reader.edges is not None:
         reader.edges.checks |= facts_of(stretch.checks)
     findings = in_order([*first, *reader.findings])
-    return Found(piece, stretch.records, stretch.extent, reader.edges, findings)
+    return PieceFindings(piece, stretch.records, stretch.extent, reader.edges, findings)

@@ -145,7 +145,7 @@ class FileSource:
         os.close(self._fd)
 
 
-class Window:
+class SourceWindow:
     """A source that ends at byte `size`, whatever lies behind."""
 
     def __init__(self, source: Source, size: int) -> None:

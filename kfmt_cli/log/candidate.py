@@ -40,7 +40,7 @@ NEAR = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Header:
+class Candidate:
     """The front of what may be a batch."""
 
     position: int
@@ -86,7 +86,7 @@ class Header:
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class OffsetWindow:
     """The offsets that a batch of the log can have at a place.
 
     first: the least base offset, None where nothing is known. last: the greatest last offset, None
@@ -103,8 +103,8 @@ class Window:
 
     @classmethod
     def behind(
-        cls, header: Header | None, after_offset: int | None, last: int | None, sets: bool
-    ) -> Window:
+        cls, header: Candidate | None, after_offset: int | None, last: int | None, sets: bool
+    ) -> OffsetWindow:
         """What may stand behind a damaged batch, or in what is taken for it.
 
         after_offset: the least offset that the damaged batch can have. Its own is believed where
@@ -121,7 +121,7 @@ class Window:
         behind_set = header.base_offset + 1 if known and sets else None
         return cls(first, last, (after_offset, header.next_offset), sets, behind_set)
 
-    def is_near(self, header: Header) -> bool:
+    def is_near(self, header: Candidate) -> bool:
         """Whether a message of magic 1 has an offset that none inside a message set has.
 
         Inside a set they are counted from 0; what compression makes of their bytes is large.
@@ -129,7 +129,7 @@ class Window:
         first = self.first or 0
         return header.magic == 1 and NEAR <= first <= header.base_offset < first + NEAR
 
-    def holds(self, header: Header) -> bool:
+    def holds(self, header: Candidate) -> bool:
         """Whether a batch with this header can stand there."""
         loose = header.magic < 2 and not header.compressed
         if loose and self.behind_set is not None and header.base_offset < self.behind_set:

@@ -14,11 +14,11 @@ import numpy as np
 
 from kfmt_cli.core.native import scan
 from kfmt_cli.core.source import Source
-from kfmt_cli.findings import reading as codes
+from kfmt_cli.findings import damage as codes
 from kfmt_cli.findings.finding import Code
 from kfmt_cli.log.block import HEADER_SIZE, LOG_OVERHEAD, STORED_CRC_AT
-from kfmt_cli.log.candidate import HEADER_UP_TO_MAGIC, MINIMUMS, Header, Window
-from kfmt_cli.log.search import REACH, WINDOW, Search
+from kfmt_cli.log.candidate import HEADER_UP_TO_MAGIC, MINIMUMS, Candidate, OffsetWindow
+from kfmt_cli.log.search import REACH, WINDOW, BatchSearch
 from kfmt_cli.log.verdict import Verdict, Verdicts
 
 OFFSET_SIZE = 8
@@ -28,7 +28,7 @@ SIMILAR = 0.9  # of the bytes of a torn front are those of the whole batch, at l
 MORE, SIZE, MAGIC = (scan.WALKS[name] for name in ("MORE", "SIZE", "MAGIC"))
 
 
-class Damage(Search):
+class Damage(BatchSearch):
     """Says what is wrong in a log where it does not add up, and where to go on."""
 
     def __init__(self, source: Source) -> None:
@@ -45,7 +45,7 @@ class Damage(Search):
         """
         end = position + size
         header = self._header(position)
-        window = Window.behind(header, after_offset, None, self.sets)
+        window = OffsetWindow.behind(header, after_offset, None, self.sets)
         at = position + HEADER_UP_TO_MAGIC
         ends = (it for it in self._ends(at, end, header) if window.holds(self._header(it)))
         proven = self._proven_end(header, ends)
@@ -77,7 +77,7 @@ class Damage(Search):
         return self._wrong_length(header, codes.LENGTH_TOO_SMALL, proven)
 
     def _find_inside(
-        self, header: Header, window: Window, end: int, is_credible: bool
+        self, header: Candidate, window: OffsetWindow, end: int, is_credible: bool
     ) -> int | None:
         """The first batch of the log in what is taken for a damaged one.
 
@@ -105,7 +105,7 @@ class Damage(Search):
             at += header.size
         return at == end
 
-    def _whole_copy(self, header: Header, stop: int) -> int | None:
+    def _whole_copy(self, header: Candidate, stop: int) -> int | None:
         """Where the batch stands whole whose torn front this is: a write that was cut off, and
         repeated right behind it."""
         stop = min(stop, header.position + REACH)
@@ -119,13 +119,13 @@ class Damage(Search):
         return None
 
     @staticmethod
-    def _has_checksum(torn: Header, whole: Header) -> bool:
+    def _has_checksum(torn: Candidate, whole: Candidate) -> bool:
         """Whether the front of a batch stores the checksum of another place's batch."""
         at = STORED_CRC_AT[min(max(whole.magic, 0), 2)]
         is_long = whole.position - torn.position >= at + CRC_SIZE
         return is_long and torn.data[at : at + CRC_SIZE] == whole.data[at : at + CRC_SIZE]
 
-    def _is_similar(self, torn: Header, whole: Header) -> bool:
+    def _is_similar(self, torn: Candidate, whole: Candidate) -> bool:
         """Whether nearly all bytes up to another place are those that stand there.
 
         Length and checksum do not count: they are what may be damaged.
@@ -141,7 +141,7 @@ class Damage(Search):
         equal[LENGTH] = equal[checksum : checksum + CRC_SIZE] = True
         return common > 0 and int(equal.sum()) >= SIMILAR * common
 
-    def _next_batch(self, header: Header, found: int) -> int:
+    def _next_batch(self, header: Candidate, found: int) -> int:
         """Where the batch behind a damaged one begins, which may be damaged itself, up to `found`.
 
         That of magic 2 is known by its offset, any by the checksum of the one before it.
@@ -153,11 +153,11 @@ class Damage(Search):
                 return end
         return found
 
-    def _wrong_length(self, header: Header, code: Code, end: int) -> Verdict:
+    def _wrong_length(self, header: Candidate, code: Code, end: int) -> Verdict:
         intact = end - header.position <= REACH and self._checksum_fits(header, end, header.magic)
         return self._verdicts.wrong_length(header, code, end, intact)
 
-    def _ends(self, at: int, stop: int, header: Header) -> Iterator[int]:
+    def _ends(self, at: int, stop: int, header: Candidate) -> Iterator[int]:
         """Where a batch may end: where an undamaged one begins, or one whose offset goes on from
         the batch's, or at the end of the file."""
         for place in self._plausible_from(at, stop):
@@ -190,7 +190,7 @@ class Damage(Search):
             if (whole := self._whole_copy(header, stop)) is not None:
                 return self._verdicts.garbage(header, whole, whole)
         # A header's first bytes may be zeros themselves, up to its length field.
-        window = Window.behind(header if plausible else None, after_offset, None, self.sets)
+        window = OffsetWindow.behind(header if plausible else None, after_offset, None, self.sets)
         found = self.find_batch(max(at + 1, zeros - LOG_OVERHEAD), window)
         if found is not None and plausible and reason != MAGIC:
             found = self._next_batch(header, found)
@@ -206,7 +206,7 @@ class Damage(Search):
             return self._verdicts.truncated(header, end)
         return self._verdicts.garbage(header, end, found)
 
-    def _by_checksum(self, header: Header, reason: int) -> Verdict | None:
+    def _by_checksum(self, header: Candidate, reason: int) -> Verdict | None:
         """What the checksum says of a batch whose length or magic cannot be true."""
         if len(header.data) < HEADER_SIZE:
             return None
@@ -223,7 +223,7 @@ class Damage(Search):
         return self._wrong_length(header, self._length_code(header, reason), proven)
 
     @staticmethod
-    def _length_code(header: Header, reason: int) -> Code:
+    def _length_code(header: Candidate, reason: int) -> Code:
         """What is wrong with a length field that a walk stopped at."""
         if reason == MORE:
             return codes.LENGTH_TOO_BIG

@@ -8,7 +8,7 @@ import numpy as np
 
 from kfmt_cli.core.codecs.decompress import CompressionError, Limit, TooLargeError, decompress
 from kfmt_cli.core.layout.layout import IntArray
-from kfmt_cli.findings import reading as codes
+from kfmt_cli.findings import damage as codes
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.formats.batch import CODECS
 from kfmt_cli.log.block import BATCH_NAMES, HEADER_SIZE, Block, batch_finding, part_of

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from kfmt_cli.core.native.table import Table
-from kfmt_cli.findings import reading as codes
+from kfmt_cli.findings import damage as codes
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.formats.control import CONTROL_TYPES
 from kfmt_cli.log.block import BATCH_COLUMNS, Block

@@ -20,13 +20,13 @@ from kfmt_cli.topics.decoder import Decoder
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class RowsPart:
     """Some rows of a log, and what was found where they stand."""
 
     rows: Rows
     findings: list[Finding]
 
-    def first(self, n: int) -> Part:
+    def first(self, n: int) -> RowsPart:
         """The first n rows, and nothing found behind them."""
         if len(self.rows) <= n:
             return self
@@ -36,11 +36,13 @@ class Part:
         if n_outer == len(positions):
             return replace(self, rows=rows)
         end = int(positions[n_outer])
-        return Part(rows, [it for it in self.findings if it.position is None or it.position < end])
+        return RowsPart(
+            rows, [it for it in self.findings if it.position is None or it.position < end]
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class RowsReading:
     """Which rows of a log are wanted, and how they are made.
 
     records: each batch with its records. limit: what one batch may decompress to. decoder: of the
@@ -71,18 +73,18 @@ class Reading:
             else:
                 yield chosen
 
-    def parts(self, block: Block) -> Iterator[Part]:
+    def parts(self, block: Block) -> Iterator[RowsPart]:
         """The wanted rows of a block."""
         if not self.records:
-            yield Part(batch_rows(block), block.findings)
+            yield RowsPart(batch_rows(block), block.findings)
             return
         for run in runs(block):
             records = read_records(run, self.limit)
             complete(run, records)
             chosen = self.wanted.rows(run, records) if self.wanted else (run, records)
             rows = record_rows(*chosen, self.decoder, self.words)
-            yield Part(rows, [*run.findings, *records.findings])
+            yield RowsPart(rows, [*run.findings, *records.findings])
 
-    def decoded(self, block: Block) -> Iterable[Part]:
+    def decoded(self, block: Block) -> Iterable[RowsPart]:
         """The parts of a block; one after the other where a batch takes much memory."""
         return self.parts(block) if is_heavy(block) else list(self.parts(block))

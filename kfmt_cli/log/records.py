@@ -16,7 +16,7 @@ from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.layout.place import DecodeError, Origin
 from kfmt_cli.core.native import kernel
 from kfmt_cli.core.native.table import Table
-from kfmt_cli.findings import reading as codes
+from kfmt_cli.findings import damage as codes
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.formats.batch import RECORD
 from kfmt_cli.log.block import BATCH_NAMES, HEADER_SIZE, Block, about_batch, batch_finding

@@ -12,7 +12,14 @@ from kfmt_cli.core.codecs.checksum import RunningCrc
 from kfmt_cli.core.native import scan
 from kfmt_cli.core.source import Source
 from kfmt_cli.log.block import CHECKED_FROM, HEADER_SIZE, LOG_OVERHEAD, POLYNOMIALS, STORED_CRC_AT
-from kfmt_cli.log.candidate import HEADER_UP_TO_MAGIC, MINIMUMS, RANGE, ZEROS, Header, Window
+from kfmt_cli.log.candidate import (
+    HEADER_UP_TO_MAGIC,
+    MINIMUMS,
+    RANGE,
+    ZEROS,
+    Candidate,
+    OffsetWindow,
+)
 
 WINDOW = 1 << 20
 # A pipe's bytes are kept this far back, and a batch's checksum is looked for this far ahead.
@@ -24,7 +31,7 @@ BUDGET_RATIO = 16
 CHAIN = 3
 
 
-class Search:
+class BatchSearch:
     """Looks for batches in a log."""
 
     def __init__(self, source: Source) -> None:
@@ -42,10 +49,10 @@ class Search:
             return False
         return self._checksum_fits(header, at + header.size, magic)
 
-    def _header(self, at: int) -> Header:
-        return Header(at, self._source.block(at, HEADER_SIZE, HEADER_SIZE))
+    def _header(self, at: int) -> Candidate:
+        return Candidate(at, self._source.block(at, HEADER_SIZE, HEADER_SIZE))
 
-    def _checksum_fits(self, header: Header, end: int, magic: int) -> bool:
+    def _checksum_fits(self, header: Candidate, end: int, magic: int) -> bool:
         """Whether the bytes up to `end` have the checksum that the header stores."""
         size = self._source.size
         if (
@@ -70,7 +77,7 @@ class Search:
             self._spent += len(piece)
         return crc.value == stored
 
-    def _belongs(self, at: int, window: Window) -> bool:
+    def _belongs(self, at: int, window: OffsetWindow) -> bool:
         """Whether the confirmed batch at `at` is one of the log, not one inside a record.
 
         A record may hold whole batches, and compressed message sets of magic 0 and 1 begin with a
@@ -87,7 +94,7 @@ class Search:
             return followed or window.is_near(header) or self._is_among_loose(header)
         return not self._is_contradicted(header, window)
 
-    def _is_among_loose(self, header: Header) -> bool:
+    def _is_among_loose(self, header: Candidate) -> bool:
         """Whether the next batch that is followed by another is a message by itself, too."""
         end = header.position + header.size
         for at in self.confirmed_from(end, end + WINDOW):
@@ -97,7 +104,7 @@ class Search:
                 return loose and header.base_offset < after.base_offset
         return False
 
-    def _is_contradicted(self, header: Header, window: Window) -> bool:
+    def _is_contradicted(self, header: Candidate, window: OffsetWindow) -> bool:
         """Whether one of the next batches has the offset that should stand before this one."""
         end = header.position + header.size
         agreeing = 0
@@ -111,7 +118,7 @@ class Search:
                 break
         return False
 
-    def _is_followed(self, header: Header) -> bool:
+    def _is_followed(self, header: Candidate) -> bool:
         """Whether the file ends behind a batch, or what stands there could be the next one."""
         end = header.position + header.size
         if self._is_end(end):
@@ -139,7 +146,7 @@ class Search:
         front = self._source.block(at, HEADER_SIZE, HEADER_SIZE)
         return not any(front) and not self._source.block(self._zeros(at), 1, 1)
 
-    def _proven_end(self, header: Header, ends: Iterator[int]) -> int | None:
+    def _proven_end(self, header: Candidate, ends: Iterator[int]) -> int | None:
         """The first of some ends for which the header's checksum is right."""
         for end in ends:
             if end - header.position > REACH:
@@ -148,7 +155,7 @@ class Search:
                 return end
         return None
 
-    def find_batch(self, at: int, window: Window, stop: int | None = None) -> int | None:
+    def find_batch(self, at: int, window: OffsetWindow, stop: int | None = None) -> int | None:
         """The first batch of the log that begins at `at` or later, before `stop`."""
         for found in self.confirmed_from(at, stop):
             if self._belongs(found, window):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kfmt_cli.findings import reading as codes
+from kfmt_cli.findings import damage as codes
 from kfmt_cli.findings.finding import Code, Finding
 from kfmt_cli.log.block import LOG_OVERHEAD
-from kfmt_cli.log.candidate import HEADER_UP_TO_MAGIC, MINIMUMS, Header
+from kfmt_cli.log.candidate import HEADER_UP_TO_MAGIC, MINIMUMS, Candidate
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Verdicts:
     def __init__(self, name: str) -> None:
         self._name = name
 
-    def wrong_length(self, header: Header, code: Code, end: int, intact: bool) -> Verdict:
+    def wrong_length(self, header: Candidate, code: Code, end: int, intact: bool) -> Verdict:
         """The length leads astray; intact: up to `end` the checksum is right."""
         found = f"the batch at byte {header.position} says that {header.length} bytes follow"
         if intact:
@@ -44,7 +44,7 @@ class Verdicts:
 
     def zero_tail(self, at: int, end: int) -> Verdict:
         message = f"{end - at} zero bytes from byte {at} to the end of the file"
-        place = Header(at, b"")
+        place = Candidate(at, b"")
         return Verdict(self._finding(codes.ZERO_TAIL, place, message, None, end - at, False), end)
 
     def zero_hole(self, at: int, zeros: int, end: int, found: int | None) -> Verdict:
@@ -52,12 +52,12 @@ class Verdicts:
         if zeros < end:
             message += f" and {end - zeros} bytes behind them that are no batch"
         message += f"; {_skipped(at, end, found)}"
-        place = Header(at, b"")
+        place = Candidate(at, b"")
         finding = self._finding(codes.ZERO_HOLE, place, message, None, zeros - at, False)
         return Verdict(finding, end)
 
     def unknown_magic(
-        self, header: Header, end: int, found: int | None, fitting: int | None
+        self, header: Candidate, end: int, found: int | None, fitting: int | None
     ) -> Verdict:
         message = f"magic {header.magic}; {_skipped(header.position, end, found)}"
         if fitting is not None:
@@ -69,7 +69,7 @@ class Verdicts:
         finding = self._finding(codes.MAGIC_UNKNOWN, header, message, expected, header.magic)
         return Verdict(finding, end)
 
-    def bad_length(self, header: Header, code: Code, end: int, found: int | None) -> Verdict:
+    def bad_length(self, header: Candidate, code: Code, end: int, found: int | None) -> Verdict:
         message = (
             f"the batch at byte {header.position} says that {header.length} bytes follow; "
             f"{_skipped(header.position, end, found)}"
@@ -77,7 +77,7 @@ class Verdicts:
         least = f"at least {MINIMUMS[header.magic]}" if code is not codes.LENGTH_TOO_BIG else None
         return Verdict(self._finding(code, header, message, least, header.length), end)
 
-    def truncated(self, header: Header, end: int) -> Verdict:
+    def truncated(self, header: Candidate, end: int) -> Verdict:
         there = end - header.position
         if len(header.data) < HEADER_UP_TO_MAGIC:
             message = f"{there} bytes at the end are too few for a batch"
@@ -90,7 +90,7 @@ class Verdicts:
             finding = self._finding(codes.BATCH_TRUNCATED, header, message, header.size, there)
         return Verdict(finding, end, plausible=len(header.data) >= HEADER_UP_TO_MAGIC)
 
-    def garbage(self, header: Header, end: int, found: int | None) -> Verdict:
+    def garbage(self, header: Candidate, end: int, found: int | None) -> Verdict:
         message = f"no batch at byte {header.position}; {_skipped(header.position, end, found)}"
         size = end - header.position
         finding = self._finding(codes.GARBAGE, header, message, None, size, False)
@@ -99,7 +99,7 @@ class Verdicts:
     def _finding(
         self,
         code: Code,
-        header: Header,
+        header: Candidate,
         message: str,
         expected: str | int | None,
         found: str | int,

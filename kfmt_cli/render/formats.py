@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Format:
+class OutputFormat:
     """A value of --format.
 
     words: what it is, for programs; empty for the format for people. sink: module and class, which
@@ -30,17 +30,17 @@ class Format:
 
 
 _SINKS = "kfmt_cli.render.sinks"
-FORMATS: list[Format] = [
-    Format("table", "", f"{_SINKS}.table:Table"),
-    Format("json", "JSON Lines", f"{_SINKS}.json:Json"),
-    Format("csv", "CSV", f"{_SINKS}.csv:Csv"),
+FORMATS: list[OutputFormat] = [
+    OutputFormat("table", "", f"{_SINKS}.table:TableSink"),
+    OutputFormat("json", "JSON Lines", f"{_SINKS}.json:Json"),
+    OutputFormat("csv", "CSV", f"{_SINKS}.csv:Csv"),
 ]
 # Those of a command that has only findings to tell.
-REPORTS: list[Format] = [
+REPORTS: list[OutputFormat] = [
     *(it for it in FORMATS if it.name != "csv"),
-    Format("junit", "JUnit XML", f"{_SINKS}.junit:JUnit"),
-    Format("sarif", "SARIF", f"{_SINKS}.sarif:Sarif"),
-    Format("github", "GitHub annotations", f"{_SINKS}.github:GitHub"),
+    OutputFormat("junit", "JUnit XML", f"{_SINKS}.junit:JUnit"),
+    OutputFormat("sarif", "SARIF", f"{_SINKS}.sarif:Sarif"),
+    OutputFormat("github", "GitHub annotations", f"{_SINKS}.github:GitHub"),
 ]
 
 

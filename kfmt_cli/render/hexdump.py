@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kfmt_cli.render.style import Theme, grouped, safe
-from kfmt_cli.rows.anatomy import Line
+from kfmt_cli.rows.anatomy import AnatomyLine
 
 COLOURS = ("offset", "flag", "good", "warn")  # one after the other
 NARROW, WIDE = 8, 16  # bytes a line
@@ -31,7 +31,7 @@ class Hexdump:
         """The line above the fields of a buffer."""
         return self._theme.paint("bold", self._clipped(f" {safe(words)}")) + "\n"
 
-    def text(self, line: Line, data: bytes, base: int) -> Iterator[str]:
+    def text(self, line: AnatomyLine, data: bytes, base: int) -> Iterator[str]:
         """A field. base: the number of the buffer's first byte."""
         style = "bad" if line.is_bad else "bold" if not line.has_bytes else ""
         if line.is_bit:
@@ -55,7 +55,7 @@ class Hexdump:
         if line.fault is not None:
             yield self._row("", b"", f"✗ {' › '.join(line.path)}: {safe(line.fault)}", "bad")
 
-    def _words(self, line: Line) -> list[str]:
+    def _words(self, line: AnatomyLine) -> list[str]:
         """Name, value and meaning; what a narrow screen has no room for stands below."""
         name = f"{line.path[-2]} {line.name}" if line.name.isdigit() else line.name
         depth = len(line.path) - 1
@@ -77,7 +77,7 @@ class Hexdump:
         """The columns of place and bytes."""
         return 1 + 8 + 2 + 3 * self._per_line + 1
 
-    def _pieces(self, line: Line, data: bytes) -> Iterator[bytes]:
+    def _pieces(self, line: AnatomyLine, data: bytes) -> Iterator[bytes]:
         """The bytes of a field, as many as stand on a line each."""
         if not line.has_bytes:
             return

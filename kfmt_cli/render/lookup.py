@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime, timezone
 
-from kfmt_cli.broker.lookup import Lookup, Search
+from kfmt_cli.broker.lookup import IndexSearch, Lookup
 from kfmt_cli.render.style import Theme, count, grouped, safe
 
 
@@ -27,7 +27,7 @@ def lookup_lines(lookup: Lookup, theme: Theme) -> Iterator[str]:
         yield theme.paint("good", f"   found   {_batch(lookup.batch)}") + "\n"
 
 
-def _search_lines(search: Search, theme: Theme) -> Iterator[str]:
+def _search_lines(search: IndexSearch, theme: Theme) -> Iterator[str]:
     target = _value(search.column, search.target)
     if search.index is None:
         kind = "time" if search.column == "timestamp" else "offset"

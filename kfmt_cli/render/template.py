@@ -69,7 +69,7 @@ class Template:
     literals: Literals
 
 
-class Builder:
+class TemplateBuilder:
     """Collects instructions; methods are named for what is written.
 
     columns: names of the rows' columns; children: those of the rows of their array. Templates that

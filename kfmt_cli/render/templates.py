@@ -7,8 +7,8 @@ from contextlib import ExitStack
 
 from kfmt_cli.core.json_text import json_text
 from kfmt_cli.render.csv_text import csv_line
-from kfmt_cli.render.template import Builder, Literals, Template
-from kfmt_cli.rows.column import Column, Kind, RowType
+from kfmt_cli.render.template import Literals, Template, TemplateBuilder
+from kfmt_cli.rows.column import Column, ColumnKind, RowType
 from kfmt_cli.rows.section import HEADER_NAMES
 
 
@@ -24,7 +24,7 @@ def json_template(
 
     files: one for all rows, or several that the column `file_number` chooses from.
     """
-    builder = Builder(columns, HEADER_NAMES, literals, constants)
+    builder = TemplateBuilder(columns, HEADER_NAMES, literals, constants)
     builder.literal(f'{{"type":{json_text(rows.name)},"file":')
     _file(builder, [json_text(file) for file in files])
     _json_members(builder, rows.columns, mode, ",")
@@ -32,7 +32,7 @@ def json_template(
     return builder.build()
 
 
-def _file(builder: Builder, words: list[str]) -> None:
+def _file(builder: TemplateBuilder, words: list[str]) -> None:
     """The file of a row."""
     if len(words) == 1:
         builder.literal(words[0])
@@ -40,7 +40,9 @@ def _file(builder: Builder, words: list[str]) -> None:
         builder.choice("file_number", words, ("", ""))
 
 
-def _json_members(builder: Builder, columns: Iterable[Column], mode: str, separator: str) -> None:
+def _json_members(
+    builder: TemplateBuilder, columns: Iterable[Column], mode: str, separator: str
+) -> None:
     for it in columns:
         with ExitStack() as condition:
             if it.only:
@@ -49,7 +51,7 @@ def _json_members(builder: Builder, columns: Iterable[Column], mode: str, separa
         separator = ","
 
 
-def _json_member(builder: Builder, it: Column, mode: str, separator: str) -> None:
+def _json_member(builder: TemplateBuilder, it: Column, mode: str, separator: str) -> None:
     builder.literal(f'{separator}"{it.name}":')
     if not it.given:
         _json_value(builder, it, mode)
@@ -60,27 +62,27 @@ def _json_member(builder: Builder, it: Column, mode: str, separator: str) -> Non
         builder.literal("null")
 
 
-def _json_value(builder: Builder, it: Column, mode: str) -> None:
-    if it.kind is Kind.NUMBER:
+def _json_value(builder: TemplateBuilder, it: Column, mode: str) -> None:
+    if it.kind is ColumnKind.NUMBER:
         builder.number(it.at)
-    elif it.kind is Kind.FLAG:
+    elif it.kind is ColumnKind.FLAG:
         builder.choice(it.at, ["false", "true"], ("", ""))
-    elif it.kind is Kind.CHOICE:
+    elif it.kind is ColumnKind.CHOICE:
         builder.choice(it.at, [f'"{word}"' for word in it.words], ('"UNKNOWN-', '"'))
-    elif it.kind is Kind.BYTES:
+    elif it.kind is ColumnKind.BYTES:
         builder.json_bytes(it.at, mode)
-    elif it.kind is Kind.TEXT:
+    elif it.kind is ColumnKind.TEXT:
         builder.json_bytes(it.at, "auto")
-    elif it.kind is Kind.JSON:
+    elif it.kind is ColumnKind.JSON:
         builder.raw(it.at)
-    elif it.kind is Kind.GROUP:
+    elif it.kind is ColumnKind.GROUP:
         _json_members(builder, it.of, mode, "{")
         builder.literal("}")
     else:
         _json_headers(builder, mode)
 
 
-def _json_headers(builder: Builder, mode: str) -> None:
+def _json_headers(builder: TemplateBuilder, mode: str) -> None:
     builder.literal("[")
     with builder.each("headers", ","):
         builder.literal('{"key":')
@@ -95,7 +97,7 @@ def csv_names(rows: RowType) -> list[str]:
     """The columns of the CSV: groups opened up, `_encoding` behind each bytes column."""
     names = ["file"]
     for it in rows.leaves:
-        names += [it.name, f"{it.name}_encoding"] if it.kind is Kind.BYTES else [it.name]
+        names += [it.name, f"{it.name}_encoding"] if it.kind is ColumnKind.BYTES else [it.name]
     return names
 
 
@@ -110,14 +112,14 @@ def csv_template(
 
     files: as in `json_template`.
     """
-    builder = Builder(columns, HEADER_NAMES, None, constants)
+    builder = TemplateBuilder(columns, HEADER_NAMES, None, constants)
     _file(builder, [csv_line([file]).rstrip("\n") for file in files])
     for it in rows.leaves:
         builder.literal(",")
         with ExitStack() as conditions:
             _enter(conditions, builder, it)
             _csv_value(builder, it, mode)
-        if it.kind is Kind.BYTES:
+        if it.kind is ColumnKind.BYTES:
             builder.literal(",")
             with ExitStack() as conditions:
                 _enter(conditions, builder, it)
@@ -126,7 +128,7 @@ def csv_template(
     return builder.build()
 
 
-def _enter(conditions: ExitStack, builder: Builder, it: Column) -> None:
+def _enter(conditions: ExitStack, builder: TemplateBuilder, it: Column) -> None:
     """Write what follows only where the row has a value in the column."""
     if it.only:
         conditions.enter_context(builder.when(*it.only))
@@ -134,15 +136,15 @@ def _enter(conditions: ExitStack, builder: Builder, it: Column) -> None:
         conditions.enter_context(builder.when(it.given, 1))
 
 
-def _csv_value(builder: Builder, it: Column, mode: str) -> None:
-    if it.kind is Kind.BYTES:
+def _csv_value(builder: TemplateBuilder, it: Column, mode: str) -> None:
+    if it.kind is ColumnKind.BYTES:
         builder.csv_bytes(it.at, mode)
-    elif it.kind in (Kind.TEXT, Kind.JSON):
+    elif it.kind in (ColumnKind.TEXT, ColumnKind.JSON):
         builder.csv_bytes(it.at, "utf8")
-    elif it.kind is Kind.HEADERS:
+    elif it.kind is ColumnKind.HEADERS:
         with builder.quoted():
             _json_headers(builder, mode)
-    elif it.kind is Kind.CHOICE:
+    elif it.kind is ColumnKind.CHOICE:
         builder.choice(it.at, list(it.words), ("UNKNOWN-", ""))
     else:
         _json_value(builder, it, mode)

@@ -14,7 +14,7 @@ from kfmt_cli.core.layout.messages import plain_value
 from kfmt_cli.core.layout.tree import Node
 from kfmt_cli.core.layout.wire import Value
 from kfmt_cli.core.times import time_text
-from kfmt_cli.rows.column import Column, Kind, RowType
+from kfmt_cli.rows.column import Column, ColumnKind, RowType
 
 FIELD = RowType(
     "field",
@@ -22,7 +22,7 @@ FIELD = RowType(
     (
         Column(
             "inside",
-            Kind.TEXT,
+            ColumnKind.TEXT,
             "The codec of the compressed block that it is in; null for bytes of the file.",
             given="has_inside",
         ),
@@ -33,18 +33,20 @@ FIELD = RowType(
         ),
         Column("position", doc="Byte in the file, or in what came out of the block."),
         Column("size", doc="How many bytes."),
-        Column("path", Kind.TEXT, "The field, below those that it is a part of."),
-        Column("wire_type", Kind.TEXT, "How it is laid down."),
-        Column("hex", Kind.TEXT, "Its bytes; null where its parts have them.", given="has_hex"),
-        Column("value", Kind.JSON, "Its value; bytes as base64.", given="has_value"),
-        Column("meaning", Kind.TEXT, "What that means.", given="has_meaning"),
-        Column("fault", Kind.TEXT, "Why it cannot be read on.", given="has_fault"),
+        Column("path", ColumnKind.TEXT, "The field, below those that it is a part of."),
+        Column("wire_type", ColumnKind.TEXT, "How it is laid down."),
+        Column(
+            "hex", ColumnKind.TEXT, "Its bytes; null where its parts have them.", given="has_hex"
+        ),
+        Column("value", ColumnKind.JSON, "Its value; bytes as base64.", given="has_value"),
+        Column("meaning", ColumnKind.TEXT, "What that means.", given="has_meaning"),
+        Column("fault", ColumnKind.TEXT, "Why it cannot be read on.", given="has_fault"),
     ),
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class AnatomyLine:
     """A field, or a heading. path: its names from the outside in. start, end: its bytes in the
     buffer; of bits and headings nothing is shown of them. shown: its value for people."""
 
@@ -66,7 +68,7 @@ class Line:
         return self.path[-1]
 
 
-def lines_of(node: Node, path: tuple[str, ...] = (), top: bool = True) -> Iterator[Line]:
+def lines_of(node: Node, path: tuple[str, ...] = (), top: bool = True) -> Iterator[AnatomyLine]:
     """A structure as lines. top: its own name is not shown."""
     here = path if top else (*path, node.name)
     if node.layout is not None and node.children:
@@ -90,8 +92,8 @@ def lines_of(node: Node, path: tuple[str, ...] = (), top: bool = True) -> Iterat
         yield from _bits(here, node)
 
 
-def _heading(path: tuple[str, ...], node: Node) -> Line:
-    return Line(
+def _heading(path: tuple[str, ...], node: Node) -> AnatomyLine:
+    return AnatomyLine(
         path,
         node.type,
         node.start,
@@ -103,9 +105,9 @@ def _heading(path: tuple[str, ...], node: Node) -> Line:
     )
 
 
-def _line(path: tuple[str, ...], node: Node, words: str, of: Node) -> Line:
+def _line(path: tuple[str, ...], node: Node, words: str, of: Node) -> AnatomyLine:
     """A field with bytes. of: the node that knows what it means."""
-    return Line(
+    return AnatomyLine(
         path,
         node.type,
         node.start,
@@ -119,26 +121,28 @@ def _line(path: tuple[str, ...], node: Node, words: str, of: Node) -> Line:
     )
 
 
-def _tagged(path: tuple[str, ...], node: Node) -> Iterator[Line]:
+def _tagged(path: tuple[str, ...], node: Node) -> Iterator[AnatomyLine]:
     count, *items = node.children
     yield _line(path, count, str(count.value), count)
     for it in items:
         yield from lines_of(it, path, False)
 
 
-def _sized(path: tuple[str, ...], node: Node) -> Iterator[Line]:
+def _sized(path: tuple[str, ...], node: Node) -> Iterator[AnatomyLine]:
     """Bytes or text behind their length; null is the length alone."""
     length, *parts = node.children
     if not parts:
         start, end = length.start, length.end
-        yield Line(path, node.type, start, end, True, None, "null", node.meaning, node.fault)
+        yield AnatomyLine(path, node.type, start, end, True, None, "null", node.meaning, node.fault)
         return
     name = (*path[:-1], f"{node.name}_length")
-    yield Line(name, length.type, length.start, length.end, True, length.value, str(length.value))
+    yield AnatomyLine(
+        name, length.type, length.start, length.end, True, length.value, str(length.value)
+    )
     if len(parts) == 1 and parts[0].name == "bytes":
         inner = parts[0]
         value = node.value
-        yield Line(
+        yield AnatomyLine(
             path,
             node.type,
             inner.start,
@@ -156,14 +160,14 @@ def _sized(path: tuple[str, ...], node: Node) -> Iterator[Line]:
         yield from lines_of(it, path, it.layout is not None)
 
 
-def _bits(path: tuple[str, ...], node: Node) -> Iterator[Line]:
+def _bits(path: tuple[str, ...], node: Node) -> Iterator[AnatomyLine]:
     """What the bits of a field say."""
     flags = None if node.spec is None else node.spec.flags
     if flags is None or not isinstance(node.value, int):
         return
     for bits in flags.bits:
         value = bits.of(node.value)
-        yield Line(
+        yield AnatomyLine(
             (*path, bits.name),
             "bits",
             node.start,
@@ -210,7 +214,7 @@ def meaning_of(node: Node) -> str:
     return ""
 
 
-def cells(line: Line, data: bytes, base: int, codec: str) -> tuple[str | int | None, ...]:
+def cells(line: AnatomyLine, data: bytes, base: int, codec: str) -> tuple[str | int | None, ...]:
     """The row of `FIELD` for a line. base: as `Part.position`; codec: empty for bytes of a file."""
     return (
         codec or None,

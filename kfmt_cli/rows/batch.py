@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from kfmt_cli.core.layout.field import MILLISECONDS, Field
 from kfmt_cli.formats.batch import RECORD_BATCH, TIMESTAMP_TYPES
-from kfmt_cli.rows.column import Column, Kind, RowType, column_of
+from kfmt_cli.rows.column import Column, ColumnKind, RowType, column_of
 
 TIMESTAMP_WORDS = (*TIMESTAMP_TYPES, "NoTimestampType")
 POSITION = Column("position", doc="Byte in the file where the batch begins.")
@@ -28,7 +28,7 @@ _FIRST = "magic"
 _BEHIND = {
     "base_offset": (Column("last_offset", doc="Offset of the last record."),),
     "crc": (
-        Column("crc_valid", Kind.FLAG, "Whether the checksum fits the bytes."),
+        Column("crc_valid", ColumnKind.FLAG, "Whether the checksum fits the bytes."),
         Column("crc_computed", doc="The checksum of the bytes.", only=("crc_valid", 0)),
     ),
     "max_timestamp": (
@@ -59,12 +59,12 @@ def _attributes(field: Field) -> Column:
     members = [Column("raw", doc=field.doc, source=field.name, flat=field.name)]
     for bits in field.flags.bits:
         if bits.name == "timestamp_type":
-            members.append(Column(bits.name, Kind.CHOICE, bits.doc, words=TIMESTAMP_WORDS))
+            members.append(Column(bits.name, ColumnKind.CHOICE, bits.doc, words=TIMESTAMP_WORDS))
         elif bits.symbols:
-            members.append(Column(bits.name, Kind.CHOICE, bits.doc, words=bits.words))
+            members.append(Column(bits.name, ColumnKind.CHOICE, bits.doc, words=bits.words))
         else:
-            members.append(Column(bits.name, Kind.FLAG, bits.doc, given="is_v2"))
-    return Column(field.name, Kind.GROUP, of=tuple(members))
+            members.append(Column(bits.name, ColumnKind.FLAG, bits.doc, given="is_v2"))
+    return Column(field.name, ColumnKind.GROUP, of=tuple(members))
 
 
 def _columns() -> Iterator[Column]:

@@ -17,7 +17,7 @@ from kfmt_cli.core.layout.field import Field
 from kfmt_cli.core.layout.wire import Array, Bytes
 
 
-class Kind(enum.Enum):
+class ColumnKind(enum.Enum):
     """What a column holds.
 
     NUMBER: an integer. REAL: a number with a fraction. FLAG: 0 for no, 1 for yes. CHOICE: the
@@ -40,7 +40,7 @@ class Kind(enum.Enum):
     @property
     def is_bytes(self) -> bool:
         """Whether a value is a part of the section's data: a start and a length."""
-        return self in (Kind.BYTES, Kind.TEXT, Kind.JSON)
+        return self in (ColumnKind.BYTES, ColumnKind.TEXT, ColumnKind.JSON)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Column:
     """
 
     name: str
-    kind: Kind = Kind.NUMBER
+    kind: ColumnKind = ColumnKind.NUMBER
     doc: str = ""
     source: str = ""
     given: str = ""
@@ -107,7 +107,7 @@ class RowType:
         for it in self.leaves:
             condition = (it.only[0],) if it.only else ()
             size = (f"{it.at}_size",) if it.kind.is_bytes else ()
-            headers = (f"{it.at}_first",) if it.kind is Kind.HEADERS else ()
+            headers = (f"{it.at}_first",) if it.kind is ColumnKind.HEADERS else ()
             for name in (*condition, it.given, it.at, *size, *headers):
                 if name:
                     found[name] = None
@@ -119,7 +119,7 @@ class RowType:
 
 def _leaves(columns: Iterable[Column]) -> Iterator[Column]:
     for it in columns:
-        if it.kind is not Kind.GROUP:
+        if it.kind is not ColumnKind.GROUP:
             yield replace(it, name=it.flat_name, source=it.at)
             continue
         for member in it.of:
@@ -131,15 +131,15 @@ def _leaves(columns: Iterable[Column]) -> Iterator[Column]:
 
 def column_of(field: Field, **changes: Any) -> Column:
     """The column of a Layout's field. changes: of what the field itself does not say."""
-    kind = Kind.NUMBER
+    kind = ColumnKind.NUMBER
     words: tuple[str, ...] = field.symbols or ()
     of: tuple[Column, ...] = ()
     if isinstance(field.type, Bytes):
-        kind = Kind.BYTES
+        kind = ColumnKind.BYTES
     elif isinstance(field.type, Array):
-        kind = Kind.HEADERS
+        kind = ColumnKind.HEADERS
     elif field.symbols:
-        kind = Kind.CHOICE
+        kind = ColumnKind.CHOICE
     size = field.type.size
     bits = 64 if size is None else 8 * size
     made = Column(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kfmt_cli.core.layout.field import MILLISECONDS
-from kfmt_cli.rows.column import Column, Kind, RowType
+from kfmt_cli.rows.column import Column, ColumnKind, RowType
 
 
 def members(type_: RowType, values: Mapping[str, object]) -> dict[str, object]:
@@ -25,27 +25,27 @@ def members(type_: RowType, values: Mapping[str, object]) -> dict[str, object]:
 
 
 def _number(name: str, doc: str, *, null: bool = False, only: bool = False) -> Column:
-    return Column(name, Kind.NUMBER, doc, given=_null(name, null), only=_only(name, only))
+    return Column(name, ColumnKind.NUMBER, doc, given=_null(name, null), only=_only(name, only))
 
 
 def _real(name: str, doc: str, *, null: bool = False) -> Column:
-    return Column(name, Kind.REAL, doc, given=_null(name, null))
+    return Column(name, ColumnKind.REAL, doc, given=_null(name, null))
 
 
 def _time(name: str, doc: str, *, null: bool = False) -> Column:
-    return Column(name, Kind.NUMBER, doc, given=_null(name, null), unit=MILLISECONDS, none=-1)
+    return Column(name, ColumnKind.NUMBER, doc, given=_null(name, null), unit=MILLISECONDS, none=-1)
 
 
 def _text(name: str, doc: str, *, null: bool = False) -> Column:
-    return Column(name, Kind.TEXT, doc, given=_null(name, null))
+    return Column(name, ColumnKind.TEXT, doc, given=_null(name, null))
 
 
 def _flag(name: str, doc: str, *, null: bool = False) -> Column:
-    return Column(name, Kind.FLAG, doc, given=_null(name, null))
+    return Column(name, ColumnKind.FLAG, doc, given=_null(name, null))
 
 
 def _json(name: str, doc: str, *, null: bool = False, only: bool = False) -> Column:
-    return Column(name, Kind.JSON, doc, given=_null(name, null), only=_only(name, only))
+    return Column(name, ColumnKind.JSON, doc, given=_null(name, null), only=_only(name, only))
 
 
 def _null(name: str, null: bool) -> str:

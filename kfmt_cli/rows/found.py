@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kfmt_cli.core.layout.field import MILLISECONDS
-from kfmt_cli.rows.column import Column, Kind, RowType
+from kfmt_cli.rows.column import Column, ColumnKind, RowType
 
 FOUND = RowType(
     "found",
@@ -30,6 +30,6 @@ FOUND = RowType(
             unit=MILLISECONDS,
             none=-1,
         ),
-        Column("via", Kind.TEXT, "index or scan: how it was found."),
+        Column("via", ColumnKind.TEXT, "index or scan: how it was found."),
     ),
 )

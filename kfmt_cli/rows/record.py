@@ -8,7 +8,7 @@ from kfmt_cli.core.layout.field import MILLISECONDS
 from kfmt_cli.formats.batch import RECORD as LAYOUT
 from kfmt_cli.formats.control import CONTROL_RECORD_KEY, CONTROL_TYPES, END_TXN_MARKER
 from kfmt_cli.rows.batch import TIMESTAMP_WORDS
-from kfmt_cli.rows.column import Column, Kind, RowType, column_of
+from kfmt_cli.rows.column import Column, ColumnKind, RowType, column_of
 
 
 def _sized(name: str) -> tuple[Column, Column]:
@@ -19,7 +19,7 @@ def _sized(name: str) -> tuple[Column, Column]:
 
 CONTROL = Column(
     "control",
-    Kind.GROUP,
+    ColumnKind.GROUP,
     "What a control record says.",
     only=("control", 1),
     of=(
@@ -39,7 +39,7 @@ CONTROL = Column(
         ),
         Column(
             "data",
-            Kind.JSON,
+            ColumnKind.JSON,
             "What a control record of KRaft says.",
             source="control_data",
             only=("has_control_data", 1),
@@ -62,7 +62,7 @@ RECORD = RowType(
         Column("timestamp", doc="Timestamp.", given="has_timestamp", unit=MILLISECONDS, none=-1),
         Column(
             "timestamp_type",
-            Kind.CHOICE,
+            ColumnKind.CHOICE,
             "CreateTime, LogAppendTime or NoTimestampType.",
             words=TIMESTAMP_WORDS,
         ),
@@ -85,7 +85,7 @@ DECODED_RECORD = replace(
         *(
             Column(
                 name,
-                Kind.JSON,
+                ColumnKind.JSON,
                 f"What the {name.removeprefix('decoded_')} says, as the topic's decoder reads it.",
                 only=(f"has_{name}", 1),
             )

@@ -15,7 +15,7 @@ import numpy as np
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.native.table import Table
 from kfmt_cli.formats.batch import RECORD
-from kfmt_cli.rows.column import Column, Kind, RowType
+from kfmt_cli.rows.column import Column, ColumnKind, RowType
 
 NO_CHILDREN: IntArray = np.zeros((4, 0), np.int64)
 HEADER_NAMES = RECORD.child_names
@@ -143,11 +143,11 @@ def _members(
             continue
         if it.given and values[it.given] != 1:
             yield it.name, None
-        elif it.kind is Kind.GROUP:
+        elif it.kind is ColumnKind.GROUP:
             yield it.name, dict(_members(section, it.of, values, mode))
-        elif it.kind is Kind.BYTES:
+        elif it.kind is ColumnKind.BYTES:
             yield from _bytes_members(it.name, _bytes(section, it, values), mode)
-        elif it.kind is Kind.HEADERS:
+        elif it.kind is ColumnKind.HEADERS:
             yield it.name, list(_headers(section, it, values, mode))
         else:
             yield it.name, value_of(section, it, values)
@@ -156,17 +156,17 @@ def _members(
 def value_of(section: Section, column: Column, values: dict[str, int]) -> Any:
     """A value that is neither a group nor a list; bytes as they are."""
     number = values[column.at]
-    if column.kind is Kind.FLAG:
+    if column.kind is ColumnKind.FLAG:
         return bool(number)
-    if column.kind is Kind.CHOICE:
+    if column.kind is ColumnKind.CHOICE:
         known = 0 <= number < len(column.words)
         return column.words[number] if known else f"UNKNOWN-{number}"
     if not column.kind.is_bytes:
         return number
     data = _bytes(section, column, values)
-    if data is None or column.kind is Kind.BYTES:
+    if data is None or column.kind is ColumnKind.BYTES:
         return data
-    if column.kind is Kind.TEXT:
+    if column.kind is ColumnKind.TEXT:
         return data.decode(errors="replace")
     import json
 
@@ -225,7 +225,7 @@ def columns_of(section: Section) -> dict[str, np.ndarray[Any, Any]]:
             missing |= section.table[it.given] != 1
         if it.only:
             missing |= section.table[it.only[0]] != it.only[1]
-        if it.kind is not Kind.NUMBER:
+        if it.kind is not ColumnKind.NUMBER:
             values = np.empty(len(section), object)
             for row, numbers in enumerate(section.table.data.T.tolist()):
                 if not missing[row]:
@@ -235,6 +235,6 @@ def columns_of(section: Section) -> dict[str, np.ndarray[Any, Any]]:
 
 
 def _value(section: Section, column: Column, values: dict[str, int]) -> Any:
-    if column.kind is Kind.HEADERS:
+    if column.kind is ColumnKind.HEADERS:
         return list(_headers(section, column, values, "bytes"))
     return value_of(section, column, values)

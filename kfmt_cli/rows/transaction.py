@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kfmt_cli.core.layout.field import MILLISECONDS
-from kfmt_cli.rows.column import Column, Kind, RowType
+from kfmt_cli.rows.column import Column, ColumnKind, RowType
 
 
 def _number(name: str, doc: str, minor: bool = False) -> Column:
@@ -18,10 +18,10 @@ TRANSACTION = RowType(
     "transaction",
     "A transaction of a producer in a partition.",
     (
-        Column("outcome", Kind.TEXT, "open, committed or aborted."),
+        Column("outcome", ColumnKind.TEXT, "open, committed or aborted."),
         Column(
             "hanging",
-            Kind.FLAG,
+            ColumnKind.FLAG,
             "Whether an open one is one that nobody will end; null where that is not known.",
             given="has_hanging",
         ),
@@ -29,7 +29,7 @@ TRANSACTION = RowType(
         Column("producer_epoch", doc="Its epoch."),
         Column(
             "transactional_id",
-            Kind.TEXT,
+            ColumnKind.TEXT,
             "The producer's name, where __transaction_state lies beside.",
             given="has_transactional_id",
         ),
@@ -44,7 +44,7 @@ TRANSACTION = RowType(
         _number("open_for_ms", "How long before the newest record an open one began."),
         Column(
             "holds_last_stable_offset",
-            Kind.FLAG,
+            ColumnKind.FLAG,
             "Whether consumers of committed records wait for it.",
             minor=True,
         ),

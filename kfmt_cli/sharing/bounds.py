@@ -54,10 +54,10 @@ def bounds(source: Source, piece: Piece, opened: Opener, searches: bool = False)
 
 def _search(source: Source, piece: Piece, nominal: int) -> int:
     """The first batch at or behind a byte that is proven by its checksum and by what follows."""
-    from kfmt_cli.log.search import Search
+    from kfmt_cli.log.search import BatchSearch
 
     stop = min(nominal + MOST_SEARCHED, piece.size)
-    for at in Search(source).confirmed_from(nominal, stop):
+    for at in BatchSearch(source).confirmed_from(nominal, stop):
         if _is_batch(source, at, piece.size, (1 << 63) - 1):
             return at
     return piece.size

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field, replace
 from kfmt_cli.checks.base import Facts, LogCheck, Scope
 from kfmt_cli.checks.registry import log_checks
 from kfmt_cli.core.codecs.decompress import Limit
-from kfmt_cli.core.source import Source, Window, open_source
+from kfmt_cli.core.source import Source, SourceWindow, open_source
 from kfmt_cli.disk.kinds.logs import LOG
 from kfmt_cli.errors import InputError, KfmtError
-from kfmt_cli.findings import reading as codes
+from kfmt_cli.findings import damage as codes
 from kfmt_cli.findings.finding import Finding, Severity, in_order
 from kfmt_cli.log.block import Block, runs
 from kfmt_cli.log.decoding import read_records
@@ -94,7 +94,7 @@ class PieceReader:
         self.edges = edges = Edges(start, limit)
         base = piece.base_offset if piece.kind is LOG else None
         checks = log_checks(Scope.HEADERS, base)
-        for block in LogReader(Window(source, limit), base).blocks(start):
+        for block in LogReader(SourceWindow(source, limit), base).blocks(start):
             here = _before(block, end)
             if here is None:
                 edges.end = _first_byte(block)

@@ -12,7 +12,7 @@ from kfmt_cli.core.times import milliseconds
 from kfmt_cli.errors import UsageError
 from kfmt_cli.log.select import Selection
 from kfmt_cli.rows.column import Column, RowType
-from kfmt_cli.rows.tables import TABLES, chosen
+from kfmt_cli.rows.table_types import TABLES, chosen
 from kfmt_cli.sharing.piece import MIB, OPENING, Piece
 
 SPLIT = 128 * MIB

@@ -20,7 +20,7 @@ from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.tree import classify
 from kfmt_cli.errors import InputError
 from kfmt_cli.log.reader import LogReader
-from kfmt_cli.sharing.committed import Transactions
+from kfmt_cli.sharing.aborted import AbortedRanges
 from kfmt_cli.sharing.piece import Piece
 from kfmt_cli.sharing.request import Request
 from kfmt_cli.spark.plan import Split, plan
@@ -54,7 +54,7 @@ def folder_of(path: str) -> str:
     return path.rpartition("/")[0]
 
 
-def _transactions(folder: str, logs: list[Piece]) -> Transactions:
+def _transactions(folder: str, logs: list[Piece]) -> AbortedRanges:
     if not is_local(folder):
         raise InputError(f"{folder}: isolation read_committed is for local directories")
     aborted: set[tuple[int, int, int]] = set()
@@ -80,7 +80,7 @@ def _transactions(folder: str, logs: list[Piece]) -> Transactions:
             _replay(piece, producers)
     open_ = [it.current_txn_first_offset for it in producers.of.values()]
     first = min((it for it in open_ if it >= 0), default=None)
-    return Transactions(tuple(sorted(aborted)), first)
+    return AbortedRanges(tuple(sorted(aborted)), first)
 
 
 def _aborted(table: Table) -> list[tuple[int, int, int]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kfmt_cli.arrow.inputs import files_of
-from kfmt_cli.sharing.committed import Transactions
+from kfmt_cli.sharing.aborted import AbortedRanges
 from kfmt_cli.sharing.piece import Piece, cut, pack
 from kfmt_cli.sharing.request import Request, share_of
 
@@ -18,7 +18,7 @@ class Split:
     """What one task reads. transactions: of each directory, where they are asked for."""
 
     pieces: tuple[Piece, ...]
-    transactions: tuple[tuple[str, Transactions], ...] = ()
+    transactions: tuple[tuple[str, AbortedRanges], ...] = ()
 
 
 def plan(request: Request) -> list[Split]:

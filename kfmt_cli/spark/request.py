@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.times import milliseconds
 from kfmt_cli.errors import UsageError
-from kfmt_cli.rows.tables import TABLES
+from kfmt_cli.rows.table_types import TABLES
 from kfmt_cli.sharing.request import BATCH_ROWS, SPLIT, Request, names_in
 
 OPTIONS = {

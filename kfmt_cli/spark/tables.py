@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kfmt_cli.core.layout.field import MILLISECONDS
-from kfmt_cli.rows.column import Column, Kind
+from kfmt_cli.rows.column import Column, ColumnKind
 
 _TYPES = {
-    Kind.FLAG: "boolean",
-    Kind.CHOICE: "string",
-    Kind.BYTES: "binary",
-    Kind.TEXT: "string",
-    Kind.JSON: "string",
-    Kind.TEXTS: "array<string>",
-    Kind.HEADERS: "array<struct<key:string,value:binary>>",
+    ColumnKind.FLAG: "boolean",
+    ColumnKind.CHOICE: "string",
+    ColumnKind.BYTES: "binary",
+    ColumnKind.TEXT: "string",
+    ColumnKind.JSON: "string",
+    ColumnKind.TEXTS: "array<string>",
+    ColumnKind.HEADERS: "array<struct<key:string,value:binary>>",
 }
 
 
@@ -22,7 +22,7 @@ def type_name(column: Column) -> str:
     """Spark's name for the type of a column."""
     if column.unit == MILLISECONDS:
         return "timestamp"
-    if column.kind is Kind.NUMBER:
+    if column.kind is ColumnKind.NUMBER:
         return "bigint" if column.bits > 32 else "int"
     return _TYPES[column.kind]
 

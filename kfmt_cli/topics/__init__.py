@@ -104,7 +104,7 @@ _READ = (
     Topic(
         "_schemas",
         "a schema registry: its schemas",
-        decoder="kfmt_cli.topics.registry:REGISTRY",
+        decoder="kfmt_cli.topics.schema_registry:REGISTRY",
     ),
 )
 # Those that are only known by their names.

@@ -50,7 +50,7 @@ def reader_of(name: str, text: str, references: Sequence[str] = ()) -> Callable[
         for it in references:
             fastavro.parse_schema(json.loads(it), named_schemas=names)
         parsed = fastavro.parse_schema(json.loads(text), named_schemas=names)
-        bounds = _Bounds(names) if _is_unbounded(parsed, names, frozenset()) else None
+        bounds = _AvroBounds(names) if _is_unbounded(parsed, names, frozenset()) else None
     except Exception as error:  # whatever the library trips over
         raise UsageError(f"{name}: is no Avro schema: {_words(error)}") from error
 
@@ -92,7 +92,7 @@ def _is_unbounded(schema: Any, names: dict[str, Any], within: frozenset[str]) ->
     return any(_is_unbounded(it["type"], names, inside) for it in schema["fields"])
 
 
-class _Bounds:
+class _AvroBounds:
     """Goes over values. names: the schemas that have one."""
 
     def __init__(self, names: dict[str, Any]) -> None:

@@ -37,7 +37,7 @@ class Registered:
 
 
 @dataclass(slots=True)
-class Registry:
+class SchemaRegistry:
     """The schemas of a registry, by their ids and by subject and version."""
 
     by_id: dict[int, Registered] = field(default_factory=dict)
@@ -56,11 +56,11 @@ class Schema:
     file: Path | None = None
     message: str = ""
     folder: Path | None = None
-    registry: Registry | None = None
+    registry: SchemaRegistry | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Format:
+class PayloadFormat:
     """A format. doc: for the help. target: of one with schemas, the function that makes its reader
     from a `Schema`."""
 
@@ -121,16 +121,16 @@ _SCHEMAS = "kfmt_cli.topics.schemas"
 FORMATS = {
     it.name: it
     for it in (
-        Format("text", "UTF-8", bytes.decode),
-        Format("json", "JSON", read_json),
-        Format("hex", "the bytes in hexadecimal", bytes.hex),
-        Format("int", "4 bytes, big-endian", _fixed(">i", "int")),
-        Format("long", "8 bytes, big-endian", _fixed(">q", "long")),
-        Format("double", "8 bytes, IEEE 754", _fixed(">d", "double")),
-        Format("uuid", "16 bytes", _uuid),
-        Format("avro", "Avro, by a schema file", target=f"{_SCHEMAS}:avro"),
-        Format("protobuf", "Protobuf, by a descriptor file", target=f"{_SCHEMAS}:protobuf"),
-        Format("confluent", "a schema registry's framing", target=f"{_SCHEMAS}:confluent"),
+        PayloadFormat("text", "UTF-8", bytes.decode),
+        PayloadFormat("json", "JSON", read_json),
+        PayloadFormat("hex", "the bytes in hexadecimal", bytes.hex),
+        PayloadFormat("int", "4 bytes, big-endian", _fixed(">i", "int")),
+        PayloadFormat("long", "8 bytes, big-endian", _fixed(">q", "long")),
+        PayloadFormat("double", "8 bytes, IEEE 754", _fixed(">d", "double")),
+        PayloadFormat("uuid", "16 bytes", _uuid),
+        PayloadFormat("avro", "Avro, by a schema file", target=f"{_SCHEMAS}:avro"),
+        PayloadFormat("protobuf", "Protobuf, by a descriptor file", target=f"{_SCHEMAS}:protobuf"),
+        PayloadFormat("confluent", "a schema registry's framing", target=f"{_SCHEMAS}:confluent"),
     )
 }
 

@@ -14,7 +14,7 @@ from typing import Any
 from kfmt_cli.core.layout.varint import VarintError, decode, unzigzag
 from kfmt_cli.errors import UsageError
 from kfmt_cli.topics.avro import avro_reader, reader_of
-from kfmt_cli.topics.payloads import Read, Registered, Registry, Schema, Version, read_json
+from kfmt_cli.topics.payloads import Read, Registered, Schema, SchemaRegistry, Version, read_json
 
 FRAME = 5
 AVRO, PROTOBUF, JSON = ".avsc", ".desc", ".json"
@@ -82,7 +82,7 @@ def _of_folder(folder: Path, number: int) -> Read | None:
     return None
 
 
-def _of_registry(registry: Registry, number: int) -> Read | None:
+def _of_registry(registry: SchemaRegistry, number: int) -> Read | None:
     """What reads values of a schema of a registry; raises UsageError."""
     found = registry.by_id.get(number)
     if found is None:
@@ -99,7 +99,7 @@ def _of_registry(registry: Registry, number: int) -> Read | None:
     return reader_of(f"schema {number}", found.text, list(needed.values()))
 
 
-def _collect(registry: Registry, schema: Registered, needed: dict[Version, str]) -> None:
+def _collect(registry: SchemaRegistry, schema: Registered, needed: dict[Version, str]) -> None:
     """The texts that a schema refers to, each before those that refer to it."""
     waiting = [(it, False) for it in reversed(schema.references)]
     seen: set[Version] = set()

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from kfmt_cli.broker.defaults import INDEX_INTERVAL_BYTES
 from kfmt_cli.broker.index import IndexBuilder
 from kfmt_cli.broker.producers import Producers
 from kfmt_cli.broker.recovery import kept
-from kfmt_cli.broker.settings import INDEX_INTERVAL_BYTES
 from kfmt_cli.broker.start.recovered import recovered
 from kfmt_cli.broker.start.stored import StartFailed
 from kfmt_cli.checks.base import Scope

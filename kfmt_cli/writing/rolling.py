@@ -9,7 +9,7 @@ from kfmt_cli.broker.rolling import Active, Rolling, fits, room
 from kfmt_cli.errors import InputError
 from kfmt_cli.writing.batches import Written
 from kfmt_cli.writing.output import OutputFile, Staging
-from kfmt_cli.writing.segment import SegmentWriter
+from kfmt_cli.writing.segment_writer import SegmentWriter
 
 
 @dataclass(frozen=True, slots=True)

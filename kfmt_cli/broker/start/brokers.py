@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kfmt_cli.broker.start.directory import BOOTSTRAP, METADATA_LOG, LogDirectory
-from kfmt_cli.broker.start.identity import Found, contradictions, read_topic_id
+from kfmt_cli.broker.start.identity import IdentifiedDirectory, contradictions, read_topic_id
 from kfmt_cli.broker.start.image import Image, read_image
 from kfmt_cli.broker.start.outcome import CLEAN, CRASH, OFFLINE, STRAY, UNSERVED, Start
 from kfmt_cli.broker.start.ranges import Ranges
@@ -72,7 +72,10 @@ class Broker:
         """What keeps it down before it looks at any log."""
         troubles = [trouble for it in self.directories for trouble in it.early]
         if self.is_kraft:
-            known = [Found(it.path, it.identity, it.has_metadata) for it in self.directories]
+            known = [
+                IdentifiedDirectory(it.path, it.identity, it.has_metadata)
+                for it in self.directories
+            ]
             troubles = [*contradictions(known), *troubles]
         return troubles
 

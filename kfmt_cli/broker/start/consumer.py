@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kfmt_cli.broker.start.stored import LEAST_SIZE, CorruptError, LogBytes, Stored, is_valid
+from kfmt_cli.broker.start.stored import LEAST_SIZE, CorruptError, LogBytes, StoredBatch, is_valid
 from kfmt_cli.core.codecs.decompress import CompressionError, Limit, decompress
 from kfmt_cli.core.layout.varint import VarintError, decode, unzigzag
 from kfmt_cli.formats.batch import ATTRIBUTES, RECORD_BATCH
@@ -51,7 +51,7 @@ class _Poison(Exception):  # noqa: N818
     """Any other exception."""
 
 
-def given_of(log: LogBytes, batch: Stored) -> Given:
+def given_of(log: LogBytes, batch: StoredBatch) -> Given:
     """What a consumer is given of a batch; raises InputError."""
     offsets: list[int] = []
     try:
@@ -80,7 +80,7 @@ def fault_of_header(log: LogBytes, at: int, end: int) -> Fault:
     return Fault.POISON if size + LOG_OVERHEAD > (1 << 31) - 1 else Fault.NONE
 
 
-def _offsets(log: LogBytes, batch: Stored) -> Iterator[int]:
+def _offsets(log: LogBytes, batch: StoredBatch) -> Iterator[int]:
     if not 0 <= batch.magic <= 2:
         raise _Error
     if batch.magic == 2:
@@ -91,7 +91,7 @@ def _offsets(log: LogBytes, batch: Stored) -> Iterator[int]:
         yield from _of_message(log.read(batch.position, min(batch.size, _MOST_BYTES)), batch)
 
 
-def _of_v2(data: bytes, batch: Stored) -> Iterator[int]:
+def _of_v2(data: bytes, batch: StoredBatch) -> Iterator[int]:
     count = _INT32.unpack_from(data, _AT("records_count"))[0]
     codec = batch.attributes & ATTRIBUTES["compression"].mask
     if count == 0:
@@ -162,7 +162,7 @@ def _record(body: bytes, start: int) -> tuple[int, int]:
     return end, delta
 
 
-def _of_message(data: bytes, batch: Stored) -> Iterator[int]:
+def _of_message(data: bytes, batch: StoredBatch) -> Iterator[int]:
     """Of a message of magic 0 or 1, or of a wrapper."""
     codec = data[17] & ATTRIBUTES["compression"].mask if len(data) > 17 else 0
     if not codec:

@@ -130,7 +130,7 @@ def bootstrap_trouble(file: Input) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class IdentifiedDirectory:
     """A log directory of a broker. identity: None without meta.properties. has_metadata: it has
     the metadata log."""
 
@@ -139,7 +139,7 @@ class Found:
     has_metadata: bool = False
 
 
-def contradictions(directories: list[Found]) -> list[tuple[str, str]]:
+def contradictions(directories: list[IdentifiedDirectory]) -> list[tuple[str, str]]:
     """What keeps a KRaft broker from starting with several log directories: the name of the file
     or directory, and the reason. The one that has the metadata log comes first."""
     troubles: list[tuple[str, str]] = []

@@ -13,7 +13,7 @@ from functools import partial
 
 import numpy as np
 
-from kfmt_cli.broker.settings import INDEX_INTERVAL_BYTES, SEGMENT_INDEX_BYTES
+from kfmt_cli.broker.defaults import INDEX_INTERVAL_BYTES, SEGMENT_INDEX_BYTES
 from kfmt_cli.broker.start.checkpoints import (
     EPOCH_TYPES,
     LEADER_EPOCHS,
@@ -29,7 +29,7 @@ from kfmt_cli.broker.start.segment import (
     OffsetOverflow,
     OpenSegment,
 )
-from kfmt_cli.broker.start.stored import CorruptError, StartFailed, Stored, wrapped
+from kfmt_cli.broker.start.stored import CorruptError, StartFailed, StoredBatch, wrapped
 from kfmt_cli.disk.kinds import INDEXES
 from kfmt_cli.disk.kinds.kind import read_whole
 from kfmt_cli.disk.tree import Folder, size_of
@@ -49,7 +49,7 @@ _INDEXES = tuple(it.suffix for it in INDEXES)
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class KnownLogs:
     """What a start goes by. sound: by base offset, the first offset and the end of each log that
     recovery leaves as it is. trusted: base offsets of segments whose index is right.
     recovery_point, log_start: of the checkpoints, 0 without them. has_transactions: the logs that
@@ -77,7 +77,7 @@ class Loaded:
     log_end: int = 0
 
 
-def load(found: Found, snapshots: Snapshots | None = None) -> Loaded:
+def load(found: KnownLogs, snapshots: Snapshots | None = None) -> Loaded:
     """A start on a partition; raises StartFailed where the broker does not start, InputError.
 
     snapshots: that is to go through the start, and holds those that are left after it.
@@ -94,7 +94,7 @@ def load(found: Found, snapshots: Snapshots | None = None) -> Loaded:
 
 
 class _Loader:
-    def __init__(self, found: Found, snapshots: Snapshots) -> None:
+    def __init__(self, found: KnownLogs, snapshots: Snapshots) -> None:
         self._found = found
         self._files = StartFiles(found.folder)
         self._segments: dict[int, OpenSegment] = {}
@@ -254,7 +254,7 @@ class _Loader:
         snapshots.take()
         return cut
 
-    def _update(self, segment: OpenSegment, batch: Stored) -> None:
+    def _update(self, segment: OpenSegment, batch: StoredBatch) -> None:
         self._snapshots.update(segment, batch, indexed=True)
         self._snapshots.settle()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from kfmt_cli.broker.start.load import Found, Loaded, load
+from kfmt_cli.broker.start.load import KnownLogs, Loaded, load
 from kfmt_cli.broker.start.ranges import LogRanges, Range, Ranges, ranges_of, without
 from kfmt_cli.broker.start.reach import Reach
 from kfmt_cli.broker.start.stored import StartFailed
@@ -58,7 +58,7 @@ Read = dict[tuple[str, int], LogRanges]
 
 
 def start_of(
-    file: str, found: Found, odd: Mapping[int, frozenset[int]], read: Read | None = None
+    file: str, found: KnownLogs, odd: Mapping[int, frozenset[int]], read: Read | None = None
 ) -> Start:
     """What a broker makes of a partition; raises InputError.
 
@@ -81,7 +81,7 @@ def start_of(
 
 def _fill(
     start: Start,
-    found: Found,
+    found: KnownLogs,
     loaded: Loaded,
     odd: Mapping[int, frozenset[int]],
     read: Read,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kfmt_cli.broker.start.segment import OpenSegment
-from kfmt_cli.broker.start.stored import StartFailed, Stored, read_marker, wrapped
+from kfmt_cli.broker.start.stored import StartFailed, StoredBatch, read_marker, wrapped
 from kfmt_cli.disk.kinds.fixed import PRODUCER_SNAPSHOT, read_rows
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.errors import InputError
@@ -58,7 +58,7 @@ class Snapshots:
         """The transaction index of the next segment is written anew."""
         self._last_abort = None
 
-    def update(self, segment: OpenSegment, batch: Stored, *, indexed: bool = False) -> None:
+    def update(self, segment: OpenSegment, batch: StoredBatch, *, indexed: bool = False) -> None:
         """Go over a batch; raises CorruptError, StartFailed. indexed: what it aborts is written to
         the transaction index."""
         place = f"{segment.name} byte {batch.position}"

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from kfmt_cli.broker.start.consumer import first_of_wrapper
 from kfmt_cli.core.source import open_source
 from kfmt_cli.disk.kinds.kind import Input
+from kfmt_cli.findings.damage import BATCH_TRUNCATED
 from kfmt_cli.findings.finding import Severity
-from kfmt_cli.findings.reading import BATCH_TRUNCATED
 from kfmt_cli.formats.batch import RECORD_BATCH
 from kfmt_cli.formats.index import MAX_RELATIVE_OFFSET
 from kfmt_cli.log.reader import LogReader

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from kfmt_cli.broker.start.consumer import Fault, Given, fault_of_header, given_of
 from kfmt_cli.broker.start.ranges import LogRanges, Range, Ranges, merged
 from kfmt_cli.broker.start.segment import OpenSegment
-from kfmt_cli.broker.start.stored import CorruptError, StartFailed, Stored
+from kfmt_cli.broker.start.stored import CorruptError, StartFailed, StoredBatch
 
 FETCH_BYTES = 1 << 20  # max.partition.fetch.bytes
 POLL_RECORDS = 500  # max.poll.records
@@ -37,7 +37,7 @@ class Reach:
     plain: Mapping[int, tuple[int, int]]
     held: Mapping[int, LogRanges]
     odd: Mapping[int, frozenset[int]]
-    _searches: dict[int, _Search] = field(default_factory=dict)
+    _searches: dict[int, _ReachSearch] = field(default_factory=dict)
 
     def of(self, log_start: int) -> Ranges:
         """The offsets that consumers are given."""
@@ -70,13 +70,13 @@ class Reach:
                 unanswered += rest
             asked = unanswered
 
-    def _search(self, segment: OpenSegment) -> _Search:
+    def _search(self, segment: OpenSegment) -> _ReachSearch:
         search = self._searches.get(segment.base)
         if search is None:
             held = self.held.get(segment.base) or LogRanges(segment.base)
             odd = self.odd.get(segment.base, frozenset()) | held.bad
             good = {it.position: it.first for it in held.batches if it.position not in odd}
-            search = self._searches[segment.base] = _Search(segment, good, sorted(odd))
+            search = self._searches[segment.base] = _ReachSearch(segment, good, sorted(odd))
         return search
 
 
@@ -85,7 +85,7 @@ class _Walk:
     each."""
 
     def __init__(self, segment: OpenSegment, start: int) -> None:
-        self.batches: list[Stored] = []
+        self.batches: list[StoredBatch] = []
         self.highest: list[int] = []
         self.failed = False
         self._rest = segment.batches(start)
@@ -97,13 +97,13 @@ class _Walk:
                 return None
         return bisect_left(self.highest, offset)
 
-    def at(self, row: int) -> Stored | None:
+    def at(self, row: int) -> StoredBatch | None:
         """The batch of a number."""
         if row < len(self.batches):
             return self.batches[row]
         return self.step()
 
-    def step(self) -> Stored | None:
+    def step(self) -> StoredBatch | None:
         """The next batch; None at the end, and where a broker finds no batch."""
         if self.failed:
             return None
@@ -119,7 +119,7 @@ class _Walk:
         return batch
 
 
-class _Search:
+class _ReachSearch:
     """Seeks in one segment. good: batches that are given whole, by position, with their first
     offsets. suspects: places where something is wrong."""
 
@@ -156,7 +156,7 @@ class _Search:
         end = self._end_of_fetch(batch)
         poisoned = self._poison(walk, row, end)
         low = at  # of the seeks that were given nothing yet
-        following: Stored | None = batch
+        following: StoredBatch | None = batch
         while following is not None and low <= last and following.end <= end:
             given = self._of(following)
             if given is None:
@@ -175,15 +175,15 @@ class _Search:
             following = walk.at(row)
         return last + 1
 
-    def _end_of_fetch(self, batch: Stored) -> int:
+    def _end_of_fetch(self, batch: StoredBatch) -> int:
         """Where what is sent with a batch ends."""
         return min(batch.position + max(FETCH_BYTES, batch.size), self._segment.size)
 
-    def _first(self, batch: Stored) -> int:
+    def _first(self, batch: StoredBatch) -> int:
         """The first offset of a batch; that of a wrapper is not in its header."""
         return self._good.get(batch.position, batch.base_offset)
 
-    def _of(self, batch: Stored) -> Given | None:
+    def _of(self, batch: StoredBatch) -> Given | None:
         """What a consumer is given of a batch; None for all of it."""
         if batch.position in self._good:
             return None

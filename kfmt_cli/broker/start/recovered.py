@@ -13,10 +13,10 @@ import numpy as np
 
 from kfmt_cli.broker.index import fixed_rows
 from kfmt_cli.broker.producers import Event, Producer, Producers
-from kfmt_cli.broker.start.load import Found, load
+from kfmt_cli.broker.start.load import KnownLogs, load
 from kfmt_cli.broker.start.producers import Snapshots
 from kfmt_cli.broker.start.segment import OpenSegment
-from kfmt_cli.broker.start.stored import Stored, read_marker
+from kfmt_cli.broker.start.stored import StoredBatch, read_marker
 from kfmt_cli.disk.kinds.fixed import read_rows
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.tree import Folder
@@ -46,7 +46,7 @@ def recovered(
     expired_before: as for `Producers.expire`. Raises StartFailed, InputError.
     """
     snapshots = _States(expired_before)
-    done = load(Found(folder, is_clean=False, interval=interval), snapshots)
+    done = load(KnownLogs(folder, is_clean=False, interval=interval), snapshots)
     for it in done.segments:
         it.close()
     left = [_files(it, snapshots.aborted.get(it.base, ())) for it in done.segments]
@@ -106,7 +106,7 @@ class _States(Snapshots):
         super().begin_index()
         self._aborts: list[dict[str, int]] = []
 
-    def update(self, segment: OpenSegment, batch: Stored, *, indexed: bool = False) -> None:
+    def update(self, segment: OpenSegment, batch: StoredBatch, *, indexed: bool = False) -> None:
         super().update(segment, batch, indexed=indexed)
         if indexed:
             self.aborted[segment.base] = self._aborts
@@ -120,7 +120,7 @@ class _States(Snapshots):
             self._aborts.append(aborted)
 
 
-def _event(segment: OpenSegment, batch: Stored) -> Event | None:
+def _event(segment: OpenSegment, batch: StoredBatch) -> Event | None:
     """What a batch does to its producer; None of one that the cleaner has emptied."""
     head = segment.bytes.read(batch.position, HEADER_SIZE)
     values, _ = RECORD_BATCH.read_values(head, 0, len(head))

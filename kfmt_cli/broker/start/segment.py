@@ -16,7 +16,7 @@ from kfmt_cli.broker.start.stored import (
     CorruptError,
     LogBytes,
     StartFailed,
-    Stored,
+    StoredBatch,
     batches,
     is_valid,
     wrapped,
@@ -127,12 +127,12 @@ class OpenSegment:
             self._entries = Entries(offsets, n, self.base), Entries(positions, n, 0)
         return self._entries
 
-    def batches(self, start: int | None = None) -> Iterator[Stored]:
+    def batches(self, start: int | None = None) -> Iterator[StoredBatch]:
         """Its batches from a byte on, as a broker steps over them."""
         start = self.begin if start is None else start
         return batches(self.bytes, start, self.size) if start < self.size else iter(())
 
-    def recover(self, interval: int, take: Callable[[Stored], None]) -> int:
+    def recover(self, interval: int, take: Callable[[StoredBatch], None]) -> int:
         """What a recovery leaves of it; how many bytes it cuts.
 
         take: is told of each batch of magic 2 that is kept. Raises OffsetOverflow, InvalidOffset.
@@ -169,7 +169,7 @@ class OpenSegment:
         self._add_time(largest)
         return cut
 
-    def fits(self, batch: Stored) -> bool:
+    def fits(self, batch: StoredBatch) -> bool:
         """Whether an index of the segment can name a batch's last offset."""
         return 0 <= wrapped(batch.last_offset - self.base) <= MAX_RELATIVE_OFFSET
 
@@ -183,7 +183,7 @@ class OpenSegment:
         if new[0] > last[0]:
             self.times.append(new)
 
-    def first_offset(self, batch: Stored) -> int:
+    def first_offset(self, batch: StoredBatch) -> int:
         """The first offset of a batch; that of a wrapper is the one of its first message."""
         if batch.magic >= 2:
             return batch.base_offset
@@ -210,7 +210,7 @@ class OpenSegment:
         entry = greatest(offsets, offset, warm)
         return self.begin if entry is None else max(positions[entry], self.begin)
 
-    def translate(self, offset: int) -> Stored | None:
+    def translate(self, offset: int) -> StoredBatch | None:
         """The first batch from the index's entry on that ends at the offset or behind it."""
         start = self.lookup(offset)
         return next((it for it in self.batches(start) if it.last_offset >= offset), None)

@@ -46,7 +46,7 @@ class StartFailed(Exception):  # noqa: N818 (it is the start that fails)
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredBatch:
     """A batch as a broker steps over it. size: in bytes, with offset and length.
 
     last_offset, max_timestamp: as its header says. attributes, producer_id: of magic 2 on.
@@ -100,7 +100,7 @@ class LogBytes:
         self._source.close()
 
 
-def batches(log: LogBytes, start: int, end: int) -> Iterator[Stored]:
+def batches(log: LogBytes, start: int, end: int) -> Iterator[StoredBatch]:
     """The batches from a byte on; raises CorruptError, and StartFailed where a header is cut."""
     at = start
     while at < end - HEADER_UP_TO_MAGIC:
@@ -116,21 +116,21 @@ def batches(log: LogBytes, start: int, end: int) -> Iterator[Stored]:
         at += LOG_OVERHEAD + size
 
 
-def _batch(log: LogBytes, at: int, size: int, offset: int, head: bytes) -> Stored:
+def _batch(log: LogBytes, at: int, size: int, offset: int, head: bytes) -> StoredBatch:
     magic = struct.unpack_from(">b", head, _AT("magic"))[0]
     if magic < 2:
         time = struct.unpack_from(">q", head, 18)[0] if magic == 1 and len(head) >= 26 else -1
-        return Stored(at, size, magic, offset, offset, time)
+        return StoredBatch(at, size, magic, offset, offset, time)
     if len(head) < HEADER_SIZE:
         raise StartFailed(f"{log.name} byte {at}: the file ends inside the header of a batch")
     delta = struct.unpack_from(">i", head, _AT("last_offset_delta"))[0]
     time = struct.unpack_from(">q", head, _AT("max_timestamp"))[0]
     attributes = struct.unpack_from(">h", head, _AT("attributes"))[0]
     producer = struct.unpack_from(">q", head, _AT("producer_id"))[0]
-    return Stored(at, size, magic, offset, wrapped(offset + delta), time, attributes, producer)
+    return StoredBatch(at, size, magic, offset, wrapped(offset + delta), time, attributes, producer)
 
 
-def is_valid(log: LogBytes, batch: Stored) -> bool:
+def is_valid(log: LogBytes, batch: StoredBatch) -> bool:
     """Whether the checksum fits, of a batch that is not too short for its header."""
     generation = 2 if batch.magic >= 2 else max(batch.magic, 0)
     if batch.magic >= 2 and batch.size < HEADER_SIZE:
@@ -156,7 +156,7 @@ class Marker:
     timestamp: int
 
 
-def read_marker(log: LogBytes, batch: Stored) -> Marker | None:
+def read_marker(log: LogBytes, batch: StoredBatch) -> Marker | None:
     """Read what ends a transaction, as the state of producers is rebuilt from it; None of a batch
     that the cleaner has emptied.
 

@@ -9,7 +9,7 @@ from kfmt_cli.topics import known_topic
 # Each topic: what replays it.
 REPLAYS: dict[str, str] = {
     "__consumer_offsets": "kfmt_cli.broker.state.groups:Groups",
-    "__transaction_state": "kfmt_cli.broker.state.transactions:Transactions",
+    "__transaction_state": "kfmt_cli.broker.state.transactions:TransactionalIds",
     "__share_group_state": "kfmt_cli.broker.state.shares:Shares",
     "__cluster_metadata": "kfmt_cli.broker.state.cluster:Cluster",
     "__remote_log_metadata": "kfmt_cli.broker.state.remote:Remote",
@@ -19,7 +19,7 @@ REPLAYS: dict[str, str] = {
     "mm2-offset-syncs": "kfmt_cli.broker.state.mirror:OffsetSyncs",
     "checkpoints": "kfmt_cli.broker.state.mirror:Checkpoints",
     "heartbeats": "kfmt_cli.broker.state.mirror:Heartbeats",
-    "_schemas": "kfmt_cli.broker.state.registry:Registry",
+    "_schemas": "kfmt_cli.broker.state.schema_registry:RegistryReplay",
 }
 
 

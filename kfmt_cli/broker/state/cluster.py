@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar
 
-from kfmt_cli.broker.state.partitions import Partitions
+from kfmt_cli.broker.state.partitions import ClusterPartitions
 from kfmt_cli.broker.state.replay import Data, Replay
 from kfmt_cli.broker.state.settings import Settings
 from kfmt_cli.core.layout.messages import read_message, self_versioned
 from kfmt_cli.formats.control import CONTROL_TYPES
 from kfmt_cli.formats.kraft import KRAFT_MESSAGES
 from kfmt_cli.log.stream import Record
-from kfmt_cli.rows.state import (
+from kfmt_cli.rows.state_types import (
     ACL,
     BROKER,
     CONFIG,
@@ -69,7 +69,7 @@ class Cluster(Replay):
         self._users: dict[tuple[str, int], Data] = {}
         self._tokens: dict[str, Data] = {}
         self._producer_ids: Data | None = None
-        self._partitions = Partitions()
+        self._partitions = ClusterPartitions()
         self._settings = Settings()
         self._held: list[tuple[str, Data]] | None = None
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from kfmt_cli.broker.state.replay import Data, LatestOfKeys
 from kfmt_cli.core.layout.messages import open_held
-from kfmt_cli.rows.state import COMMITTED_OFFSET, GROUP, MEMBER, StateType
+from kfmt_cli.rows.state_types import COMMITTED_OFFSET, GROUP, MEMBER, StateType
 from kfmt_cli.topics.consumer_offsets.classic import GROUP_METADATA_VALUE
 from kfmt_cli.topics.consumer_offsets.streams_commit import stream_time
 

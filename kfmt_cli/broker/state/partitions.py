@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kfmt_cli.rows.state import PARTITION, TOPIC, StateType
+from kfmt_cli.rows.state_types import PARTITION, TOPIC, StateType
 from kfmt_cli.topics.cluster_metadata.partitions import RECOVERY_STATES
 
 Data = dict[str, Any]
@@ -22,7 +22,7 @@ _REPLACED = (
 NO_CHANGE = -2  # of a leader
 
 
-class Partitions:
+class ClusterPartitions:
     """The topics by id, and their partitions."""
 
     def __init__(self) -> None:

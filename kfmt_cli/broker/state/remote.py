@@ -11,7 +11,7 @@ from typing import Any
 
 from kfmt_cli.broker.state.replay import Data, Replay
 from kfmt_cli.log.stream import Record
-from kfmt_cli.rows.state import REMOTE_PARTITION, REMOTE_SEGMENT, StateType
+from kfmt_cli.rows.state_types import REMOTE_PARTITION, REMOTE_SEGMENT, StateType
 from kfmt_cli.topics.remote_log_metadata import (
     REMOTE_LOG_SEGMENT_METADATA_RECORD,
     REMOTE_PARTITION_DELETE_METADATA_RECORD,

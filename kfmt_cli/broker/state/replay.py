@@ -12,8 +12,8 @@ from kfmt_cli.core.json_text import json_text
 from kfmt_cli.core.layout.messages import plain_value
 from kfmt_cli.formats.control import CONTROL_TYPES
 from kfmt_cli.log.stream import Record
-from kfmt_cli.rows.column import Kind
-from kfmt_cli.rows.state import StateType
+from kfmt_cli.rows.column import ColumnKind
+from kfmt_cli.rows.state_types import StateType
 from kfmt_cli.topics import decoder_for
 from kfmt_cli.topics.decoder import Decoded, Decoder
 
@@ -75,12 +75,12 @@ class Replay(ABC):
         return {it: dict(sorted(rows.items(), key=_order)) for it, rows in found.items()}
 
 
-def _cell(kind: Kind, value: Any) -> str | int | None:
+def _cell(kind: ColumnKind, value: Any) -> str | int | None:
     if value is None:
         return None
-    if kind is Kind.JSON:
+    if kind is ColumnKind.JSON:
         return json_text(plain_value(value))
-    return str(value) if kind is Kind.TEXT else int(value)
+    return str(value) if kind is ColumnKind.TEXT else int(value)
 
 
 def _order(item: tuple[Row, Row]) -> list[tuple[int, int, str]]:
@@ -92,7 +92,7 @@ def _order(item: tuple[Row, Row]) -> list[tuple[int, int, str]]:
 
 
 @dataclass(slots=True)
-class _Transaction:
+class _OpenTransaction:
     """A transaction. committed: None while it is open."""
 
     committed: bool | None = None
@@ -106,19 +106,19 @@ class ReadCommitted(Replay):
 
     def __init__(self) -> None:
         super().__init__()
-        self._waiting: deque[tuple[Record, _Transaction | None]] = deque()
-        self._open: dict[int, _Transaction] = {}
+        self._waiting: deque[tuple[Record, _OpenTransaction | None]] = deque()
+        self._open: dict[int, _OpenTransaction] = {}
 
     def take(self, record: Record) -> None:
         producer = record.producer_id
         if record.control is not None:
             if producer is not None and record.control in (ABORT, COMMIT):
-                ended = self._open.pop(producer, _Transaction())
+                ended = self._open.pop(producer, _OpenTransaction())
                 ended.committed = record.control == COMMIT
         else:
             of = None
             if producer is not None:
-                of = self._open.setdefault(producer, _Transaction())
+                of = self._open.setdefault(producer, _OpenTransaction())
             self._waiting.append((record, of))
         while self._waiting and ((of := self._waiting[0][1]) is None or of.committed is not None):
             first, _ = self._waiting.popleft()

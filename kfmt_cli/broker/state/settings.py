@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kfmt_cli.broker.state.secrets import is_secret
-from kfmt_cli.rows.state import CONFIG, FEATURE, QUOTA, StateType
+from kfmt_cli.rows.state_types import CONFIG, FEATURE, QUOTA, StateType
 from kfmt_cli.topics.cluster_metadata.settings import CONFIG_RECORD
 
 Data = dict[str, Any]

@@ -10,7 +10,7 @@ from typing import Any
 
 from kfmt_cli.broker.state.replay import Data, Replay
 from kfmt_cli.log.stream import Record
-from kfmt_cli.rows.state import SHARE_PARTITION, StateType
+from kfmt_cli.rows.state_types import SHARE_PARTITION, StateType
 from kfmt_cli.topics.share_group_state import DELIVERY_STATES
 
 NO_CHANGE = -1

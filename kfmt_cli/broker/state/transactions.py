@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kfmt_cli.broker.state.replay import LatestOfKeys
-from kfmt_cli.rows.state import TRANSACTIONAL_ID, StateType
+from kfmt_cli.rows.state_types import TRANSACTIONAL_ID, StateType
 from kfmt_cli.topics.transaction_state import TRANSACTION_LOG_VALUE
 
 _STATUS = TRANSACTION_LOG_VALUE.field("transaction_status")
@@ -24,7 +24,7 @@ def _has_timed_out(it: Mapping[str, Any]) -> int:
     return int(end < time.time() * 1000)
 
 
-class Transactions(LatestOfKeys):
+class TransactionalIds(LatestOfKeys):
     """The transactional ids and what became of their last transaction."""
 
     topic = "__transaction_state"

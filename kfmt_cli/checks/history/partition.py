@@ -10,8 +10,8 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 
+from kfmt_cli.broker.defaults import TRANSACTION_MAX_TIMEOUT_MS
 from kfmt_cli.broker.producers import NONE, Event, Producer, Producers
-from kfmt_cli.broker.settings import TRANSACTION_MAX_TIMEOUT_MS
 from kfmt_cli.checks.history.facts import History, compare
 from kfmt_cli.disk.kinds.fixed import read_rows
 from kfmt_cli.disk.kinds.kind import Input

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from kfmt_cli.broker.settings import INDEX_INTERVAL_BYTES
-from kfmt_cli.checks.index.facts import Facts
+from kfmt_cli.broker.defaults import INDEX_INTERVAL_BYTES
+from kfmt_cli.checks.index.facts import IndexFacts
 from kfmt_cli.checks.index.order import order_findings, padding_finding
 from kfmt_cli.checks.index.rules import IndexRules
 from kfmt_cli.checks.log.open_checked import open_checked
@@ -16,7 +16,7 @@ from kfmt_cli.disk.kinds import INDEXES
 from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX, read_rows
 from kfmt_cli.disk.kinds.kind import Contents, Input, Kind
 from kfmt_cli.disk.segment import Segment, sibling_name
-from kfmt_cli.findings import index as codes
+from kfmt_cli.findings import indexes as codes
 from kfmt_cli.findings.consequences import beside_missing_index
 from kfmt_cli.findings.finding import MOST_FINDINGS, Code, Finding, Findings
 from kfmt_cli.rows.result import Result, ResultType
@@ -85,7 +85,7 @@ class IndexChecker:
         rows: dict[Kind, Contents],
         advance: Callable[[int], None],
         result: Result,
-    ) -> Facts:
+    ) -> IndexFacts:
         """What the log says of the entries; its own findings go into the result."""
 
         def table(kind: Kind) -> Table | None:
@@ -93,7 +93,7 @@ class IndexChecker:
 
         offsets, times = table(OFFSET_INDEX), table(TIME_INDEX)
         with_offset = [it for it in (offsets, times) if it is not None]
-        facts = Facts(offsets, with_offset, table(TRANSACTION_INDEX), self.limit)
+        facts = IndexFacts(offsets, with_offset, table(TRANSACTION_INDEX), self.limit)
         with open_checked(log, read_ahead=True) as opened:
             for block in opened.blocks:
                 advance(len(block.data))
@@ -112,7 +112,7 @@ class IndexChecker:
         result.findings.held.sort(key=lambda finding: finding.position or 0)
         return result
 
-    def _absent(self, log: Input, kind: Kind, code: Code, facts: Facts) -> Result:
+    def _absent(self, log: Input, kind: Kind, code: Code, facts: IndexFacts) -> Result:
         """What is said of an index that is not there, under the name that it would have."""
         name = sibling_name(log.name, kind)
         words, offset = f"{log.name} is there, {kind.suffix} is not", None
@@ -127,7 +127,7 @@ class IndexChecker:
         return result
 
 
-def _missing(segment: Segment, kind: Kind, facts: Facts, damaged: bool) -> Code | None:
+def _missing(segment: Segment, kind: Kind, facts: IndexFacts, damaged: bool) -> Code | None:
     """The finding for an index that is not there, None where none has to be."""
     assert segment.log is not None
     if kind is TRANSACTION_INDEX:

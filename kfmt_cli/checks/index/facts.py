@@ -20,7 +20,7 @@ MARKER = ("contradicted",)
 ABORT = CONTROL_TYPES.index("ABORT")
 
 
-class Facts:
+class IndexFacts:
     """Looks up, block by block, the batches that entries point at and those that hold them.
 
     position_entries, offset_entries, marker_entries: rows with a `log_position`, an `offset` (and

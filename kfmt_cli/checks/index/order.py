@@ -10,7 +10,7 @@ from kfmt_cli.core.native.table import BoolArray, Table
 from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, TIME_INDEX
 from kfmt_cli.disk.kinds.kind import Contents, Input
 from kfmt_cli.disk.segment import Segment
-from kfmt_cli.findings import index as codes
+from kfmt_cli.findings import indexes as codes
 from kfmt_cli.findings.finding import Finding
 
 

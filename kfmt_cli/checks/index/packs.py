@@ -30,7 +30,7 @@ Sizes = list[tuple[Kind, int, int]]
 
 
 @dataclass(frozen=True, slots=True)
-class _Entries:
+class _PackEntries:
     """The entries of one kind of index of all segments.
 
     owner: each entry's segment. sizes: bytes of each file. offset: counted from the base.
@@ -61,7 +61,7 @@ def check_pack(
     if not pack.good.any():
         return [None] * len(segments)
     found = {kind: _entries(segments, kind, pack.good) for kind in LAYOUTS}
-    facts = _Facts(pack, segments)
+    facts = _PackFacts(pack, segments)
     facts.check_offsets(found[OFFSET_INDEX], interval)
     facts.check_times(found[TIME_INDEX])
     good = pack.good.tolist()
@@ -75,11 +75,11 @@ def _is_plain(segment: Segment) -> bool:
     return both and TIME_INDEX in segment.indexes and segment.log.base_offset is not None
 
 
-def _sizes(found: dict[Kind, _Entries], i: int) -> Sizes:
+def _sizes(found: dict[Kind, _PackEntries], i: int) -> Sizes:
     return [(kind, int(it.sizes[i]), int(it.counts[i])) for kind, it in found.items()]
 
 
-def _entries(segments: Sequence[Segment], kind: Kind, good: BoolArray) -> _Entries:
+def _entries(segments: Sequence[Segment], kind: Kind, good: BoolArray) -> _PackEntries:
     """The entries of an index of all segments; those of odd files are none."""
     layout: Layout = LAYOUTS[kind]
     width = layout.dtype.itemsize
@@ -97,10 +97,10 @@ def _entries(segments: Sequence[Segment], kind: Kind, good: BoolArray) -> _Entri
     owner = np.repeat(np.arange(len(segments)), counts)
     value = "log_position" if kind is OFFSET_INDEX else "timestamp"
     offset = rows["relative_offset"].astype(np.int64)
-    return _Entries(owner, sizes, counts, offset, rows[value].astype(np.int64))
+    return _PackEntries(owner, sizes, counts, offset, rows[value].astype(np.int64))
 
 
-class _Facts:
+class _PackFacts:
     """What the logs say, for the entries of all segments."""
 
     def __init__(self, pack: Pack, segments: Sequence[Segment]) -> None:
@@ -129,13 +129,13 @@ class _Facts:
     def _doubt(self, owner: IntArray, wrong: BoolArray) -> None:
         self._pack.good[owner[wrong]] = False
 
-    def _in_order(self, entries: _Entries, least_step: int) -> None:
+    def _in_order(self, entries: _PackEntries, least_step: int) -> None:
         """Values increase from entry to entry, offsets by so much at least."""
         same = np.diff(entries.owner) == 0
         steps = np.diff(entries.offset) < least_step
         self._doubt(entries.owner[1:], same & ((np.diff(entries.value) <= 0) | steps))
 
-    def _holders(self, entries: _Entries) -> IntArray:
+    def _holders(self, entries: _PackEntries) -> IntArray:
         """The batch that holds each entry's offset; doubts what none holds."""
         owner = entries.owner
         wanted = (owner << SHIFT) + entries.offset.clip(0)
@@ -145,7 +145,7 @@ class _Facts:
         self._doubt(owner, wrong)
         return found
 
-    def check_offsets(self, entries: _Entries, interval: int) -> None:
+    def check_offsets(self, entries: _PackEntries, interval: int) -> None:
         """The rules of an offset index."""
         owner, position = entries.owner, entries.value
         self._in_order(entries, 1)
@@ -158,7 +158,7 @@ class _Facts:
         self._doubt(owner, wrong)
         self._doubt_sparse(entries, interval)
 
-    def _doubt_sparse(self, entries: _Entries, interval: int) -> None:
+    def _doubt_sparse(self, entries: _PackEntries, interval: int) -> None:
         """Stretches without an entry that are longer than the interval and the largest batch."""
         n = len(self._pack.good)
         most = interval + self._largest_batch
@@ -175,7 +175,7 @@ class _Facts:
         apart = np.diff(entries.value)
         self._doubt(entries.owner[1:], same & (apart > most[entries.owner[1:]]))
 
-    def check_times(self, entries: _Entries) -> None:
+    def check_times(self, entries: _PackEntries) -> None:
         """The rules of a time index."""
         owner, time = entries.owner, entries.value
         self._in_order(entries, 0)
@@ -196,7 +196,7 @@ class _Facts:
         edges = np.flatnonzero(np.diff(self._owner, prepend=-1, append=-1)).tolist()
         return pairwise(edges)
 
-    def _doubt_ends(self, entries: _Entries) -> None:
+    def _doubt_ends(self, entries: _PackEntries) -> None:
         """A closed segment's last entry is its largest timestamp; zeros are no entries."""
         n = len(self._pack.good)
         behind = np.searchsorted(entries.owner, np.arange(n), side="right")

@@ -13,19 +13,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from kfmt_cli.checks.base import Check, Scope
-from kfmt_cli.checks.index.facts import Facts
+from kfmt_cli.checks.index.facts import IndexFacts
 from kfmt_cli.checks.index.order import entries_words, order_findings, padding_finding, runs_of
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.native.table import BoolArray, Table
 from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX
 from kfmt_cli.disk.kinds.kind import Contents, Input
 from kfmt_cli.disk.segment import Segment
-from kfmt_cli.findings import index as codes
+from kfmt_cli.findings import indexes as codes
 from kfmt_cli.findings.consequences import beside_missing_index
 from kfmt_cli.findings.finding import Code, Finding
 
 
-def missing_aborts(file: Input, table: Table, facts: Facts) -> Iterator[Finding]:
+def missing_aborts(file: Input, table: Table, facts: IndexFacts) -> Iterator[Finding]:
     """Transactions that begin and are aborted in the segment, and are not in its index."""
     known: dict[tuple[int, int], int] = {}
     names = ("producer_id", "last_offset", "first_offset")
@@ -57,7 +57,7 @@ class IndexRules(Check):
     segment: Segment
     file: Input
     rows: Contents
-    facts: Facts
+    facts: IndexFacts
     damaged: bool
 
     def findings(self, interval: int, log_size: int) -> Iterator[Finding]:

@@ -11,8 +11,8 @@ from kfmt_cli.checks.base import Facts, LogCheck, Scope
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.native.table import BoolArray, Table
 from kfmt_cli.findings import log as codes
+from kfmt_cli.findings.damage import RECORDS_COUNT_MISMATCH
 from kfmt_cli.findings.finding import Finding
-from kfmt_cli.findings.reading import RECORDS_COUNT_MISMATCH
 from kfmt_cli.formats.batch import CODECS
 from kfmt_cli.formats.index import MAX_RELATIVE_OFFSET
 from kfmt_cli.formats.legacy import LEGACY_CODECS

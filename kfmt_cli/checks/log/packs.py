@@ -1,7 +1,7 @@
 """Many small logs as one: their bytes side by side, walked, checked and decoded in single calls.
 
 A file costs a few microseconds this way. Only healthy files come out of it: one in which anything
-at all is odd is left to `checks/log/verify.py`, which looks at it again and says what and where.
+at all is odd is left to `checks/log/verifier.py`, which looks at it again and says what and where.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from kfmt_cli.checks.base import Scope
 from kfmt_cli.checks.log.extent import Extent
 from kfmt_cli.checks.log.headers import oddities
-from kfmt_cli.checks.log.verify import Verified
+from kfmt_cli.checks.log.verifier import Verified
 from kfmt_cli.checks.registry import checks_of, log_checks
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.layout.layout import IntArray

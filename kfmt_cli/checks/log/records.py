@@ -13,8 +13,8 @@ import numpy as np
 from kfmt_cli.checks.base import LogCheck
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.findings import log as codes
+from kfmt_cli.findings.damage import CONTROL_MALFORMED
 from kfmt_cli.findings.finding import Finding
-from kfmt_cli.findings.reading import CONTROL_MALFORMED
 from kfmt_cli.log.block import Block, batch_finding
 from kfmt_cli.log.control import read_control
 from kfmt_cli.log.records import Records

@@ -7,15 +7,15 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from kfmt_cli.broker.settings import INDEX_INTERVAL_BYTES
+from kfmt_cli.broker.defaults import INDEX_INTERVAL_BYTES
 from kfmt_cli.broker.start.directory import (
     LogDirectory,
     is_log_directory,
     read_log_directory,
 )
 from kfmt_cli.checks.index.checker import IndexChecker
-from kfmt_cli.checks.log.verify import Verified, Verifier
-from kfmt_cli.commands.check.partitions import Partitions
+from kfmt_cli.checks.log.verifier import Verified, Verifier
+from kfmt_cli.commands.check.directories import CheckedPartitions
 from kfmt_cli.commands.check.report import Report, show
 from kfmt_cli.commands.index_check import IndexCheck
 from kfmt_cli.commands.run import Event, Run, Unread
@@ -38,8 +38,8 @@ from kfmt_cli.disk.tree import (
 )
 from kfmt_cli.errors import InputError
 from kfmt_cli.findings import history as codes
+from kfmt_cli.findings.damage import BATCH_TRUNCATED, FILE_GREW, GARBAGE, ZERO_TAIL
 from kfmt_cli.findings.finding import MOST_FINDINGS, Finding
-from kfmt_cli.findings.reading import BATCH_TRUNCATED, FILE_GREW, GARBAGE, ZERO_TAIL
 from kfmt_cli.rows.result import Result
 
 # A file that is named like nothing else is taken for a log, and says so if it is none.
@@ -49,7 +49,7 @@ _UNFINISHED = frozenset({BATCH_TRUNCATED, ZERO_TAIL, GARBAGE})
 
 
 @dataclass(slots=True)
-class Check:
+class CheckPaths:
     """One call of `check`. takes: which findings count."""
 
     run: Run
@@ -85,7 +85,7 @@ class Check:
         directories = _log_directories(folders, given)
         with self.run.host.progress(2 * verify.total + index.total) as progress:
             self._take(verify.events(progress.advance))
-            partitions = Partitions(
+            partitions = CheckedPartitions(
                 self._reports,
                 self._finding,
                 self._report_of,

@@ -17,7 +17,7 @@ from kfmt_cli.findings import files as kind_codes
 from kfmt_cli.findings import partition as partition_codes
 from kfmt_cli.findings.consequences import REBUILD_INDEX
 from kfmt_cli.findings.finding import Finding, Findings, Severity, Tally
-from kfmt_cli.findings.index import INDEX_PREALLOCATED
+from kfmt_cli.findings.indexes import INDEX_PREALLOCATED
 from kfmt_cli.render.style import Theme, clip_left, count, grouped, safe, shell_quoted
 from kfmt_cli.rows.documents import BROKER_START, LOG_DIRECTORY, NEXT_STEP, PARTITION
 from kfmt_cli.rows.result import Result, ResultType
@@ -102,7 +102,7 @@ def show(run: Run, reports: list[Report], starts: list[Start], found: Outlook) -
         for report in listed:
             run.all(told(_result(report)))
         return
-    table = _Table(run, listed)
+    table = _PartitionTable(run, listed)
     for report in listed:
         sink.document(PARTITION, _row(report), table.line(report))
         run.summary.add(_result(report))
@@ -171,7 +171,7 @@ def _row(report: Report) -> dict[str, object]:
     }
 
 
-class _Table:
+class _PartitionTable:
     """The lines of partitions, aligned, as many columns as the screen has room for."""
 
     def __init__(self, run: Run, reports: list[Report]) -> None:
@@ -307,7 +307,7 @@ def _ranges(ranges: list[tuple[int, int]]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class NextStep:
     """What to do next about a partition, and what it costs."""
 
     file: str
@@ -323,13 +323,13 @@ _IN_THE_WAY = (
 )
 
 
-def next_steps(report: Report) -> Iterator[Step]:
+def next_steps(report: Report) -> Iterator[NextStep]:
     """What to do about a partition."""
     crash, clean = report.after(CRASH), report.after(CLEAN)
     path = shell_quoted(report.path)
     if (crash and crash.lost) or (clean and (clean.lost or clean.unreachable)):
         words = "every undamaged batch, in a copy; reads the logs once"
-        yield Step(report.shown, f"kfmt salvage {path} DST", words)
+        yield NextStep(report.shown, f"kfmt salvage {path} DST", words)
     is_worse = clean is not None and (clean.lost or clean.unreachable or not clean.starts)
     is_worse = is_worse and clean is not None and clean.becomes is None
     of_metadata = Path(report.path).name.startswith(CLUSTER_METADATA)
@@ -338,24 +338,24 @@ def next_steps(report: Report) -> Iterator[Step]:
         goes = 0 if crash is None else size_of_ranges(crash.lost)
         gone = f"{grouped(goes)} offsets of this replica go" if goes else "no offset goes"
         words = f"forces recovery: {gone}; the start takes longer"
-        yield Step(report.shown, f"rm {shell_quoted(report.marker)}", words)
+        yield NextStep(report.shown, f"rm {shell_quoted(report.marker)}", words)
     is_damaged = any(
         it.code.severity is Severity.ERROR and it.file.endswith(".log") for it in report.all
     )
     wants_index = any(it.code.advice and REBUILD_INDEX in it.code.advice for it in report.findings)
     if wants_index and not is_damaged:
         words = f"reads {grouped(report.bytes)} bytes; the broker must be stopped"
-        yield Step(report.shown, f"kfmt rebuild-index --in-place {path}", words)
+        yield NextStep(report.shown, f"kfmt rebuild-index --in-place {path}", words)
 
 
-def _identify(path: str, lines: list[str]) -> Step:
+def _identify(path: str, lines: list[str]) -> NextStep:
     """Write the meta.properties that a log directory lacks."""
     file = shell_quoted(str(Path(path) / "meta.properties"))
     words = " ".join(map(shell_quoted, ("printf", "%s\\n", *lines)))
-    return Step(path, f"{words} > {file}", "the broker does not start without it")
+    return NextStep(path, f"{words} > {file}", "the broker does not start without it")
 
 
-def _out_of_the_way(report: Report, down: set[str]) -> Iterator[Step]:
+def _out_of_the_way(report: Report, down: set[str]) -> Iterator[NextStep]:
     """Move away what a broker trips over and does not need. down: what keeps it from starting."""
     moved = set()
     for it in report.all:
@@ -370,7 +370,7 @@ def _out_of_the_way(report: Report, down: set[str]) -> Iterator[Step]:
             file = Path(report.path)
             to = file.resolve().parent.parent / f"{file.name}.aside"
         words = "the broker does not start with it, and does not need it"
-        yield Step(report.shown, f"mv {shell_quoted(str(file))} {shell_quoted(str(to))}", words)
+        yield NextStep(report.shown, f"mv {shell_quoted(str(file))} {shell_quoted(str(to))}", words)
 
 
 def _outlook(starts: list[Start], nexts: list[Next]) -> Iterator[tuple[dict[str, object], str]]:

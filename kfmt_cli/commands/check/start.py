@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from kfmt_cli.broker.start.checkpoints import LOG_STARTS, RECOVERY_POINTS
 from kfmt_cli.broker.start.directory import LogDirectory
-from kfmt_cli.broker.start.load import Found
+from kfmt_cli.broker.start.load import KnownLogs
 from kfmt_cli.broker.start.outcome import CLEAN, CRASH, STRAY, Read, Start, start_of
 from kfmt_cli.broker.start.ranges import Ranges
 from kfmt_cli.disk.kinds import kind_of
@@ -56,7 +56,7 @@ def starts_of(facts: PartitionFacts, directory: LogDirectory, interval: int) -> 
             yield Start(facts.shown, after, log_start_offset=first, log_end_offset=plain)
             continue
         odd = _odd(facts) if odd is None else odd
-        found = Found(
+        found = KnownLogs(
             folder,
             # The metadata log is recovered whatever the marker says.
             is_clean=after == CLEAN and not of_quorum,

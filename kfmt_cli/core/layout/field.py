@@ -58,7 +58,7 @@ def numbered(names: Mapping[int, str]) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HeldMessage:
     """The message that a field of bytes holds, behind its version as an int16.
 
     message: its Layout. where, value: a field beside it, or around it, that must have this value.
@@ -93,7 +93,7 @@ class Field:
     nullable_since: int | None = None
     tag: int | None = None
     tagged_since: int = 0
-    holds: Held | None = None
+    holds: HeldMessage | None = None
     classic: bool = False
 
     def is_in(self, version: int) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kfmt_cli.core.layout.field import Field, Held
+from kfmt_cli.core.layout.field import Field, HeldMessage
 from kfmt_cli.core.layout.layout import Layout
 from kfmt_cli.core.layout.protocol import List, Struct
 from kfmt_cli.core.layout.tagged import TaggedFields
@@ -24,7 +24,7 @@ Values = Mapping[str, Value]
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class MessageReading:
     """What bytes say. values: by field name. end: the byte after them. fault: why and where they
     stop to be the message, None where they are whole."""
 
@@ -33,7 +33,7 @@ class Reading:
     fault: str | None = None
 
 
-def read_message(layout: Layout, data: Buffer, at: int, end: int) -> Reading:
+def read_message(layout: Layout, data: Buffer, at: int, end: int) -> MessageReading:
     """A message, or as much of it as can be read."""
     try:
         values, after = layout.read_values(data, at, end)
@@ -41,8 +41,8 @@ def read_message(layout: Layout, data: Buffer, at: int, end: int) -> Reading:
         path = "".join(f"{it} › " for it in error.path)
         known = _known(tree(layout, data, at, end))
         assert isinstance(known, dict)
-        return Reading(known, error.at, f"byte {error.at}, {path}{error}")
-    return Reading(values, after)
+        return MessageReading(known, error.at, f"byte {error.at}, {path}{error}")
+    return MessageReading(values, after)
 
 
 def _known(node: Node) -> Value:
@@ -130,7 +130,9 @@ def self_versioned(message: Layout, data: Buffer, at: int, end: int) -> Layout |
     return at_version(message, min(version, message.versions[1])) if version >= 0 else None
 
 
-def held_layout(held: Held, data: Buffer, at: int, end: int, context: Values) -> Layout | None:
+def held_layout(
+    held: HeldMessage, data: Buffer, at: int, end: int, context: Values
+) -> Layout | None:
     """The Layout of the message that bytes hold, behind their version; None where it is not known.
 
     A version that is newer than all known ones is read as the newest, as Kafka's clients do.
@@ -140,7 +142,7 @@ def held_layout(held: Held, data: Buffer, at: int, end: int, context: Values) ->
     return self_versioned(held.message, data, at, end)
 
 
-def open_held(held: Held, data: bytes, context: Values) -> dict[str, Any] | None:
+def open_held(held: HeldMessage, data: bytes, context: Values) -> dict[str, Any] | None:
     """The message that bytes hold, with its version; None where they hold none."""
     layout = held_layout(held, data, 0, len(data), context)
     if layout is None:

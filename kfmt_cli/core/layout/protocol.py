@@ -18,7 +18,7 @@ from kfmt_cli.core.layout.wire import (
     Int16,
     Int32,
     Integer,
-    Part,
+    Substructure,
     UVarint32,
     Value,
     Varint,
@@ -212,7 +212,7 @@ class Struct(NotBulk):
     null, elsewhere as a byte, -1 for null (KIP-893).
     """
 
-    of: Part
+    of: Substructure
     nullable: bool = False
     in_tag: bool = False
     size: None = None
@@ -275,7 +275,7 @@ class Stated(Unlaid):
 class ListOf(Unlaid):
     """A list of another type, or of structures."""
 
-    of: WireType | Part
+    of: WireType | Substructure
 
     @property
     def name(self) -> str:

@@ -175,7 +175,7 @@ class Bytes:
         return self.length.write(len(value)) + value
 
 
-class Part(Protocol):
+class Substructure(Protocol):
     """A structure inside another: what `core/layout/layout.py` calls a Layout."""
 
     @property
@@ -195,7 +195,7 @@ class Array:
     """A zigzag count and that many rows of a structure."""
 
     count: Varint
-    of: Part
+    of: Substructure
     size: None = None
     columns: int = 2
     dtype: None = None

@@ -11,8 +11,7 @@ from kfmt_cli.disk.kinds.kind import TRANSIENT, Contents, Input, Kind, Level, re
 from kfmt_cli.findings import files as codes
 from kfmt_cli.findings.finding import Code, Finding
 from kfmt_cli.formats.checkpoint import CHECKPOINTS, COLUMNS, Checkpoint
-from kfmt_cli.rows.column import Column, RowType
-from kfmt_cli.rows.column import Kind as ColumnKind
+from kfmt_cli.rows.column import Column, ColumnKind, RowType
 from kfmt_cli.rows.section import section_of
 
 MOST_BYTES = 64 << 20

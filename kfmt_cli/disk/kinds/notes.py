@@ -14,8 +14,7 @@ from kfmt_cli.findings import files as codes
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.formats.batch import CODECS
 from kfmt_cli.formats.legacy import NOTES_V0 as LAYOUT
-from kfmt_cli.rows.column import Column, RowType, column_of
-from kfmt_cli.rows.column import Kind as ColumnKind
+from kfmt_cli.rows.column import Column, ColumnKind, RowType, column_of
 from kfmt_cli.rows.section import bytes_section
 
 MOST_BYTES = 256 << 20

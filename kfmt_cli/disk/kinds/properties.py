@@ -20,8 +20,7 @@ from kfmt_cli.disk.kinds.kind import Contents, Input, read_whole
 from kfmt_cli.findings import files as codes
 from kfmt_cli.findings.finding import Code, Finding
 from kfmt_cli.formats import properties
-from kfmt_cli.rows.column import Column, RowType
-from kfmt_cli.rows.column import Kind as ColumnKind
+from kfmt_cli.rows.column import Column, ColumnKind, RowType
 from kfmt_cli.rows.section import section_of
 
 MOST_BYTES = 1 << 20

@@ -11,7 +11,7 @@ from kfmt_cli.core.layout.tree import Node, tree
 from kfmt_cli.core.times import time_text
 from kfmt_cli.formats.batch import CODECS, MAX_SEQUENCE, RECORD, RECORD_BATCH
 from kfmt_cli.formats.legacy import MESSAGES
-from kfmt_cli.log.anatomy.part import Part
+from kfmt_cli.log.anatomy.part import AnatomyPart
 from kfmt_cli.log.anatomy.payloads import bytes_of, open_payload
 from kfmt_cli.log.block import CHECKED_FROM, HEADER_SIZE, LOG_OVERHEAD, Block
 from kfmt_cli.topics.decoder import Decoder
@@ -19,7 +19,7 @@ from kfmt_cli.topics.decoder import Decoder
 
 def batch_parts(
     block: Block, i: int, data: bytes, decoder: Decoder | None, limit: Limit
-) -> Iterator[Part]:
+) -> Iterator[AnatomyPart]:
     """Batch i of a block. data: its bytes as the file has them; the reader mends a wrong length."""
     batches = block.batches
     position = int(batches["position"][i])
@@ -29,7 +29,7 @@ def batch_parts(
         yield from _message(block, i, data, position, decoder, limit)
 
 
-def loose_part(data: bytes, position: int) -> Part:
+def loose_part(data: bytes, position: int) -> AnatomyPart:
     """Bytes that are no batch of the log, read as one as far as they can be."""
     magic_at = RECORD_BATCH.offset_of("magic")
     magic = data[magic_at] if len(data) > magic_at else 2
@@ -39,11 +39,11 @@ def loose_part(data: bytes, position: int) -> Part:
     numbers = {it.name: it.value for it in header.children if isinstance(it.value, int)}
     if magic == 2 and header.is_whole and not numbers["attributes"] & 7:
         records = _Inside(numbers, bool(numbers["attributes"] & 32), None).records
-        return Part(title, data, position, _in_turn(header, records(data, header.end)))
+        return AnatomyPart(title, data, position, _in_turn(header, records(data, header.end)))
     nodes = [header]
     if header.end < len(data):
         nodes.append(Node("rest", "bytes", header.end, len(data), meaning="not read on"))
-    return Part(title, data, position, iter(nodes))
+    return AnatomyPart(title, data, position, iter(nodes))
 
 
 def _title(block: Block, i: int, data: bytes) -> str:
@@ -61,7 +61,7 @@ def _title(block: Block, i: int, data: bytes) -> str:
 
 def _batch(
     block: Block, i: int, data: bytes, position: int, decoder: Decoder | None, limit: Limit
-) -> Iterator[Part]:
+) -> Iterator[AnatomyPart]:
     header = tree(RECORD_BATCH, data, 0, HEADER_SIZE)
     values = {it.name: it.value for it in header.children}
     numbers = {name: it for name, it in values.items() if isinstance(it, int)}
@@ -83,15 +83,15 @@ def _batch(
     codec = int(block.batches["compression"][i])
     if not codec:
         records = inside.records(data, HEADER_SIZE)
-        yield Part(title, data, position, _in_turn(header, records))
+        yield AnatomyPart(title, data, position, _in_turn(header, records))
         return
     packed = Node("records", "bytes", HEADER_SIZE, len(data))
     plain = _decompressed(packed, codec, data[HEADER_SIZE:], limit, 2)
-    yield Part(title, data, position, iter((header, packed)))
+    yield AnatomyPart(title, data, position, iter((header, packed)))
     if plain is not None:
         words = f"what bytes {position + HEADER_SIZE:x}..{position + len(data) - 1:x} decompress to"
         records = inside.records(plain, 0)
-        yield Part(words, plain, position + HEADER_SIZE, records, CODECS[codec])
+        yield AnatomyPart(words, plain, position + HEADER_SIZE, records, CODECS[codec])
 
 
 def _in_turn(first: Node, others: Iterator[Node]) -> Iterator[Node]:
@@ -181,7 +181,7 @@ class _Inside:
 
 def _message(
     block: Block, i: int, data: bytes, position: int, decoder: Decoder | None, limit: Limit
-) -> Iterator[Part]:
+) -> Iterator[AnatomyPart]:
     magic = int(block.batches["magic"][i])
     node = tree(MESSAGES[magic], data, 0, len(data))
     node.name = f"message of magic {magic}"
@@ -192,16 +192,16 @@ def _message(
     if not codec or value is None or place is None:
         if value is not None:
             open_payload(node.child("key"), value, data, False, decoder)
-        yield Part(_title(block, i, data), data, position, iter((node,)))
+        yield AnatomyPart(_title(block, i, data), data, position, iter((node,)))
         return
     plain = _decompressed(value, codec, data[place[0] : place[1]], limit, magic)
-    yield Part(_title(block, i, data), data, position, iter((node,)))
+    yield AnatomyPart(_title(block, i, data), data, position, iter((node,)))
     if plain is not None:
         words = f"what bytes {position + place[0]:x}..{position + place[1] - 1:x} decompress to"
         inner = list(_inner(plain, decoder))
         if magic:
             _place(inner, int(block.batches["last_offset"][i]))
-        yield Part(words, plain, position + place[0], iter(inner), CODECS[codec])
+        yield AnatomyPart(words, plain, position + place[0], iter(inner), CODECS[codec])
 
 
 def _place(messages: list[Node], of_wrapper: int) -> None:

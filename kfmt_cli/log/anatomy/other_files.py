@@ -10,12 +10,12 @@ from kfmt_cli.core.layout.tree import Node, tree
 from kfmt_cli.disk.kinds.fixed import MOST_BYTES, FixedReader
 from kfmt_cli.disk.kinds.kind import Input, read_whole
 from kfmt_cli.errors import InputError
-from kfmt_cli.log.anatomy.part import Part
+from kfmt_cli.log.anatomy.part import AnatomyPart
 
 
 def file_part(
     file: Input, entry: int | None, position: int | None, layout: Layout | None = None
-) -> Part:
+) -> AnatomyPart:
     """A file, or one of its entries, counted from 0; raises InputError.
 
     layout: of the entries, where the file's kind does not say it.
@@ -34,7 +34,7 @@ def file_part(
             asked = f"byte {position}"
         if not nodes:
             raise InputError(f"{file.name}: {asked} is not there; it has {len(numbered)} entries")
-    return Part(title, data, 0, iter(nodes))
+    return AnatomyPart(title, data, 0, iter(nodes))
 
 
 def _entries(file: Input, data: bytes) -> Iterator[Node]:

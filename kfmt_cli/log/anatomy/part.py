@@ -9,7 +9,7 @@ from kfmt_cli.core.layout.tree import Node
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class AnatomyPart:
     """A buffer and the structures in it, in order.
 
     position: the file's byte that is byte 0 of the buffer; of a decompressed one, where its

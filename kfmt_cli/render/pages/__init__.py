@@ -5,29 +5,47 @@ To add one, write a function from `Facts` to the parts of a page and add a line 
 
 from __future__ import annotations
 
-from kfmt_cli.render.pages.page import Listed
+from kfmt_cli.render.pages.page import ListedPage
 
 _HERE = "kfmt_cli.render.pages"
-PAGES: dict[str, Listed] = {
+PAGES: dict[str, ListedPage] = {
     it.name: it
     for it in (
-        Listed("record-batch", "What a batch of records looks like", f"{_HERE}.batches:batch"),
-        Listed("attributes", "The attribute bits of a batch", f"{_HERE}.batches:attributes"),
-        Listed("varint", "Numbers in as few bytes as they need", f"{_HERE}.batches:varint"),
-        Listed("lz4", "Compression, and Kafka's framing of LZ4", f"{_HERE}.batches:lz4"),
-        Listed("control-records", "Records of the broker's own", f"{_HERE}.batches:control"),
-        Listed("transactions", "Transactions in a partition", f"{_HERE}.batches:transactions"),
-        Listed("request-header", "What stands before a request", f"{_HERE}.batches:request"),
-        Listed("offset-index", "From an offset to a byte", f"{_HERE}.segments:offset_index"),
-        Listed("time-index", "From a time to an offset", f"{_HERE}.segments:time_index"),
-        Listed("look-up", "How a broker finds an offset", f"{_HERE}.segments:finding_an_offset"),
-        Listed("rolling", "When a new segment begins", f"{_HERE}.segments:rolling"),
-        Listed("retention", "When a segment is deleted", f"{_HERE}.segments:retention"),
-        Listed("compaction", "How the latest of each key stays", f"{_HERE}.segments:compaction"),
-        Listed("leader-epochs", "Who led when", f"{_HERE}.segments:leader_epochs"),
-        Listed("recovery", "What a start after a crash does", f"{_HERE}.segments:recovery"),
-        Listed("page-cache", "Where the bytes are", f"{_HERE}.system:page_cache"),
-        Listed("zero-copy", "How bytes get to a consumer", f"{_HERE}.system:zero_copy"),
-        Listed("timing-wheel", "How a broker keeps its timers", f"{_HERE}.wheel:timing_wheel"),
+        ListedPage(
+            "record-batch", "What a batch of records looks like", f"{_HERE}.batch_pages:batch"
+        ),
+        ListedPage(
+            "attributes", "The attribute bits of a batch", f"{_HERE}.batch_pages:attributes"
+        ),
+        ListedPage("varint", "Numbers in as few bytes as they need", f"{_HERE}.batch_pages:varint"),
+        ListedPage("lz4", "Compression, and Kafka's framing of LZ4", f"{_HERE}.batch_pages:lz4"),
+        ListedPage(
+            "control-records", "Records of the broker's own", f"{_HERE}.batch_pages:control"
+        ),
+        ListedPage(
+            "transactions", "Transactions in a partition", f"{_HERE}.batch_pages:transactions"
+        ),
+        ListedPage(
+            "request-header", "What stands before a request", f"{_HERE}.batch_pages:request"
+        ),
+        ListedPage(
+            "offset-index", "From an offset to a byte", f"{_HERE}.segment_pages:offset_index"
+        ),
+        ListedPage("time-index", "From a time to an offset", f"{_HERE}.segment_pages:time_index"),
+        ListedPage(
+            "look-up", "How a broker finds an offset", f"{_HERE}.segment_pages:finding_an_offset"
+        ),
+        ListedPage("rolling", "When a new segment begins", f"{_HERE}.segment_pages:rolling"),
+        ListedPage("retention", "When a segment is deleted", f"{_HERE}.segment_pages:retention"),
+        ListedPage(
+            "compaction", "How the latest of each key stays", f"{_HERE}.segment_pages:compaction"
+        ),
+        ListedPage("leader-epochs", "Who led when", f"{_HERE}.segment_pages:leader_epochs"),
+        ListedPage(
+            "recovery", "What a start after a crash does", f"{_HERE}.segment_pages:recovery"
+        ),
+        ListedPage("page-cache", "Where the bytes are", f"{_HERE}.system:page_cache"),
+        ListedPage("zero-copy", "How bytes get to a consumer", f"{_HERE}.system:zero_copy"),
+        ListedPage("timing-wheel", "How a broker keeps its timers", f"{_HERE}.wheel:timing_wheel"),
     )
 }

@@ -23,21 +23,21 @@ Part = str | Drawing
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListedPage:
     """A page. title: what it is about; target: its module and function."""
 
     name: str
     title: str
     target: str
 
-    def parts(self, facts: Facts) -> Iterator[Part]:
+    def parts(self, facts: PageFacts) -> Iterator[Part]:
         """Its paragraphs and drawings; raises InputError."""
-        make: Callable[[Facts], Iterator[Part]] = load(self.target)
+        make: Callable[[PageFacts], Iterator[Part]] = load(self.target)
         return make(facts)
 
 
 @dataclass(frozen=True)
-class Facts:
+class PageFacts:
     """The partition that a page is told with. is_sample: it is the one that comes with kfmt. wheel:
     tick, buckets, timers and time of the timing wheel. still: what changes is left out."""
 
@@ -95,9 +95,9 @@ class Facts:
         return self.index(TIME_INDEX)
 
 
-def facts_of(path: str | None) -> Facts:
+def facts_of(path: str | None) -> PageFacts:
     """A partition's directory to tell pages with, or the one that comes with kfmt."""
     folders = walk(str(path or SAMPLE), False, lambda _: None)
     if not folders:
         raise InputError(f"{path}: cannot be listed")
-    return Facts(folders[0], is_sample=path is None)
+    return PageFacts(folders[0], is_sample=path is None)

@@ -9,13 +9,13 @@ import os
 import sys
 from collections.abc import Iterator
 
-from kfmt_cli.render.pages.page import Facts, Part
+from kfmt_cli.render.pages.page import PageFacts, Part
 
 _ROWS = 8
 _MOST = 1 << 30  # bytes of a file that are asked about
 
 
-def page_cache(facts: Facts) -> Iterator[Part]:
+def page_cache(facts: PageFacts) -> Iterator[Part]:
     """What of the files is in memory now."""
     yield (
         "A broker keeps no records in its own memory. It writes to files and reads from files, and "
@@ -44,7 +44,7 @@ def page_cache(facts: Facts) -> Iterator[Part]:
     yield "Kafka: org.apache.kafka.common.record.FileRecords, LogManager.flushDirtyLogs."
 
 
-def zero_copy(facts: Facts) -> Iterator[Part]:
+def zero_copy(facts: PageFacts) -> Iterator[Part]:
     """How a fetch is answered, with and without copies."""
     size = sum(os.stat(it.path).st_size for it in facts.logs)  # noqa: PTH116 (of each)
     yield (

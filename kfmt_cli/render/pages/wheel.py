@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kfmt_cli.broker.timing_wheel import Step, Timer, TimingWheels, Wheel
-from kfmt_cli.render.pages.page import Facts, Part
+from kfmt_cli.broker.timing_wheel import Timer, TimingWheels, Wheel, WheelStep
+from kfmt_cli.render.pages.page import PageFacts, Part
 
 _SHOWN = 20  # buckets that are drawn
 
 
-def timing_wheel(facts: Facts) -> Iterator[Part]:
+def timing_wheel(facts: PageFacts) -> Iterator[Part]:
     """Some timers put into wheels, and time going on."""
     tick, size, delays, at = facts.wheel
     yield (
@@ -38,7 +38,7 @@ def timing_wheel(facts: Facts) -> Iterator[Part]:
     yield "Kafka: org.apache.kafka.server.util.timer.TimingWheel, SystemTimer."
 
 
-def words_of(step: Step) -> str:
+def words_of(step: WheelStep) -> str:
     """A step on a line."""
     line = f"{step.now:>6} ms  timer {step.timer.name:>9}  {step.kind:<8}"
     if step.level is None:
@@ -58,7 +58,7 @@ def draw(wheel: Wheel, level: int) -> Iterator[str]:
     yield f"level {level}  {' '.join(cells)}{more}   {wheel.tick} ms each"
 
 
-def steps_of(facts: Facts) -> Iterator[Step]:
+def steps_of(facts: PageFacts) -> Iterator[WheelStep]:
     """What happens, one after the other."""
     tick, size, delays, at = facts.wheel
     wheels = TimingWheels(tick, size)

@@ -9,7 +9,7 @@ from kfmt_cli.core.json_text import json_text
 from kfmt_cli.findings.finding import Code, Finding
 from kfmt_cli.render.sinks.sink import Head, RowWriter, Sink
 from kfmt_cli.rows.documents import members
-from kfmt_cli.rows.finding import finding_row, left_out_row
+from kfmt_cli.rows.finding_row import finding_row, left_out_row
 from kfmt_cli.rows.result import Result, Summary
 
 if TYPE_CHECKING:

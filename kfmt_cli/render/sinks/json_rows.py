@@ -10,7 +10,7 @@ from kfmt_cli.render.sinks.sink import RowWriter
 from kfmt_cli.render.template import Literals, Template
 from kfmt_cli.render.templates import json_template
 from kfmt_cli.render.write import write_nested, write_rows
-from kfmt_cli.rows.column import Kind, RowType
+from kfmt_cli.rows.column import ColumnKind, RowType
 from kfmt_cli.rows.section import Rows
 
 Constants = tuple[tuple[str, int], ...]
@@ -72,7 +72,7 @@ def often_constant(rows: RowType) -> tuple[str, ...]:
             found[it.given] = None
         if it.only:
             found[it.only[0]] = None
-        if it.kind in (Kind.CHOICE, Kind.HEADERS) or it.none is not None:
+        if it.kind in (ColumnKind.CHOICE, ColumnKind.HEADERS) or it.none is not None:
             found[it.at] = None
     return tuple(found)
 

@@ -13,7 +13,7 @@ from kfmt_cli.findings.finding import Code, Finding
 from kfmt_cli.render.sinks.sink import Head, RowWriter, Sink
 from kfmt_cli.rows.column import RowType
 from kfmt_cli.rows.documents import members
-from kfmt_cli.rows.finding import finding_row, left_out_row
+from kfmt_cli.rows.finding_row import finding_row, left_out_row
 from kfmt_cli.rows.result import Result, Summary
 from kfmt_cli.rows.section import Object, Rows, Section, objects
 

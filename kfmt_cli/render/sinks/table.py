@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 NO_LIMIT = 1 << 30
 
 
-class Table(Sink):
+class TableSink(Sink):
     """Rows on standard output, findings and what is left out on standard error."""
 
     for_people = True

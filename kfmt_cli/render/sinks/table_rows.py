@@ -9,12 +9,10 @@ import numpy as np
 from kfmt_cli.core.native.table import Table as Columns
 from kfmt_cli.render.sinks.sink import Head, Look, Out, RowWriter
 from kfmt_cli.render.style import count, hidden_words
-from kfmt_cli.render.tables import batches as batch_table
-from kfmt_cli.render.tables import generic
-from kfmt_cli.render.tables import records as record_table
+from kfmt_cli.render.tables import batch_table, generic, record_table
 from kfmt_cli.render.tables.bits import batch_bits
-from kfmt_cli.render.tables.columns import Column, fit, heading, write_line
-from kfmt_cli.render.template import Builder, Literals
+from kfmt_cli.render.tables.columns import ShownColumn, fit, heading, write_line
+from kfmt_cli.render.template import Literals, TemplateBuilder
 from kfmt_cli.render.write import write_nested, write_rows
 from kfmt_cli.rows.section import HEADER_NAMES, NO_CHILDREN, Rows, Section
 
@@ -29,7 +27,7 @@ class TableRows(RowWriter):
         self.look = look
         self.theme = out.theme
         self.screen = None if look.wide else out.width
-        self.columns: list[tuple[Column, int]] = []
+        self.columns: list[tuple[ShownColumn, int]] = []
         self.hidden = 0
         self.n_outer = 0
         self.n_inner = 0
@@ -44,13 +42,13 @@ class TableRows(RowWriter):
             columns = generic.columns_of(section.type, section.table)
             self.choose(columns, section.table, self.screen)
             yield memoryview(heading(self.columns, self.theme).encode())
-        builder = Builder(section.table.names)
+        builder = TemplateBuilder(section.table.names)
         write_line(builder, self.columns, self.theme, cut=False)
         yield from write_rows(
             builder.build(), section.data, section.table, section.children, first, last
         )
 
-    def choose(self, columns: list[Column], table: Columns, screen: int | None) -> None:
+    def choose(self, columns: list[ShownColumn], table: Columns, screen: int | None) -> None:
         """The columns that fit, as wide as these rows need and at least as they were."""
         known = {column.name: width for column, width in self.columns}
         widths = [max(len(it.heading), it.width(table), known.get(it.name, 0)) for it in columns]
@@ -98,12 +96,12 @@ class BatchRows(TableRows):
         if fresh:
             yield memoryview(heading(self.columns, self.theme).encode())
         self._flags |= any(bool(batches[it][first:last].any()) for it, _, _ in batch_table.FLAGS)
-        builder = Builder(batches.names)
+        builder = TemplateBuilder(batches.names)
         write_line(builder, self.columns, self.theme, cut=self.screen is not None)
         yield from write_rows(builder.build(), b"", batches, NO_CHILDREN, first, last)
 
-    def _wanted(self, batches: Columns) -> list[Column]:
-        columns: list[Column] = [*batch_table.DEFAULT]
+    def _wanted(self, batches: Columns) -> list[ShownColumn]:
+        columns: list[ShownColumn] = [*batch_table.DEFAULT]
         if self.look.columns:
             every = {it.name: it for it in (*batch_table.DEFAULT, *batch_table.MORE)}
             columns = [every[name] for name in self.look.columns]
@@ -137,7 +135,7 @@ class BatchRows(TableRows):
             self.hidden = len(record_table.columns_of(inner, mode, None)) - len(self.columns)
         literals = Literals()
         outer = record_table.outer_template(batches.names, self.theme, literals, screen)
-        builder = Builder(inner.table.names, HEADER_NAMES, literals)
+        builder = TemplateBuilder(inner.table.names, HEADER_NAMES, literals)
         write_line(builder, self.columns, self.theme, cut=screen is not None)
         assert rows.ends is not None
         yield from write_nested(

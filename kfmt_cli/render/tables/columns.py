@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.native.table import Table
 from kfmt_cli.render.style import Theme
-from kfmt_cli.render.template import Builder
+from kfmt_cli.render.template import TemplateBuilder
 
 GAP = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class ShownColumn:
     """A column of a table.
 
     width: columns that the rows of a Table need; write: puts one row's cell into a template.
@@ -27,7 +27,7 @@ class Column:
     name: str
     heading: str
     width: Callable[[Table], int]
-    write: Callable[[Builder, Theme], None]
+    write: Callable[[TemplateBuilder, Theme], None]
     keep: int
     right: bool = False
     style: str = ""
@@ -46,8 +46,8 @@ def digits(values: IntArray, apart: bool = False) -> int:
 
 
 def fit(
-    columns: Sequence[Column], widths: Sequence[int], screen: int | None
-) -> list[tuple[Column, int]]:
+    columns: Sequence[ShownColumn], widths: Sequence[int], screen: int | None
+) -> list[tuple[ShownColumn, int]]:
     """The columns that fit the screen, those dropped first that are worth least there."""
     chosen = list(zip(columns, widths, strict=True))
     if screen is None:
@@ -57,12 +57,12 @@ def fit(
     return chosen
 
 
-def total_width(chosen: Sequence[tuple[Column, int]]) -> int:
+def total_width(chosen: Sequence[tuple[ShownColumn, int]]) -> int:
     """The columns of a whole line."""
     return 1 + sum(width for _, width in chosen) + GAP * (len(chosen) - 1)
 
 
-def heading(chosen: Sequence[tuple[Column, int]], theme: Theme) -> str:
+def heading(chosen: Sequence[tuple[ShownColumn, int]], theme: Theme) -> str:
     """The line above the rows."""
     cells = [
         column.heading.rjust(width) if column.right else column.heading.ljust(width)
@@ -72,7 +72,7 @@ def heading(chosen: Sequence[tuple[Column, int]], theme: Theme) -> str:
 
 
 def write_line(
-    builder: Builder, chosen: Sequence[tuple[Column, int]], theme: Theme, cut: bool
+    builder: TemplateBuilder, chosen: Sequence[tuple[ShownColumn, int]], theme: Theme, cut: bool
 ) -> None:
     """A row: its cells side by side, the last one without spaces behind it."""
     for i, (column, width) in enumerate(chosen):

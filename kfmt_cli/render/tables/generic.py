@@ -8,11 +8,10 @@ from kfmt_cli.core.layout.field import MILLISECONDS
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.native.table import Table
 from kfmt_cli.render.style import Theme
-from kfmt_cli.render.tables.batches import TIME_WIDTH
-from kfmt_cli.render.tables.columns import Column, digits
-from kfmt_cli.render.template import Builder
-from kfmt_cli.rows.column import Column as Shown
-from kfmt_cli.rows.column import Kind, RowType
+from kfmt_cli.render.tables.batch_table import TIME_WIDTH
+from kfmt_cli.render.tables.columns import ShownColumn, digits
+from kfmt_cli.render.template import TemplateBuilder
+from kfmt_cli.rows.column import Column, ColumnKind, RowType
 
 HEADINGS = {
     "position": "entry at",
@@ -27,7 +26,7 @@ INSTEAD = {"relative_offset": "offset"}
 MOST_TEXT = 60
 
 
-def columns_of(rows: RowType, table: Table) -> list[Column]:
+def columns_of(rows: RowType, table: Table) -> list[ShownColumn]:
     """The columns; an offset that is counted from the base is shown itself.
 
     One that only some rows have is left out where none of them is.
@@ -42,36 +41,36 @@ def columns_of(rows: RowType, table: Table) -> list[Column]:
     return [_column(it, keep + it.minor * len(chosen)) for keep, it in enumerate(chosen)]
 
 
-def _column(shown: Shown, keep: int) -> Column:
+def _column(shown: Column, keep: int) -> ShownColumn:
     title = HEADINGS.get(shown.name, shown.name.replace("_", " "))
     if shown.unit == MILLISECONDS:
-        return Column(shown.name, f"{title} (UTC)", _time_width(shown), _writer(shown), keep)
-    if shown.kind is Kind.NUMBER:
+        return ShownColumn(shown.name, f"{title} (UTC)", _time_width(shown), _writer(shown), keep)
+    if shown.kind is ColumnKind.NUMBER:
         place = shown.name.endswith("position")
         style = "dim" if place else "offset" if shown.name in OFFSETS else ""
         width = _number_width(shown, place)
-        return Column(shown.name, title, width, _writer(shown), keep, right=True, style=style)
-    return Column(shown.name, title, _words_width(shown), _writer(shown), keep)
+        return ShownColumn(shown.name, title, width, _writer(shown), keep, right=True, style=style)
+    return ShownColumn(shown.name, title, _words_width(shown), _writer(shown), keep)
 
 
-def _writer(shown: Shown):  # type: ignore[no-untyped-def]
-    def value(builder: Builder) -> None:
+def _writer(shown: Column):  # type: ignore[no-untyped-def]
+    def value(builder: TemplateBuilder) -> None:
         if shown.unit == MILLISECONDS:
             builder.time(shown.at)
-        elif shown.kind is Kind.FLAG:
+        elif shown.kind is ColumnKind.FLAG:
             builder.choice(shown.at, ["no", "yes"], ("", ""))
-        elif shown.kind is Kind.CHOICE:
+        elif shown.kind is ColumnKind.CHOICE:
             builder.choice(shown.at, list(shown.words), ("unknown-", ""))
         elif shown.kind.is_bytes:
             _bytes(builder, shown)
-        elif shown.kind is Kind.HEADERS:
+        elif shown.kind is ColumnKind.HEADERS:
             builder.number(shown.at)
         elif shown.name.endswith("position"):
             builder.grouped(shown.at)
         else:
             builder.number(shown.at)
 
-    def write(builder: Builder, theme: Theme) -> None:
+    def write(builder: TemplateBuilder, theme: Theme) -> None:
         del theme
         condition = shown.only or ((shown.given, 1) if shown.given else None)
         if condition is not None:
@@ -82,7 +81,7 @@ def _writer(shown: Shown):  # type: ignore[no-untyped-def]
         else:
             _or_none(builder)
 
-    def _or_none(builder: Builder) -> None:
+    def _or_none(builder: TemplateBuilder) -> None:
         if shown.unit != MILLISECONDS:
             value(builder)
             return
@@ -94,19 +93,19 @@ def _writer(shown: Shown):  # type: ignore[no-untyped-def]
     return write
 
 
-def _bytes(builder: Builder, shown: Shown) -> None:
+def _bytes(builder: TemplateBuilder, shown: Column) -> None:
     size = f"{shown.at}_size"
     with builder.when(size, -1):
         builder.literal("null")
     with builder.unless(size, -1):
-        builder.cell_text(shown.at, "auto" if shown.kind is Kind.BYTES else "utf8", MOST_TEXT)
+        builder.cell_text(shown.at, "auto" if shown.kind is ColumnKind.BYTES else "utf8", MOST_TEXT)
 
 
-def _number_width(shown: Shown, apart: bool):  # type: ignore[no-untyped-def]
+def _number_width(shown: Column, apart: bool):  # type: ignore[no-untyped-def]
     return lambda table: digits(table[shown.at], apart)
 
 
-def _time_width(shown: Shown):  # type: ignore[no-untyped-def]
+def _time_width(shown: Column):  # type: ignore[no-untyped-def]
     def width(table: Table) -> int:
         far: IntArray = np.abs(table[shown.at])
         return LONG_TIME if (far >= YEAR_10000).any() else TIME_WIDTH
@@ -114,13 +113,13 @@ def _time_width(shown: Shown):  # type: ignore[no-untyped-def]
     return width
 
 
-def _words_width(shown: Shown):  # type: ignore[no-untyped-def]
+def _words_width(shown: Column):  # type: ignore[no-untyped-def]
     def width(table: Table) -> int:
-        if shown.kind is Kind.FLAG:
+        if shown.kind is ColumnKind.FLAG:
             return len("yes")
-        if shown.kind is Kind.CHOICE:
+        if shown.kind is ColumnKind.CHOICE:
             return max(map(len, shown.words), default=0)
-        if shown.kind is Kind.HEADERS:
+        if shown.kind is ColumnKind.HEADERS:
             return digits(table[shown.at])
         longest = int(table[f"{shown.at}_size"].max()) if len(table) else 0
         return max(min(longest, MOST_TEXT), len("null"))

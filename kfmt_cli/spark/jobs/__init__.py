@@ -82,7 +82,7 @@ JOBS: list[ListedJob] = [
     ListedJob(
         "export",
         "Write records, batches or both as files, by topic and partition.",
-        f"{_HERE}.export:run_job",
+        f"{_HERE}.export_job:run_job",
         _EXPORT,
     ),
     ListedJob(

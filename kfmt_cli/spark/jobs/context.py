@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from kfmt_cli.arrow.checking import MOST_KEPT
-from kfmt_cli.arrow.export import FILE_FORMATS
+from kfmt_cli.arrow.exporting import FILE_FORMATS
 from kfmt_cli.arrow.inputs import files_of
 from kfmt_cli.arrow.output import appearing
 from kfmt_cli.arrow.schema import schema_of
-from kfmt_cli.findings.reading import FILE_UNREADABLE, FILE_VANISHED
+from kfmt_cli.findings.damage import FILE_UNREADABLE, FILE_VANISHED
 from kfmt_cli.render.style import grouped
-from kfmt_cli.rows.tables import TABLES
+from kfmt_cli.rows.table_types import TABLES
 from kfmt_cli.sharing.piece import Piece
 from kfmt_cli.sharing.request import Request
 
@@ -56,7 +56,7 @@ class Context:
 
 
 @dataclass(slots=True)
-class Summary:
+class JobSummary:
     """What a job did. lines: for people. numbers: for programs, in their order. unread: the inputs
     that could not be read, each with the reason."""
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from kfmt_cli.spark.jobs.context import Context, Summary, table_of, write_table
+from kfmt_cli.spark.jobs.context import Context, JobSummary, table_of, write_table
 from kfmt_cli.spark.jobs.verify import check, collect, job_options, summarize
 from kfmt_cli.spark.work import Job
 
 
-def run_job(context: Context) -> Summary:
+def run_job(context: Context) -> JobSummary:
     """Sum up every file."""
     found = collect(context, Job("segments", check, job_options(context), together=True))
     rows = table_of("segments", [it.as_row() for it in found.files.values()])

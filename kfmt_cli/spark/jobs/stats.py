@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from kfmt_cli.arrow.output import names_in
 from kfmt_cli.errors import UsageError
-from kfmt_cli.spark.jobs.context import Context, Summary, write_table
+from kfmt_cli.spark.jobs.context import Context, JobSummary, write_table
 
 REPORTS = {
     "topics": """
@@ -49,7 +49,7 @@ COLUMNS = (
 )
 
 
-def run_job(context: Context) -> Summary:
+def run_job(context: Context) -> JobSummary:
     """Make the reports."""
     if names_in(context.to):
         raise UsageError(f"{context.to}: is not empty")
@@ -58,7 +58,7 @@ def run_job(context: Context) -> Summary:
     batches.createOrReplaceTempView("batches")
     for name, query in VIEWS.items():
         spark.sql(query).createOrReplaceTempView(name)
-    summary = Summary()
+    summary = JobSummary()
     for name, query in REPORTS.items():
         table = spark.sql(query).toArrow()
         summary.written.append(write_table(f"{context.to}/{name}", table, context.format))

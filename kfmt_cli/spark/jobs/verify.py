@@ -7,17 +7,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from kfmt_cli.arrow.checking import FileSummary, check_pieces, results_of
-from kfmt_cli.findings.reading import FILE_VANISHED
+from kfmt_cli.findings.damage import FILE_VANISHED
 from kfmt_cli.sharing.piece import Piece
 from kfmt_cli.sharing.request import Request
-from kfmt_cli.spark.jobs.context import Context, Summary, left_out, table_of, unread_of, write_table
+from kfmt_cli.spark.jobs.context import (
+    Context,
+    JobSummary,
+    left_out,
+    table_of,
+    unread_of,
+    write_table,
+)
 from kfmt_cli.spark.work import Job, Ledger, Result, run
 
 NO_FINDINGS = {"errors": 0, "warnings": 0, "notes": 0}
 
 
 @dataclass(slots=True)
-class Found:
+class JobFindings:
     """What a job collects. rows: of the findings that are kept. codes: how many there are of each,
     kept or not."""
 
@@ -39,12 +46,12 @@ def check(request: Request, pieces: Sequence[Piece], to: str) -> list[Result]:
     ]
 
 
-def collect(context: Context, job: Job) -> Found:
+def collect(context: Context, job: Job) -> JobFindings:
     """Do the job; a summary of each file, and all findings."""
     ledger = Ledger(context.to, job)
     ledger.open()
     pieces = ledger.plan(context.request, context.inputs())
-    found = Found()
+    found = JobFindings()
     for piece, result in run(context.spark, context.request, ledger, pieces, context.advance):
         summary = found.files.setdefault(piece.path, FileSummary(piece))
         summary.add({**result["summary"], **NO_FINDINGS})
@@ -59,7 +66,7 @@ def job_options(context: Context) -> dict[str, object]:
     return {"deep": context.request.deep, "format": context.format}
 
 
-def run_job(context: Context) -> Summary:
+def run_job(context: Context) -> JobSummary:
     """Check everything."""
     found = collect(context, Job("verify", check, job_options(context), together=True))
     written = [
@@ -72,7 +79,7 @@ def run_job(context: Context) -> Summary:
     return summarize(found, written)
 
 
-def summarize(found: Found, written: list[str]) -> Summary:
+def summarize(found: JobFindings, written: list[str]) -> JobSummary:
     """The numbers of all files, and the kinds of findings."""
     files = found.files.values()
     names = ("bytes", "batches", "records", "errors", "warnings", "notes")
@@ -82,7 +89,7 @@ def summarize(found: Found, written: list[str]) -> Summary:
         numbers[name] = sum(it or 0 for it in sizes)
     numbers["damaged"] = sum((it.numbers["errors"] or 0) > 0 for it in files)
     lines = [f"{n:>8}  {code}" for code, n in found.codes.most_common()]
-    return Summary(
+    return JobSummary(
         numbers,
         written,
         lines + left_out(found.codes, found.rows),

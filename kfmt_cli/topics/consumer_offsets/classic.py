@@ -3,7 +3,7 @@
 Source: the messages of Kafka 4.2, `org.apache.kafka.coordinator.group.generated`.
 """
 
-from kfmt_cli.core.layout.field import MILLISECONDS, Field, Held
+from kfmt_cli.core.layout.field import MILLISECONDS, Field, HeldMessage
 from kfmt_cli.core.layout.layout import Layout
 from kfmt_cli.core.layout.protocol import Blob, ListOf, String, UuidType
 from kfmt_cli.core.layout.wire import Int32, Int64
@@ -113,13 +113,13 @@ _MEMBERS = Layout(
             "subscription",
             Blob,
             "What the member subscribed to.",
-            holds=Held(CONSUMER_PROTOCOL_SUBSCRIPTION, "protocol_type", "consumer"),
+            holds=HeldMessage(CONSUMER_PROTOCOL_SUBSCRIPTION, "protocol_type", "consumer"),
         ),
         Field(
             "assignment",
             Blob,
             "What the leader of the group assigned to the member.",
-            holds=Held(CONSUMER_PROTOCOL_ASSIGNMENT, "protocol_type", "consumer"),
+            holds=HeldMessage(CONSUMER_PROTOCOL_ASSIGNMENT, "protocol_type", "consumer"),
         ),
     ),
 )

@@ -3,7 +3,7 @@
 Source: the messages of Kafka 4.2, `org.apache.kafka.coordinator.group.generated`.
 """
 
-from kfmt_cli.core.layout.field import MILLISECONDS, Field, Held
+from kfmt_cli.core.layout.field import MILLISECONDS, Field, HeldMessage
 from kfmt_cli.core.layout.layout import Layout
 from kfmt_cli.core.layout.protocol import Blob, ListOf, String, Struct, UuidType
 from kfmt_cli.core.layout.wire import Int8, Int32, Int64
@@ -93,7 +93,7 @@ _SUPPORTED_PROTOCOLS = Layout(
             "metadata",
             Blob,
             "The subscription that the member sent for it.",
-            holds=Held(CONSUMER_PROTOCOL_SUBSCRIPTION),
+            holds=HeldMessage(CONSUMER_PROTOCOL_SUBSCRIPTION),
         ),
     ),
 )

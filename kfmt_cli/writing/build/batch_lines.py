@@ -20,7 +20,7 @@ from kfmt_cli.writing.build.growing import PLAN_COLUMNS
 from kfmt_cli.writing.build.jsonl import Batch, Record, wrong
 from kfmt_cli.writing.build.line_attributes import attributes_of
 from kfmt_cli.writing.build.loose import Plan
-from kfmt_cli.writing.build.open_partition import Partition, check_base_offset, check_offsets
+from kfmt_cli.writing.build.open_partition import OpenPartition, check_base_offset, check_offsets
 from kfmt_cli.writing.build.options import Options
 from kfmt_cli.writing.build.parse import field_of, integers, records_of
 
@@ -30,7 +30,7 @@ def plan_batches(
     chosen: Sequence[Record],
     counts: IntArray,
     options: Options,
-    partition: Partition,
+    partition: OpenPartition,
 ) -> Plan:
     """The batches of some lines; raises LineError. counts: how many of the records each has."""
     _check_producers(chosen)
@@ -62,7 +62,7 @@ def plan_more(
     draft: Table,
     begun: Begun,
     options: Options,
-    partition: Partition,
+    partition: OpenPartition,
 ) -> Plan:
     """More records of a batch line that was planned already; raises LineError.
 
@@ -204,7 +204,7 @@ def _set_producers(drafts: Table, lines: Sequence[Batch], options: Options) -> N
 
 
 def _count_producer(
-    drafts: Table, counts: IntArray, options: Options, partition: Partition
+    drafts: Table, counts: IntArray, options: Options, partition: OpenPartition
 ) -> None:
     """Number the records of the producer that is asked for."""
     if options.producer_id is not None and len(drafts):

@@ -20,7 +20,7 @@ from kfmt_cli.writing.build.drafts import Begun
 from kfmt_cli.writing.build.growing import Growing
 from kfmt_cli.writing.build.jsonl import Batch, Line, LineError, Record, wrong
 from kfmt_cli.writing.build.loose import Plan, plan_loose
-from kfmt_cli.writing.build.open_partition import Partition
+from kfmt_cli.writing.build.open_partition import OpenPartition
 from kfmt_cli.writing.build.options import Options
 from kfmt_cli.writing.build.parse import field_of
 from kfmt_cli.writing.build.targets import Target, target_of
@@ -31,7 +31,7 @@ READ = frozenset({Record, Batch})  # other lines say what was found
 
 
 @dataclass(slots=True)
-class Builder:
+class SegmentBuilder:
     """Takes lines and gives batches to a writer.
 
     by_file: whether segments begin where the lines name another file. ignored: lines that say what
@@ -46,7 +46,7 @@ class Builder:
     _held: list[Record | Batch] = field(default_factory=list)
     _file: str | None = None
     _target: Target | None = None
-    _partitions: dict[str, Partition] = field(default_factory=dict)
+    _partitions: dict[str, OpenPartition] = field(default_factory=dict)
     _line: Batch | None = None  # the batch line that the next record belongs to
     _number: int = 0
 
@@ -114,7 +114,7 @@ class Builder:
             self._line = chosen[-1]
 
     @property
-    def _partition(self) -> Partition:
+    def _partition(self) -> OpenPartition:
         assert self._target is not None
         return self._partitions[self._target.partition]
 
@@ -151,7 +151,7 @@ class Builder:
         base = target.base_offset if self.by_file else None
         if before is None and self.options.base_offset is not None and target.snapshot is None:
             base = self.options.base_offset
-        partition = self._partitions.setdefault(target.partition, Partition())
+        partition = self._partitions.setdefault(target.partition, OpenPartition())
         partition.start = base or 0
         partition.facts = None
         if not self.by_file and before is not None and before.partition == target.partition:

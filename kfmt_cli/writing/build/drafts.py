@@ -25,7 +25,7 @@ NONE = ("partition_leader_epoch", "producer_id", "producer_epoch", "base_sequenc
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class BatchBounds:
     """How large a batch may become. most_records: None for no bound."""
 
     most_bytes: int = 16384
@@ -59,7 +59,11 @@ class Begun:
 
 
 def cut(
-    rows: Table, parted: BoolArray, loose: BoolArray, bounds: Bounds, begun: Begun | None = None
+    rows: Table,
+    parted: BoolArray,
+    loose: BoolArray,
+    bounds: BatchBounds,
+    begun: Begun | None = None,
 ) -> IntArray:
     """The first row of each batch.
 

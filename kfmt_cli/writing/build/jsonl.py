@@ -19,7 +19,7 @@ from kfmt_cli.core.parallel import available_cores, map_ordered
 from kfmt_cli.core.source import Source, open_source
 from kfmt_cli.errors import ExitCode, InputError
 from kfmt_cli.rows.batch import BATCH
-from kfmt_cli.rows.column import Kind, RowType
+from kfmt_cli.rows.column import ColumnKind, RowType
 from kfmt_cli.rows.record import RECORD
 
 PIECE = 256 << 10
@@ -33,7 +33,7 @@ class LineError(InputError):
     exit_code = ExitCode.USAGE
 
 
-class Header(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class HeaderOfLine(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """A header of a record."""
 
     key: str
@@ -42,7 +42,7 @@ class Header(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     value_encoding: str | None = None
 
 
-class Control(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class ControlOfLine(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """What a control record says."""
 
     type: str | int
@@ -51,7 +51,7 @@ class Control(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     data: dict[str, Any] | None = None
 
 
-class Attributes(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class AttributesOfLine(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """The bits of a batch; those of `raw` that have no name are kept."""
 
     raw: int = 0
@@ -79,8 +79,8 @@ class _Record(_Line, kw_only=True, gc=False):
     key_encoding: str | None = None
     value: str | None = None
     value_encoding: str | None = None
-    headers: tuple[Header, ...] | None = None  # none are one object, which costs nothing
-    control: Control | None = None
+    headers: tuple[HeaderOfLine, ...] | None = None  # none are one object, which costs nothing
+    control: ControlOfLine | None = None
     decoded_key: msgspec.Raw = msgspec.Raw()
     decoded_value: msgspec.Raw = msgspec.Raw()
     # Of records that stand on their own.
@@ -94,7 +94,7 @@ class _Batch(_Line, kw_only=True, gc=False):
 
     magic: int | None = None
     base_offset: int | None = None
-    attributes: Attributes | None = None
+    attributes: AttributesOfLine | None = None
     partition_leader_epoch: int | None = None
     last_offset_delta: int | None = None
     base_timestamp: int | None = None
@@ -108,7 +108,7 @@ class _Batch(_Line, kw_only=True, gc=False):
 def _with_derived(line: type[_Line], rows: RowType) -> type[_Line]:
     """A line with what a dump derives, too: it may be there, and it is not read."""
     known = set(line.__struct_fields__)
-    types = {Kind.FLAG: bool | None, Kind.NUMBER: int | None}
+    types = {ColumnKind.FLAG: bool | None, ColumnKind.NUMBER: int | None}
     derived = [(it.name, types[it.kind], None) for it in rows.columns if it.name not in known]
     name = rows.name.capitalize()
     made = msgspec.defstruct(
@@ -137,20 +137,20 @@ class Remark(_Line, tag=True):
     """A line that says what was found, not what is in a log."""
 
 
-class Finding(Remark, tag="finding"):
+class FindingLine(Remark, tag="finding"):
     """A finding, as `dump` writes it between its rows."""
 
 
-class File(Remark, tag="file"):
+class FileLine(Remark, tag="file"):
     """The result of a file, as checking commands write it."""
 
 
-class Summary(Remark, tag="summary"):
+class SummaryLine(Remark, tag="summary"):
     """The last line of checking commands."""
 
 
 Line = Record | Batch | Remark
-_ANY_LINE = Record | Batch | Finding | File | Summary
+_ANY_LINE = Record | Batch | FindingLine | FileLine | SummaryLine
 _BULK: tuple[msgspec.json.Decoder[Line], ...] = (
     msgspec.json.Decoder(_ANY_LINE),  # every line says its type
     msgspec.json.Decoder(Record),  # none does, or all of them are records
@@ -159,17 +159,17 @@ MOST_SHAPES = 1 << 16
 _sound_shapes: set[int] = set()  # of lines without a repeated key
 
 
-class _Kind(msgspec.Struct):
+class _TypeOfLine(msgspec.Struct):
     type: str = "record"
 
 
-_decode_kind = msgspec.json.Decoder(_Kind)
+_decode_kind = msgspec.json.Decoder(_TypeOfLine)
 _KINDS: dict[str, msgspec.json.Decoder[Line]] = {
     "record": msgspec.json.Decoder(Record),
     "batch": msgspec.json.Decoder(Batch),
-    "finding": msgspec.json.Decoder(Finding),
-    "file": msgspec.json.Decoder(File),
-    "summary": msgspec.json.Decoder(Summary),
+    "finding": msgspec.json.Decoder(FindingLine),
+    "file": msgspec.json.Decoder(FileLine),
+    "summary": msgspec.json.Decoder(SummaryLine),
 }
 
 
@@ -192,7 +192,7 @@ def read_lines(path: str) -> Iterator[list[Line]]:
         source.close()
 
 
-class Piece(NamedTuple):
+class LinesPiece(NamedTuple):
     """Whole lines. number: of the first of them. n_ends: how many ends of lines there are."""
 
     data: bytes
@@ -200,7 +200,7 @@ class Piece(NamedTuple):
     n_ends: int
 
 
-def whole_lines(source: Source) -> Iterator[Piece]:
+def whole_lines(source: Source) -> Iterator[LinesPiece]:
     """A stream in pieces that end with a line; raises LineError."""
     at, number = 0, 1
     length = PIECE
@@ -216,14 +216,14 @@ def whole_lines(source: Source) -> Iterator[Piece]:
         at += end
         source.prefetch(at, PIECE)
         start = len(BYTE_ORDER_MARK) if number == 1 and data.startswith(BYTE_ORDER_MARK) else 0
-        piece = Piece(data[start:end], number, data.count(b"\n"))
+        piece = LinesPiece(data[start:end], number, data.count(b"\n"))
         yield piece
         number += piece.n_ends
         source.release(at)
         length = PIECE
 
 
-def _decode(piece: Piece, shapes: IntArray) -> list[Line] | None:
+def _decode(piece: LinesPiece, shapes: IntArray) -> list[Line] | None:
     """All lines at once; None when one of them must be looked at on its own."""
     for decoder in _BULK:
         try:
@@ -234,7 +234,7 @@ def _decode(piece: Piece, shapes: IntArray) -> list[Line] | None:
     return None
 
 
-def _with_shapes(piece: Piece) -> tuple[Piece, IntArray]:
+def _with_shapes(piece: LinesPiece) -> tuple[LinesPiece, IntArray]:
     """Of each line: where it ends, and a hash of its keys, as `line_shapes` gives them."""
     lines = np.empty((2, piece.n_ends + 1), np.int64)
     return piece, lines[:, : line_shapes(piece.data, len(piece.data), lines)]
@@ -261,7 +261,7 @@ def _every_key_once(data: bytes, shapes: IntArray) -> bool:
     return True
 
 
-def _set_numbers(lines: Sequence[Line], piece: Piece) -> None:
+def _set_numbers(lines: Sequence[Line], piece: LinesPiece) -> None:
     first, data = piece.number, piece.data
     numbers: Sequence[int] = range(first, first + len(lines))
     if len(lines) != piece.n_ends + (not data.endswith(b"\n")):
@@ -270,7 +270,7 @@ def _set_numbers(lines: Sequence[Line], piece: Piece) -> None:
         line.number = number
 
 
-def _one_by_one(piece: Piece) -> Iterator[Line]:
+def _one_by_one(piece: LinesPiece) -> Iterator[Line]:
     """The lines, each decoded on its own; raises LineError for the first that is wrong."""
     for number, text in enumerate(piece.data.split(b"\n"), piece.number):
         if not text.strip():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kfmt_cli.formats.batch import CODECS, TIMESTAMP_TYPES
 from kfmt_cli.writing.batches import BIT, CODEC_MASK
-from kfmt_cli.writing.build.jsonl import Attributes, Batch, wrong
+from kfmt_cli.writing.build.jsonl import AttributesOfLine, Batch, wrong
 from kfmt_cli.writing.build.options import Options
 
 NO_TYPE = "NoTimestampType"  # what a dump says of magic 0
@@ -15,7 +15,7 @@ def attributes_of(line: Batch, options: Options) -> int:
 
     The names count, `raw` has the bits without one; what an option asks for wins over both.
     """
-    given = line.attributes or Attributes()
+    given = line.attributes or AttributesOfLine()
     if not -(1 << 15) <= given.raw < 1 << 16:
         raise wrong(line, f"raw attributes {given.raw} do not fit into 16 bits")
     bits = given.raw & 0xFFFF

@@ -17,7 +17,7 @@ from kfmt_cli.writing.batches import BIT
 from kfmt_cli.writing.build.drafts import APPEND_TIME, Begun, cut, draft
 from kfmt_cli.writing.build.growing import PLAN_COLUMNS
 from kfmt_cli.writing.build.jsonl import Record, wrong
-from kfmt_cli.writing.build.open_partition import Partition, check_offsets
+from kfmt_cli.writing.build.open_partition import OpenPartition, check_offsets
 from kfmt_cli.writing.build.options import Options
 from kfmt_cli.writing.build.parse import integers, records_of
 
@@ -35,7 +35,7 @@ class Plan:
 
 
 def plan_loose(
-    lines: Sequence[Record], options: Options, partition: Partition, begun: Begun | None
+    lines: Sequence[Record], options: Options, partition: OpenPartition, begun: Begun | None
 ) -> Plan:
     """The batches of some records; raises LineError. begun: the batch before, if it may grow."""
     chosen = list(lines)

@@ -15,7 +15,7 @@ from kfmt_cli.writing.build.jsonl import Batch, Record, wrong
 
 
 @dataclass(slots=True)
-class Partition:
+class OpenPartition:
     """last_offset: of the last batch, -1 before the first; last_record: of its last record.
 
     start: the offset of the first record where nothing says it. sequences: each producer's next

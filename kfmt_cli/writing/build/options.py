@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kfmt_cli.formats.batch import CODECS
-from kfmt_cli.writing.build.drafts import Bounds
+from kfmt_cli.writing.build.drafts import BatchBounds
 
 BATCH_BYTES = 16384
 
@@ -35,13 +35,13 @@ class Options:
         return None if self.compression is None else CODECS.index(self.compression)
 
     @property
-    def bounds(self) -> Bounds:
+    def bounds(self) -> BatchBounds:
         """How large a batch of records that stand on their own becomes."""
-        return Bounds(self.batch_bytes or BATCH_BYTES, self.batch_records)
+        return BatchBounds(self.batch_bytes or BATCH_BYTES, self.batch_records)
 
     @property
-    def given_bounds(self) -> Bounds | None:
+    def given_bounds(self) -> BatchBounds | None:
         """How large a batch that a line describes may be; None when nothing is asked for."""
         if self.batch_bytes is None and self.batch_records is None:
             return None
-        return Bounds(self.batch_bytes or 1 << 62, self.batch_records)
+        return BatchBounds(self.batch_bytes or 1 << 62, self.batch_records)

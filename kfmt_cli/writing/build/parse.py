@@ -21,7 +21,7 @@ from kfmt_cli.formats.control import (
 )
 from kfmt_cli.formats.kraft import KRAFT_MESSAGES
 from kfmt_cli.log.records import RECORD_COLUMNS, Records
-from kfmt_cli.writing.build.jsonl import Batch, Control, Record, wrong
+from kfmt_cli.writing.build.jsonl import Batch, ControlOfLine, Record, wrong
 
 # line: the number of the record's line.
 COLUMNS = (*RECORD_COLUMNS, "header_bytes", "line")
@@ -144,7 +144,7 @@ def _types(lines: Sequence[Record], default: int) -> IntArray:
         raise
 
 
-def _control(line: Record, control: Control) -> tuple[bytes, bytes | None]:
+def _control(line: Record, control: ControlOfLine) -> tuple[bytes, bytes | None]:
     """Key and value of a control record that is given by its meaning."""
     kind = control.type
     if isinstance(kind, str):

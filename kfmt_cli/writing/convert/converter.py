@@ -20,16 +20,16 @@ from kfmt_cli.core.native.table import BoolArray, Table
 from kfmt_cli.core.parallel import map_ordered
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.findings import log as codes
+from kfmt_cli.findings.damage import INNER_CRC_MISMATCH
 from kfmt_cli.findings.finding import Finding, Severity
-from kfmt_cli.findings.reading import INNER_CRC_MISMATCH
 from kfmt_cli.formats.batch import CODECS
 from kfmt_cli.log.block import Block, batch_finding, is_legacy, max_timestamps, runs, split
 from kfmt_cli.log.decoding import read_records
 from kfmt_cli.log.records import RECORD_COLUMNS, Records, expansion, fill
 from kfmt_cli.writing.batches import Written, write_batches
-from kfmt_cli.writing.build.drafts import Bounds, cut, draft, must_part
+from kfmt_cli.writing.build.drafts import BatchBounds, cut, draft, must_part
 from kfmt_cli.writing.convert.compare import common_form
-from kfmt_cli.writing.segment import SegmentWriter
+from kfmt_cli.writing.segment_writer import SegmentWriter
 
 T = TypeVar("T")
 PART = 256 << 10  # compressed bytes that are decompressed at once
@@ -74,7 +74,7 @@ class Intact:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class ConvertedPiece:
     """A part of a log, converted. form: its records in their common form."""
 
     intact: Intact
@@ -87,7 +87,7 @@ class Converter:
     """How to convert. codec: None keeps each wrapper's. jobs: threads."""
 
     codec: str | None
-    bounds: Bounds
+    bounds: BatchBounds
     limit: Limit
     jobs: int
 
@@ -160,15 +160,15 @@ class Converter:
         form = common_form(records)
         return Intact(part, records, good, findings, first, last, form)
 
-    def _convert(self, part: Block, before: int = NOTHING_BEFORE) -> Piece:
+    def _convert(self, part: Block, before: int = NOTHING_BEFORE) -> ConvertedPiece:
         intact = self._intact(part, before)
         records, good = intact.records, intact.good
         counts = Counts(len(records.rows), len(good), 0, int((~good).sum()), intact.findings)
         if intact.first is None:
-            return Piece(intact, None, counts)
+            return ConvertedPiece(intact, None, counts)
         written = self._rewrite(part, records) if is_legacy(part) else _unchanged(part, good)
         counts.batches_after = len(written.starts)
-        return Piece(intact, written, counts)
+        return ConvertedPiece(intact, written, counts)
 
     def _rewrite(self, part: Block, records: Records) -> Written:
         rows, batches = records.rows, part.batches

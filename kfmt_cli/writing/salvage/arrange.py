@@ -23,7 +23,7 @@ MOST_BYTES = (1 << 31) - 1  # of a segment
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HeldBatches:
     """The undamaged batches of a log by their position, an entry each.
 
     base_offset: of the file's name. replaces: it is a finished copy that a broker puts in the place
@@ -40,7 +40,7 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Neighbours:
     """Batches that lie side by side in a log. log: its number."""
 
     log: int
@@ -56,15 +56,15 @@ class Arranged:
     """Segments by their base offsets, in order; and lanes of what is set aside, each in the order
     of its offsets. copies: equal ones that are left out."""
 
-    segments: list[tuple[int, list[Part]]] = field(default_factory=list)
-    aside: list[list[Part]] = field(default_factory=list)
+    segments: list[tuple[int, list[Neighbours]]] = field(default_factory=list)
+    aside: list[list[Neighbours]] = field(default_factory=list)
     copies: int = 0
 
 
-def arrange(logs: Sequence[Held], spare: Held | None = None) -> Arranged:
+def arrange(logs: Sequence[HeldBatches], spare: HeldBatches | None = None) -> Arranged:
     """The places of the batches of a partition's logs. spare: batches that are only to fill what is
     left free; as a log they have the number after all others."""
-    rows = _Rows(logs)
+    rows = _NeighbourRows(logs)
     done = Arranged()
     taken = _Taken()
     # What a swap had finished comes first, then what lies where its file's name says, then what
@@ -100,10 +100,10 @@ def arrange(logs: Sequence[Held], spare: Held | None = None) -> Arranged:
     return done
 
 
-class _Rows:
+class _NeighbourRows:
     """What the names of the logs say. bounds: the first offset of each, and that of the next."""
 
-    def __init__(self, logs: Sequence[Held]) -> None:
+    def __init__(self, logs: Sequence[HeldBatches]) -> None:
         self.bases = sorted({it.base_offset for it in logs if len(it.base) and not it.replaces})
         self.bounds = []
         for it in logs:
@@ -112,12 +112,12 @@ class _Rows:
             self.bounds.append((it.base_offset, end))
 
 
-def _inside(log: Held, first: int, end: int) -> BoolArray:
+def _inside(log: HeldBatches, first: int, end: int) -> BoolArray:
     found: BoolArray = (log.base >= first) & (log.last < end)
     return found
 
 
-def _chain(log: Held, first: int, end: int) -> BoolArray:
+def _chain(log: HeldBatches, first: int, end: int) -> BoolArray:
     """The most batches whose offsets increase; of several such choices, the one in which more of
     them go on where the one before ends, and more lie within the bounds."""
     n = len(log.base)
@@ -183,7 +183,7 @@ class _Taken:
         found: BoolArray = ends[before] > last
         return found
 
-    def add(self, number: int, log: Held, rows: IntArray) -> list[int]:
+    def add(self, number: int, log: HeldBatches, rows: IntArray) -> list[int]:
         """Give batches of a log their place; those that have none."""
         free = (log.base[rows] >= 0) & self.free(log.base[rows], log.last[rows])
         chosen = rows[free]
@@ -203,7 +203,7 @@ class _Taken:
         self.row = np.insert(self.row, at, chosen)
         return refused
 
-    def has_copy(self, log: Held, row: int) -> bool:
+    def has_copy(self, log: HeldBatches, row: int) -> bool:
         """Whether a batch equal to this one has a place."""
         at = int(np.searchsorted(self.base, log.base[row]))
         if at == len(self.base):
@@ -220,7 +220,7 @@ class _Taken:
         return base == (int(self.last[at - 1]) + 1 if at else first)
 
 
-def _beyond(taken: _Taken, number: int, log: Held, rows: BoolArray) -> list[tuple[int, int]]:
+def _beyond(taken: _Taken, number: int, log: HeldBatches, rows: BoolArray) -> list[tuple[int, int]]:
     """Batches in order that reach beyond their file's bounds: they are taken where they go on from
     the batch before them, or lie among others."""
     refused: list[tuple[int, int]] = []
@@ -237,7 +237,7 @@ def _beyond(taken: _Taken, number: int, log: Held, rows: BoolArray) -> list[tupl
 
 
 def _moved(
-    taken: _Taken, number: int, log: Held, chain: BoolArray, bounds: tuple[int, int]
+    taken: _Taken, number: int, log: HeldBatches, chain: BoolArray, bounds: tuple[int, int]
 ) -> list[tuple[int, int]]:
     """Batches out of order: they were moved where their offsets fill a room elsewhere, or where
     there is no room for them here. Else their base offset is wrong."""
@@ -257,10 +257,10 @@ def _moved(
 
 
 def _segments(
-    logs: Sequence[Held], taken: _Taken, bases: list[int]
-) -> list[tuple[int, list[Part]]]:
+    logs: Sequence[HeldBatches], taken: _Taken, bases: list[int]
+) -> list[tuple[int, list[Neighbours]]]:
     """What has a place, cut into segments as the names of the logs were."""
-    found: list[tuple[int, list[Part]]] = []
+    found: list[tuple[int, list[Neighbours]]] = []
     size, end, boundary = 0, -1, 0
     for part in _parts(logs, zip(taken.log.tolist(), taken.row.tolist(), strict=True), bases):
         while boundary < len(bases) and bases[boundary] <= part.first_offset:
@@ -282,7 +282,7 @@ def _segments(
     return found
 
 
-def _lanes(logs: Sequence[Held], aside: list[tuple[int, int]]) -> list[list[Part]]:
+def _lanes(logs: Sequence[HeldBatches], aside: list[tuple[int, int]]) -> list[list[Neighbours]]:
     """Batches that are set aside, so that those of a lane do not overlap."""
     aside.sort(key=lambda it: int(logs[it[0]].base[it[1]]))
     lanes: list[list[tuple[int, int]]] = []
@@ -299,10 +299,10 @@ def _lanes(logs: Sequence[Held], aside: list[tuple[int, int]]) -> list[list[Part
 
 
 def _parts(
-    logs: Sequence[Held], places: Iterable[tuple[int, int]], bases: Sequence[int]
-) -> Iterable[Part]:
+    logs: Sequence[HeldBatches], places: Iterable[tuple[int, int]], bases: Sequence[int]
+) -> Iterable[Neighbours]:
     """Batches in their order, those side by side together; none goes over the base of a segment."""
-    held: Part | None = None
+    held: Neighbours | None = None
     borders = set(bases)
     for number, row in places:
         log = logs[number]
@@ -316,12 +316,12 @@ def _parts(
             and last - held.first_offset <= MAX_RELATIVE_OFFSET
             and held.size + size <= MOST_BYTES
         ):
-            held = Part(
+            held = Neighbours(
                 number, held.position, held.size + size, held.first_offset, last, held.batches + 1
             )
             continue
         if held is not None:
             yield held
-        held = Part(number, position, size, base, last, 1)
+        held = Neighbours(number, position, size, base, last, 1)
     if held is not None:
         yield held

@@ -16,7 +16,7 @@ from kfmt_cli.findings.log import OFFSETS_BACKWARDS
 from kfmt_cli.findings.partition import SEGMENTS_OVERLAP
 from kfmt_cli.writing.convert.reencode import Reencoded
 from kfmt_cli.writing.output import OutputFile, Staging
-from kfmt_cli.writing.salvage.arrange import Arranged, Held, Part, arrange
+from kfmt_cli.writing.salvage.arrange import Arranged, HeldBatches, Neighbours, arrange
 from kfmt_cli.writing.salvage.holes import NO_END, Hole, Salvaged
 from kfmt_cli.writing.salvage.salvager import Scanned
 
@@ -57,7 +57,7 @@ def rearranged(scanned: Sequence[Scanned]) -> Rearranged:
     ]
     data = [it.written.data for _, it in split]
     ends = np.cumsum([0, *map(len, data)])
-    spare = Held(
+    spare = HeldBatches(
         0,
         ends[:-1],
         np.diff(ends),
@@ -69,9 +69,9 @@ def rearranged(scanned: Sequence[Scanned]) -> Rearranged:
     return Rearranged(arrange(held, spare), split, b"".join(map(bytes, data)), len(scanned))
 
 
-def _unfinished(held: Held) -> Held:
+def _unfinished(held: HeldBatches) -> HeldBatches:
     """A copy that is damaged takes nobody's place."""
-    return Held(held.base_offset, held.position, held.size, held.base, held.last, held.crc)
+    return HeldBatches(held.base_offset, held.position, held.size, held.base, held.last, held.crc)
 
 
 def write_arranged(
@@ -83,7 +83,7 @@ def write_arranged(
     end = -1
     for base, parts in made.arranged.segments:
         name = f"{below}/{base:020}{LOG.suffix}"
-        with closing(_Writer(staging.file(name), scanned, made.data)) as out:
+        with closing(_PlaceWriter(staging.file(name), scanned, made.data)) as out:
             out.write(parts)
         first = next((it.log for it in parts if it.log < len(scanned)), None)
         if first is not None:
@@ -100,15 +100,15 @@ def write_arranged(
         folder = ASIDE if number == 1 else f"{ASIDE}-{number}"
         for parts in _by_reach(lane):
             name = f"{below}/{folder}/{max(parts[0].first_offset, 0):020}{LOG.suffix}"
-            with closing(_Writer(staging.file(name), scanned, made.data)) as out:
+            with closing(_PlaceWriter(staging.file(name), scanned, made.data)) as out:
                 out.write(parts)
             aside.append(name)
     return written, aside
 
 
-def _by_reach(lane: Sequence[Part]) -> Iterator[list[Part]]:
+def _by_reach(lane: Sequence[Neighbours]) -> Iterator[list[Neighbours]]:
     """Parts that one log can hold."""
-    held: list[Part] = []
+    held: list[Neighbours] = []
     for part in lane:
         if held and part.last_offset - max(held[0].first_offset, 0) >= 1 << 31:
             yield held
@@ -118,7 +118,7 @@ def _by_reach(lane: Sequence[Part]) -> Iterator[list[Part]]:
         yield held
 
 
-class _Writer:
+class _PlaceWriter:
     """Copies parts of logs into a file."""
 
     def __init__(self, out: OutputFile, scanned: Sequence[Scanned], data: bytes) -> None:
@@ -126,7 +126,7 @@ class _Writer:
         self._scanned = scanned
         self._data = data
 
-    def write(self, parts: Sequence[Part]) -> None:
+    def write(self, parts: Sequence[Neighbours]) -> None:
         """Write parts in their order, and bring the file to the disk."""
         for part in parts:
             if part.log == len(self._scanned):
@@ -135,7 +135,7 @@ class _Writer:
                 self._copy(self._scanned[part.log].log, part)
         self._out.close()
 
-    def _copy(self, log: Input, part: Part) -> None:
+    def _copy(self, log: Input, part: Neighbours) -> None:
         with closing(open_source(log.path, log.name)) as source:
             at, end = part.position, part.position + part.size
             while at < end:
@@ -181,7 +181,7 @@ def told_of(
     return done, holes
 
 
-def _out_of_place(one: Scanned, mine: Sequence[Part], until: int) -> list[tuple[int, str]]:
+def _out_of_place(one: Scanned, mine: Sequence[Neighbours], until: int) -> list[tuple[int, str]]:
     """The undamaged batches of a log that are not among the segments."""
     begins = np.array([it.position for it in mine], np.int64)
     ends = np.array([it.position + it.size for it in mine], np.int64)

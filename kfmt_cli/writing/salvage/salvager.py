@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from kfmt_cli.checks.log.open_checked import open_checked
-from kfmt_cli.checks.log.verify import Stretch
+from kfmt_cli.checks.log.verifier import Stretch
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.native.table import BoolArray, Table
@@ -27,7 +27,7 @@ from kfmt_cli.log.decoding import read_records
 from kfmt_cli.log.decompress import decompress_ahead, is_heavy
 from kfmt_cli.log.open_log import OpenLog
 from kfmt_cli.writing.convert.reencode import Producer, Reencoded, reencoded
-from kfmt_cli.writing.salvage.arrange import Held
+from kfmt_cli.writing.salvage.arrange import HeldBatches
 from kfmt_cli.writing.salvage.holes import (
     LOOK_AHEAD,
     NO_END,
@@ -44,7 +44,7 @@ _HELD = ("position", "size", "base_offset", "last_offset", "crc")
 
 
 @dataclass(frozen=True, slots=True)
-class _Piece:
+class _SalvagedPiece:
     """A run of batches, looked at.
 
     sound: which are undamaged by themselves. beyond: which reach into the next segment. split: what
@@ -79,7 +79,7 @@ class Scanned:
     undamaged."""
 
     log: Input
-    held: Held
+    held: HeldBatches
     bytes: int
     positions: IntArray
     named: list[tuple[int, str]]
@@ -132,22 +132,22 @@ class Salvager:
         columns = np.concatenate([np.empty((len(_HELD), 0), np.int64), *tables], axis=1)
         order = np.argsort(columns[0], kind="stable")
         position, batch_size, first, last, crc = (it[order] for it in columns)
-        held = Held(base, position, batch_size, first, last, crc, replaces)
+        held = HeldBatches(base, position, batch_size, first, last, crc, replaces)
         places = np.concatenate([np.empty(0, np.int64), *positions])
         return Scanned(log, held, size, places, named, split, producers)
 
     def _pieces(
         self, opened: OpenLog, base: int, until: int, advance: Callable[[int], None]
-    ) -> Iterator[_Piece]:
+    ) -> Iterator[_SalvagedPiece]:
         """The runs of a log's batches, looked at on several threads."""
 
-        def look(run: Block) -> _Piece:
+        def look(run: Block) -> _SalvagedPiece:
             stretch = Stretch(True, self.limit, base)
             stretch.take(run)
             beyond = run.batches["last_offset"] >= until
             sound = _sound(run, stretch.findings)
             split = self._split(run, sound, stretch.findings, base) if self.split else []
-            return _Piece(run, stretch, sound, beyond, split)
+            return _SalvagedPiece(run, stretch, sound, beyond, split)
 
         workers = self.jobs if opened.is_large else 0
         yield from map_ordered(look, self._ahead(opened.blocks, advance), workers, is_heavy)
@@ -199,7 +199,7 @@ class Salvager:
 
     def _piece(
         self,
-        piece: _Piece,
+        piece: _SalvagedPiece,
         following: list[int],
         done: Salvaged,
         holes: Holes,
@@ -262,9 +262,9 @@ def _sound(run: Block, findings: list[Finding]) -> BoolArray:
     return sound
 
 
-def _with_next(pieces: Iterator[_Piece]) -> Iterator[tuple[_Piece, list[int]]]:
+def _with_next(pieces: Iterator[_SalvagedPiece]) -> Iterator[tuple[_SalvagedPiece, list[int]]]:
     """Each piece with the base offsets of the sound batches behind it."""
-    held: _Piece | None = None
+    held: _SalvagedPiece | None = None
     for piece in pieces:
         if held is not None:
             yield held, piece.firsts
@@ -274,7 +274,7 @@ def _with_next(pieces: Iterator[_Piece]) -> Iterator[tuple[_Piece, list[int]]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Extent:
+class LogExtent:
     """The undamaged batches of a log. is_ordered: their offsets increase."""
 
     first: int
@@ -282,7 +282,7 @@ class Extent:
     is_ordered: bool
 
 
-def extent_of(log: Input, limit: Limit) -> Extent | None:
+def extent_of(log: Input, limit: Limit) -> LogExtent | None:
     """Where the undamaged batches of a log begin and end, None without any; raises InputError."""
     first, last, end, is_ordered = NO_END, -1, -NO_END, True
     with open_checked(log, read_ahead=True) as opened:
@@ -295,4 +295,4 @@ def extent_of(log: Input, limit: Limit) -> Extent | None:
                 is_ordered &= bool((bases > np.append(end, ends[:-1])).all())
                 first, last = min(first, int(bases.min())), max(last, int(ends.max()))
                 end = int(ends[-1])
-    return None if first == NO_END else Extent(first, last, is_ordered)
+    return None if first == NO_END else LogExtent(first, last, is_ordered)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from kfmt_cli.core.layout.field import MILLISECONDS
-from kfmt_cli.rows.column import Column, Kind, RowType
+from kfmt_cli.rows.column import Column, ColumnKind, RowType
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,11 +39,11 @@ def _time(name: str, doc: str, minor: bool = False) -> Column:
 
 
 def _text(name: str, doc: str, minor: bool = False) -> Column:
-    return Column(name, Kind.TEXT, doc, given=f"has_{name}", minor=minor)
+    return Column(name, ColumnKind.TEXT, doc, given=f"has_{name}", minor=minor)
 
 
 def _json(name: str, doc: str) -> Column:
-    return Column(name, Kind.JSON, doc, given=f"has_{name}")
+    return Column(name, ColumnKind.JSON, doc, given=f"has_{name}")
 
 
 def _type(name: str, doc: str, n_key: int, *columns: Column) -> StateType:
@@ -118,7 +118,7 @@ TRANSACTIONAL_ID = _type(
     _time("start_timestamp", "When the transaction began."),
     Column(
         "timed_out",
-        Kind.FLAG,
+        ColumnKind.FLAG,
         "Whether an ongoing transaction is older by now than its timeout; null for any other.",
         given="has_timed_out",
         minor=True,
@@ -228,7 +228,7 @@ CONFIG = _type(
     _text("resource", "Name of the resource; empty is the default of all brokers."),
     _text("name", "Name of the setting."),
     _text("value", "Its value; null where it may be a secret."),
-    Column("hidden", Kind.FLAG, "Whether it is not shown.", only=("is_hidden", 1)),
+    Column("hidden", ColumnKind.FLAG, "Whether it is not shown.", only=("is_hidden", 1)),
 )
 FEATURE = _type(
     "feature",
@@ -391,7 +391,7 @@ SCHEMA = _type(
     _number("version", "Version of the subject."),
     _number("schema_id", "The id that stands before payloads."),
     _text("schema_type", "AVRO, PROTOBUF or JSON."),
-    Column("deleted", Kind.FLAG, "Whether it has been deleted softly.", given="has_deleted"),
+    Column("deleted", ColumnKind.FLAG, "Whether it has been deleted softly.", given="has_deleted"),
     _text("schema", "The schema."),
     _json("references", "The schemas that it refers to."),
 )
@@ -399,8 +399,8 @@ SCHEMA = _type(
 
 def with_change(rows: RowType) -> RowType:
     """The row type with what became of each row between two offsets."""
-    change = Column("change", Kind.TEXT, "added, changed or removed since the offset.")
+    change = Column("change", ColumnKind.TEXT, "added, changed or removed since the offset.")
     before = Column(
-        "before", Kind.JSON, "What was different before a change.", only=("is_changed", 1)
+        "before", ColumnKind.JSON, "What was different before a change.", only=("is_changed", 1)
     )
     return replace(rows, columns=(*rows.columns, change, before))

@@ -32,7 +32,7 @@ from kfmt_cli.rows.batch import BATCH
 from kfmt_cli.rows.column import RowType
 from kfmt_cli.rows.record import RECORD
 from kfmt_cli.rows.section import Rows
-from kfmt_cli.rows.tables import BATCHES, RECORDS, chosen
+from kfmt_cli.rows.table_types import BATCHES, RECORDS, chosen
 from kfmt_cli.sharing.piece import Piece, name_of
 from kfmt_cli.sharing.read_piece import Edges, PieceReader
 from kfmt_cli.sharing.request import Request

@@ -17,7 +17,7 @@ LATEST = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)
-class SegmentFacts:
+class SegmentTimes:
     """What retention goes by. largest: the timestamp that the broker takes for the largest, and
     where it is from. why_file_time: why it is the file's. end: where the segment's offsets end."""
 
@@ -31,7 +31,7 @@ class SegmentFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class HeldBack:
     """Offsets that hold segments: the high watermark, and the end of what is in remote storage;
     None where nothing is known of them. log_start: what lies before goes in any case."""
 
@@ -41,11 +41,11 @@ class Bounds:
 
 
 @dataclass(slots=True)
-class Verdict:
+class SegmentFate:
     """What becomes of a segment. at: the time from which it can be deleted, None where no time
     brings that; why: in words."""
 
-    segment: SegmentFacts
+    segment: SegmentTimes
     active: bool
     deletable: bool
     at: int | None
@@ -53,8 +53,8 @@ class Verdict:
 
 
 def retained(
-    segments: Sequence[SegmentFacts], settings: TopicSettings, bounds: Bounds, now: int
-) -> list[Verdict]:
+    segments: Sequence[SegmentTimes], settings: TopicSettings, bounds: HeldBack, now: int
+) -> list[SegmentFate]:
     """What a check of retention now would make of the segments, which come in order."""
     gone = _deleted(segments, settings, bounds, now)
     verdicts = []
@@ -66,16 +66,16 @@ def retained(
             why = gone[i]
             if active:
                 why += "; as no other segment is left, the broker first rolls a new one"
-            verdicts.append(Verdict(it, active, True, at, why))
+            verdicts.append(SegmentFate(it, active, True, at, why))
             continue
         why = _held(it, segments, i, settings, bounds, now, held_by_earlier)
-        verdicts.append(Verdict(it, active, False, _when(verdicts, at), why))
+        verdicts.append(SegmentFate(it, active, False, _when(verdicts, at), why))
         held_by_earlier = True
     return verdicts
 
 
 def _deleted(
-    segments: Sequence[SegmentFacts], settings: TopicSettings, bounds: Bounds, now: int
+    segments: Sequence[SegmentTimes], settings: TopicSettings, bounds: HeldBack, now: int
 ) -> dict[int, str]:
     """The segments that go, each with the reason; the oldest first, without a gap."""
     gone: dict[int, str] = {}
@@ -111,7 +111,7 @@ def _deleted(
     return gone
 
 
-def _expired(it: SegmentFacts) -> str:
+def _expired(it: SegmentTimes) -> str:
     if it.source == FILE_TIME:
         return f"its file is older than retention allows; {it.why_file_time}"
     if it.largest == 0:
@@ -119,14 +119,14 @@ def _expired(it: SegmentFacts) -> str:
     return "its youngest record is older than retention allows"
 
 
-def _may_go(segments: Sequence[SegmentFacts], i: int, bounds: Bounds) -> bool:
+def _may_go(segments: Sequence[SegmentTimes], i: int, bounds: HeldBack) -> bool:
     """Whether nothing but the rules keeps a segment."""
     if i == len(segments) - 1 and segments[i].size == 0:
         return False
     return not _bound(segments, i, bounds)
 
 
-def _bound(segments: Sequence[SegmentFacts], i: int, bounds: Bounds) -> str:
+def _bound(segments: Sequence[SegmentTimes], i: int, bounds: HeldBack) -> str:
     """What holds a segment; nothing where nothing does."""
     end = segments[i + 1].base_offset if i + 1 < len(segments) else segments[i].end
     if bounds.high_watermark is not None and bounds.high_watermark < end:
@@ -136,14 +136,14 @@ def _bound(segments: Sequence[SegmentFacts], i: int, bounds: Bounds) -> str:
     return ""
 
 
-def _time_of(it: SegmentFacts, settings: TopicSettings) -> int | None:
+def _time_of(it: SegmentTimes, settings: TopicSettings) -> int | None:
     """The first millisecond at which the time rule lets a segment go."""
     if not settings.deletes or settings.kept_ms < 0:
         return None
     return min(it.largest + settings.kept_ms + 1, LATEST)
 
 
-def _when(before: Sequence[Verdict], at: int | None) -> int | None:
+def _when(before: Sequence[SegmentFate], at: int | None) -> int | None:
     """When a segment that stays now can go: not before those in front of it."""
     if at is None:
         return None
@@ -156,11 +156,11 @@ def _when(before: Sequence[Verdict], at: int | None) -> int | None:
 
 
 def _held(
-    it: SegmentFacts,
-    segments: Sequence[SegmentFacts],
+    it: SegmentTimes,
+    segments: Sequence[SegmentTimes],
     i: int,
     settings: TopicSettings,
-    bounds: Bounds,
+    bounds: HeldBack,
     now: int,
     held_by_earlier: bool,
 ) -> str:

@@ -11,14 +11,14 @@ from typing import Any
 
 from kfmt_cli.broker.state.replay import Data, LatestOfKeys
 from kfmt_cli.log.stream import Record
-from kfmt_cli.rows.state import SCHEMA, StateType
+from kfmt_cli.rows.state_types import SCHEMA, StateType
 from kfmt_cli.topics import payloads
 from kfmt_cli.topics.payloads import Registered
 
 AVRO = "AVRO"  # the type of schemas that do not say theirs
 
 
-class Registry(LatestOfKeys):
+class RegistryReplay(LatestOfKeys):
     """The schemas of each subject. every: all that the log has, also those that were deleted."""
 
     topic = "_schemas"
@@ -26,7 +26,7 @@ class Registry(LatestOfKeys):
 
     def __init__(self) -> None:
         super().__init__()
-        self.every = payloads.Registry()
+        self.every = payloads.SchemaRegistry()
 
     def take(self, record: Record) -> None:
         super().take(record)

@@ -11,12 +11,12 @@ from kfmt_cli.formats.batch import ATTRIBUTES, CODECS, RECORD_BATCH
 from kfmt_cli.formats.control import CONTROL_TYPES
 from kfmt_cli.log.block import HEADER_SIZE
 from kfmt_cli.log.open_log import open_log
-from kfmt_cli.render.pages.page import Facts, Part
+from kfmt_cli.render.pages.page import PageFacts, Part
 
 _SHOWN = 12  # bytes of a field that are drawn
 
 
-def batch(facts: Facts) -> Iterator[Part]:
+def batch(facts: PageFacts) -> Iterator[Part]:
     """The header of a real batch, field by field."""
     block, batches = facts.first_block, facts.batches
     start, size = int(batches["start"][0]), int(batches["size"][0])
@@ -49,7 +49,7 @@ def batch(facts: Facts) -> Iterator[Part]:
     yield "Kafka: org.apache.kafka.common.record.DefaultRecordBatch. kfmt hex shows every byte."
 
 
-def attributes(facts: Facts) -> Iterator[Part]:
+def attributes(facts: PageFacts) -> Iterator[Part]:
     """The bits of the attributes, with those of real batches."""
     yield (
         "Two bytes of a batch's header are bits. The checksum covers them, so that a broker cannot "
@@ -73,7 +73,7 @@ def attributes(facts: Facts) -> Iterator[Part]:
     yield "Kafka: DefaultRecordBatch.attributes. kfmt dump --bits draws them."
 
 
-def varint(facts: Facts) -> Iterator[Part]:
+def varint(facts: PageFacts) -> Iterator[Part]:
     """300, from the number to its bytes."""
     del facts
     yield (
@@ -95,7 +95,7 @@ def varint(facts: Facts) -> Iterator[Part]:
     yield "Kafka: org.apache.kafka.common.utils.ByteUtils. kfmt encode-varint shows each step."
 
 
-def lz4(facts: Facts) -> Iterator[Part]:
+def lz4(facts: PageFacts) -> Iterator[Part]:
     """What codecs make of a real batch, and Kafka's frame around LZ4."""
     block, batches = facts.first_block, facts.batches
     plain = next((i for i in range(len(batches)) if not batches["compression"][i]), None)
@@ -128,7 +128,7 @@ def lz4(facts: Facts) -> Iterator[Part]:
     yield "Kafka: org.apache.kafka.common.compress.Lz4BlockOutputStream. kfmt stat --what-if."
 
 
-def control(facts: Facts) -> Iterator[Part]:
+def control(facts: PageFacts) -> Iterator[Part]:
     """What markers are, and how many of them a partition has."""
     yield (
         "Some batches are the broker's own. Such a control batch has bit 5 set and one record, "
@@ -151,7 +151,7 @@ def control(facts: Facts) -> Iterator[Part]:
     yield "Kafka: org.apache.kafka.common.record.ControlRecordType. kfmt dump --records."
 
 
-def transactions(facts: Facts) -> Iterator[Part]:
+def transactions(facts: PageFacts) -> Iterator[Part]:
     """The first transactions of a partition, drawn."""
     following = Transactions()
     ended = []
@@ -185,7 +185,7 @@ def transactions(facts: Facts) -> Iterator[Part]:
     yield "Kafka: ProducerStateManager, TransactionIndex. kfmt txn lists all of them."
 
 
-def request(facts: Facts) -> Iterator[Part]:
+def request(facts: PageFacts) -> Iterator[Part]:
     """A request's header, byte by byte."""
     del facts
     yield (

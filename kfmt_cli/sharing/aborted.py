@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Transactions:
+class AbortedRanges:
     """What read_committed needs to know of a partition. aborted: (producer, first, last offset).
     stable: the first offset of an open transaction."""
 

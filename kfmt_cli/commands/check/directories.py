@@ -40,8 +40,8 @@ from kfmt_cli.disk.names import parsed_place, place_of, suffix_of
 from kfmt_cli.disk.tree import Folder, is_segment, size_of
 from kfmt_cli.errors import InputError
 from kfmt_cli.findings import history as codes
+from kfmt_cli.findings.damage import BATCH_TRUNCATED, ZERO_TAIL
 from kfmt_cli.findings.finding import Finding, Severity
-from kfmt_cli.findings.reading import BATCH_TRUNCATED, ZERO_TAIL
 from kfmt_cli.sharing.processes import MANY_BYTES, at_once, map_processes
 from kfmt_cli.topics import CLUSTER_METADATA
 
@@ -50,7 +50,7 @@ _END_MISSING = frozenset({ZERO_TAIL, BATCH_TRUNCATED})
 
 
 @dataclass(slots=True)
-class Partitions:
+class CheckedPartitions:
     """The directories of a call, each with its report. tell: takes a finding. report_of: gives the
     report that a file belongs to. directories: the log directories among them, by path."""
 

@@ -11,16 +11,16 @@ from dataclasses import replace
 from kfmt_cli.core.layout.field import MILLISECONDS
 from kfmt_cli.formats.index import OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
 from kfmt_cli.rows.batch import BATCH
-from kfmt_cli.rows.column import Column, Kind, RowType, column_of
+from kfmt_cli.rows.column import Column, ColumnKind, RowType, column_of
 from kfmt_cli.rows.documents import FINDING
 from kfmt_cli.rows.record import DECODED_RECORD
 
 # What a column of the records' table comes from when it is one of their batch.
 OF_BATCH = "batch."
 
-_FILE = Column("file", Kind.TEXT, "The file's path.")
+_FILE = Column("file", ColumnKind.TEXT, "The file's path.")
 _PLACE = (
-    Column("topic", Kind.TEXT, "By the name of the directory."),
+    Column("topic", ColumnKind.TEXT, "By the name of the directory."),
     Column("partition", doc="By the name of the directory.", bits=32),
 )
 _NAMES_OF_RECORDS = ("offset", "timestamp", "timestamp_type", "key", "value", "headers")
@@ -82,8 +82,8 @@ SEGMENTS = RowType(
         _number("last_offset", "Of the last batch."),
         _time("min_timestamp", "The least max timestamp of a batch."),
         _time("max_timestamp", "The largest max timestamp of a batch."),
-        Column("magics", Kind.TEXTS, "Formats that occur."),
-        Column("codecs", Kind.TEXTS, "Codecs that occur."),
+        Column("magics", ColumnKind.TEXTS, "Formats that occur."),
+        Column("codecs", ColumnKind.TEXTS, "Codecs that occur."),
         _number("errors", "Findings of severity error."),
         _number("warnings", "Findings of severity warning."),
         _number("notes", "Findings of severity note."),
@@ -95,7 +95,7 @@ INDEX_ENTRIES = RowType(
     (
         _FILE,
         *_PLACE,
-        Column("kind", Kind.TEXT, "offset_index or time_index."),
+        Column("kind", ColumnKind.TEXT, "offset_index or time_index."),
         _number("position", "Byte in the index."),
         column_of(TIME_INDEX_ENTRY.field("timestamp"), none=-1, doc="Of an entry of a time index."),
         column_of(OFFSET_INDEX_ENTRY.field("relative_offset"), bits=64),
@@ -110,7 +110,11 @@ FINDINGS = RowType(
         _FILE,
         *_PLACE,
         *(
-            Column(it.name, Kind.NUMBER if it.kind is Kind.NUMBER else Kind.TEXT, it.doc)
+            Column(
+                it.name,
+                ColumnKind.NUMBER if it.kind is ColumnKind.NUMBER else ColumnKind.TEXT,
+                it.doc,
+            )
             for it in FINDING.columns
             if it.name != "file"
         ),

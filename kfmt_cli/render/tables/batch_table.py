@@ -7,8 +7,8 @@ import numpy as np
 from kfmt_cli.core.native.table import Table
 from kfmt_cli.formats.control import CONTROL_TYPES
 from kfmt_cli.render.style import Theme
-from kfmt_cli.render.tables.columns import Column, digits
-from kfmt_cli.render.template import Builder
+from kfmt_cli.render.tables.columns import ShownColumn, digits
+from kfmt_cli.render.template import TemplateBuilder
 from kfmt_cli.rows.batch import BATCH
 
 TIME_WIDTH = 23
@@ -46,7 +46,7 @@ def _offsets_width(batches: Table) -> int:
     return last if (batches["single"] == 1).all() else digits(batches["base_offset"]) + 1 + last
 
 
-def _offsets(builder: Builder, theme: Theme) -> None:
+def _offsets(builder: TemplateBuilder, theme: Theme) -> None:
     del theme
     with builder.when("single", 0):
         builder.number("base_offset")
@@ -56,7 +56,7 @@ def _offsets(builder: Builder, theme: Theme) -> None:
     builder.number("last_offset")
 
 
-def _count(builder: Builder, theme: Theme) -> None:
+def _count(builder: TemplateBuilder, theme: Theme) -> None:
     del theme
     with builder.when("is_v2", 1):
         builder.grouped("records_count")
@@ -67,7 +67,7 @@ def _count(builder: Builder, theme: Theme) -> None:
             builder.literal("–")
 
 
-def _codec(builder: Builder, theme: Theme) -> None:
+def _codec(builder: TemplateBuilder, theme: Theme) -> None:
     with builder.unless("compression", 0):
         builder.literal(theme.flag, 0)
     builder.choice("compression", list(CODECS), ("", ""))
@@ -75,7 +75,7 @@ def _codec(builder: Builder, theme: Theme) -> None:
         builder.literal(theme.reset, 0)
 
 
-def _flags(builder: Builder, theme: Theme) -> None:
+def _flags(builder: TemplateBuilder, theme: Theme) -> None:
     builder.literal(theme.flag, 0)
     for name, letter, _ in FLAGS:
         with builder.when(name, 1):
@@ -85,7 +85,7 @@ def _flags(builder: Builder, theme: Theme) -> None:
     builder.literal(theme.reset, 0)
 
 
-def _epoch(builder: Builder, theme: Theme) -> None:
+def _epoch(builder: TemplateBuilder, theme: Theme) -> None:
     del theme
     with builder.when("is_v2", 1):
         builder.number("partition_leader_epoch")
@@ -93,7 +93,7 @@ def _epoch(builder: Builder, theme: Theme) -> None:
         builder.literal("–")
 
 
-def _producer(builder: Builder, theme: Theme) -> None:
+def _producer(builder: TemplateBuilder, theme: Theme) -> None:
     del theme
     with builder.when("has_producer", 1):
         builder.number("producer_id")
@@ -109,7 +109,7 @@ def _producer_width(batches: Table) -> int:
     return digits(ids) + len(" · epoch ") + digits(epochs) if some.any() else 1
 
 
-def _sequence(builder: Builder, theme: Theme) -> None:
+def _sequence(builder: TemplateBuilder, theme: Theme) -> None:
     del theme
     with builder.when("single_sequence", 2):
         builder.literal("–")
@@ -126,7 +126,7 @@ def _sequence_width(batches: Table) -> int:
     return digits(base) + 1 + digits(last) if some.any() else 1
 
 
-def _time(builder: Builder, theme: Theme) -> None:
+def _time(builder: TemplateBuilder, theme: Theme) -> None:
     del theme
     with builder.when("has_time", 1):
         builder.time("max_timestamp")
@@ -134,7 +134,7 @@ def _time(builder: Builder, theme: Theme) -> None:
         builder.literal("–")
 
 
-def _crc(builder: Builder, theme: Theme) -> None:
+def _crc(builder: TemplateBuilder, theme: Theme) -> None:
     with builder.when("crc_valid", 1):
         builder.literal(theme.good + "✓" + theme.reset, 1)
         builder.literal(" ")
@@ -146,7 +146,7 @@ def _crc(builder: Builder, theme: Theme) -> None:
         builder.literal(theme.reset, 0)
 
 
-def _crc_and_marker(builder: Builder, theme: Theme) -> None:
+def _crc_and_marker(builder: TemplateBuilder, theme: Theme) -> None:
     _crc(builder, theme)
     for number, name in enumerate(CONTROL_TYPES):
         with builder.when("control_type", number):
@@ -159,8 +159,8 @@ def _marker_width(batches: Table) -> int:
     return CRC_WIDTH + max((2 + len(name) for name in names), default=0)
 
 
-def _grouped(name: str) -> Column:
-    return Column(
+def _grouped(name: str) -> ShownColumn:
+    return ShownColumn(
         name,
         name.removeprefix("batch_"),
         lambda batches: digits(batches[name], apart=True),
@@ -171,8 +171,8 @@ def _grouped(name: str) -> Column:
     )
 
 
-def _plain(name: str, heading: str, keep: int, given: str | None = None) -> Column:
-    def write(builder: Builder, theme: Theme) -> None:
+def _plain(name: str, heading: str, keep: int, given: str | None = None) -> ShownColumn:
+    def write(builder: TemplateBuilder, theme: Theme) -> None:
         del theme
         if given is None:
             builder.number(name)
@@ -182,13 +182,13 @@ def _plain(name: str, heading: str, keep: int, given: str | None = None) -> Colu
         with builder.when(given, 0):
             builder.literal("–")
 
-    return Column(
+    return ShownColumn(
         name, heading, lambda batches: digits(batches[name]), write, keep, right=True, cut=True
     )
 
 
-def _words(name: str, words: tuple[str, ...], keep: int) -> Column:
-    return Column(
+def _words(name: str, words: tuple[str, ...], keep: int) -> ShownColumn:
+    return ShownColumn(
         name,
         name.replace("_", " "),
         lambda _: max(map(len, words)),
@@ -198,18 +198,18 @@ def _words(name: str, words: tuple[str, ...], keep: int) -> Column:
     )
 
 
-def _timestamp(name: str, heading: str, given: str) -> Column:
-    def write(builder: Builder, theme: Theme) -> None:
+def _timestamp(name: str, heading: str, given: str) -> ShownColumn:
+    def write(builder: TemplateBuilder, theme: Theme) -> None:
         del theme
         with builder.when(given, 1):
             builder.time(name)
         with builder.when(given, 0):
             builder.literal("–")
 
-    return Column(name, heading, lambda _: TIME_WIDTH, write, keep=20)
+    return ShownColumn(name, heading, lambda _: TIME_WIDTH, write, keep=20)
 
 
-POSITION = Column(
+POSITION = ShownColumn(
     "position",
     "position",
     lambda batches: digits(batches["position"], apart=True),
@@ -220,12 +220,14 @@ POSITION = Column(
     cut=True,
 )
 DEFAULT = (
-    Column("offsets", "offsets", _offsets_width, _offsets, 0, right=True, style="offset", cut=True),
+    ShownColumn(
+        "offsets", "offsets", _offsets_width, _offsets, 0, right=True, style="offset", cut=True
+    ),
     POSITION,
-    Column(
+    ShownColumn(
         "size", "size", lambda b: digits(b["size"], True), _grouped("size").write, 5, right=True
     ),
-    Column(
+    ShownColumn(
         "records",
         "records",
         lambda b: digits(b["records_count"], True),
@@ -234,16 +236,18 @@ DEFAULT = (
         right=True,
         cut=True,
     ),
-    Column("codec", "codec", lambda _: max(map(len, CODECS[:5])), _codec, 4),
-    Column("flags", "flags", lambda _: len(FLAGS), _flags, 6),
-    Column("epoch", "epoch", lambda b: digits(b["partition_leader_epoch"]), _epoch, 10, right=True),
-    Column("producer", "producer", _producer_width, _producer, 8, cut=True),
-    Column("sequence", "sequence", _sequence_width, _sequence, 9, right=True, cut=True),
-    Column("timestamp", "max timestamp (UTC)", lambda _: TIME_WIDTH, _time, 7),
-    Column("crc", "crc", lambda _: CRC_WIDTH, _crc, 2),
+    ShownColumn("codec", "codec", lambda _: max(map(len, CODECS[:5])), _codec, 4),
+    ShownColumn("flags", "flags", lambda _: len(FLAGS), _flags, 6),
+    ShownColumn(
+        "epoch", "epoch", lambda b: digits(b["partition_leader_epoch"]), _epoch, 10, right=True
+    ),
+    ShownColumn("producer", "producer", _producer_width, _producer, 8, cut=True),
+    ShownColumn("sequence", "sequence", _sequence_width, _sequence, 9, right=True, cut=True),
+    ShownColumn("timestamp", "max timestamp (UTC)", lambda _: TIME_WIDTH, _time, 7),
+    ShownColumn("crc", "crc", lambda _: CRC_WIDTH, _crc, 2),
 )
 # The same with what a control batch says behind it, where there are control batches.
-CRC_AND_MARKER = Column("crc", "crc", _marker_width, _crc_and_marker, 2)
+CRC_AND_MARKER = ShownColumn("crc", "crc", _marker_width, _crc_and_marker, 2)
 # What --wide adds, and --columns may name.
 MORE = (
     _plain("magic", "magic", 11),

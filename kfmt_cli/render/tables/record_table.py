@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from kfmt_cli.core.native.table import Table
 from kfmt_cli.formats.control import CONTROL_TYPES
 from kfmt_cli.render.style import Theme
-from kfmt_cli.render.tables import batches as batch_table
-from kfmt_cli.render.tables.batches import CODECS, TIME_WIDTH
-from kfmt_cli.render.tables.columns import GAP, Column, digits
-from kfmt_cli.render.template import Builder, Literals, Template
+from kfmt_cli.render.tables import batch_table
+from kfmt_cli.render.tables.batch_table import CODECS, TIME_WIDTH
+from kfmt_cli.render.tables.columns import GAP, ShownColumn, digits
+from kfmt_cli.render.template import Literals, Template, TemplateBuilder
 from kfmt_cli.rows.record import DECODED
 from kfmt_cli.rows.section import Section
 
@@ -26,7 +26,7 @@ def outer_template(
     columns: Mapping[str, int], theme: Theme, literals: Literals, screen: int | None
 ) -> Template:
     """The line of a batch above its records."""
-    builder = Builder(columns, None, literals)
+    builder = TemplateBuilder(columns, None, literals)
     with builder.when("crc_valid", 1):
         builder.literal(theme.dim, 0)
     with builder.when("crc_valid", 0):
@@ -37,7 +37,7 @@ def outer_template(
     return builder.build()
 
 
-def _describe_batch(builder: Builder) -> None:
+def _describe_batch(builder: TemplateBuilder) -> None:
     """What matters of a batch, in words."""
     builder.literal(" batch ")
     builder.number("number")
@@ -67,7 +67,7 @@ def _describe_batch(builder: Builder) -> None:
         builder.number("producer_epoch")
 
 
-def columns_of(section: Section, mode: str, screen: int | None) -> list[tuple[Column, int]]:
+def columns_of(section: Section, mode: str, screen: int | None) -> list[tuple[ShownColumn, int]]:
     """The columns for these rows and the following: texts share what the screen leaves."""
     rows, headers = section.table, section.children
     offset = max(digits(rows["offset"]), len("offset"))
@@ -105,8 +105,8 @@ def _no_width(table: Table) -> int:
     return 0
 
 
-def _offset_column() -> Column:
-    return Column(
+def _offset_column() -> ShownColumn:
+    return ShownColumn(
         "offset",
         "offset",
         lambda rows: digits(rows["offset"]),
@@ -117,8 +117,8 @@ def _offset_column() -> Column:
     )
 
 
-def _time_column() -> Column:
-    def write(builder: Builder, theme: Theme) -> None:
+def _time_column() -> ShownColumn:
+    def write(builder: TemplateBuilder, theme: Theme) -> None:
         with builder.when("has_timestamp", 1):
             with builder.when("timestamp", -1):
                 builder.literal("–")
@@ -129,11 +129,13 @@ def _time_column() -> Column:
             builder.literal("none")
             builder.literal(theme.reset, 0)
 
-    return Column("timestamp", "timestamp (UTC)", lambda _: TIME_WIDTH, write, keep=3)
+    return ShownColumn("timestamp", "timestamp (UTC)", lambda _: TIME_WIDTH, write, keep=3)
 
 
 @contextmanager
-def _unless_decoded(builder: Builder, name: str, limit: int, decoded: bool) -> Iterator[None]:
+def _unless_decoded(
+    builder: TemplateBuilder, name: str, limit: int, decoded: bool
+) -> Iterator[None]:
     """What the topic's decoder makes of the bytes, and what follows where it makes nothing."""
     if not decoded:
         yield
@@ -144,12 +146,12 @@ def _unless_decoded(builder: Builder, name: str, limit: int, decoded: bool) -> I
         yield
 
 
-def _key_column(mode: str, limit: int, decoded: bool) -> Column:
-    def write(builder: Builder, theme: Theme) -> None:
+def _key_column(mode: str, limit: int, decoded: bool) -> ShownColumn:
+    def write(builder: TemplateBuilder, theme: Theme) -> None:
         with _unless_decoded(builder, DECODED[0], limit, decoded):
             raw(builder, theme)
 
-    def raw(builder: Builder, theme: Theme) -> None:
+    def raw(builder: TemplateBuilder, theme: Theme) -> None:
         with builder.when("key_size", -1):
             builder.literal(theme.dim, 0)
             builder.literal("null")
@@ -159,14 +161,14 @@ def _key_column(mode: str, limit: int, decoded: bool) -> Column:
             builder.cell_bytes("key", mode, limit)
             builder.literal('"')
 
-    return Column("key", "key", _no_width, write, keep=2)
+    return ShownColumn("key", "key", _no_width, write, keep=2)
 
 
-def _value_column(mode: str, limit: int, decoded: bool) -> Column:
+def _value_column(mode: str, limit: int, decoded: bool) -> ShownColumn:
     null = NULL_VALUE if limit == 0 or limit >= len(NULL_VALUE) else "null"
     with_epoch = limit == 0 or limit >= CONTROL_ROOM
 
-    def write(builder: Builder, theme: Theme) -> None:
+    def write(builder: TemplateBuilder, theme: Theme) -> None:
         with builder.when("control", 1):
             builder.literal(theme.flag, 0)
             builder.choice("control_type", list(CONTROL_TYPES), ("control type ", ""))
@@ -189,13 +191,13 @@ def _value_column(mode: str, limit: int, decoded: bool) -> Column:
             with builder.unless("value_size", -1):
                 builder.cell_text("value", mode, limit)
 
-    return Column("value", "value", _no_width, write, keep=1)
+    return ShownColumn("value", "value", _no_width, write, keep=1)
 
 
-def _headers_column(mode: str, width: int) -> Column:
+def _headers_column(mode: str, width: int) -> ShownColumn:
     limit = max(width // 2 - 4, 4) if width else 0
 
-    def write(builder: Builder, theme: Theme) -> None:
+    def write(builder: TemplateBuilder, theme: Theme) -> None:
         with builder.each("headers", " "):
             builder.cell_bytes("key", mode, limit)
             builder.literal("=")
@@ -207,6 +209,6 @@ def _headers_column(mode: str, width: int) -> Column:
                 builder.literal('"')
         del theme
 
-    return Column(
+    return ShownColumn(
         "headers", "headers", _no_width, write, keep=4, cut=width > 0, unless_zero="headers"
     )

@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
-from kfmt_cli.broker.lookup import choose, look_up
-from kfmt_cli.broker.offset_map import ENTRY, LOAD
-from kfmt_cli.broker.settings import (
+from kfmt_cli.broker.defaults import (
     DEDUPE_BUFFER_BYTES,
     INDEX_INTERVAL_BYTES,
     SEGMENT_BYTES,
     SEGMENT_INDEX_BYTES,
 )
+from kfmt_cli.broker.lookup import choose, look_up
+from kfmt_cli.broker.offset_map import ENTRY, LOAD
 from kfmt_cli.core.times import time_text
 from kfmt_cli.disk.tree import size_of
 from kfmt_cli.log.open_log import open_log
-from kfmt_cli.render.pages.page import Facts, Part
+from kfmt_cli.render.pages.page import PageFacts, Part
 
 _ROWS = 5
 
 
-def offset_index(facts: Facts) -> Iterator[Part]:
+def offset_index(facts: PageFacts) -> Iterator[Part]:
     """The first entries of a real offset index."""
     yield (
         "An .index has an entry for about every "
@@ -46,7 +46,7 @@ def offset_index(facts: Facts) -> Iterator[Part]:
     yield "Kafka: org.apache.kafka.storage.internals.log.OffsetIndex. kfmt index-check checks it."
 
 
-def time_index(facts: Facts) -> Iterator[Part]:
+def time_index(facts: PageFacts) -> Iterator[Part]:
     """The first entries of a real time index."""
     yield (
         "A .timeindex has an entry beside each of the offset index, twelve bytes: the largest "
@@ -70,13 +70,13 @@ def time_index(facts: Facts) -> Iterator[Part]:
     yield "Kafka: org.apache.kafka.storage.internals.log.TimeIndex. kfmt index-check checks it."
 
 
-def _target(facts: Facts) -> int:
+def _target(facts: PageFacts) -> int:
     """An offset in the middle of the first segment's index."""
     found = facts.offset_index
     return int(found[1]["offset"][len(found[1]) // 2]) + 3 if found is not None else 0
 
 
-def _steps(facts: Facts, offset: int) -> list[str]:
+def _steps(facts: PageFacts, offset: int) -> list[str]:
     """The comparisons of the binary search, and where the scan begins and ends."""
     segment = choose([it for it in facts.folder.segments if it.log is not None], offset, None)
     done = look_up(segment, offset, None)
@@ -97,7 +97,7 @@ def _steps(facts: Facts, offset: int) -> list[str]:
     return lines
 
 
-def finding_an_offset(facts: Facts) -> Iterator[Part]:
+def finding_an_offset(facts: PageFacts) -> Iterator[Part]:
     """A look-up of an offset, step by step."""
     offset = _target(facts)
     yield (
@@ -111,7 +111,7 @@ def finding_an_offset(facts: Facts) -> Iterator[Part]:
     yield "Kafka: LogSegment.translateOffset, AbstractIndex. kfmt index-check --lookup-offset."
 
 
-def rolling(facts: Facts) -> Iterator[Part]:
+def rolling(facts: PageFacts) -> Iterator[Part]:
     """The four reasons, with the sizes of real segments."""
     yield (
         "Records are only ever appended to the last segment of a partition. An append first asks "
@@ -133,7 +133,7 @@ def rolling(facts: Facts) -> Iterator[Part]:
     yield "Kafka: LogSegment.shouldRoll. kfmt retention says what rolls the active segment next."
 
 
-def retention(facts: Facts) -> Iterator[Part]:
+def retention(facts: PageFacts) -> Iterator[Part]:
     """Which segments go, by the times of real ones."""
     yield (
         "Every five minutes a broker looks at each partition whose cleanup.policy has delete, "
@@ -164,7 +164,7 @@ def retention(facts: Facts) -> Iterator[Part]:
     yield "Kafka: UnifiedLog.deleteOldSegments. kfmt retention says it of each segment."
 
 
-def compaction(facts: Facts) -> Iterator[Part]:
+def compaction(facts: PageFacts) -> Iterator[Part]:
     """What a cleaning does, step by step."""
     keys = int(DEDUPE_BUFFER_BYTES // ENTRY * LOAD)
     yield (
@@ -196,7 +196,7 @@ def compaction(facts: Facts) -> Iterator[Part]:
     yield "Kafka: kafka.log.LogCleaner, SkimpyOffsetMap."
 
 
-def leader_epochs(facts: Facts) -> Iterator[Part]:
+def leader_epochs(facts: PageFacts) -> Iterator[Part]:
     """The epochs of a real partition."""
     yield (
         "Each time a partition gets a leader, its epoch goes up by one, and the leader writes the "
@@ -224,7 +224,7 @@ def leader_epochs(facts: Facts) -> Iterator[Part]:
     yield "Kafka: LeaderEpochFileCache."
 
 
-def recovery(facts: Facts) -> Iterator[Part]:
+def recovery(facts: PageFacts) -> Iterator[Part]:
     """What a start does, and what decides."""
     yield (
         "A broker that is stopped in an orderly way leaves .kafka_cleanshutdown. One that finds "

@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Sequence
 
 from kfmt_cli.arrow.checking import count_severities, results_of
-from kfmt_cli.arrow.export import export_piece
-from kfmt_cli.findings.reading import FILE_VANISHED
+from kfmt_cli.arrow.exporting import export_piece
+from kfmt_cli.findings.damage import FILE_VANISHED
 from kfmt_cli.sharing.piece import Piece
 from kfmt_cli.sharing.request import Request
 from kfmt_cli.spark.jobs.context import (
     Context,
-    Summary,
+    JobSummary,
     left_out,
     table_of,
     unread_of,
@@ -35,7 +35,7 @@ def export(tables: tuple[str, ...], format_: str) -> Work:
     return work
 
 
-def run_job(context: Context) -> Summary:
+def run_job(context: Context) -> JobSummary:
     """Export everything."""
     request = context.request
     tables = tuple(str(context.options.get("tables", "records")).split(","))
@@ -50,7 +50,7 @@ def run_job(context: Context) -> Summary:
     ledger = Ledger(context.to, job)
     ledger.open()
     pieces = ledger.plan(request, context.inputs())
-    summary = Summary(dict.fromkeys(("segments", "bytes", *tables, "errors"), 0))
+    summary = JobSummary(dict.fromkeys(("segments", "bytes", *tables, "errors"), 0))
     findings: list[dict[str, object]] = []
     counts: Counter[str] = Counter()
     for piece, result in run(context.spark, request, ledger, pieces, context.advance):

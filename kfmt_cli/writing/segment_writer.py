@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from kfmt_cli.broker.defaults import INDEX_INTERVAL_BYTES, MOST_SEGMENT_BYTES
 from kfmt_cli.broker.index import IndexBuilder
-from kfmt_cli.broker.settings import INDEX_INTERVAL_BYTES, MOST_SEGMENT_BYTES
 from kfmt_cli.errors import OutputError
 from kfmt_cli.writing.batches import Written
 from kfmt_cli.writing.output import Staging

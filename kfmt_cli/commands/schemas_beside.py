@@ -6,20 +6,20 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from kfmt_cli.broker.state.registry import Registry as Replay
+from kfmt_cli.broker.state.schema_registry import RegistryReplay
 from kfmt_cli.checks.log.open_checked import open_checked
 from kfmt_cli.commands.internal import partitions_of
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.disk.tree import is_folder
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.log.stream import stream
-from kfmt_cli.topics.payloads import Registry
+from kfmt_cli.topics.payloads import SchemaRegistry
 
 TOPIC = "_schemas"
 PARTITION = f"{TOPIC}-0"
 
 
-def registry_beside(paths: Sequence[str]) -> Registry | None:
+def registry_beside(paths: Sequence[str]) -> SchemaRegistry | None:
     """The registry whose topic lies in the same log directory as the first of some paths."""
     for path in paths:
         here = Path(path).resolve()
@@ -30,7 +30,7 @@ def registry_beside(paths: Sequence[str]) -> Registry | None:
 
 
 @cache
-def registry_of(path: str) -> Registry | None:
+def registry_of(path: str) -> SchemaRegistry | None:
     """The registry whose topic is at a path, or None; raises InputError where it cannot be read.
 
     What is damaged is left out: payloads of a schema that is not there say so.
@@ -40,7 +40,7 @@ def registry_of(path: str) -> Registry | None:
         return registry_of(str(inside))
     if is_folder(path) and Path(path).resolve().name != PARTITION:
         return None
-    replay = Replay()
+    replay = RegistryReplay()
     for partition in partitions_of((path,), TOPIC, lambda _: None):
         for log in partition.logs:
             with open_checked(log, read_ahead=False) as opened:
