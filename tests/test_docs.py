@@ -63,8 +63,9 @@ def test_each_command_has_help_with_examples_that_work(name: str, tmp_path: Path
         assert ran.out
 
 
-def test_the_readme_shows_real_output() -> None:
-    blocks = re.findall(r"```console\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+@pytest.mark.parametrize("page", ["README.md", "docs/tour.md"])
+def test_pages_show_real_output(page: str) -> None:
+    blocks = re.findall(r"```console\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
     checked = 0
     for block in blocks:
         for part in re.split(r"^(?=\$ )", block, flags=re.MULTILINE):
@@ -74,6 +75,11 @@ def test_the_readme_shows_real_output() -> None:
                 assert done.out + done.err == expected.rstrip("\n") + "\n", command
                 checked += 1
     assert checked >= 4
+
+
+def test_pages_keep_their_length() -> None:
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 180
+    assert len((ROOT / "docs" / "architecture.md").read_text().split()) <= 2000
 
 
 def test_links_in_the_docs_lead_somewhere() -> None:
