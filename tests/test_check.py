@@ -24,6 +24,7 @@ NOT_IN_THE_MATRIX = {
     *("file-vanished", "file-unreadable", "directory-unreadable", "file-shrank", "file-grew"),
     *("records-limit", "payload-malformed", "notes-crc-mismatch", "notes-malformed"),
     "time-index-timestamp-not-largest",
+    "producers-unknown",  # it is of rebuild-index
 }
 DAMAGES = matrix()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from kfmt_cli.commands.explain import code_chapters
+from kfmt_cli.checks.registry import code_chapters
 from tests.samples import kfmt
 from tools.kafka import ROOT
 

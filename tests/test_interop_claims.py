@@ -12,7 +12,6 @@ import pytest
 
 from kfmt_cli.checks.registry import every_code
 from kfmt_cli.findings.finding import Code
-from kfmt_cli.findings.writing import PRODUCERS_UNKNOWN
 from tests.broken_partitions import ORDERS, TXN, Broken, sample
 from tests.claim_facts import DOWN, SEEKS, Claim, Fact, Seen
 from tests.claims_of_directories import DIRECTORY_CLAIMS
@@ -223,7 +222,7 @@ def description(seen: Seen) -> str:
     )
 
 
-CODES = {**every_code(), PRODUCERS_UNKNOWN.name: PRODUCERS_UNKNOWN}
+CODES = every_code()
 
 
 @pytest.mark.parametrize("code", CODES)

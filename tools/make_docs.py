@@ -14,9 +14,9 @@ from dataclasses import replace
 
 import click
 
+from kfmt_cli.checks.registry import code_chapters
 from kfmt_cli.cli import MODULES, kfmt
 from kfmt_cli.commands.contract import contract
-from kfmt_cli.commands.explain import code_chapters
 from kfmt_cli.commands.reference import chapters
 from kfmt_cli.core.layout.layout import Layout
 from kfmt_cli.disk import kinds

@@ -5,7 +5,9 @@ A check is imported when something of its scope is looked at.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any
 
 from kfmt_cli.checks.base import Check, LogCheck, Scope
@@ -50,13 +52,26 @@ def log_checks(scope: Scope, base_offset: int | None) -> list[LogCheck]:
     return [it(base_offset) for it in checks_of(scope)]
 
 
-def every_code() -> dict[str, Code]:
-    """All kinds of findings by name: those that reading makes, and those that checks make."""
-    from kfmt_cli.findings import damage as of_logs
-    from kfmt_cli.findings import files as of_files
-    from kfmt_cli.findings import history as of_history
+def code_chapters() -> Iterator[tuple[str, list[Code]]]:
+    """All kinds of findings, by what they are about: those that reading, writing and starts make,
+    and those of every check."""
+    from kfmt_cli.findings import damage, files, history, writing
 
-    pages = (vars(of_logs), vars(of_files), vars(of_history))
-    found = [it for page in pages for it in page.values() if isinstance(it, Code)]
-    found += [code for listed in CHECKS for code in listed.load().codes]
-    return {it.name: it for it in found}
+    yield "Logs", _codes(damage, scopes=(Scope.HEADERS, Scope.RECORDS))
+    yield "Indexes, snapshots and checkpoints", _codes(files, writing, scopes=(Scope.SEGMENT,))
+    yield "Directories", _codes(scopes=(Scope.PARTITION, Scope.DIRECTORY))
+    yield "Producers, transactions and leaders", _codes(history, scopes=())
+
+
+def _codes(*modules: ModuleType, scopes: tuple[Scope, ...]) -> list[Code]:
+    """The codes that modules declare and those of the checks of some scopes, by name."""
+    found = {it.name: it for page in modules for it in vars(page).values() if isinstance(it, Code)}
+    for scope in scopes:
+        for check in checks_of(scope):
+            found |= {it.name: it for it in check.codes}
+    return [found[name] for name in sorted(found)]
+
+
+def every_code() -> dict[str, Code]:
+    """All kinds of findings, by name."""
+    return {it.name: it for _, codes in code_chapters() for it in codes}

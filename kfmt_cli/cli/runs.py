@@ -30,7 +30,8 @@ def run_of(
     type_: of the results that it gives. writes: it makes files, whoever reads what it prints.
     """
     screen = Screen(color, goes_on=writes)
-    table = click.get_current_context().meta.get(TABLE)
+    context = click.get_current_context(silent=True)
+    table = None if context is None else context.meta.get(TABLE)
     if table is not None:
         look = replace(look or Look(), table=table)
     return Run(screen, sink_named(format_)(screen, look), type_, strict, max_findings)

@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from types import ModuleType
 
-from kfmt_cli.checks.base import Scope
-from kfmt_cli.checks.registry import checks_of
+from kfmt_cli.checks.registry import code_chapters
 from kfmt_cli.commands.run import Run
 from kfmt_cli.errors import UsageError
-from kfmt_cli.findings import damage as of_logs
-from kfmt_cli.findings import files as of_files
-from kfmt_cli.findings import history as of_history
-from kfmt_cli.findings import writing as of_writers
 from kfmt_cli.findings.finding import Code, Severity
 from kfmt_cli.render.finding import STYLES, consequences, wrapped
 from kfmt_cli.render.pages import PAGES
@@ -28,24 +21,6 @@ MEANING = {
     Severity.WARNING: "a broker lives with it, a person should know; exit code 1 with --strict",
     Severity.NOTE: "worth knowing, nothing to do",
 }
-
-
-def code_chapters() -> Iterator[tuple[str, list[Code]]]:
-    """All kinds of findings, by what they are about."""
-    yield "Logs", _codes(of_logs, scopes=(Scope.HEADERS, Scope.RECORDS))
-    of_others = _codes(of_files, of_writers, scopes=(Scope.SEGMENT,))
-    yield "Indexes, snapshots and checkpoints", of_others
-    yield "Directories", _codes(scopes=(Scope.PARTITION, Scope.DIRECTORY))
-    yield "Producers, transactions and leaders", _codes(of_history, scopes=())
-
-
-def _codes(*modules: ModuleType, scopes: tuple[Scope, ...]) -> list[Code]:
-    """The codes that modules declare and those of the checks of some scopes, by name."""
-    found = {it.name: it for page in modules for it in vars(page).values() if isinstance(it, Code)}
-    for scope in scopes:
-        for check in checks_of(scope):
-            found |= {it.name: it for it in check.codes}
-    return [found[name] for name in sorted(found)]
 
 
 @dataclass(slots=True)
