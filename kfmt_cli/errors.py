@@ -5,9 +5,9 @@ KfmtError
 ├── InputError       an input could not be read at all                       exit 3
 ├── OutputError      an output could not be written                          exit 3
 ├── OutputClosed     nobody reads the output any more                        the code so far
-└── DecodeError      bytes that are not what their Layout says (in `core.place`)
+└── DecodeError      bytes that are not what their Layout says (in `core/layout/place.py`)
 
-Damage inside a readable file is none of these: it becomes findings (`core.finding`).
+Damage inside a readable file is none of these: it becomes findings (`findings/finding.py`).
 """
 
 import enum
@@ -36,7 +36,15 @@ class UsageError(KfmtError):
 
 
 class InputError(KfmtError):
-    """An input is missing, not permitted, or not a file of Kafka's."""
+    """An input is missing, not permitted, or not a file of Kafka's.
+
+    file: its path, where one is known. is_gone: there is no file of this name.
+    """
+
+    def __init__(self, words: str, *, file: str = "", is_gone: bool = False) -> None:
+        super().__init__(words)
+        self.file = file
+        self.is_gone = is_gone
 
 
 class OutputError(KfmtError):

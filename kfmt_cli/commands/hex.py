@@ -125,8 +125,7 @@ class ShowHex:
         """The part, of its records only the one with the offset where that is wanted."""
         if not self.place.alone:
             return part
-        wanted = f"→ offset {self.place.offset}"
-        nodes = (it for it in part.nodes if not it.name.startswith("record ") or _says(it, wanted))
+        nodes = (it for it in part.nodes if _leads_to(it) in (None, self.place.offset))
         return AnatomyPart(part.title, part.data, part.position, nodes, part.codec)
 
     def _tell_of(self, block: Block, i: int) -> None:
@@ -177,8 +176,9 @@ def _top(node: Node) -> tuple[tuple[str, ...], bool]:
     return (), node.layout is not None and not named
 
 
-def _says(node: Node, words: str) -> bool:
-    return any(it.meaning == words for it in node.children)
+def _leads_to(record: Node) -> int | None:
+    """The offset of a record; None of anything else."""
+    return next((it.offset for it in record.children if it.offset is not None), None)
 
 
 def _loose_bytes(file: Input, position: int) -> bytes:

@@ -41,15 +41,15 @@ class IndexCheck:
         """Find the segments of all paths, each once; what cannot be looked at."""
         found: dict[str, Segment] = {}
         for path in paths:
-            unread: list[str] = []
+            unlisted: list[str] = []
             try:
-                for segment in segments(path, len(paths) > 1, unread.append, self.passed_over):
+                for segment in segments(path, len(paths) > 1, unlisted.append, self.passed_over):
                     known = found.setdefault(segment.real_path, segment)
                     known.wanted |= segment.wanted
                     known.given |= segment.given
             except InputError as error:
-                unread.append(str(error))
-            yield from map(Unread, unread)
+                yield Unread(str(error), file=path)
+            yield from map(Unread, unlisted)
         self._segments = [(it, 0 if it.log is None else size_of(it.log)) for it in found.values()]
 
     @property
@@ -76,8 +76,8 @@ class IndexCheck:
         for unit, done in zip(units, outcomes, strict=True):
             for (segment, size), outcome in zip(unit, done, strict=True):
                 listed = self._lists(segment, size)
-                if isinstance(outcome, str):
-                    yield Unread(outcome)
+                if isinstance(outcome, Unread):
+                    yield outcome
                 elif outcome is None:
                     yield from self._alone(segment, listed, advance)
                 else:
@@ -93,7 +93,7 @@ class IndexCheck:
             for result in self.checker.check(segment, advance):
                 yield from _told(result, listed)
         except InputError as error:
-            yield Unread(str(error))
+            yield Unread.of(error)
 
 
 def _units(segments: list[tuple[Segment, int]]) -> Iterator[list[tuple[Segment, int]]]:
@@ -103,14 +103,14 @@ def _units(segments: list[tuple[Segment, int]]) -> Iterator[list[tuple[Segment, 
 
 def check_unit(
     unit: list[tuple[Segment, int]], checker: IndexChecker
-) -> list[list[Result] | str | None]:
-    """What came of each segment of a unit; None for a large one, words for one not to be read."""
+) -> list[list[Result] | Unread | None]:
+    """What came of each segment of a unit; None for a large one."""
     if len(unit) == 1:
         return [None]
     from kfmt_cli.checks.index.packs import check_pack
 
     segments = [segment for segment, _ in unit]
-    done: list[list[Result] | str | None] = []
+    done: list[list[Result] | Unread | None] = []
     healthy = check_pack(segments, checker.interval, checker.trusts)
     for segment, known in zip(segments, healthy, strict=True):
         if known is not None:
@@ -119,7 +119,7 @@ def check_unit(
         try:
             done.append(list(checker.check(segment, lambda _: None)))
         except InputError as error:
-            done.append(str(error))
+            done.append(Unread.of(error))
     return done
 
 

@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from kfmt_cli.errors import ExitCode
+from kfmt_cli.errors import ExitCode, InputError
 from kfmt_cli.findings.finding import MOST_FINDINGS, Finding, Findings, Severity
 from kfmt_cli.render.sinks.sink import Head, Out, Sink
 from kfmt_cli.render.style import safe
@@ -28,9 +28,16 @@ Cells = Sequence[str | int | None]
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """An input that could not be read, and why."""
+    """An input that could not be read, and why. file, is_gone: as of an `InputError`."""
 
     words: str
+    file: str = ""
+    is_gone: bool = False
+
+    @classmethod
+    def of(cls, error: InputError) -> Unread:
+        """What an error says."""
+        return cls(str(error), error.file, error.is_gone)
 
 
 @dataclass(frozen=True, slots=True)

@@ -154,7 +154,7 @@ class Verify:
         try:
             verified: Verified = yield from _counted(result, self.verifier.findings(file, advance))
         except InputError as error:
-            yield Unread(str(error))
+            yield Unread.of(error)
             return None
         yield self._finished(file, result, verified)
         return verified
@@ -162,7 +162,8 @@ class Verify:
     def _tell(self, file: Input, outcome: Outcome) -> Generator[Event, None, Verified | None]:
         """The events of a file that was checked elsewhere."""
         if outcome.verified is None:
-            yield Unread(outcome.trouble)
+            assert outcome.unread is not None
+            yield outcome.unread
             return None
         result = self._result(file.name, _kind_name(file))
         yield from _counted(result, iter(outcome.findings))

@@ -12,6 +12,7 @@ from functools import partial
 
 from kfmt_cli.checks.log.extent import Extent
 from kfmt_cli.checks.log.verifier import Stretch, Verified, Verifier
+from kfmt_cli.commands.run import Unread
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.kinds.logs import LOG
 from kfmt_cli.disk.tree import size_of
@@ -31,11 +32,11 @@ LEAST_PIECE, MOST_PIECE = 16 << 20, 256 << 20
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a file. verified: None where it could not be read, and `trouble` says why."""
+    """What became of a file. verified: None where it could not be read, and `unread` says why."""
 
     verified: Verified | None
     findings: list[Finding] = field(default_factory=list)
-    trouble: str = ""
+    unread: Unread | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +141,7 @@ def _alone(file: Input, verifier: Verifier) -> Outcome | None:
     except StopIteration as end:
         return Outcome(end.value, held)
     except InputError as error:
-        return Outcome(None, trouble=str(error))
+        return Outcome(None, unread=Unread.of(error))
     return None
 
 

@@ -43,7 +43,7 @@ class VerifyKind:
             try:
                 contents = self.kind.read(file)
             except InputError as error:
-                yield Unread(str(error))
+                yield Unread.of(error)
                 continue
             advance(contents.size)
             numbers = {"bytes": contents.size, "records": len(contents.table)}

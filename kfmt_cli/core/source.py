@@ -232,7 +232,8 @@ def open_source(path: str, name: str | None = None) -> Source:
     try:
         fd = os.open(path, READ_ONLY)
     except OSError as error:
-        raise InputError(f"{shown}: {error.strerror}") from error
+        is_gone = isinstance(error, FileNotFoundError)
+        raise InputError(f"{shown}: {error.strerror}", file=path, is_gone=is_gone) from error
     mode = os.fstat(fd).st_mode
     if stat.S_ISREG(mode):
         return FileSource(fd, name)

@@ -80,7 +80,7 @@ class CheckPaths:
         self._take(verify.plan(logs))
         planned = index.plan(tuple(it for it in there if self._has(it, files, SEGMENT_KINDS)))
         # What cannot be listed has been said.
-        self._take(it for it in planned if it.words.startswith(tuple(files)))
+        self._take(it for it in planned if it.file in files)
         given = {str(Path(it)) for it in there if it not in files}
         directories = _log_directories(folders, given)
         with self.run.host.progress(2 * verify.total + index.total) as progress:
@@ -159,20 +159,19 @@ class CheckPaths:
             elif isinstance(event, Result) and event.numbers.get("records"):
                 self._report_of(event.file).records += event.numbers["records"] or 0
             elif isinstance(event, Unread):
-                self._unread(event.words)
+                self._unread(event)
 
-    def _unread(self, words: str) -> None:
+    def _unread(self, event: Unread) -> None:
         """An input that could not be read; a file that is gone by now is none."""
-        file = words.partition(": ")[0]
-        if words.endswith("No such file or directory") and self._is_below(file):
-            self.run.sink.remark(f"{file} vanished while it was looked at")
+        if event.is_gone and self._is_below(event.file):
+            self.run.sink.remark(f"{printable(event.file)} was deleted while kfmt was reading it")
             return
-        self.run.complain(words)
+        self.run.complain(event.words)
 
     def _is_below(self, file: str) -> bool:
         """Whether a file was found in a directory, so that it was there a moment ago."""
-        report = self._reports.get(file.rpartition("/")[0] or ".")
-        return report is not None and report.folder is not None
+        above = Path(file).parent
+        return any(Path(it.path) == above for below in self._below.values() for it in below)
 
     def _finding(self, finding: Finding) -> None:
         report = self._report_of(finding.file)
@@ -220,7 +219,7 @@ class CheckPaths:
             try:
                 contents = file.kind.read(file)
             except InputError as error:
-                self._unread(str(error))
+                self._unread(Unread.of(error))
                 continue
             for finding in contents.findings:
                 self._finding(finding)

@@ -29,6 +29,7 @@ CHECK_RESULT = ResultType(
     ("directory", "directories"),
 )
 _HEADS = ("segments", "records", "bytes", "findings", "after a crash", "after a clean shutdown")
+_VERDICT = _HEADS.index("findings")
 _MOST_STEPS = 20  # next commands that are shown to people
 
 
@@ -210,21 +211,17 @@ class _PartitionTable:
             self._is_first = False
             yield self._theme.paint("bold", self._text("partition", list(_HEADS))) + "\n"
         name, *cells = self._cells(report)
-        plain = self._text(name, cells)
-        words, painted = report.verdict(self._theme)
-        at = plain.rfind(words, 0, len(plain)) if words == painted else -1
-        if at < 0:
-            plain = plain.replace(f"  {words:<{self._widths[3]}}", self._painted(words, painted), 1)
-        yield plain.rstrip() + "\n"
+        yield self._text(name, cells, report.verdict(self._theme)[1]) + "\n"
 
-    def _painted(self, words: str, painted: str) -> str:
-        return "  " + painted + " " * (self._widths[3] - len(words))
-
-    def _text(self, name: str, cells: list[str]) -> str:
+    def _text(self, name: str, cells: list[str], verdict: str | None = None) -> str:
+        """A line. verdict: the cell of findings as it is painted."""
         parts = [f" {clip_left(name, self._names):<{self._names}}"]
         for i in self._shown:
             width = self._widths[i]
-            parts.append(f"{cells[i]:>{width}}" if i < 3 else f"{cells[i]:<{width}}")
+            cell = f"{cells[i]:>{width}}" if i < 3 else f"{cells[i]:<{width}}"
+            if i == _VERDICT and verdict is not None:
+                cell = verdict + " " * (width - len(cells[i]))
+            parts.append(cell)
         return "  ".join(parts).rstrip()
 
 

@@ -22,7 +22,8 @@ class Node:
     """A field. start, end: its bytes in the buffer. fault: why it could not be read on; its bytes
     and its children are then those up to there. spec: what its Layout says of it. layout: of a
     structure. is_list: its first child is the count. is_tagged: of tagged fields. meaning: what
-    follows from the value where it stands; is_bad: that is wrong."""
+    follows from the value where it stands; is_bad: that is wrong. offset: of the record that the
+    value leads to."""
 
     name: str
     type: str
@@ -37,6 +38,7 @@ class Node:
     is_tagged: bool = False
     meaning: str = ""
     is_bad: bool = False
+    offset: int | None = None
 
     def child(self, name: str) -> Node:
         """The child of that name; raises StopIteration."""

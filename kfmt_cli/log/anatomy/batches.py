@@ -165,7 +165,8 @@ class _Inside:
             if it.name == "timestamp_delta" and isinstance(it.value, int):
                 it.meaning = f"→ {self._timestamp(it.value)}"
             elif it.name == "offset_delta" and isinstance(it.value, int):
-                it.meaning = f"→ offset {self.header['base_offset'] + it.value}"
+                it.offset = self.header["base_offset"] + it.value
+                it.meaning = f"→ offset {it.offset}"
         named = {it.name: it for it in record.children}
         if "value" in named:
             open_payload(named["key"], named["value"], data, self.control, self.decoder)
@@ -210,7 +211,8 @@ def _place(messages: list[Node], of_wrapper: int) -> None:
     stored = [it.value for it in offsets if isinstance(it.value, int)]
     for it in offsets:
         if isinstance(it.value, int) and of_wrapper:
-            it.meaning = f"→ offset {of_wrapper - stored[-1] + it.value}"
+            it.offset = of_wrapper - stored[-1] + it.value
+            it.meaning = f"→ offset {it.offset}"
 
 
 def _inner(data: bytes, decoder: Decoder | None) -> Iterator[Node]:
