@@ -239,7 +239,7 @@ def taken(suffix: str) -> Fact:
 def trimmed(suffix: str) -> Fact:
     """What is behind the last entry is gone."""
     return Fact(
-        "drops the bytes behind the last entry",
+        "drops the bytes after the last entry",
         lambda s: s.left(suffix) == s.whole.files[name(s.broken.base, suffix)],
     )
 

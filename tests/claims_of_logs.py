@@ -178,14 +178,14 @@ LOG_CLAIMS = [
     ),
     Claim(
         "garbage",
-        "a negative length behind the last batch",
+        "a negative length after the last batch",
         lambda: appended(LAST, GARBAGE),
         (CUT,),
         (DOWN,),
     ),
     Claim(
         "garbage",
-        "a large length behind the last batch",
+        "a large length after the last batch",
         lambda: appended(LAST, b"no batch\n" * 50),
         (CUT,),
         (KEPT, ALL),

@@ -172,7 +172,7 @@ MORE = [
     Damage("producer-epoch-back", "a higher epoch before", _of(_batch(51, b"\0\x07"))),
     Damage("transaction-marker-alone", "a marker's producer", _of(_open(late=False))),
     Damage("transaction-open", "a marker's producer", _of(_open(late=False))),
-    Damage("transaction-hanging", "the log goes on for an hour", _of(_open(late=True))),
+    Damage("transaction-hanging", "the log continues for an hour", _of(_open(late=True))),
     Damage("transaction-mixed", "a batch in none", _of(lambda: mixed().files)),
     Damage("leader-epoch-back", "a batch of epoch 9", _of(_epochs)),
     Damage("leader-epoch-contradicted", "a batch of epoch 9", _of(_epochs)),

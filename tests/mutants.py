@@ -1,7 +1,7 @@
 """Damaged copies of logs whose undamaged batches are known, for the fuzzers.
 
 A mutant keeps for each byte where in the original it came from. A batch is undamaged where all its
-bytes stand one behind the other as they did. Whatever else is shown as a batch with a right
+bytes stand one after the other as they did. Whatever else is shown as a batch with a right
 checksum is a phantom, unless what the checksum covers is that of one batch of the original.
 """
 
@@ -159,7 +159,7 @@ def torn_copy(mutant: Mutant, places: list[int], rng: random.Random) -> None:
 
 
 def next_to_it(mutant: Mutant, places: list[int], rng: random.Random) -> None:
-    """Damage in two batches one behind the other."""
+    """Damage in two batches one after the other."""
     i = rng.randrange(len(places) - 1)
     for start, end in pairwise(places[i : i + 3]):
         at = mutant.place_of(rng.randrange(start, end))

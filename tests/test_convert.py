@@ -283,7 +283,7 @@ def test_an_existing_target_is_refused(tmp_path: Path) -> None:
             target.mkdir()
         done = kfmt("convert-v0-to-v2", V1, target)
         assert done.code == 2
-        assert "must be new" in done.err
+        assert "DST must not exist" in done.err
     assert (tmp_path / "file").read_text() == "mine"
     inside = kfmt("convert-v0-to-v2", tmp_path, tmp_path / "inside")
     assert inside.code == 2

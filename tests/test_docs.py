@@ -77,6 +77,23 @@ def test_pages_show_real_output(page: str) -> None:
     assert checked >= 4
 
 
+# Words of a dialect of our own, for which plain English has others.
+DIALECT = re.compile(
+    r"\b(behind|beside|goes on|so many|as far as)\b|\bis none\b(?! of)",
+    re.IGNORECASE,
+)
+PAGES_FOR_USERS = sorted(
+    [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "docs/explain").glob("*.md")]
+)
+
+
+@pytest.mark.parametrize("page", PAGES_FOR_USERS, ids=lambda page: page.name)
+def test_pages_are_in_plain_english(page: Path) -> None:
+    text = re.sub(r"```python\n.*?```", "", page.read_text(), flags=re.DOTALL)
+    found = [line for line in text.splitlines() if DIALECT.search(line)]
+    assert not found
+
+
 def test_pages_keep_their_length() -> None:
     assert len((ROOT / "README.md").read_text().splitlines()) <= 180
     assert len((ROOT / "docs" / "architecture.md").read_text().split()) <= 2000

@@ -49,7 +49,7 @@ def formats() -> str:
         parts += [_format(layout) for layout in chapter.layouts]
     parts.append(
         "\n## Files\n\nWhat a file is, its name says. One that a broker is done with, or has not "
-        "finished, has .deleted, .cleaned, .swap, .part or .tmp behind it.\n\n"
+        "finished, ends with .deleted, .cleaned, .swap, .part or .tmp.\n\n"
         "| kind | names | belongs to a | rows |\n|---|---|---|---|\n"
     )
     for kind in kinds.KINDS:
@@ -169,7 +169,7 @@ Every kind of finding; the names are stable.
 - **warning**: a broker lives with it, a person should know (exit code 1 with `--strict`);
 - **note**: worth knowing, nothing to do.
 
-*After a crash* a broker finds no `.kafka_cleanshutdown` and recovers what lies behind the recovery
+*After a crash* a broker finds no `.kafka_cleanshutdown` and recovers what lies after the recovery
 point of the partition (`recovery-point-offset-checkpoint`), always the last segment; what lies
 before it is treated as *after a clean shutdown*, when nothing is recovered. Each sentence says what
 Kafka 3.9.1 was seen to do, with one log directory: `tests/test_interop_claims.py` damages real
@@ -196,7 +196,7 @@ def spark_tables() -> str:
     """docs/spark-tables.md"""
     intro = (
         "All columns are nullable, timestamps are microseconds in UTC. Null is: the format has no "
-        "such field, or the file says there is none (a timestamp or producer id of -1)."
+        "such field, or the file has no value (a timestamp or producer id of -1)."
     )
     parts = [f"# Tables and options of the data source\n\n{MADE}\n{intro}\n"]
     for name, rows in TABLES.items():

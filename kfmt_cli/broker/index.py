@@ -118,7 +118,7 @@ class IndexBuilder:
 
 
 def fixed_rows(layout: Layout, columns: dict[str, IntArray]) -> bytes:
-    """Rows of a Layout of fixed size, one behind the other."""
+    """Rows of a Layout of fixed size, one after the other."""
     rows = np.empty(len(next(iter(columns.values()))), layout.dtype)
     for name, values in columns.items():
         rows[name] = values

@@ -35,7 +35,7 @@ class CatCommand(click.Command):
 @click.command(cls=CatCommand)
 @paths
 @click.option("-f", "--form", default="%s\\n", show_default=True, help="How to write a record.")
-@click.option("--null", default="NULL", show_default=True, help="What stands for null.")
+@click.option("--null", default="NULL", show_default=True, help="What is written for null.")
 @click.option("--key", help="Only this key: text, or hex:… or base64:….")
 @click.option("--key-regex", metavar="RE", help="Only keys in which this is found.")
 @click.option("--value", help="Only this value, given as a key is.")
@@ -47,19 +47,19 @@ class CatCommand(click.Command):
     metavar="NAME=RE",
     help="Only with a header of this name in whose value this is found.",
 )
-@click.option("--from-offset", type=int, help="Leave out what comes before this offset.")
+@click.option("--from-offset", type=int, help="Skip what comes before this offset.")
 @click.option("--to-offset", type=int, help="Leave out what comes after this offset.")
 @click.option("--from-time", help="Leave out what is older: milliseconds, or 2026-11-20T15:24.")
 @click.option("--to-time", help="Leave out what is younger.")
 @click.option("--producer-id", type=int, help="Only records of this producer.")
-@click.option("--limit", type=click.IntRange(min=1), help="Stop after so many records.")
+@click.option("--limit", type=click.IntRange(min=1), help="Stop after this many records.")
 @payload_formats
 @click.option(
     "--isolation",
     type=click.Choice([UNCOMMITTED, "read_committed"]),
     default=UNCOMMITTED,
     show_default=True,
-    help="read_committed: neither aborted transactions nor anything behind an open one.",
+    help="read_committed: neither aborted transactions nor anything after an open one.",
 )
 @click.option("--follow", is_flag=True, help="Go on with what a broker adds, until interrupted.")
 @color

@@ -56,13 +56,13 @@ def check(
     jobs: int,
     max_decompressed: int | None,
 ) -> int:
-    """Check everything of a partition, a log directory or a broker that can be verified offline.
+    """Check everything about a partition, log directory or broker that can be verified offline.
 
-    Batches and records, segments among one another, indexes, producer snapshots and transactions,
-    leader epochs, checkpoints, names and what was left over. Says for each partition what a broker
-    makes of it: whether it starts, where the log then ends, which files it cuts or deletes, which
-    offsets are gone or out of reach, after a crash and after a clean shutdown. What it says of
-    starts is what brokers of 3.9 do.
+    Batches and records, segments relative to each other, indexes, producer snapshots and
+    transactions, leader epochs, checkpoints, names and leftover files are checked. For each
+    partition it says what a broker makes of it: whether it starts, where the log then ends, which
+    files it cuts or deletes, which offsets are lost or unreachable, after a crash and after a clean
+    shutdown. These predictions are for brokers of 3.9.
 
     \b
     Examples:
@@ -79,7 +79,7 @@ def check(
     from kfmt_cli.render.sinks.sink import Look
 
     if "-" in paths:
-        raise UsageError("-: standard input is not taken here")
+        raise UsageError("-: this command cannot read standard input")
     known = every_code()
     for name in (*only, *ignore):
         if name not in known:

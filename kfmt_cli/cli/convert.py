@@ -23,7 +23,7 @@ from kfmt_cli.formats.batch import CODECS
     type=Size(),
     default=16384,
     show_default=True,
-    help="Loose messages are grouped into batches of about so many bytes.",
+    help="Loose messages are grouped into batches of about this many bytes.",
 )
 @click.option("--skip-damaged", is_flag=True, help="Leave out what is damaged and go on.")
 @output_format

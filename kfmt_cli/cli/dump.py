@@ -45,18 +45,22 @@ class DumpCommand(click.Command):
 @paths
 @click.option("--records", is_flag=True, help="Show the records, beneath their batch.")
 @click.option("--bits", is_flag=True, help="Draw the attribute bits of each batch.")
-@click.option("--from-offset", type=int, help="Leave out what comes before this offset.")
+@click.option("--from-offset", type=int, help="Skip what comes before this offset.")
 @click.option("--to-offset", type=int, help="Leave out what comes after this offset.")
-@click.option("--limit", type=click.IntRange(min=1), help="Stop after so many rows in all.")
+@click.option("--limit", type=click.IntRange(min=1), help="Stop after this many rows.")
 @click.option(
     "--bytes",
     "mode",
     type=click.Choice(["auto", "utf8", "hex", "base64"]),
     default="auto",
     show_default=True,
-    help="How keys, values and headers are written; auto: text, or base64 where it is none.",
+    help="How keys, values and headers are written; auto: as text if it is valid UTF-8, "
+    "otherwise base64.",
 )
-@click.option("--topic", help="The topic, where no directory is named for it; for its decoder.")
+@click.option(
+    "--topic",
+    help="Name of the topic, if the directory is not named after it; it selects the decoder.",
+)
 @payload_formats
 @layout
 @all_files

@@ -48,7 +48,7 @@ from kfmt_cli.render.formats import FORMATS
 )
 @click.option("--columns", default="", help="Columns of the records, with commas between them.")
 @click.option("--topics", default="", help="Only these, with commas between them.")
-@click.option("--from-offset", type=int, help="Leave out what comes before this offset.")
+@click.option("--from-offset", type=int, help="Skip what comes before this offset.")
 @click.option("--to-offset", type=int, help="Leave out what comes after this offset.")
 @click.option("--from-time", help="Leave out what is older: ISO-8601 in UTC, or milliseconds.")
 @click.option("--to-time", help="Leave out what is younger.")

@@ -26,7 +26,7 @@ from kfmt_cli.errors import UsageError
 )
 @click.option("--key", help="Every record with this key: text, or hex:… or base64:….")
 @click.option("--producer-id", type=int, help="Every batch of this producer.")
-@click.option("--limit", type=click.IntRange(min=1), help="Stop after so many places in all.")
+@click.option("--limit", type=click.IntRange(min=1), help="Stop after this many places.")
 @wide
 @output_format
 @color

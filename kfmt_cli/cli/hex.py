@@ -17,7 +17,10 @@ from kfmt_cli.errors import UsageError
 )
 @click.option("--alone", is_flag=True, help="With --offset: the header and that one record.")
 @click.option("--whole", is_flag=True, help="All bytes of long fields.")
-@click.option("--topic", help="The topic, where no directory is named for it; for its decoder.")
+@click.option(
+    "--topic",
+    help="Name of the topic, if the directory is not named after it; it selects the decoder.",
+)
 @layout
 @output_format
 @color
@@ -37,7 +40,7 @@ def hex_command(
     strict: bool,
     max_decompressed: int | None,
 ) -> int:
-    """Show the bytes of a batch, an entry or a small file, each beside its field and its meaning.
+    """Show the bytes of a batch, an entry or a small file, each next to its field and its meaning.
 
     Attribute bits, records and varints are shown one by one, also those inside of a compressed
     block, which are numbered from its first decompressed byte. Damage is marked where it is. With

@@ -43,7 +43,7 @@ class Size(_IntType):
         if factor > 1:
             digits = digits[:-1]
         if not digits.isascii() or not digits.isdigit() or int(digits) == 0:
-            self.fail(f"{value!r} is no number of bytes, such as 1048576, 64M or 1G", param, ctx)
+            self.fail(f"{value!r} is not a size (examples: 1048576, 64M, 1G)", param, ctx)
         return int(digits) * factor
 
 
@@ -129,8 +129,8 @@ def max_decompressed(function: F) -> F:
         "--max-decompressed",
         type=Size(),
         default=None,
-        help="What one batch may decompress to, e.g. 512M. Without it: 64 MiB, or 100 times its "
-        "compressed bytes up to 1 GiB.",
+        help="Largest size that one batch may decompress to, e.g. 512M. Without it: 64 MiB, or 100 "
+        "times its compressed bytes up to 1 GiB.",
     )(function)
 
 

@@ -11,7 +11,9 @@ from kfmt_cli.rows.documents import PLACEMENT
 
 @click.command(name="partition-of")
 @click.option("--group", "groups", multiple=True, help="A group; may be given several times.")
-@click.option("--transactional-id", "ids", multiple=True, help="A transactional id; as often.")
+@click.option(
+    "--transactional-id", "ids", multiple=True, help="A transactional id; may be repeated."
+)
 @click.option(
     "--partitions",
     type=click.IntRange(min=1),

@@ -100,7 +100,7 @@ def pipeline() -> None:
     """Decode, check and export thousands of segments on Spark.
 
     Works on one machine with nothing to set up but Java 17: the default master is this machine. A
-    job that is stopped goes on where it was when it is called again; inputs that are done are
+    job that is stopped continues where it was when it is called again; inputs that are done are
     skipped. Needs pip install 'kfmt-cli[spark]'. See docs/spark.md.
 
     \b

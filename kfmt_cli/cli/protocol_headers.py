@@ -11,7 +11,7 @@ _framed = click.option(
     "--size-prefixed/--no-size",
     "framed",
     default=None,
-    help="Whether a size stands before each; found out without this.",
+    help="Whether a size comes before each; detected if not given.",
 )
 
 
@@ -25,7 +25,7 @@ def request_header(source: str, framed: bool | None, wide: bool, format_: str, c
     """Decode the headers of requests as they are sent to a broker.
 
     The argument is hex digits, a file of them, or a file of bytes such as a captured stream; - is
-    standard input. Several requests, each behind its size, are listed one a line. The header's own
+    standard input. Several requests, each after its size, are listed one per line. The header's own
     version follows from the request and its version.
 
     \b

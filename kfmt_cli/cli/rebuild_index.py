@@ -15,7 +15,7 @@ from kfmt_cli.cli.options import Size, color, output_format, strict
 @click.option(
     "--in-place",
     is_flag=True,
-    help="Replace the files beside the logs (no DST then); the old ones are kept as *.old.",
+    help="Replace the files next to the logs (no DST then); the old ones are kept as *.old.",
 )
 @click.option(
     "--index-interval-bytes",

@@ -44,8 +44,9 @@ def retention(
 ) -> int:
     """Show why each segment is still on the disk and when it goes; what rolls the active one next.
 
-    Settings are those of the cluster's metadata log where it lies beside, else Kafka's defaults; a
-    file and options win over both. Only indexes, file times and active segments are read.
+    Settings are those of the cluster's metadata log if it is in the same log directory, otherwise
+    Kafka's defaults; a file and options win over both. Only indexes, file times and active segments
+    are read.
 
     \b
     Examples:

@@ -56,7 +56,7 @@ class Screen:
 
     @property
     def err_width(self) -> int | None:
-        """The columns of the terminal that standard error is, None where it is none."""
+        """The columns of the terminal that standard error is; None if it is no terminal."""
         return shutil.get_terminal_size().columns if self.err_is_terminal else None
 
     def reached(self, exit_code: ExitCode) -> None:

@@ -26,11 +26,13 @@ from kfmt_cli.errors import UsageError
 @click.option(
     "--since-offset",
     type=click.IntRange(min=0),
-    help="Only what changed behind this offset, and what it was before.",
+    help="Show only what changed after this offset, with the old values.",
 )
 @click.option("--group", help="Only what is about this group.")
 @click.option("--topic", help="Only what is about this topic.")
-@click.option("--of-topic", help="The internal topic, where no directory is named for it.")
+@click.option(
+    "--of-topic", help="Name of the internal topic, if the directory is not named after it."
+)
 @wide
 @output_format
 @color
@@ -57,8 +59,9 @@ def state(
 
     The records are replayed as a broker does that loads the topic: the last one counts, tombstones
     take away, and transactions count when they are committed. Metadata is the newest snapshot and
-    the log behind it. Secrets are not shown. PATH is a partition of an internal topic, or a log
-    directory with such partitions; the lag of a group is shown where the logs lie beside.
+    the log after it. Secrets are not shown. PATH is a partition of an internal topic, or a log
+    directory with such partitions; the lag of a group is shown where the logs are in the same log
+    directory.
 
     In a compacted topic, what was removed is not known any more, also at an earlier offset.
 

@@ -27,8 +27,8 @@ def txn(
     """Show the transactions of partitions: producer, offsets, records, duration, outcome.
 
     Those that are open come first; the one that holds the last stable offset is what consumers of
-    committed records wait for. A partition of __transaction_state that lies beside gives the
-    transactional ids, and tells which open transactions hang: nobody will end them.
+    committed records wait for. A partition of __transaction_state in the same log directory gives
+    the transactional ids, and tells which open transactions hang: nobody will end them.
 
     \b
     Examples:

@@ -49,7 +49,7 @@ def verify_crc(
 ) -> int:
     """Check structure and checksum of every batch of logs.
 
-    CRC-32C for magic 2, CRC-32 for magic 0 and 1, outer and inner. Goes on past damage; shows the
+    CRC-32C for magic 2, CRC-32 for magic 0 and 1, outer and inner. Continues past damage; shows the
     stored and the computed checksum of each bad batch, a line a file, and a summary.
 
     \b

@@ -56,7 +56,7 @@ class Find:
         """Look in every partition below some paths."""
         found: list[Segment] = []
         if "-" in paths:
-            raise UsageError("-: standard input is not taken here")
+            raise UsageError("-: this command cannot read standard input")
         for path in paths:
             try:
                 found += segments(path, len(paths) > 1, self.run.complain)

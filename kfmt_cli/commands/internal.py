@@ -32,8 +32,8 @@ def partitions_of(
 ) -> list[TopicPartition]:
     """The partitions below the paths, each once.
 
-    of_topic: what the topic is, where no directory is named for it. complain: is told what cannot
-    be read, and where there is no such partition.
+    of_topic: what the topic is, if the directory is not named after it. complain: is told what
+    cannot be read, and where there is no such partition.
     """
     found: dict[str, TopicPartition] = {}
     for path in paths:

@@ -42,7 +42,7 @@ def partitions_below(paths: tuple[str, ...], complain: Callable[[str], None]) ->
     found: dict[Path, LogFiles] = {}
     for path in paths:
         if path == "-":
-            raise UsageError("-: standard input is not taken here")
+            raise UsageError("-: this command cannot read standard input")
         for it in _below(path, len(paths) > 1, complain):
             held = found.setdefault(it.folder, it)
             if held is it:

@@ -38,7 +38,7 @@ def _number(name: str, doc: str) -> Column:
 
 _PLACE = (
     Column("position", doc="Byte where it begins, at the size where there is one."),
-    _number("size", "Bytes behind the size; null where no size stands before it."),
+    _number("size", "Bytes after the size; null where there is no size."),
     _number("header_version", "Version of the header."),
 )
 _REST = (
@@ -238,7 +238,7 @@ def _draw(
     nodes: list[Node] = []
     if header.size is not None:
         size = Node("size", "int32", header.at, header.start, header.size)
-        size.meaning = "bytes behind this field"
+        size.meaning = "bytes after this field"
         nodes.append(size)
     node = tree(header.layout, data, header.start, header.end)
     for it in node.children:

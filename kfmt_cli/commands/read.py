@@ -201,9 +201,9 @@ def read_records(
     """The records of logs: files, partition directories, log directories.
 
     columns: of the table `records` (docs/spark-tables.md), for Arrow. first_offset to last_time:
-    bounds that belong to what is wanted; times are in milliseconds. topic: where no directory is
-    named for it. jobs: threads, all cores without it. Raises UsageError for a column that is none;
-    reading raises InputError where a path is not there.
+    bounds that belong to what is wanted; times are in milliseconds. topic: its name, if the
+    directory is not named after it. jobs: threads, all cores without it. Raises UsageError for a
+    column that does not exist; reading raises InputError for a path that does not exist.
     """
     wanted = Selection(first_offset, last_offset, first_time, last_time)
     return _log_rows(path, True, columns, wanted, topic, jobs, max_decompressed)

@@ -73,7 +73,7 @@ class Rebuild:
                 found_here = discover(path, frozenset({LOG}), len(paths) > 1, self.run.complain)
                 for log in found_here:
                     if path == "-":
-                        raise InputError("-: standard input is not taken here")
+                        raise InputError("-: this command cannot read standard input")
                     if not Path(path).exists():
                         raise InputError(f"{log.name}: No such file or directory")
                     if log.kind is not LOG:

@@ -61,7 +61,7 @@ def chapters() -> Iterator[Chapter]:
         files = (name, "*.leader_epoch_checkpoint") if name.startswith("leader") else (name,)
         layout = Layout(name, it.doc, it.source, fields, text=True)
         yield Chapter(f"The file {name}: a version, a count, lines of", (layout,), files)
-    yield Chapter("What stands before the records of internal topics", _FRONTS)
+    yield Chapter("What comes before the records of internal topics", _FRONTS)
     for topic in TOPICS:
         messages = messages_of(topic)
         if not messages:

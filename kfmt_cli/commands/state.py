@@ -35,9 +35,9 @@ READING = {COMMITTED_OFFSET: ("offset", 0), MIRROR_SYNC: ("upstream_offset", 1)}
 class Wanted:
     """Which state is wanted.
 
-    at_offset: records up to this one count, it included. since_offset: what changed behind this
-    one. group, topic: rows about these only. of_topic: what the files' topic is, where no directory
-    is named for it.
+    at_offset: records up to this one count, it included. since_offset: what changed after this one.
+    group, topic: rows about these only. of_topic: the topic of the files, if their directory is not
+    named after it.
     """
 
     at_offset: int | None = None

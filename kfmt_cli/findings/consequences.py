@@ -13,7 +13,7 @@ CUT = "The broker cuts the log here and deletes every later segment."
 KEPT = "The broker keeps the log as it is."
 STOP = KEPT + " Consumers get an error at this batch."
 STOP_INSIDE = (
-    KEPT + " Consumers get an error inside this batch, behind the records before the fault."
+    KEPT + " Consumers get an error inside this batch, after the records before the fault."
 )
 FETCH = (
     KEPT
@@ -21,11 +21,11 @@ FETCH = (
     "before it, either."
 )
 PASSED = KEPT + " Some records are passed over without an error: "
+REPLICA = "Restoring the files from a healthy replica loses nothing. "
 COPY = (
-    "Copy the directory before a broker recovers it, which deletes undamaged records behind this "
-    "byte, too; the files of a whole replica in its place lose nothing. "
+    "Copy the directory before a broker recovers it, because recovery also deletes undamaged "
+    f"records after this byte. {REPLICA}"
 )
-REPLICA = "The files of a whole replica in its place lose nothing. "
 BEFORE_IT = " A consumer with max.poll.records=1 is given the records before it."
 NEXT_BATCH = "Consumers that seek to the next batch read on; this one's records are lost to them."
 NEXT_SEGMENT = (

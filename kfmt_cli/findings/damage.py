@@ -103,7 +103,7 @@ GARBAGE = code(
     COPY + NEXT_SEGMENT,
     after_crash=CUT,
     after_clean_shutdown=STOP
-    + " Behind the last batch of the last segment, the broker does not start if the bytes "
+    + " After the last batch of the last segment, the broker does not start if the bytes "
     "read as a length below 14; if they read as a length past the end of the file, every "
     "record is delivered.",
 )
@@ -218,7 +218,7 @@ FILE_UNREADABLE = code(
     "file-unreadable",
     _error,
     "The system could not read a file to its end.",
-    "Rows behind that place are missing. Copy the disk first if it is failing.",
+    "Rows after that place are missing. Copy the disk first if it is failing.",
 )
 DIRECTORY_UNREADABLE = code(
     "directory-unreadable",
@@ -230,7 +230,7 @@ FILE_SHRANK = code(
     "file-shrank",
     _error,
     "A file is shorter than it was when the work was planned.",
-    "Rows behind its end are missing.",
+    "Rows after its end are missing.",
 )
 FILE_GREW = code(
     "file-grew",

@@ -52,18 +52,18 @@ INDEX_TRAILING_BYTES = code(
     "index-trailing-bytes",
     _error,
     "The file does not end with a whole entry.",
-    after_crash="The broker drops the bytes behind the last entry.",
+    after_crash="The broker drops the bytes after the last entry.",
     after_clean_shutdown=(
-        "The broker drops the bytes behind the last entry; no seek was seen to miss a record."
+        "The broker drops the bytes after the last entry; no seek was seen to miss a record."
     ),
 )
 TIME_INDEX_TRAILING_BYTES = code(
     "time-index-trailing-bytes",
     _error,
     "The file does not end with a whole entry.",
-    after_crash="The broker drops the bytes behind the last entry.",
+    after_crash="The broker drops the bytes after the last entry.",
     after_clean_shutdown=(
-        "The broker drops the bytes behind the last entry; no look-up by time was seen to fail."
+        "The broker drops the bytes after the last entry; no look-up by time was seen to fail."
     ),
 )
 TRANSACTION_INDEX_TRAILING_BYTES = code(

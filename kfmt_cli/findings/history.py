@@ -78,7 +78,7 @@ SNAPSHOT_CONTRADICTED = code(
 LOG_START_ABOVE_END = code(
     "log-start-above-end",
     _error,
-    "The log start offset in log-start-offset-checkpoint is behind the end of the log.",
+    "The log start offset in log-start-offset-checkpoint is after the end of the log.",
     "Copy the directory first. Without the partition's line in that file, the log begins at its "
     "first segment.",
     after_crash="The broker deletes every segment of the partition.",
@@ -87,7 +87,7 @@ LOG_START_ABOVE_END = code(
 CHECKPOINT_ABOVE_END = code(
     "checkpoint-above-end",
     _warning,
-    "A checkpoint has an offset for a partition that is behind the end of its log.",
+    "A checkpoint has an offset for a partition that is after the end of its log.",
     "The log was longer when the checkpoint was written: records were lost or deleted since.",
 )
 CHECKPOINT_WITHOUT_PARTITION = code(

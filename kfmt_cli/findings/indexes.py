@@ -28,7 +28,7 @@ INDEX_NOT_INCREASING = code(
 INDEX_POSITION_OUT_OF_LOG = code(
     "index-position-out-of-log",
     _error,
-    "An entry points past the end of the log, or not behind its first batch.",
+    "An entry points past the end of the log, or not after its first batch.",
     REBUILD_INDEX,
     after_crash=REBUILT,
     after_clean_shutdown=TAKEN + " Some seeks skip records without an error.",
@@ -44,7 +44,7 @@ INDEX_NOT_AT_BATCH = code(
 INDEX_OFFSET_NOT_IN_LOG = code(
     "index-offset-not-in-log",
     _error,
-    "No batch at or behind the position of an entry holds its offset.",
+    "No batch at or after the position of an entry holds its offset.",
     REBUILD_INDEX,
     after_crash=REBUILT,
     after_clean_shutdown=TAKEN + NO_FAILED_READ,
@@ -60,7 +60,7 @@ INDEX_OFFSET_BEFORE_BATCH = code(
 INDEX_OFFSET_OUT_OF_SEGMENT = code(
     "index-offset-out-of-segment",
     _error,
-    "An entry's offset is less than the segment's base offset, or behind its last offset.",
+    "An entry's offset is less than the segment's base offset, or after its last offset.",
     REBUILD_INDEX,
     after_crash=REBUILT,
     after_clean_shutdown=TAKEN + NO_FAILED_READ,
@@ -76,7 +76,7 @@ INDEX_ZERO_TAIL = code(
 INDEX_MISSING = code(
     "index-missing",
     _error,
-    "A log has no offset index beside it.",
+    "A log has no offset index next to it.",
     "The start takes as long as reading the segment.",
     after_crash="The broker rebuilds all indexes of the segment.",
     after_clean_shutdown="The broker recovers the segment alone and rebuilds all its indexes.",
@@ -84,7 +84,7 @@ INDEX_MISSING = code(
 INDEX_WITHOUT_LOG = code(
     "index-without-log",
     _warning,
-    "An index has no log beside it.",
+    "An index has no log next to it.",
     "If the log was lost, its records are: the index holds none.",
     after_crash="The broker deletes it, and every record is delivered.",
     after_clean_shutdown="The broker deletes it, and every record is delivered.",
@@ -95,7 +95,7 @@ INDEX_PREALLOCATED = code(
     "The index of the last segment ends in zeros: space that is kept for entries to come.",
     "As it should be while a broker runs, or after it was killed; a clean shutdown leaves "
     "no zeros.",
-    after_crash="The broker drops the bytes behind the last entry when it stops.",
+    after_crash="The broker drops the bytes after the last entry when it stops.",
     after_clean_shutdown=TAKEN
     + " No seek was seen to miss a record. If it is a time index, look-ups by time in it find "
     "nothing.",
@@ -103,7 +103,7 @@ INDEX_PREALLOCATED = code(
 INDEX_FURTHER_ON = code(
     "index-entry-further-on",
     _note,
-    "Entries have offsets behind the batch that they point at.",
+    "Entries have offsets after the batch that they point at.",
     "Followers, the cleaner and brokers before 4.1 write an entry for several batches at "
     "once. A search begins a little earlier than it must; kafka-dump-log calls these "
     "mismatches.",
@@ -135,7 +135,7 @@ TIME_INDEX_NOT_INCREASING = code(
 TIME_INDEX_OFFSET_OUT_OF_SEGMENT = code(
     "time-index-offset-out-of-segment",
     _error,
-    "An entry's offset is less than the segment's base offset, or behind its last offset.",
+    "An entry's offset is less than the segment's base offset, or after its last offset.",
     REBUILD_INDEX,
     after_crash=REBUILT,
     after_clean_shutdown=TAKEN + NO_FAILED_LOOKUP,
@@ -178,7 +178,7 @@ TIME_INDEX_ZERO_TAIL = code(
 TIME_INDEX_MISSING = code(
     "time-index-missing",
     _error,
-    "A log of magic 2 has no time index beside it.",
+    "A log of magic 2 has no time index next to it.",
     TIMES_BOTH,
     after_crash=REBUILT,
     after_clean_shutdown=TIMES_EMPTY,
@@ -194,7 +194,7 @@ TIME_INDEX_EMPTY = code(
 TIME_INDEX_NOT_YET = code(
     "time-index-absent",
     _note,
-    "A log of magic 0 or 1 has no time index beside it.",
+    "A log of magic 0 or 1 has no time index next to it.",
     "Brokers before 0.10.1 wrote none.",
     after_crash="The broker makes an empty one or rebuilds it, and every record is delivered.",
     after_clean_shutdown="The broker makes one and leaves it empty; every record is delivered.",
@@ -207,7 +207,7 @@ TIME_INDEX_ENDS_EARLY = code(
     "writes it, the broker must be stopped.",
     after_crash=REBUILT,
     after_clean_shutdown=TAKEN
-    + " For times behind its last entry, look-ups by time skip to the next segment.",
+    + " For times after its last entry, look-ups by time skip to the next segment.",
 )
 TRANSACTION_INDEX_VERSION = code(
     "transaction-index-version",
@@ -244,7 +244,7 @@ TRANSACTION_INDEX_ENTRY_MISSING = code(
 TRANSACTION_INDEX_MISSING = code(
     "transaction-index-missing",
     _error,
-    "A log with aborted transactions has no transaction index beside it.",
+    "A log with aborted transactions has no transaction index next to it.",
     REBUILD_INDEX,
     after_crash=REBUILT + NO_WRONG_RECORD,
     after_clean_shutdown="Read_committed consumers are given aborted records.",

@@ -75,7 +75,7 @@ SEGMENTS_GAP = code(
 LOG_EMPTY = code(
     "log-empty",
     _note,
-    "A log of 0 bytes has offsets before it or behind it.",
+    "A log of 0 bytes has offsets before it or after it.",
     (
         "As it should be for a last segment in which nothing was written yet; otherwise only a "
         "replica has its records."

@@ -11,6 +11,5 @@ PRODUCERS_UNKNOWN = code(
     _note,
     "What producers did before this log begins is not known.",
     "No producer snapshot is written, and the transaction index has only those transactions "
-    "that begin in the logs given. Give the whole partition, or put the snapshot beside the "
-    "log.",
+    "that begin in the logs given. Give the whole partition, or put the snapshot next to the log.",
 )

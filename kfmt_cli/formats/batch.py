@@ -46,7 +46,7 @@ RECORD_BATCH = Layout(
         Field(
             "partition_leader_epoch",
             Int32,
-            "Epoch of the leader that appended the batch; -1 is none. Not covered by the checksum.",
+            "Epoch of the leader that appended the batch; -1 for none. Not in the checksum.",
         ),
         Field("magic", Int8, "Format of the batch: 2. Always byte 16, whatever the format."),
         Field("crc", UInt32, "CRC-32C from the attributes to the end of the batch."),
@@ -69,14 +69,14 @@ RECORD_BATCH = Layout(
         Field(
             "producer_id",
             Int64,
-            "Id of an idempotent or transactional producer; -1 is none.",
+            "Id of an idempotent or transactional producer; -1 for none.",
             none=-1,
         ),
-        Field("producer_epoch", Int16, "Epoch of that producer; -1 is none.", none=-1),
+        Field("producer_epoch", Int16, "Epoch of that producer; -1 for none.", none=-1),
         Field(
             "base_sequence",
             Int32,
-            "The producer's number of the first record; -1 is none.",
+            "The producer's number of the first record; -1 for none.",
             none=-1,
         ),
         Field("records_count", Int32, "Records in the batch."),

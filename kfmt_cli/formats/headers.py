@@ -1,4 +1,4 @@
-"""What stands before each request and response on the wire.
+"""What comes before each request and response on the wire.
 
 Source: the messages of Kafka 4.2, `org.apache.kafka.common.message`.
 """
@@ -12,7 +12,7 @@ SOURCE = "org.apache.kafka.common.message"
 
 REQUEST_HEADER_DATA = Layout(
     "RequestHeaderData",
-    "What stands before every request, behind its size.",
+    "What comes before every request, after its size.",
     SOURCE,
     (
         Field("request_api_key", Int16, "Which request it is."),
@@ -36,7 +36,7 @@ REQUEST_HEADER_DATA = Layout(
 
 RESPONSE_HEADER_DATA = Layout(
     "ResponseHeaderData",
-    "What stands before every response, behind its size.",
+    "What comes before every response, after its size.",
     SOURCE,
     (
         Field(

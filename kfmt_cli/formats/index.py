@@ -1,6 +1,6 @@
 """The indexes beside a log: offset → byte, timestamp → offset, aborted transactions.
 
-None of them has a header or a checksum: a file is entries, one behind the other.
+None of them has a header or a checksum: a file is entries, one after the other.
 
 Source: `org.apache.kafka.storage.internals.log.OffsetIndex`, `TimeIndex`, `AbortedTxn`.
 """
@@ -34,7 +34,7 @@ TIME_INDEX_ENTRY = Layout(
 
 ABORTED_TRANSACTION = Layout(
     "AbortedTransaction",
-    "An entry of `.txnindex`, which lies beside the segment that holds the ABORT marker.",
+    "An entry of `.txnindex`, which lies next to the segment that holds the ABORT marker.",
     "org.apache.kafka.storage.internals.log.AbortedTxn",
     (
         Field("version", Int16, "Version of the entry: 0."),

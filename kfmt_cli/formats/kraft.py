@@ -27,7 +27,7 @@ LEADER_CHANGE_MESSAGE = Layout(
     SOURCE,
     (
         Field("version", Int16, "Version of the message."),
-        Field("leader_id", Int32, "The leader; -1 is none."),
+        Field("leader_id", Int32, "The leader; -1 for none."),
         Field("voters", ListOf(_VOTERS), "The controllers that vote."),
         Field("granting_voters", ListOf(_VOTERS), "The voters that voted for the leader."),
     ),
@@ -132,9 +132,9 @@ QUORUM_STATE_DATA = Layout(
     SOURCE,
     (
         Field("cluster_id", String, "The cluster.", until=0),
-        Field("leader_id", Int32, "The leader; -1 is none."),
+        Field("leader_id", Int32, "The leader; -1 for none."),
         Field("leader_epoch", Int32, "Epoch of the leader."),
-        Field("voted_id", Int32, "The voter that was voted for; -1 is none."),
+        Field("voted_id", Int32, "The voter that was voted for; -1 for none."),
         Field(
             "voted_directory_id",
             UuidType,

@@ -71,7 +71,7 @@ def decompressed(
 
 
 def _joined(pieces: list[bytes]) -> tuple[bytes, IntArray, IntArray]:
-    """The pieces one behind the other, and where each starts and ends."""
+    """The pieces one after the other, and where each starts and ends."""
     ends = np.cumsum([len(piece) for piece in pieces])
     return b"".join(pieces), np.concatenate([[0], ends[:-1]]), ends
 

@@ -46,7 +46,7 @@ class Literals:
 
     @cached_property
     def data(self) -> bytes:
-        """All words, one behind the other."""
+        """All words, one after the other."""
         return b"".join(word for word, _ in self._words) + bytes(text.LITERAL_PADDING)
 
     @cached_property

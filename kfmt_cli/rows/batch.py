@@ -45,7 +45,7 @@ _BEHIND = {
         Column(
             "last_sequence",
             given="is_v2",
-            doc="The producer's number of the last record; -1 is none.",
+            doc="The producer's number of the last record; -1 for none.",
             none=-1,
             bits=32,
         ),

@@ -79,7 +79,7 @@ MEMBER = _type(
     _text("client_id", "The name that the client gives itself."),
     _text("host", "The host that it connects from."),
     _number("member_epoch", "Epoch that the member has reached; null in a classic group."),
-    _json("assignment", "What it has, as far as the topic tells."),
+    _json("assignment", "What it has, if the topic says so."),
 )
 COMMITTED_OFFSET = _type(
     "committed_offset",
@@ -89,10 +89,10 @@ COMMITTED_OFFSET = _type(
     _TOPIC,
     _PARTITION,
     _number("offset", "The next offset to read."),
-    _number("leader_epoch", "Leader epoch of the last record read; -1 is none.", minor=True),
+    _number("leader_epoch", "Leader epoch of the last record read; -1 for none.", minor=True),
     _text("metadata", "What the client wanted to be kept with it.", minor=True),
     _time("commit_timestamp", "When it was committed.", minor=True),
-    _number("log_end_offset", "End of the partition's log, where that lies beside the topic."),
+    _number("log_end_offset", "End of the partition's log, where that lies next to the topic."),
     _number("lag", "Offsets from the committed one to the end."),
     Column(
         "stream_time",
@@ -139,7 +139,7 @@ SHARE_PARTITION = _type(
     _number("state_epoch", "Epoch of the state."),
     _number("leader_epoch", "Leader epoch of the partition."),
     _number("delivery_complete_count", "Records in flight whose delivery is complete."),
-    _json("state_batches", "Runs of records behind the start, with their state."),
+    _json("state_batches", "Runs of records after the start, with their state."),
 )
 
 # __remote_log_metadata
@@ -208,7 +208,7 @@ PARTITION = _type(
     2,
     _TOPIC,
     _PARTITION,
-    _number("leader", "The broker that leads; -1 is none."),
+    _number("leader", "The broker that leads; -1 for none."),
     _number("leader_epoch", "Epoch of the leader."),
     _json("replicas", "The brokers that have a replica."),
     _json("isr", "The replicas in sync."),
@@ -359,8 +359,8 @@ MIRROR_SYNC = _type(
     _PARTITION,
     _UPSTREAM,
     _number("downstream_offset", "Offset of the same record in the mirror."),
-    _number("log_end_offset", "End of the partition's log, where that lies beside the topic."),
-    _number("lag", "Offsets behind the upstream one; a mirror does not write down each of them."),
+    _number("log_end_offset", "End of the partition's log, where that lies next to the topic."),
+    _number("lag", "Offsets after the upstream one; a mirror does not write down each of them."),
 )
 MIRROR_CHECKPOINT = _type(
     "mirror_checkpoint",
@@ -389,7 +389,7 @@ SCHEMA = _type(
     2,
     _text("subject", "The subject."),
     _number("version", "Version of the subject."),
-    _number("schema_id", "The id that stands before payloads."),
+    _number("schema_id", "The id that comes before payloads."),
     _text("schema_type", "AVRO, PROTOBUF or JSON."),
     Column("deleted", ColumnKind.FLAG, "Whether it has been deleted softly.", given="has_deleted"),
     _text("schema", "The schema."),

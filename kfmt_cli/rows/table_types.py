@@ -1,7 +1,7 @@
 """The tables that segments are read as, on Spark and in Parquet files.
 
 All columns are nullable, timestamps are microseconds in UTC. Null is: the format has no such field,
-or the file says there is none (a timestamp or producer id of -1).
+or the file has no value (a timestamp or producer id of -1).
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ TRANSACTION = RowType(
         Column(
             "transactional_id",
             ColumnKind.TEXT,
-            "The producer's name, where __transaction_state lies beside.",
+            "The producer's name, where __transaction_state lies next to it.",
             given="has_transactional_id",
         ),
         _number("first_offset", "First offset; null where only the marker is left."),

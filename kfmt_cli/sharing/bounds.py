@@ -122,7 +122,7 @@ def _is_batch(source: Source, position: int, size: int, offset: int) -> bool:
 
 
 def _length(source: Source, position: int, size: int) -> int:
-    """The bytes of the batch that the header at a place declares; 0 where it is none."""
+    """The bytes of the batch that the header at a place declares; 0 if there is none."""
     head = source.block(position, HEADER_UP_TO_MAGIC, HEADER_UP_TO_MAGIC)
     if len(head) < HEADER_UP_TO_MAGIC or head[-1] >= len(MINIMUMS):
         return 0

@@ -17,7 +17,7 @@ from kfmt_cli.topics.saying import decoded
 FRAME_VERSION = 1
 ENVELOPE = Layout(
     "RecordEnvelope",
-    "What stands before a record of the cluster's metadata, and of remote storage.",
+    "What comes before a record of the cluster's metadata, and of remote storage.",
     "org.apache.kafka.server.common.serialization.AbstractApiMessageSerde",
     (
         Field("frame_version", UVarint32, "Version of these fields: 1."),

@@ -17,13 +17,13 @@ from kfmt_cli.topics.saying import decoded, words_of
 SOURCE = "org.apache.kafka.coordinator.common.runtime.CoordinatorRecordSerde"
 KEY_FRONT = Layout(
     "RecordType",
-    "What stands before the key of a coordinator's record.",
+    "What comes before the key of a coordinator's record.",
     SOURCE,
     (Field("type", Int16, "What the record is."),),
 )
 VALUE_FRONT = Layout(
     "RecordVersion",
-    "What stands before the value of a coordinator's record.",
+    "What comes before the value of a coordinator's record.",
     SOURCE,
     (Field("version", Int16, "Version of the value."),),
 )

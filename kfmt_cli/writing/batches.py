@@ -88,7 +88,7 @@ def write_batches(drafts: Table, records: Records) -> Written:
 def encode_records(
     drafts: Table, owner: IntArray, records: Records, room: int = 0, gaps: IntArray | int = 0
 ) -> tuple[bytearray, IntArray]:
-    """The records of magic 2 one behind the other, and where each ends without the gaps.
+    """The records of magic 2 one after the other, and where each ends without the gaps.
 
     owner: each record's batch in `drafts`. gaps: how much further each begins; room: for all gaps.
     The deltas of the records' rows are filled in here.

@@ -17,7 +17,7 @@ def need_new(source: str, destination: str) -> None:
         raise InputError(f"{printable(source)}: No such file or directory")
     target = Path(destination)
     if target.exists() or target.is_symlink():
-        raise UsageError(f"{printable(destination)}: is there already; DST must be new")
+        raise UsageError(f"{printable(destination)}: already exists; DST must not exist")
     if Path(source).resolve() in target.resolve().parents:
         raise UsageError(f"{printable(destination)}: lies inside SRC")
 

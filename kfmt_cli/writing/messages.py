@@ -79,7 +79,7 @@ def write_messages(drafts: Table, records: Records, magic: int) -> Written:
 def encode_messages(
     drafts: Table, owner: IntArray, records: Records, magic: int
 ) -> tuple[bytearray, IntArray]:
-    """The messages one behind the other, as they are in their wrappers or loose; where each ends.
+    """The messages one after the other, as they are in their wrappers or loose; where each ends.
 
     owner: each record's batch in `drafts`.
     """
@@ -125,7 +125,7 @@ def _empty(magic: int, n: int) -> Table:
 
 
 def _lay_down(rows: Table, data: bytes, magic: int) -> tuple[bytearray, IntArray]:
-    """The messages one behind the other, with their checksums, and where each ends."""
+    """The messages one after the other, with their checksums, and where each ends."""
     layout = MESSAGES[magic]
     bodies, sizes = layout.sizes(rows.data, NO_CHILDREN)
     ends = np.cumsum(sizes)

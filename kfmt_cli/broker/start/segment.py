@@ -211,7 +211,7 @@ class OpenSegment:
         return self.begin if entry is None else max(positions[entry], self.begin)
 
     def translate(self, offset: int) -> StoredBatch | None:
-        """The first batch from the index's entry on that ends at the offset or behind it."""
+        """The first batch from the index's entry on that ends at the offset or after it."""
         start = self.lookup(offset)
         return next((it for it in self.batches(start) if it.last_offset >= offset), None)
 

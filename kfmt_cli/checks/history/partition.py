@@ -96,7 +96,7 @@ class PartitionHistory:
                 yield from compare(history.file, before, first, holes)
 
     def _leaders(self, history: History) -> Iterator[Finding]:
-        """Leader epochs, among one another and in the checkpoint."""
+        """Leader epochs, relative to each other and in the checkpoint."""
         before = self._lasts.epochs[-1][0] if self._lasts and self._lasts.epochs else -1
         for epoch, offset in history.epochs:
             if epoch < before:

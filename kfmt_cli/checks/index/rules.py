@@ -113,7 +113,7 @@ class IndexRules(Check):
             yield Finding(self.file.name, code, position, words, found=len(rows))
 
     def _out_of_segment(self) -> BoolArray:
-        """Entries before the segment, or behind its last offset where that is known."""
+        """Entries before the segment, or after its last offset where that is known."""
         table = self.rows.table
         out: BoolArray = table["relative_offset"] < 0
         if not self.damaged:

@@ -110,7 +110,7 @@ def verify_pack(files: Sequence[Input], deep: bool, limit: Limit) -> list[Verifi
 
 
 def read_small(file: Input) -> bytes | None:
-    """A small file's bytes; None where it is none, or cannot be read."""
+    """A small file's bytes; None of one that is not small, or cannot be read."""
     try:
         handle = os.open(file.path, _FLAGS)
     except OSError:

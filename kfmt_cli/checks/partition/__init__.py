@@ -1,1 +1,1 @@
-"""Checks of a directory: of its names, and of its segments among one another."""
+"""Checks of a directory: of its names, and of its segments relative to each other."""

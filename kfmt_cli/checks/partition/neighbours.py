@@ -1,4 +1,4 @@
-"""What must be true of the segments of a partition among one another.
+"""What must be true of the segments of a partition relative to each other.
 
 Compaction leaves offsets out inside of segments and between them, retention and tiered storage take
 segments from the front: neither is accused.

@@ -390,7 +390,7 @@ def _outlook(starts: list[Start], nexts: list[Next]) -> Iterator[tuple[dict[str,
     up = {
         kind: "would start" if kind not in fails else "would not start" for kind in (CRASH, CLEAN)
     }
-    words = "no directory of a partition: nothing is said of a broker's start"
+    words = "no partition directory was given, so a broker's start was not checked"
     if starts:
         words = f"a broker {up[CRASH]} after a crash, and {up[CLEAN]} after a clean shutdown"
     yield {}, words

@@ -128,7 +128,7 @@ def _snappy(data: bytes, limit: int, magic: int) -> bytes:
     while len(data) - at >= 4:
         (length,) = struct.unpack_from(">I", data, at)
         at += 4
-        if length == _XERIAL_AGAIN:  # streams that were put one behind the other
+        if length == _XERIAL_AGAIN:  # streams that were put one after the other
             at += 12
             continue
         if length > len(data) - at:

@@ -70,7 +70,7 @@ def read_each(
     at: int,
     end: int,
 ) -> tuple[list[Value], int]:
-    """So many values, one behind the other, and the byte after them; raises WireError."""
+    """So many values, one after the other, and the byte after them; raises WireError."""
     values: list[Value] = []
     for i in range(count):
         try:

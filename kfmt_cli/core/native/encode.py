@@ -283,7 +283,7 @@ def gather(
     ends: cython.const[cython.longlong][::1],
     out: cython.uchar[::1],
 ) -> None:
-    """Parts of `data` one behind the other; `ends` say where each is to end in `out`."""
+    """Parts of `data` one after the other; `ends` say where each is to end in `out`."""
     with cython.nogil:
         _gather(data, starts, ends, out)
 

@@ -46,7 +46,7 @@ def checksum(value: bytes | None) -> int:
 
 
 def read_notes(file: Input) -> Contents:
-    """The messages of a file, one behind the other; raises InputError."""
+    """The messages of a file, one after the other; raises InputError."""
     data = read_whole(file, MOST_BYTES)
     origin = Origin(file.name)
     findings: list[Finding] = []

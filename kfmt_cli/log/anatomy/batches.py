@@ -71,7 +71,7 @@ def _batch(
     if block.batches["delete_horizon"][i]:
         header.child("base_timestamp").meaning += " delete horizon"
     length = header.child("batch_length")
-    length.meaning = "bytes behind this field"
+    length.meaning = "bytes after this field"
     if numbers["batch_length"] != (expected := len(data) - LOG_OVERHEAD):
         length.is_bad = True
         length.meaning = f"✗ {expected}, as the checksum says"

@@ -73,7 +73,7 @@ def _entries(file: Input, data: bytes) -> Iterator[Node]:
 
 
 def _repeated(layout: Layout, data: bytes) -> Iterator[Node]:
-    """Structures one behind the other, to the first one that is not whole."""
+    """Structures one after the other, to the first one that is not whole."""
     at = n = 0
     while at < len(data):
         node = tree(layout, data, at, len(data))

@@ -25,9 +25,7 @@ PAGES: dict[str, ListedPage] = {
         ListedPage(
             "transactions", "Transactions in a partition", f"{_HERE}.batch_pages:transactions"
         ),
-        ListedPage(
-            "request-header", "What stands before a request", f"{_HERE}.batch_pages:request"
-        ),
+        ListedPage("request-header", "What comes before a request", f"{_HERE}.batch_pages:request"),
         ListedPage(
             "offset-index", "From an offset to a byte", f"{_HERE}.segment_pages:offset_index"
         ),

@@ -22,7 +22,7 @@ def batch(facts: PageFacts) -> Iterator[Part]:
     start, size = int(batches["start"][0]), int(batches["size"][0])
     count = int(batches["records_count"][0])
     yield (
-        "A log is record batches, one behind the other, and nothing else. A producer makes a batch "
+        "A log is record batches, one after the other, and nothing else. A producer makes a batch "
         "of the records that it has for a partition at a time; the broker writes it to the disk as "
         "it came, but for the first offset and the leader's epoch, and consumers get the same "
         "bytes. So one header, one checksum and one compression serve many records."
@@ -37,9 +37,9 @@ def batch(facts: PageFacts) -> Iterator[Part]:
         lines.append(f"{at:>4}  {field.name:<23}  {value}")
     yield lines
     yield (
-        f"Behind these {HEADER_SIZE} bytes stand the records, compressed together if a codec is "
-        "set. The checksum covers everything from the attributes on, and not what stands before "
-        "them, which the broker changes. A record has only differences: its offset is the batch's "
+        f"After these {HEADER_SIZE} bytes come the records, compressed together if a codec is set. "
+        "The checksum covers everything from the attributes on, and not what comes before them, "
+        "which the broker changes. A record has only differences: its offset is the batch's "
         "first offset and a delta, its timestamp the batch's and a delta."
     )
     drawn = block.data[start : start + 3 * 16]
@@ -177,7 +177,7 @@ def transactions(facts: PageFacts) -> Iterator[Part]:
     yield lines
     yield (
         "The last stable offset is the first offset of the oldest open transaction: a consumer of "
-        "committed records is given nothing from there on. The .txnindex beside a segment lists "
+        "committed records is given nothing from there on. The .txnindex next to a segment lists "
         "the aborted ones, so that such a consumer knows which records to leave out. One that "
         "nobody ends stops all of them, and the cleaner."
     )

@@ -40,7 +40,7 @@ def offset_index(facts: PageFacts) -> Iterator[Part]:
         yield lines
     yield (
         "The active segment's index is made as large as it may become and filled from the front; "
-        "the zeros behind the last entry are cut when the segment is closed. In a closed segment "
+        "the zeros after the last entry are cut when the segment is closed. In a closed segment "
         "zeros are damage."
     )
     yield "Kafka: org.apache.kafka.storage.internals.log.OffsetIndex. kfmt index-check checks it."
@@ -49,7 +49,7 @@ def offset_index(facts: PageFacts) -> Iterator[Part]:
 def time_index(facts: PageFacts) -> Iterator[Part]:
     """The first entries of a real time index."""
     yield (
-        "A .timeindex has an entry beside each of the offset index, twelve bytes: the largest "
+        "A .timeindex has an entry for each entry of the offset index, twelve bytes: the largest "
         "timestamp so far, and the offset up to which nothing is younger. Timestamps only grow in "
         "it, though records come in any order. When a segment is closed, its largest timestamp is "
         "the last entry: retention goes by that one."
@@ -103,7 +103,7 @@ def finding_an_offset(facts: PageFacts) -> Iterator[Part]:
     yield (
         "A consumer asks for an offset. The broker takes the segment by its name, searches that "
         "segment's index for the greatest entry that is not above the offset, and reads batches "
-        "from there on until one ends at the offset or behind it. The end of an index, which "
+        "from there on until one ends at the offset or after it. The end of an index, which "
         "stays in memory, is tried first, as most consumers read what is new."
     )
     yield f"Offset {offset} in {facts.words}:"
@@ -158,7 +158,7 @@ def retention(facts: PageFacts) -> Iterator[Part]:
     yield (
         "The largest timestamp is the last entry of the time index. Without an entry it is the "
         "file's time; if the index ends in zeros it is 1970, and the segment goes. One record with "
-        "a timestamp in the future keeps its segment and all behind it. When everything has "
+        "a timestamp in the future keeps its segment and all after it. When everything has "
         "expired, the active segment is rolled and goes as well."
     )
     yield "Kafka: UnifiedLog.deleteOldSegments. kfmt retention says it of each segment."
@@ -245,7 +245,7 @@ def recovery(facts: PageFacts) -> Iterator[Part]:
         f"{last.name.rpartition('/')[2]} would be recovered, {size_of(last)} bytes."
     )
     yield (
-        "So one flipped bit in an old segment costs everything behind it, where it is recovered; "
+        "So one flipped bit in an old segment costs everything after it, where it is recovered; "
         "after a clean shutdown it costs consumers that one batch. kfmt check says for each "
         "partition what either start would make of it."
     )

@@ -57,7 +57,7 @@ _EXPORT = (
     JobOption(
         "--columns", "Columns of the records, with commas between them (Parquet only).", default=""
     ),
-    JobOption("--from-offset", "Leave out what comes before this offset.", type=int),
+    JobOption("--from-offset", "Skip what comes before this offset.", type=int),
     JobOption("--to-offset", "Leave out what comes after this offset.", type=int),
     JobOption("--from-time", "Leave out what is older: ISO-8601 in UTC, or milliseconds."),
     JobOption("--to-time", "Leave out what is younger."),

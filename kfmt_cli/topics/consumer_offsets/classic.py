@@ -60,7 +60,7 @@ OFFSET_COMMIT_VALUE = Layout(
         Field(
             "leader_epoch",
             Int32,
-            "Leader epoch of the last record that was read; -1 is none.",
+            "Leader epoch of the last record that was read; -1 for none.",
             since=3,
         ),
         Field("metadata", String, "What the client wanted to be kept with it."),

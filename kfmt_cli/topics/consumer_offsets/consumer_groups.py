@@ -241,7 +241,7 @@ CONSUMER_GROUP_REGULAR_EXPRESSION_KEY = Layout(
 
 CONSUMER_GROUP_REGULAR_EXPRESSION_VALUE = Layout(
     "ConsumerGroupRegularExpressionValue",
-    "The topics that it stands for.",
+    "The topics that it means.",
     SOURCE,
     (
         Field("topics", ListOf(String), "The topics that it matched."),

@@ -53,7 +53,7 @@ def records_of(
 
 
 class _Pool:
-    """Bytes one behind the other."""
+    """Bytes one after the other."""
 
     def __init__(self) -> None:
         self._pieces: list[bytes] = []
