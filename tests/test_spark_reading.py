@@ -152,7 +152,7 @@ def test_bounds_topics_and_columns() -> None:
     low, high = 1_700_000_050_000, 1_700_000_200_000
     wanted = sorted(row[1] for row in some if low * 1000 <= (row[2] or 0) <= high * 1000)
     for start, end in ((str(low), str(high)), ("2023-11-14T22:14:10Z", "2023-11-14T22:16:40")):
-        request = asked(folder, **orders, startTime=start, endTime=end)
+        request = asked(folder, **orders, firstTime=start, lastTime=end)
         assert sorted(row["offset"] for row in rows_of(request)) == wanted
 
 
@@ -168,7 +168,7 @@ def test_offset_bounds_in_wrappers_whose_first_offset_is_unknown(name: str) -> N
     logs = sorted(folder.glob("*.log"))
     whole = [row["offset"] for row in rows_of(asked(folder))]
     for first, last in ((150, 155), (0, 0), (7, 12), (whole[-1] - 3, whole[-1]), (99, 200)):
-        bounds = {"startOffset": str(first), "endOffset": str(last)}
+        bounds = {"first_offset": str(first), "lastOffset": str(last)}
         found = [row["offset"] for row in rows_of(asked(folder, **bounds))]
         assert found == [it for it in whole if first <= it <= last]
         of_dump = kfmt(
@@ -186,7 +186,7 @@ def test_a_wrapper_that_says_offset_0_keeps_its_messages(name: str, tmp_path: Pa
     log.write_bytes(bytes(8) + data[8 : positions(data)[1]])
     whole = [row["offset"] for row in rows_of(asked(log))]
     assert len(whole) > 4
-    assert [row["offset"] for row in rows_of(asked(log, startOffset="3"))] == whole[3:]
+    assert [row["offset"] for row in rows_of(asked(log, firstOffset="3"))] == whole[3:]
 
 
 @pytest.mark.parametrize("bound", ["startTime", "endTime"])
@@ -283,7 +283,7 @@ def test_planning_packs_small_files_and_cuts_big_ones(tmp_path: Path) -> None:
     [
         ({"table": "nonsense"}, "no table 'nonsense'"),
         ({"columns": "offset,nonsense"}, "no column 'nonsense'"),
-        ({"startOffsets": "1"}, "no option 'startoffsets'"),
+        ({"firstOffsets": "1"}, "no option 'firstoffsets'"),
         ({"startOffset": "x"}, "no number"),
         ({"startTime": "yesterday"}, "no time"),
         ({"mode": "DROPMALFORMED"}, "mode is 'DROPMALFORMED'"),

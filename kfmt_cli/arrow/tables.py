@@ -102,7 +102,7 @@ def _wanted(
     keep = reader.wanted.of_records(records) if reader.wanted else None
     if known is None:
         return keep
-    owner = np.repeat(np.arange(len(run.batches)), np.diff(records.ends, prepend=0))
+    owner = records.owner
     committed: BoolArray = _committed(run.batches, known)[owner]
     if known.stable is not None:
         committed &= records.rows["offset"] < known.stable

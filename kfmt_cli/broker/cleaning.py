@@ -13,7 +13,6 @@ from heapq import heappop, heappush
 import numpy as np
 
 from kfmt_cli.broker.offset_map import OffsetMap, hashes_of
-from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.native.table import BoolArray
 from kfmt_cli.formats.control import CONTROL_TYPES
 from kfmt_cli.log.block import Block
@@ -84,7 +83,7 @@ def fill(map_: OffsetMap, run: Block, records: Records, discarded: BoolArray, st
     discarded: batches of aborted transactions. start: the first dirty offset.
     """
     rows = records.rows
-    owner = _owners(run, records)
+    owner = records.owner
     control = (run.batches["control"] == 1) & (run.batches["is_v2"] == 1)
     taken = ~(discarded | control)[owner] & (rows["key_size"] >= 0) & (rows["offset"] >= start)
     chosen = np.flatnonzero(taken)
@@ -134,7 +133,7 @@ def keeps(
 ) -> BoolArray:
     """Which records of a run stay."""
     batches, rows = run.batches, records.rows
-    owner = _owners(run, records)
+    owner = records.owner
     v2 = batches["is_v2"] == 1
     control = v2 & (batches["control"] == 1)
     has_horizon = v2 & (batches["delete_horizon"] == 1)
@@ -169,11 +168,6 @@ def keeps(
         least = int(times.min())
         told.horizon = least if told.horizon is None else min(told.horizon, least)
     return stays
-
-
-def _owners(run: Block, records: Records) -> IntArray:
-    """The batch of each record."""
-    return np.repeat(np.arange(len(run.batches)), np.diff(records.ends, prepend=0))
 
 
 @dataclass(slots=True)

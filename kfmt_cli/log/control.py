@@ -36,7 +36,7 @@ def read_control(block: Block, records: Records) -> Iterator[Finding]:
     rows = records.rows
     if not block.batches["control"].any():
         return
-    batch = np.repeat(np.arange(len(block.batches)), np.diff(records.ends, prepend=0))
+    batch = records.owner
     control = block.batches["control"][batch] == 1
     for name in ("control", "has_marker"):
         rows[name] = 0

@@ -46,6 +46,16 @@ class Records:
     ends: IntArray
     findings: list[Finding] = field(default_factory=list)
 
+    @property
+    def counts(self) -> IntArray:
+        """How many rows each batch has."""
+        return np.diff(self.ends, prepend=0)
+
+    @property
+    def owner(self) -> IntArray:
+        """The batch of each row."""
+        return np.repeat(np.arange(len(self.ends)), self.counts)
+
 
 def read_v2(block: Block, limit: Limit) -> Records:
     """The records of batches of magic 2."""

@@ -66,7 +66,7 @@ class Selection:
         reaches = self._reaches(run.batches)
         if keep.all() and reaches.all():
             return run, records
-        counts = np.diff(records.ends, prepend=0)
+        counts = records.counts
         keep &= np.repeat(reaches, counts)
         kept = np.concatenate([[0], np.cumsum(keep)])
         ends = kept[records.ends][reaches]

@@ -86,7 +86,7 @@ class Statistics:
             if not batches["is_v2"].all():
                 # In the headers each wrapper counted as one.
                 self.records += len(rows) - len(batches)
-            owner = np.repeat(np.arange(len(batches)), np.diff(records.ends, prepend=0))
+            owner = records.owner
             data = (batches["control"][owner] == 0) | (batches["is_v2"][owner] == 0)
             sizes = rows["key_size"][data]
             self.null_keys = (self.null_keys or 0) + int((sizes < 0).sum())

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import numpy as np
-
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.log.block import Block, runs
@@ -44,7 +42,7 @@ def stream(log: OpenLog, limit: Limit) -> Iterator[Record | Finding]:
 
 def _records(run: Block, records: Records) -> Iterator[Record]:
     batches, data = run.batches, records.data
-    owner = np.repeat(np.arange(len(batches)), np.diff(records.ends, prepend=0))
+    owner = records.owner
     of_batch = (batches[it][owner].tolist() for it in ("crc_valid", "transactional", "producer_id"))
     columns = (records.rows[name].tolist() for name in _NAMES)
     for valid, in_transaction, producer, *row in zip(*of_batch, *columns, strict=True):

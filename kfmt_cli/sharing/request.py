@@ -27,10 +27,10 @@ class Request:
     table: str = "records"
     paths: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
-    start_offset: int | None = None
-    end_offset: int | None = None
-    start_time: int | None = None
-    end_time: int | None = None
+    first_offset: int | None = None
+    last_offset: int | None = None
+    first_time: int | None = None
+    last_time: int | None = None
     topics: frozenset[str] = frozenset()
     committed: bool = False
     max_split: int = SPLIT
@@ -53,7 +53,7 @@ class Request:
     @property
     def wanted(self) -> Selection:
         """The offsets and times that are wanted."""
-        return Selection(self.start_offset, self.end_offset, self.start_time, self.end_time)
+        return Selection(self.first_offset, self.last_offset, self.first_time, self.last_time)
 
 
 def share_of(request: Request, pieces: list[Piece]) -> int:
@@ -88,10 +88,10 @@ def request_with(
         paths=tuple(_absolute(path) for path in paths),
         columns=names,
         topics=frozenset(names_in(topics)),
-        start_offset=first_offset,
-        end_offset=last_offset,
-        start_time=milliseconds("--from-time", first_time) if first_time else None,
-        end_time=milliseconds("--to-time", last_time) if last_time else None,
+        first_offset=first_offset,
+        last_offset=last_offset,
+        first_time=milliseconds("--from-time", first_time) if first_time else None,
+        last_time=milliseconds("--to-time", last_time) if last_time else None,
         max_split=max_split,
         limit=Limit.of_option(max_decompressed),
         deep=deep,

@@ -16,8 +16,8 @@ OPTIONS = {
     "table": "segments, batches, records (the default), index_entries or findings",
     "path, paths": "what `load` is given: files or directories, local or of an object store",
     "columns": "names with commas between them; the others are not made",
-    "startOffset, endOffset": "offsets, both included",
-    "startTime, endTime": "ISO-8601 (UTC without a zone) or milliseconds, both included",
+    "firstOffset, lastOffset": "offsets, both included",
+    "firstTime, lastTime": "ISO-8601 (UTC without a zone) or milliseconds, both included",
     "topics": "names with commas between them",
     "isolation": "read_uncommitted (the default) or read_committed",
     "maxSplitBytes": "bytes of files for one task, 128 MiB",
@@ -29,11 +29,18 @@ OPTIONS = {
     "maxDecompressed": "bytes that one batch may decompress to",
 }
 KNOWN = {name for names in OPTIONS for name in names.lower().split(", ")}
+# What bounds were called before.
+FORMER = {
+    "startoffset": "firstoffset",
+    "endoffset": "lastoffset",
+    "starttime": "firsttime",
+    "endtime": "lasttime",
+}
 
 
 def request_of(options: Mapping[str, str]) -> Request:
     """The request that Spark's options make; raises UsageError."""
-    given = {name.lower(): value for name, value in options.items()}
+    given = {_plain(name): value for name, value in options.items()}
     unknown = sorted(set(given) - KNOWN - {"parallelism"})
     if unknown:
         raise UsageError(f"kfmt: no option {unknown[0]!r}; there are {', '.join(OPTIONS)}")
@@ -53,10 +60,10 @@ def request_of(options: Mapping[str, str]) -> Request:
         table=table,
         paths=paths,
         columns=columns,
-        start_offset=_number(given, "startoffset"),
-        end_offset=_number(given, "endoffset"),
-        start_time=_time(given, "starttime"),
-        end_time=_time(given, "endtime"),
+        first_offset=_number(given, "firstoffset"),
+        last_offset=_number(given, "lastoffset"),
+        first_time=_time(given, "firsttime"),
+        last_time=_time(given, "lasttime"),
         topics=frozenset(names_in(given.get("topics", ""))),
         committed=isolation == "read_committed",
         max_split=_number(given, "maxsplitbytes") or SPLIT,
@@ -74,10 +81,10 @@ def options_of(request: Request) -> dict[str, str]:
     wanted = {
         "table": request.table,
         "columns": ",".join(request.columns),
-        "startOffset": request.start_offset,
-        "endOffset": request.end_offset,
-        "startTime": request.start_time,
-        "endTime": request.end_time,
+        "firstOffset": request.first_offset,
+        "lastOffset": request.last_offset,
+        "firstTime": request.first_time,
+        "lastTime": request.last_time,
         "topics": ",".join(sorted(request.topics)),
         "isolation": "read_committed" if request.committed else None,
         "maxSplitBytes": request.max_split,
@@ -87,6 +94,12 @@ def options_of(request: Request) -> dict[str, str]:
         "maxDecompressed": request.limit.given,
     }
     return {name: str(value) for name, value in wanted.items() if value not in (None, "")}
+
+
+def _plain(name: str) -> str:
+    """The name of an option, which may be written in any case and with underscores."""
+    plain = name.lower().replace("_", "")
+    return FORMER.get(plain, plain)
 
 
 def _choice(given: Mapping[str, str], name: str, values: tuple[str, ...]) -> str:

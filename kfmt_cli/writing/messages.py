@@ -29,7 +29,7 @@ def write_messages(drafts: Table, records: Records, magic: int) -> Written:
 
     drafts, records: as for `writers.batches.write_batches`.
     """
-    counts = np.diff(records.ends, prepend=0)
+    counts = records.counts
     owner = np.repeat(np.arange(len(drafts)), counts)
     codecs = drafts["attributes"] & CODEC_MASK
     append_time = drafts["attributes"] & APPEND_TIME

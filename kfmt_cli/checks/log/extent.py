@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.log.block import Block
 from kfmt_cli.log.records import Records
@@ -30,7 +28,7 @@ class Extent:
             return
         counts = batches["records_count"]
         if records is not None:
-            counts = np.diff(records.ends, prepend=0)
+            counts = records.counts
         if not sane.all():
             base, last, counts = base[sane], last[sane], counts[sane]
         self._add(base, last, counts)

@@ -56,7 +56,7 @@ class ControlRecords(LogCheck):
 
 def _filled(records: Records) -> tuple[IntArray, IntArray, IntArray]:
     """The batches with records, the first row of each, and how many it has."""
-    counts = np.diff(records.ends, prepend=0)
+    counts = records.counts
     filled = np.flatnonzero(counts)
     return filled, records.ends[filled] - counts[filled], counts[filled]
 

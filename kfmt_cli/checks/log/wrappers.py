@@ -36,7 +36,7 @@ class WrapperOffsets(LogCheck):
     def take(self, run: Block, records: Records | None) -> Iterator[Finding]:
         if records is None:
             return
-        counts = np.diff(records.ends, prepend=0)
+        counts = records.counts
         filled = np.flatnonzero(counts)
         if not len(filled):
             return

@@ -43,8 +43,8 @@ def run_job(context: Context) -> JobSummary:
         "format": context.format,
         "tables": list(tables),
         "columns": list(request.columns),
-        "offsets": [request.start_offset, request.end_offset],
-        "times": [request.start_time, request.end_time],
+        "offsets": [request.first_offset, request.last_offset],
+        "times": [request.first_time, request.last_time],
     }
     job = Job("export", export(tables, context.format), options)
     ledger = Ledger(context.to, job)

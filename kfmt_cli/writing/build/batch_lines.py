@@ -52,7 +52,7 @@ def plan_batches(
         _check_far(records.rows, bases[owner])
     else:
         drafts, records = _within_bounds(drafts, records, owner, options)
-    _count_producer(drafts, np.diff(records.ends, prepend=0), options, partition)
+    _count_producer(drafts, records.counts, options, partition)
     return Plan(None, drafts, records)
 
 
@@ -95,7 +95,7 @@ def plan_more(
     records.ends = np.append(firsts[1:], n)[: len(firsts)] - n_on
     new = np.zeros(len(firsts), np.bool_)
     drafts = _parts(draft.select(np.zeros(len(firsts), np.int64)), records, new)
-    _count_producer(drafts, np.diff(records.ends, prepend=0), options, partition)
+    _count_producer(drafts, records.counts, options, partition)
     return Plan(goes_on, drafts, records)
 
 
@@ -229,7 +229,7 @@ def _within_bounds(
     """The batches cut where one would be larger than what is asked for."""
     assert options.given_bounds is not None
     rows = records.rows
-    counts = np.diff(records.ends, prepend=0)
+    counts = records.counts
     control = drafts["attributes"] & BIT["control"] != 0
     parted = np.diff(owner, prepend=-1) != 0
     cuts = cut(rows, parted, ~control[owner], options.given_bounds)
@@ -253,7 +253,7 @@ def _parts(parts: Table, records: Records, is_first: BoolArray) -> Table:
     parts: the header of the batch that each comes from. is_first: whether it begins that batch.
     """
     rows = records.rows
-    counts = np.diff(records.ends, prepend=0)
+    counts = records.counts
     filled = np.flatnonzero(counts)
     if not len(filled):
         return parts

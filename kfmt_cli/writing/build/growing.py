@@ -74,7 +74,7 @@ class Growing:
             rows = records.rows.select(slice(0, n))
             whole = Records(records.data, rows, records.headers, records.ends[:-1])
             drafts_whole = drafts.select(slice(0, last))
-            self._count(drafts_whole, np.diff(whole.ends, prepend=0))
+            self._count(drafts_whole, whole.counts)
             self._put(_write(drafts_whole, whole))
             self.records += n
         rest = records.rows.select(slice(n, None)) if n else records.rows

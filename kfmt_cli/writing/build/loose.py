@@ -82,7 +82,7 @@ def plan_loose(
     drafts["producer_epoch"] = epochs[firsts]
     marked = control[firsts] | (transactional[firsts] & (producers[firsts] >= 0))
     drafts["attributes"] |= marked * BIT["transactional"] | control[firsts] * BIT["control"]
-    counts = np.diff(records.ends, prepend=0)
+    counts = records.counts
     drafts["base_sequence"] = partition.count_each(producers[firsts], control[firsts] == 1, counts)
     drafts["number"] = rows["line"][firsts]
     drafts["declared"] = -1

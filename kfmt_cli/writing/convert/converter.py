@@ -146,7 +146,7 @@ class Converter:
         if not is_legacy(part):
             fill(part, records, _TYPES)
             findings += _leave_out_backwards(part, good, before)
-        rows = np.repeat(good, np.diff(records.ends, prepend=0))
+        rows = np.repeat(good, records.counts)
         inner = [it.offset for it in records.findings if it.code is INNER_CRC_MISMATCH]
         if inner:
             rows &= ~np.isin(records.rows["offset"], np.array(inner, np.int64))
@@ -172,7 +172,7 @@ class Converter:
 
     def _rewrite(self, part: Block, records: Records) -> Written:
         rows, batches = records.rows, part.batches
-        owner = np.repeat(np.arange(len(batches)), np.diff(records.ends, prepend=0))
+        owner = records.owner
         wrapped = batches["compression"][owner] != 0
         parted = must_part(rows)
         parted[1:] |= (np.diff(owner) != 0) & (wrapped[1:] | wrapped[:-1])
