@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests import progress, warm
+from tests.support import progress, warm
 from tools.kafka import SHORT_LIVED
 
 for name in ("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS"):

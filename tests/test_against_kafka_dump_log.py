@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.dump_log import check, parse
-from tests.samples import kept_texts, kfmt, name_of
+from tests.support.dump_log import check, parse
+from tests.support.samples import kept_texts, kfmt, name_of
 from tools.kafka import SAMPLES, VERSION, dump_log, missing, sample_logs
 
 KEPT = list(kept_texts())

@@ -16,8 +16,8 @@ from kfmt_cli.disk.tree import classify
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.log import open_log
 from kfmt_cli.log import reader as log
-from tests.samples import ORDERS, TXN, UPGRADED, every_log, kfmt, name_of
-from tests.segments import DAMAGES, positions, with_bytes, write
+from tests.support.samples import ORDERS, TXN, UPGRADED, every_log, kfmt, name_of
+from tests.support.segments import DAMAGES, positions, with_bytes, write
 from tools.kafka import SAMPLES
 
 Look = Callable[[Path], list[Finding]]

@@ -16,7 +16,7 @@ from kfmt_cli.rows.batch import BATCH
 from kfmt_cli.rows.record import RECORD
 from kfmt_cli.writing.build import jsonl
 from kfmt_cli.writing.build.jsonl import AttributesOfLine, Batch, ControlOfLine, Record
-from tests.samples import ORDERS, UPGRADED, Row, environment, every_log, kfmt, name_of
+from tests.support.samples import ORDERS, UPGRADED, Row, environment, every_log, kfmt, name_of
 from tools.kafka import ROOT, SAMPLES
 
 LOGS = [log for log in every_log() if log.suffix == ".log" and log.stat().st_size]

@@ -21,9 +21,9 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from kfmt_cli.broker.committed import committed_of
 from kfmt_cli.cli.payload_options import NAMES
 from kfmt_cli.topics.payloads import FORMATS
-from tests.broken_partitions import ORDERS, TXN, name, record_malformed, sample
-from tests.samples import kfmt
-from tests.segments import positions
+from tests.support.broken_partitions import ORDERS, TXN, name, record_malformed, sample
+from tests.support.samples import kfmt
+from tests.support.segments import positions
 from tools import broker, kafka
 
 V1 = kafka.SAMPLES / "kafka-2.8.2/v1-none-0"

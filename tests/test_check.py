@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from kfmt_cli.checks.registry import every_code
-from tests.broken_partitions import ORDERS, sample
-from tests.matrix import Damage, matrix, partition
-from tests.samples import kfmt
+from tests.support.broken_partitions import ORDERS, sample
+from tests.support.matrix import Damage, matrix, partition
+from tests.support.samples import kfmt
 from tools.kafka import SAMPLES
 
 # Of the reading of files that change or cannot be read, and of what kfmt decodes or keeps.

@@ -19,9 +19,9 @@ from pathlib import Path
 
 import pytest
 
-from tests import warm
-from tests.samples import ORDERS, TXN, Row, environment, kfmt
-from tests.segments import positions, write
+from tests.support import warm
+from tests.support.samples import ORDERS, TXN, Row, environment, kfmt
+from tests.support.segments import positions, write
 from tools.kafka import ROOT, SAMPLES
 
 COMMAND = [sys.executable, "-m", "kfmt_cli"]
@@ -86,7 +86,7 @@ def test_rows_in_a_pipe_are_not_cut() -> None:
 
 
 def test_nothing_of_a_record_reaches_the_terminal_raw(tmp_path: Path) -> None:
-    from tests.rebuild import batch_of, record
+    from tests.support.rebuild import batch_of, record
 
     nasty = b'\x1b]0;owned\x07\r\n\x00\x7f\xc2\x9b31m\xe2\x80\xae\xff\\"' + "ü漢".encode()
     file = write(tmp_path, batch_of(record(nasty, nasty), 0, 1))
@@ -103,7 +103,7 @@ def test_nothing_of_a_record_reaches_the_terminal_raw(tmp_path: Path) -> None:
 
 
 def test_null_empty_and_text_that_says_null_differ(tmp_path: Path) -> None:
-    from tests.rebuild import batch_of, record
+    from tests.support.rebuild import batch_of, record
 
     data = [record(None, None, 0), record(b"", b"", 1), record(b"null", b"null", 2)]
     file = write(tmp_path, batch_of(b"".join(data), 0, 3))
@@ -138,7 +138,7 @@ def test_null_empty_and_text_that_says_null_differ(tmp_path: Path) -> None:
     ],
 )
 def test_bytes_are_written_as_asked(mode: str, expected: Row, tmp_path: Path) -> None:
-    from tests.rebuild import batch_of, record
+    from tests.support.rebuild import batch_of, record
 
     file = write(tmp_path, batch_of(record(b"k", b"\x00\xff,2"), 0, 1))
     row = kfmt("dump", file, "--records", "--json", "--bytes", mode).of("record")[0]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kfmt_cli.broker.offset_map import OffsetMap, hashes_of
-from tests.samples import kfmt
+from tests.support.samples import kfmt
 from tools.kafka import SAMPLES
 
 ORDERS = SAMPLES / "kafka-3.9.1-broker1/orders-0"

@@ -21,9 +21,9 @@ from kfmt_cli.core.codecs.decompress import (
     xxh32_short,
 )
 from kfmt_cli.formats.batch import CODECS
-from tests.rebuild import batch_of, record
-from tests.samples import kfmt
-from tests.segments import write
+from tests.support.rebuild import batch_of, record
+from tests.support.samples import kfmt
+from tests.support.segments import write
 
 PLAIN = b"".join(record(b"key-%d" % i, os.urandom(40) + b"value" * 40, i) for i in range(300))
 N = 300

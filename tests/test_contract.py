@@ -12,7 +12,7 @@ from kfmt_cli.commands.contract import contract, type_names
 from kfmt_cli.errors import UsageError
 from kfmt_cli.rows.column import ColumnKind, RowType
 from kfmt_cli.rows.documents import STATISTICS, members
-from tests.samples import Row, kfmt
+from tests.support.samples import Row, kfmt
 from tools.kafka import ROOT, SAMPLES
 
 BROKER = "sample_segments/kafka-3.9.1-broker1"

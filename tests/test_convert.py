@@ -25,8 +25,8 @@ from kfmt_cli.writing.convert import converter as convert
 from kfmt_cli.writing.convert.converter import Converter, Counts
 from kfmt_cli.writing.output import staged
 from kfmt_cli.writing.segment_writer import SegmentWriter
-from tests.samples import UPGRADED, Row, environment, kfmt
-from tests.segments import positions
+from tests.support.samples import UPGRADED, Row, environment, kfmt
+from tests.support.segments import positions
 from tools.kafka import ROOT, SAMPLES
 
 OLD = [SAMPLES / "kafka-0.8.2.2", SAMPLES / "kafka-2.8.2"]

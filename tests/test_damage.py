@@ -10,8 +10,8 @@ import pytest
 from kfmt_cli.core.native.table import Table
 from kfmt_cli.core.source import open_source
 from kfmt_cli.log.reader import LogReader
-from tests.samples import ORDERS, TXN, UPGRADED, Row, kfmt
-from tests.segments import DAMAGES, GARBAGE, int32, positions, with_bytes, write
+from tests.support.samples import ORDERS, TXN, UPGRADED, Row, kfmt
+from tests.support.segments import DAMAGES, GARBAGE, int32, positions, with_bytes, write
 from tools.kafka import SAMPLES
 
 
@@ -136,7 +136,7 @@ def test_older_messages_too(tmp_path: Path) -> None:
 
 
 def test_an_unknown_codec(tmp_path: Path) -> None:
-    from tests.rebuild import with_crc
+    from tests.support.rebuild import with_crc
 
     data = ORDERS.read_bytes()
     end = positions(data)[1]
@@ -147,7 +147,7 @@ def test_an_unknown_codec(tmp_path: Path) -> None:
 
 
 def test_a_count_that_does_not_match(tmp_path: Path) -> None:
-    from tests.rebuild import with_crc
+    from tests.support.rebuild import with_crc
 
     data = ORDERS.read_bytes()
     end = positions(data)[1]
@@ -164,7 +164,7 @@ def test_a_count_that_does_not_match(tmp_path: Path) -> None:
 
 
 def test_a_record_that_does_not_fit_keeps_those_before_it(tmp_path: Path) -> None:
-    from tests.rebuild import with_crc
+    from tests.support.rebuild import with_crc
 
     data = ORDERS.read_bytes()
     end = positions(data)[1]
@@ -178,7 +178,7 @@ def test_a_record_that_does_not_fit_keeps_those_before_it(tmp_path: Path) -> Non
 
 
 def test_offsets_and_timestamps_that_contradict_the_header(tmp_path: Path) -> None:
-    from tests.rebuild import with_crc
+    from tests.support.rebuild import with_crc
 
     data = ORDERS.read_bytes()
     end = positions(data)[1]
@@ -200,7 +200,7 @@ def test_offsets_that_the_file_name_does_not_allow(tmp_path: Path) -> None:
 
 
 def test_a_control_record_that_is_too_short(tmp_path: Path) -> None:
-    from tests.rebuild import control_batch
+    from tests.support.rebuild import control_batch
 
     file = write(tmp_path, control_batch(b"\0\0", b"\0" * 6) + control_batch(b"\0\0\0\1", b"\0", 1))
     done = kfmt("verify-crc", "--deep", file, "--json")
@@ -208,7 +208,7 @@ def test_a_control_record_that_is_too_short(tmp_path: Path) -> None:
 
 
 def test_a_decompression_error_and_a_bomb(tmp_path: Path) -> None:
-    from tests.rebuild import compressed_batch
+    from tests.support.rebuild import compressed_batch
 
     broken = compressed_batch(1, b"no gzip at all", 3)
     bomb = compressed_batch(1, gzip.compress(bytes(100 << 20)), 3, base_offset=10)
@@ -245,7 +245,7 @@ def test_messages_with_a_wrong_length_are_shown_whole_and_in_their_place(
 
 
 def test_a_malformed_record_has_its_place_among_compressed_batches(tmp_path: Path) -> None:
-    from tests.rebuild import batch_of, compressed_batch, record, with_crc
+    from tests.support.rebuild import batch_of, compressed_batch, record, with_crc
 
     packed = compressed_batch(1, gzip.compress(record(b"k", b"v" * 5000)), 1)
     plain = batch_of(record(b"a", b"b") + record(b"c", b"d", 1), 0, 2, 1)

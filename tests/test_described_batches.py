@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.samples import kfmt
+from tests.support.samples import kfmt
 
 VOTERS = {
     "version": 0,

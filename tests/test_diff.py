@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from kfmt_cli.broker.replicas import Epochs, Relation, ReplicaBatch, compare, cut_to
-from tests.broken_partitions import ORDERS, sample
-from tests.rebuild import with_crc
-from tests.samples import Done, kfmt
-from tests.segments import int32, positions, with_bytes
+from tests.support.broken_partitions import ORDERS, sample
+from tests.support.rebuild import with_crc
+from tests.support.samples import Done, kfmt
+from tests.support.segments import int32, positions, with_bytes
 from tools.kafka import SAMPLES
 
 BROKER = SAMPLES / "kafka-3.9.1-broker1"

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kfmt_cli.cli import MODULES
-from tests.samples import kfmt
+from tests.support.samples import kfmt
 from tools.kafka import ROOT
 from tools.make_docs import PAGES_BY_NAME
 from tools.man import man_pages

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from kfmt_cli.checks.registry import code_chapters
-from tests.samples import kfmt
+from tests.support.samples import kfmt
 from tools.kafka import ROOT
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from kfmt_cli.render.pages import PAGES
 from kfmt_cli.render.pages.system import cached
-from tests.samples import kfmt
+from tests.support.samples import kfmt
 from tools.kafka import ROOT, SAMPLES
 
 ORDERS = SAMPLES / "kafka-3.9.1-broker1/orders-0"

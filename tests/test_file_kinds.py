@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kfmt_cli.disk.kinds import KINDS, kind_of
 from kfmt_cli.disk.kinds.properties import colon_lines, java_properties
-from tests.samples import ORDERS, kfmt
+from tests.support.samples import ORDERS, kfmt
 from tools.kafka import SAMPLES
 
 BROKER = SAMPLES / "kafka-3.9.1-broker1"

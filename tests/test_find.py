@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.samples import ORDERS, Row, kfmt
+from tests.support.samples import ORDERS, Row, kfmt
 from tools.kafka import SAMPLES
 
 BROKER = SAMPLES / "kafka-3.9.1-broker1"

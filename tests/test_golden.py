@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.samples import environment, kfmt
+from tests.support.samples import environment, kfmt
 from tools.kafka import ROOT
 
 FOLDER = ROOT / "tests" / "golden"

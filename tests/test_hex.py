@@ -12,7 +12,7 @@ from kfmt_cli.core.codecs.decompress import decompress
 from kfmt_cli.disk.tree import classify
 from kfmt_cli.log.anatomy.other_files import file_part
 from kfmt_cli.rows.anatomy import FIELD, cells, lines_of
-from tests.samples import ORDERS, TXN, Row, every_log, kfmt, name_of
+from tests.support.samples import ORDERS, TXN, Row, every_log, kfmt, name_of
 from tests.test_cli import on_a_terminal
 from tools.kafka import ROOT, SAMPLES
 

@@ -21,10 +21,10 @@ import lz4.frame
 import pytest
 
 from kfmt_cli.core.codecs.decompress import CODECS, TooLargeError
-from tests import warm
-from tests.rebuild import batch_of, compressed_batch, control_batch, record, with_crc
-from tests.samples import ORDERS, Done, environment, kfmt
-from tests.segments import int32, positions, with_bytes
+from tests.support import warm
+from tests.support.rebuild import batch_of, compressed_batch, control_batch, record, with_crc
+from tests.support.samples import ORDERS, Done, environment, kfmt
+from tests.support.segments import int32, positions, with_bytes
 from tests.test_cli import on_a_terminal
 from tools.kafka import ROOT, SAMPLES
 

@@ -16,8 +16,15 @@ from kfmt_cli.findings.finding import Finding, Severity
 from kfmt_cli.log.block import runs
 from kfmt_cli.log.decoding import read_records
 from kfmt_cli.log.open_log import open_log
-from tests.broken_indexes import OFFSET_BREAKS, TIME_BREAKS, Entries, Segment, packed, unpacked
-from tests.samples import ORDERS, TXN, kfmt, name_of
+from tests.support.broken_indexes import (
+    OFFSET_BREAKS,
+    TIME_BREAKS,
+    Entries,
+    Segment,
+    packed,
+    unpacked,
+)
+from tests.support.samples import ORDERS, TXN, kfmt, name_of
 from tools.kafka import SAMPLES
 
 # Of the live ones the preallocated indexes of the active segment are not kept: 10 MiB of zeros.

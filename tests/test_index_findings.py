@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.rebuild import batch_of, control_batch, record
-from tests.samples import ORDERS, TXN, kfmt
-from tests.segments import positions, write
+from tests.support.rebuild import batch_of, control_batch, record
+from tests.support.samples import ORDERS, TXN, kfmt
+from tests.support.segments import positions, write
 from tools.kafka import SAMPLES
 
 NAME = "00000000000000000000"

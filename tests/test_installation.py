@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from kfmt_cli.core.native import compiled
-from tests.samples import ORDERS, TXN, UPGRADED, environment, kfmt
+from tests.support.samples import ORDERS, TXN, UPGRADED, environment, kfmt
 from tools.kafka import ROOT, SAMPLES
 
 SOURCES = ["setup.py", "pyproject.toml", "README.md", "LICENSE", "kfmt_cli"]

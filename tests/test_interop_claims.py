@@ -12,13 +12,13 @@ import pytest
 
 from kfmt_cli.checks.registry import every_code
 from kfmt_cli.findings.finding import Code
-from tests.broken_partitions import ORDERS, TXN, Broken, sample
-from tests.claim_facts import DOWN, SEEKS, Claim, Fact, Seen
-from tests.claims_of_directories import DIRECTORY_CLAIMS
-from tests.claims_of_indexes import INDEX_CLAIMS
-from tests.claims_of_logs import LOG_CLAIMS
-from tests.claims_of_records import RECORD_CLAIMS
-from tests.samples import kfmt
+from tests.support.broken_partitions import ORDERS, TXN, Broken, sample
+from tests.support.claim_facts import DOWN, SEEKS, Claim, Fact, Seen
+from tests.support.claims_of_directories import DIRECTORY_CLAIMS
+from tests.support.claims_of_indexes import INDEX_CLAIMS
+from tests.support.claims_of_logs import LOG_CLAIMS
+from tests.support.claims_of_records import RECORD_CLAIMS
+from tests.support.samples import kfmt
 from tools import kafka
 from tools.observe import COMMITTED, UNCOMMITTED, Given, Outcome, Plan, Start, observe
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.combined_cases import combined
+from tests.support.combined_cases import combined
 from tools import kafka
 from tools.fuzz_starts import compare
 

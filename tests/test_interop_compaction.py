@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.compaction_cases import Case, cases
-from tests.samples import kfmt
+from tests.support.compaction_cases import Case, cases
+from tests.support.samples import kfmt
 from tools import kafka
 from tools.broker import CLEAN_SHUTDOWN
 from tools.observe import Files, Given, Plan, Start, observe

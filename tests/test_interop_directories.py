@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.broken_partitions import ORDERS, sample
-from tests.directory_cases import STRAY, Case, cases
-from tests.samples import Row, kfmt
+from tests.support.broken_partitions import ORDERS, sample
+from tests.support.directory_cases import STRAY, Case, cases
+from tests.support.samples import Row, kfmt
 from tools import kafka
 from tools.directories import Seen, run_on, start_all
 

@@ -10,8 +10,8 @@ import pytest
 
 from kfmt_cli.errors import UsageError
 from kfmt_cli.writing.in_use import check_unused
-from tests.combined_cases import combined
-from tests.samples import ORDERS, TXN, kfmt
+from tests.support.combined_cases import combined
+from tests.support.samples import ORDERS, TXN, kfmt
 from tests.test_rebuild_index import NEVER, copied, overlapping
 from tools import broker, kafka
 from tools.judge import Loading, judge

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.samples import kfmt
+from tests.support.samples import kfmt
 from tests.test_diff import built, verdict
 from tools import kafka
 from tools.replicas import EPOCHS, meet

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.retention_cases import Case, age, cases
-from tests.samples import kfmt
+from tests.support.retention_cases import Case, age, cases
+from tests.support.samples import kfmt
 from tools import kafka
 from tools.broker import CLEAN_SHUTDOWN
 from tools.observe import Given, Plan, Start, observe

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.samples import ORDERS, kfmt
-from tests.segments import DAMAGES, positions, with_bytes, write
+from tests.support.samples import ORDERS, kfmt
+from tests.support.segments import DAMAGES, positions, with_bytes, write
 from tests.test_interop_writers import consumed, needs_kafka
 from tests.test_salvage import BROKER, damaged_partition, salvaged
 from tools import broker

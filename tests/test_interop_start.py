@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.claims_of_directories import DIRECTORY_CLAIMS
-from tests.claims_of_indexes import INDEX_CLAIMS
-from tests.claims_of_logs import LOG_CLAIMS
-from tests.claims_of_records import RECORD_CLAIMS
-from tests.samples import kfmt
-from tests.start_cases import Case, cases
+from tests.support.claims_of_directories import DIRECTORY_CLAIMS
+from tests.support.claims_of_indexes import INDEX_CLAIMS
+from tests.support.claims_of_logs import LOG_CLAIMS
+from tests.support.claims_of_records import RECORD_CLAIMS
+from tests.support.samples import kfmt
+from tests.support.start_cases import Case, cases
 from tools import kafka
 from tools.broker import CLEAN_SHUTDOWN
 from tools.observe import RECOVERY_POINTS, Given, Outcome, Plan, Start, observe

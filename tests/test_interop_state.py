@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.samples import Row, kfmt
+from tests.support.samples import Row, kfmt
 from tools.kafka import SAMPLES, missing
 from tools.live import Live, format_storage, live
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.samples import Row, kfmt
+from tests.support.samples import Row, kfmt
 from tests.test_messages import without_underscores
 from tools.kafka import DUMP_LOG, SAMPLES, VERSION, java, missing
 

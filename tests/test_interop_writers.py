@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.samples import ORDERS, TXN, Row, environment, kfmt
+from tests.support.samples import ORDERS, TXN, Row, environment, kfmt
 from tools import broker, kafka
 from tools.kafka import SAMPLES
 

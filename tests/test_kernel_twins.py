@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from kfmt_cli.core.native import kernel
-from tests import warm
-from tests.samples import ORDERS, TXN, UPGRADED, environment
-from tests.segments import positions, write
+from tests.support import warm
+from tests.support.samples import ORDERS, TXN, UPGRADED, environment
+from tests.support.segments import positions, write
 from tools.kafka import ROOT, SAMPLES
 
 V2 = "kafka-3.9.1-broker1"

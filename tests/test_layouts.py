@@ -20,8 +20,8 @@ from kfmt_cli.formats.control import CONTROL_RECORD_KEY, END_TXN_MARKER
 from kfmt_cli.formats.index import ABORTED_TRANSACTION, OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
 from kfmt_cli.formats.legacy import MESSAGE_V0, MESSAGE_V1, NOTES_V0
 from kfmt_cli.formats.snapshot import PRODUCER_SNAPSHOT, PRODUCER_STATE
-from tests.samples import ORDERS
-from tests.segments import positions
+from tests.support.samples import ORDERS
+from tests.support.segments import positions
 
 LAYOUTS = [
     *(RECORD_BATCH, RECORD, MESSAGE_V0, MESSAGE_V1, CONTROL_RECORD_KEY, END_TXN_MARKER),

@@ -19,7 +19,7 @@ from kfmt_cli.core.layout.versions import at_version
 from kfmt_cli.formats.api_keys import APIS, BY_KEY
 from kfmt_cli.formats.headers import REQUEST_HEADER_DATA
 from kfmt_cli.rows.format_entries import entries_of
-from tests.samples import kfmt
+from tests.support.samples import kfmt
 from tools.kafka import ROOT, java, missing
 
 API_KEYS = json.loads((ROOT / "tests/reference/kafka_api_keys_4.2.json").read_text())

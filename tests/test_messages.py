@@ -211,7 +211,7 @@ def test_kafkas_own_classes_read_what_is_written() -> None:
             line = f"{class_of(name)} {version} "
             sent.append((line, values, layout.write(values), layout))
     lines = "".join(f"{line}{data.hex()}\n" for line, _, data, _ in sent)
-    command = java(LATEST, str(ROOT / "tests/Messages.java"))
+    command = java(LATEST, str(ROOT / "tests/support/Messages.java"))
     done = subprocess.run(command, input=lines, capture_output=True, text=True, check=False)
     answers = done.stdout.splitlines()
     assert len(answers) == len(sent), (sent[len(answers)][0], done.stderr[-2000:])

@@ -27,9 +27,9 @@ from kfmt_cli.render.sinks.table_rows import BatchRows
 from kfmt_cli.render.style import PLAIN
 from kfmt_cli.rows.finding_row import finding_row
 from kfmt_cli.rows.record import RECORD
-from tests.mutants import Mutant, embedding_mutant, judge, mutant_of, torn_copy
-from tests.samples import ORDERS, every_log, name_of
-from tests.segments import NAME, positions, write
+from tests.support.mutants import Mutant, embedding_mutant, judge, mutant_of, torn_copy
+from tests.support.samples import ORDERS, every_log, name_of
+from tests.support.segments import NAME, positions, write
 from tools.kafka import SAMPLES
 
 
@@ -170,7 +170,7 @@ def test_random_bytes_are_read_in_bounded_memory(alphabet: bytes, tmp_path: Path
 
 
 def test_a_count_that_promises_billions_takes_no_memory(tmp_path: Path) -> None:
-    from tests.rebuild import batch_of, record
+    from tests.support.rebuild import batch_of, record
 
     batch = batch_of(record(b"k", b"v"), 0, (1 << 31) - 1)
     assert peak_of_reading(write(tmp_path, batch * 50)) < 32 << 20

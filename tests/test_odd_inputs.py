@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from kfmt_cli.core.source import open_source
-from tests.rebuild import batch_of, record
-from tests.samples import ORDERS, TXN, environment, kfmt
-from tests.segments import write
+from tests.support.rebuild import batch_of, record
+from tests.support.samples import ORDERS, TXN, environment, kfmt
+from tests.support.segments import write
 from tests.test_cli import COMMAND, on_a_terminal, plain
 from tools.kafka import ROOT, SAMPLES
 

@@ -12,9 +12,9 @@ import pytest
 import zstandard
 
 from kfmt_cli.log.records import MOST_RECORDS
-from tests.rebuild import batch_of, record, with_crc
-from tests.samples import ORDERS, environment, kfmt
-from tests.segments import NAME, int32, with_bytes, write
+from tests.support.rebuild import batch_of, record, with_crc
+from tests.support.samples import ORDERS, environment, kfmt
+from tests.support.segments import NAME, int32, with_bytes, write
 from tools.kafka import ROOT
 
 

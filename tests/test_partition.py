@@ -13,8 +13,8 @@ from kfmt_cli.checks.partition.base import SegmentFacts
 from kfmt_cli.checks.partition.names import Names
 from kfmt_cli.checks.partition.neighbours import SegmentOffsets
 from kfmt_cli.disk.tree import walk
-from tests.samples import ORDERS, kfmt
-from tests.segments import positions
+from tests.support.samples import ORDERS, kfmt
+from tests.support.segments import positions
 from tools.kafka import SAMPLES
 
 SWAP = ORDERS.name + ".swap"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.samples import kfmt
+from tests.support.samples import kfmt
 from tools.kafka import SAMPLES
 
 BROKER = SAMPLES / "kafka-3.9.1-broker1"

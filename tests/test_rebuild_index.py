@@ -17,8 +17,8 @@ from kfmt_cli.commands import rebuild as rebuilding
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.errors import UsageError
 from kfmt_cli.writing.rebuild import Rebuilt, rebuild
-from tests.samples import ORDERS, TXN, kfmt
-from tests.segments import positions
+from tests.support.samples import ORDERS, TXN, kfmt
+from tests.support.segments import positions
 from tools.kafka import SAMPLES
 
 LAST = f"{736:020}.snapshot"

@@ -39,7 +39,7 @@ from kfmt_cli.rows.section import Object, section_of
 from kfmt_cli.spark import jobs as spark_jobs
 from kfmt_cli.topics import TOPICS, Topic
 from kfmt_cli.topics.message import Message
-from tests.samples import ORDERS
+from tests.support.samples import ORDERS
 from tools import make_docs
 from tools.kafka import ROOT
 

@@ -18,7 +18,7 @@ from kfmt_cli.broker.retention_rules import (
 )
 from kfmt_cli.broker.topic_settings import DAY, TopicSettings, with_properties
 from kfmt_cli.errors import UsageError
-from tests.samples import kfmt
+from tests.support.samples import kfmt
 from tools.kafka import SAMPLES
 
 ORDERS = SAMPLES / "kafka-3.9.1-broker1/orders-0"

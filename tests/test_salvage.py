@@ -17,8 +17,8 @@ from kfmt_cli.disk.tree import classify
 from kfmt_cli.log import reader as log_reader
 from kfmt_cli.writing.salvage.holes import NO_END, Hole, in_sequence
 from kfmt_cli.writing.salvage.salvager import Salvager
-from tests.samples import ORDERS, TXN, Done, Row, environment, kfmt, name_of
-from tests.segments import DAMAGES, positions, with_bytes, write
+from tests.support.samples import ORDERS, TXN, Done, Row, environment, kfmt, name_of
+from tests.support.segments import DAMAGES, positions, with_bytes, write
 from tools.kafka import SAMPLES
 
 BROKER = SAMPLES / "kafka-3.9.1-broker1"

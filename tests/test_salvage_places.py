@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from tests import combined_cases
-from tests.broken_partitions import ORDERS, name, sample
-from tests.combined_cases import combined
-from tests.samples import Done, kfmt
-from tests.segments import positions, with_bytes
+from tests.support import combined_cases
+from tests.support.broken_partitions import ORDERS, name, sample
+from tests.support.combined_cases import combined
+from tests.support.samples import Done, kfmt
+from tests.support.segments import positions, with_bytes
 from tools.observe import Files
 
 ASIDE = "contradicting"

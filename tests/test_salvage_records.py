@@ -12,8 +12,8 @@ from kfmt_cli.disk.tree import classify
 from kfmt_cli.writing.salvage import holes as holes_module
 from kfmt_cli.writing.salvage.holes import NO_END, Hole
 from kfmt_cli.writing.salvage.salvager import Salvager
-from tests.samples import ORDERS, TXN, kfmt
-from tests.segments import positions, with_bytes, write
+from tests.support.samples import ORDERS, TXN, kfmt
+from tests.support.segments import positions, with_bytes, write
 from tests.test_salvage import BROKER, many_batches
 from tools.kafka import SAMPLES
 

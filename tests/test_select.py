@@ -17,9 +17,9 @@ from kfmt_cli.log.decoding import read_records
 from kfmt_cli.log.reader import LogReader
 from kfmt_cli.log.records import Records
 from kfmt_cli.log.select import Selection
-from tests.rebuild import batch_of, record
-from tests.samples import UPGRADED, every_log, kfmt, name_of
-from tests.segments import positions, with_bytes, write
+from tests.support.rebuild import batch_of, record
+from tests.support.samples import UPGRADED, every_log, kfmt, name_of
+from tests.support.segments import positions, with_bytes, write
 from tools.kafka import SAMPLES
 
 LIMIT = Limit()

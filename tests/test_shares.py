@@ -24,9 +24,9 @@ from kfmt_cli.findings.finding import Finding
 from kfmt_cli.rows.finding_row import finding_row
 from kfmt_cli.rows.result import Result
 from kfmt_cli.sharing.processes import map_processes
-from tests.mutants import mutant_of
-from tests.samples import ORDERS, TXN, UPGRADED, environment, kfmt
-from tests.segments import NAME, positions
+from tests.support.mutants import mutant_of
+from tests.support.samples import ORDERS, TXN, UPGRADED, environment, kfmt
+from tests.support.segments import NAME, positions
 from tools.kafka import ROOT, SAMPLES
 
 PARTITIONS = (ORDERS.parent, TXN.parent, SAMPLES / "kafka-3.9.1-broker2/replicated-0")

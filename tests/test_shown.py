@@ -19,7 +19,7 @@ from kfmt_cli.formats.control import CONTROL_RECORD_KEY, END_TXN_MARKER
 from kfmt_cli.formats.index import ABORTED_TRANSACTION, OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
 from kfmt_cli.formats.legacy import MESSAGE_V0, MESSAGE_V1
 from kfmt_cli.formats.snapshot import PRODUCER_SNAPSHOT, PRODUCER_STATE
-from tests.samples import ORDERS, TXN, UPGRADED, Row, kfmt
+from tests.support.samples import ORDERS, TXN, UPGRADED, Row, kfmt
 from tests.test_layouts import LAYOUTS
 from tests.test_messages import MESSAGES
 from tools.kafka import SAMPLES

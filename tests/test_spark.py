@@ -20,9 +20,9 @@ from typing import Any
 
 import pytest
 
-from tests.samples import ORDERS, TXN, Done, environment, kfmt
-from tests.segments import positions, with_bytes
-from tests.spark_rows import Key, close, dumped, of_rows, with_index
+from tests.support.samples import ORDERS, TXN, Done, environment, kfmt
+from tests.support.segments import positions, with_bytes
+from tests.support.spark_rows import Key, close, dumped, of_rows, with_index
 from tools.kafka import ROOT, SAMPLES
 
 pytest.importorskip("pyspark")

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.samples import ORDERS, TXN, kfmt
-from tests.segments import positions
-from tests.spark_rows import close, dumped, of_rows, with_index
+from tests.support.samples import ORDERS, TXN, kfmt
+from tests.support.segments import positions
+from tests.support.spark_rows import close, dumped, of_rows, with_index
 from tools.kafka import ROOT, SAMPLES
 
 pa = pytest.importorskip("pyarrow")

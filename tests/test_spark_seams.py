@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from tests.samples import ORDERS, TXN, UPGRADED
-from tests.segments import DAMAGES, positions
-from tests.spark_rows import with_index
+from tests.support.samples import ORDERS, TXN, UPGRADED
+from tests.support.segments import DAMAGES, positions
+from tests.support.spark_rows import with_index
 from tools.kafka import SAMPLES
 
 pytest.importorskip("pyarrow")

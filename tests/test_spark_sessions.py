@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.samples import ORDERS, environment
+from tests.support.samples import ORDERS, environment
 from tools.kafka import ROOT
 
 pytest.importorskip("pyspark")

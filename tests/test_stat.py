@@ -8,7 +8,7 @@ import pytest
 
 from kfmt_cli.core.codecs.compress import compress
 from kfmt_cli.core.codecs.decompress import decompress
-from tests.samples import kfmt
+from tests.support.samples import kfmt
 from tools.kafka import SAMPLES
 
 BROKER = SAMPLES / "kafka-3.9.1-broker1"

@@ -12,7 +12,7 @@ from kfmt_cli.broker.placement import partition_of_id, string_hash
 from kfmt_cli.broker.state.shares import _update
 from kfmt_cli.core.layout.versions import at_version
 from kfmt_cli.topics import messages_of
-from tests.samples import Row, kfmt
+from tests.support.samples import Row, kfmt
 from tools.kafka import SAMPLES
 
 BROKER = SAMPLES / "kafka-3.9.1-broker1"

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kfmt_cli.broker.timing_wheel import Timer, TimingWheels
-from tests.samples import kfmt
+from tests.support.samples import kfmt
 
 DELAYS = st.lists(st.integers(0, 100_000), max_size=40)
 

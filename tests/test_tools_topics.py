@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from kfmt_cli.broker.state import REPLAYS, replay_of
 from kfmt_cli.log.stream import Record
 from kfmt_cli.topics import TOPICS, decoder_for, known_topic
-from tests.samples import Row, kfmt
+from tests.support.samples import Row, kfmt
 from tests.test_state import built, of, state
 from tools.kafka import KEPT, SAMPLES
 

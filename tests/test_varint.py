@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kfmt_cli.core.layout import varint
-from tests.samples import kfmt
+from tests.support.samples import kfmt
 
 PAIRS = [
     *((0, "00"), (-1, "01"), (1, "02"), (-2, "03"), (63, "7e"), (64, "8001"), (300, "d804")),

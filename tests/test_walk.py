@@ -13,7 +13,7 @@ import pytest
 
 from kfmt_cli.disk import tree as disks
 from kfmt_cli.disk.kinds.logs import LOGS
-from tests.samples import ORDERS, Done, environment, kfmt
+from tests.support.samples import ORDERS, Done, environment, kfmt
 from tools.kafka import ROOT, SAMPLES
 
 COMMANDS = [("dump",), ("verify-crc",), ("index-check",), ("rebuild-index",), ("convert-v0-to-v2",)]

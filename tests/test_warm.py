@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests import warm
-from tests.samples import ORDERS, environment
+from tests.support import warm
+from tests.support.samples import ORDERS, environment
 from tools.kafka import ROOT
 
 RUNS: list[tuple[list[str | Path], bytes]] = [

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.samples import ORDERS, environment
+from tests.support.samples import ORDERS, environment
 
 BLOCKED = """
 import sys

@@ -21,7 +21,7 @@ from kfmt_cli.log.block import Block, runs
 from kfmt_cli.log.decoding import read_records
 from kfmt_cli.log.open_log import open_log
 from kfmt_cli.writing.batches import DRAFT_COLUMNS, Written, write_batches
-from tests.samples import every_log, name_of
+from tests.support.samples import every_log, name_of
 
 SAMPLES = [log for log in every_log() if log.stat().st_size]
 

@@ -13,9 +13,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.mutants import embedding_mutant, judge, mutant_of
-from tests.samples import every_log
-from tests.segments import positions
+from tests.support.mutants import embedding_mutant, judge, mutant_of
+from tests.support.samples import every_log
+from tests.support.segments import positions
 
 LARGEST = 60_000
 

@@ -13,8 +13,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from tests.combined_cases import Combined, combined
-from tests.samples import kfmt
+from tests.support.combined_cases import Combined, combined
+from tests.support.samples import kfmt
 from tools.broker import CLEAN_SHUTDOWN
 from tools.judge import Judged, Loading, judge
 from tools.observe import RECOVERY_POINTS, Start

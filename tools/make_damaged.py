@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import shutil
 
-from tests.samples import ORDERS
-from tests.segments import DAMAGES, positions, write
+from tests.support.samples import ORDERS
+from tests.support.segments import DAMAGES, positions, write
 from tools.kafka import ROOT
 
 CHOSEN = {

@@ -30,7 +30,7 @@ from kfmt_cli.rows.format_entries import entries_of, size_words
 from kfmt_cli.rows.table_types import TABLES
 from kfmt_cli.spark.request import OPTIONS
 from kfmt_cli.spark.tables import type_name
-from tests.matrix import matrix
+from tests.support.matrix import matrix
 from tools.kafka import ROOT
 from tools.man import man_pages
 
@@ -227,8 +227,8 @@ def explained() -> dict[str, str]:
 def damages() -> str:
     """docs/damages.md"""
     intro = (
-        "What `kfmt check` was shown to find: `tests/matrix.py` makes each of these damages from "
-        "real files, and `tests/test_check.py` looks for the finding and its place."
+        "What `kfmt check` was shown to find: `tests/support/matrix.py` makes each of these "
+        "damages from real files, and `tests/test_check.py` looks for the finding and its place."
     )
     rows = "".join(f"| [`{it.code}`](findings.md#{it.code}) | {it.words} |\n" for it in matrix())
     return f"# Damages that are found\n\n{MADE}\n{intro}\n\n| finding | damage |\n|---|---|\n{rows}"

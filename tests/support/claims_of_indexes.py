@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.broken_directories import (
+from tests.support.broken_directories import (
     bytes_of,
     entry,
     index,
@@ -14,8 +14,8 @@ from tests.broken_directories import (
     whole_v0,
     with_file,
 )
-from tests.broken_partitions import CLOSED, LAST, name
-from tests.claim_facts import (
+from tests.support.broken_partitions import CLOSED, LAST, name
+from tests.support.claim_facts import (
     ALL,
     LOOKUPS_HERE_RIGHT,
     LOOKUPS_LAST,

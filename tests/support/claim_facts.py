@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from tests.broken_partitions import Broken, name
+from tests.support.broken_partitions import Broken, name
 from tools.observe import COMMITTED, Became, Files, Outcome
 
 SEEKS = (0, 245, 345, 365, 475, 500, 1450)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 
-from tests.broken_partitions import (
+from tests.support.broken_partitions import (
     CLOSED,
     LAST,
     ORDERS,
@@ -22,7 +22,7 @@ from tests.broken_partitions import (
     with_crc32,
     zero_hole,
 )
-from tests.claim_facts import (
+from tests.support.claim_facts import (
     ALL,
     CUT,
     DOWN,
@@ -42,7 +42,7 @@ from tests.claim_facts import (
     Claim,
     lost,
 )
-from tests.segments import int32, with_bytes
+from tests.support.segments import int32, with_bytes
 
 GARBAGE = bytes(range(200, 256)) * 9
 FAR = struct.pack(">q", 1 << 33)

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.broken_partitions import ORDERS, TXN, V0, V1, V1_GZIP, name, sample
-from tests.rebuild import with_crc
-from tests.segments import int32, with_bytes
+from tests.support.broken_partitions import ORDERS, TXN, V0, V1, V1_GZIP, name, sample
+from tests.support.rebuild import with_crc
+from tests.support.segments import int32, with_bytes
 from tools.kafka import SAMPLES
 from tools.observe import Files, Start
 

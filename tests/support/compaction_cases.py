@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from tests.broken_partitions import ORDERS, TXN, V1, name, sample
-from tests.rebuild import with_crc
-from tests.segments import positions, with_bytes
+from tests.support.broken_partitions import ORDERS, TXN, V1, name, sample
+from tests.support.rebuild import with_crc
+from tests.support.segments import positions, with_bytes
 from tools.kafka import SAMPLES
 from tools.observe import Files, partition_files
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from tests.broken_directories import (
+from tests.support.broken_directories import (
     aborts,
     bytes_of,
     missing,
@@ -13,8 +13,17 @@ from tests.broken_directories import (
     whole,
     with_file,
 )
-from tests.broken_partitions import CLOSED, LAST, ORDERS, TXN, changed, name, rearranged, sample
-from tests.claim_facts import (
+from tests.support.broken_partitions import (
+    CLOSED,
+    LAST,
+    ORDERS,
+    TXN,
+    changed,
+    name,
+    rearranged,
+    sample,
+)
+from tests.support.claim_facts import (
     ABORTED_GIVEN,
     ALL,
     COMMITTED_RIGHT,

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from tests.rebuild import control_batch, with_crc
-from tests.segments import int32, positions, with_bytes
+from tests.support.rebuild import control_batch, with_crc
+from tests.support.segments import int32, positions, with_bytes
 from tools.kafka import SAMPLES
 from tools.observe import Files, partition_files
 

@@ -7,7 +7,7 @@ import struct
 from crc32c import crc32c
 
 from kfmt_cli.formats.batch import RECORD, RECORD_BATCH
-from tests.segments import with_bytes
+from tests.support.segments import with_bytes
 
 
 def with_crc(batch: bytes) -> bytes:

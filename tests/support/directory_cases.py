@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.segments import positions
+from tests.support.segments import positions
 
 Change = Callable[[Path], None]
 META, MARKER = "meta.properties", ".kafka_cleanshutdown"

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 
-from tests.broken_partitions import (
+from tests.support.broken_partitions import (
     CLOSED,
     ORDERS,
     TXN,
@@ -18,8 +18,8 @@ from tests.broken_partitions import (
     rearranged,
     sample,
 )
-from tests.rebuild import with_crc
-from tests.segments import positions, with_bytes
+from tests.support.rebuild import with_crc
+from tests.support.segments import positions, with_bytes
 from tools.observe import Files
 
 OFFSET, TIME, TRANSACTION = ">ii", ">qi", ">hqqqq"

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.samples import ORDERS, kfmt
-from tests.segments import positions
+from tests.support.samples import ORDERS, kfmt
+from tests.support.segments import positions
 
 Key = tuple[Any, ...]
 

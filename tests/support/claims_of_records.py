@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 
-from tests.broken_partitions import (
+from tests.support.broken_partitions import (
     batch,
     control,
     inner_flipped,
@@ -15,7 +15,7 @@ from tests.broken_partitions import (
     with_crc32,
     wrapper,
 )
-from tests.claim_facts import (
+from tests.support.claim_facts import (
     ALL,
     COMMITTED_RIGHT,
     COMMITTED_STOPS,
@@ -30,7 +30,7 @@ from tests.claim_facts import (
     Claim,
     lost,
 )
-from tests.segments import int32, positions, with_bytes
+from tests.support.segments import int32, positions, with_bytes
 
 _stop = (KEPT, STOP)
 

@@ -21,7 +21,7 @@ from kfmt_cli.core.source import open_source
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.tree import classify
 from kfmt_cli.log.reader import LogReader
-from tests.rebuild import batch_of, record
+from tests.support.rebuild import batch_of, record
 
 INSERTED = -1
 MAGIC_AT = 16

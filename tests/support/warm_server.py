@@ -2,9 +2,9 @@
 
 A fresh interpreter takes longer to import NumPy, click and kfmt than most commands take to run.
 Here each run is still a process of its own, with its own streams, environment, directory, signals
-and exit; it only finds the modules imported. `tests/warm.py` is the other side.
+and exit; it only finds the modules imported. `tests/support/warm.py` is the other side.
 
-    python tests/warm_server.py FD        FD: the socket that runs are asked for on
+    python tests/support/warm_server.py FD        FD: the socket that runs are asked for on
 
 A message on that socket is one byte with four descriptors: a socket for this run, standard input,
 output and error. On the run's socket comes a JSON object in one line with `argv`, `cwd` and `env`;

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests import warm
+from tests.support import warm
 from tools.kafka import ROOT, SAMPLES, kept_text, sample_logs
 
 Row = dict[str, Any]

@@ -11,14 +11,14 @@ from pathlib import Path
 
 from crc32c import crc32c
 
-from tests.broken_directories import mixed
-from tests.broken_partitions import ORDERS, TXN, name, sample, zero_hole
-from tests.claims_of_directories import DIRECTORY_CLAIMS
-from tests.claims_of_indexes import INDEX_CLAIMS
-from tests.claims_of_logs import LOG_CLAIMS
-from tests.claims_of_records import RECORD_CLAIMS
-from tests.rebuild import with_crc
-from tests.segments import int32, positions, with_bytes
+from tests.support.broken_directories import mixed
+from tests.support.broken_partitions import ORDERS, TXN, name, sample, zero_hole
+from tests.support.claims_of_directories import DIRECTORY_CLAIMS
+from tests.support.claims_of_indexes import INDEX_CLAIMS
+from tests.support.claims_of_logs import LOG_CLAIMS
+from tests.support.claims_of_records import RECORD_CLAIMS
+from tests.support.rebuild import with_crc
+from tests.support.segments import int32, positions, with_bytes
 from tools.kafka import SAMPLES
 from tools.observe import Files
 

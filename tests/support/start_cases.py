@@ -6,9 +6,9 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from tests.broken_partitions import ORDERS, TXN, Broken, name, rearranged, sample
-from tests.rebuild import with_crc
-from tests.segments import int32, positions, with_bytes
+from tests.support.broken_partitions import ORDERS, TXN, Broken, name, rearranged, sample
+from tests.support.rebuild import with_crc
+from tests.support.segments import int32, positions, with_bytes
 from tools.observe import Files, Start
 
 CLOSED, LAST = 240, 1440

@@ -1,6 +1,6 @@
 """Runs of kfmt in processes of their own that need not import everything anew.
 
-A server (`tests/warm_server.py`) has kfmt imported and forks for each run. What the interpreter
+A server (`warm_server.py`) has kfmt imported and forks for each run. What the interpreter
 itself reads from the environment must be known before it starts, so there is a server for each such
 environment: nearly always one.
 """
