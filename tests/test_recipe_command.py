@@ -1,0 +1,161 @@
+"""More that a contributor adds: a command, a page of explain, the state of a topic.
+
+The command is the example of CONTRIBUTING: a task, a row type, a command, a line.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import click
+import pytest
+
+from kfmt_cli import cli
+from kfmt_cli.broker import state as states
+from kfmt_cli.broker.state.replay import LatestOfKeys
+from kfmt_cli.checks.log.open_checked import open_checked
+from kfmt_cli.cli.options import color, output_format, paths
+from kfmt_cli.commands.log_files import LogFiles, each_partition
+from kfmt_cli.commands.run import Run
+from kfmt_cli.render import pages
+from kfmt_cli.render.pages.page import ListedPage, PageFacts
+from kfmt_cli.render.sinks.sink import Head
+from kfmt_cli.rows.column import Column, ColumnKind, RowType
+from kfmt_cli.rows.state_types import StateType
+from kfmt_cli.topics import TOPICS, Topic
+from kfmt_cli.topics.keyed_json import JsonDecoder, Said
+from tests.support.samples import ORDERS
+from tests.test_recipes import Ran, run
+from tools.kafka import SAMPLES
+
+__all__ = ["run"]
+HERE = __name__
+TXN = SAMPLES / "kafka-3.9.1-broker1/txn-0"
+
+# A command: what its rows are, …
+LARGE_BATCH = RowType(
+    "large_batch",
+    "One of the largest batches of a partition.",
+    (
+        Column("log", ColumnKind.TEXT, "The log."),
+        Column("position", doc="Byte at which it begins."),
+        Column("size", doc="Its bytes."),
+        Column("base_offset", doc="Its first offset."),
+    ),
+)
+
+
+# … what it does, …
+def largest_batches(run: Run, given: tuple[str, ...], number: int) -> None:
+    """Show the largest batches of each partition."""
+
+    def take(partition: LogFiles) -> None:
+        every: list[tuple[int, str, int, int]] = []
+        for file in partition.logs:
+            with open_checked(file, read_ahead=False) as log:
+                for block in log.blocks:
+                    columns = (
+                        block.batches[name].tolist() for name in ("size", "position", "base_offset")
+                    )
+                    every += [
+                        (size, file.name, at, base) for size, at, base in zip(*columns, strict=True)
+                    ]
+                    every = heapq.nlargest(number, every)
+        cells = [(name, at, size, base) for size, name, at, base in every]
+        run.rows(Head(partition.name, nouns=("batch", "batches")), LARGE_BATCH, [cells])
+
+    each_partition(run, given, take)
+    run.sink.flush()
+
+
+# … and how it is asked for.
+@click.command()
+@paths
+@click.option("--number", default=10, show_default=True, help="How many batches.")
+@output_format
+@color
+def largest(paths: tuple[str, ...], number: int, format_: str, color: str) -> int:
+    """Show the largest batches of each partition."""
+    from kfmt_cli.cli.runs import run_of
+
+    task = run_of(color, format_)
+    largest_batches(task, paths, number)
+    return task.host.exit_code
+
+
+def test_a_command(run: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = ModuleType("kfmt_cli.cli.largest")
+    module.largest = largest  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.setitem(cli.MODULES, "largest", "largest")  # the line in `SECTIONS`
+    monkeypatch.setitem(cli.SECTIONS, "Why", {**cli.SECTIONS["Why"], "largest": "largest"})
+    assert "largest" in run("--help")
+    assert "How many batches." in run("largest", "--help")
+    rows = [json.loads(it) for it in run("largest", TXN, "--number", "3", "--json").splitlines()]
+    every = [json.loads(it) for it in run("dump", TXN, "--json").splitlines()]
+    wanted = heapq.nlargest(3, (it["size"] for it in every if it["type"] == "batch"))
+    assert [it["size"] for it in rows] == wanted
+    assert list(rows[0]) == ["type", "file", "log", "position", "size", "base_offset"]
+    assert run("largest", TXN, "--number", "3").splitlines()[-1] == "3 batches shown"
+    heading, *lines = run("largest", TXN, "--number", "3", "--format", "csv").splitlines()
+    assert heading == "file,log,position,size,base_offset"
+    assert len(lines) == 3
+    run("largest", TXN / "nothing")
+    assert run.code == 3
+    assert "No such file or directory" in run.err
+
+
+# A page of explain: a function, and a line.
+
+
+def sizes(facts: PageFacts) -> Iterator[str | list[str]]:
+    yield "A log has batches of many sizes."
+    yield [f"{int(facts.batches['size'][0])} bytes"]
+
+
+def test_a_page(run: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = ListedPage("batch-sizes", "How large batches are", f"{HERE}:sizes")
+    monkeypatch.setitem(pages.PAGES, page.name, page)
+    assert "batch-sizes" in run("explain")
+    shown = run("explain", "batch-sizes", ORDERS.parent)
+    assert "A log has batches of many sizes." in shown
+    assert "2575 bytes" in shown
+
+
+# The state of a topic: a decoder, a replay, two lines.
+
+GUEST = StateType(
+    RowType("guest", "A guest.", (Column("name", ColumnKind.TEXT, "The name.", given="has_name"),)),
+    1,
+)
+GUESTS = JsonDecoder(lambda key: Said("Guest", {"name": key.decode()}))
+
+
+class Guests(LatestOfKeys):
+    """Who is there."""
+
+    topic = "guests"
+    types = (GUEST,)
+
+    def rows(self) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
+        for _, key, _ in self.said():
+            yield GUEST, key
+
+
+def test_the_state_of_a_topic(run: Ran, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    topic = Topic("guests", "who is there", decoder=f"{HERE}:GUESTS")
+    monkeypatch.setitem(TOPICS, "guests", topic)
+    monkeypatch.setitem(states.REPLAYS, "guests", f"{HERE}:Guests")
+    lines = [{"key": "ann", "value": "{}"}, {"key": "bob", "value": "{}"}, {"key": "ann"}]
+    (tmp_path / "lines").write_text("".join(json.dumps(it) + "\n" for it in lines))
+    run("build", tmp_path / "lines", tmp_path / "guests-0")
+    assert run.code == 0
+    rows = [json.loads(it) for it in run("state", tmp_path / "guests-0", "--json").splitlines()]
+    assert [(it["type"], it["name"]) for it in rows] == [("guest", "bob")]
+    assert "who is there" in run("dump", tmp_path / "guests-0")
