@@ -1,4 +1,4 @@
-"""A log directory of many small segments: kfmt beside the limit, whole processes."""
+"""A log directory of many small segments: kfmt next to the limit, whole processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fsck and the toolbox: kfmt's jobs on the same files, and kafka-dump-log beside them."""
+"""The fsck and the toolbox: kfmt's jobs on the same files, and kafka-dump-log next to them."""
 
 from __future__ import annotations
 

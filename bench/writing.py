@@ -35,7 +35,7 @@ class WritingJob:
 
 
 def prepare(log: str, n_records: int) -> tuple[str, str]:
-    """Indexes beside the log; its first records as JSON Lines and as a log of magic 1."""
+    """Indexes next to the log; its first records as JSON Lines and as a log of magic 1."""
     if not Path(log).with_suffix(".index").exists():
         subprocess.run(
             [*KFMT, "rebuild-index", "--in-place", log], check=True, stdout=subprocess.DEVNULL

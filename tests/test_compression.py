@@ -54,7 +54,7 @@ def lz4_frame(data: bytes, **options: object) -> bytes:
 VARIANTS = {
     "gzip": ("gzip", gzip.compress(PLAIN)),
     "gzip, two members": ("gzip", gzip.compress(PLAIN[:5000]) + gzip.compress(PLAIN[5000:])),
-    "gzip, zeros behind it": ("gzip", gzip.compress(PLAIN) + bytes(20)),
+    "gzip, zeros after it": ("gzip", gzip.compress(PLAIN) + bytes(20)),
     "snappy, xerial": ("snappy", xerial(PLAIN)),
     "snappy, xerial in small chunks": ("snappy", xerial(PLAIN, 100)),
     "snappy, two xerial streams": ("snappy", xerial(PLAIN[:5000]) + xerial(PLAIN[5000:])),
@@ -63,7 +63,7 @@ VARIANTS = {
     "lz4 with its size": ("lz4", lz4_frame(PLAIN, store_size=True)),
     "lz4 with checksums": ("lz4", lz4_frame(PLAIN, content_checksum=True, block_checksum=True)),
     "lz4 in linked blocks": ("lz4", lz4_frame(PLAIN, block_linked=True)),
-    "lz4, bytes behind it": ("lz4", lz4_frame(PLAIN) + b"more"),
+    "lz4, bytes after it": ("lz4", lz4_frame(PLAIN) + b"more"),
     **{f"lz4, block size {n}": ("lz4", lz4_frame(PLAIN, block_size=n)) for n in (4, 5, 6, 7)},
     "zstd": ("zstd", zstd_stream(PLAIN)),
     "zstd with its size": ("zstd", zstandard.ZstdCompressor().compress(PLAIN)),
@@ -93,10 +93,10 @@ def test_the_limit_is_exact(name: str) -> None:
         decompress(codec, blob, len(PLAIN) - 1)
 
 
-# What stands behind a stream may go, and what ends between two of its parts is whole.
+# What stands after a stream may go, and what ends between two of its parts is whole.
 MAY_END_EARLY = {
-    *("gzip, two members", "gzip, zeros behind it"),
-    *("snappy, xerial in small chunks", "lz4, bytes behind it"),
+    *("gzip, two members", "gzip, zeros after it"),
+    *("snappy, xerial in small chunks", "lz4, bytes after it"),
 }
 
 
@@ -112,7 +112,7 @@ def test_a_stream_that_ends_early_is_an_error(name: str) -> None:
 def test_garbage_is_an_error(codec: str) -> None:
     for data in (b"", b"\0", b"garbage", bytes(100), b"\xff" * 100):
         if codec == "snappy" and data[:1] == b"\0":
-            continue  # a raw block of no bytes, with others behind it, may be taken or refused
+            continue  # a raw block of no bytes, with others after it, may be taken or refused
         with pytest.raises(CompressionError):
             decompress(codec, data, LIMIT)
 

@@ -1,4 +1,4 @@
-"""`kfmt hex`: every byte of a batch, an entry or a small file stands beside its field, once."""
+"""`kfmt hex`: every byte of a batch, an entry or a small file stands next to its field, once."""
 
 from __future__ import annotations
 

@@ -172,7 +172,7 @@ def test_an_index_of_a_damaged_log_is_not_accused(tmp_path: Path) -> None:
         truncated = [it for it in errors if it["code"] == "batch-truncated"]
         assert len(truncated) == 1
         rest = {it["code"] for it in errors} - {"batch-truncated"}
-        assert rest <= {"index-position-out-of-log"}  # behind the end of the file
+        assert rest <= {"index-position-out-of-log"}  # after the end of the file
 
 
 def test_a_transaction_index_is_held_against_the_markers(tmp_path: Path) -> None:

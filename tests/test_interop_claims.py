@@ -166,7 +166,7 @@ def seen(
     places: dict[tuple[str, Start], tuple[int, str]],
     place: tuple[str, Start],
 ) -> Seen:
-    """A partition after a start, beside the undamaged one."""
+    """A partition after a start, next to the undamaged one."""
     at, topic = places[place]
     whole_at, whole = places[broken.sample.name, start]
     recovered_at, recovered = places[broken.sample.name, Start.CRASH]

@@ -177,7 +177,7 @@ def words(row: Row) -> str | None:
 
 @pytest.mark.parametrize("broker", ["kafka-3.9.1-broker1", "kafka-3.9.1-broker2"])
 def test_entries_are_those_of_the_tool(broker: str, tmp_path: Path) -> None:
-    copy = tmp_path / broker  # the tool makes files beside those that it looks at
+    copy = tmp_path / broker  # the tool makes files next to those that it looks at
     shutil.copytree(SAMPLES / broker, copy)
     suffixes = (".index", ".timeindex", ".txnindex", ".snapshot")
     files = sorted(it for it in copy.rglob("*") if it.suffix in suffixes and it.stat().st_size)

@@ -211,7 +211,7 @@ def test_several_damages_lose_no_undamaged_batch_and_make_none_up(
 
 @pytest.mark.parametrize("log", FUZZED, ids=[name_of(log) for log in FUZZED])
 def test_the_torn_front_of_a_batch_does_not_hide_the_whole_one(log: Path, tmp_path: Path) -> None:
-    """A write that was cut off and repeated, with and without zeros behind the log."""
+    """A write that was cut off and repeated, with and without zeros after the log."""
     data = log.read_bytes()
     places = positions(data)
     rng = random.Random(name_of(log))

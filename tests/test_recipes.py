@@ -78,7 +78,7 @@ def rows(out: str, type_: str) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def new_kinds(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Kind]]:
-    """The registry of kinds, as it was again behind the test."""
+    """The registry of kinds, as it was again after the test."""
     kept = [*kinds.KINDS]
     monkeypatch.setattr(kinds, "KINDS", kept)
     kinds.kind_of.cache_clear()

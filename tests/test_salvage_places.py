@@ -121,7 +121,7 @@ def test_of_two_batches_that_contradict_each_other_one_is_set_aside(tmp_path: Pa
 
 
 def test_a_wrong_offset_takes_no_batch_behind_other_damage_along(tmp_path: Path) -> None:
-    """One bit of an offset, and damage right behind it."""
+    """One bit of an offset, and damage right after it."""
     whole = every_batch()
     for bit in range(0, 40, 3):
         files = dict(sample(ORDERS))

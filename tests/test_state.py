@@ -312,7 +312,7 @@ def test_wrong_usage(tmp_path: Path) -> None:
     assert "No such file" in missing.err
     assert kfmt("state", BROKER, "--at-offset", "5").code == 2
     late = kfmt("state", OFFSETS, "--since-offset", "100")
-    assert "lies behind the last record, at 7" in late.err
+    assert "lies after the last record, at 7" in late.err
     assert len(state(OFFSETS, OFFSETS)) == len(state(OFFSETS))
     assert kfmt("state", OFFSETS, "--at-offset", "1", "--since-offset", "2").code == 2
     assert kfmt("state", OFFSETS, "--of-topic", "orders").code == 2

@@ -22,7 +22,7 @@ EPOCHS = "leader-epoch-checkpoint"
 @dataclass(frozen=True)
 class Met:
     """The replicas after they have met. cut_to: the offsets that the follower's log was cut to, in
-    order. logs: the contents of the leader's and of the follower's logs, one behind another."""
+    order. logs: the contents of the leader's and of the follower's logs, one after another."""
 
     cut_to: Sequence[int]
     logs: tuple[bytes, bytes]

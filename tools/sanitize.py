@@ -5,7 +5,7 @@ python -m tools.sanitize TEST…      these tests, with any options of pytest
 python -m tools.sanitize --mutants N [--seed S]    tools.fuzz_damage with so many mutants
 
 The modules are compiled by gcc with the address and undefined behaviour sanitizers in a directory
-that is deleted afterwards. Python takes each object from malloc, so that a read one byte behind a
+that is deleted afterwards. Python takes each object from malloc, so that a read one byte after a
 bytes object is noticed. Whatever a sanitizer reports ends the process that it finds it in.
 """
 

@@ -46,7 +46,7 @@ class FileSummary:
     numbers: Numbers = field(default_factory=lambda: dict(NOTHING))
 
     def add(self, numbers: Numbers) -> None:
-        """Add what lies behind it."""
+        """Add what lies after it."""
         self.numbers = merged(self.numbers, numbers)
 
     def count(self, counts: dict[str, int]) -> None:

@@ -1,7 +1,7 @@
 """The indexes of a log, as a recovering broker writes them.
 
 Source: `org.apache.kafka.storage.internals.log.LogSegment.recover`: an entry for a batch that
-begins more than the interval behind the last indexed one; the time index gets the largest timestamp
+begins more than the interval after the last indexed one; the time index gets the largest timestamp
 so far with each of them, and once more at the end.
 """
 

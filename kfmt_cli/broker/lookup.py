@@ -46,7 +46,7 @@ class IndexSearch:
     """A search of one index.
 
     index: its name, None where there is no such file. entry: the greatest that is not above the
-    target, None without one. found: its columns, what a broker goes on with.
+    target, None without one. found: its columns, what a broker continues with.
     """
 
     index: str | None

@@ -1,4 +1,4 @@
-"""Two replicas of a partition beside each other: where they agree, and where they part.
+"""Two replicas of a partition next to each other: where they agree, and where they part.
 
 A follower appends its leader's bytes as they are, so that the batches of the same offsets have the
 same checksum and leader epoch until each replica is compacted on its own. Where they differ, the

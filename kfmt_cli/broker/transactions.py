@@ -56,7 +56,7 @@ class Transaction:
 class Transactions:
     """Follows the transactions of a log, block by block.
 
-    open: by producer id. log_end: behind the last batch so far. newest: the largest timestamp.
+    open: by producer id. log_end: after the last batch so far. newest: the largest timestamp.
     """
 
     def __init__(self) -> None:
@@ -66,7 +66,7 @@ class Transactions:
 
     @property
     def holder(self) -> Transaction | None:
-        """The open transaction that begins first: nothing behind it is stable."""
+        """The open transaction that begins first: nothing after it is stable."""
         return next(iter(self.open.values()), None)  # they are there in the order of the log
 
     @property

@@ -1,4 +1,4 @@
-"""Every check. To add one, write a class beside the others and add a line to `CHECKS`.
+"""Every check. To add one, write a class next to the others and add a line to `CHECKS`.
 
 A check is imported when something of its scope is looked at.
 """

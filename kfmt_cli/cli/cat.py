@@ -108,7 +108,7 @@ def cat(
     from kfmt_cli.render.record_format import writer
 
     if follow and (len(paths) > 1 or isolation != UNCOMMITTED):
-        raise UsageError("--follow goes on with one partition, and with every record of it")
+        raise UsageError("--follow continues with one partition, and with every record of it")
     match = Match(
         *(_pattern(key, key_regex, "key"), _pattern(value, value_regex, "value")),
         *((*map(_header, header), *map(_header_regex, header_regex)), producer_id),

@@ -155,7 +155,7 @@ def _kind_of(layout: str | None) -> Kind | None:
 
 def _bounds(first: int | None, last: int | None) -> tuple[int | None, int | None]:
     if first is not None and last is not None and first > last:
-        raise UsageError(f"--from-offset {first} lies behind --to-offset {last}")
+        raise UsageError(f"--from-offset {first} lies after --to-offset {last}")
     return first, last
 
 

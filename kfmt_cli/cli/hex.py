@@ -1,4 +1,4 @@
-"""hex: the bytes of a batch, an entry or a small file, each beside the field that it belongs to."""
+"""hex: the bytes of a batch, an entry or a small file, each next to its field."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def reader_of(
 ) -> tuple[str, Read] | None:
     """The name of a format and what reads a key or a value in it; raises UsageError, InputError.
 
-    schemas: where those of a registry are; None for a topic _schemas beside the paths.
+    schemas: where those of a registry are; None for a topic _schemas next to the paths.
     """
     if format_ is None:
         return None
@@ -81,7 +81,7 @@ def reader_of(
 
 
 def bytes_of(text: str) -> bytes:
-    """Bytes as they are given on the command line: text, or hex or base64 behind its name."""
+    """Bytes as they are given on the command line: text, or hex or base64 after its name."""
     import base64
 
     encoding, _, digits = text.partition(":")

@@ -82,7 +82,7 @@ def state(
     if of_topic is not None and not is_replayed(of_topic):
         raise UsageError(f"{of_topic!r} is no internal topic; there are {', '.join(REPLAYS)}")
     if at_offset is not None and since_offset is not None and since_offset > at_offset:
-        raise UsageError(f"--since-offset {since_offset} lies behind --at-offset {at_offset}")
+        raise UsageError(f"--since-offset {since_offset} lies after --at-offset {at_offset}")
     look = Look(wide=wide)
     run = run_of(color, format_, strict=strict, max_findings=max_findings, look=look)
     wanted = Wanted(at_offset, since_offset, group, topic, of_topic)

@@ -48,7 +48,7 @@ class CleanerHistory:
     is_damaged: bool = False
 
     def reaches(self, end: int) -> None:
-        """The log ends there: an empty segment behind the last batch moves its end."""
+        """The log ends there: an empty segment after the last batch moves its end."""
         if self.stable == self.log_end:
             self.stable = max(self.stable, end)
         self.log_end = max(self.log_end, end)

@@ -265,7 +265,7 @@ def notes_of(file: Input) -> tuple[str, ...]:
 
 
 def arrange(writer: RowWriter, part: RowsPart) -> Iterator[Piece]:
-    """The part's rows, each finding behind the outer row that it stands in."""
+    """The part's rows, each finding after the outer row that it stands in."""
     findings = in_order(part.findings)
     positions = part.rows.outer.table["position"]
     done = 0

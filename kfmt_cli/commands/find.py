@@ -28,7 +28,7 @@ from kfmt_cli.render.sinks.sink import Head
 from kfmt_cli.render.style import count, safe
 from kfmt_cli.rows.found import FOUND
 
-MANY_LATER = 256  # batches that begin behind an offset; a few may say so because they are damaged
+MANY_LATER = 256  # batches that begin after an offset; a few may say so because they are damaged
 
 
 @dataclass(frozen=True, slots=True)

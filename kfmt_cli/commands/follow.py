@@ -1,4 +1,4 @@
-"""A partition that a broker goes on writing: what comes behind what was read."""
+"""A partition that a broker goes on writing: what comes after what was read."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _whole_bytes(file: Input) -> int:
 
 
 def _new(file: Input, position: int) -> Iterator[Block]:
-    """The whole batches behind a byte."""
+    """The whole batches after a byte."""
     if size_of(file) <= position:
         return
     try:
@@ -63,7 +63,7 @@ def _new(file: Input, position: int) -> Iterator[Block]:
 
 
 def _next(partition: LogFiles, file: Input) -> Input | None:
-    """The log behind one, once the broker has rolled."""
+    """The log after one, once the broker has rolled."""
     logs = [classify(str(it), it.name) for it in partition.folder.glob("*.log")]
     later = [
         it for it in logs if is_segment(it) and (it.base_offset or 0) > (file.base_offset or 0)

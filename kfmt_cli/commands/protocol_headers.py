@@ -75,7 +75,7 @@ RESPONSE = RowType(
 class ProtocolHeader:
     """A header that was found.
 
-    at: where it begins, at the size; start, end: its bytes, with those of the message behind it.
+    at: where it begins, at the size; start, end: its bytes, with those of the message after it.
     """
 
     at: int

@@ -1,4 +1,4 @@
-"""Reading for programs: rows as Arrow, as NumPy columns or as plain objects; findings beside them.
+"""Reading for programs: rows as Arrow, as NumPy columns or as plain objects; findings next to them.
 
 What `kfmt_cli` offers to Python (docs/python.md) is here. It goes through files as the commands do.
 """

@@ -1,4 +1,4 @@
-"""rebuild-index: the files that a recovering broker writes, below DST or beside the logs."""
+"""rebuild-index: the files that a recovering broker writes, below DST or next to the logs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Rebuild:
     _whole: set[Path] = field(default_factory=set)
 
     def rebuild(self, paths: tuple[str, ...], to: str | None) -> None:
-        """Rebuild below the directory `to`, or beside the logs without one."""
+        """Rebuild below the directory `to`, or next to the logs without one."""
         partitions = list(self._partitions(paths))
         logs = [log for _, group in partitions for log in group]
         self.run.sink.results(REBUILT, [it.name for it in logs])

@@ -211,7 +211,7 @@ def _opened(path: str) -> Iterator[int | None]:
 
 def active_of(file: Input) -> tuple[ActiveFacts, int]:
     """What is known of the active segment, and where it ends: from its first batch and from those
-    behind the last entry of its offset index."""
+    after the last entry of its offset index."""
     base, stem = file.base_offset or 0, file.path.removesuffix(".log")
     entries, position = _last_entry(f"{stem}{OFFSET_INDEX.suffix}", _OFFSETS)
     times, _ = _last_entry(f"{stem}{TIMES.suffix}", _ENTRY)

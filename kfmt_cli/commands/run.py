@@ -1,6 +1,6 @@
 """A run of a command: what tasks report, and what becomes of it.
 
-A task gives events, in order: findings, each file's result behind its findings, inputs that could
+A task gives events, in order: findings, each file's result after its findings, inputs that could
 not be read. A run counts them, hands them to the sink and knows the exit code.
 """
 
@@ -92,7 +92,7 @@ def in_pieces(rows: Iterable[Cells]) -> Iterator[list[Cells]]:
 
 
 def told(result: Result) -> Iterator[Event]:
-    """A result behind the findings that it holds."""
+    """A result after the findings that it holds."""
     yield from result.findings
     yield result
 

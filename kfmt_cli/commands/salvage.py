@@ -43,7 +43,7 @@ SALVAGED = ResultType(
 )
 INDEX_SUFFIXES = (OFFSET_INDEX.suffix, TIME_INDEX.suffix)
 SPARE = 1 << 20  # for indexes and folders
-# What a broker reads beside the logs and cannot make anew. The other checkpoints say up to where
+# What a broker reads next to the logs and cannot make anew. The other checkpoints say up to where
 # logs were on the disk, replicated and compacted, which is no longer true of what is written.
 KEPT_KINDS = (META_PROPERTIES, PARTITION_METADATA, QUORUM_STATE)
 KEPT_CHECKPOINTS = ("leader-epoch-checkpoint", "log-start-offset-checkpoint")
@@ -408,7 +408,7 @@ class Salvage:
         self._held.clear()
 
     def _hole(self, log: Input, hole: Hole) -> None:
-        """Say what is left out: to people behind the log's line, and not without end."""
+        """Say what is left out: to people after the log's line, and not without end."""
         ends = f"bytes {hole.position}–{hole.position + hole.size - 1}"
         if hole.first_offset is None:
             offsets = "no offset is missing"

@@ -89,7 +89,7 @@ class ShowState:
         if self.wanted.since_offset is not None:
             last = self._last
             if self.wanted.since_offset > last:
-                words = f"--since-offset {self.wanted.since_offset} lies behind the last record"
+                words = f"--since-offset {self.wanted.since_offset} lies after the last record"
                 self.run.sink.note(f"{partition.name}: {words}, at {last}\n")
             before = self._state_at(partition, self.wanted.since_offset, tell=False)
             now = {it: _changes(it, before[it], rows) for it, rows in now.items()}

@@ -147,7 +147,7 @@ def _cell(value: object) -> str | int | None:
 
 
 def _goes_on(partition: LogFiles) -> bool:
-    """Whether a later log lies beside those of a partition."""
+    """Whether a later log lies next to those of a partition."""
     last = max(it.base_offset or 0 for it in partition.logs)
     beside = (classify(str(it), it.name) for it in partition.folder.glob("*.log"))
     return any((it.base_offset or 0) > last for it in beside)

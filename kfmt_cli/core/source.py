@@ -128,7 +128,7 @@ class FileSource:
         started = threading.Event()
         read = self._reader.submit(self._read_ahead, position, length, started)
         self._ahead = position, length, read
-        # Checksums keep the interpreter lock: without a wait the reading would begin behind them.
+        # Checksums keep the interpreter lock: without a wait the reading would begin after them.
         started.wait()
 
     def _read_ahead(self, position: int, length: int, started: threading.Event) -> bytes:
@@ -146,7 +146,7 @@ class FileSource:
 
 
 class SourceWindow:
-    """A source that ends at byte `size`, whatever lies behind."""
+    """A source that ends at byte `size`, whatever lies after."""
 
     def __init__(self, source: Source, size: int) -> None:
         self._source = source

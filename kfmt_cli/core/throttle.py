@@ -1,4 +1,4 @@
-"""How fast files are read, for a command that runs beside a broker on the same disks."""
+"""How fast files are read, for a command that runs next to a broker on the same disks."""
 
 from __future__ import annotations
 

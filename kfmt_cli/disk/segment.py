@@ -1,4 +1,4 @@
-"""A segment: a log and the indexes beside it, found by their names."""
+"""A segment: a log and the indexes next to it, found by their names."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _CACHED = re.compile(r"^\d+_")
 
 @dataclass(slots=True)
 class Segment:
-    """A log and the indexes beside it, found by their names.
+    """A log and the indexes next to it, found by their names.
 
     log: None where only indexes are left. wanted: which of the indexes were asked for. is_last: no
-    segment of the partition comes behind it. given: by the name of one of its files.
+    segment of the partition comes after it. given: by the name of one of its files.
     """
 
     log: Input | None

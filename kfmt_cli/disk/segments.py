@@ -50,7 +50,7 @@ def segments(
     """
     if path == "-":
         raise InputError(
-            "-: an index is checked against the log beside it: standard input is not taken here"
+            "-: an index is checked against the log next to it: standard input is not taken here"
         )
     if is_folder(path):
         unread: list[str] = []

@@ -98,7 +98,7 @@ def discover(
     taken only when they are given.
     Names are the path below the directory; where the user gave several paths, they begin with the
     directory, so that each names one file. skip: is told of each directory that could not be
-    listed; the walk goes on behind it. passed_over: counts the other files, see `inputs_in`. Raises
+    listed; the walk goes on after it. passed_over: counts the other files, see `inputs_in`. Raises
     InputError for a directory without any such file.
     """
     if not is_folder(path):

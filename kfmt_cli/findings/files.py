@@ -46,7 +46,7 @@ NOTES_CRC_MISMATCH = code(
 NOTES_MALFORMED = code(
     "notes-malformed",
     _error,
-    "A file in the teaching layout does not go on with a whole message.",
+    "A file in the teaching layout does not continue with a whole message.",
 )
 INDEX_TRAILING_BYTES = code(
     "index-trailing-bytes",

@@ -53,7 +53,7 @@ def code(
 class Finding:
     """One finding.
 
-    position: byte in the file. words: what was found; of a batch, what stands behind "batch N".
+    position: byte in the file. words: what was found; of a batch, what stands after "batch N".
     offset: the Kafka offset it concerns, if known. batch: the number of the batch that it is about,
     counted from the front of what was read.
     """

@@ -1,4 +1,4 @@
-"""The indexes beside a log: offset → byte, timestamp → offset, aborted transactions.
+"""The indexes next to a log: offset → byte, timestamp → offset, aborted transactions.
 
 None of them has a header or a checksum: a file is entries, one after the other.
 

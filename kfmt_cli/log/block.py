@@ -184,7 +184,7 @@ def is_legacy(run: Block) -> bool:
 
 
 def _position_of(block: Block, batch: int) -> int:
-    """The file's byte where a batch of the block begins; far beyond it behind the last."""
+    """The file's byte where a batch of the block begins; far beyond it after the last."""
     positions = block.batches["position"]
     return int(positions[batch]) if batch < len(positions) else 1 << 62
 
@@ -199,7 +199,7 @@ def part_of(block: Block, first: int, last: int) -> Block:
 
 
 def batch_finding(block: Block, i: int, code: Code, message: str, **more: Any) -> Finding:
-    """A finding about batch i of the block, with a sentence behind "batch N: "."""
+    """A finding about batch i of the block, with a sentence after "batch N: "."""
     return about_batch(block, i, code, f": {message}", **more)
 
 
@@ -214,7 +214,7 @@ def about_batch(
     position: int | None = None,
     offset: int | None = None,
 ) -> Finding:
-    """A finding about batch i of the block. words: what stands behind "batch N"."""
+    """A finding about batch i of the block. words: what stands after "batch N"."""
     batches = block.batches
     return Finding(
         file=block.name,

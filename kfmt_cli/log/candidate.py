@@ -105,10 +105,10 @@ class OffsetWindow:
     def behind(
         cls, header: Candidate | None, after_offset: int | None, last: int | None, sets: bool
     ) -> OffsetWindow:
-        """What may stand behind a damaged batch, or in what is taken for it.
+        """What may stand after a damaged batch, or in what is taken for it.
 
         after_offset: the least offset that the damaged batch can have. Its own is believed where
-        the one goes on from the other; a message set has that of its last message.
+        the one continues from the other; a message set has that of its last message.
         """
         if header is None or not header.could_hold(after_offset):
             return cls(after_offset, last, (after_offset,), sets)

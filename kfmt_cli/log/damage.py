@@ -40,7 +40,7 @@ class Damage(BatchSearch):
     ) -> Verdict | None:
         """What to make of a batch whose checksum is wrong.
 
-        None: its length can be believed. follows: a batch stands behind it, as its length says,
+        None: its length can be believed. follows: a batch stands after it, as its length says,
         though perhaps a damaged one. after_offset: the least offset that the batch can have.
         """
         end = position + size
@@ -107,7 +107,7 @@ class Damage(BatchSearch):
 
     def _whole_copy(self, header: Candidate, stop: int) -> int | None:
         """Where the batch stands whole whose torn front this is: a write that was cut off, and
-        repeated right behind it."""
+        repeated right after it."""
         stop = min(stop, header.position + REACH)
         for is_same in (self._has_checksum, self._is_similar):
             for at in self._plausible_from(header.position + 1, stop):
@@ -142,7 +142,7 @@ class Damage(BatchSearch):
         return common > 0 and int(equal.sum()) >= SIMILAR * common
 
     def _next_batch(self, header: Candidate, found: int) -> int:
-        """Where the batch behind a damaged one begins, which may be damaged itself, up to `found`.
+        """Where the batch after a damaged one begins, which may be damaged itself, up to `found`.
 
         That of magic 2 is known by its offset, any by the checksum of the one before it.
         """
@@ -158,7 +158,7 @@ class Damage(BatchSearch):
         return self._verdicts.wrong_length(header, code, end, intact)
 
     def _ends(self, at: int, stop: int, header: Candidate) -> Iterator[int]:
-        """Where a batch may end: where an undamaged one begins, or one whose offset goes on from
+        """Where a batch may end: where an undamaged one begins, or one whose offset continues from
         the batch's, or at the end of the file."""
         for place in self._plausible_from(at, stop):
             follows = self._header(place).base_offset

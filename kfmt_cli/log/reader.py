@@ -155,7 +155,7 @@ class LogReader:
         return after
 
     def _going_on(self, batches: Table) -> IntArray:
-        """The undamaged batches that go on from the one before them, by their rows.
+        """The undamaged batches that continue from the one before them, by their rows.
 
         The checksum does not cover offsets: one that jumps is not believed by itself.
         """

@@ -27,7 +27,7 @@ class RowsPart:
     findings: list[Finding]
 
     def first(self, n: int) -> RowsPart:
-        """The first n rows, and nothing found behind them."""
+        """The first n rows, and nothing found after them."""
         if len(self.rows) <= n:
             return self
         rows = self.rows.first(n)

@@ -23,7 +23,7 @@ from kfmt_cli.log.block import BATCH_NAMES, HEADER_SIZE, Block, about_batch, bat
 from kfmt_cli.log.decompress import decompressed
 from kfmt_cli.rows.record import RECORD as ROWS
 
-# What is shown beside the stored fields; `log/complete.py` fills what only outputs need.
+# What is shown besides the stored fields; `log/complete.py` fills what only outputs need.
 DERIVED_COLUMNS = (*(it for it in ROWS.sources if it not in RECORD.names), "file_number")
 # The stored fields of magic 2, which messages of magic 0 and 1 fill as far as they have them.
 RECORD_COLUMNS = (*RECORD.names, *DERIVED_COLUMNS)

@@ -119,7 +119,7 @@ class BatchSearch:
         return False
 
     def _is_followed(self, header: Candidate) -> bool:
-        """Whether the file ends behind a batch, or what stands there could be the next one."""
+        """Whether the file ends after a batch, or what stands there could be the next one."""
         end = header.position + header.size
         if self._is_end(end):
             return True

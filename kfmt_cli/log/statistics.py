@@ -126,7 +126,7 @@ class Statistics:
         self.max_timestamp = int(largest[-1])
 
     def add(self, later: Statistics) -> None:
-        """Those of logs that come behind."""
+        """Those of logs that come after."""
         if later.min_timestamp is not None and self.max_timestamp is not None:
             self.skew = max(self.skew, self.max_timestamp - later.min_timestamp)
         for name in _SUMS:

@@ -50,7 +50,7 @@ class Verdicts:
     def zero_hole(self, at: int, zeros: int, end: int, found: int | None) -> Verdict:
         message = f"{zeros - at} zero bytes"
         if zeros < end:
-            message += f" and {end - zeros} bytes behind them that are no batch"
+            message += f" and {end - zeros} bytes after them that are no batch"
         message += f"; {_skipped(at, end, found)}"
         place = Candidate(at, b"")
         finding = self._finding(codes.ZERO_HOLE, place, message, None, zeros - at, False)

@@ -40,7 +40,7 @@ def consequences(code: Code) -> Iterator[tuple[str, str]]:
 
 
 def wrapped(words: str, width: int | None, label: str = "", margin: int = 9) -> list[str]:
-    """Words in lines behind a margin and a label, which the later lines leave room for."""
+    """Words in lines after a margin and a label, which the later lines leave room for."""
     indent = " " * margin
     first = f"{indent}{label:<{LABEL}}" if label else indent
     if width is None:

@@ -1,4 +1,4 @@
-"""The output formats. To add one, write its sink beside the others and add a line here."""
+"""The output formats. To add one, write its sink next to the others and add a line here."""
 
 from __future__ import annotations
 

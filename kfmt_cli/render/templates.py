@@ -94,7 +94,7 @@ def _json_headers(builder: TemplateBuilder, mode: str) -> None:
 
 
 def csv_names(rows: RowType) -> list[str]:
-    """The columns of the CSV: groups opened up, `_encoding` behind each bytes column."""
+    """The columns of the CSV: groups opened up, `_encoding` after each bytes column."""
     names = ["file"]
     for it in rows.leaves:
         names += [it.name, f"{it.name}_encoding"] if it.kind is ColumnKind.BYTES else [it.name]

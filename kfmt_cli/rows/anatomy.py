@@ -129,7 +129,7 @@ def _tagged(path: tuple[str, ...], node: Node) -> Iterator[AnatomyLine]:
 
 
 def _sized(path: tuple[str, ...], node: Node) -> Iterator[AnatomyLine]:
-    """Bytes or text behind their length; null is the length alone."""
+    """Bytes or text after their length; null is the length alone."""
     length, *parts = node.children
     if not parts:
         start, end = length.start, length.end

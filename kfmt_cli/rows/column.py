@@ -102,7 +102,7 @@ class RowType:
 
     @cached_property
     def sources(self) -> tuple[str, ...]:
-        """The columns of a table that can be shown, each once; lengths behind their starts."""
+        """The columns of a table that can be shown, each once; lengths after their starts."""
         found: dict[str, None] = {}
         for it in self.leaves:
             condition = (it.only[0],) if it.only else ()

@@ -12,7 +12,7 @@ from kfmt_cli.rows.column import Column, ColumnKind, RowType, column_of
 
 
 def _sized(name: str) -> tuple[Column, Column]:
-    """A bytes field behind its length, which is -1 for null."""
+    """A bytes field after its length, which is -1 for null."""
     size = Column(f"{name}_size", doc=f"Bytes of the {name}; -1 for null.", bits=32)
     return size, column_of(LAYOUT.field(name))
 
@@ -76,7 +76,7 @@ RECORD = RowType(
     ),
 )
 
-# What a decoder of the topic makes of the key and the value stands behind the rest.
+# What a decoder of the topic makes of the key and the value stands after the rest.
 DECODED = ("decoded_key", "decoded_value")
 DECODED_RECORD = replace(
     RECORD,

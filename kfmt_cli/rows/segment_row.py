@@ -23,7 +23,7 @@ def _last(one: int, other: int) -> int:
     return other
 
 
-# How a number of one part of a log and that of the part behind it become one. magics, codecs: a bit
+# How a number of one part of a log and that of the part after it become one. magics, codecs: a bit
 # for each that occurs.
 MERGED: Mapping[str, Merge] = {
     "batches": int.__add__,

@@ -1,7 +1,7 @@
-"""Where a part of a log really begins: at the first batch at or behind its nominal byte that an
+"""Where a part of a log really begins: at the first batch at or after its nominal byte that an
 entry of the offset index points at and that is proven to be one.
 
-Whoever reads the parts beside a cut comes to the same byte, so that each batch belongs to one of
+Whoever reads the parts next to a cut comes to the same byte, so that each batch belongs to one of
 them. The index is never trusted: a place counts only when a batch with a right checksum stands
 there, holds the entry's offset or comes before it, and other batches follow on it. Where there is
 no such place, and the bytes are not searched for one, the first part takes everything.
@@ -53,7 +53,7 @@ def bounds(source: Source, piece: Piece, opened: Opener, searches: bool = False)
 
 
 def _search(source: Source, piece: Piece, nominal: int) -> int:
-    """The first batch at or behind a byte that is proven by its checksum and by what follows."""
+    """The first batch at or after a byte that is proven by its checksum and by what follows."""
     from kfmt_cli.log.search import BatchSearch
 
     stop = min(nominal + MOST_SEARCHED, piece.size)
@@ -74,7 +74,7 @@ def _boundary(source: Source, piece: Piece, nominal: int, entries: IntArray) -> 
 
 @lru_cache(maxsize=64)
 def _entries(log: str, opened: Opener) -> IntArray:
-    """Relative offsets and positions of the index beside a log, none where it is of no use."""
+    """Relative offsets and positions of the index next to a log, none where it is of no use."""
     try:
         source = opened(log.removesuffix(LOG.suffix) + OFFSET_INDEX.suffix)
     except InputError:

@@ -10,7 +10,7 @@ from kfmt_cli.sharing.piece import Piece
 
 
 class WorkError(KfmtError):
-    """A task could not go on with a file."""
+    """A task could not continue with a file."""
 
 
 @contextmanager

@@ -42,7 +42,7 @@ class Piece:
 
     @property
     def is_last(self) -> bool:
-        """Whether nothing of the file comes behind it."""
+        """Whether nothing of the file comes after it."""
         return self.end >= self.size
 
     @property

@@ -86,7 +86,7 @@ class PieceReader:
             words = f"{piece.size} bytes when the work was planned, {size} now"
             self.found(Finding(piece.path, code, None, words, expected=piece.size, found=size))
         start, end = bounds(source, piece, self.opened, self.searches)
-        # A cut is no end of file: what stands before it is judged by what comes behind it.
+        # A cut is no end of file: what stands before it is judged by what comes after it.
         limit = min(piece.size, size)
         end = min(end, limit)
         if start >= end:
@@ -104,7 +104,7 @@ class PieceReader:
             found = [it for check in checks for it in check.take(here, None)]
             edges.checks = facts_of(checks)
             for finding in in_order([*here.findings, *found]):
-                # A batch that was being appended at the planning goes on behind that end.
+                # A batch that was being appended at the planning goes on after that end.
                 if not (grew and finding.code is codes.BATCH_TRUNCATED):
                     self.found(finding)
             yield here

@@ -1,8 +1,8 @@
 """What a consumer that reads committed records is given: neither aborted transactions nor what lies
-behind the first open one.
+after the first open one.
 
 Aborted ones are those of the `.txnindex` files, as a broker answers fetches by them. Open ones
-follow from the newest producer snapshot and the logs behind it, as a starting broker replays them.
+follow from the newest producer snapshot and the logs after it, as a starting broker replays them.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from typing import Any
 
 from kfmt_cli.topics.keyed_json import JsonDecoder, Said
 
-# The fronts of keys in the order in which workers look for them, and what is behind them.
+# The fronts of keys in the order in which workers look for them, and what is after them.
 _CONFIGS = (
     ("target-state-", "TargetState", "connector"),
     ("connector-", "ConnectorConfig", "connector"),

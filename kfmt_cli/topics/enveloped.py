@@ -1,7 +1,7 @@
 """Topics whose values say themselves what they are: a frame version, a type, a version.
 
 Source: `org.apache.kafka.server.common.serialization.AbstractApiMessageSerde`. Records have no
-keys, and bytes behind a message are an error.
+keys, and bytes after a message are an error.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Topics whose keys say what a record is: a type before the key, a version before the value.
 
-Source: `org.apache.kafka.coordinator.common.runtime.CoordinatorRecordSerde`. Bytes behind a
+Source: `org.apache.kafka.coordinator.common.runtime.CoordinatorRecordSerde`. Bytes after a
 message are ignored, as brokers do.
 """
 

@@ -17,7 +17,7 @@ _SUFFIX = re.compile("(Key|Value|Record)$")
 def decoded(framed: Framed, shown: dict[str, Value], data: bytes, whole: bool) -> Decoded:
     """What a message says.
 
-    shown: what is told of its front. whole: bytes behind the message are a fault.
+    shown: what is told of its front. whole: bytes after the message are a fault.
     """
     values: dict[str, Any] = {"name": framed.name, **shown, "data": None}
     if framed.layout is None:

@@ -1,6 +1,6 @@
 """Outputs that appear whole or not at all.
 
-Everything is written below a temporary name beside its place, brought to the disk, and renamed. A
+Everything is written below a temporary name next to its place, brought to the disk, and renamed. A
 process that is killed leaves the temporary files, see `writing/unfinished.py`, and nothing under a
 final name.
 """

@@ -1,4 +1,4 @@
-"""rebuild-index: what a recovering broker writes beside a log.
+"""rebuild-index: what a recovering broker writes next to a log.
 
 Where the log is damaged, a broker cuts it; the indexes end there, too. Source:
 `org.apache.kafka.storage.internals.log.LogSegment.recover`, `LogLoader`.
@@ -158,7 +158,7 @@ def _producers_at(log: Input) -> Producers:
 
 
 def _begins_partition(log: Input) -> bool:
-    """Whether no earlier segment lies beside a log."""
+    """Whether no earlier segment lies next to a log."""
     others = (classify(str(it), it.name) for it in Path(log.path).parent.glob(f"*{LOG.suffix}"))
     return all((it.base_offset or 0) >= (log.base_offset or 0) for it in others)
 
@@ -206,7 +206,7 @@ def _snapshot_name(producers: Producers) -> str:
 
 
 def _add_snapshot(done: Rebuilt, producers: Producers, from_start: bool) -> None:
-    """Add the snapshot behind a log, or say why there is none.
+    """Add the snapshot after a log, or say why there is none.
 
     from_start: whether the logs begin with the first segment that a broker would find. It takes a
     partition that begins at a later offset without a snapshot for one that had no producers.

@@ -61,7 +61,7 @@ def aborts(edit: Edit) -> Broken:
 
 
 def mixed() -> Broken:
-    """A batch of txn-0 that says that it is in no transaction, behind one whose marker is
+    """A batch of txn-0 that says that it is in no transaction, after one whose marker is
     another producer's."""
     data = sample(TXN)[name(357)]
     spans = list(pairwise(positions(data)))

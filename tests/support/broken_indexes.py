@@ -46,7 +46,7 @@ def _before_batch(entries: Entries, segment: Segment) -> Entries | None:
 
 
 def _gap(entries: Entries, segment: Segment) -> Entries | None:
-    """An offset behind the last entry's that fell between two batches."""
+    """An offset after the last entry's that fell between two batches."""
     start = entries[-1][1]
     behind = [it for it in segment.batches if it[0] >= start]
     for before, after in pairwise(behind):
@@ -75,7 +75,7 @@ OFFSET_BREAKS: dict[str, tuple[Break, str]] = {
     "a position at the end": (lambda e, s: _set(e, -1, second=s.size), "index-position-out-of-log"),
     "a negative position": (lambda e, s: _set(e, 0, second=-1), "index-position-out-of-log"),
     "position 0": (lambda e, s: _set(e, 0, second=0), "index-position-out-of-log"),
-    "an offset behind the log": (
+    "an offset after the log": (
         lambda e, s: _set(e, -1, first=s.batches[-1][3] - s.base + 1),
         "index-offset-out-of-segment",
     ),
@@ -89,7 +89,7 @@ TIME_BREAKS: dict[str, tuple[Break, str]] = {
         lambda e, s: _set(e, -1, first=e[-1][0] + 1),
         "time-index-timestamp-not-in-log",
     ),
-    "an offset behind the log": (
+    "an offset after the log": (
         lambda e, s: _set(e, -1, second=s.batches[-1][3] - s.base + 1),
         "time-index-offset-out-of-segment",
     ),

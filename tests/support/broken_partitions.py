@@ -62,7 +62,7 @@ def sample(partition: Path) -> Files:
 
 
 def changed(partition: Path, base: int, position: int, offset: int, log: bytes) -> Broken:
-    """A sample with another log; index entries behind the change are moved with their batches."""
+    """A sample with another log; index entries after the change are moved with their batches."""
     files = {**sample(partition), name(base): log}
     moved = len(log) - len(sample(partition)[name(base)])
     entries = struct.iter_unpack(">ii", files[name(base, ".index")])
@@ -114,7 +114,7 @@ def cut_short(base: int) -> Broken:
 
 
 def appended(base: int, tail: bytes) -> Broken:
-    """Bytes behind the last batch of a segment of orders-0."""
+    """Bytes after the last batch of a segment of orders-0."""
     data = sample(ORDERS)[name(base)]
     offset = 480 if base == CLOSED else 1500
     return changed(ORDERS, base, len(data), offset, data + tail)
@@ -163,7 +163,7 @@ def record_positions(it: bytes) -> list[int]:
 
 
 def delta_at(it: bytes, number: int) -> int:
-    """Where the offset delta of a record is: behind its length, attributes and timestamp delta."""
+    """Where the offset delta of a record is: after its length, attributes and timestamp delta."""
     at = record_positions(it)[number]
     at += varint(it, at)[1] + 1
     return at + varint(it, at)[1]

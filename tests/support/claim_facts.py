@@ -112,7 +112,7 @@ def lost(words: str, first: int, last: int) -> Fact:
 
 
 def _lookups(seen: Seen, later: bool) -> bool:
-    """Look-ups by time find nothing (later) in the segments behind the damaged one."""
+    """Look-ups by time find nothing (later) in the segments after the damaged one."""
     behind = [
         found
         for found, right in zip(seen.became.times, seen.whole.times, strict=True)
@@ -237,7 +237,7 @@ def taken(suffix: str) -> Fact:
 
 
 def trimmed(suffix: str) -> Fact:
-    """What is behind the last entry is gone."""
+    """What is after the last entry is gone."""
     return Fact(
         "drops the bytes after the last entry",
         lambda s: s.left(suffix) == s.whole.files[name(s.broken.base, suffix)],

@@ -68,7 +68,7 @@ def cases() -> Iterator[Case]:
     yield Case("keys, null keys, tombstones", orders, 1500)
     yield Case("a checkpoint in the middle", orders, 1500, cleaned_to=720)
     yield Case("a checkpoint inside a segment", orders, 1500, cleaned_to=777)
-    yield Case("a checkpoint behind the end", orders, 1500, cleaned_to=99999)
+    yield Case("a checkpoint after the end", orders, 1500, cleaned_to=99999)
     yield Case("nothing is dirty", orders, 1500, cleaned_to=1440)
     yield Case("horizons that have passed", with_horizon(1000), 1500)
     yield Case("horizons to come", with_horizon(1 << 45), 1500)

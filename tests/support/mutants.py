@@ -168,7 +168,7 @@ def next_to_it(mutant: Mutant, places: list[int], rng: random.Random) -> None:
 
 
 def zero_tail(mutant: Mutant, places: list[int], rng: random.Random) -> None:
-    """Zeros behind everything."""
+    """Zeros after everything."""
     del places
     mutant.insert(len(mutant.data), bytes(rng.choice((1, 11, 12, 40, 500, 4096))))
 
@@ -250,7 +250,7 @@ def judge(mutant: Mutant, data: bytes, places: list[int], file: Path) -> Verdict
     of_the_log = {checked(data[start:end]) for start, end in pairwise(places)}
     phantoms = {it for it in seen if mutant.checked(*it) not in of_the_log}
     # Bytes that were cut out at a border can be read two ways: as the end of the batch before it,
-    # or as the front of the one behind it.
+    # or as the front of the one after it.
     real = seen - phantoms
     lost = {
         (at, size)

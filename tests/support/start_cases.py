@@ -121,9 +121,9 @@ def _tails(orders: Files) -> Iterator[Case]:
         ("a large length", b"\1" * 200),
         ("the last batch again", data[at:]),
     ):
-        yield Case(f"behind the last batch: {what}", {**orders, name(LAST): data + tail})
+        yield Case(f"after the last batch: {what}", {**orders, name(LAST): data + tail})
     closed = orders[name(CLOSED)]
-    yield Case("behind a closed log: 5 bytes", {**orders, name(CLOSED): closed + b"\1" * 5})
+    yield Case("after a closed log: 5 bytes", {**orders, name(CLOSED): closed + b"\1" * 5})
     for what, size in (("a header", at + 61), ("10 bytes", at + 10), ("half a batch", 100)):
         yield Case(f"the last log ends after {what}", {**orders, name(LAST): data[:size]})
 
@@ -151,10 +151,10 @@ def _indexes(orders: Files, txn: Files) -> Iterator[Case]:
     index = orders[file]
     position = struct.unpack(">i", index[-4:])[0]
     for what, content in (
-        ("a position behind the log", index[:-4] + int32(99999)),
+        ("a position after the log", index[:-4] + int32(99999)),
         ("a negative position", index[:-4] + int32(-9)),
         ("a position inside a batch", index[:-4] + int32(position + 7)),
-        ("an offset behind the log", index[:-8] + int32(500) + int32(0)),
+        ("an offset after the log", index[:-8] + int32(500) + int32(0)),
         ("no entry", b""),
         ("zeros", bytes(len(index))),
         ("zeros at the end", index + bytes(800)),
@@ -181,7 +181,7 @@ def _names(orders: Files) -> Iterator[Case]:
     yield Case("a log 240.log", {**orders, "240.log": orders[name(CLOSED)]})
     snapshot = orders[name(240, ".snapshot")]
     yield Case("a snapshot between", {**orders, name(77, ".snapshot"): snapshot})
-    yield Case("a snapshot behind the end", {**orders, name(7000, ".snapshot"): snapshot})
+    yield Case("a snapshot after the end", {**orders, name(7000, ".snapshot"): snapshot})
 
 
 def _copies(orders: Files) -> Iterator[Case]:
@@ -208,7 +208,7 @@ def _checkpoints(orders: Files) -> Iterator[Case]:
         ("no number", b"0\n1\n0 x\n"),
         ("a negative epoch", b"0\n1\n-1 0\n"),
         ("an epoch that goes back", b"0\n2\n3 500\n1 700\n"),
-        ("an epoch behind the end", b"0\n2\n0 0\n9 99999\n"),
+        ("an epoch after the end", b"0\n2\n0 0\n9 99999\n"),
         ("too many lines", b"0\n1\n0 0\n1 500\n"),
         ("an empty line", b"0\n1\n0 0\n\n"),
         ("another version", b"1\n1\n0 0\n"),

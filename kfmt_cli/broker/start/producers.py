@@ -1,6 +1,6 @@
 """How a starting broker rebuilds the state of producers, as far as that can end the start.
 
-It begins at the newest snapshot that it can read and goes over the batches behind it, without a
+It begins at the newest snapshot that it can read and goes over the batches after it, without a
 look at their checksums. Source: `ProducerStateManager`, `UnifiedLog.rebuildProducerState`.
 """
 
@@ -128,7 +128,7 @@ class Snapshots:
     def rebuild(
         self, segments: list[OpenSegment], log_start: int, end: int, *, after_clean: bool
     ) -> None:
-        """Go over what lies behind the newest snapshot; raises CorruptError, StartFailed."""
+        """Go over what lies after the newest snapshot; raises CorruptError, StartFailed."""
         if after_clean and not self.files:
             return
         self.files = {it: file for it, file in self.files.items() if log_start < it <= end}
@@ -175,7 +175,7 @@ class Snapshots:
             self.settle()
 
     def remove_stray(self, bases: list[int]) -> None:
-        """Forget snapshots between segments, but for the newest behind the last one."""
+        """Forget snapshots between segments, but for the newest after the last one."""
         stray = None
         for offset in sorted(self.files):
             if offset not in bases:

@@ -20,7 +20,7 @@ from kfmt_cli.log.candidate import HEADER_UP_TO_MAGIC
 from kfmt_cli.log.control import KEY_SIZE, MARKER_SIZE, MARKERS
 
 _ABORT = MARKERS[0]
-LEAST_SIZE = 14  # of a message of magic 0, behind offset and size
+LEAST_SIZE = 14  # of a message of magic 0, after offset and size
 WINDOW = 1 << 20
 PIECE = 16 << 20  # of a batch whose checksum is computed
 _AT = RECORD_BATCH.offset_of
@@ -63,7 +63,7 @@ class StoredBatch:
 
     @property
     def end(self) -> int:
-        """The byte behind it."""
+        """The byte after it."""
         return self.position + self.size
 
     @property

@@ -42,7 +42,7 @@ class Numbered:
 @dataclass(slots=True)
 class History:
     """A log's. epochs: each leader epoch with its first offset, as they come. firsts, lasts: the
-    numbered batches of each producer. holes: in all. end: behind its last batch."""
+    numbered batches of each producer. holes: in all. end: after its last batch."""
 
     file: str
     base: int
@@ -150,12 +150,12 @@ def compare(file: str, one: Numbered, other: Numbered, holes: int) -> Iterator[F
     code, words = None, ""
     if other.epoch < one.epoch:
         code = codes.PRODUCER_EPOCH_BACK
-        words = f"{named}: epoch {other.epoch} behind epoch {one.epoch} at offset {one.offset}"
+        words = f"{named}: epoch {other.epoch} after epoch {one.epoch} at offset {one.offset}"
     elif other.epoch == one.epoch and other.first != (one.last + 1) & MAX_SEQUENCE:
         repeated = other.first <= one.last and one.last - other.first < MAX_SEQUENCE // 2
         code = codes.SEQUENCE_REPEATED if repeated else codes.SEQUENCE_GAP
         words = (
-            f"{named}: sequence {other.first} behind {one.first}–{one.last} at offset {one.offset}"
+            f"{named}: sequence {other.first} after {one.first}–{one.last} at offset {one.offset}"
         )
         if holes and not repeated:
             return  # compaction took what was between them

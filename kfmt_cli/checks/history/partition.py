@@ -1,4 +1,4 @@
-"""The logs of a partition together, in order: what one tells of another, and of files beside them.
+"""The logs of a partition together, in order: what one tells of another, and of files next to them.
 
 Source: `org.apache.kafka.storage.internals.log.ProducerStateManager`, `ProducerAppendInfo`,
 `org.apache.kafka.storage.internals.epoch.LeaderEpochFileCache`.
@@ -100,7 +100,7 @@ class PartitionHistory:
         before = self._lasts.epochs[-1][0] if self._lasts and self._lasts.epochs else -1
         for epoch, offset in history.epochs:
             if epoch < before:
-                words = f"leader epoch {epoch} behind epoch {before}"
+                words = f"leader epoch {epoch} after epoch {before}"
                 yield Finding(history.file, codes.LEADER_EPOCH_BACK, None, words, offset=offset)
             before = epoch
             if self._epochs is None or offset < self._log_start:

@@ -150,6 +150,6 @@ def _alone(segment: Segment, file: Input, rows: Contents) -> Iterator[Finding]:
     yield from rows.findings
     yield from order_findings(file, rows.table)
     if not segment.log_may_be_elsewhere:
-        yield Finding(file.name, codes.INDEX_WITHOUT_LOG, None, "no log beside it")
+        yield Finding(file.name, codes.INDEX_WITHOUT_LOG, None, "no log next to it")
     if rows.padding:
         yield padding_finding(segment, file, rows)

@@ -44,7 +44,7 @@ class IndexFacts:
             if positions is None
             else positions["log_position"][self._by_position]
         )
-        # Stretches between the positions in their order, before the first and behind the last.
+        # Stretches between the positions in their order, before the first and after the last.
         self.stretch_in_damage = np.zeros(len(self._by_position) + 1, np.bool_)
         self._by_marker = _sorted(markers, "last_offset")
         self._marker_entries = markers
@@ -83,7 +83,7 @@ class IndexFacts:
         self.end = int(batches["position"][-1] + batches["size"][-1])
 
     def finish(self, log_size: int) -> None:
-        """Mark the entries that point behind the last batch, into what is left of the log."""
+        """Mark the entries that point after the last batch, into what is left of the log."""
         self._mark_damage(self.end, log_size)
 
     def _mark_damage(self, start: int, end: int) -> None:
@@ -140,7 +140,7 @@ class IndexFacts:
         holders: Table,
         columns: tuple[IntArray, IntArray, IntArray],
     ) -> None:
-        """The batches that hold the entries' offsets, or are the first behind them."""
+        """The batches that hold the entries' offsets, or are the first after them."""
         batches = block.batches
         last, times, earlier = columns
         offsets = entries["offset"][chosen]

@@ -1,4 +1,4 @@
-"""What an index shows by itself: the order of its entries, and the zeros behind them."""
+"""What an index shows by itself: the order of its entries, and the zeros after them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kfmt_cli.findings.finding import Finding
 
 
 def runs_of(wrong: BoolArray) -> Iterator[tuple[int, int]]:
-    """The first row of each run of rows that are wrong, and the row behind its last."""
+    """The first row of each run of rows that are wrong, and the row after its last."""
     edges = np.flatnonzero(np.diff(wrong.astype(np.int8), prepend=0, append=0))
     yield from zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True)
 
@@ -28,7 +28,7 @@ def entries_words(first: int, end: int) -> str:
 
 
 def padding_finding(segment: Segment, file: Input, rows: Contents) -> Finding:
-    """Zeros behind the entries; those of the last segment are expected."""
+    """Zeros after the entries; those of the last segment are expected."""
     times = file.kind is TIME_INDEX
     code = codes.TIME_INDEX_ZERO_TAIL if times else codes.INDEX_ZERO_TAIL
     if segment.is_last:
@@ -38,7 +38,7 @@ def padding_finding(segment: Segment, file: Input, rows: Contents) -> Finding:
         file.name,
         code,
         width,
-        f"{rows.padding} bytes of zeros behind {len(rows.table)} entries"
+        f"{rows.padding} bytes of zeros after {len(rows.table)} entries"
         + ("" if segment.is_last else ", and later segments follow"),
         expected=width,
         found=rows.size,
@@ -67,7 +67,7 @@ def order_findings(file: Input, table: Table) -> Iterator[Finding]:
             file.name,
             code,
             int(table["position"][i + 1]),
-            f"{entries_words(i + 1, end + 1)}: {here}, behind {before}",
+            f"{entries_words(i + 1, end + 1)}: {here}, after {before}",
             offset=int(table["offset"][i + 1]) if "offset" in table.names else None,
             expected=f"more than {table[first][i]}",
             found=int(table[first][i + 1]),

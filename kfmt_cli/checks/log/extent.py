@@ -38,7 +38,7 @@ class Extent:
         self.join(Extent(int(base[0]), int(last[-1]), holes))
 
     def join(self, other: Extent) -> None:
-        """Add what lies behind it."""
+        """Add what lies after it."""
         if other.first is None:
             return
         if self.last is not None and other.first > self.last + 1:

@@ -158,7 +158,7 @@ def oddities(batches: Table, before: IntArray, of_segment: IntArray | None) -> B
 
 
 def backwards(run: Block, i: int, first: int, before: int) -> Finding:
-    """A batch that does not begin behind the offset before it."""
+    """A batch that does not begin after the offset before it."""
     words = f" begins at offset {first}, but offset {before} comes before it"
     code = codes.OFFSETS_BACKWARDS
     return about_batch(run, i, code, words, expected=before + 1, found=first)

@@ -33,7 +33,7 @@ class SegmentOffsets(PartitionCheck):
         self._findings += self._gap(segment)
         if not segment.size:
             self._empty.append(segment)
-            self._before = None  # what is missing behind it is said of the empty one
+            self._before = None  # what is missing after it is said of the empty one
         last = segment.extent.last
         # An offset that the segment cannot have is damage, and says nothing about others.
         if last is not None and last - segment.base_offset <= MAX_RELATIVE_OFFSET:
@@ -49,7 +49,7 @@ class SegmentOffsets(PartitionCheck):
         self._before = None
 
     def finish(self) -> list[Finding]:
-        """What was found; behind the last segment, which may be empty."""
+        """What was found; after the last segment, which may be empty."""
         self._empty.clear()
         return self._findings
 

@@ -235,7 +235,7 @@ def _end_metadata(broker: Broker, replicas: dict[str, list[Replica]]) -> None:
 
 
 def _history_of(folder: Folder, log_start: int) -> PartitionHistory:
-    """What follows a partition, with the files beside its logs."""
+    """What follows a partition, with the files next to its logs."""
     epochs = None
     if LEADER_EPOCHS in folder.readable:
         with suppress(InputError, CheckpointError, NumberError):

@@ -59,9 +59,9 @@ def numbered(names: Mapping[int, str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class HeldMessage:
-    """The message that a field of bytes holds, behind its version as an int16.
+    """The message that a field of bytes holds, after its version as an int16.
 
-    message: its Layout. where, value: a field beside it, or around it, that must have this value.
+    message: its Layout. where, value: a field next to it, or around it, that must have this value.
     """
 
     message: Any

@@ -228,7 +228,7 @@ class Layout:
 
         Nothing is trusted: memory is taken for what the bytes can hold, not for what a count says,
         and for `most_rows` rows and as many of their array at most; regions that this leaves
-        unfinished have the status FULL. spare: columns of zeros behind those of the fields, for the
+        unfinished have the status FULL. spare: columns of zeros after those of the fields, for the
         caller.
         """
         width = 1 + sum(field.type.columns for field in self.fields) + spare

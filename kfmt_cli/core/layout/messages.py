@@ -1,7 +1,7 @@
 """Messages as JSON has them: names beside numbers, bytes as text, messages inside bytes opened.
 
 As in the JSON of Kafka's own tools, bytes are base64 and uuids are text; field names are in
-snake_case. A number with a name has a member `…_name` beside it.
+snake_case. A number with a name has a member `…_name` next to it.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def plain(layout: Layout, values: Values, around: Values | None = None) -> dict[
 
 
 def fields_of(layout: Layout) -> list[Field]:
-    """The fields of a version of a message, the tagged ones behind the others."""
+    """The fields of a version of a message, the tagged ones after the others."""
     tagged = layout.tagged.known if isinstance(layout.tagged, TaggedFields) else {}
     return [*layout.fields, *(it for it in tagged.values() if isinstance(it, Field))]
 
@@ -133,7 +133,7 @@ def self_versioned(message: Layout, data: Buffer, at: int, end: int) -> Layout |
 def held_layout(
     held: HeldMessage, data: Buffer, at: int, end: int, context: Values
 ) -> Layout | None:
-    """The Layout of the message that bytes hold, behind their version; None where it is not known.
+    """The Layout of the message that bytes hold, after their version; None where it is not known.
 
     A version that is newer than all known ones is read as the newest, as Kafka's clients do.
     """

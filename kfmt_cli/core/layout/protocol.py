@@ -1,4 +1,4 @@
-"""The wire types of Kafka's protocol messages beside those of logs: text, uuids, flags, floats
+"""The wire types of Kafka's protocol messages next to those of logs: text, uuids, flags, floats
 and lists.
 
 Each has the two forms that Kafka gives it: the classic one with a length of fixed size, and the

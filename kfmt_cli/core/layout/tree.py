@@ -1,7 +1,7 @@
 """A structure as a tree: every field with its value and the bytes it stands in, down to the bytes
 where it stops to be one.
 
-For output that shows bytes beside their meaning. What the slow reader of `layout.py` refuses
+For output that shows bytes next to their meaning. What the slow reader of `layout.py` refuses
 is kept here up to the fault, which stands at the node that has it.
 """
 

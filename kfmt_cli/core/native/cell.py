@@ -159,7 +159,7 @@ def _preview(
 ) -> cython.int:
     """Printable text as it is, all else escaped, no wider than `limit` (0: any width).
 
-    What does not fit is cut, and the size of the whole stands behind the cut. quoted: quotes are
+    What does not fit is cut, and the size of the whole stands after the cut. quoted: quotes are
     escaped, too.
     """
     begin: cython.Py_ssize_t = w.width

@@ -3,7 +3,7 @@
 This file is ordinary Python that Cython also compiles; `COMPILED` says which of the two runs. It
 knows no Kafka format: `Layout.program` tells it what to read. Whatever the bytes say, nothing
 outside the given regions is read: each access is checked against its region, and bounds checks stay
-on. A region that does not add up gets a status and the decoding goes on with the next one; the slow
+on. A region that does not add up gets a status and decoding continues with the next one; the slow
 reader of the same Layout then explains it (see `layout/layout.py`). All columns are 64-bit signed
 integers. A bytes field is two columns: start and length, with length -1 for null.
 """

@@ -1,7 +1,7 @@
 """Where text is written: a cursor in a buffer, and the numbers, times and digits that go there.
 
-Ordinary Python that Cython also compiles; `text.pxd` beside it lets the other compiled modules call
-these functions without Python in between. Bounds checks stay on; bytes are copied at once after
+Ordinary Python that Cython also compiles; `text.pxd` lets the other compiled modules call these
+functions without Python in between. Bounds checks stay on; bytes are copied at once after
 both ends of both sides were checked.
 """
 
@@ -21,7 +21,7 @@ ELLIPSIS = cython.declare(cython.int, 1)
 REPLACEMENT = cython.declare(cython.int, 2)
 FIXED_LITERALS = (b"null", "…".encode(), "\ufffd".encode())
 
-LITERAL_PADDING = 32  # zeros behind the literals, so that short ones can be copied as one word
+LITERAL_PADDING = 32  # zeros after the literals, so that short ones can be copied as one word
 
 FIRST_MS = cython.declare(cython.longlong, -62167219200000)  # 0000-01-01
 LAST_MS = cython.declare(cython.longlong, 253402300799999)  # 9999-12-31

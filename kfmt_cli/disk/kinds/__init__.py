@@ -1,6 +1,6 @@
 """The kinds of files on a broker's disk: one registry, by which every name is understood.
 
-To add a kind, write a file beside the others (names, level, row types, reader) and add it to
+To add a kind, write a file next to the others (names, level, row types, reader) and add it to
 `KINDS`. Source of the names: `org.apache.kafka.storage.internals.log.LogFileUtils`,
 `kafka.log.LocalLog`, `org.apache.kafka.snapshot.Snapshots`.
 """

@@ -1,6 +1,6 @@
 """The text files of a broker, see `formats/checkpoint.py`.
 
-Follows `org.apache.kafka.server.common.CheckpointFile`; goes on past a line that it would stop at.
+Follows `org.apache.kafka.server.common.CheckpointFile`; continues past a line where that stops.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Files of fixed rows, straight from their Layout: indexes and producer snapshots.
 
-Indexes of a segment that is written to are preallocated: behind their entries stand zeros, which
+Indexes of a segment that is written to are preallocated: after their entries stand zeros, which
 are no entries. Source: `org.apache.kafka.storage.internals.log.AbstractIndex`.
 """
 
@@ -27,7 +27,7 @@ POSITION = Column("position", doc="Byte in the file.")
 
 
 def rows_of(name: str, layout: Layout) -> RowType:
-    """The row type of fixed rows. The offset that a relative one means stands behind it."""
+    """The row type of fixed rows. The offset that a relative one means stands after it."""
     columns = [POSITION]
     for it in layout.fields:
         columns.append(column_of(it))
@@ -78,7 +78,7 @@ class FixedReader:
             words = f"{odd} bytes at the end are no whole entry of {width} bytes"
             findings.append(Finding(file.name, self.odd, size - odd, words, expected=0, found=odd))
         padding = size - odd - (at + n_rows * width)
-        remark = f"{padding:,} bytes of zeros behind them".replace(",", " ") if padding else ""
+        remark = f"{padding:,} bytes of zeros after them".replace(",", " ") if padding else ""
         section = Section(self.rows, table, remark=remark)
         return Contents(size, [section], findings, padding)
 

@@ -125,7 +125,7 @@ class Input:
 class Contents:
     """What is in a file that is no log.
 
-    size: its bytes. padding: bytes of zeros behind the rows.
+    size: its bytes. padding: bytes of zeros after the rows.
     """
 
     size: int

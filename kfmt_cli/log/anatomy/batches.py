@@ -142,7 +142,7 @@ class _Inside:
         n = 0
         while at < len(data):
             if n >= max(declared, 0):
-                words = f"{len(data) - at} bytes behind the last record"
+                words = f"{len(data) - at} bytes after the last record"
                 yield Node("rest", "bytes", at, len(data), fault=words)
                 return
             record = tree(RECORD, data, at, len(data))
@@ -157,7 +157,7 @@ class _Inside:
             at = record.end
             n += 1
         if n < declared:
-            words = f"the batch ends behind {n} of {declared} records"
+            words = f"the batch ends after {n} of {declared} records"
             yield Node("end", "nothing", at, at, fault=words)
 
     def _explain(self, record: Node, data: bytes) -> None:

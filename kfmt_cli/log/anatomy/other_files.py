@@ -66,7 +66,7 @@ def _entries(file: Input, data: bytes) -> Iterator[Node]:
     if rest:
         node = Node("rest", "bytes", at, len(data))
         if reader.padded and not data[at:].strip(b"\0"):
-            node.meaning = "zeros behind the entries, as brokers preallocate them"
+            node.meaning = "zeros after the entries, as brokers preallocate them"
         else:
             node.fault = f"{rest} bytes are no whole entry of {size} bytes"
         yield node

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class ReportSink(Sink):
-    """A format of findings; each comes behind the result of its partition."""
+    """A format of findings; each comes after the result of its partition."""
 
     is_report = True
 

@@ -17,7 +17,7 @@ _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: 
 
 
 class Sarif(ReportSink):
-    """One run; results as they come, the rules behind them."""
+    """One run; results as they come, the rules after them."""
 
     def __init__(self, *arguments: object) -> None:
         super().__init__(*arguments)  # type: ignore[arg-type]

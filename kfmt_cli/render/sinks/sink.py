@@ -1,6 +1,6 @@
 """Where what a command finds goes: one interface that every output format implements.
 
-A format is one file beside this one and a line in `render/formats.py`. It is given rows of
+A format is one file next to this one and a line in `render/formats.py`. It is given rows of
 any type, findings, results and a summary, and knows no command. For a format of plain objects,
 `render/sinks/objects.py` does all but the writing of one object.
 """
@@ -147,7 +147,7 @@ class Sink(ABC):
         self._held.clear()
 
     def note(self, words: str) -> None:
-        """Words on standard error, behind what was said before."""
+        """Words on standard error, after what was said before."""
         if words:
             self.flush()
             self.out.note(words)

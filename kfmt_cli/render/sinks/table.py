@@ -1,4 +1,4 @@
-"""Tables for people: aligned columns that fit the screen, findings beside them in words."""
+"""Tables for people: aligned columns that fit the screen, findings next to them in words."""
 
 from __future__ import annotations
 

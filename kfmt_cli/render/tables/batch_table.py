@@ -246,7 +246,7 @@ DEFAULT = (
     ShownColumn("timestamp", "max timestamp (UTC)", lambda _: TIME_WIDTH, _time, 7),
     ShownColumn("crc", "crc", lambda _: CRC_WIDTH, _crc, 2),
 )
-# The same with what a control batch says behind it, where there are control batches.
+# The same with what a control batch says after it, where there are control batches.
 CRC_AND_MARKER = ShownColumn("crc", "crc", _marker_width, _crc_and_marker, 2)
 # What --wide adds, and --columns may name.
 MORE = (

@@ -74,7 +74,7 @@ def heading(chosen: Sequence[tuple[ShownColumn, int]], theme: Theme) -> str:
 def write_line(
     builder: TemplateBuilder, chosen: Sequence[tuple[ShownColumn, int]], theme: Theme, cut: bool
 ) -> None:
-    """A row: its cells side by side, the last one without spaces behind it."""
+    """A row: its cells side by side, the last one without spaces after it."""
     for i, (column, width) in enumerate(chosen):
         with ExitStack() as condition:
             if column.unless_zero:

@@ -65,7 +65,7 @@ class ResultTable:
         return shown
 
     def _width(self, shown: list[str]) -> int:
-        """What a line takes beside the name."""
+        """What a line takes besides the name."""
         return 1 + sum(self.type.widths[name] + 2 for name in shown) + 2 + VERDICT
 
     def last_lines(self, summary: Summary) -> Iterator[str]:

@@ -30,8 +30,8 @@ class JobOption:
 class ListedJob:
     """A job.
 
-    help: what it does, in one line. target: its module and function. options: those beside the ones
-    of every job. is_query: it asks the data source, which does not say how far it is.
+    help: what it does, in one line. target: its module and function. options: those besides
+    the ones of every job. is_query: it asks the data source, which does not say how far it is.
     """
 
     name: str

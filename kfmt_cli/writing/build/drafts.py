@@ -16,7 +16,7 @@ from kfmt_cli.formats.batch import ATTRIBUTES
 from kfmt_cli.log.block import NO_TIMESTAMP
 from kfmt_cli.writing.batches import CODEC_BITS, DRAFT_COLUMNS
 
-RECORD_OVERHEAD = 21  # what a record takes at most beside its key and value
+RECORD_OVERHEAD = 21  # what a record takes at most besides its key and value
 MAX_DELTA = (1 << 31) - 1
 MAX_OFFSET = (1 << 63) - 1
 APPEND_TIME = 1  # in a column of timestamp types
@@ -68,7 +68,7 @@ def cut(
     """The first row of each batch.
 
     parted: rows that must begin one; loose: rows whose batches are kept within the bounds. With
-    `begun`, rows before the first that is parted go on with that batch as far as they fit into it.
+    `begun`, rows before the first that is parted continue that batch as far as they fit into it.
     """
     sizes = record_sizes(rows)
     ends = np.cumsum(sizes)

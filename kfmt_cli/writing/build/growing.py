@@ -85,7 +85,7 @@ class Growing:
             self.extend(Records(records.data, rest, records.headers, np.array([len(rest)])))
 
     def extend(self, records: Records) -> None:
-        """Records that go on with the open batch; raises LineError."""
+        """Records that continue with the open batch; raises LineError."""
         batch = self.open
         assert batch is not None
         rows, draft = records.rows, batch.draft

@@ -130,7 +130,7 @@ else:
     Record = _with_derived(_Record, RECORD)
     Record.__doc__ = "A record, of the batch line before it or on its own."
     Batch = _with_derived(_Batch, BATCH)
-    Batch.__doc__ = "A batch; what it leaves out follows from the records behind it."
+    Batch.__doc__ = "A batch; what it leaves out follows from the records after it."
 
 
 class Remark(_Line, tag=True):

@@ -1,4 +1,4 @@
-"""What goes on from batch to batch in the log of one partition while it is built."""
+"""What continues from batch to batch in the log of one partition while it is built."""
 
 from __future__ import annotations
 

@@ -204,7 +204,7 @@ def _range(part: Block, records: Records, good: BoolArray) -> tuple[int | None, 
 
 
 def _leave_out_backwards(part: Block, good: BoolArray, before: int) -> Iterator[Finding]:
-    """Take batches of magic 2 out of `good` that do not begin behind those that are taken.
+    """Take batches of magic 2 out of `good` that do not begin after those that are taken.
 
     Consumers would be given their offsets a second time, and no index could find them.
     """

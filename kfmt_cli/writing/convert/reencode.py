@@ -88,7 +88,7 @@ _OF_HEADER = (
 
 
 def _marked(records: Records, why: str) -> Records:
-    """The records, each with the mark behind its headers."""
+    """The records, each with the mark after its headers."""
     rows = records.rows
     name_at, value_at = len(records.data), len(records.data) + len(MARK)
     mark = np.array([[name_at], [len(MARK)], [value_at], [len(why)]])

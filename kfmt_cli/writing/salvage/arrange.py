@@ -119,7 +119,7 @@ def _inside(log: HeldBatches, first: int, end: int) -> BoolArray:
 
 def _chain(log: HeldBatches, first: int, end: int) -> BoolArray:
     """The most batches whose offsets increase; of several such choices, the one in which more of
-    them go on where the one before ends, and more lie within the bounds."""
+    them continue where the one before ends, and more lie within the bounds."""
     n = len(log.base)
     chosen = np.ones(n, np.bool_)
     if n < 2 or bool((log.base[1:] > log.last[:-1]).all()):
@@ -221,7 +221,7 @@ class _Taken:
 
 
 def _beyond(taken: _Taken, number: int, log: HeldBatches, rows: BoolArray) -> list[tuple[int, int]]:
-    """Batches in order that reach beyond their file's bounds: they are taken where they go on from
+    """Batches in order that reach beyond their file's bounds: they are taken where they follow on
     the batch before them, or lie among others."""
     refused: list[tuple[int, int]] = []
     for row in np.flatnonzero(rows).tolist():

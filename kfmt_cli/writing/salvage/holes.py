@@ -1,6 +1,6 @@
 """What is left out of a log, and which of its batches have their place in it.
 
-A batch is kept if its offsets go on from those before it. The checksum of magic 2 does not cover
+A batch is kept if its offsets continue from those before it. The checksum of magic 2 does not cover
 the base offset: where offsets do not increase, it is the batch that its neighbours contradict that
 goes.
 """
@@ -31,7 +31,7 @@ class Hole:
 
     batches: whose headers could be read. first_offset, last_offset: those that are missing with
     them; both None where the offsets on the two sides follow on each other, last_offset None where
-    nothing comes behind. records: of these offsets that were kept nevertheless. codes: of what was
+    nothing comes after. records: of these offsets that were kept nevertheless. codes: of what was
     found there.
     """
 
@@ -67,7 +67,7 @@ class Holes:
 
     producers: of the transactions in what was kept. named: why, of what was taken before; reasons:
     in what was taken last, by position. split: what is left of damaged batches, which is written
-    when it is known what comes behind. after: the last offset before them. records: those written.
+    when it is known what comes after. after: the last offset before them. records: those written.
     """
 
     done: Salvaged
@@ -89,7 +89,7 @@ class Holes:
     def seen(
         self, findings: list[Finding], left_out: list[tuple[int, str]], split: list[Reencoded]
     ) -> None:
-        """What is wrong in what is taken next: errors, what is said beside them, what is left."""
+        """What is wrong in what is taken next: errors, what is said next to them, what is left."""
         self.named.update(code for _, code in self.reasons)
         errors = [it for it in findings if it.code.severity is Severity.ERROR]
         mine = [(it.position or 0, it.code.name) for it in errors]
@@ -157,10 +157,10 @@ class Gaps:
 
 
 def in_sequence(base: IntArray, last: IntArray, before: int, following: list[int]) -> BoolArray:
-    """Which of some batches go on from the offset before them.
+    """Which of some batches continue from the offset before them.
 
-    One that jumps forward is left out if most of those behind it go on from the one before it.
-    following: base offsets that come behind all of them.
+    One that jumps forward is left out if most of those after it continue from the one before it.
+    following: base offsets that come after all of them.
     """
     taken = np.ones(len(base), np.bool_)
     if not len(base):

@@ -1,7 +1,7 @@
 """The undamaged batches of a log, byte for byte, and the holes between them.
 
 A batch is taken if nothing is wrong with its header, its checksum and each of its records, and if
-its offsets go on from those before it (`writing/salvage/holes.py`) and stay below the next segment.
+its offsets continue from those before it (`holes.py`) and stay below the next segment.
 """
 
 from __future__ import annotations
@@ -263,7 +263,7 @@ def _sound(run: Block, findings: list[Finding]) -> BoolArray:
 
 
 def _with_next(pieces: Iterator[_SalvagedPiece]) -> Iterator[tuple[_SalvagedPiece, list[int]]]:
-    """Each piece with the base offsets of the sound batches behind it."""
+    """Each piece with the base offsets of the sound batches after it."""
     held: _SalvagedPiece | None = None
     for piece in pieces:
         if held is not None:
