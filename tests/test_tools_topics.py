@@ -67,6 +67,7 @@ def test_states_are_those_of_the_rest_interface() -> None:
         raise AssertionError("at no offset is the state what the workers said")
     assert wanted["broken", 0][0] == "FAILED"
     assert "\n\tat org.apache.kafka" in (wanted["broken", 0][1] or "")
+    assert "5 task statuses" in kfmt("state", path).out
     topics = {(it["connector"], it["topic"]) for it in of(stopped, "connector_topic")}
     assert ("mirror-source", "west.orders") in topics
 

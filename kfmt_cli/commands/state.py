@@ -218,6 +218,8 @@ class ShowState:
 def _noun_of(name: str, n: int) -> str:
     """The name of a kind of row for people."""
     words = name.replace("_", " ")
+    if words.endswith("status"):
+        return words if n == 1 else f"{words}es"
     return words if n == 1 or words.endswith("s") else f"{words}s"
 
 
