@@ -180,11 +180,15 @@ def test_python_answers_as_the_command_does(command: str, monkeypatch: pytest.Mo
     answer = ANSWERS[command]()
     assert list(answer) == done.rows
     assert answer.exit_code == done.code
+    assert list(answer.objects()) == answer.rows
     pytest.importorskip("pyarrow")
     for name in {str(it["type"]) for it in answer}:
         table = answer.arrow(name)
         assert table.num_rows == len(answer.of(name))
         assert set(table.schema.names) >= {it for row in answer.of(name) for it in row} - {"type"}
+    import pyarrow as pa
+
+    assert pa.table(answer) == answer.arrow()
 
 
 def test_python_says_what_cannot_be_read(tmp_path: Path) -> None:

@@ -55,6 +55,10 @@ class Answer(Sequence[Object]):
     def __len__(self) -> int:
         return len(self.rows)
 
+    def objects(self) -> Iterator[Object]:
+        """All objects, as `LogRows.objects` gives those of logs."""
+        return iter(self.rows)
+
     def of(self, type_: str) -> list[Object]:
         """The objects of one type."""
         return [row for row in self.rows if row["type"] == type_]
@@ -68,21 +72,19 @@ class Answer(Sequence[Object]):
 
         name = type_ or (str(self.rows[0]["type"]) if self.rows else "")
         types = {
-            "NUMBER": pa.int64(),
-            "REAL": pa.float64(),
-            "FLAG": pa.bool_(),
+            ColumnKind.NUMBER: pa.int64(),
+            ColumnKind.REAL: pa.float64(),
+            ColumnKind.FLAG: pa.bool_(),
         }
-        columns = _columns_of(name, self.of(name))
-        schema = pa.schema([(it.name, types.get(it.kind.name, pa.string())) for it in columns])
-        return pa.table(
-            [
-                pa.array(
-                    [_cell(it, row.get(it.name)) for row in self.of(name)], schema.field(i).type
-                )
-                for i, it in enumerate(columns)
-            ],
-            schema=schema,
-        )
+        rows = self.of(name)
+        columns = _columns_of(name, rows)
+        schema = pa.schema([(it.name, types.get(it.kind, pa.string())) for it in columns])
+        cells = [{it.name: _cell(it, row.get(it.name)) for it in columns} for row in rows]
+        return pa.Table.from_pylist(cells, schema=schema)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The objects of the first one's type as an Arrow stream, for pandas, Polars and DuckDB."""
+        return self.arrow().__arrow_c_stream__(requested_schema)
 
 
 def _columns_of(name: str, rows: list[Object]) -> list[Column]:
