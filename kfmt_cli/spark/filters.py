@@ -9,11 +9,11 @@ from typing import Any
 from kfmt_cli.sharing.request import Request
 
 BOUNDS = {
-    "GreaterThan": ("start",),
-    "GreaterThanOrEqual": ("start",),
-    "LessThan": ("end",),
-    "LessThanOrEqual": ("end",),
-    "EqualTo": ("start", "end"),
+    "GreaterThan": ("first",),
+    "GreaterThanOrEqual": ("first",),
+    "LessThan": ("last",),
+    "LessThanOrEqual": ("last",),
+    "EqualTo": ("first", "last"),
 }
 
 
@@ -44,8 +44,8 @@ def _bounded(request: Request, what: str, ends: tuple[str, ...], value: int) -> 
         name = f"{end}_{what}"
         known = getattr(request, name)
         # A millisecond of room: Spark's times are finer.
-        bound = value - 1 if end == "start" else value + 1
+        bound = value - 1 if end == "first" else value + 1
         if known is not None:
-            bound = max(known, bound) if end == "start" else min(known, bound)
+            bound = max(known, bound) if end == "first" else min(known, bound)
         request = replace(request, **{name: bound})  # type: ignore[arg-type]
     return request
