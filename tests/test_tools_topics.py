@@ -305,3 +305,12 @@ def test_without_a_registry_it_is_said_what_is_missing(tmp_path: Path) -> None:
     done = kfmt("dump", "--records", "--value-format", "confluent", folder)
     assert done.code == 2
     assert "a topic _schemas" in done.err
+
+
+def test_a_folder_of_schemas_that_is_not_there_is_named(registry: Path) -> None:
+    pytest.importorskip("fastavro")
+    log = registry / "orders-0" / "00000000000000000000.log"
+    options = ("--value-format", "confluent", "--schemas", registry / "typo")
+    done = kfmt("dump", "--records", "--json", *options, log)
+    notes = {it["decoded_value"]["note"] for it in of(done.rows, "record")}
+    assert all("typo" in it for it in notes)

@@ -38,7 +38,8 @@ def registry_of(path: str) -> SchemaRegistry | None:
     inside = Path(path) / PARTITION
     if is_folder(str(inside)):
         return registry_of(str(inside))
-    if is_folder(path) and Path(path).resolve().name != PARTITION:
+    here = Path(path)
+    if not here.exists() or (here.is_dir() and here.resolve().name != PARTITION):
         return None
     replay = RegistryReplay()
     for partition in partitions_of((path,), TOPIC, lambda _: None):
