@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import gzip
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from kfmt_cli.core.native.table import Table
 from kfmt_cli.core.source import open_source
+from kfmt_cli.log import search
 from kfmt_cli.log.reader import LogReader
+from tests.support.rebuild import batch_of, record
 from tests.support.samples import ORDERS, TXN, UPGRADED, Row, kfmt
 from tests.support.segments import DAMAGES, GARBAGE, int32, positions, with_bytes, write
 from tools.kafka import SAMPLES
@@ -289,3 +292,40 @@ def test_many_wrong_checksums_cost_no_more_than_their_number(
     source.close()
     assert n > 200
     assert copied <= 2 * n
+
+
+def _many_damaged(n: int) -> bytes:
+    """A log in which every fourth batch has a wrong length, and another byte of it is wrong too."""
+    log = bytearray()
+    for i in range(n):
+        batch = bytearray(batch_of(record(b"k", b"value" * 80), 0, 1, i))
+        if i % 4 == 3:
+            batch[8:12] = int32(3)
+            batch[-3] ^= 1
+        log += batch
+    return bytes(log)
+
+
+def test_looking_ahead_at_much_damage_costs_a_share_of_the_file_and_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search, "BUDGET", 1 << 20)
+    monkeypatch.setattr(search, "LOOKS", 1 << 20)
+    monkeypatch.setattr(search, "NEARBY", 1 << 12)
+    reads = []
+    for n in (800, 1600):
+        file = write(tmp_path / str(n), _many_damaged(n))
+        source = open_source(file)
+        count = 0
+        block = source.block
+
+        def counted(*args: int, block: Callable[..., bytes] = block) -> bytes:
+            nonlocal count
+            count += 1
+            return block(*args)
+
+        monkeypatch.setattr(source, "block", counted)
+        batches = sum(len(it.batches) for it in LogReader(source).blocks())
+        assert batches == n * 3 // 4
+        reads.append(count)
+    assert reads[1] < 2.5 * reads[0]

@@ -110,11 +110,11 @@ class Damage(BatchSearch):
         repeated right after it."""
         stop = min(stop, header.position + REACH)
         for is_same in (self._has_checksum, self._is_similar):
-            for at in self._plausible_from(header.position + 1, stop):
+            for at in self._look_ahead(header.position + 1, stop):
                 other = self._header(at)
                 if header.data[:OFFSET_SIZE] != other.data[:OFFSET_SIZE]:
                     continue
-                if is_same(header, other) and self.confirmed(at):
+                if is_same(header, other) and self.confirmed(at, self._looks):
                     return at
         return None
 
@@ -160,11 +160,11 @@ class Damage(BatchSearch):
     def _ends(self, at: int, stop: int, header: Candidate) -> Iterator[int]:
         """Where a batch may end: where an undamaged one begins, or one whose offset continues from
         the batch's, or at the end of the file."""
-        for place in self._plausible_from(at, stop):
+        for place in self._look_ahead(at, stop):
             follows = self._header(place).base_offset
-            if follows == header.next_offset or self.confirmed(place):
+            if follows == header.next_offset or self.confirmed(place, self._looks):
                 yield place
-        if not self._source.block(stop, 1, 1):
+        if not self._looks.is_spent and not self._source.block(stop, 1, 1):
             yield self._end_of_file(at)
 
     def look(self, at: int, reason: int, after_offset: int | None) -> Verdict:

@@ -24,11 +24,33 @@ from kfmt_cli.log.candidate import (
 WINDOW = 1 << 20
 # A pipe's bytes are kept this far back, and a batch's checksum is looked for this far ahead.
 REACH = 64 << 20
-# Checksums that may be computed for candidates: this many bytes, and this many a byte searched.
-BUDGET = 256 << 20
+# What the search for the next batch may spend on checksums: this many bytes, and this many for each
+# byte that it went through. When it is spent, checksums of small batches are still computed.
+BUDGET = 1 << 30
 BUDGET_RATIO = 16
+# What looks further ahead may spend, on bytes that they pass, on headers and on checksums: this
+# much, and this much for each byte of the file. When it is spent, they reach only what is near.
+LOOKS = 128 << 20
+HEADER_COST = 512
+NEARBY = 1 << 15
 # So many batches in a row are no chance, nor the contents of a record.
 CHAIN = 3
+
+
+class Budget:
+    """What may be spent in one file, in bytes; it grows with the bytes that were gone through."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._spent = 0
+        self.covered = 0
+
+    def spend(self, cost: int) -> None:
+        self._spent += cost
+
+    @property
+    def is_spent(self) -> bool:
+        return self._spent > self._limit + BUDGET_RATIO * self.covered
 
 
 class BatchSearch:
@@ -37,22 +59,24 @@ class BatchSearch:
     def __init__(self, source: Source) -> None:
         self._source = source
         self.sets = True  # whether compressed message sets of magic 0 and 1 may be there
-        self._spent = 0
-        self._searched = 0
+        self._search = Budget(BUDGET)
+        self._looks = Budget(LOOKS)
         self._seen = 0  # where a search got to; a pipe may have let go of what is far before it
 
-    def confirmed(self, at: int) -> bool:
+    def confirmed(self, at: int, budget: Budget | None = None) -> bool:
         """Whether a whole batch with the right checksum begins at `at`."""
         header = self._header(at)
         magic = header.magic
         if magic not in (0, 1, 2) or header.length < MINIMUMS[magic]:
             return False
-        return self._checksum_fits(header, at + header.size, magic)
+        return self._checksum_fits(header, at + header.size, magic, budget or self._search)
 
     def _header(self, at: int) -> Candidate:
         return Candidate(at, self._source.block(at, HEADER_SIZE, HEADER_SIZE))
 
-    def _checksum_fits(self, header: Candidate, end: int, magic: int) -> bool:
+    def _checksum_fits(
+        self, header: Candidate, end: int, magic: int, budget: Budget | None = None
+    ) -> bool:
         """Whether the bytes up to `end` have the checksum that the header stores."""
         size = self._source.size
         if (
@@ -62,20 +86,10 @@ class BatchSearch:
             return False
         if size is not None and end > size and not self._source.block(end - 1, 1, 1):
             return False
-        at = STORED_CRC_AT[magic]
-        stored = int.from_bytes(header.data[at : at + 4], "big")
         crc = RunningCrc(POLYNOMIALS[magic])
         at = header.position + CHECKED_FROM[magic]
-        while at < end:
-            if self._spent > BUDGET + BUDGET_RATIO * self._searched:
-                return False
-            piece = self._source.block(at, min(WINDOW, end - at), min(WINDOW, end - at))
-            if not piece:
-                return False
-            crc.update(piece)
-            at += len(piece)
-            self._spent += len(piece)
-        return crc.value == stored
+        is_whole = self._add_bytes(crc, at, end, budget or self._search)
+        return is_whole and crc.value == _stored_checksum(header, magic)
 
     def _belongs(self, at: int, window: OffsetWindow) -> bool:
         """Whether the confirmed batch at `at` is one of the log, not one inside a record.
@@ -147,13 +161,38 @@ class BatchSearch:
         return not any(front) and not self._source.block(self._zeros(at), 1, 1)
 
     def _proven_end(self, header: Candidate, ends: Iterator[int]) -> int | None:
-        """The first of some ends for which the header's checksum is right."""
+        """The first of some growing ends for which the header's checksum is right."""
+        if header.magic not in (0, 1, 2):
+            return None
+        crc = RunningCrc(POLYNOMIALS[header.magic])
+        stored = _stored_checksum(header)
+        least = header.position + LOG_OVERHEAD + int(MINIMUMS[header.magic])
+        at = header.position + CHECKED_FROM[header.magic]
         for end in ends:
-            if end - header.position > REACH:
+            if end - header.position > min(REACH, self._source.largest):
                 return None
-            if self._checksum_fits(header, end, header.magic):
+            if end < least:
+                continue
+            if not self._add_bytes(crc, at, end, self._looks):
+                return None
+            if crc.value == stored:
                 return end
+            at = end
         return None
+
+    def _add_bytes(self, crc: RunningCrc, at: int, end: int, budget: Budget) -> bool:
+        """Add the bytes from `at` to `end`, if all are there and the budget allows it."""
+        is_small = end - at <= NEARBY
+        while at < end:
+            if budget.is_spent and not is_small:
+                return False
+            piece = self._source.block(at, min(WINDOW, end - at), min(WINDOW, end - at))
+            if not piece:
+                return False
+            crc.update(piece)
+            at += len(piece)
+            budget.spend(len(piece))
+        return True
 
     def find_batch(self, at: int, window: OffsetWindow, stop: int | None = None) -> int | None:
         """The first batch of the log that begins at `at` or later, before `stop`."""
@@ -180,12 +219,23 @@ class BatchSearch:
                 if candidate < 0:
                     break
                 yield at + candidate
-            self._searched += len(data)
+            self._search.covered += len(data)
             self._seen = max(self._seen, at)
             if len(data) < WINDOW or end < len(data):
                 return
             at += len(data) - HEADER_SIZE
             self._source.release(at - REACH)
+
+    def _look_ahead(self, at: int, stop: int) -> Iterator[int]:
+        """`_plausible_from`, while looks into this file do not cost too much."""
+        before = at
+        for place in self._plausible_from(at, stop):
+            self._looks.spend(place - before + HEADER_COST)
+            before = place
+            if place - at > NEARBY and self._looks.is_spent:
+                return
+            yield place
+            self._looks.covered = self._seen
 
     def _end_of_file(self, at: int) -> int:
         """Where the file ends, at `at` or later."""
@@ -204,3 +254,9 @@ class BatchSearch:
                 break
             self._source.release(at - REACH)
         return at
+
+
+def _stored_checksum(header: Candidate, magic: int | None = None) -> int:
+    """The checksum in a header, read as one of its own magic or of another."""
+    at = STORED_CRC_AT[header.magic if magic is None else magic]
+    return int.from_bytes(header.data[at : at + 4], "big")
