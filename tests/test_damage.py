@@ -315,7 +315,7 @@ def test_looking_ahead_at_much_damage_costs_a_share_of_the_file_and_loses_nothin
     reads = []
     for n in (800, 1600):
         file = write(tmp_path / str(n), _many_damaged(n))
-        source = open_source(file)
+        source = open_source(str(file))
         count = 0
         block = source.block
 

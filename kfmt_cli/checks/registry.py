@@ -5,8 +5,9 @@ A check is imported when something of its scope is looked at.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from types import ModuleType
 from typing import Any
 
@@ -72,6 +73,7 @@ def _codes(*modules: ModuleType, scopes: tuple[Scope, ...]) -> list[Code]:
     return [found[name] for name in sorted(found)]
 
 
-def every_code() -> dict[str, Code]:
+@cache
+def every_code() -> Mapping[str, Code]:
     """All kinds of findings, by name."""
     return {it.name: it for _, codes in code_chapters() for it in codes}

@@ -13,7 +13,6 @@ from kfmt_cli.cli.options import (
     strict,
     wide,
 )
-from kfmt_cli.errors import UsageError
 
 
 @click.command(name="state")
@@ -73,16 +72,11 @@ def state(
       kfmt state sample_segments/kafka-3.9.1-broker1/__transaction_state-0 --json
       kfmt state sample_segments/kafka-3.9.1-connect/connect-status-0
     """
-    from kfmt_cli.broker.state import REPLAYS, is_replayed
     from kfmt_cli.cli.runs import run_of
     from kfmt_cli.commands.state import ShowState, Wanted
     from kfmt_cli.core.codecs.decompress import Limit
     from kfmt_cli.render.sinks.sink import Look
 
-    if of_topic is not None and not is_replayed(of_topic):
-        raise UsageError(f"{of_topic!r} is no internal topic; there are {', '.join(REPLAYS)}")
-    if at_offset is not None and since_offset is not None and since_offset > at_offset:
-        raise UsageError(f"--since-offset {since_offset} lies after --at-offset {at_offset}")
     look = Look(wide=wide)
     run = run_of(color, format_, strict=strict, max_findings=max_findings, look=look)
     wanted = Wanted(at_offset, since_offset, group, topic, of_topic)

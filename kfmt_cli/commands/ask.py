@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, overload
 
+from kfmt_cli.commands.read import Path, path_names
 from kfmt_cli.commands.run import Progress, Run
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.json_text import json_text
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from kfmt_cli.commands.log_settings import SettingsOf
     from kfmt_cli.rows.result import ResultType
 
-Path = str | os.PathLike[str]
 Paths = Path | Sequence[Path]
 
 
@@ -171,12 +171,6 @@ def _answer(
     return Answer(sink.objects, ExitCode(host.exit_code), host.notes)
 
 
-def _names(paths: Paths) -> tuple[str, ...]:
-    if isinstance(paths, str | os.PathLike):
-        return (os.fspath(paths),)
-    return tuple(os.fspath(it) for it in paths)
-
-
 def check(paths: Paths, *, jobs: int | None = None) -> Answer:
     """Check everything about the partitions below some paths, as `kfmt check` does."""
     from kfmt_cli.broker.defaults import INDEX_INTERVAL_BYTES
@@ -187,7 +181,7 @@ def check(paths: Paths, *, jobs: int | None = None) -> Answer:
         takes = of_codes((), ())
         n = jobs or available_cores()
         task = CheckPaths(run, n, Limit(), INDEX_INTERVAL_BYTES, MOST_FINDINGS, takes)
-        task.paths(_names(paths))
+        task.paths(path_names(paths))
 
     return _answer(command, CHECK_RESULT, is_whole=True)
 
@@ -200,7 +194,7 @@ def stat(paths: Paths, *, by: str = "partition", deep: bool = False) -> Answer:
     from kfmt_cli.commands.stat import Stat
 
     def command(run: Run) -> None:
-        Stat(run, by, deep, (), False, available_cores(), Limit()).paths(_names(paths))
+        Stat(run, by, deep, (), False, available_cores(), Limit()).paths(path_names(paths))
 
     return _answer(command)
 
@@ -222,7 +216,7 @@ def find(
 
     def command(run: Run) -> None:
         sought = Sought(offset, timestamp, key, producer_id)
-        Find(run, sought, limit, Limit()).paths(_names(paths))
+        Find(run, sought, limit, Limit()).paths(path_names(paths))
 
     return _answer(command)
 
@@ -231,7 +225,7 @@ def txn(paths: Paths, *, only_open: bool = False) -> Answer:
     """List the transactions of partitions, as `kfmt txn` does."""
     from kfmt_cli.commands.txn import ShowTransactions
 
-    return _answer(lambda run: ShowTransactions(run, only_open).paths(_names(paths)))
+    return _answer(lambda run: ShowTransactions(run, only_open).paths(path_names(paths)))
 
 
 def diff(a: Path, b: Path) -> Answer:
@@ -249,7 +243,7 @@ def retention(paths: Paths, *, now: int | None = None, **settings: object) -> An
     from kfmt_cli.commands.retention import Retention
 
     def command(run: Run) -> None:
-        Retention(run, _settings(settings), _time(now)).paths(_names(paths))
+        Retention(run, _settings(settings), _time(now)).paths(path_names(paths))
 
     return _answer(command)
 
@@ -267,7 +261,7 @@ def compaction(
     def command(run: Run) -> None:
         task = Compaction(run, _settings(settings), _time(now), offsets)
         task.insists = "min_cleanable_ratio" in settings
-        task.paths(_names(paths))
+        task.paths(path_names(paths))
 
     return _answer(command)
 
@@ -286,7 +280,7 @@ def state(
 
     def command(run: Run) -> None:
         wanted = Wanted(at_offset, since_offset, group, topic, of_topic)
-        ShowState(run, wanted, Limit()).paths(_names(paths))
+        ShowState(run, wanted, Limit()).paths(path_names(paths))
 
     return _answer(command)
 

@@ -23,7 +23,7 @@ from kfmt_cli.formats.headers import REQUEST_HEADER_DATA, RESPONSE_HEADER_DATA
 from kfmt_cli.render.hexdump import Hexdump
 from kfmt_cli.render.sinks.sink import Head
 from kfmt_cli.rows.anatomy import lines_of
-from kfmt_cli.rows.column import Column, ColumnKind, RowType
+from kfmt_cli.rows.column import Column, ColumnKind, RowType, number
 from kfmt_cli.rows.section import Rows, section_of
 
 MOST_BYTES = 256 << 20
@@ -32,14 +32,10 @@ SIZE = 4  # bytes of the size before each request and response
 MOST_REQUEST = 100 << 20  # a broker's socket.request.max.bytes
 
 
-def _number(name: str, doc: str) -> Column:
-    return Column(name, doc=doc, given=f"has_{name}")
-
-
 _PLACE = (
     Column("position", doc="Byte where it begins, at the size where there is one."),
-    _number("size", "Bytes after the size; null where there is no size."),
-    _number("header_version", "Version of the header."),
+    number("size", "Bytes after the size; null where there is no size.", null=True),
+    number("header_version", "Version of the header.", null=True),
 )
 _REST = (
     Column(
@@ -52,12 +48,12 @@ REQUEST = RowType(
     "The header of a request.",
     (
         *_PLACE,
-        _number("request_api_key", "Which request it is."),
+        number("request_api_key", "Which request it is.", null=True),
         Column(
             "api_name", ColumnKind.TEXT, "Its name; null for one that is not known.", given="named"
         ),
-        _number("request_api_version", "Version of the request."),
-        _number("correlation_id", "The number that the client gave it."),
+        number("request_api_version", "Version of the request.", null=True),
+        number("correlation_id", "The number that the client gave it.", null=True),
         Column(
             "client_id", ColumnKind.TEXT, "The client's name for itself.", given="has_client_id"
         ),
@@ -67,7 +63,7 @@ REQUEST = RowType(
 RESPONSE = RowType(
     "response_header",
     "The header of a response.",
-    (*_PLACE, _number("correlation_id", "The number of the request."), *_REST),
+    (*_PLACE, number("correlation_id", "The number of the request.", null=True), *_REST),
 )
 
 

@@ -37,7 +37,8 @@ Path = str | os.PathLike[str]
 Columns = dict[str, np.ndarray[Any, Any]]
 
 
-def _paths(path: Path | Sequence[Path]) -> tuple[str, ...]:
+def path_names(path: Path | Sequence[Path]) -> tuple[str, ...]:
+    """One path or several, as text."""
     if isinstance(path, str | os.PathLike):
         return (os.fspath(path),)
     return tuple(os.fspath(it) for it in path)
@@ -163,7 +164,7 @@ def _log_rows(
             raise UsageError(f"no column is named {name!r}; there are {known}")
     reading = RowsReading(records, wanted, Limit.of_option(max_decompressed))
     cores = available_cores() if jobs is None else jobs
-    return LogRows(_paths(path), reading, names, topic, cores)
+    return LogRows(path_names(path), reading, names, topic, cores)
 
 
 def read_batches(
@@ -180,7 +181,7 @@ def read_batches(
 
     columns: of the table `batches` (docs/spark-tables.md), for Arrow. first_offset to last_time:
     bounds that belong to what is wanted; times are in milliseconds. Raises UsageError for a column
-    that is none; reading raises InputError where a path is not there.
+    that does not exist; reading raises InputError for a path that does not exist.
     """
     wanted = Selection(first_offset, last_offset, first_time, last_time)
     return _log_rows(path, False, columns, wanted, None, 0, max_decompressed)
@@ -224,10 +225,10 @@ def verify(
     verifier = Verifier(deep, Limit.of_option(max_decompressed), cores)
     task = Verify(verifier, cores, most_findings=1 << 60)
     found: list[Finding] = []
-    for step in (task.plan(_paths(path)), task.events()):
+    for step in (task.plan(path_names(path)), task.events()):
         for event in step:
             if isinstance(event, Unread):
-                raise InputError(event.words)
+                raise InputError(event.words, file=event.file, is_gone=event.is_gone)
             if isinstance(event, Finding):
                 found.append(event)
     return found

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 
 from kfmt_cli.broker.log_end import log_end
-from kfmt_cli.broker.state import replay_of
+from kfmt_cli.broker.state import REPLAYS, is_replayed, replay_of
 from kfmt_cli.broker.state.replay import Replay, Row, State
 from kfmt_cli.checks.log.open_checked import open_checked
 from kfmt_cli.commands.internal import TopicPartition, end_of, partitions_of
@@ -45,6 +45,15 @@ class Wanted:
     group: str | None = None
     topic: str | None = None
     of_topic: str | None = None
+
+    def __post_init__(self) -> None:
+        """Raises UsageError for what cannot be."""
+        if self.of_topic is not None and not is_replayed(self.of_topic):
+            words = f"{self.of_topic!r} is no internal topic"
+            raise UsageError(f"{words}; there are {', '.join(REPLAYS)}")
+        at, since = self.at_offset, self.since_offset
+        if at is not None and since is not None and since > at:
+            raise UsageError(f"--since-offset {since} lies after --at-offset {at}")
 
 
 @dataclass(slots=True)

@@ -62,7 +62,7 @@ class Literals:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A program of `native/emit.py`; made by `Builder`."""
+    """A program of `native/emit.py`; made by `TemplateBuilder`."""
 
     program: IntArray
     shape: IntArray

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from kfmt_cli.core.layout.field import Field
+from kfmt_cli.core.layout.field import MILLISECONDS, Field
 from kfmt_cli.core.layout.wire import Array, Bytes
 
 
@@ -127,6 +127,62 @@ def _leaves(columns: Iterable[Column]) -> Iterator[Column]:
             if it.only and member.only:
                 given = member.only[0]  # of two conditions one leaves out, the other is null
             yield replace(member, name=member.flat_name, source=member.at, only=only, given=given)
+
+
+def number(
+    name: str, doc: str, *, null: bool = False, only: bool = False, minor: bool = False
+) -> Column:
+    """A column of integers. null: a row may have none. only: JSON leaves the name out then."""
+    return _column(ColumnKind.NUMBER, name, doc, null, only=only, minor=minor)
+
+
+def real(name: str, doc: str, *, null: bool = False) -> Column:
+    """A column of numbers with a fraction."""
+    return _column(ColumnKind.REAL, name, doc, null)
+
+
+def milliseconds(name: str, doc: str, *, null: bool = False, minor: bool = False) -> Column:
+    """A column of times, in milliseconds since 1970; -1 for none."""
+    return _column(ColumnKind.NUMBER, name, doc, null, minor=minor, unit=MILLISECONDS, none=-1)
+
+
+def text(name: str, doc: str, *, null: bool = False, minor: bool = False) -> Column:
+    """A column of text."""
+    return _column(ColumnKind.TEXT, name, doc, null, minor=minor)
+
+
+def flag(name: str, doc: str, *, null: bool = False, minor: bool = False) -> Column:
+    """A column of yes and no."""
+    return _column(ColumnKind.FLAG, name, doc, null, minor=minor)
+
+
+def json_value(name: str, doc: str, *, null: bool = False, only: bool = False) -> Column:
+    """A column of values of any shape, as JSON."""
+    return _column(ColumnKind.JSON, name, doc, null, only=only)
+
+
+def _column(
+    kind: ColumnKind,
+    name: str,
+    doc: str,
+    null: bool,
+    *,
+    only: bool = False,
+    minor: bool = False,
+    unit: str | None = None,
+    none: int | None = None,
+) -> Column:
+    given = f"has_{name}"
+    return Column(
+        name,
+        kind,
+        doc,
+        given=given if null else "",
+        only=(given, 1) if only else None,
+        minor=minor,
+        unit=unit,
+        none=none,
+    )
 
 
 def column_of(field: Field, **changes: Any) -> Column:

@@ -6,9 +6,10 @@ Any column may be null. key: the columns by which a row is the same one at anoth
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 from kfmt_cli.core.layout.field import MILLISECONDS
-from kfmt_cli.rows.column import Column, ColumnKind, RowType
+from kfmt_cli.rows.column import Column, ColumnKind, RowType, json_value, milliseconds, number, text
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,21 +30,11 @@ class StateType:
         return tuple(it.name for it in self.rows.columns)
 
 
-def _number(name: str, doc: str, minor: bool = False) -> Column:
-    return Column(name, doc=doc, given=f"has_{name}", minor=minor)
-
-
-def _time(name: str, doc: str, minor: bool = False) -> Column:
-    given = f"has_{name}"
-    return Column(name, doc=doc, given=given, unit=MILLISECONDS, none=-1, minor=minor)
-
-
-def _text(name: str, doc: str, minor: bool = False) -> Column:
-    return Column(name, ColumnKind.TEXT, doc, given=f"has_{name}", minor=minor)
-
-
-def _json(name: str, doc: str) -> Column:
-    return Column(name, ColumnKind.JSON, doc, given=f"has_{name}")
+# Any column of a state may be null.
+_number = partial(number, null=True)
+_time = partial(milliseconds, null=True)
+_text = partial(text, null=True)
+_json = partial(json_value, null=True)
 
 
 def _type(name: str, doc: str, n_key: int, *columns: Column) -> StateType:

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kfmt_cli.core.layout.field import MILLISECONDS
 from kfmt_cli.formats.index import OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
 from kfmt_cli.rows.batch import BATCH
-from kfmt_cli.rows.column import Column, ColumnKind, RowType, column_of
+from kfmt_cli.rows.column import Column, ColumnKind, RowType, column_of, milliseconds, number
 from kfmt_cli.rows.documents import FINDING
 from kfmt_cli.rows.record import DECODED_RECORD
 
@@ -40,14 +39,6 @@ def _decoded(name: str) -> Column:
     return replace(DECODED_RECORD[name], only=None, given=f"has_{name}")
 
 
-def _number(name: str, doc: str) -> Column:
-    return Column(name, doc=doc)
-
-
-def _time(name: str, doc: str) -> Column:
-    return Column(name, doc=doc, unit=MILLISECONDS, none=-1)
-
-
 RECORDS = RowType(
     "records",
     "A row a record.",
@@ -74,19 +65,19 @@ SEGMENTS = RowType(
     (
         _FILE,
         *_PLACE,
-        _number("base_offset", "By the file's name."),
-        _number("bytes", "Size of the file."),
-        _number("batches", "Batches that are readable."),
-        _number("records", "Records that their headers declare; messages of magic 0, 1."),
-        _number("first_offset", "Of the first batch."),
-        _number("last_offset", "Of the last batch."),
-        _time("min_timestamp", "The least max timestamp of a batch."),
-        _time("max_timestamp", "The largest max timestamp of a batch."),
+        number("base_offset", "By the file's name."),
+        number("bytes", "Size of the file."),
+        number("batches", "Batches that are readable."),
+        number("records", "Records that their headers declare; messages of magic 0, 1."),
+        number("first_offset", "Of the first batch."),
+        number("last_offset", "Of the last batch."),
+        milliseconds("min_timestamp", "The least max timestamp of a batch."),
+        milliseconds("max_timestamp", "The largest max timestamp of a batch."),
         Column("magics", ColumnKind.TEXTS, "Formats that occur."),
         Column("codecs", ColumnKind.TEXTS, "Codecs that occur."),
-        _number("errors", "Findings of severity error."),
-        _number("warnings", "Findings of severity warning."),
-        _number("notes", "Findings of severity note."),
+        number("errors", "Findings of severity error."),
+        number("warnings", "Findings of severity warning."),
+        number("notes", "Findings of severity note."),
     ),
 )
 INDEX_ENTRIES = RowType(
@@ -96,10 +87,10 @@ INDEX_ENTRIES = RowType(
         _FILE,
         *_PLACE,
         Column("kind", ColumnKind.TEXT, "offset_index or time_index."),
-        _number("position", "Byte in the index."),
+        number("position", "Byte in the index."),
         column_of(TIME_INDEX_ENTRY.field("timestamp"), none=-1, doc="Of an entry of a time index."),
         column_of(OFFSET_INDEX_ENTRY.field("relative_offset"), bits=64),
-        _number("offset", "Offset."),
+        number("offset", "Offset."),
         column_of(OFFSET_INDEX_ENTRY.field("log_position"), bits=64),
     ),
 )

@@ -2,17 +2,7 @@
 
 from __future__ import annotations
 
-from kfmt_cli.core.layout.field import MILLISECONDS
-from kfmt_cli.rows.column import Column, ColumnKind, RowType
-
-
-def _number(name: str, doc: str, minor: bool = False) -> Column:
-    return Column(name, doc=doc, given=f"has_{name}", minor=minor)
-
-
-def _time(name: str, doc: str) -> Column:
-    return Column(name, doc=doc, given=f"has_{name}", unit=MILLISECONDS, none=-1, minor=True)
-
+from kfmt_cli.rows.column import Column, ColumnKind, RowType, milliseconds, number
 
 TRANSACTION = RowType(
     "transaction",
@@ -33,15 +23,21 @@ TRANSACTION = RowType(
             "The producer's name, where __transaction_state lies next to it.",
             given="has_transactional_id",
         ),
-        _number("first_offset", "First offset; null where only the marker is left."),
-        _number("last_offset", "Last offset of its records."),
+        number("first_offset", "First offset; null where only the marker is left.", null=True),
+        number("last_offset", "Last offset of its records.", null=True),
         Column("records", doc="Records that are left."),
         Column("batches", doc="Batches that are left.", minor=True),
-        _number("marker_offset", "Offset of the marker that ended it; null while it is open."),
-        _number("duration_ms", "From its first batch to its marker; null while it is open."),
-        _time("start_timestamp", "Of its first batch."),
-        _time("end_timestamp", "Of its marker; null while it is open."),
-        _number("open_for_ms", "How long before the newest record an open one began."),
+        number(
+            "marker_offset", "Offset of the marker that ended it; null while it is open.", null=True
+        ),
+        number(
+            "duration_ms", "From its first batch to its marker; null while it is open.", null=True
+        ),
+        milliseconds("start_timestamp", "Of its first batch.", null=True, minor=True),
+        milliseconds(
+            "end_timestamp", "Of its marker; null while it is open.", null=True, minor=True
+        ),
+        number("open_for_ms", "How long before the newest record an open one began.", null=True),
         Column(
             "holds_last_stable_offset",
             ColumnKind.FLAG,

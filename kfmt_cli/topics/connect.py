@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from kfmt_cli.topics.keyed_json import JsonDecoder, Said
+from kfmt_cli.topics.keyed_json import JsonDecoder, Said, json_payload
 
 # The fronts of keys in the order in which workers look for them, and what is after them.
 _CONFIGS = (
@@ -74,11 +74,9 @@ def _of_status(key: bytes) -> Said | None:
 def _of_offsets(key: bytes) -> Said | None:
     """A key is a list of a connector's name and of what it reads from."""
     try:
-        pair = json.loads(key)
-    except (ValueError, RecursionError):
+        pair = json_payload(key)
+    except ValueError:
         return None
-    if isinstance(pair, dict) and pair.keys() == {"schema", "payload"}:
-        pair = pair["payload"]
     if not isinstance(pair, list) or len(pair) != 2 or not isinstance(pair[0], str):
         return None
     return Said("SourceOffset", {"connector": pair[0], "source_partition": pair[1]})

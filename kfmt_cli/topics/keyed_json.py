@@ -18,6 +18,14 @@ class Said:
     data: dict[str, Any]
 
 
+def json_payload(data: bytes) -> Any:
+    """A JSON value, without the schema that some converters send along; raises ValueError."""
+    value = read_json(data)
+    if isinstance(value, dict) and value.keys() == {"schema", "payload"}:
+        return value["payload"]
+    return value
+
+
 @dataclass(frozen=True, slots=True)
 class JsonDecoder(Decoder):
     """Decodes such a topic. of_key: what a key says, None for one that is not of the topic's."""
@@ -37,12 +45,10 @@ class JsonDecoder(Decoder):
             about = ", ".join(f"{name} {it}" for name, it in said.data.items())
             return Decoded(values | {"deletes": f"{said.name}: {about}" if about else said.name})
         try:
-            data = read_json(value)
+            data = json_payload(value)
         except ValueError as error:
             words = f"is no JSON: {error}"
             return Decoded(values | {"note": words}, fault=words)
-        if isinstance(data, dict) and data.keys() == {"schema", "payload"}:
-            data = data["payload"]  # as converters write it that send a schema along
         if data is not None and not isinstance(data, dict):
             words = "is JSON, but no object"
             return Decoded(values | {"note": words}, fault=words)

@@ -6,9 +6,8 @@ its record is.
 
 from __future__ import annotations
 
-import json
-
 from kfmt_cli.topics.keyed_json import JsonDecoder, Said
+from kfmt_cli.topics.payloads import read_json
 
 # What keys say of themselves, and the names that the registry has for such records.
 _NAMES = {
@@ -24,8 +23,8 @@ _NAMES = {
 
 def _of_key(key: bytes) -> Said | None:
     try:
-        data = json.loads(key)
-    except (ValueError, RecursionError):
+        data = read_json(key)
+    except ValueError:
         return None
     name = _NAMES.get(str(data.get("keytype"))) if isinstance(data, dict) else None
     if name is None:

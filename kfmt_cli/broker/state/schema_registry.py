@@ -12,8 +12,7 @@ from typing import Any
 from kfmt_cli.broker.state.replay import Data, LatestOfKeys
 from kfmt_cli.log.stream import Record
 from kfmt_cli.rows.state_types import SCHEMA, StateType
-from kfmt_cli.topics import payloads
-from kfmt_cli.topics.payloads import Registered
+from kfmt_cli.topics.payloads import Registered, SchemaRegistry
 
 AVRO = "AVRO"  # the type of schemas that do not say theirs
 
@@ -26,7 +25,7 @@ class RegistryReplay(LatestOfKeys):
 
     def __init__(self) -> None:
         super().__init__()
-        self.every = payloads.SchemaRegistry()
+        self.every = SchemaRegistry()
 
     def take(self, record: Record) -> None:
         super().take(record)

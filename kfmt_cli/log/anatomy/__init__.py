@@ -2,5 +2,5 @@
 
 For output that shows bytes, which are those of the Layouts' trees (`layout/tree.py`). Added is what
 follows from where a field stands: a timestamp out of a delta, whether a checksum is right. What
-comes out of a compressed block is a `Part` of its own, with its own first byte.
+comes out of a compressed block is a `AnatomyPart` of its own, with its own first byte.
 """

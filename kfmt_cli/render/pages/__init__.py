@@ -1,6 +1,6 @@
 """How a broker works, told with the numbers of real files: a page a mechanism.
 
-To add one, write a function from `Facts` to the parts of a page and add a line to `PAGES`.
+To add one, write a function from `PageFacts` to the parts of a page and add a line to `PAGES`.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from kfmt_cli.core.json_text import json_text
 from kfmt_cli.findings.finding import Code, Finding
 from kfmt_cli.render.sinks.sink import Head, RowWriter, Sink
-from kfmt_cli.rows.documents import members
+from kfmt_cli.rows.documents import FINDING, FINDINGS_LEFT_OUT, members
 from kfmt_cli.rows.finding_row import finding_row, left_out_row
 from kfmt_cli.rows.result import Result, Summary
 
@@ -38,10 +38,10 @@ class Json(Sink):
         return JsonRows(files, self.look.mode, inner)
 
     def finding(self, finding: Finding) -> None:
-        self.put(_line("finding", finding_row(finding)))
+        self.document(FINDING, finding_row(finding), ())
 
     def left_out(self, file: str, code: Code, number: int) -> None:
-        self.put(_line("findings_left_out", left_out_row(file, code, number)))
+        self.document(FINDINGS_LEFT_OUT, left_out_row(file, code, number), ())
 
     def result(self, result: Result) -> None:
         self.put(_line("file", result.row()))

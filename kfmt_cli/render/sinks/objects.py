@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from kfmt_cli.findings.finding import Code, Finding
 from kfmt_cli.render.sinks.sink import Head, RowWriter, Sink
 from kfmt_cli.rows.column import RowType
-from kfmt_cli.rows.documents import members
+from kfmt_cli.rows.documents import FINDING, FINDINGS_LEFT_OUT, members
 from kfmt_cli.rows.finding_row import finding_row, left_out_row
 from kfmt_cli.rows.result import Result, Summary
 from kfmt_cli.rows.section import Object, Rows, Section, objects
@@ -32,10 +32,10 @@ class ObjectSink(Sink):
         return ObjectRows(self, head.file)
 
     def finding(self, finding: Finding) -> None:
-        self.put(self.line({"type": "finding", **finding_row(finding)}))
+        self.document(FINDING, finding_row(finding), ())
 
     def left_out(self, file: str, code: Code, number: int) -> None:
-        self.put(self.line({"type": "findings_left_out", **left_out_row(file, code, number)}))
+        self.document(FINDINGS_LEFT_OUT, left_out_row(file, code, number), ())
 
     def result(self, result: Result) -> None:
         self.put(self.line({"type": "file", **result.row()}))
