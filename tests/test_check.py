@@ -9,10 +9,13 @@ import shlex
 import shutil
 import subprocess
 import xml.etree.ElementTree as ET
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import kfmt_cli
 from kfmt_cli.checks.registry import every_code
 from tests.support.broken_partitions import ORDERS, sample
 from tests.support.matrix import Damage, matrix, partition
@@ -312,3 +315,34 @@ def test_deleted_records_are_said_to_be_deleted(command: str, tmp_path: Path) ->
     done = kfmt(command, tmp_path / "disk/orders-0", *options.get(command, []))
     assert done.code == 0, done.err
     assert "offsets 0–299 are deleted for consumers: the log start offset is 300" in done.err
+
+
+def test_a_tree_is_walked_once_and_each_log_of_it_is_read_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    listed: Counter[str] = Counter()
+    opened: Counter[str] = Counter()
+    scandir, open_ = os.scandir, os.open
+
+    def counted_scandir(path: str) -> Any:
+        listed[path] += 1
+        return scandir(path)
+
+    def counted_open(path: str, *rest: Any, **options: Any) -> int:
+        opened[str(path)] += 1
+        return open_(path, *rest, **options)
+
+    monkeypatch.setattr(os, "scandir", counted_scandir)
+    monkeypatch.setattr(os, "open", counted_open)
+    broker = SAMPLES / "kafka-3.9.1-broker1"
+    answer = kfmt_cli.check(broker, jobs=1)
+    logs = {name: n for name, n in opened.items() if name.endswith(".log")}
+    rows = {row["file"]: row for row in answer.of("partition")}
+    assert len(logs) == sum(int(str(row["segments"])) for row in rows.values())
+    # A start is followed file by file where something is odd; metadata is replayed.
+    told = {name for name, row in rows.items() if row["notes"]} | {"__cluster_metadata-0"}
+    plain = {name: n for name, n in logs.items() if Path(name).parent.name not in told}
+    assert len(plain) >= 10
+    assert {name for name, n in plain.items() if n > 1} == set()
+    folders = {it for it in broker.iterdir() if it.is_dir() and it.name not in told}
+    assert {listed[str(it)] for it in folders} == {1}

@@ -111,7 +111,7 @@ def check_unit(
 
     segments = [segment for segment, _ in unit]
     done: list[list[Result] | Unread | None] = []
-    healthy = check_pack(segments, checker.interval, checker.trusts)
+    healthy = check_pack(segments, checker.interval)
     for segment, known in zip(segments, healthy, strict=True):
         if known is not None:
             done.append(list(checker.healthy(segment, known)))

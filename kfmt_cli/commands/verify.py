@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from kfmt_cli.checks.base import Scope
 from kfmt_cli.checks.log.verifier import Verified, Verifier
-from kfmt_cli.checks.registry import checks_of
+from kfmt_cli.checks.partition.folder import FolderChecks
 from kfmt_cli.commands.run import Event, Unlisted, Unread
 from kfmt_cli.commands.verify_apart import Outcome, Share, healthy, in_processes, shares_of
 from kfmt_cli.disk.kinds.kind import Input
@@ -29,9 +28,6 @@ from kfmt_cli.errors import InputError
 from kfmt_cli.findings.finding import MOST_FINDINGS, Finding, Findings
 from kfmt_cli.rows.result import Result, ResultType
 from kfmt_cli.sharing.processes import MANY_BYTES
-
-if TYPE_CHECKING:
-    from kfmt_cli.checks.partition.base import SegmentFacts
 
 LOG_RESULT = ResultType(
     ("bytes", "batches", "records"),
@@ -53,7 +49,7 @@ class Verify:
     """One call of `verify-crc`.
 
     jobs: processes. lists: which files have a line even if they are empty. passed_over: counts the
-    files of directories that are not looked at, by kind. told: of each log that was checked.
+    files of directories that are not looked at, by kind.
     """
 
     verifier: Verifier
@@ -61,7 +57,6 @@ class Verify:
     most_findings: int = MOST_FINDINGS
     lists: Callable[[Input], bool] = lambda _: True
     passed_over: Counter[str] = field(default_factory=Counter)
-    told: Callable[[Input, Verified], None] = lambda _file, _verified: None
     _groups: list[_Files] = field(default_factory=list)
     _sizes: list[int] = field(default_factory=list)
 
@@ -120,26 +115,15 @@ class Verify:
         advance: Callable[[int], None],
     ) -> Iterator[Event]:
         """What is found in the files of a group, then what is wrong among them."""
-        checks = [it() for it in checks_of(Scope.PARTITION)]
+        checks = FolderChecks()
         for file in group.files:
             outcome = next(outcomes)
             if outcome is None:
                 verified = yield from self._stream(file, advance)
             else:
                 verified = yield from self._tell(file, outcome)
-            if not is_segment(file):
-                continue
-            for check in checks:
-                if verified is None:
-                    check.pass_over()
-                else:
-                    check.take(_facts(file, verified))
-        if group.folder is None:
-            return
-        of_directory = [it() for it in checks_of(Scope.DIRECTORY)]
-        found = [it for check in of_directory for it in check.look(group.folder)]
-        found += [it for check in checks for it in check.finish()]
-        if found:
+            checks.take(file, verified)
+        if group.folder is not None and (found := checks.finish(group.folder)):
             kind = "partition" if any(map(is_segment, group.files)) else "directory"
             result = self._result(group.folder.name, kind)
             result.of_directory = True
@@ -171,7 +155,6 @@ class Verify:
         return outcome.verified
 
     def _finished(self, file: Input, result: Result, verified: Verified) -> Event:
-        self.told(file, verified)
         result.numbers = {it: getattr(verified, it) for it in LOG_RESULT.numbers}
         found = result.errors or result.warnings or result.notes
         return result if verified.bytes or found or self.lists(file) else Unlisted(result)
@@ -214,11 +197,3 @@ def _units(files: list[Input], sizes: list[int]) -> list[list[Input]]:
     from kfmt_cli.checks.log.packs import packs
 
     return list(packs(files, sizes))
-
-
-def _facts(file: Input, verified: Verified) -> SegmentFacts:
-    from kfmt_cli.checks.partition.base import SegmentFacts
-
-    return SegmentFacts(
-        file.name, file.base_offset or 0, verified.bytes, verified.batches, verified.extent
-    )

@@ -8,16 +8,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from kfmt_cli.broker.producers import Event, events_of
-from kfmt_cli.checks.log.packs import read_pack
+from kfmt_cli.checks.log.packs import Pack
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.native.table import BoolArray, Table
-from kfmt_cli.disk.kinds.kind import Input
-from kfmt_cli.errors import InputError
 from kfmt_cli.findings import history as codes
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.formats.batch import MAX_SEQUENCE
 from kfmt_cli.log.block import Block
-from kfmt_cli.log.open_log import open_log
 
 _SEQUENCE = (
     *("producer_id", "producer_epoch", "base_sequence", "last_sequence", "base_offset"),
@@ -163,30 +160,21 @@ def compare(file: str, one: Numbered, other: Numbered, holes: int) -> Iterator[F
         yield Finding(file, code, other.position, words, offset=other.offset)
 
 
-def histories(files: list[Input], trusts: bool) -> list[History | None]:
-    """The history of each log; None of one that cannot be read.
-
-    trusts: the checksums of all have been found to be right.
-    """
-    if len(files) == 1:
-        return [_of_one(files[0])]
-    pack = read_pack(files, checked=not trusts)
-    owner, batches = pack.owner, pack.batches
-    counts = np.bincount(owner, minlength=len(files))
-    ends = np.cumsum(counts)
-    plain = _plain(batches, owner, len(files)) & pack.good
+def histories(pack: Pack) -> list[History | None]:
+    """The history of each good log of a pack; None of any other."""
+    plain = _plain(pack.batches, pack.owner, len(pack.files))
     found: list[History | None] = []
-    for i, file in enumerate(files):
-        first, end = int(ends[i] - counts[i]), int(ends[i])
-        if not pack.good[i]:
-            found.append(_of_one(file))
-            continue
+    for i, block in enumerate(pack.blocks()):
+        file = pack.files[i]
         history = History(file.name, file.base_offset or 0)
-        found.append(history)
+        if not pack.good[i]:
+            found.append(None)
+            continue
         if plain[i]:
-            _fill_plain(history, batches, first, end)
+            _fill_plain(history, block.batches)
         else:
-            history.take(Block(file.name, pack.data, 0, batches.select(slice(first, end))))
+            history.take(block)
+        found.append(history)
     return found
 
 
@@ -200,22 +188,11 @@ def _plain(batches: Table, owner: IntArray, n: int) -> BoolArray:
     return plain
 
 
-def _fill_plain(history: History, batches: Table, first: int, end: int) -> None:
-    if first == end:
+def _fill_plain(history: History, batches: Table) -> None:
+    if not len(batches):
         return
-    history.start = int(batches["base_offset"][first])
-    history.end = int(batches["last_offset"][end - 1]) + 1
-    epoch = int(batches["partition_leader_epoch"][first])
+    history.start = int(batches["base_offset"][0])
+    history.end = int(batches["last_offset"][-1]) + 1
+    epoch = int(batches["partition_leader_epoch"][0])
     if epoch >= 0:
         history.epochs.append((epoch, history.start))
-
-
-def _of_one(file: Input) -> History | None:
-    history = History(file.name, file.base_offset or 0)
-    try:
-        with open_log(file, read_ahead=False) as log:
-            for block in log.blocks:
-                history.take(block)
-    except InputError:
-        return None
-    return history

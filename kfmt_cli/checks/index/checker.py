@@ -19,6 +19,7 @@ from kfmt_cli.disk.segment import Segment, sibling_name
 from kfmt_cli.findings import indexes as codes
 from kfmt_cli.findings.consequences import beside_missing_index
 from kfmt_cli.findings.finding import MOST_FINDINGS, Code, Finding, Findings
+from kfmt_cli.log.block import Block
 from kfmt_cli.rows.result import Result, ResultType
 
 INDEX_RESULT = ResultType(
@@ -32,40 +33,77 @@ INDEX_RESULT = ResultType(
 MISSING, DAMAGED_LOG = "missing", "damaged_logs"
 
 
+@dataclass(slots=True)
+class IndexReading:
+    """A log that is read for the indexes next to it, block by block. damaged: it is."""
+
+    segment: Segment
+    rows: dict[Kind, Contents]
+    facts: IndexFacts
+    damaged: bool = False
+
+    def take(self, block: Block) -> None:
+        """The next block of the log, with what is wrong with its headers."""
+        self.damaged |= bool(block.findings)
+        self.facts.take(block)
+
+
 @dataclass(frozen=True, slots=True)
 class IndexChecker:
     """How to check. interval: `index.interval.bytes`, for the notes on sparse stretches.
-    most_findings: of one kind in one file that are held; all are counted. trusts: the
-    checksums of all logs have been found to be right."""
+    most_findings: of one kind in one file that are held; all are counted."""
 
     limit: Limit
     interval: int = INDEX_INTERVAL_BYTES
     most_findings: int = MOST_FINDINGS
-    trusts: bool = False
 
     def check(self, segment: Segment, advance: Callable[[int], None]) -> Iterator[Result]:
         """What came of each index, and of the log where it is damaged; raises InputError.
 
         advance: is told how many bytes of the log more were read.
         """
-        rows = {kind: read_rows(file) for kind, file in segment.indexes.items()}
+        reading = self.begin(segment)
         if segment.log is None:
             for kind, file in segment.indexes.items():
+                rows = reading.rows[kind]
                 if kind in segment.wanted:
-                    yield self._result(file, rows[kind], _alone(segment, file, rows[kind]))
+                    yield self._result(file, rows, _alone(segment, file, rows))
             return
         log = self._new(segment.log.name, segment.log.kind.name, aside=DAMAGED_LOG)
-        facts = self._walk(segment.log, rows, advance, log)
-        damaged = len(log.findings) > 0
-        if damaged:
+        with open_checked(segment.log, read_ahead=True) as opened:
+            for block in opened.blocks:
+                advance(len(block.data))
+                log.take(block.findings)
+                reading.take(block)
+            size = opened.reader.bytes_read
+        log.numbers["bytes"] = size
+        if reading.damaged:
             yield log
+        yield from self.results(reading, size)
+
+    def begin(self, segment: Segment) -> IndexReading:
+        """Read the indexes of a segment, before its log; raises InputError."""
+        rows = {kind: read_rows(file) for kind, file in segment.indexes.items()}
+
+        def table(kind: Kind) -> Table | None:
+            return rows[kind].table if kind in rows else None
+
+        offsets, times = table(OFFSET_INDEX), table(TIME_INDEX)
+        with_offset = [it for it in (offsets, times) if it is not None]
+        facts = IndexFacts(offsets, with_offset, table(TRANSACTION_INDEX), self.limit)
+        return IndexReading(segment, rows, facts)
+
+    def results(self, reading: IndexReading, log_size: int) -> Iterator[Result]:
+        """What came of each index, when all blocks of the log were taken."""
+        segment, rows, facts = reading.segment, reading.rows, reading.facts
+        assert segment.log is not None
+        facts.finish(log_size)
         for kind in (it for it in INDEXES if it in segment.wanted):
             if kind in rows:
                 file = segment.indexes[kind]
-                check = IndexRules(segment, file, rows[kind], facts, damaged)
-                findings = check.findings(self.interval, log.numbers["bytes"] or 0)
-                yield self._result(file, rows[kind], findings)
-            elif code := _missing(segment, kind, facts, damaged):
+                check = IndexRules(segment, file, rows[kind], facts, reading.damaged)
+                yield self._result(file, rows[kind], check.findings(self.interval, log_size))
+            elif code := _missing(segment, kind, facts, reading.damaged):
                 yield self._absent(segment.log, kind, code, facts)
 
     def healthy(self, segment: Segment, known: list[tuple[Kind, int, int]]) -> Iterator[Result]:
@@ -78,31 +116,6 @@ class IndexChecker:
     def _new(self, name: str, kind: str, aside: str = "", **numbers: int | None) -> Result:
         findings = Findings(self.most_findings)
         return Result(INDEX_RESULT, name, kind, dict(numbers), findings=findings, aside=aside)
-
-    def _walk(
-        self,
-        log: Input,
-        rows: dict[Kind, Contents],
-        advance: Callable[[int], None],
-        result: Result,
-    ) -> IndexFacts:
-        """What the log says of the entries; its own findings go into the result."""
-
-        def table(kind: Kind) -> Table | None:
-            return rows[kind].table if kind in rows else None
-
-        offsets, times = table(OFFSET_INDEX), table(TIME_INDEX)
-        with_offset = [it for it in (offsets, times) if it is not None]
-        facts = IndexFacts(offsets, with_offset, table(TRANSACTION_INDEX), self.limit)
-        with open_checked(log, read_ahead=True) as opened:
-            for block in opened.blocks:
-                advance(len(block.data))
-                result.take(block.findings)
-                facts.take(block)
-            size = opened.reader.bytes_read
-        result.numbers["bytes"] = size
-        facts.finish(size)
-        return facts
 
     def _result(self, file: Input, rows: Contents, found: Iterable[Finding]) -> Result:
         """What came of an index, with its findings in the order of the file."""

@@ -8,7 +8,7 @@ never doubt too little.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -43,16 +43,15 @@ class _PackEntries:
     value: IntArray
 
 
-def check_pack(
-    segments: Sequence[Segment], interval: int, trusts: bool = False
-) -> list[Sizes | None]:
-    """Kind, bytes and entries of each index of a healthy segment; None for any other segment.
+def check_pack(segments: Sequence[Segment], interval: int) -> list[Sizes | None]:
+    """Kind, bytes and entries of each index of a healthy segment; None for any other segment."""
+    logs = [it.log for it in segments if it.log is not None]
+    return sizes_of_indexes(segments, read_pack(logs), interval)
 
-    trusts: their checksums have been found to be right.
-    """
-    logs = [it.log for it in segments]
-    assert all(it is not None for it in logs)
-    pack = read_pack([it for it in logs if it is not None], checked=not trusts)
+
+def sizes_of_indexes(segments: Sequence[Segment], logs: Pack, interval: int) -> list[Sizes | None]:
+    """The same for segments whose logs have been read."""
+    pack = replace(logs, good=logs.good.copy())
     pack.good &= np.array([_is_plain(it) for it in segments])
     batches, owner = pack.batches, pack.owner
     pack.good[owner[(batches["transactional"] == 1) | (batches["is_v2"] == 0)]] = False

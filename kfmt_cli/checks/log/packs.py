@@ -70,9 +70,18 @@ class Pack:
         """The batches of the good files."""
         return Block("", self.data, 0, self.batches.select(self.good[self.owner]))
 
+    def blocks(self) -> Iterator[Block]:
+        """The batches of each file as a block of its own; only of good files is it all of them."""
+        counts = np.bincount(self.owner, minlength=len(self.files))
+        ends = np.cumsum(counts)
+        for file, first, end in zip(self.files, ends - counts, ends, strict=True):
+            batches = self.batches.select(slice(first, end))
+            batches["number"] -= first
+            yield Block(file.name, self.data, 0, batches)
 
-def read_pack(files: Sequence[Input], checked: bool = True) -> Pack:
-    """The logs of a pack, with their headers checked, and their checksums unless that was done."""
+
+def read_pack(files: Sequence[Input]) -> Pack:
+    """The logs of a pack, with their headers and checksums checked."""
     pieces = [read_small(file) for file in files]
     data = b"".join(piece or b"" for piece in pieces)
     sizes = np.array([len(piece or b"") for piece in pieces], np.int64)
@@ -86,7 +95,7 @@ def read_pack(files: Sequence[Input], checked: bool = True) -> Pack:
     if not all(it.of_packs for scope in _SCOPES for it in checks_of(scope)):
         good[:] = False
     starts, ends_ = found[0, :n].copy(), found[1, :n].copy()
-    batches = read_batches(data, 0, 0, starts, ends_, True, checked)
+    batches = read_batches(data, 0, 0, starts, ends_, True)
     batches["position"] -= regions[0][owner]
     bases = np.array([UNKNOWN if it.base_offset is None else it.base_offset for it in files])
     good[owner[_is_odd(batches, owner, bases)]] = False
@@ -95,8 +104,12 @@ def read_pack(files: Sequence[Input], checked: bool = True) -> Pack:
 
 def verify_pack(files: Sequence[Input], deep: bool, limit: Limit) -> list[Verified | None]:
     """Each file of a pack, None for one that has to be looked at by itself."""
-    pack = read_pack(files)
-    owner = pack.owner
+    return verified(read_pack(files), deep, limit)
+
+
+def verified(pack: Pack, deep: bool, limit: Limit) -> list[Verified | None]:
+    """Each file of a pack that was read, None for one that has to be looked at by itself."""
+    owner, files = pack.owner, pack.files
     if deep:
         pack.refuse(look_inside(pack.healthy(), limit))
     extents = list(_extents(pack.batches, owner, len(files)))

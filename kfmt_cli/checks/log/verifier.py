@@ -102,11 +102,15 @@ class Verifier:
     workers: int
 
     def findings(
-        self, file: Input, advance: Callable[[int], None] = lambda _: None
+        self,
+        file: Input,
+        advance: Callable[[int], None] = lambda _: None,
+        watch: Callable[[Block], None] | None = None,
     ) -> Generator[Finding, None, Verified]:
         """What is found in one file, in its order; raises InputError.
 
-        advance: is told how many bytes more were read.
+        advance: is told how many bytes more were read. watch: is given each block, in order, with
+        what is wrong with its headers.
         """
         with open_checked(file, read_ahead=not self.deep) as log:
             total = Stretch(self.deep, self.limit, log.base_offset)
@@ -117,15 +121,22 @@ class Verifier:
                 return stretch
 
             workers = self.workers if self.deep and log.is_large else 0
-            blocks = self._ahead(log.blocks, advance)
+            blocks = self._ahead(log.blocks, advance, watch)
             for stretch in map_ordered(look, blocks, workers, is_heavy):
                 yield from total.join(stretch)
             reader = log.reader
             return Verified(reader.bytes_read, reader.n_batches, total.records, total.extent)
 
-    def _ahead(self, blocks: Iterable[Block], advance: Callable[[int], None]) -> Iterator[Block]:
+    def _ahead(
+        self,
+        blocks: Iterable[Block],
+        advance: Callable[[int], None],
+        watch: Callable[[Block], None] | None,
+    ) -> Iterator[Block]:
         for block in blocks:
             advance(len(block.data))
+            if watch is not None:
+                watch(block)
             if self.deep:
                 yield from decompress_ahead(block, self.limit)
             else:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -13,34 +13,27 @@ from kfmt_cli.broker.start.directory import (
     is_log_directory,
     read_log_directory,
 )
+from kfmt_cli.checks.history.partition import PartitionHistory
 from kfmt_cli.checks.index.checker import IndexChecker
 from kfmt_cli.checks.log.verifier import Verified, Verifier
+from kfmt_cli.checks.partition.folder import FolderChecks
+from kfmt_cli.checks.whole_segment import CheckedSegment, SegmentChecker
 from kfmt_cli.commands.check.directories import CheckedPartitions
 from kfmt_cli.commands.check.report import Report, show
-from kfmt_cli.commands.index_check import IndexCheck
-from kfmt_cli.commands.run import Event, Run, Unread
-from kfmt_cli.commands.verify import Verify
+from kfmt_cli.commands.check.read_segments import Outcome, SegmentGroup, SegmentsRead, segments_in
+from kfmt_cli.commands.run import Run
 from kfmt_cli.core.codecs.decompress import Limit
-from kfmt_cli.disk.kinds import UNKNOWN, is_transient, kind_of
-from kfmt_cli.disk.kinds.kind import LEFT_BEHIND, Input, Kind
+from kfmt_cli.disk.kinds import INDEXES, UNKNOWN, is_transient
+from kfmt_cli.disk.kinds.kind import LEFT_BEHIND, Input
 from kfmt_cli.disk.kinds.logs import LOGS
-from kfmt_cli.disk.segment import SEGMENT_KINDS
-from kfmt_cli.disk.tree import (
-    Folder,
-    classify,
-    is_folder,
-    is_of_broker,
-    is_segment,
-    no_log,
-    printable,
-    size_of,
-    walk,
-)
+from kfmt_cli.disk.segment import SEGMENT_KINDS, Segment
+from kfmt_cli.disk.segments import segments
+from kfmt_cli.disk.targets import GivenPath, targets
+from kfmt_cli.disk.tree import Folder, is_of_broker, is_segment, no_log, printable, size_of
 from kfmt_cli.errors import InputError
 from kfmt_cli.findings import history as codes
 from kfmt_cli.findings.damage import BATCH_TRUNCATED, FILE_GREW, GARBAGE, ZERO_TAIL
-from kfmt_cli.findings.finding import MOST_FINDINGS, Finding
-from kfmt_cli.rows.result import Result
+from kfmt_cli.findings.finding import MOST_FINDINGS, Finding, Findings
 
 # A file that is named like nothing else is taken for a log, and says so if it is none.
 _LOGS = LOGS | {UNKNOWN}
@@ -60,85 +53,179 @@ class CheckPaths:
     takes: Callable[[str], bool] = lambda _: True
     _reports: dict[str, Report] = field(default_factory=dict)
     _sizes: dict[str, int] = field(default_factory=dict)
-    _below: dict[str, list[Folder]] = field(default_factory=dict)
+    _places: set[str] = field(default_factory=set)
+    # What is told after the findings about logs.
+    _of_indexes: list[Finding] = field(default_factory=list)
+    _of_histories: list[Finding] = field(default_factory=list)
 
     def paths(self, paths: tuple[str, ...]) -> None:
-        """Check everything below some paths, and show what came of it."""
-        folders, files = self._plan(paths)
-        verify = Verify(Verifier(True, self.limit, self.jobs), self.jobs, self.most_findings)
-        verify.told = self._verified
-        index = IndexCheck(IndexChecker(self.limit, self.interval, self.most_findings), self.jobs)
-        there = [it for it in paths if it in files or is_folder(it)]
-        is_broker = any(is_log_directory(it) for it in folders)
-        for path in there:
-            if path in files or any(map(_is_of_kafka, self._below[path])):
-                continue
-            # An empty one next to a broker's may be a log directory that is new.
-            if not (is_broker and _is_empty(self._below[path])):
-                self.run.complain(no_log(path))
-        logs = tuple(it for it in there if self._has(it, files, _LOGS))
-        self._take(verify.plan(logs))
-        planned = index.plan(tuple(it for it in there if self._has(it, files, SEGMENT_KINDS)))
-        # What cannot be listed has been said.
-        self._take(it for it in planned if it.file in files)
-        given = {str(Path(it)) for it in there if it not in files}
-        directories = _log_directories(folders, given)
-        with self.run.host.progress(2 * verify.total + index.total) as progress:
-            self._take(verify.events(progress.advance))
-            partitions = CheckedPartitions(
-                self._reports,
-                self._finding,
-                self._report_of,
-                self.jobs,
-                self.interval,
-                directories,
-            )
-            index.checker = replace(index.checker, trusts=partitions.is_sound)
-            # What is wrong with a log has been found by then.
-            found = index.events(progress.advance)
-            self._take(it for it in found if _file_of(it) not in self._sizes)
-            for folder in folders:
-                self._other_files(folder.input(it) for it in folder.readable)
-            self._other_files(it for it in files.values() if it.kind not in SEGMENT_KINDS)
-            partitions.histories(folders, progress.advance)
+        """Check everything below some paths, and show what came of it; raises UsageError."""
+        found = list(targets(paths, self.run.complain))
+        folders = self._folders(found)
+        self._complain_of_none(found, folders)
+        groups = self._groups(found, folders)
+        given = frozenset(str(Path(it.path)) for it in found if it.file is None)
+        partitions = CheckedPartitions(
+            self._reports,
+            self._finding,
+            self._report_of,
+            self.interval,
+            _log_directories(folders, given),
+        )
+        reading = SegmentsRead(groups, self._checker, self.jobs)
+        with self.run.host.progress(reading.total) as progress:
+            outcomes = reading.outcomes()
+            for group in groups:
+                self._group(group, outcomes, partitions, progress.advance)
+        self._findings(self._of_indexes)
+        for folder in folders:
+            self._other_files(folder.input(it) for it in folder.readable)
+        files = (it.file for it in found if it.file is not None)
+        self._other_files(it for it in files if it.kind not in SEGMENT_KINDS)
+        self._findings(self._of_histories)
         partitions.losses(folders)
-        starts = list(partitions.starts(folders, frozenset(given)))
+        starts = list(partitions.starts(folders, given))
         partitions.checkpoints(folders, starts)
         show(self.run, list(self._reports.values()), starts, partitions)
 
-    def _plan(self, paths: tuple[str, ...]) -> tuple[list[Folder], dict[str, Input]]:
-        """The directories below the paths, and the files among them."""
-        folders: dict[str, Folder] = {}
-        files: dict[str, Input] = {}
-        for path in paths:
-            if not is_folder(path):
-                if not Path(path).exists():
-                    self.run.complain(f"{printable(path)}: No such file or directory")
-                    continue
-                files[path] = classify(path, path)
-                self._report(str(Path(path).parent) if "/" in path else ".", path)
-                continue
-            self._below[path] = walk(path, len(paths) > 1, lambda _: None)
-            for folder in self._below[path]:
-                folders.setdefault(str(Path(folder.path).resolve()), folder)
-        for real, folder in folders.items():
+    @property
+    def _checker(self) -> SegmentChecker:
+        logs = Verifier(True, self.limit, self.jobs)
+        return SegmentChecker(logs, IndexChecker(self.limit, self.interval, self.most_findings))
+
+    def _folders(self, found: list[GivenPath]) -> list[Folder]:
+        """The directories, each once, by whatever path; each with a report of its own."""
+        by_path: dict[str, Folder] = {}
+        for target in found:
+            for folder in target.folders:
+                by_path.setdefault(str(Path(folder.path).resolve()), folder)
+        for real, folder in by_path.items():
             name = folder.name
             shown = real.rpartition("/")[2] if name == "." else name
             self._reports[name] = Report(shown, folder.path, folder)
-        return list(folders.values()), files
+            self._places.add(str(Path(folder.path)))
+        return list(by_path.values())
 
-    def _has(self, path: str, files: dict[str, Input], kinds: frozenset[Kind]) -> bool:
-        """Whether a path has files of some kinds that are in use."""
-        if path in files:
-            return files[path].kind in kinds
-        kinds -= {UNKNOWN}
-        mine = (
-            kind_of(name)
-            for folder in self._below[path]
-            for name in folder.files
-            if folder.takes_any or is_of_broker(name)
+    def _complain_of_none(self, found: list[GivenPath], folders: list[Folder]) -> None:
+        """Say which directories hold nothing of Kafka's."""
+        is_broker = any(is_log_directory(it) for it in folders)
+        for target in found:
+            if target.file or not target.is_whole or any(map(_is_of_kafka, target.folders)):
+                continue
+            # An empty one next to a broker's may be a log directory that is new.
+            if not (is_broker and _is_empty(target.folders)):
+                self.run.complain(no_log(target.path))
+
+    def _groups(self, found: list[GivenPath], folders: list[Folder]) -> list[SegmentGroup]:
+        """The segments to be read, each once, in the order of the paths."""
+        taken = set(map(id, folders))
+        groups: list[SegmentGroup] = []
+        given: list[Segment] = []
+        for target in found:
+            if target.file is not None:
+                path = target.path
+                self._report(str(Path(path).parent) if "/" in path else ".", path)
+                segment = self._segment_of(target.file)
+                if segment is not None and target.file.kind in INDEXES:
+                    given.append(segment)
+                elif segment is not None:
+                    groups.append(SegmentGroup(None, [segment]))
+            groups += (
+                SegmentGroup(it, segments_in(it)) for it in target.folders if id(it) in taken
+            )
+        known: set[str] = set()
+        for group in groups:
+            group.segments = list(_distinct(group.segments, known))
+        # Of an index that was given, the log is not checked.
+        self._of_indexes += (
+            finding for segment in _distinct(given, known) for finding in self._alone(segment)
         )
-        return any(kind in kinds and not suffix for kind, _, suffix in mine)
+        return groups
+
+    def _segment_of(self, file: Input) -> Segment | None:
+        """The segment of a file that was given; None for one that has nothing to do with a log."""
+        if file.kind in SEGMENT_KINDS:
+            try:
+                return next(segments(file.path, False, self.run.complain))
+            except InputError as error:
+                self._unread(error)
+        return Segment(file, wanted=frozenset()) if file.kind in _LOGS else None
+
+    def _group(
+        self,
+        group: SegmentGroup,
+        outcomes: Iterator[Outcome],
+        partitions: CheckedPartitions,
+        advance: Callable[[int], None],
+    ) -> None:
+        """The segments of a directory, each by itself and relative to each other."""
+        checks = FolderChecks()
+        history: PartitionHistory | None = None
+        for segment in group.segments:
+            outcome = next(outcomes)
+            if segment.log is None:
+                self._of_indexes += self._alone(segment)
+                continue
+            done = self._segment(segment, segment.log, outcome, advance)
+            checks.take(segment.log, None if done is None else done.verified)
+            if group.folder is not None and is_segment(segment.log):
+                history = history or partitions.history_of(group.folder)
+                if done is not None and done.history is not None:
+                    self._of_histories += history.take(done.history)
+        if group.folder is None:
+            return
+        self._findings(checks.finish(group.folder))
+        if history is not None:
+            self._of_histories += history.finish()
+            self._reports[group.folder.name].has_transactions = history.has_transactions
+
+    def _segment(
+        self, segment: Segment, log: Input, outcome: Outcome, advance: Callable[[int], None]
+    ) -> CheckedSegment | None:
+        """What came of a segment; None where its log could not be read."""
+        shown = Findings(self.most_findings)
+        done = None
+        if isinstance(outcome, CheckedSegment):
+            done = outcome
+            advance(done.verified.bytes)
+        elif outcome is None:
+            found = self._checker.check(segment, advance)
+            try:
+                while True:
+                    finding = next(found)
+                    if shown.admits(finding):
+                        self._finding(finding)
+            except StopIteration as end:
+                done = end.value
+            except InputError as error:
+                outcome = error
+        if done is None:
+            assert isinstance(outcome, InputError)
+            self._unread(outcome)
+            self._try_indexes(segment)
+            return None
+        self._findings(filter(shown.admits, done.log_findings))
+        self._verified(log, done.verified)
+        self._of_indexes += done.index_findings
+        if done.unread is not None:
+            self._unread(done.unread)
+        return done
+
+    def _try_indexes(self, segment: Segment) -> None:
+        """Say whether the indexes next to a log that could not be read can be."""
+        try:
+            self._checker.indexes.begin(segment)
+        except InputError as error:
+            self._unread(error)
+
+    def _alone(self, segment: Segment) -> list[Finding]:
+        """What is wrong with indexes whose log is not there, or is not to be checked."""
+        try:
+            results = self._checker.indexes.check(segment, lambda _: None)
+            return [finding for result in results for finding in result.findings]
+        except InputError as error:
+            self._unread(error)
+            return []
 
     def _report(self, name: str, path: str) -> Report:
         """The report on a directory."""
@@ -151,27 +238,17 @@ class CheckPaths:
         folder = file.rpartition("/")[0] or "."
         return self._report(folder, folder)
 
-    def _take(self, events: Iterable[Event]) -> None:
-        """Sort what is found by partition."""
-        for event in events:
-            if isinstance(event, Finding):
-                self._finding(event)
-            elif isinstance(event, Result) and event.numbers.get("records"):
-                self._report_of(event.file).records += event.numbers["records"] or 0
-            elif isinstance(event, Unread):
-                self._unread(event)
-
-    def _unread(self, event: Unread) -> None:
+    def _unread(self, error: InputError) -> None:
         """An input that could not be read; a file that is gone by now is none."""
-        if event.is_gone and self._is_below(event.file):
-            self.run.sink.remark(f"{printable(event.file)} was deleted while kfmt was reading it")
+        # One that was found in a directory was there a moment ago.
+        if error.is_gone and str(Path(error.file).parent) in self._places:
+            self.run.sink.remark(f"{printable(error.file)} was deleted while kfmt was reading it")
             return
-        self.run.complain(event.words)
+        self.run.complain(str(error))
 
-    def _is_below(self, file: str) -> bool:
-        """Whether a file was found in a directory, so that it was there a moment ago."""
-        above = Path(file).parent
-        return any(Path(it.path) == above for below in self._below.values() for it in below)
+    def _findings(self, found: Iterable[Finding]) -> None:
+        for finding in found:
+            self._finding(finding)
 
     def _finding(self, finding: Finding) -> None:
         report = self._report_of(finding.file)
@@ -195,6 +272,7 @@ class CheckPaths:
         report = self._report_of(file.name)
         self._sizes[file.name] = verified.bytes
         report.bytes += verified.bytes
+        report.records += verified.records
         if is_segment(file):
             base = file.base_offset or 0
             report.segments += 1
@@ -219,18 +297,21 @@ class CheckPaths:
             try:
                 contents = file.kind.read(file)
             except InputError as error:
-                self._unread(Unread.of(error))
+                self._unread(error)
                 continue
-            for finding in contents.findings:
-                self._finding(finding)
+            self._findings(contents.findings)
 
 
-def _file_of(event: Event) -> str:
-    """The file that something is about."""
-    return event.file if isinstance(event, Finding | Result) else ""
+def _distinct(found: Iterable[Segment], known: set[str]) -> Iterator[Segment]:
+    """The segments that were not found before, by whatever path. known: real paths, added to."""
+    for segment in found:
+        path = segment.real_path
+        if path not in known:
+            yield segment
+            known.add(path)
 
 
-def _log_directories(folders: list[Folder], given: set[str]) -> dict[str, LogDirectory]:
+def _log_directories(folders: list[Folder], given: frozenset[str]) -> dict[str, LogDirectory]:
     """The log directories among some directories, by path; one that is empty is such where it is
     given together with others."""
     found = {}

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
 from kfmt_cli.broker.start.brokers import Broker, Next, Replica, group
@@ -27,9 +26,7 @@ from kfmt_cli.broker.start.directory import (
     quorum_troubles,
 )
 from kfmt_cli.broker.start.outcome import CLEAN, CRASH, Start
-from kfmt_cli.checks.history.facts import histories
 from kfmt_cli.checks.history.partition import PartitionHistory
-from kfmt_cli.checks.log.packs import packs
 from kfmt_cli.checks.partition.names import not_partitions
 from kfmt_cli.commands.check.checkpoints import checkpoint_findings
 from kfmt_cli.commands.check.losses import Witnesses, already_lost
@@ -37,12 +34,11 @@ from kfmt_cli.commands.check.report import Report
 from kfmt_cli.commands.check.start import PartitionFacts, starts_of
 from kfmt_cli.commands.log_settings import compacts
 from kfmt_cli.disk.names import parsed_place, place_of, suffix_of
-from kfmt_cli.disk.tree import Folder, is_segment, size_of
+from kfmt_cli.disk.tree import Folder, is_segment
 from kfmt_cli.errors import InputError
 from kfmt_cli.findings import history as codes
 from kfmt_cli.findings.damage import BATCH_TRUNCATED, ZERO_TAIL
 from kfmt_cli.findings.finding import Finding, Severity
-from kfmt_cli.sharing.processes import MANY_BYTES, at_once, map_processes
 from kfmt_cli.topics import CLUSTER_METADATA
 
 # Findings that say that a log's end is missing.
@@ -57,46 +53,15 @@ class CheckedPartitions:
     reports: dict[str, Report]
     tell: Callable[[Finding], None]
     report_of: Callable[[str], Report]
-    jobs: int
     interval: int
     directories: dict[str, LogDirectory]
     nexts: list[Next] = field(default_factory=list)
     missing: list[tuple[str, list[str]]] = field(default_factory=list)
     _around: dict[str, LogDirectory] = field(default_factory=dict)
 
-    def histories(self, folders: list[Folder], advance: Callable[[int], None]) -> None:
-        """What the batches tell of producers, transactions and leaders."""
-        logs = [(folder, file) for folder in folders for file in folder.logs]
-        sizes = [size_of(file) for _, file in logs]
-        units = list(packs([file for _, file in logs], sizes))
-        jobs = self.jobs if sum(sizes) >= MANY_BYTES else 1
-        work = partial(histories, trusts=self.is_sound)
-        done = map_processes(work, units, jobs, at_once(len(units), jobs))
-        found = (history for unit in done for history in unit)
-        current: Folder | None = None
-        following: PartitionHistory | None = None
-        for (folder, _), history, size in zip(logs, found, sizes, strict=True):
-            advance(size)
-            if folder is not current:
-                self._end_history(current, following)
-                current, following = folder, _history_of(folder, self._log_start(folder))
-            assert following is not None
-            if history is not None:
-                for finding in following.take(history):
-                    self.tell(finding)
-        self._end_history(current, following)
-
-    @property
-    def is_sound(self) -> bool:
-        """Whether nothing is wrong with any log, as far as they have been looked at."""
-        return not any(it.all for it in self.reports.values())
-
-    def _end_history(self, folder: Folder | None, following: PartitionHistory | None) -> None:
-        if folder is None or following is None:
-            return
-        for finding in following.finish():
-            self.tell(finding)
-        self.reports[folder.name].has_transactions = following.has_transactions
+    def history_of(self, folder: Folder) -> PartitionHistory:
+        """What follows the logs of a partition, with the files next to them."""
+        return _history_of(folder, self._log_start(folder))
 
     def starts(self, folders: list[Folder], given: frozenset[str]) -> Iterator[Start]:
         """What a broker would make of each partition, and what keeps it down.

@@ -1,0 +1,35 @@
+"""A directory checked: its names, and its segments relative to each other."""
+
+from __future__ import annotations
+
+from kfmt_cli.checks.base import Scope
+from kfmt_cli.checks.log.verifier import Verified
+from kfmt_cli.checks.partition.base import SegmentFacts
+from kfmt_cli.checks.registry import checks_of
+from kfmt_cli.disk.kinds.kind import Input
+from kfmt_cli.disk.tree import Folder, is_segment
+from kfmt_cli.findings.finding import Finding
+
+
+class FolderChecks:
+    """The checks of one directory, whose logs come in their order."""
+
+    def __init__(self) -> None:
+        self._of_partition = [it() for it in checks_of(Scope.PARTITION)]
+
+    def take(self, file: Input, verified: Verified | None) -> None:
+        """The next log; None for what could not be read."""
+        if not is_segment(file):
+            return
+        for check in self._of_partition:
+            if verified is None:
+                check.pass_over()
+                continue
+            base, size = file.base_offset or 0, verified.bytes
+            check.take(SegmentFacts(file.name, base, size, verified.batches, verified.extent))
+
+    def finish(self, folder: Folder) -> list[Finding]:
+        """What is wrong, after the last log."""
+        of_directory = [it() for it in checks_of(Scope.DIRECTORY)]
+        found = [it for check in of_directory for it in check.look(folder)]
+        return found + [it for check in self._of_partition for it in check.finish()]

@@ -1,0 +1,108 @@
+"""check: segments, each read once; small ones together, in processes where there is much to do."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from kfmt_cli.checks.whole_segment import CheckedSegment, SegmentChecker
+from kfmt_cli.core.parallel import together
+from kfmt_cli.disk.kinds import kind_of
+from kfmt_cli.disk.kinds.logs import LOG, LOGS
+from kfmt_cli.disk.segment import Segment
+from kfmt_cli.disk.tree import Folder, inputs_in, is_of_broker, size_of
+from kfmt_cli.errors import InputError
+from kfmt_cli.findings.finding import Finding
+from kfmt_cli.sharing.processes import MANY_BYTES, at_once, map_processes
+
+# A process hands this many findings over at once; a segment with more is read by the first process.
+MOST_HANDED = 10_000
+# A log of this size is read by the first process, which puts all cores to work on it.
+LARGE = 64 << 20
+
+Outcome = CheckedSegment | InputError | None
+Sized = tuple[Segment, int]
+
+
+@dataclass(slots=True)
+class SegmentGroup:
+    """Segments that belong together. folder: the directory that they were found in, if one was."""
+
+    folder: Folder | None
+    segments: list[Segment] = field(default_factory=list)
+
+
+def segments_in(folder: Folder) -> list[Segment]:
+    """The segments of a directory that a broker uses, and logs of other kinds, by their names."""
+    found = [it for it in folder.segments if _is_used(folder, it)]
+    others = (it for it in inputs_in([folder], LOGS) if it.kind is not LOG)
+    found += (Segment(it, wanted=frozenset()) for it in others)
+    return sorted(found, key=_name)
+
+
+def _is_used(folder: Folder, segment: Segment) -> bool:
+    name = _name(segment)
+    return (folder.takes_any or is_of_broker(name)) and not kind_of(name)[2]
+
+
+def _name(segment: Segment) -> str:
+    return segment.any_file.path.rpartition(os.sep)[2]
+
+
+class SegmentsRead:
+    """The segments of a call, in their order. total: bytes of their logs."""
+
+    def __init__(self, groups: list[SegmentGroup], checker: SegmentChecker, jobs: int) -> None:
+        segments = [it for group in groups for it in group.segments]
+        sizes = [0 if it.log is None else size_of(it.log) for it in segments]
+        self.total = sum(sizes)
+        self._checker = checker
+        self._jobs = jobs if self.total >= MANY_BYTES else 1
+        sized = zip(segments, sizes, strict=True)
+        self._units = list(together(sized, _size_in_pack))
+
+    def outcomes(self) -> Iterator[Outcome]:
+        """What came of each segment, or why it cannot be read; None for one that is to be read by
+        this process, so that what is found in it is told as it is found."""
+        units, jobs = self._units, self._jobs
+        apart = jobs > 1 and len(units) > 1
+        checker = self._checker
+        if apart:
+            checker = replace(checker, logs=replace(checker.logs, workers=0))
+        work = partial(check_unit, checker=checker, apart=apart)
+        for done in map_processes(work, units, jobs, at_once(len(units), jobs)):
+            yield from done
+
+
+def _size_in_pack(sized: Sized) -> int | None:
+    """The bytes of a segment that can be checked together with others; None for any other."""
+    segment, size = sized
+    return size if segment.log is not None and segment.log.kind is LOG else None
+
+
+def check_unit(unit: list[Sized], checker: SegmentChecker, apart: bool) -> list[Outcome]:
+    """Check some segments. apart: in a process of its own."""
+    if len(unit) == 1:
+        segment, size = unit[0]
+        is_here = not apart or segment.log is None or size >= LARGE
+        return [None if is_here else _alone(segment, checker)]
+    segments = [segment for segment, _ in unit]
+    known = zip(segments, checker.small(segments), strict=True)
+    return [_alone(segment, checker) if done is None else done for segment, done in known]
+
+
+def _alone(segment: Segment, checker: SegmentChecker) -> Outcome:
+    found = checker.check(segment)
+    held: list[Finding] = []
+    try:
+        while len(held) <= MOST_HANDED:
+            held.append(next(found))
+    except StopIteration as end:
+        done: CheckedSegment = end.value
+        done.log_findings += held
+        return done
+    except InputError as error:
+        return error
+    return None
