@@ -19,7 +19,7 @@ from kfmt_cli.sharing.processes import MANY_BYTES, at_once, map_processes
 
 # A process hands this many findings over at once; a segment with more is read by the first process.
 MOST_HANDED = 10_000
-# A log of this size is read by the first process, which puts all cores to work on it.
+# Fewer logs of this size than processes are read by the first one, with all cores on each of them.
 LARGE = 64 << 20
 
 Outcome = CheckedSegment | InputError | None
@@ -62,6 +62,7 @@ class SegmentsRead:
         self._jobs = jobs if self.total >= MANY_BYTES else 1
         sized = zip(segments, sizes, strict=True)
         self._units = list(together(sized, _size_in_pack))
+        self._keeps_large = sum(size >= LARGE for size in sizes) < self._jobs
 
     def outcomes(self) -> Iterator[Outcome]:
         """What came of each segment, or why it cannot be read; None for one that is to be read by
@@ -71,7 +72,10 @@ class SegmentsRead:
         checker = self._checker
         if apart:
             checker = replace(checker, logs=replace(checker.logs, workers=0))
-        work = partial(check_unit, checker=checker, apart=apart)
+        most = 0
+        if apart:
+            most = LARGE if self._keeps_large else self.total + 1
+        work = partial(check_unit, checker=checker, most=most)
         for done in map_processes(work, units, jobs, at_once(len(units), jobs)):
             yield from done
 
@@ -82,12 +86,12 @@ def _size_in_pack(sized: Sized) -> int | None:
     return size if segment.log is not None and segment.log.kind is LOG else None
 
 
-def check_unit(unit: list[Sized], checker: SegmentChecker, apart: bool) -> list[Outcome]:
-    """Check some segments. apart: in a process of its own."""
+def check_unit(unit: list[Sized], checker: SegmentChecker, most: int) -> list[Outcome]:
+    """Check some segments; None for one that is alone and has `most` bytes or more."""
     if len(unit) == 1:
         segment, size = unit[0]
-        is_here = not apart or segment.log is None or size >= LARGE
-        return [None if is_here else _alone(segment, checker)]
+        is_left = segment.log is None or size >= most
+        return [None if is_left else _alone(segment, checker)]
     segments = [segment for segment, _ in unit]
     known = zip(segments, checker.small(segments), strict=True)
     return [_alone(segment, checker) if done is None else done for segment, done in known]
