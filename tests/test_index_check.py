@@ -10,7 +10,7 @@ import pytest
 
 from kfmt_cli.checks.index.checker import IndexChecker
 from kfmt_cli.core.codecs.decompress import Limit
-from kfmt_cli.disk.segments import segments
+from kfmt_cli.disk.targets import target_of
 from kfmt_cli.disk.tree import classify
 from kfmt_cli.findings.finding import Finding, Severity
 from kfmt_cli.log.block import runs
@@ -49,7 +49,7 @@ def check(path: Path) -> list[Finding]:
     checker = IndexChecker(Limit())
     return [
         finding
-        for segment in segments(str(path), several=False, skip=pytest.fail)
+        for segment in target_of(str(path)).segments()
         for result in checker.check(segment, lambda _: None)
         for finding in result.findings
     ]

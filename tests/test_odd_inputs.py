@@ -165,11 +165,40 @@ def test_a_file_is_read_once_by_whatever_path(command: str, tmp_path: Path) -> N
     assert len(part) == 2
 
 
-def test_standard_input_is_no_index() -> None:
-    for option in ([], ["--lookup-offset", "3"]):
-        done = kfmt("index-check", "-", *option)
-        assert done.code == 3
-        assert "standard input is not taken" in done.err
+@pytest.mark.parametrize(
+    "command",
+    [
+        *(["check"], ["index-check"], ["index-check", "--lookup-offset", "3"], ["state"], ["txn"]),
+        *(["stat"], ["find", "--offset", "1"], ["retention"], ["compaction"], ["cat"]),
+    ],
+    ids=" ".join,
+)
+def test_commands_that_need_a_directory_refuse_standard_input_in_the_same_words(
+    command: list[str],
+) -> None:
+    done = kfmt(*command, "-")
+    assert (done.code, done.err) == (2, "kfmt: -: this command cannot read standard input\n")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *(["check"], ["verify-crc"], ["index-check"], ["dump"], ["state"], ["txn"], ["stat"]),
+        *(["find", "--offset", "1"], ["retention"], ["compaction"], ["cat"], ["hex"]),
+        *(["salvage", "DST"], ["convert-v0-to-v2", "DST"], ["rebuild-index", "DST"]),
+    ],
+    ids=" ".join,
+)
+def test_a_path_that_does_not_exist_is_said_in_the_same_words(
+    command: list[str], tmp_path: Path
+) -> None:
+    name, *more = command
+    rest = [str(tmp_path / "to") if it == "DST" else it for it in more]
+    gone = tmp_path / "gone"
+    places = [str(gone), *rest] if "DST" in more else [*rest, str(gone)]
+    done = kfmt(name, *places)
+    assert done.code == 3
+    assert done.err.startswith(f"kfmt: {gone}: No such file or directory\n")
 
 
 @pytest.mark.parametrize(

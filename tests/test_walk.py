@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from kfmt_cli.disk import tree as disks
 from kfmt_cli.disk.kinds.logs import LOGS
+from kfmt_cli.disk.targets import target_of
 from tests.support.samples import ORDERS, Done, environment, kfmt
 from tools.kafka import ROOT, SAMPLES
 
@@ -93,10 +93,10 @@ def test_a_directory_that_vanishes_during_the_walk_is_named(
 
     monkeypatch.setattr(os, "scandir", scandir)
     (disk / "lost+found").rmdir()
-    skipped: list[str] = []
-    found = list(disks.discover(str(disk), LOGS, False, skipped.append))
+    target = target_of(str(disk))
+    found = list(target.inputs(LOGS))
     assert [it.name.split("/")[0] for it in found] == ["z-0"] * 7
-    assert skipped == [f"{disk / 'a-0'}: No such file or directory"]
+    assert target.unlisted == [f"{disk / 'a-0'}: No such file or directory"]
 
 
 def test_a_disk_that_fails_in_one_directory_costs_that_one(
@@ -110,10 +110,10 @@ def test_a_disk_that_fails_in_one_directory_costs_that_one(
         return real(path)
 
     monkeypatch.setattr(os, "scandir", scandir)
-    skipped: list[str] = []
-    found = list(disks.discover(str(disk), LOGS, False, skipped.append))
+    target = target_of(str(disk))
+    found = list(target.inputs(LOGS))
     assert len(found) == 14
-    assert skipped == [f"{disk / 'lost+found'}: Input/output error"]
+    assert target.unlisted == [f"{disk / 'lost+found'}: Input/output error"]
 
 
 def test_a_directory_with_nothing_but_an_unreadable_one_is_not_called_empty(tmp_path: Path) -> None:

@@ -78,8 +78,6 @@ def check(
     from kfmt_cli.core.throttle import PACE
     from kfmt_cli.render.sinks.sink import Look
 
-    if "-" in paths:
-        raise UsageError("-: this command cannot read standard input")
     known = every_code()
     for name in (*only, *ignore):
         if name not in known:

@@ -14,7 +14,8 @@ from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, TIME_INDEX
 from kfmt_cli.disk.kinds.kind import LEFT_BEHIND, SWAP, Input
 from kfmt_cli.disk.kinds.logs import LOG
 from kfmt_cli.disk.segment import sibling_name
-from kfmt_cli.disk.tree import classify, is_folder, printable, size_of, walk
+from kfmt_cli.disk.targets import target_of
+from kfmt_cli.disk.tree import classify, printable, size_of
 from kfmt_cli.errors import InputError, OutputError
 from kfmt_cli.render.style import count, grouped, safe
 from kfmt_cli.rows.result import Result, ResultType
@@ -130,14 +131,15 @@ def _files(source: str, skip: Callable[[str], None]) -> Iterator[Input]:
 
     skip: is told of what could not be looked at.
     """
-    if not is_folder(source):
-        file = classify(source, Path(source).name)
-        if file.kind is not LOG:
-            raise InputError(f"{printable(source)}: is not named .log")
-        yield file
+    target = target_of(source)
+    if target.file is not None:
+        if target.file.kind is not LOG:
+            raise InputError(f"{target.file.name}: is not named .log")
+        yield classify(source, Path(source).name)
         return
-
-    for folder in walk(source, False, skip):
+    for words in target.unlisted:
+        skip(words)
+    for folder in target.folders:
         for name in folder.files:
             path = Path(folder.path) / name
             try:

@@ -16,7 +16,8 @@ from kfmt_cli.disk.kinds import UNKNOWN, kind_of
 from kfmt_cli.disk.kinds.kind import Input, Kind, Level
 from kfmt_cli.disk.kinds.logs import LOGS
 from kfmt_cli.disk.names import mark_of
-from kfmt_cli.disk.tree import discover, distinct, is_empty, is_segment, size_of, topic_of
+from kfmt_cli.disk.targets import targets
+from kfmt_cli.disk.tree import distinct, is_empty, is_segment, size_of, topic_of
 from kfmt_cli.errors import InputError
 from kfmt_cli.findings.finding import Finding, Findings, in_order
 from kfmt_cli.log.block import Block
@@ -67,10 +68,10 @@ class Dump:
         run, seen = self.run, set[str]()
         self._starts = LogStarts(run)
         self._given = paths
-        for path in paths:
+        for target in targets(paths, run.complain, takes_pipe=True):
             try:
-                files = distinct(discover(path, self.kinds, len(paths) > 1, run.complain), seen)
-                self._files(self._listed(files, path))
+                files = distinct(target.inputs(self.kinds), seen)
+                self._files(self._listed(files, target.path))
             except InputError as error:
                 run.complain(str(error))
         if self._n_empty:

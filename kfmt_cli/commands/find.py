@@ -16,8 +16,8 @@ from kfmt_cli.commands.run import Cells, Run, in_pieces
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.native.table import BoolArray
 from kfmt_cli.disk.segment import Segment
-from kfmt_cli.disk.segments import segments
-from kfmt_cli.errors import InputError, UsageError
+from kfmt_cli.disk.targets import targets
+from kfmt_cli.errors import InputError
 from kfmt_cli.findings.finding import Findings
 from kfmt_cli.log.block import Block, part_of, runs
 from kfmt_cli.log.complete import complete
@@ -55,11 +55,9 @@ class Find:
     def paths(self, paths: tuple[str, ...]) -> None:
         """Look in every partition below some paths."""
         found: list[Segment] = []
-        if "-" in paths:
-            raise UsageError("-: this command cannot read standard input")
-        for path in paths:
+        for target in targets(paths, self.run.complain):
             try:
-                found += segments(path, len(paths) > 1, self.run.complain)
+                found += target.segments()
             except InputError as error:
                 self.run.complain(str(error))
         logs = [it for it in found if it.log is not None]

@@ -14,7 +14,7 @@ from kfmt_cli.commands.run import Event, Run, Unlisted, Unread, told
 from kfmt_cli.core.parallel import together
 from kfmt_cli.disk.kinds.fixed import TIME_INDEX
 from kfmt_cli.disk.segment import Segment, sibling_name
-from kfmt_cli.disk.segments import segments
+from kfmt_cli.disk.targets import targets
 from kfmt_cli.disk.tree import size_of
 from kfmt_cli.errors import InputError
 from kfmt_cli.render.lookup import lookup_lines
@@ -40,16 +40,16 @@ class IndexCheck:
     def plan(self, paths: tuple[str, ...]) -> Iterator[Unread]:
         """Find the segments of all paths, each once; what cannot be looked at."""
         found: dict[str, Segment] = {}
-        for path in paths:
-            unlisted: list[str] = []
+        unread: list[str] = []
+        for target in targets(paths, unread.append):
             try:
-                for segment in segments(path, len(paths) > 1, unlisted.append, self.passed_over):
+                for segment in target.segments(self.passed_over):
                     known = found.setdefault(segment.real_path, segment)
                     known.wanted |= segment.wanted
                     known.given |= segment.given
             except InputError as error:
-                yield Unread(str(error), file=path)
-            yield from map(Unread, unlisted)
+                unread.append(str(error))
+        yield from map(Unread, unread)
         self._segments = [(it, 0 if it.log is None else size_of(it.log)) for it in found.values()]
 
     @property
@@ -135,19 +135,15 @@ def show_lookups(
     run: Run, paths: tuple[str, ...], offset: int | None, timestamp: int | None
 ) -> None:
     """Show the look-up of an offset or a timestamp in each partition; raises InputError."""
-    unread: list[str] = []
-    for path in paths:
-        everything = segments(path, len(paths) > 1, unread.append)
-        found = [it for it in everything if it.log is not None]
+    for target in targets(paths, run.complain):
+        found = [it for it in target.segments() if it.log is not None]
         folders = sorted({_folder(it) for it in found})
         for folder in folders:
             here = [it for it in found if _folder(it) == folder]
             lookup = look_up(choose(here, offset, timestamp), offset, timestamp)
             run.sink.document(LOOKUP, _row(lookup), lookup_lines(lookup, run.host.theme))
-        if not found and not unread:
-            raise InputError(f"{path}: no log to look in")
-    for words in unread:
-        run.complain(words)
+        if not found and not target.unlisted:
+            raise InputError(f"{target.path}: no log to look in")
     run.sink.flush()
 
 

@@ -10,7 +10,8 @@ from kfmt_cli.broker.state import is_replayed
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT
 from kfmt_cli.disk.names import mark_of, partition_of
-from kfmt_cli.disk.tree import Folder, classify, is_folder, printable, topic_of, walk
+from kfmt_cli.disk.targets import GivenPath, targets
+from kfmt_cli.disk.tree import Folder, printable, topic_of
 from kfmt_cli.errors import InputError
 from kfmt_cli.topics import known_topic
 
@@ -36,31 +37,31 @@ def partitions_of(
     cannot be read, and where there is no such partition.
     """
     found: dict[str, TopicPartition] = {}
-    for path in paths:
-        before = len(found)
+    for target in targets(paths, complain):
         try:
-            for real, partition in _below(path, len(paths) > 1, of_topic, complain):
-                found.setdefault(real, partition)
-                before = -1
-            if before == len(found):
-                words = "no partition of an internal topic in it"
-                topic = known_topic(partition_of(f"{Path(path).resolve()}/x")[0])
-                if topic is not None:
-                    words = f"this topic is not replayed; it holds {topic.doc}"
-                raise InputError(f"{printable(path)}: {words}")
+            here = dict(_in(target, len(paths) > 1, of_topic))
         except InputError as error:
             complain(str(error))
+            continue
+        if not here and not target.unlisted:
+            words = "no partition of an internal topic in it"
+            topic = known_topic(partition_of(f"{Path(target.path).resolve()}/x")[0])
+            if topic is not None:
+                words = f"this topic is not replayed; it holds {topic.doc}"
+            complain(f"{printable(target.path)}: {words}")
+        for real, partition in here.items():
+            found.setdefault(real, partition)
     return list(found.values())
 
 
-def _below(
-    path: str, several: bool, of_topic: str | None, complain: Callable[[str], None]
+def _in(
+    target: GivenPath, several: bool, of_topic: str | None
 ) -> Iterator[tuple[str, TopicPartition]]:
-    """The partitions below a path, by their real path; raises InputError."""
-    if not is_folder(path):
-        yield str(Path(path).resolve()), _of_file(path, of_topic)
-        return
-    for folder in walk(path, several, complain):
+    """The partitions at a path, by their real path; raises InputError."""
+    path = target.path
+    if target.file is not None:
+        yield str(Path(path).resolve()), _of_file(target.file, of_topic)
+    for folder in target.folders:
         real = Path(folder.path).resolve()
         given = folder.path == path
         topic = partition_of(f"{real}/x")[0] or (of_topic if given else None)
@@ -72,10 +73,7 @@ def _below(
             yield str(real), partition
 
 
-def _of_file(path: str, of_topic: str | None) -> TopicPartition:
-    if not Path(path).exists():
-        raise InputError(f"{printable(path)}: No such file or directory")
-    file = classify(path, path)
+def _of_file(file: Input, of_topic: str | None) -> TopicPartition:
     topic = of_topic or topic_of(file)
     if topic is None or not is_replayed(topic):
         words = "is in no directory of an internal topic; --of-topic says whose it is"

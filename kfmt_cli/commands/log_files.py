@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,8 +16,9 @@ from kfmt_cli.broker.start.checkpoints import (
 from kfmt_cli.commands.run import Run
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.names import place_of
-from kfmt_cli.disk.tree import classify, is_folder, no_log, printable, walk
-from kfmt_cli.errors import InputError, UsageError
+from kfmt_cli.disk.targets import GivenPath, targets
+from kfmt_cli.disk.tree import classify, no_log, printable
+from kfmt_cli.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +41,11 @@ def partitions_below(paths: tuple[str, ...], complain: Callable[[str], None]) ->
     told what cannot be read.
     """
     found: dict[Path, LogFiles] = {}
-    for path in paths:
-        if path == "-":
-            raise UsageError("-: this command cannot read standard input")
-        for it in _below(path, len(paths) > 1, complain):
+    for target in targets(paths, complain):
+        partitions = list(_in(target, len(paths) > 1))
+        if not partitions and not target.unlisted:
+            complain(no_log(target.path))
+        for it in partitions:
             held = found.setdefault(it.folder, it)
             if held is it:
                 continue
@@ -51,7 +53,7 @@ def partitions_below(paths: tuple[str, ...], complain: Callable[[str], None]) ->
             more = [log for log in it.logs if Path(log.path).resolve() not in paths_held]
             if held.given and more:
                 logs = sorted([*held.logs, *more], key=lambda log: log.base_offset or 0)
-                name = printable(str(Path(path).parent))
+                name = printable(str(Path(target.path).parent))
                 found[it.folder] = LogFiles(name, it.folder, logs, it.given)
     return list(found.values())
 
@@ -109,21 +111,12 @@ def each_partition(run: Run, paths: tuple[str, ...], take: Callable[[LogFiles], 
             run.complain(str(error))
 
 
-def _below(path: str, several: bool, complain: Callable[[str], None]) -> list[LogFiles]:
-    if not is_folder(path):
-        if not Path(path).exists():
-            complain(str(InputError(f"{printable(path)}: No such file or directory")))
-            return []
-        file = classify(path, path)
-        return [LogFiles(file.name, Path(path).resolve().parent, [file], True)]
-    found: list[LogFiles] = []
-    unread: list[str] = []
-    for folder in walk(path, several, unread.append):
+def _in(target: GivenPath, several: bool) -> Iterator[LogFiles]:
+    """The partitions at a path, in order."""
+    if target.file is not None:
+        yield LogFiles(target.file.name, Path(target.path).resolve().parent, [target.file], True)
+    for folder in target.folders:
         if logs := folder.logs:
-            name = printable(path) if folder.path == path and not several else folder.name
-            found.append(LogFiles(name, Path(folder.path).resolve(), logs))
-    for words in unread:
-        complain(words)
-    if not found and not unread:
-        complain(no_log(path))
-    return found
+            is_top = folder.path == target.path and not several
+            name = printable(target.path) if is_top else folder.name
+            yield LogFiles(name, Path(folder.path).resolve(), logs)

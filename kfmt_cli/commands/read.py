@@ -20,7 +20,8 @@ from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.parallel import available_cores, map_ordered
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.kinds.logs import LOGS
-from kfmt_cli.disk.tree import classify, discover, distinct, topic_of
+from kfmt_cli.disk.targets import target_of
+from kfmt_cli.disk.tree import classify, distinct, topic_of
 from kfmt_cli.errors import InputError, UsageError
 from kfmt_cli.findings.finding import Finding, in_order
 from kfmt_cli.log.decompress import is_heavy
@@ -142,9 +143,9 @@ def _logs(paths: tuple[str, ...], unread: list[str]) -> Iterator[Input]:
     """The logs below some paths; raises InputError where nothing at all can be read."""
     seen: set[str] = set()
     for path in paths:
-        if not os.path.exists(path):  # noqa: PTH110
-            raise InputError(f"{path}: No such file or directory")
-        yield from distinct(discover(path, LOGS, True, unread.append), seen)
+        target = target_of(path, several=True)
+        unread += target.unlisted
+        yield from distinct(target.inputs(LOGS), seen)
 
 
 def _log_rows(

@@ -11,7 +11,8 @@ from kfmt_cli.commands.run import Progress, Run, told
 from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, TIME_INDEX
 from kfmt_cli.disk.kinds.kind import SWAP, Input
 from kfmt_cli.disk.kinds.logs import LOG
-from kfmt_cli.disk.tree import classify, discover, is_folder, size_of
+from kfmt_cli.disk.targets import targets
+from kfmt_cli.disk.tree import classify, is_folder, size_of
 from kfmt_cli.errors import InputError, UsageError
 from kfmt_cli.findings.finding import Severity
 from kfmt_cli.render.style import safe
@@ -67,23 +68,18 @@ class Rebuild:
     def _partitions(self, paths: tuple[str, ...]) -> Iterator[tuple[str, list[Input]]]:
         """The logs of each partition, and the folder below DST that is theirs."""
         found: dict[tuple[str, str], list[Input]] = {}
-        folders = [path for path in paths if is_folder(path)]
-        for path in paths:
+        n_folders = sum(map(is_folder, paths))
+        for target in targets(paths, self.run.complain):
             try:
-                found_here = discover(path, frozenset({LOG}), len(paths) > 1, self.run.complain)
-                for log in found_here:
-                    if path == "-":
-                        raise InputError("-: this command cannot read standard input")
-                    if not Path(path).exists():
-                        raise InputError(f"{log.name}: No such file or directory")
+                for log in target.inputs(frozenset({LOG})):
                     if log.kind is not LOG:
                         raise InputError(f"{log.name}: is not named .log")
                     below = ""
-                    if path in folders:
+                    if target.file is None:
                         self._whole.add(Path(log.path).parent)
-                        below = str(Path(log.path).parent.relative_to(path))
-                        if len(folders) > 1:
-                            below = str(Path(Path(path).name) / below)
+                        below = str(Path(log.path).parent.relative_to(target.path))
+                        if n_folders > 1:
+                            below = str(Path(Path(target.path).name) / below)
                     key = str(Path(log.path).parent), below
                     found.setdefault(key, []).append(log)
             except InputError as error:

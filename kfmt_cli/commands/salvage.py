@@ -17,7 +17,8 @@ from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, PRODUCER_SNAPSHOT, TIME_INDE
 from kfmt_cli.disk.kinds.kind import SWAP, Input
 from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT, LOG
 from kfmt_cli.disk.names import mark_of, offset_of_name
-from kfmt_cli.disk.tree import Folder, classify, is_folder, is_segment, printable, size_of, walk
+from kfmt_cli.disk.targets import target_of
+from kfmt_cli.disk.tree import Folder, classify, is_segment, printable, size_of
 from kfmt_cli.errors import InputError, OutputError
 from kfmt_cli.findings.finding import Severity
 from kfmt_cli.formats.index import MAX_RELATIVE_OFFSET
@@ -148,14 +149,16 @@ class Salvage:
 
     def _partitions(self, source: str) -> list[_SalvagedPartition]:
         """The partitions of SRC; what else is carried along is noted."""
-        if not is_folder(source):
-            file = classify(source, source)
-            if not is_segment(file):
-                name = f"{file.name}: is not named as a log is, with an offset of 20 digits"
-                raise InputError(name)
-            return [_SalvagedPartition(PurePath(), [file])]
+        target = target_of(source)
+        if target.file is not None:
+            if not is_segment(target.file):
+                words = "is not named as a log is, with an offset of 20 digits"
+                raise InputError(f"{target.file.name}: {words}")
+            return [_SalvagedPartition(PurePath(), [target.file])]
+        for words in target.unlisted:
+            self.run.complain(words)
         found = []
-        for folder in walk(source, False, self.run.complain):
+        for folder in target.folders:
             if folder.path != source and mark_of(Path(folder.path).name):
                 words = "a broker has marked it as moved or deleted; name it to salvage it"
                 self.run.sink.note(f"left behind: {safe(folder.name)}: {words}\n")

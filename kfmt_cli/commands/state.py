@@ -16,7 +16,7 @@ from kfmt_cli.commands.run import Run
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.json_text import json_text
 from kfmt_cli.disk.kinds.kind import Input
-from kfmt_cli.disk.tree import Folder, is_folder, walk
+from kfmt_cli.disk.tree import is_folder, listing
 from kfmt_cli.errors import InputError, UsageError
 from kfmt_cli.findings.damage import PAYLOAD_MALFORMED
 from kfmt_cli.findings.finding import Finding, Findings, Severity
@@ -234,11 +234,8 @@ def _noun_of(name: str, n: int) -> str:
 
 def _end_in(path: str) -> int | None:
     """The log end offset of a partition's directory, None where there is none."""
-    if not is_folder(path):
-        return None
-    found: list[Folder] = walk(path, False, lambda _: None)
     try:
-        return log_end(found[0]) if found else None
+        return log_end(listing(path)) if is_folder(path) else None
     except InputError:
         return None
 

@@ -13,17 +13,8 @@ from kfmt_cli.commands.run import Event, Unlisted, Unread
 from kfmt_cli.commands.verify_apart import Outcome, Share, healthy, in_processes, shares_of
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.kinds.logs import LOG, LOGS
-from kfmt_cli.disk.tree import (
-    Folder,
-    classify,
-    distinct,
-    inputs_in,
-    is_folder,
-    is_segment,
-    no_log,
-    size_of,
-    walk,
-)
+from kfmt_cli.disk.targets import targets
+from kfmt_cli.disk.tree import Folder, distinct, inputs_in, is_segment, no_log, size_of
 from kfmt_cli.errors import InputError
 from kfmt_cli.findings.finding import MOST_FINDINGS, Finding, Findings
 from kfmt_cli.rows.result import Result, ResultType
@@ -62,22 +53,20 @@ class Verify:
 
     def plan(self, paths: tuple[str, ...]) -> Iterator[Unread]:
         """Find the files; what cannot be looked at."""
-        several = len(paths) > 1
         seen: set[str] = set()
-        for path in paths:
-            if not is_folder(path):
-                files = list(distinct([classify(path, path)], seen))
-                self._groups.append(_Files(None, files))
+        unread: list[str] = []
+        for target in targets(paths, unread.append, takes_pipe=True):
+            if target.file is not None:
+                self._groups.append(_Files(None, list(distinct([target.file], seen))))
                 continue
-            unread: list[str] = []
             n_files = 0
-            for folder in walk(path, several, unread.append):
+            for folder in target.folders:
                 files = list(inputs_in([folder], LOGS, self.passed_over))
                 n_files += len(files)
                 self._groups.append(_Files(folder, list(distinct(files, seen))))
-            yield from map(Unread, unread)
-            if not unread and not n_files:
-                yield Unread(no_log(path))
+            if not target.unlisted and not n_files:
+                unread.append(no_log(target.path))
+        yield from map(Unread, unread)
         self._sizes = [size_of(file) for file in self._files]
 
     @property

@@ -1,14 +1,36 @@
-"""The way in: what lies at the paths that a user gives."""
+"""The way in: what lies at the paths that a user gives.
+
+Every command that takes paths asks here, so that a path that does not exist, standard input, a
+directory without logs and one that cannot be listed are the same everywhere.
+"""
 
 from __future__ import annotations
 
+import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from kfmt_cli.disk.kinds.kind import Input
-from kfmt_cli.disk.tree import Folder, classify, is_folder, printable, walk
-from kfmt_cli.errors import UsageError
+from kfmt_cli.disk.kinds import UNKNOWN, kind_of
+from kfmt_cli.disk.kinds.kind import Input, Kind
+from kfmt_cli.disk.kinds.logs import LOG
+from kfmt_cli.disk.segment import SEGMENT_KINDS, Segment
+from kfmt_cli.disk.tree import (
+    Folder,
+    classify,
+    every_input,
+    inputs_in,
+    is_folder,
+    is_of_broker,
+    listing,
+    no_log,
+    printable,
+    walk,
+)
+from kfmt_cli.errors import InputError, UsageError
+
+PIPE = "-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,27 +43,119 @@ class GivenPath:
     """The file; None for a directory."""
     folders: list[Folder] = field(default_factory=list)
     """The directory and those below it that a broker would take."""
-    is_whole: bool = True
-    """Whether every directory could be listed."""
+    unlisted: list[str] = field(default_factory=list)
+    """Of each directory that could not be listed: its name, and why."""
+
+    def inputs(
+        self, kinds: frozenset[Kind] | None, passed_over: Counter[str] | None = None
+    ) -> Iterator[Input]:
+        """The file, or those of some kinds in the directory; raises InputError without any.
+
+        kinds: None for all files. Else, those that a broker has marked as deleted or not finished
+        are taken only when they are given. passed_over: counts the other files, see `inputs_in`.
+        """
+        if self.file is not None:
+            yield self.file
+            return
+        folders = self.folders
+        chosen = every_input(folders) if kinds is None else inputs_in(folders, kinds, passed_over)
+        found = list(chosen)
+        if all(it.kind is UNKNOWN for it in found) and not self.unlisted:
+            raise InputError(no_log(self.path))
+        yield from found
+
+    def segments(self, passed_over: Counter[str] | None = None) -> Iterator[Segment]:
+        """The segments in the directory, or that of the file; raises InputError without any.
+
+        passed_over: counts the directory's other files, as `inputs_in` does.
+        """
+        if self.file is not None:
+            yield self._segment_of(self.file)
+            return
+        # Counts what is passed over, and takes files that are not of a segment for themselves.
+        n_files = sum(1 for _ in inputs_in(self.folders, SEGMENT_KINDS, passed_over))
+        if not n_files and not self.unlisted:
+            raise InputError(no_log(self.path))
+        for folder in self.folders:
+            for it in folder.segments:
+                is_own = folder.takes_any or is_of_broker(_name(it))
+                if is_own and not kind_of(_name(it))[2]:
+                    yield it
+
+    def _segment_of(self, file: Input) -> Segment:
+        """The segment of a file that was given."""
+        if file.kind not in SEGMENT_KINDS:
+            raise InputError(f"{file.name}: is neither a log nor an index")
+        folder = folder_beside(file.path)
+        name = Path(file.path).name
+        segment = next((it for it in folder.segments if name in _names(it)), None)
+        if segment is None:
+            raise InputError(f"{file.name}: is not a regular file")
+        segment.given = True
+        if file.kind is not LOG:
+            segment.wanted = frozenset({file.kind})
+        return segment
 
 
-def targets(paths: Sequence[str], complain: Callable[[str], None]) -> Iterator[GivenPath]:
-    """What lies at each path; raises UsageError for standard input.
+def target_of(path: str, several: bool = False, *, takes_pipe: bool = False) -> GivenPath:
+    """What lies at a path.
 
-    complain: is told of paths that do not exist, and of directories that cannot be listed. Names
-    are those below the directory; of several paths each name begins with its path.
+    several: it is one of several paths, so that names in a directory begin with its path; else they
+    are those below it. takes_pipe: - is standard input. Raises InputError for a path that does not
+    exist, and UsageError for - where it cannot be read.
     """
-    for path in paths:
-        if path == "-":
-            raise UsageError("-: this command cannot read standard input")
-        if not is_folder(path):
-            if Path(path).exists():
-                yield GivenPath(path, classify(path, path))
-            else:
-                complain(f"{printable(path)}: No such file or directory")
-            continue
+    if path == PIPE and not takes_pipe:
+        raise UsageError("-: this command cannot read standard input")
+    if is_folder(path):
         unlisted: list[str] = []
-        folders = walk(path, len(paths) > 1, unlisted.append)
-        for words in unlisted:
+        return GivenPath(path, None, walk(path, several, unlisted.append), unlisted)
+    if path != PIPE and _is_missing(path):
+        words = f"{printable(path)}: No such file or directory"
+        raise InputError(words, file=path, is_gone=True)
+    return GivenPath(path, classify(path, path))
+
+
+def targets(
+    paths: Sequence[str], complain: Callable[[str], None], *, takes_pipe: bool = False
+) -> Iterator[GivenPath]:
+    """What lies at each path; raises UsageError.
+
+    complain: is told of paths that do not exist, and of directories that cannot be listed.
+    """
+    if PIPE in paths and not takes_pipe:
+        target_of(PIPE)
+    for path in paths:
+        try:
+            target = target_of(path, len(paths) > 1, takes_pipe=takes_pipe)
+        except InputError as error:
+            complain(str(error))
+            continue
+        for words in target.unlisted:
             complain(words)
-        yield GivenPath(path, None, folders, not unlisted)
+        yield target
+
+
+def folder_beside(path: str) -> Folder:
+    """The directory that a file lies in; its files are named as this one was. Raises InputError."""
+    top, name = os.path.split(path)
+    return replace(listing(top or os.curdir), prefix=path.removesuffix(name))
+
+
+def _is_missing(path: str) -> bool:
+    """Whether there is nothing of this name; whoever opens anything else says what is wrong."""
+    try:
+        Path(path).stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def _name(segment: Segment) -> str:
+    return Path(segment.any_file.path).name
+
+
+def _names(segment: Segment) -> set[str]:
+    files = [*segment.indexes.values(), *([segment.log] if segment.log else [])]
+    return {Path(it.path).name for it in files}

@@ -85,36 +85,6 @@ def is_folder(path: str) -> bool:
         return False
 
 
-def discover(
-    path: str,
-    kinds: frozenset[Kind] | None,
-    several: bool,
-    skip: Callable[[str], None],
-    passed_over: Counter[str] | None = None,
-) -> Iterator[Input]:
-    """The file given, or below the directory given those of the wanted kinds.
-
-    kinds: None for all files. Else, those that a broker has marked as deleted or not finished are
-    taken only when they are given.
-    Names are the path below the directory; where the user gave several paths, they begin with the
-    directory, so that each names one file. skip: is told of each directory that could not be
-    listed; the walk goes on after it. passed_over: counts the other files, see `inputs_in`. Raises
-    InputError for a directory without any such file.
-    """
-    if not is_folder(path):
-        yield classify(path, path)
-        return
-    unread: list[str] = []
-    folders = walk(path, several, unread.append)
-    chosen = every_input(folders) if kinds is None else inputs_in(folders, kinds, passed_over)
-    found = list(chosen)
-    for words in unread:
-        skip(words)
-    if all(it.kind is UNKNOWN for it in found) and not unread:
-        raise InputError(no_log(path))
-    yield from found
-
-
 def no_log(path: str) -> str:
     """The words for a directory that holds nothing of what is looked for."""
     return f"{printable(path)}: no log in this directory or below it"

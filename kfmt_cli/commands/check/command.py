@@ -19,15 +19,14 @@ from kfmt_cli.checks.log.verifier import Verified, Verifier
 from kfmt_cli.checks.partition.folder import FolderChecks
 from kfmt_cli.checks.whole_segment import CheckedSegment, SegmentChecker
 from kfmt_cli.commands.check.directories import CheckedPartitions
-from kfmt_cli.commands.check.report import Report, show
 from kfmt_cli.commands.check.read_segments import Outcome, SegmentGroup, SegmentsRead, segments_in
+from kfmt_cli.commands.check.report import Report, show
 from kfmt_cli.commands.run import Run
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.disk.kinds import INDEXES, UNKNOWN, is_transient
 from kfmt_cli.disk.kinds.kind import LEFT_BEHIND, Input
 from kfmt_cli.disk.kinds.logs import LOGS
 from kfmt_cli.disk.segment import SEGMENT_KINDS, Segment
-from kfmt_cli.disk.segments import segments
 from kfmt_cli.disk.targets import GivenPath, targets
 from kfmt_cli.disk.tree import Folder, is_of_broker, is_segment, no_log, printable, size_of
 from kfmt_cli.errors import InputError
@@ -110,7 +109,7 @@ class CheckPaths:
         """Say which directories hold nothing of Kafka's."""
         is_broker = any(is_log_directory(it) for it in folders)
         for target in found:
-            if target.file or not target.is_whole or any(map(_is_of_kafka, target.folders)):
+            if target.file or target.unlisted or any(map(_is_of_kafka, target.folders)):
                 continue
             # An empty one next to a broker's may be a log directory that is new.
             if not (is_broker and _is_empty(target.folders)):
@@ -125,7 +124,7 @@ class CheckPaths:
             if target.file is not None:
                 path = target.path
                 self._report(str(Path(path).parent) if "/" in path else ".", path)
-                segment = self._segment_of(target.file)
+                segment = self._segment_of(target, target.file)
                 if segment is not None and target.file.kind in INDEXES:
                     given.append(segment)
                 elif segment is not None:
@@ -142,11 +141,11 @@ class CheckPaths:
         )
         return groups
 
-    def _segment_of(self, file: Input) -> Segment | None:
+    def _segment_of(self, target: GivenPath, file: Input) -> Segment | None:
         """The segment of a file that was given; None for one that has nothing to do with a log."""
         if file.kind in SEGMENT_KINDS:
             try:
-                return next(segments(file.path, False, self.run.complain))
+                return next(target.segments())
             except InputError as error:
                 self._unread(error)
         return Segment(file, wanted=frozenset()) if file.kind in _LOGS else None

@@ -11,7 +11,8 @@ from kfmt_cli.core.lazy import load
 from kfmt_cli.core.native.table import Table
 from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, TIME_INDEX, read_rows
 from kfmt_cli.disk.kinds.kind import Input, Kind
-from kfmt_cli.disk.tree import Folder, walk
+from kfmt_cli.disk.targets import target_of
+from kfmt_cli.disk.tree import Folder
 from kfmt_cli.errors import InputError
 from kfmt_cli.log.block import Block
 from kfmt_cli.log.open_log import open_log
@@ -97,7 +98,7 @@ class PageFacts:
 
 def facts_of(path: str | None) -> PageFacts:
     """A partition's directory to tell pages with, or the one that comes with kfmt."""
-    folders = walk(str(path or SAMPLE), False, lambda _: None)
+    folders = target_of(str(path or SAMPLE)).folders
     if not folders:
         raise InputError(f"{path}: cannot be listed")
     return PageFacts(folders[0], is_sample=path is None)
