@@ -19,6 +19,7 @@ import pytest
 import kfmt_cli
 from kfmt_cli.checks import registry
 from kfmt_cli.checks.base import LogCheck, Scope
+from kfmt_cli.checks.log.verifier import Verifier
 from kfmt_cli.checks.partition.base import PartitionCheck, SegmentFacts
 from kfmt_cli.cli import kfmt
 from kfmt_cli.core.layout.field import Field
@@ -234,6 +235,54 @@ def test_a_check_of_a_log(run: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
         out = run(*command, ORDERS, "--json")
         assert [row["found"] for row in rows(out, "finding")] == expected
     assert "### `batch-grows`" in make_docs.findings()
+
+
+# A check that remembers something is right about small logs, too, which are looked at together.
+
+FIRST = code("large-first-batch", Severity.NOTE, "The first batch of a log has several records.")
+
+
+class FirstBatch(LogCheck):
+    codes = (FIRST,)
+
+    def __init__(self, base_offset: int | None = None) -> None:
+        super().__init__(base_offset)
+        self.has_begun = False
+
+    def take(self, run: Block, records: Records | None) -> Iterator[Finding]:
+        assert records is not None
+        if not self.has_begun and run.batches["position"][0] == 0 and len(records.rows) > 1:
+            yield about_batch(run, 0, FIRST, " has several records")
+        self.has_begun = True
+
+
+def test_a_check_of_small_logs(run: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
+    logs = [log for log in sorted(ORDERS.parent.glob("*.log")) if log.stat().st_size]
+    command = ("verify-crc", "--deep", ORDERS.parent, "--json")
+    read: list[str] = []
+    by_itself = Verifier.findings
+
+    def counted(self: Verifier, file: Input, *rest: Any) -> Any:
+        read.append(file.name)
+        return by_itself(self, file, *rest)
+
+    monkeypatch.setattr(Verifier, "findings", counted)
+    known = registry.CHECKS
+    listed = registry.ListedCheck(Scope.RECORDS, f"{HERE}:FirstBatch")
+    monkeypatch.setattr(registry, "CHECKS", [*known, listed])
+    found = rows(run(*command), "finding")
+    assert [row["file"] for row in found] == [log.name for log in logs]
+    never = registry.ListedCheck(Scope.RECORDS, f"{HERE}:NoFault")
+    monkeypatch.setattr(registry, "CHECKS", [*known, never])
+    read.clear()
+    assert rows(run(*command), "finding") == []
+    assert read == []  # one call for all of them, as without the check
+
+
+class NoFault(FirstBatch):
+    def take(self, run: Block, records: Records | None) -> Iterator[Finding]:
+        del run, records
+        yield from ()
 
 
 # An output format: a class that says how an object becomes text.

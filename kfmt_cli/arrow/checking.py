@@ -145,7 +145,7 @@ def _check_pack(request: Request, pieces: Sequence[Piece]) -> list[Checked | Non
     """What healthy logs of a pack hold; None for one that has to be looked at by itself."""
     pack = read_pack([input_of(it) for it in pieces])
     if request.deep:
-        pack.refuse(look_inside(pack.healthy(), request.limit))
+        look_inside(pack, request.limit)
     same_size = pack.sizes == np.array([it.size for it in pieces])
     good = (pack.good & same_size).tolist()
     numbers = numbers_of_files(pack.batches, pack.owner, len(pieces))

@@ -45,16 +45,20 @@ class LogCheck(Check):
     """A rule about a log, for a stretch of it.
 
     base_offset: of the segment, None where the file's name says none. looks_back: it compares a
-    batch with the one before it. of_packs: many logs that are one stretch are told from one log
-    only by too many findings.
+    batch with the one before it. magics: of the batches that it can find something wrong with.
     """
 
     scope = Scope.RECORDS
     looks_back: ClassVar[bool] = False
-    of_packs: ClassVar[bool] = False
+    magics: ClassVar[frozenset[int]] = frozenset({0, 1, 2})
 
     def __init__(self, base_offset: int | None = None) -> None:
         self.base_offset = base_offset
+
+    @classmethod
+    def is_local(cls) -> bool:
+        """Whether it looks at each batch by itself, wherever a log begins or ends."""
+        return cls.join is LogCheck.join and cls.__init__ is LogCheck.__init__
 
     def take(self, run: Block, records: Records | None) -> Iterable[Finding]:
         """The next batches of the stretch, with their records where these were decoded.

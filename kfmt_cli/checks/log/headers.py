@@ -3,7 +3,8 @@ before it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -25,7 +26,6 @@ class Checksums(LogCheck):
 
     scope = Scope.HEADERS
     codes = (codes.CRC_MISMATCH,)
-    of_packs = True
 
     def take(self, run: Block, records: Records | None) -> Iterable[Finding]:
         del records
@@ -65,7 +65,6 @@ class Headers(LogCheck):
         codes.CODEC_UNKNOWN,
     )
     looks_back = True
-    of_packs = True
 
     def __init__(self, base_offset: int | None = None) -> None:
         super().__init__(base_offset)
@@ -82,7 +81,9 @@ class Headers(LogCheck):
         before[1:] = last[:-1]
         before[:1] = base[:1] - 1 if self._last_offset is None else self._last_offset
         of_segment = None if self.base_offset is None else np.array(self.base_offset)
-        wrong = oddities(batches, before, of_segment)
+        headers = HeaderColumns(batches, before, of_segment)
+        masks = [rule.wrong(headers) for rule in RULES]
+        wrong = np.logical_or.reduce(masks)
         if self._first is None:
             self._first = header_of(run, 0)
         self._last_offset = int(last[-1])
@@ -91,7 +92,9 @@ class Headers(LogCheck):
         return [
             finding
             for i in np.flatnonzero(wrong).tolist()
-            for finding in self._findings(run, i, int(before[i]))
+            for rule, mask in zip(RULES, masks, strict=True)
+            if mask[i]
+            for finding in [rule.finding(run, i, headers)]
         ]
 
     def join(self, later: Headers) -> Iterator[Finding]:
@@ -110,35 +113,6 @@ class Headers(LogCheck):
         self._first = header_from(facts)
         self._last_offset = facts["last_offset"]
 
-    def _findings(self, run: Block, i: int, before: int) -> Iterator[Finding]:
-        batches = run.batches
-        base, last = int(batches["base_offset"][i]), int(batches["last_offset"][i])
-        if base <= before:
-            yield backwards(run, i, base, before)
-        of_segment = self.base_offset
-        if of_segment is not None and (
-            base < of_segment or last - of_segment > MAX_RELATIVE_OFFSET
-        ):
-            words = f" holds offsets {base}–{last}, the segment begins at {of_segment}"
-            code = codes.OFFSET_OUT_OF_SEGMENT
-            yield about_batch(run, i, code, words, expected=of_segment, found=base)
-        delta, declared = int(batches["last_offset_delta"][i]), int(batches["records_count"][i])
-        is_v2 = bool(batches["is_v2"][i])
-        if is_v2 and delta < 0:
-            words = f" ends at offset {last}, before it begins at {base}"
-            yield about_batch(run, i, codes.OFFSETS_BACKWARDS, words, found=delta)
-        elif is_v2 and not 0 <= declared <= delta + 1:
-            words = (
-                f" declares {declared} records; its offsets {base}–{last} leave room for 0 to "
-                f"{delta + 1}"
-            )
-            room = f"0–{delta + 1}"
-            code = RECORDS_COUNT_MISMATCH
-            yield about_batch(run, i, code, words, expected=room, found=declared)
-        codec = int(batches["compression"][i])
-        if codec >= len(CODECS if is_v2 else LEGACY_CODECS):
-            yield about_batch(run, i, codes.CODEC_UNKNOWN, f" says codec {codec}", found=codec)
-
 
 def oddities(batches: Table, before: IntArray, of_segment: IntArray | None) -> BoolArray:
     """Batches whose headers cannot be true, whatever their checksums say.
@@ -146,15 +120,35 @@ def oddities(batches: Table, before: IntArray, of_segment: IntArray | None) -> B
     before: the last offset of the batch before each. of_segment: the base offset in the file's
     name, one for all or one for each; None where it says nothing.
     """
-    base, last = batches["base_offset"], batches["last_offset"]
-    wrong: BoolArray = base <= before
-    if of_segment is not None:
-        wrong |= (base < of_segment) | (last - of_segment > MAX_RELATIVE_OFFSET)
-    is_v2 = batches["is_v2"] == 1
-    wrong |= batches["compression"] >= np.where(is_v2, len(CODECS), len(LEGACY_CODECS))
-    delta, declared = batches["last_offset_delta"], batches["records_count"]
-    wrong |= is_v2 & ((delta < 0) | (declared < 0) | (declared > delta + 1))
+    headers = HeaderColumns(batches, before, of_segment)
+    wrong: BoolArray = np.logical_or.reduce([rule.wrong(headers) for rule in RULES])
     return wrong
+
+
+class HeaderColumns:
+    """What the rules go by: columns of some batches, see `oddities`."""
+
+    def __init__(self, batches: Table, before: IntArray, of_segment: IntArray | None) -> None:
+        self.before = before
+        self.of_segment = of_segment
+        self.base = batches["base_offset"]
+        self.last = batches["last_offset"]
+        self.is_v2 = batches["is_v2"] == 1
+        self.delta = batches["last_offset_delta"]
+        self.declared = batches["records_count"]
+        self.codec = batches["compression"]
+
+    def range(self, i: int) -> str:
+        """The offsets of a batch."""
+        return f"{self.base[i]}–{self.last[i]}"
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderRule:
+    """A rule about headers. wrong: the batches that break it. finding: what to say of one."""
+
+    wrong: Callable[[HeaderColumns], BoolArray]
+    finding: Callable[[Block, int, HeaderColumns], Finding]
 
 
 def backwards(run: Block, i: int, first: int, before: int) -> Finding:
@@ -162,6 +156,56 @@ def backwards(run: Block, i: int, first: int, before: int) -> Finding:
     words = f" begins at offset {first}, but offset {before} comes before it"
     code = codes.OFFSETS_BACKWARDS
     return about_batch(run, i, code, words, expected=before + 1, found=first)
+
+
+def _is_out(of: HeaderColumns) -> BoolArray:
+    if of.of_segment is None:
+        return np.zeros(len(of.base), np.bool_)
+    out: BoolArray = (of.base < of.of_segment) | (of.last - of.of_segment > MAX_RELATIVE_OFFSET)
+    return out
+
+
+def _out(run: Block, i: int, of: HeaderColumns) -> Finding:
+    assert of.of_segment is not None
+    segment, base = int(of.of_segment), int(of.base[i])
+    words = f" holds offsets {of.range(i)}, the segment begins at {segment}"
+    return about_batch(run, i, codes.OFFSET_OUT_OF_SEGMENT, words, expected=segment, found=base)
+
+
+def _ends_before(run: Block, i: int, of: HeaderColumns) -> Finding:
+    words = f" ends at offset {of.last[i]}, before it begins at {of.base[i]}"
+    return about_batch(run, i, codes.OFFSETS_BACKWARDS, words, found=int(of.delta[i]))
+
+
+def _too_many(run: Block, i: int, of: HeaderColumns) -> Finding:
+    delta, declared = int(of.delta[i]), int(of.declared[i])
+    words = (
+        f" declares {declared} records; its offsets {of.range(i)} leave room for 0 to {delta + 1}"
+    )
+    room = f"0–{delta + 1}"
+    return about_batch(run, i, RECORDS_COUNT_MISMATCH, words, expected=room, found=declared)
+
+
+def _unknown_codec(run: Block, i: int, of: HeaderColumns) -> Finding:
+    codec = int(of.codec[i])
+    return about_batch(run, i, codes.CODEC_UNKNOWN, f" says codec {codec}", found=codec)
+
+
+RULES = (
+    HeaderRule(
+        lambda of: of.base <= of.before,
+        lambda run, i, of: backwards(run, i, int(of.base[i]), int(of.before[i])),
+    ),
+    HeaderRule(_is_out, _out),
+    HeaderRule(lambda of: of.is_v2 & (of.delta < 0), _ends_before),
+    HeaderRule(
+        lambda of: of.is_v2 & (of.delta >= 0) & ((of.declared < 0) | (of.declared > of.delta + 1)),
+        _too_many,
+    ),
+    HeaderRule(
+        lambda of: of.codec >= np.where(of.is_v2, len(CODECS), len(LEGACY_CODECS)), _unknown_codec
+    ),
+)
 
 
 # The first batch of a stretch, which `join` may have to name.

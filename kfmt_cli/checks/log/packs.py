@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kfmt_cli.checks.base import Scope
+from kfmt_cli.checks.base import LogCheck, Scope
 from kfmt_cli.checks.log.extent import Extent
-from kfmt_cli.checks.log.headers import oddities
+from kfmt_cli.checks.log.headers import Checksums, Headers, oddities
 from kfmt_cli.checks.log.verifier import Verified
-from kfmt_cli.checks.registry import checks_of, log_checks
+from kfmt_cli.checks.registry import checks_of
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.native import scan
@@ -31,10 +31,12 @@ from kfmt_cli.log.block import Block, read_batches
 from kfmt_cli.log.candidate import HEADER_UP_TO_MAGIC, MINIMUMS
 from kfmt_cli.log.decoding import read_records
 from kfmt_cli.log.decompress import decompress_ahead
+from kfmt_cli.log.records import Records
 
 UNKNOWN = -1
 _FLAGS = os.O_RDONLY | getattr(os, "O_BINARY", 0) | os.O_CLOEXEC
-_SCOPES = (Scope.HEADERS, Scope.RECORDS)
+PACKED = 2  # the magic of what comes out of a pack
+_IN_BULK = (Checksums, Headers)  # `_is_odd` has their rules
 _END = scan.WALKS["END"]
 
 
@@ -63,8 +65,10 @@ class Pack:
     def refuse(self, findings: Iterable[Finding]) -> None:
         """The files that these findings are about are not good."""
         for finding in findings:
-            assert finding.batch is not None
-            self.good[self.owner[finding.batch]] = False
+            if finding.batch is None:  # of one of them
+                self.good[:] = False
+            else:
+                self.good[self.owner[finding.batch]] = False
 
     def healthy(self) -> Block:
         """The batches of the good files."""
@@ -92,14 +96,16 @@ def read_pack(files: Sequence[Input]) -> Pack:
     n = scan.walk(data, regions, MINIMUMS, found)
     owner = found[2, :n].copy()
     good = (regions[3] == _END) & np.array([piece is not None for piece in pieces])
-    if not all(it.of_packs for scope in _SCOPES for it in checks_of(scope)):
-        good[:] = False
     starts, ends_ = found[0, :n].copy(), found[1, :n].copy()
     batches = read_batches(data, 0, 0, starts, ends_, True)
     batches["position"] -= regions[0][owner]
     bases = np.array([UNKNOWN if it.base_offset is None else it.base_offset for it in files])
     good[owner[_is_odd(batches, owner, bases)]] = False
-    return Pack(files, data, sizes, batches, owner, good)
+    pack = Pack(files, data, sizes, batches, owner, good)
+    if _further(Scope.HEADERS):
+        pack.refuse(_look(Block("", data, 0, batches), None, Scope.HEADERS))
+        _look_by_file(pack, Scope.HEADERS, None)
+    return pack
 
 
 def verify_pack(files: Sequence[Input], deep: bool, limit: Limit) -> list[Verified | None]:
@@ -111,7 +117,7 @@ def verified(pack: Pack, deep: bool, limit: Limit) -> list[Verified | None]:
     """Each file of a pack that was read, None for one that has to be looked at by itself."""
     owner, files = pack.owner, pack.files
     if deep:
-        pack.refuse(look_inside(pack.healthy(), limit))
+        look_inside(pack, limit)
     extents = list(_extents(pack.batches, owner, len(files)))
     n_batches = np.bincount(owner, minlength=len(files)).tolist()
     counts = pack.batches["records_count"]
@@ -156,14 +162,40 @@ def _is_odd(batches: Table, owner: IntArray, bases: IntArray) -> BoolArray:
     return odd
 
 
-def look_inside(block: Block, limit: Limit) -> Iterator[Finding]:
-    """What is wrong with the records of the batches."""
-    for part in decompress_ahead(block, limit):
-        yield from part.findings
+def look_inside(pack: Pack, limit: Limit) -> None:
+    """Refuse the files whose records have something wrong."""
+    for part in decompress_ahead(pack.healthy(), limit):
+        pack.refuse(part.findings)
         records = read_records(part, limit)
-        yield from records.findings
-        for check in log_checks(Scope.RECORDS, None):
-            yield from check.take(part, records)
+        pack.refuse(records.findings)
+        pack.refuse(_look(part, records, Scope.RECORDS))
+    _look_by_file(pack, Scope.RECORDS, limit)
+
+
+def _further(scope: Scope) -> list[type[LogCheck]]:
+    """The checks of a scope that can find something in a pack, but for those of `_is_odd`."""
+    every: list[type[LogCheck]] = checks_of(scope)
+    return [it for it in every if it not in _IN_BULK and PACKED in it.magics]
+
+
+def _look(run: Block, records: Records | None, scope: Scope) -> Iterator[Finding]:
+    """What checks find that look at each batch by itself; to them the files are one log."""
+    for check in _further(scope):
+        if check.is_local():
+            yield from check().take(run, records)
+
+
+def _look_by_file(pack: Pack, scope: Scope, limit: Limit | None) -> None:
+    """Refuse the files in which other checks find something. limit: records are decoded."""
+    stateful = [it for it in _further(scope) if not it.is_local()]
+    if not stateful:
+        return
+    for i, block in enumerate(pack.blocks()):
+        if pack.good[i]:
+            records = None if limit is None else read_records(block, limit)
+            base = pack.files[i].base_offset
+            found = (it for check in stateful for it in check(base).take(block, records))
+            pack.good[i] = next(iter(found), None) is None
 
 
 def _extents(batches: Table, owner: IntArray, n_files: int) -> Iterator[Extent]:

@@ -24,7 +24,6 @@ class RecordOffsets(LogCheck):
     """Offsets of records lie inside their batch and increase."""
 
     codes = (codes.RECORD_OFFSETS_BACKWARDS, codes.RECORD_OFFSET_OUT_OF_BATCH)
-    of_packs = True
 
     def take(self, run: Block, records: Records | None) -> Iterator[Finding]:
         if records is not None and len(records.rows):
@@ -36,7 +35,6 @@ class MaxTimestamps(LogCheck):
     """The max timestamp of a batch is the largest of its records, where the producer set both."""
 
     codes = (codes.MAX_TIMESTAMP_MISMATCH,)
-    of_packs = True
 
     def take(self, run: Block, records: Records | None) -> Iterator[Finding]:
         if records is not None and len(records.rows):
@@ -47,7 +45,6 @@ class ControlRecords(LogCheck):
     """A control record says what it must."""
 
     codes = (CONTROL_MALFORMED,)
-    of_packs = True
 
     def take(self, run: Block, records: Records | None) -> Iterator[Finding]:
         if records is not None:

@@ -24,7 +24,7 @@ class WrapperOffsets(LogCheck):
 
     codes = (codes.OFFSETS_BACKWARDS,)
     looks_back = True
-    of_packs = True
+    magics = frozenset({0, 1})
 
     def __init__(self, base_offset: int | None = None) -> None:
         super().__init__(base_offset)
