@@ -19,11 +19,13 @@ MIB = 1 << 20
 
 @dataclass(frozen=True)
 class Spec:
-    """A file to make. seed: the real segment; size: about so many bytes."""
+    """A file to make."""
 
     name: str
     seed: str
+    """The real segment."""
     size: int
+    """About so many bytes."""
 
 
 FULL = [

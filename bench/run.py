@@ -30,19 +30,17 @@ SMALL = kafka.SAMPLES / "kafka-3.9.1-broker1/orders-0/00000000000000000000.log"
 
 @dataclass
 class Job:
-    """A job that several tools do.
-
-    goal: kfmt's time as a part of kafka-dump-log's. limit: the arguments of the C program that does
-    the least of it, see `bench/limit.c`.
-    """
+    """A job that several tools do."""
 
     name: str
     ours: list[str]
     kafka: list[str] | None
     goal: float | None
+    """Kfmt's time as a part of kafka-dump-log's."""
     peers: list[str] = field(default_factory=list)
     seconds_goal: float | None = None
     limit: list[str] | None = None
+    """The arguments of the C program that does the least of it, see `bench/limit.c`."""
 
 
 def jobs(files: dict[str, str]) -> list[Job]:

@@ -28,14 +28,16 @@ Change = Callable[[Path], None]
 
 @dataclass(frozen=True)
 class Seen:
-    """What became of a broker. up: it came up and stayed up. topics: the first offset, the end and
-    the offsets that a consumer was given of each topic's only partition; None where it was not
-    served. left: the names in each log directory afterwards."""
+    """What became of a broker."""
 
     up: bool
+    """It came up and stayed up."""
     errors: Sequence[str]
     topics: Mapping[str, tuple[int, int, Sequence[int]] | None]
+    """The first offset, the end and the offsets that a consumer was given of each topic's only
+    partition; None where it was not served."""
     left: Mapping[str, Sequence[str]]
+    """The names in each log directory afterwards."""
 
 
 def run_on(

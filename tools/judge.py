@@ -24,33 +24,38 @@ Files = Mapping[str, bytes]
 
 @dataclass(frozen=True)
 class Loading:
-    """A partition directory to load. recovery_point, log_start: of the checkpoints. seek_to: the
-    offset up to which every one is sought. is_closed: the log is closed as a clean shutdown does.
-    is_now: producers expire a day after they wrote last."""
+    """A partition directory to load."""
 
     files: Files
     is_clean: bool
     recovery_point: int = 0
+    """Of the checkpoints."""
     log_start: int = 0
+    """Of the checkpoints."""
     seek_to: int = 0
+    """The offset up to which every one is sought."""
     settings: Mapping[str, str] = field(default_factory=dict)
     is_closed: bool = False
+    """The log is closed as a clean shutdown does."""
     is_now: bool = False
+    """Producers expire a day after they wrote last."""
 
 
 @dataclass(frozen=True)
 class Judged:
-    """What became of it. error: why it was not loaded. files: the sizes of those that are left.
-    reached: the ranges of offsets that a consumer is given when it seeks to them. contents: of the
-    files, where the log is closed again."""
+    """What became of it."""
 
     starts: bool
     error: str | None = None
+    """Why it was not loaded."""
     log_start: int = 0
     log_end: int = 0
     files: Mapping[str, int] = field(default_factory=dict)
+    """The sizes of those that are left."""
     reached: Sequence[tuple[int, int]] = ()
+    """The ranges of offsets that a consumer is given when it seeks to them."""
     contents: Files = field(default_factory=dict)
+    """Of the files, where the log is closed again."""
 
 
 def judge(cases: Sequence[Loading], version: str = VERSION) -> list[Judged]:

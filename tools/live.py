@@ -25,12 +25,15 @@ NODE = 1
 
 @dataclass(frozen=True)
 class Live:
-    """A broker that answers. address: where. scratch: for files. kill: ends it at once."""
+    """A broker that answers."""
 
     version: str
     address: str
+    """Where."""
     scratch: Path
+    """For files."""
     kill: Callable[[], None]
+    """Ends it at once."""
 
     def command(self, name: str, *arguments: str, bootstrap: bool = True) -> str:
         """What one of Kafka's commands prints; raises BrokerError when it fails."""

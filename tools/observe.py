@@ -43,64 +43,60 @@ class Start(enum.Enum):
 
 @dataclass(frozen=True)
 class Given:
-    """A partition directory to start a broker on, and what to ask of it.
-
-    log_end: of the partition before it was damaged. seeks: offsets to read one record from.
-    times: timestamps to look up. settings: the topic's. stale: how many milliseconds old files are.
-    pause: seconds that the broker is left alone before it is stopped.
-    """
+    """A partition directory to start a broker on, and what to ask of it."""
 
     files: Files
     log_end: int
+    """Of the partition before it was damaged."""
     isolations: tuple[str, ...] = (UNCOMMITTED,)
     seeks: tuple[int, ...] = ()
+    """Offsets to read one record from."""
     times: tuple[int, ...] = ()
+    """Timestamps to look up."""
     settings: Mapping[str, str] = field(default_factory=dict)
+    """The topic's."""
     stale: Mapping[str, int] = field(default_factory=dict)
+    """How many milliseconds old files are."""
     pause: float = 0
+    """Seconds that the broker is left alone before it is stopped."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """One start of a broker on partitions by their topic's name.
-
-    beside: more files of the log directory; a name that ends in / is an empty directory. instead:
-    files of the log directory that replace those which formatting it has written. server: more
-    settings; "clock" set to "system" is the time as it is.
-    """
+    """One start of a broker on partitions by their topic's name."""
 
     start: Start
     partitions: Mapping[str, Given]
     beside: Files = field(default_factory=dict)
+    """More files of the log directory; a name that ends in / is an empty directory."""
     instead: Files = field(default_factory=dict)
+    """Files of the log directory that replace those which formatting it has written."""
     server: Mapping[str, str] = field(default_factory=dict)
+    """More settings; "clock" set to "system" is the time as it is."""
 
 
 @dataclass(frozen=True)
 class Read:
-    """A consumer's read: the offsets that it was given, where it ended, and the error there.
-
-    error: "stuck" where neither records nor an error came for some seconds.
-    """
+    """A consumer's read: the offsets that it was given, where it ended, and the error there."""
 
     offsets: list[int]
     position: int
     error: str | None
+    """"stuck" where neither records nor an error came for some seconds."""
 
 
 @dataclass(frozen=True)
 class Became:
-    """What became of a partition. log_end: the log end offset that consumers are told.
-
-    times: the offset that each look-up found, None where it found none, or its error's words.
-    """
+    """What became of a partition."""
 
     given: Given
     log_start: int
     log_end: int
+    """The log end offset that consumers are told."""
     reads: Mapping[str, Read]
     seeks: list[Read]
     times: list[int | str | None]
+    """The offset that each look-up found, None where it found none, or its error's words."""
     files: Files
 
     @cached_property

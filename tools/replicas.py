@@ -21,11 +21,12 @@ EPOCHS = "leader-epoch-checkpoint"
 
 @dataclass(frozen=True)
 class Met:
-    """The replicas after they have met. cut_to: the offsets that the follower's log was cut to, in
-    order. logs: the contents of the leader's and of the follower's logs, one after another."""
+    """The replicas after they have met."""
 
     cut_to: Sequence[int]
+    """The offsets that the follower's log was cut to, in order."""
     logs: tuple[bytes, bytes]
+    """The contents of the leader's and of the follower's logs, one after another."""
 
 
 def meet(pairs: Sequence[tuple[Path, Path]], version: str = VERSION) -> list[Met]:

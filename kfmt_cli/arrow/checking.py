@@ -40,10 +40,11 @@ MAGICS = ("0", "1", "2")
 
 @dataclass(slots=True)
 class FileSummary:
-    """What a file, or a piece of it, holds. numbers: see `rows/segment_row.py`."""
+    """What a file, or a piece of it, holds."""
 
     piece: Piece
     numbers: Numbers = field(default_factory=lambda: dict(NOTHING))
+    """See `rows/segment_row.py`."""
 
     def add(self, numbers: Numbers) -> None:
         """Add what lies after it."""

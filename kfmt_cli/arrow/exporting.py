@@ -46,26 +46,26 @@ NO_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 
 @dataclass(slots=True)
 class Exported:
-    """What was made of a piece. rows: how many, by table."""
+    """What was made of a piece."""
 
     outputs: list[str] = field(default_factory=list)
     rows: dict[str, int] = field(default_factory=dict)
+    """How many, by table."""
     findings: list[Finding] = field(default_factory=list)
     edges: Edges | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class FileFormat:
-    """A format of files.
-
-    write: the rows of a piece into one; gives how many there were. write_table: a small table.
-    takes_columns: some columns of the records can be chosen.
-    """
+    """A format of files."""
 
     suffix: str
     write: Callable[[BinaryIO, str, Request, PieceReader, Piece], int]
+    """The rows of a piece into one; gives how many there were."""
     write_table: Callable[[BinaryIO, pa.Table], None]
+    """A small table."""
     takes_columns: bool = False
+    """Some columns of the records can be chosen."""
 
 
 def export_piece(

@@ -23,11 +23,12 @@ MOST_ROWS = 32768
 
 @dataclass(frozen=True, slots=True)
 class ArrowPart:
-    """Rows that become Arrow. owner: of records, each one's row in `batches`."""
+    """Rows that become Arrow."""
 
     section: Section
     batches: Table | None = None
     owner: IntArray | None = None
+    """The row in `batches` of each record."""
 
     def __len__(self) -> int:
         return len(self.section.table)

@@ -19,13 +19,14 @@ LARGEST = 1 << 31
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
-    """A file. modified: nanoseconds since the epoch, 0 where the storage does not say. trouble: why
-    a directory, for which this then stands, could not be listed."""
+    """A file."""
 
     path: str
     size: int
     modified: int
+    """Nanoseconds since the epoch, 0 where the storage does not say."""
     trouble: str | None = None
+    """Why a directory, for which this then stands, could not be listed."""
 
 
 def is_local(path: str) -> bool:

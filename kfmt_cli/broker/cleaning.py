@@ -105,27 +105,32 @@ def fill(map_: OffsetMap, run: Block, records: Records, discarded: BoolArray, st
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What decides at a cleaning. now: its time. keeps_legacy: tombstones of magic 0 and 1 in this
-    segment are not due."""
+    """What decides at a cleaning."""
 
     map: OffsetMap
     now: int
+    """The time of the wheel."""
     keeps_legacy: bool = True
+    """Tombstones of magic 0 and 1 in this segment are not due."""
 
 
 @dataclass(slots=True)
 class Kept:
-    """What was kept and removed so far. tombstones, markers: that stay; horizon: when the first of
-    those may go, where that is known. keyless: records without a key; aborted: of transactions."""
+    """What was kept and removed so far."""
 
     kept: int = 0
     removed: int = 0
     tombstones: int = 0
+    """Tombstones that stay."""
     markers: int = 0
+    """Markers that stay."""
     keyless: int = 0
+    """Records without a key."""
     aborted: int = 0
+    """Records of aborted transactions."""
     replaced: int = 0
     horizon: int | None = None
+    """When the first of those may go, where that is known."""
 
 
 def keeps(
@@ -172,14 +177,17 @@ def keeps(
 
 @dataclass(slots=True)
 class Dirty:
-    """Where a partition is dirty. first: the first dirty offset; end: the first offset that the
-    cleaner leaves alone, and why. clean_bytes, dirty_bytes: before the first, and up to the end."""
+    """Where a partition is dirty."""
 
     first: int
+    """The first dirty offset."""
     end: int
+    """The first offset that the cleaner leaves alone, and why."""
     why: str
     clean_bytes: int
+    """Before the first, and up to the end."""
     dirty_bytes: int
+    """Before the first, and up to the end."""
     forced: bool = False
 
     @property

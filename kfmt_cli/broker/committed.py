@@ -20,15 +20,13 @@ from kfmt_cli.log.block import Block
 
 @dataclass(slots=True)
 class Committed:
-    """The aborted transactions of a partition and its last stable offset.
-
-    ends: of each producer's aborted transactions, the offsets of their markers, in order; firsts:
-    the first offset of each.
-    """
+    """The aborted transactions of a partition and its last stable offset."""
 
     stable: int = 0
     ends: dict[int, list[int]] = field(default_factory=dict)
+    """The offsets of the markers of each producer's aborted transactions, in order."""
     firsts: dict[int, list[int]] = field(default_factory=dict)
+    """The first offset of each."""
 
     def of_batches(self, block: Block) -> BoolArray:
         """Which batches' records are given."""

@@ -43,25 +43,23 @@ class SearchStep:
 
 @dataclass(slots=True)
 class IndexSearch:
-    """A search of one index.
-
-    index: its name, None where there is no such file. entry: the greatest that is not above the
-    target, None without one. found: its columns, what a broker continues with.
-    """
+    """A search of one index."""
 
     index: str | None
+    """The index's name, None where there is no such file."""
     column: str
     target: int
     entries: int
     steps: list[SearchStep] = field(default_factory=list)
     entry: int | None = None
+    """The greatest that is not above the target, None without one."""
     found: dict[str, int] = field(default_factory=dict)
+    """What a broker continues with, by column."""
 
 
 @dataclass(slots=True)
 class Lookup:
-    """A whole look-up. scanned: (position, base offset, last offset, max timestamp) of the batches
-    that were passed over. batch: the same of the one found, None where there is none."""
+    """A whole look-up."""
 
     log: str
     column: str
@@ -70,7 +68,9 @@ class Lookup:
     scan_from: int = 0
     n_scanned: int = 0
     scanned: list[dict[str, int]] = field(default_factory=list)
+    """(position, base offset, last offset, max timestamp) of the batches that were passed over."""
     batch: dict[str, int] | None = None
+    """The same of the one found, None where there is none."""
 
 
 class Values(Protocol):

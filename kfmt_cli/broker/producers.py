@@ -31,8 +31,7 @@ COLUMNS = (
 
 
 class Event(NamedTuple):
-    """A batch of a producer. timestamp: its largest, or that of its marker. control_type: of a
-    marker, None for records. coordinator_epoch: of the marker."""
+    """A batch of a producer."""
 
     producer_id: int
     producer_epoch: int
@@ -40,10 +39,13 @@ class Event(NamedTuple):
     base_offset: int
     last_offset: int
     timestamp: int
+    """The batch's largest timestamp, or that of the marker."""
     transactional: int
     position: int
     control_type: int | None = None
+    """What a marker says, None for records."""
     coordinator_epoch: int = NONE
+    """What the marker says."""
 
 
 @dataclass(slots=True)
@@ -68,13 +70,12 @@ class Producer:
 
 @dataclass(slots=True)
 class Producers:
-    """All producers of a partition. end: the offset up to which batches were taken.
-
-    known: whether nothing before the first batch can be missing.
-    """
+    """All producers of a partition."""
 
     known: bool = True
+    """Whether nothing before the first batch can be missing."""
     end: int = 0
+    """The offset up to which batches were taken."""
     of: dict[int, Producer] = field(default_factory=dict)
     _begun: list[tuple[int, int]] = field(default_factory=list)  # a heap, with some that have ended
 

@@ -26,7 +26,7 @@ class Relation(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class ReplicaBatch:
-    """A batch of a replica. sound: its checksum fits. place: for whoever reads its records."""
+    """A batch of a replica."""
 
     base: int
     last: int
@@ -34,7 +34,9 @@ class ReplicaBatch:
     crc: int
     has_holes: bool
     place: object = None
+    """Where the batch is, for whoever reads its records."""
     sound: bool = True
+    """Whether its checksum fits."""
 
 
 @dataclass(slots=True)
@@ -63,10 +65,11 @@ class Range:
 
 @dataclass(slots=True)
 class Epochs:
-    """The leader epochs of a replica: the first offset of each. end: of its log."""
+    """The leader epochs of a replica: the first offset of each."""
 
     starts: dict[int, int] = field(default_factory=dict)
     end: int = 0
+    """Where its log ends."""
 
     def learn(self, recorded: Iterable[tuple[int, int]]) -> None:
         """Take the epochs of leader-epoch-checkpoint; as a broker that starts, those only that

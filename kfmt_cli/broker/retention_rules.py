@@ -18,38 +18,42 @@ LATEST = (1 << 63) - 1
 
 @dataclass(frozen=True, slots=True)
 class SegmentTimes:
-    """What retention goes by. largest: the timestamp that the broker takes for the largest, and
-    where it is from. why_file_time: why it is the file's. end: where the segment's offsets end."""
+    """What retention goes by."""
 
     name: str
     base_offset: int
     size: int
     largest: int
+    """The timestamp that the broker takes for the largest, and where it is from."""
     source: str
     end: int
+    """Where the segment's offsets end."""
     why_file_time: str = ""
+    """Why it is the file's."""
 
 
 @dataclass(frozen=True, slots=True)
 class HeldBack:
     """Offsets that hold segments: the high watermark, and the end of what is in remote storage;
-    None where nothing is known of them. log_start: what lies before goes in any case."""
+    None where nothing is known of them."""
 
     high_watermark: int | None = None
     remote_end: int | None = None
     log_start: int = 0
+    """What lies before goes in any case."""
 
 
 @dataclass(slots=True)
 class SegmentFate:
-    """What becomes of a segment. at: the time from which it can be deleted, None where no time
-    brings that; why: in words."""
+    """What becomes of a segment."""
 
     segment: SegmentTimes
     active: bool
     deletable: bool
     at: int | None
+    """The time from which it can be deleted, None where no time brings that."""
     why: str
+    """In words."""
 
 
 def retained(
@@ -191,29 +195,33 @@ def _held(
 
 @dataclass(frozen=True, slots=True)
 class ActiveFacts:
-    """The active segment. first_time: the largest timestamp of its first batch, None without one.
-    last_offset: of its last record. entries, times: of its indexes."""
+    """The active segment."""
 
     name: str
     base_offset: int
     size: int
     first_time: int | None
+    """The largest timestamp of its first batch, None without one."""
     last_time: int | None
     last_offset: int
+    """The offset of its last record."""
     entries: int
+    """Entries of its offset index."""
     times: int
+    """Entries of its time index."""
 
 
 @dataclass(frozen=True, slots=True)
 class Roll:
-    """What rolls the active segment next. reason: size, time, index, offset or retention.
-    at_bytes: the size at which an append rolls it; at_time: the timestamp of an append that does,
-    None where time does not."""
+    """What rolls the active segment next."""
 
     name: str
     reason: str
+    """Size, time, index, offset or retention."""
     at_bytes: int
+    """The size at which an append rolls it."""
     at_time: int | None
+    """The timestamp of an append that does, None where time does not."""
     words: str
 
 

@@ -23,28 +23,29 @@ from kfmt_cli.formats.index import MAX_RELATIVE_OFFSET
 
 @dataclass(frozen=True, slots=True)
 class Rolling:
-    """A broker's settings: segment.bytes, segment.ms, segment.index.bytes, index.interval.bytes.
-
-    segment_ms: None for never by age. by_file: a segment that the lines name is kept whole.
-    """
+    """A broker's settings: segment.bytes, segment.ms, segment.index.bytes, index.interval.bytes."""
 
     segment_bytes: int = SEGMENT_BYTES
     segment_ms: int | None = SEGMENT_MS
+    """None for never by age."""
     segment_index_bytes: int = SEGMENT_INDEX_BYTES
     index_interval_bytes: int = INDEX_INTERVAL_BYTES
     by_file: bool = True
+    """A segment that the lines name is kept whole."""
 
 
 @dataclass(frozen=True, slots=True)
 class Active:
-    """The segment that is being written. size: its bytes. first_time: the max timestamp of its
-    first batch, None before that. whole: it is never rolled for its size, its age or its index."""
+    """The segment that is being written."""
 
     base_offset: int
     size: int
+    """Its size in bytes."""
     index: IndexBuilder
     first_time: int | None = None
+    """The max timestamp of its first batch, None before that."""
     whole: bool = False
+    """It is never rolled for its size, its age or its index."""
 
 
 def fits(offset: int, base_offset: int) -> bool:

@@ -23,11 +23,13 @@ INDEX, SCAN = "index", "scan"
 
 @dataclass(frozen=True, slots=True)
 class ReadingStart:
-    """Where reading begins. via: `INDEX` or `SCAN`. why: what is wrong with the index, if so."""
+    """Where reading begins."""
 
     position: int
     via: str
+    """`INDEX` or `SCAN`."""
     why: str = ""
+    """What is wrong with the index, if so."""
 
 
 def start_for_offset(segment: Segment, offset: int) -> ReadingStart:

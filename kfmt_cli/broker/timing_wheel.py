@@ -20,25 +20,30 @@ class Timer:
 
 @dataclass(frozen=True, slots=True)
 class WheelStep:
-    """Something that happened. kind: added, cascaded or fired. level: of the wheel, 0 is the
-    finest; bucket: in it; start: when that is looked at. None of a timer that fired."""
+    """Something that happened."""
 
     now: int
     kind: str
+    """Added, cascaded or fired."""
     timer: Timer
     level: int | None = None
+    """The level of the wheel; 0 is the finest."""
     bucket: int | None = None
+    """In it."""
     start: int | None = None
+    """When that is looked at. None of a timer that fired."""
 
 
 @dataclass(slots=True)
 class Wheel:
-    """One level. tick: milliseconds of a bucket. buckets: by their start, timers in order."""
+    """One level."""
 
     tick: int
+    """Milliseconds of a bucket."""
     size: int
     now: int
     buckets: dict[int, list[Timer]] = field(default_factory=dict)
+    """Timers by the start of their bucket, in order."""
 
     @property
     def interval(self) -> int:

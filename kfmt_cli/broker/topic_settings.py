@@ -19,7 +19,7 @@ DAY = 24 * _HOUR
 
 @dataclass(frozen=True, slots=True)
 class TopicSettings:
-    """Times in milliseconds; -1 for no limit. policy: of cleanup."""
+    """Times in milliseconds; -1 for no limit."""
 
     retention_ms: int = 7 * DAY
     retention_bytes: int = -1
@@ -27,6 +27,7 @@ class TopicSettings:
     segment_bytes: int = SEGMENT_BYTES
     segment_index_bytes: int = SEGMENT_INDEX_BYTES
     policy: frozenset[str] = frozenset({"delete"})
+    """The policies of cleanup."""
     remote: bool = False
     local_retention_ms: int = -2
     local_retention_bytes: int = -2

@@ -27,23 +27,25 @@ _NAMES = (
 
 @dataclass(slots=True)
 class Transaction:
-    """A transaction of one producer in one partition.
-
-    first_offset, last_offset: of its records, None where none is left of them. records, batches:
-    that are left. start, end: timestamps of its first batch and of its marker; of an open one, of
-    its last batch. marker: the offset of what ended it.
-    """
+    """A transaction of one producer in one partition."""
 
     producer_id: int
     producer_epoch: int
     first_offset: int | None = None
+    """The first offset of its records, None where none is left."""
     last_offset: int | None = None
+    """The last offset of its records, None where none is left."""
     records: int = 0
+    """Records that are left."""
     batches: int = 0
+    """Batches that are left."""
     start: int | None = None
+    """Timestamps of its first batch and of its marker; of an open one, of its last batch."""
     end: int | None = None
+    """Timestamps of its first batch and of its marker; of an open one, of its last batch."""
     outcome: str = OPEN
     marker: int | None = None
+    """The offset of what ended it."""
 
     @property
     def aborted(self) -> tuple[int, int] | None:

@@ -18,10 +18,11 @@ from kfmt_cli.findings.finding import Code
 
 @dataclass(frozen=True, slots=True)
 class ListedCheck:
-    """A check. target: its module and its class."""
+    """A check."""
 
     scope: Scope
     target: str
+    """The module and the class."""
 
     def load(self) -> type[Check]:
         """The class."""

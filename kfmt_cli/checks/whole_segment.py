@@ -21,18 +21,17 @@ from kfmt_cli.log.block import Block
 
 @dataclass(slots=True)
 class CheckedSegment:
-    """What came of a segment.
-
-    log_findings: those about the log that were not handed out while it was read. index_findings:
-    those about its indexes. unread: why an index could not be read. history: None of a log that is
-    not named as a segment's.
-    """
+    """What came of a segment."""
 
     verified: Verified
     log_findings: list[Finding] = field(default_factory=list)
+    """Findings about the log that were not handed out while it was read."""
     index_findings: list[Finding] = field(default_factory=list)
+    """Findings about its indexes."""
     unread: InputError | None = None
+    """Why an index could not be read."""
     history: History | None = None
+    """None of a log that is not named as a segment's."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,15 +35,13 @@ Paths = Path | Sequence[Path]
 
 @dataclass(frozen=True)
 class Answer(Sequence[Object]):
-    """What a command says: the objects of `docs/json.md`, in its order.
-
-    exit_code: what the command ends with. notes: what it says on standard error, also which inputs
-    could not be read.
-    """
+    """What a command says: the objects of `docs/json.md`, in its order."""
 
     rows: list[Object]
     exit_code: ExitCode
+    """What the command ends with."""
     notes: list[str]
+    """What it says on standard error, also which inputs could not be read."""
 
     @overload
     def __getitem__(self, at: int) -> Object: ...

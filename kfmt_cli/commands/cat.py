@@ -34,21 +34,22 @@ POLL = 0.2  # seconds
 
 @dataclass(slots=True)
 class Cat:
-    """One call of `cat`.
-
-    write: a record as it is to be written. key, value: how they are read, None for as they are.
-    committed: what consumers of committed records are given. most: records in all.
-    """
+    """One call of `cat`."""
 
     run: Run
     write: Write
+    """A record as it is to be written."""
     wanted: Selection = field(default_factory=Selection)
     match: Match = field(default_factory=Match)
     key: tuple[str, Read] | None = None
+    """How they are read, None for as they are."""
     value: tuple[str, Read] | None = None
+    """How they are read, None for as they are."""
     committed: bool = False
+    """What consumers of committed records are given."""
     follow: bool = False
     most: int | None = None
+    """Records in all."""
     limit: Limit = field(default_factory=Limit)
     sleep: Callable[[float], None] = time.sleep
     _n_notes: int = 0

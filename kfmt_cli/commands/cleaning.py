@@ -56,8 +56,7 @@ class CleanerHistory:
 
 @dataclass(slots=True)
 class Cleaning:
-    """A cleaning of one partition, which changes nothing. offsets: what stays is noted. passes:
-    that it took."""
+    """A cleaning of one partition, which changes nothing."""
 
     partition: LogFiles
     history: CleanerHistory
@@ -65,9 +64,11 @@ class Cleaning:
     settings: TopicSettings
     now: int
     offsets: bool = False
+    """What stays is noted."""
     buffer_bytes: int = DEDUPE_BUFFER_BYTES
     limit: Limit = field(default_factory=Limit)
     passes: int = 0
+    """Passes that it took."""
     remaining: Ranges = field(default_factory=list)
 
     def leave(self) -> Kept:

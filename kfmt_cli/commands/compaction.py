@@ -42,16 +42,19 @@ _DECIDING = (
 
 @dataclass(slots=True)
 class Compaction:
-    """One call of `compaction`. offsets: what stays is listed. key: only its records are shown.
-    insists: a partition that the broker would not pick is not cleaned. buffer_bytes: of the map."""
+    """One call of `compaction`."""
 
     run: Run
     settings: SettingsOf
     now: int
     offsets: bool = False
+    """What stays is listed."""
     key: bytes | None = None
+    """Only its records are shown."""
     insists: bool = False
+    """A partition that the broker would not pick is not cleaned."""
     buffer_bytes: int = DEDUPE_BUFFER_BYTES
+    """Bytes that the map may take."""
     limit: Limit = field(default_factory=Limit)
 
     def paths(self, paths: tuple[str, ...]) -> None:

@@ -47,20 +47,23 @@ Row = tuple[object, ...]
 
 @dataclass(slots=True)
 class Side:
-    """A replica as it is gone over.
-
-    limit: for what lies in older wrappers. seen: is told of every finding. findings: those that
-    are to be shown. first, end: its offsets; has_holes: compaction was in it. epochs: of leaders.
-    """
+    """A replica as it is gone over."""
 
     files: LogFiles
     limit: Limit
+    """How much wrappers of old magics may decompress to."""
     seen: Callable[[Finding], None]
+    """Is told of every finding."""
     findings: Findings
+    """The findings that are to be shown."""
     first: int | None = None
+    """The first offset."""
     end: int = 0
+    """The offset after the last."""
     has_holes: bool = False
+    """Compaction was in it."""
     epochs: Epochs = field(default_factory=Epochs)
+    """The epochs of leaders."""
 
     def learn_epochs(self) -> None:
         """Take the leader epochs that its leader-epoch-checkpoint has."""

@@ -39,22 +39,22 @@ Piece = memoryview | Finding
 
 @dataclass(slots=True)
 class Dump:
-    """One call of `dump`.
-
-    reading: what is wanted of logs. most_rows: rows in all, None for all of them. topic: what the
-    files' topic is, where the names of their directories do not say it. kinds: of the files of
-    directories, None for all of them. all_files: empty ones of a directory are shown, too. layout:
-    what the files given are, whatever their names say.
-    """
+    """One call of `dump`."""
 
     run: Run
     reading: RowsReading = field(default_factory=RowsReading)
+    """What is wanted of logs."""
     most_rows: int | None = None
+    """Rows in all, None for all of them."""
     jobs: int = 1
     all_files: bool = False
+    """Empty ones of a directory are shown, too."""
     topic: str | None = None
+    """What the files' topic is, where the names of their directories do not say it."""
     kinds: frozenset[Kind] | None = LOGS
+    """Which files of directories are taken; None for all of them."""
     layout: Kind | None = None
+    """What the files given are, whatever their names say."""
     decoder: Decoder | None = None
     _no_decoder: Decoder | None = None
     _given: tuple[str, ...] = ()

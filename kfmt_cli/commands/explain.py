@@ -25,12 +25,13 @@ MEANING = {
 
 @dataclass(slots=True)
 class Explain:
-    """One call of `explain`. path: of the partition that topics are told with. wheel: tick,
-    buckets, timers and time of the timing wheel."""
+    """One call of `explain`."""
 
     run: Run
     path: str | None = None
+    """The partition that tells the topic."""
     wheel: tuple[int, int, tuple[int, ...], int | None] = (1, 20, (), None)
+    """Tick, buckets, timers and time of the timing wheel."""
 
     def names(self, names: tuple[str, ...]) -> None:
         """The pages of some findings or mechanisms, or a list of all; raises UsageError."""

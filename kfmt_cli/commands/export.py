@@ -39,12 +39,14 @@ def exported(tables: tuple[str, ...]) -> ResultType:
 
 @dataclass(slots=True)
 class Export:
-    """One call of `export`. to: a directory. format: of `arrow.export.FILE_FORMATS`."""
+    """One call of `export`."""
 
     request: Request
     to: str
+    """A directory."""
     tables: tuple[str, ...] = ("records",)
     format: str = "parquet"
+    """A format of `arrow.exporting.FILE_FORMATS`."""
     jobs: int = 1
     force: bool = False
     most_findings: int = MOST_FINDINGS

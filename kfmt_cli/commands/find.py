@@ -43,11 +43,12 @@ class Sought:
 
 @dataclass(slots=True)
 class Find:
-    """One call of `find`. most_rows: in all, None for all of them."""
+    """One call of `find`."""
 
     run: Run
     sought: Sought
     most_rows: int | None = None
+    """In all, None for all of them."""
     limit: Limit = field(default_factory=Limit)
     _n_found: int = 0
     _n_files: int = 0

@@ -35,29 +35,28 @@ MOST_LOOSE = 1 << 16  # bytes of what is no batch
 @dataclass(frozen=True, slots=True)
 class ShownPlace:
     """What is to be shown: the batch of an offset, that of a byte, or the n-th batch or entry. With
-    none of them the first batch, or all of a small file. alone: of a batch only its header and the
-    record with the offset."""
+    none of them the first batch, or all of a small file."""
 
     offset: int | None = None
     position: int | None = None
     entry: int | None = None
     alone: bool = False
+    """Show only the header of the batch, and the record with the offset."""
 
 
 @dataclass(slots=True)
 class ShowHex:
-    """One call of `hex`.
-
-    whole: all bytes of long fields. topic: as for `dump`. layout: the name of what the file is,
-    whatever its own name says.
-    """
+    """One call of `hex`."""
 
     run: Run
     place: ShownPlace
     limit: Limit = field(default_factory=Limit)
     whole: bool = False
+    """All bytes of long fields."""
     topic: str | None = None
+    """The topic, if the directory is not named after it."""
     layout: str | None = None
+    """The name of what the file is, whatever its own name says."""
 
     def path(self, path: str) -> None:
         """Show what is asked for of a file."""

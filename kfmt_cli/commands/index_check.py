@@ -25,16 +25,15 @@ from kfmt_cli.sharing.processes import MANY_BYTES, at_once, map_processes
 
 @dataclass(slots=True)
 class IndexCheck:
-    """One call of `index-check`.
-
-    jobs: processes. lists_empty: what belongs to empty logs has lines, too. passed_over: counts the
-    files of directories that are not looked at, by kind.
-    """
+    """One call of `index-check`."""
 
     checker: IndexChecker
     jobs: int = 1
+    """Processes."""
     lists_empty: bool = True
+    """What belongs to empty logs has lines, too."""
     passed_over: Counter[str] = field(default_factory=Counter)
+    """Counts the files of directories that are not looked at, by kind."""
     _segments: list[tuple[Segment, int]] = field(default_factory=list)
 
     def plan(self, paths: tuple[str, ...]) -> Iterator[Unread]:

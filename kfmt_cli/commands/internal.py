@@ -18,14 +18,16 @@ from kfmt_cli.topics import known_topic
 
 @dataclass(frozen=True, slots=True)
 class TopicPartition:
-    """The logs of a partition of an internal topic. name: as it is shown. snapshots: of KRaft, the
-    newest first. beside: the log directory, where other partitions lie."""
+    """The logs of a partition of an internal topic."""
 
     name: str
+    """Its name as it is shown."""
     topic: str
     logs: list[Input]
     snapshots: list[Input]
+    """Snapshots of KRaft, the newest first."""
     beside: str | None
+    """The log directory, where other partitions lie."""
 
 
 def partitions_of(

@@ -23,15 +23,15 @@ from kfmt_cli.errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class LogFiles:
-    """A partition: its logs in the order of their base offsets, or one log that was given.
-
-    name: as it is shown. folder: its directory. given: only one of its files was named.
-    """
+    """A partition: its logs in the order of their base offsets, or one log that was given."""
 
     name: str
+    """Its name as it is shown."""
     folder: Path
+    """The directory."""
     logs: list[Input]
     given: bool = False
+    """Only one of its files was named."""
 
 
 def partitions_below(paths: tuple[str, ...], complain: Callable[[str], None]) -> list[LogFiles]:

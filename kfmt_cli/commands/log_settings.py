@@ -41,10 +41,12 @@ def with_sources(
 
 @dataclass(slots=True)
 class SettingsOf:
-    """The settings of topics. config: a file of properties. changes: what options say."""
+    """The settings of topics."""
 
     config: Path | None = None
+    """A file of properties."""
     changes: Mapping[str, object] = field(default_factory=dict)
+    """What options say."""
     _base: TopicSettings | None = None
     _given: Mapping[str, str] = field(default_factory=dict)
     _directories: dict[Path, LogDirectory] = field(default_factory=dict)

@@ -69,16 +69,16 @@ RESPONSE = RowType(
 
 @dataclass(frozen=True, slots=True)
 class ProtocolHeader:
-    """A header that was found.
-
-    at: where it begins, at the size; start, end: its bytes, with those of the message after it.
-    """
+    """A header that was found."""
 
     at: int
+    """Where it begins, at the size."""
     size: int | None
     version: int
     start: int
+    """Its first byte."""
     end: int
+    """The byte after it and after the message that follows the header."""
     layout: Layout | None
     api: Api | None = None
 

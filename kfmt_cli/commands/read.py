@@ -50,7 +50,6 @@ class LogRows:
     """The batches or the records of some logs, read as they are asked for.
 
     Iterating gives Arrow record batches where pyarrow is installed, and columns otherwise.
-    findings: what was found so far; damage never raises. unread: what could not be read, and why.
     """
 
     _paths: tuple[str, ...]
@@ -59,7 +58,9 @@ class LogRows:
     _topic: str | None
     _jobs: int
     findings: list[Finding] = field(default_factory=list)
+    """What was found so far; damage never raises."""
     unread: list[str] = field(default_factory=list)
+    """What could not be read, and why."""
 
     def __iter__(self) -> Iterator[Any]:
         try:
@@ -237,10 +238,12 @@ def verify(
 
 @dataclass(slots=True)
 class FileRows:
-    """What is in a file of any kind. kind: as in JSON. findings: what was found in it."""
+    """What is in a file of any kind."""
 
     kind: str
+    """The name of its kind, as in JSON."""
     findings: list[Finding]
+    """What was found in it."""
     _sections: Callable[[], Iterable[Section]]
 
     def objects(self) -> Iterator[Object]:

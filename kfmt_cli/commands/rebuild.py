@@ -28,14 +28,15 @@ REBUILT = ResultType(("bytes", "batches", "entries"), {"entries": 9, "batches": 
 
 @dataclass(slots=True)
 class Rebuild:
-    """One call of `rebuild-index`. interval: None for that of each topic. expired_before: producers
-    that wrote nothing after this time in ms are forgotten."""
+    """One call of `rebuild-index`."""
 
     run: Run
     interval: int | None
+    """None for that of each topic."""
     force: bool
     all_files: bool
     expired_before: int | None = None
+    """Producers that wrote nothing after this time in ms are forgotten."""
     _whole: set[Path] = field(default_factory=set)
 
     def rebuild(self, paths: tuple[str, ...], to: str | None) -> None:

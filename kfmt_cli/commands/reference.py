@@ -35,11 +35,12 @@ from kfmt_cli.topics.keyed import KEY_FRONT, VALUE_FRONT
 
 @dataclass(frozen=True, slots=True)
 class Chapter:
-    """Formats that belong together. files: names of the files that hold them."""
+    """Formats that belong together."""
 
     title: str
     layouts: tuple[Layout, ...]
     files: tuple[str, ...] = ()
+    """Names of the files that hold them."""
 
 
 def chapters() -> Iterator[Chapter]:

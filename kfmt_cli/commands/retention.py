@@ -45,12 +45,13 @@ _AS_REMOTE = -2  # of local.retention.ms and .bytes
 
 @dataclass(slots=True)
 class Retention:
-    """One call of `retention`. now: in milliseconds. every: a table of all segments is shown, not
-    only of the first of each kind."""
+    """One call of `retention`."""
 
     run: Run
     settings: SettingsOf
     now: int
+    """In milliseconds. every: a table of all segments is shown, not only of the first of each kind.
+    """
     _freed: list[tuple[int, int]] = field(default_factory=list)
 
     def paths(self, paths: tuple[str, ...]) -> None:

@@ -28,11 +28,13 @@ Cells = Sequence[str | int | None]
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """An input that could not be read, and why. file, is_gone: as of an `InputError`."""
+    """An input that could not be read, and why."""
 
     words: str
     file: str = ""
+    """The file, as an `InputError` has it."""
     is_gone: bool = False
+    """Whether there is no such file, as an `InputError` has it."""
 
     @classmethod
     def of(cls, error: InputError) -> Unread:
@@ -99,14 +101,15 @@ def told(result: Result) -> Iterator[Event]:
 
 @dataclass(slots=True)
 class Run:
-    """One run of a command. strict: warnings count like errors. most_findings: of one kind in one
-    file that are shown."""
+    """One run of a command."""
 
     host: Host
     sink: Sink
     type: ResultType | None = None
     strict: bool = False
+    """Warnings count like errors."""
     most_findings: int = MOST_FINDINGS
+    """Findings of one kind in one file that are shown."""
     summary: Summary = field(init=False)
     _held: list[Finding] = field(default_factory=list)
 

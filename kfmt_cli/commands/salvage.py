@@ -52,12 +52,13 @@ KEPT_CHECKPOINTS = ("leader-epoch-checkpoint", "log-start-offset-checkpoint")
 
 @dataclass(frozen=True, slots=True)
 class _SalvagedPartition:
-    """Logs that belong together, in their order. below: their folder below DST. more: other files
-    with batches that a broker would take for logs, or put in their place."""
+    """Logs that belong together, in their order."""
 
     below: PurePath
+    """Their folder below DST."""
     logs: list[Input]
     more: list[Input] = field(default_factory=list)
+    """Other files with batches that a broker would take for logs, or put in their place."""
 
 
 class UnreadableLog(enum.Enum):
@@ -102,16 +103,15 @@ def _is_orderly(partition: _SalvagedPartition, extents: Extents) -> bool:
 
 @dataclass(slots=True)
 class Salvage:
-    """One call of `salvage`.
-
-    interval: index.interval.bytes. split: keep the records of damaged batches that can be read.
-    """
+    """One call of `salvage`."""
 
     run: Run
     limit: Limit
     jobs: int
     interval: int
+    """index.interval.bytes."""
     split: bool = False
+    """Keep the records of damaged batches that can be read."""
     _carried: list[tuple[Input, PurePath]] = field(default_factory=list)
     _n_others: int = 0
     _n_missing: int = 0

@@ -37,10 +37,11 @@ _HEADS = (
 
 @dataclass(frozen=True, slots=True)
 class Codec:
-    """A codec to try. level: None for the producer's own."""
+    """A codec to try."""
 
     name: str
     level: int | None = None
+    """None for the producer's own."""
 
     @property
     def words(self) -> str:
@@ -50,13 +51,16 @@ class Codec:
 
 @dataclass(slots=True)
 class Trial:
-    """What a codec makes of a sample. plain: bytes of records; before, after: in batches as they
-    are stored, and as they would be. seconds: that compressing took."""
+    """What a codec makes of a sample."""
 
     plain: int = 0
+    """Bytes of records."""
     before: int = 0
+    """In batches as they are stored, and as they would be."""
     after: int = 0
+    """In batches as they are stored, and as they would be."""
     seconds: float = 0.0
+    """Seconds that compressing took."""
 
     def add(self, other: Trial) -> None:
         """Another sample."""
@@ -68,14 +72,17 @@ class Trial:
 
 @dataclass(slots=True)
 class Stat:
-    """One call of `stat`. by: what a row is. deep: records are read, too. what_if: codecs to try.
-    histogram: people are shown how batches are spread, too."""
+    """One call of `stat`."""
 
     run: Run
     by: str = PARTITION
+    """What a row is."""
     deep: bool = False
+    """Records are read, too."""
     what_if: tuple[Codec, ...] = ()
+    """Codecs to try."""
     histogram: bool = False
+    """People are shown how batches are spread, too."""
     jobs: int = 1
     limit: Limit = field(default_factory=Limit)
 

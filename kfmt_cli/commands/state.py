@@ -33,18 +33,18 @@ READING = {COMMITTED_OFFSET: ("offset", 0), MIRROR_SYNC: ("upstream_offset", 1)}
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which state is wanted.
-
-    at_offset: records up to this one count, it included. since_offset: what changed after this one.
-    group, topic: rows about these only. of_topic: the topic of the files, if their directory is not
-    named after it.
-    """
+    """Which state is wanted."""
 
     at_offset: int | None = None
+    """Records up to this one count, it included."""
     since_offset: int | None = None
+    """What changed after this one."""
     group: str | None = None
+    """Rows about these only."""
     topic: str | None = None
+    """Rows about these only."""
     of_topic: str | None = None
+    """The topic of the files, if their directory is not named after it."""
 
     def __post_init__(self) -> None:
         """Raises UsageError for what cannot be."""

@@ -33,10 +33,11 @@ Known = dict[int, dict[str, object]]  # what the coordinators know, by producer 
 
 @dataclass(slots=True)
 class ShowTransactions:
-    """One call of `txn`. only_open: those that have ended are only counted."""
+    """One call of `txn`."""
 
     run: Run
     only_open: bool = False
+    """Transactions that have ended are only counted."""
     _known: dict[Path, Known] = field(default_factory=dict)
 
     def paths(self, paths: tuple[str, ...]) -> None:

@@ -29,25 +29,25 @@ LOG_RESULT = ResultType(
 
 @dataclass(slots=True)
 class _Files:
-    """Files that belong together. folder: the directory that they were found in, if one was."""
+    """Files that belong together."""
 
     folder: Folder | None
+    """The directory that they were found in, if one was."""
     files: list[Input]
 
 
 @dataclass(slots=True)
 class Verify:
-    """One call of `verify-crc`.
-
-    jobs: processes. lists: which files have a line even if they are empty. passed_over: counts the
-    files of directories that are not looked at, by kind.
-    """
+    """One call of `verify-crc`."""
 
     verifier: Verifier
     jobs: int = 1
+    """Processes."""
     most_findings: int = MOST_FINDINGS
     lists: Callable[[Input], bool] = lambda _: True
+    """Which files have a line even if they are empty."""
     passed_over: Counter[str] = field(default_factory=Counter)
+    """Counts the files of directories that are not looked at, by kind."""
     _groups: list[_Files] = field(default_factory=list)
     _sizes: list[int] = field(default_factory=list)
 

@@ -32,9 +32,10 @@ LEAST_PIECE, MOST_PIECE = 16 << 20, 256 << 20
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a file. verified: None where it could not be read, and `unread` says why."""
+    """What became of a file."""
 
     verified: Verified | None
+    """None where it could not be read, and `unread` says why."""
     findings: list[Finding] = field(default_factory=list)
     unread: Unread | None = None
 

@@ -20,17 +20,17 @@ _CACHED = re.compile(r"^\d+_")
 
 @dataclass(slots=True)
 class Segment:
-    """A log and the indexes next to it, found by their names.
-
-    log: None where only indexes are left. wanted: which of the indexes were asked for. is_last: no
-    segment of the partition comes after it. given: by the name of one of its files.
-    """
+    """A log and the indexes next to it, found by their names."""
 
     log: Input | None
+    """None where only indexes are left."""
     indexes: dict[Kind, Input] = field(default_factory=dict)
     wanted: frozenset[Kind] = frozenset(INDEXES)
+    """Which of the indexes were asked for."""
     is_last: bool = True
+    """No segment of the partition comes after it."""
     given: bool = False
+    """Whether one of its files was named by the user."""
 
     @property
     def any_file(self) -> Input:

@@ -101,22 +101,24 @@ def distinct(files: Iterable[Input], seen: set[str]) -> Iterator[Input]:
 
 @dataclass(frozen=True)
 class Folder:
-    """A directory as it was listed.
-
-    path: to open it. below: what the names of its files begin with. folders, files: the names in
-    it, in order. special: those of the files that are pipes, sockets or devices. links: those that
-    are symbolic links. prefix: what the names of its files begin with, where that is not `below`.
-    takes_any: logs with names of their own count, as no file here has a broker's.
-    """
+    """A directory as it was listed."""
 
     path: str
+    """The path to open it by."""
     below: str
+    """What the names of its files begin with."""
     folders: tuple[str, ...]
+    """The names in it, in order."""
     files: tuple[str, ...]
+    """The names in it, in order."""
     special: frozenset[str] = frozenset()
+    """The files that are pipes, sockets or devices."""
     links: frozenset[str] = frozenset()
+    """The files that are symbolic links."""
     prefix: str | None = None
+    """What the names of its files begin with, where that is not `below`."""
     takes_any: bool = False
+    """Logs with names of their own count, as no file here has a broker's."""
 
     @property
     def name(self) -> str:

@@ -20,20 +20,19 @@ class Severity(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """A kind of finding.
-
-    name: stable kebab-case. meaning: what it says about the file. after_crash: what a broker does
-    that recovers the log when it starts; after_clean_shutdown: what one does that finds
-    `.kafka_cleanshutdown`, and its consumers. advice: what to do, and what it costs. Each of the
-    three is None where there is nothing to say.
-    """
+    """A kind of finding."""
 
     name: str
+    """Stable kebab-case."""
     severity: Severity
     meaning: str
+    """What it says about the file."""
     after_crash: str | None = None
+    """What a broker does that recovers the log when it starts."""
     after_clean_shutdown: str | None = None
+    """What one does that finds `.kafka_cleanshutdown`, and its consumers."""
     advice: str | None = None
+    """What to do, and what it costs. Each of the three is None where there is nothing to say."""
 
 
 def code(
@@ -51,21 +50,20 @@ def code(
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One finding.
-
-    position: byte in the file. words: what was found; of a batch, what stands after "batch N".
-    offset: the Kafka offset it concerns, if known. batch: the number of the batch that it is about,
-    counted from the front of what was read.
-    """
+    """One finding."""
 
     file: str
     code: Code
     position: int | None
+    """Byte in the file."""
     words: str
+    """What was found; of a batch, what stands after "batch N"."""
     offset: int | None = field(default=None, kw_only=True)
+    """The Kafka offset it concerns, if known."""
     expected: str | int | None = field(default=None, kw_only=True)
     found: str | int | None = field(default=None, kw_only=True)
     batch: int | None = field(default=None, kw_only=True)
+    """The number of the batch that it is about, counted from the front of what was read."""
 
     @property
     def message(self) -> str:
@@ -97,12 +95,12 @@ class Tally:
 class Findings:
     """The findings of one file: the first `most` of each kind are held, the others are counted.
 
-    Memory is bounded by the number of kinds, whatever a file holds. held: in the order in which
-    they were taken.
+    Memory is bounded by the number of kinds, whatever a file holds.
     """
 
     most: int = MOST_FINDINGS
     held: list[Finding] = field(default_factory=list)
+    """In the order in which they were taken."""
     _seen: dict[str, int] = field(default_factory=dict)
     _codes: dict[str, Code] = field(default_factory=dict)
 

@@ -13,15 +13,18 @@ API_VERSIONS, CONTROLLED_SHUTDOWN = 18, 7
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """A request. first, last: its versions; flexible_since: the first one with tagged fields in its
-    header, None where none has. removed: brokers no longer know it."""
+    """A request."""
 
     key: int
     name: str
     first: int
+    """The first version."""
     last: int
+    """The last version."""
     flexible_since: int | None
+    """The first one with tagged fields in its header, None where none has."""
     removed: bool = False
+    """Brokers no longer know it."""
 
     def request_header(self, version: int) -> int:
         """The version of the header of a request."""

@@ -11,12 +11,13 @@ from kfmt_cli.core.layout.wire import Int32, Int64, WireType
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A kind of checkpoint file. columns: of an entry, all integers but the topic."""
+    """A kind of checkpoint file."""
 
     name: str
     doc: str
     source: str
     columns: tuple[str, ...]
+    """The columns of an entry, all integers but the topic."""
 
 
 _PARTITION = ("topic", "partition", "offset")

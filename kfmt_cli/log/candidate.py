@@ -87,19 +87,18 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class OffsetWindow:
-    """The offsets that a batch of the log can have at a place.
-
-    first: the least base offset, None where nothing is known. last: the greatest last offset, None
-    where the next undamaged batch is not known. likely: base offsets that no other batch has by
-    chance. sets: compressed message sets of magic 0 and 1 are searched, or may be. behind_set: the
-    least offset of a message that is not in the set that is searched.
-    """
+    """The offsets that a batch of the log can have at a place."""
 
     first: int | None
+    """The least base offset, None where nothing is known."""
     last: int | None
+    """The greatest last offset, None where the next undamaged batch is not known."""
     likely: tuple[int | None, ...] = ()
+    """Base offsets that no other batch has by chance."""
     sets: bool = False
+    """Compressed message sets of magic 0 and 1 are searched, or may be."""
     behind_set: int | None = None
+    """The least offset of a message that is not in the set that is searched."""
 
     @classmethod
     def behind(

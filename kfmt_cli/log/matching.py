@@ -17,12 +17,14 @@ Pattern = bytes | re.Pattern[bytes]
 @dataclass(frozen=True, slots=True)
 class Match:
     """What a record must have; a pattern is the bytes themselves, or a regular expression that is
-    found in them. headers: name and pattern, None for any value. producer_id: of its batch."""
+    found in them."""
 
     key: Pattern | None = None
     value: Pattern | None = None
     headers: tuple[tuple[bytes, Pattern | None], ...] = ()
+    """Name and pattern, None for any value."""
     producer_id: int | None = None
+    """The producer of its batch."""
 
     def rows(self, run: Block, records: Records, chosen: IntArray) -> IntArray:
         """Those of some rows that match."""

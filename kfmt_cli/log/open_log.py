@@ -23,15 +23,14 @@ LARGE = 4 << 20
 
 @dataclass(frozen=True, slots=True)
 class OpenLog:
-    """A log that is being read.
-
-    size: in bytes, None for a stream. base_offset: from the file's name; None unless it is a log's.
-    """
+    """A log that is being read."""
 
     blocks: Iterator[Block]
     reader: LogReader
     size: int | None
+    """The size in bytes, None for a stream."""
     base_offset: int | None
+    """The offset in the file's name; None unless it is a log's."""
 
     @property
     def is_large(self) -> bool:

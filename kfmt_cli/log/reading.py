@@ -43,17 +43,17 @@ class RowsPart:
 
 @dataclass(frozen=True, slots=True)
 class RowsReading:
-    """Which rows of a log are wanted, and how they are made.
-
-    records: each batch with its records. limit: what one batch may decompress to. decoder: of the
-    topic's keys and values; words: what it makes of them is a line for people, and not JSON.
-    """
+    """Which rows of a log are wanted, and how they are made."""
 
     records: bool = False
+    """Each batch with its records."""
     wanted: Selection = field(default_factory=Selection)
     limit: Limit = field(default_factory=Limit)
+    """What one batch may decompress to."""
     decoder: Decoder | None = None
+    """What decodes the topic's keys and values."""
     words: bool = False
+    """What it makes of them is a line for people, and not JSON."""
 
     def ahead(
         self, blocks: Iterable[Block], advance: Callable[[int], None] = lambda _: None

@@ -20,33 +20,35 @@ _SUMS = ("segments", "bytes", "batches", "records", "span", "transactional", "co
 
 @dataclass(slots=True)
 class Statistics:
-    """Numbers of one or several logs.
-
-    codecs: batches of each. record_buckets, byte_buckets: batches by their records and bytes, in
-    buckets that end at powers of two. span: offsets between the first and the last of each log.
-    skew: how far behind the largest timestamp so far a batch's was. packed, unpacked: bytes of the
-    records of compressed batches, as they are stored and as they decompress. null_keys and what
-    follows: of records, None where they were not looked at.
-    """
+    """Numbers of one or several logs."""
 
     segments: int = 0
     bytes: int = 0
     batches: int = 0
     records: int = 0
     codecs: dict[str, int] = field(default_factory=dict)
+    """Batches of each."""
     record_buckets: IntArray = field(default_factory=lambda: np.zeros(BUCKETS, np.int64))
+    """Batches by their records and bytes, in buckets that end at powers of two."""
     byte_buckets: IntArray = field(default_factory=lambda: np.zeros(BUCKETS, np.int64))
+    """Batches by their records and bytes, in buckets that end at powers of two."""
     first_offset: int | None = None
     last_offset: int | None = None
     min_timestamp: int | None = None
     max_timestamp: int | None = None
     span: int = 0
+    """Offsets between the first and the last of each log."""
     skew: int = 0
+    """How far behind the largest timestamp so far a batch's was."""
     producers: set[int] = field(default_factory=set)
     transactional: int = 0
     control: int = 0
     packed: int | None = None
+    """Bytes of the records of compressed batches, as they are stored and as they decompress.
+    null_keys and what follows: of records, None where they were not looked at."""
     unpacked: int | None = None
+    """Bytes of the records of compressed batches, as they are stored and as they decompress.
+    null_keys and what follows: of records, None where they were not looked at."""
     null_keys: int | None = None
     empty_keys: int | None = None
     tombstones: int | None = None

@@ -16,14 +16,15 @@ from kfmt_cli.log.records import Records
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A record. control: the type of a control record, None of any other. producer_id: None unless
-    it is part of a transaction."""
+    """A record."""
 
     offset: int
     key: bytes | None
     value: bytes | None
     control: int | None = None
+    """The type of a control record, None of any other."""
     producer_id: int | None = None
+    """None unless it is part of a transaction."""
 
 
 _NAMES = ("offset", "key", "key_size", "value", "value_size", "control", "control_type")

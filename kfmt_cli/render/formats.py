@@ -13,15 +13,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class OutputFormat:
-    """A value of --format.
-
-    words: what it is, for programs; empty for the format for people. sink: module and class, which
-    are imported when the format is asked for.
-    """
+    """A value of --format."""
 
     name: str
     words: str
+    """What it is, for programs; empty for the format for people."""
     sink: str
+    """Module and class, which are imported when the format is asked for."""
 
     def load(self) -> type[Sink]:
         """The class that writes it."""

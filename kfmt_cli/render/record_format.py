@@ -12,15 +12,16 @@ from kfmt_cli.render.style import safe
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A record, as it is to be written. key, value: as bytes, None for null; sizes: of what is
-    stored, -1 for null."""
+    """A record, as it is to be written."""
 
     topic: str
     partition: int
     offset: int
     timestamp: int
     key: bytes | None
+    """The key as bytes, None for null."""
     value: bytes | None
+    """The value as bytes, None for null."""
     key_size: int
     value_size: int
     headers: list[tuple[bytes, bytes | None]]

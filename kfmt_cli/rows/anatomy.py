@@ -47,16 +47,19 @@ FIELD = RowType(
 
 @dataclass(frozen=True, slots=True)
 class AnatomyLine:
-    """A field, or a heading. path: its names from the outside in. start, end: its bytes in the
-    buffer; of bits and headings nothing is shown of them. shown: its value for people."""
+    """A field, or a heading."""
 
     path: tuple[str, ...]
+    """The names of the fields from the outside in."""
     wire_type: str
     start: int
+    """Its bytes in the buffer; of bits and headings nothing is shown of them."""
     end: int
+    """Its bytes in the buffer; of bits and headings nothing is shown of them."""
     has_bytes: bool
     value: Value = None
     shown: str = ""
+    """The value as people read it."""
     meaning: str = ""
     fault: str | None = None
     is_bad: bool = False

@@ -45,28 +45,31 @@ class ColumnKind(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column.
-
-    source: the column of the table, the name itself unless given. given: the column that is 1 where
-    the row has a value, which is null elsewhere. only: (column, value) without which JSON leaves
-    the name out. none: the number that means that there is none. words: of a CHOICE. unit: of a
-    number. bits: of a number. of: the members of a GROUP. flat: the name where groups are opened.
-    minor: a narrow screen does without it first.
-    """
+    """One column."""
 
     name: str
     kind: ColumnKind = ColumnKind.NUMBER
     doc: str = ""
     source: str = ""
+    """The column of the table, the name itself unless given."""
     given: str = ""
+    """The column that is 1 where the row has a value, which is null elsewhere."""
     only: tuple[str, int] | None = None
+    """(column, value) without which JSON leaves the name out."""
     none: int | None = None
+    """The number that means that there is none."""
     words: tuple[str, ...] = ()
+    """The words of a CHOICE, by number."""
     unit: str | None = None
+    """The unit of a number."""
     bits: int = 64
+    """The bits that a number takes."""
     of: tuple[Column, ...] = ()
+    """The members of a GROUP."""
     flat: str = ""
+    """The name where groups are opened."""
     minor: bool = False
+    """A narrow screen does without it first."""
 
     @property
     def at(self) -> str:
@@ -81,12 +84,13 @@ class Column:
 
 @dataclass(frozen=True, eq=False)
 class RowType:
-    """The columns of a kind of rows. name: the `type` of such an object in JSON.
+    """The columns of a kind of rows.
 
     Each row type is itself and no other, so that templates can be kept by it.
     """
 
     name: str
+    """The `type` of such an object in JSON."""
     doc: str
     columns: tuple[Column, ...]
 

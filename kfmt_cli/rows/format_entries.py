@@ -13,10 +13,7 @@ from kfmt_cli.core.layout.wire import Array, Integer, WireType
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A field, or a part of one: its path in the structure, and where it begins, if that is known.
-
-    bits: of a field, from which to which bit it has its name.
-    """
+    """A field or a part of one: its path in the structure, and where it begins if that is known."""
 
     path: tuple[str, ...]
     at: int | None
@@ -24,6 +21,7 @@ class Entry:
     versions: str
     meaning: str
     bits: str = ""
+    """From which to which bit of a field it is."""
 
 
 def entries_of(layout: Layout) -> Iterator[Entry]:

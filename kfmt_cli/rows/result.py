@@ -17,18 +17,18 @@ EMPTY_SEGMENTS = ("empty segment", "empty segments")
 
 @dataclass(frozen=True, slots=True)
 class ResultType:
-    """What a command counts of each file.
-
-    numbers: in the order of JSON and CSV. widths: those that a table shows, with the width of their
-    columns, the more important ones first. noun: what a file is called, one and several. hint: the
-    option that shows what a narrow table leaves out.
-    """
+    """What a command counts of each file."""
 
     numbers: tuple[str, ...]
+    """In the order of JSON and CSV."""
     widths: Mapping[str, int]
+    """The numbers that a table shows, with the widths of their columns, the more important ones
+    first."""
     noun: tuple[str, str] = SEGMENTS
+    """What a file is called, one and several."""
     empty_noun: tuple[str, str] = EMPTY_SEGMENTS
     hint: str = "--json"
+    """The option that shows what a narrow table leaves out."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -38,25 +38,24 @@ class ResultType:
 
 @dataclass(slots=True)
 class Result(Tally):
-    """What came of a file.
-
-    given: the numbers that are not 0. numbers: those of the type; None where the file has no such
-    number. findings: those that are
-    held, for whoever shows them. aside: what the file counts as if it is not one of the files.
-    of_directory: it is about a directory, and has no numbers.
-    """
+    """What came of a file."""
 
     type: ResultType
     file: str
     kind: str
     given: InitVar[Mapping[str, int | None]] = MappingProxyType({})
+    """The numbers that are not 0."""
     errors: int = 0
     warnings: int = 0
     notes: int = 0
     findings: Findings = field(default_factory=Findings)
+    """The findings that are held, for whoever shows them."""
     aside: str = ""
+    """What the file counts as if it is not one of the files."""
     of_directory: bool = False
+    """It is about a directory, and has no numbers."""
     numbers: dict[str, int | None] = field(init=False)
+    """The numbers of the type; None where the file has no such number."""
 
     def __post_init__(self, given: Mapping[str, int | None]) -> None:
         self.numbers = {**dict.fromkeys(self.type.numbers, 0), **given}
@@ -75,23 +74,24 @@ class Result(Tally):
 
 @dataclass(slots=True)
 class Summary:
-    """What came of a run.
-
-    totals: of all results, by name. aside: what has a result without being one of the files.
-    damaged, folders: files and directories with errors. unread: inputs that could not be read.
-    unlisted: empty files without a line of their own. passed_over: files that were not looked at,
-    by kind.
-    """
+    """What came of a run."""
 
     type: ResultType
     files: int = 0
     damaged: int = 0
+    """Files and directories with errors."""
     folders: int = 0
+    """Files and directories with errors."""
     unread: int = 0
+    """Inputs that could not be read."""
     unlisted: int = 0
+    """Empty files without a line of their own."""
     totals: dict[str, int] = field(default_factory=dict)
+    """The sums over all results, by name."""
     aside: dict[str, int] = field(default_factory=dict)
+    """What has a result without being one of the files."""
     passed_over: Counter[str] = field(default_factory=Counter)
+    """Files that were not looked at, by kind."""
     exit_code: ExitCode = ExitCode.CLEAN
 
     def __post_init__(self) -> None:

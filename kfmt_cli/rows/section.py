@@ -24,17 +24,17 @@ Object = dict[str, Any]
 
 @dataclass(slots=True)
 class Section:
-    """Rows of one type.
-
-    table: the columns that the row type names, and others. data: what bytes columns point into.
-    children: (4, n), the rows of HEADERS columns. remark: what people are told below the rows.
-    """
+    """Rows of one type."""
 
     type: RowType
     table: Table
+    """The columns that the row type names, and others."""
     data: bytes = b""
+    """What bytes columns point into."""
     children: IntArray = field(default_factory=lambda: NO_CHILDREN)
+    """(4, n), the rows of HEADERS columns."""
     remark: str = ""
+    """What people are told below the rows."""
 
     def __len__(self) -> int:
         return len(self.table)
@@ -47,14 +47,12 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows of a file: those of one section, or each with rows of another section below it.
-
-    ends: `ends[i]` is the exclusive end of outer row i's inner rows.
-    """
+    """Rows of a file: those of one section, or each with rows of another section below it."""
 
     outer: Section
     inner: Section | None = None
     ends: IntArray | None = None
+    """`ends[i]` is the exclusive end of outer row i's inner rows."""
 
     def bounds(self, first: int, last: int) -> tuple[int, int]:
         """The inner rows of outer rows first..last-1: the first, and the exclusive end."""

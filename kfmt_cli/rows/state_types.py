@@ -14,10 +14,11 @@ from kfmt_cli.rows.column import Column, ColumnKind, RowType, json_value, millis
 
 @dataclass(frozen=True, eq=False)
 class StateType:
-    """A kind of row of a topic's state. n_key: how many of its columns tell rows apart."""
+    """A kind of row of a topic's state."""
 
     rows: RowType
     n_key: int
+    """How many of its columns tell rows apart."""
 
     @property
     def name(self) -> str:

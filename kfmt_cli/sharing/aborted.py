@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class AbortedRanges:
-    """What read_committed needs to know of a partition. aborted: (producer, first, last offset).
-    stable: the first offset of an open transaction."""
+    """What read_committed needs to know of a partition."""
 
     aborted: tuple[tuple[int, int, int], ...] = ()
+    """(producer, first, last offset)."""
     stable: int | None = None
+    """The first offset of an open transaction."""

@@ -21,20 +21,21 @@ OPENING = MIB // 8  # what opening a file costs, in bytes that could be read mea
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of a file.
-
-    start, end: it owns the batches whose first byte is in [start, end). size, modified: of the file
-    as planned. trouble: why nothing can be read of a directory, for which this then stands.
-    """
+    """A part of a file."""
 
     path: str
     kind: Kind
     base_offset: int | None
     size: int
+    """The size of the file as planned."""
     modified: int
+    """When the file had been changed as planned."""
     start: int
+    """It owns the batches whose first byte is in [start, end)."""
     end: int
+    """It owns the batches whose first byte is in [start, end)."""
     trouble: str | None = None
+    """Why nothing can be read of a directory, for which this then stands."""
 
     def part(self, start: int, end: int) -> Piece:
         """The part of the file that begins in these bytes."""

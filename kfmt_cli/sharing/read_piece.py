@@ -35,30 +35,33 @@ class DamagedError(KfmtError):
 
 @dataclass(slots=True)
 class Edges:
-    """What the neighbours of a piece have to know of it.
-
-    begin: byte where its first batch begins. end: exclusive end of what was read as its last.
-    batches: how many there are. checks: what each check must know, by its name.
-    """
+    """What the neighbours of a piece have to know of it."""
 
     begin: int
+    """Byte where its first batch begins."""
     end: int
+    """Exclusive end of what was read as its last."""
     batches: int = 0
+    """How many there are."""
     checks: dict[str, Facts] = field(default_factory=dict)
+    """What each check must know, by its name."""
 
 
 @dataclass(slots=True)
 class PieceReader:
-    """Reads pieces. findings, edges: of the piece that was read last; no edges where nothing begins
-    in it. fail_fast: damage stops the reading. searches: see `bounds`."""
+    """Reads pieces."""
 
     wanted: Selection = field(default_factory=Selection)
     limit: Limit = field(default_factory=Limit)
     opened: Opener = open_source
     fail_fast: bool = False
+    """Damage stops the reading."""
     searches: bool = False
+    """See `bounds`."""
     findings: list[Finding] = field(default_factory=list)
+    """What was found in the piece that was read last."""
     edges: Edges | None = None
+    """The edges of the piece that was read last; None where nothing begins in it."""
 
     def blocks(self, piece: Piece) -> Iterator[Block]:
         """The batches that begin in a piece; raises DamagedError when damage is to stop it."""

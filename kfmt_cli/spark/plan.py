@@ -15,10 +15,11 @@ WHOLE = ("segments", "index_entries", "findings")
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """What one task reads. transactions: of each directory, where they are asked for."""
+    """What one task reads."""
 
     pieces: tuple[Piece, ...]
     transactions: tuple[tuple[str, AbortedRanges], ...] = ()
+    """The aborted transactions of each directory, where they are asked for."""
 
 
 def plan(request: Request) -> list[Split]:

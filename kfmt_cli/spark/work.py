@@ -40,16 +40,16 @@ Work = Callable[[Request, Sequence[Piece], str], list[Result]]
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What is done with pieces. options: what the results depend on.
-
-    work: called in a task with the request, some pieces and the directory; a result of JSON for
-    each. together: the pieces of a task are done in one go, and their results kept in one file.
-    """
+    """What is done with pieces."""
 
     name: str
     work: Work
+    """Called in a task with the request, some pieces and the directory; a result of JSON for each.
+    """
     options: dict[str, object]
+    """What the results depend on."""
     together: bool = False
+    """The pieces of a task are done in one go, and their results kept in one file."""
 
 
 @dataclass(slots=True)

@@ -28,11 +28,12 @@ LOG = logging.getLogger("kfmt_cli")
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """The driver's kfmt. folder: its package, None where workers have to have one of their own.
-    prefix: the environment of the driver's Python."""
+    """The driver's kfmt."""
 
     folder: str | None
+    """The folder of the package, None where workers have to have one of their own."""
     prefix: str = sys.prefix
+    """The environment of the driver's Python."""
     version: str = kfmt_cli.__version__
 
 

@@ -22,18 +22,18 @@ _CONNECT = r"(?:.*[._-])?(?:connect|mm2|mirrormaker2?)(?:[._-].*)?[._-]"
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic that is known. name: as it is called unless somebody chooses another one.
-
-    doc: what it holds. pattern: the names that it may have, where that can be chosen. messages:
-    where the kinds of its records are; decoder: where what reads them is, unless that follows from
-    the messages.
-    """
+    """A topic that is known."""
 
     name: str
+    """Its name, unless somebody chooses another one."""
     doc: str
+    """What it holds."""
     pattern: str = ""
+    """The names that it may have, where that can be chosen."""
     messages: str = ""
+    """Where the kinds of its records are."""
     decoder: str = ""
+    """Where what reads them is, unless that follows from the messages."""
 
 
 _READ = (

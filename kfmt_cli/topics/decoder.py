@@ -12,29 +12,30 @@ from kfmt_cli.core.layout.wire import Buffer, Value
 
 @dataclass(frozen=True, slots=True)
 class Framed:
-    """Which message some bytes are.
-
-    front: what stands before the message, `stated` in it; None where nothing does. at: the byte
-    where the message begins.
-    name, layout: of the message; None where it is not known, which `note` says.
-    """
+    """Which message some bytes are."""
 
     front: Layout | None
+    """What stands before the message, `stated` in it; None where nothing does."""
     stated: dict[str, Value]
     at: int
+    """The byte where the message begins."""
     name: str | None = None
+    """The name of the message; None where it is not known, which `note` says."""
     layout: Layout | None = None
+    """The Layout of the message; None where it is not known, which `note` says."""
     note: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """What bytes say. values: for JSON. data: the message's own, as it is stored. fault: why they
-    are not what they should be."""
+    """What bytes say."""
 
     values: dict[str, Any]
+    """The values for JSON."""
     data: dict[str, Value] | None = None
+    """The message's own, as it is stored."""
     fault: str | None = None
+    """Why they are not what they should be."""
 
     @property
     def name(self) -> str | None:

@@ -12,10 +12,12 @@ from kfmt_cli.topics.payloads import read_json
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What a key says. name: of the kind of record; data: what the record is about."""
+    """What a key says."""
 
     name: str
+    """The kind of record."""
     data: dict[str, Any]
+    """What the record is about."""
 
 
 def json_payload(data: bytes) -> Any:
@@ -28,9 +30,10 @@ def json_payload(data: bytes) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class JsonDecoder(Decoder):
-    """Decodes such a topic. of_key: what a key says, None for one that is not of the topic's."""
+    """Decodes such a topic."""
 
     of_key: Callable[[bytes], Said | None]
+    """What a key says, None for one that is not of the topic's."""
 
     def key(self, key: bytes) -> Decoded | None:
         said = self.of_key(key)

@@ -9,11 +9,9 @@ from kfmt_cli.core.layout.layout import Layout
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A kind of record: the number that its topic has for it, and its messages.
-
-    key: None in a topic whose records have no keys.
-    """
+    """A kind of record: the number that its topic has for it, and its messages."""
 
     id: int
     value: Layout
     key: Layout | None = None
+    """None in a topic whose records have no keys."""

@@ -29,11 +29,13 @@ Version = tuple[str, int]  # a subject and its version
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """A schema of a registry. type: AVRO, PROTOBUF or JSON. references: those that it refers to."""
+    """A schema of a registry."""
 
     type: str
+    """AVRO, PROTOBUF or JSON."""
     text: str
     references: tuple[Version, ...] = ()
+    """The schemas that it refers to."""
 
 
 @dataclass(slots=True)
@@ -50,24 +52,28 @@ class SchemaRegistry:
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """Where schemas are. file: one, of Avro or Protobuf; message: of Protobuf, its full name.
-    folder: of many, named for their ids. registry: of many, out of a registry's topic."""
+    """Where schemas are."""
 
     file: Path | None = None
+    """One, of Avro or Protobuf."""
     message: str = ""
+    """The full name of a message of Protobuf."""
     folder: Path | None = None
+    """A folder of many schemas, named for their ids."""
     registry: SchemaRegistry | None = None
+    """Many schemas, out of a registry's topic."""
 
 
 @dataclass(frozen=True, slots=True)
 class PayloadFormat:
-    """A format. doc: for the help. target: of one with schemas, the function that makes its reader
-    from a `Schema`."""
+    """A format."""
 
     name: str
     doc: str
+    """What the help says."""
     read: Read | None = None
     target: str = ""
+    """Of one with schemas, the function that makes its reader from a `Schema`."""
 
     def reader(self, schema: Schema) -> Read:
         """What reads it; raises UsageError without the schema that it needs."""

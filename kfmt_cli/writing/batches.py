@@ -33,10 +33,7 @@ APPEND_TIME = BIT["timestamp_type"]
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """Batches as bytes, where they start and end in them, and what indexes go by.
-
-    max_timestamp: -1 where a batch has none.
-    """
+    """Batches as bytes, where they start and end in them, and what indexes go by."""
 
     data: bytes | bytearray | memoryview
     starts: IntArray
@@ -44,6 +41,7 @@ class Written:
     base_offset: IntArray
     last_offset: IntArray
     max_timestamp: IntArray
+    """-1 where a batch has none."""
 
     def part(self, first: int, last: int) -> Written:
         """Batches first..last-1 of it."""

@@ -33,10 +33,7 @@ from kfmt_cli.writing.salvage.holes import Gaps
 
 @dataclass(slots=True)
 class Rebuilt:
-    """The files of a log by name, without their folder; None for one that should not be there.
-
-    is_kept: a recovering broker cuts nothing of it.
-    """
+    """The files of a log by name, without their folder; None for one that should not be there."""
 
     log: Input
     size: int = 0
@@ -44,19 +41,21 @@ class Rebuilt:
     entries: int = 0
     has_producers: bool = False
     is_kept: bool = True
+    """A recovering broker cuts nothing of it."""
     files: dict[str, bytes | None] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
 class How:
-    """How a broker that rebuilds is set. interval: index.interval.bytes. expired_before: producers
-    that wrote nothing after this time in ms are forgotten, None for none of them. is_damage_cut:
-    a log that a broker would not keep as it is makes its whole start be gone through."""
+    """How a broker that rebuilds is set."""
 
     interval: int = INDEX_INTERVAL_BYTES
+    """index.interval.bytes."""
     expired_before: int | None = None
+    """Producers that wrote nothing after this time in ms are forgotten, None for none of them."""
     is_damage_cut: bool = False
+    """A log that a broker would not keep as it is makes its whole start be gone through."""
 
 
 def rebuild(

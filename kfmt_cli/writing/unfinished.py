@@ -35,13 +35,11 @@ NEW = 0.5  # seconds
 
 @dataclass(slots=True)
 class Claim:
-    """A temporary file, or a folder with a folder inside for the files.
-
-    lock: a descriptor, which holds the lock; of a file it is open for writing.
-    """
+    """A temporary file, or a folder with a folder inside for the files."""
 
     path: Path
     lock: int
+    """A descriptor, which holds the lock; of a file it is open for writing."""
     _held: bool = True
 
     @property

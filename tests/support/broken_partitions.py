@@ -26,14 +26,17 @@ BATCH = 5  # of the closed segment: offsets 340–359
 
 @dataclass(frozen=True)
 class Broken:
-    """A damaged partition. sample: what it was; base: of the damaged segment; position: of the
-    damage in its log; offset: the first one that is damaged."""
+    """A damaged partition."""
 
     sample: Path
+    """What it was."""
     files: Files
     base: int
+    """Of the damaged segment."""
     position: int
+    """Of the damage in its log."""
     offset: int
+    """The first one that is damaged."""
 
     @property
     def log(self) -> str:

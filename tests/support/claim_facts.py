@@ -19,13 +19,14 @@ SEEKS = (0, 245, 345, 365, 475, 500, 1450)
 
 @dataclass(frozen=True)
 class Seen:
-    """A damaged partition after a start. whole: the undamaged one after the same start; recovered:
-    its files after a recovery."""
+    """A damaged partition after a start."""
 
     broken: Broken
     outcome: Outcome
     whole: Became
+    """The undamaged one after the same start."""
     recovered: Files
+    """Its files after a recovery."""
     _became: Became | None
 
     @property
@@ -58,12 +59,7 @@ class Fact:
 
 @dataclass(frozen=True)
 class Claim:
-    """Facts about a damaged partition, by the start that shows them.
-
-    at_end: after a crash with the recovery point at the log end, told in the advice; advice: those
-    of a clean start that the advice tells. beside, instead: as in tools.observe.Plan. checked:
-    whether kfmt finds the code in the partition's own files.
-    """
+    """Facts about a damaged partition, by the start that shows them."""
 
     code: str
     what: str
@@ -71,11 +67,16 @@ class Claim:
     crash: tuple[Fact, ...]
     clean: tuple[Fact, ...]
     at_end: tuple[Fact, ...] = ()
+    """After a crash with the recovery point at the log end, told in the advice."""
     advice: tuple[Fact, ...] = ()
+    """Those of a clean start that the advice tells."""
     beside: Files = field(default_factory=dict)
+    """As in tools.observe.Plan."""
     instead: Files = field(default_factory=dict)
+    """As in tools.observe.Plan."""
     settings: Mapping[str, str] = field(default_factory=dict)
     checked: bool = True
+    """Whether kfmt finds the code in the partition's own files."""
 
 
 def _cut(seen: Seen) -> bool:

@@ -22,11 +22,13 @@ EPOCHS = "leader-epoch-checkpoint"
 
 @dataclass(frozen=True)
 class Combined:
-    """A damaged partition. what: was done to it. log_end: of it as it was."""
+    """A damaged partition."""
 
     what: str
+    """Was done to it."""
     files: Files
     log_end: int
+    """Of it as it was."""
     log_start: int
     kinds: tuple[Start, ...]
 

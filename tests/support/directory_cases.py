@@ -21,11 +21,12 @@ STRAY = "victim-0.0123456789abcdef0123456789abcdef-stray"
 
 @dataclass(frozen=True)
 class Case:
-    """What is done to the log directory `one` below a path. is_double: there is `two` as well."""
+    """What is done to the log directory `one` below a path."""
 
     what: str
     change: Change
     is_double: bool = False
+    """There is `two` as well."""
 
 
 def cases() -> Iterator[Case]:

@@ -28,13 +28,14 @@ BROKER = SAMPLES / "kafka-3.9.1-broker1"
 
 @dataclass(frozen=True)
 class Damage:
-    """A kind of finding, and how to make a log directory in which it is found. words: what is
-    damaged; options: of the call."""
+    """A kind of finding, and how to make a log directory in which it is found."""
 
     code: str
     words: str
+    """What is damaged."""
     make: Callable[[Path], None]
     options: tuple[str, ...] = ()
+    """Of the call."""
 
 
 def partition(folder: Path, files: Files, named: str = "orders-0") -> None:

@@ -28,13 +28,13 @@ def ago(timestamp: int) -> int:
 
 @dataclass(frozen=True)
 class Case:
-    """A partition, the topic's settings, and what options say the same to kfmt. stale: the files of
-    these segments are as old as this many milliseconds."""
+    """A partition, the topic's settings, and what options say the same to kfmt."""
 
     what: str
     files: Files
     settings: dict[str, str]
     stale: dict[str, int] = field(default_factory=dict)
+    """The files of these segments are as old as this many milliseconds."""
     beside: Files = field(default_factory=dict)
 
 

@@ -20,13 +20,14 @@ BOTH = (Start.CRASH, Start.CLEAN)
 
 @dataclass(frozen=True)
 class Case:
-    """A partition as it is found, and files of its log directory. kinds: of starts."""
+    """A partition as it is found, and files of its log directory."""
 
     what: str
     files: Files
     of: str = "orders"
     beside: Files = field(default_factory=dict)
     kinds: tuple[Start, ...] = BOTH
+    """Of starts."""
 
     @property
     def log_end(self) -> int:

@@ -25,13 +25,14 @@ from kfmt_cli.errors import InputError
 
 @dataclass(slots=True)
 class Replica:
-    """A partition's directory and what becomes of it. held: the offsets in its logs. starts: by
-    kind."""
+    """A partition's directory and what becomes of it."""
 
     folder: Folder
     shown: str
     starts: dict[str, Start]
+    """The starts, by their kind."""
     held: Ranges = field(default_factory=list)
+    """The offsets in its logs."""
 
     @property
     def name(self) -> str:
@@ -41,7 +42,7 @@ class Replica:
 
 @dataclass(frozen=True, slots=True)
 class Next:
-    """The next start of a log directory. retry: the kind of the start after one that fails."""
+    """The next start of a log directory."""
 
     file: str
     after: str
@@ -49,6 +50,7 @@ class Next:
     reason: str | None
     becomes: str | None
     retry: str | None
+    """The kind of the start after one that fails."""
 
 
 class Broker:

@@ -41,25 +41,26 @@ OF_LOG_DIRECTORY = frozenset(
 
 @dataclass(slots=True)
 class LogDirectory:
-    """What a log directory's own files say.
-
-    marker: the path of `.kafka_cleanshutdown`, where it is there. offsets: by checkpoint file.
-    troubles: the files that keep the broker down, each with the reason; early ones, before it looks
-    at `.kafka_cleanshutdown`. offline: those that do so only where there is no other log directory.
-    unserved: why the broker serves no partition. is_listed: it was looked at as a whole. identity:
-    of meta.properties, None without it.
-    """
+    """What a log directory's own files say."""
 
     path: str = ""
     marker: str | None = None
+    """The path of `.kafka_cleanshutdown`, where it is there."""
     offsets: dict[str, Offsets] = field(default_factory=dict)
+    """The offsets of each checkpoint file."""
     early: list[tuple[str, str]] = field(default_factory=list)
     troubles: list[tuple[str, str]] = field(default_factory=list)
+    """The files that keep the broker down, each with the reason; early ones, before it looks at
+    `.kafka_cleanshutdown`."""
     offline: list[tuple[str, str]] = field(default_factory=list)
+    """What keeps it down only where there is no other log directory."""
     unserved: str | None = None
+    """Why the broker serves no partition."""
     identity: Identity | None = None
+    """What meta.properties says, None without it."""
     has_metadata: bool = False
     is_listed: bool = True
+    """It was looked at as a whole."""
 
     @property
     def is_kraft(self) -> bool:

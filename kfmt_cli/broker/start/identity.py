@@ -25,14 +25,14 @@ _LARGE = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What meta.properties says, as far as it could be read. trouble: why a broker does not start
-    with it."""
+    """What meta.properties says, as far as it could be read."""
 
     version: int | None = None
     cluster_id: str | None = None
     node_id: int | None = None
     directory_id: str | None = None
     trouble: str | None = None
+    """Why a broker does not start with it."""
 
     @property
     def is_kraft(self) -> bool:
@@ -131,12 +131,13 @@ def bootstrap_trouble(file: Input) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class IdentifiedDirectory:
-    """A log directory of a broker. identity: None without meta.properties. has_metadata: it has
-    the metadata log."""
+    """A log directory of a broker."""
 
     name: str
     identity: Identity | None
+    """None without meta.properties."""
     has_metadata: bool = False
+    """It has the metadata log."""
 
 
 def contradictions(directories: list[IdentifiedDirectory]) -> list[tuple[str, str]]:

@@ -31,9 +31,10 @@ class Replicas:
 
 @dataclass(slots=True)
 class Image:
-    """The partitions of each topic. ids: of topics by name."""
+    """The partitions of each topic."""
 
     ids: dict[str, bytes] = field(default_factory=dict)
+    """The topics' ids, by name."""
     partitions: dict[tuple[str, int], Replicas] = field(default_factory=dict)
 
     def has(self, topic_id: bytes, partition: int, node: int | None) -> bool:

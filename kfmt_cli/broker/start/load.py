@@ -50,29 +50,32 @@ _INDEXES = tuple(it.suffix for it in INDEXES)
 
 @dataclass(frozen=True, slots=True)
 class KnownLogs:
-    """What a start goes by. sound: by base offset, the first offset and the end of each log that
-    recovery leaves as it is. trusted: base offsets of segments whose index is right.
-    recovery_point, log_start: of the checkpoints, 0 without them. has_transactions: the logs that
-    are sound have some."""
+    """What a start goes by."""
 
     folder: Folder
     is_clean: bool
     recovery_point: int = 0
+    """The recovery point by the checkpoints, 0 without them."""
     log_start: int = 0
+    """The log start offset by the checkpoints, 0 without them."""
     sound: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+    """By base offset, the first offset and the end of each log that recovery leaves as it is."""
     trusted: frozenset[int] = frozenset()
+    """Base offsets of segments whose index is right."""
     has_transactions: bool = False
+    """The logs that are sound have some."""
     interval: int = INDEX_INTERVAL_BYTES
     index_bytes: int = SEGMENT_INDEX_BYTES
 
 
 @dataclass(slots=True)
 class Loaded:
-    """What a start makes of a partition. segments: that are left, in order. deleted: files, by
-    name, in order."""
+    """What a start makes of a partition."""
 
     segments: list[OpenSegment] = field(default_factory=list)
+    """The segments that are left, in order."""
     deleted: list[str] = field(default_factory=list)
+    """Files, by name, in order."""
     log_start: int = 0
     log_end: int = 0
 

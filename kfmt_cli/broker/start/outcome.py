@@ -19,27 +19,29 @@ STRAY, OFFLINE, UNSERVED = "stray", "offline", "unserved"
 
 @dataclass(slots=True)
 class Start:
-    """A start on a partition, or on a file of the log directory that keeps the broker down.
-
-    after: `CRASH` or `CLEAN`. reason: why the broker does not start, or why the partition is not
-    served. becomes: None for a partition that is served, `STRAY`, `OFFLINE` or `UNSERVED`.
-    is_twice: the reason is another directory of the same partition. is_offline: the reason takes
-    the log directory offline where there are several. cut: name and new size of each log that is
-    cut. deleted: names. lost, unreachable: ranges of offsets.
-    """
+    """A start on a partition, or on a file of the log directory that keeps the broker down."""
 
     file: str
     after: str
+    """`CRASH` or `CLEAN`."""
     reason: str | None = None
+    """Why the broker does not start, or why the partition is not served."""
     log_start_offset: int | None = None
     log_end_offset: int | None = None
     cut: list[tuple[str, int]] = field(default_factory=list)
+    """Name and new size of each log that is cut."""
     deleted: list[str] = field(default_factory=list)
+    """Names."""
     becomes: str | None = None
+    """None for a partition that is served, `STRAY`, `OFFLINE` or `UNSERVED`."""
     is_offline: bool = False
+    """The reason takes the log directory offline where there are several."""
     is_twice: bool = False
+    """The reason is another directory of the same partition."""
     lost: Ranges = field(default_factory=list)
+    """Ranges of offsets."""
     unreachable: Ranges = field(default_factory=list)
+    """Ranges of offsets."""
 
     @property
     def starts(self) -> bool:

@@ -47,24 +47,23 @@ def without(ranges: Iterable[Range], others: Iterable[Range]) -> Ranges:
 
 @dataclass(frozen=True, slots=True)
 class HeldBatch:
-    """A batch as kfmt finds it. is_valid: its checksum is right, and its offsets can be."""
+    """A batch as kfmt finds it."""
 
     position: int
     first: int
     last: int
     is_valid: bool
+    """Whether its checksum is right, and its offsets can be."""
 
 
 @dataclass(slots=True)
 class LogRanges:
-    """The batches of a log as kfmt finds them, damaged ones too.
-
-    bad: positions of damage: batches whose checksum is wrong, and bytes that are no batch.
-    """
+    """The batches of a log as kfmt finds them, damaged ones too."""
 
     base: int
     batches: list[HeldBatch] = field(default_factory=list)
     bad: set[int] = field(default_factory=set)
+    """Positions of damage: batches whose checksum is wrong, and bytes that are no batch."""
 
     def held(self, next_base: int | None, size: int | None = None) -> Ranges:
         """The offsets that it holds, or held before it was damaged: a damaged place has those

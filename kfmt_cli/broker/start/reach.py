@@ -25,18 +25,17 @@ _MOST_OFFSET = (1 << 63) - 1
 
 @dataclass(slots=True)
 class Reach:
-    """What consumers are given of a partition's segments, in order.
-
-    plain: the offsets of each segment whose log and index are as they should be; it is not opened.
-    held: what kfmt finds in each of the other logs, by base offset. odd: positions of batches, by
-    log, of which something else is known to be wrong than their checksum.
-    """
+    """What consumers are given of a partition's segments, in order."""
 
     segments: list[OpenSegment]
     end: int
     plain: Mapping[int, tuple[int, int]]
+    """The offsets of each segment whose log and index are as they should be; it is not opened."""
     held: Mapping[int, LogRanges]
+    """What kfmt finds in each of the other logs, by base offset."""
     odd: Mapping[int, frozenset[int]]
+    """Positions of batches, by log, of which something else is known to be wrong than their
+    checksum."""
     _searches: dict[int, _ReachSearch] = field(default_factory=dict)
 
     def of(self, log_start: int) -> Ranges:

@@ -31,10 +31,11 @@ _HEADER_FIELDS = ("producer_epoch", "base_sequence", "last_offset_delta")
 
 @dataclass(slots=True)
 class Recovered:
-    """A segment that is left. entries: of its index."""
+    """A segment that is left."""
 
     base: int
     entries: int
+    """Entries of its index."""
     files: dict[str, bytes | None] = field(default_factory=dict)
 
 

@@ -47,19 +47,21 @@ class StartFailed(Exception):  # noqa: N818 (it is the start that fails)
 
 @dataclass(frozen=True, slots=True)
 class StoredBatch:
-    """A batch as a broker steps over it. size: in bytes, with offset and length.
-
-    last_offset, max_timestamp: as its header says. attributes, producer_id: of magic 2 on.
-    """
+    """A batch as a broker steps over it."""
 
     position: int
     size: int
+    """Its size in bytes, with offset and length."""
     magic: int
     base_offset: int
     last_offset: int
+    """The last offset, as its header says."""
     max_timestamp: int = -1
+    """The max timestamp, as its header says."""
     attributes: int = 0
+    """Its attributes; from magic 2 on."""
     producer_id: int = -1
+    """Its producer; from magic 2 on."""
 
     @property
     def end(self) -> int:
@@ -149,11 +151,12 @@ def is_valid(log: LogBytes, batch: StoredBatch) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """The end of a transaction. timestamp: of its record."""
+    """The end of a transaction."""
 
     is_abort: bool
     coordinator_epoch: int
     timestamp: int
+    """The record's timestamp."""
 
 
 def read_marker(log: LogBytes, batch: StoredBatch) -> Marker | None:

@@ -93,9 +93,10 @@ def _order(item: tuple[Row, Row]) -> list[tuple[int, int, str]]:
 
 @dataclass(slots=True)
 class _OpenTransaction:
-    """A transaction. committed: None while it is open."""
+    """A transaction."""
 
     committed: bool | None = None
+    """None while it is open."""
 
 
 class ReadCommitted(Replay):

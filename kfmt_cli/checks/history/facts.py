@@ -24,8 +24,7 @@ _SEQUENCE = (
 
 @dataclass(frozen=True, slots=True)
 class Numbered:
-    """A batch of a producer that has sequence numbers. holes: offsets that were missing in the log
-    up to its end, or were in no record."""
+    """A batch of a producer that has sequence numbers."""
 
     producer_id: int
     epoch: int
@@ -34,23 +33,28 @@ class Numbered:
     offset: int
     position: int
     holes: int
+    """Offsets that were missing in the log up to its end, or were in no record."""
 
 
 @dataclass(slots=True)
 class History:
-    """A log's. epochs: each leader epoch with its first offset, as they come. firsts, lasts: the
-    numbered batches of each producer. holes: in all. end: after its last batch."""
+    """A log's."""
 
     file: str
     base: int
     epochs: list[tuple[int, int]] = field(default_factory=list)
+    """Each leader epoch with its first offset, as they come."""
     firsts: dict[int, Numbered] = field(default_factory=dict)
+    """The numbered batches of each producer."""
     lasts: dict[int, Numbered] = field(default_factory=dict)
+    """The numbered batches of each producer."""
     events: list[Event] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     holes: int = 0
+    """In all."""
     start: int | None = None
     end: int | None = None
+    """The offset after its last batch."""
     newest: int = -1
 
     def take(self, block: Block) -> None:

@@ -35,12 +35,13 @@ MISSING, DAMAGED_LOG = "missing", "damaged_logs"
 
 @dataclass(slots=True)
 class IndexReading:
-    """A log that is read for the indexes next to it, block by block. damaged: it is."""
+    """A log that is read for the indexes next to it, block by block."""
 
     segment: Segment
     rows: dict[Kind, Contents]
     facts: IndexFacts
     damaged: bool = False
+    """It is."""
 
     def take(self, block: Block) -> None:
         """The next block of the log, with what is wrong with its headers."""
@@ -50,12 +51,13 @@ class IndexReading:
 
 @dataclass(frozen=True, slots=True)
 class IndexChecker:
-    """How to check. interval: `index.interval.bytes`, for the notes on sparse stretches.
-    most_findings: of one kind in one file that are held; all are counted."""
+    """How to check."""
 
     limit: Limit
     interval: int = INDEX_INTERVAL_BYTES
+    """`index.interval.bytes`, for the notes on sparse stretches."""
     most_findings: int = MOST_FINDINGS
+    """Findings of one kind in one file that are held; all are counted."""
 
     def check(self, segment: Segment, advance: Callable[[int], None]) -> Iterator[Result]:
         """What came of each index, and of the log where it is damaged; raises InputError.

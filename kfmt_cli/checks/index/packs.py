@@ -31,15 +31,15 @@ Sizes = list[tuple[Kind, int, int]]
 
 @dataclass(frozen=True, slots=True)
 class _PackEntries:
-    """The entries of one kind of index of all segments.
-
-    owner: each entry's segment. sizes: bytes of each file. offset: counted from the base.
-    """
+    """The entries of one kind of index of all segments."""
 
     owner: IntArray
+    """Each entry's segment."""
     sizes: IntArray
+    """Bytes of each file."""
     counts: IntArray
     offset: IntArray
+    """Counted from the base."""
     value: IntArray
 
 

@@ -145,10 +145,12 @@ class HeaderColumns:
 
 @dataclass(frozen=True, slots=True)
 class HeaderRule:
-    """A rule about headers. wrong: the batches that break it. finding: what to say of one."""
+    """A rule about headers."""
 
     wrong: Callable[[HeaderColumns], BoolArray]
+    """The batches that break it."""
     finding: Callable[[Block, int, HeaderColumns], Finding]
+    """What to say of one."""
 
 
 def backwards(run: Block, i: int, first: int, before: int) -> Finding:

@@ -49,18 +49,18 @@ def packs(files: Iterable[Input], sizes: Iterable[int]) -> Iterator[list[Input]]
 
 @dataclass(slots=True)
 class Pack:
-    """Small logs whose bytes stand side by side.
-
-    sizes: in bytes. batches: of all of them; positions are those in the files, numbers count in the
-    pack. owner: each batch's file. good: files in which nothing is odd, as far as that is known.
-    """
+    """Small logs whose bytes stand side by side."""
 
     files: Sequence[Input]
     data: bytes
     sizes: IntArray
+    """The size of each file in bytes."""
     batches: Table
+    """The batches of all files; positions are those in the files, numbers count in the pack."""
     owner: IntArray
+    """Each batch's file."""
     good: BoolArray
+    """Files in which nothing is odd, as far as that is known."""
 
     def refuse(self, findings: Iterable[Finding]) -> None:
         """The files that these findings are about are not good."""

@@ -25,19 +25,18 @@ from kfmt_cli.log.records import Records
 
 @dataclass(slots=True)
 class Stretch:
-    """What was found in a stretch of a log, whose headers have been checked.
-
-    deep: every record is decoded. findings: of what was taken last, in the order of the file.
-    records: that were decoded, or else those that headers declare.
-    """
+    """What was found in a stretch of a log, whose headers have been checked."""
 
     deep: bool
+    """Every record is decoded."""
     limit: Limit
     base_offset: int | None = None
     records: int = 0
+    """Records that were decoded, or else those that headers declare."""
     extent: Extent = field(default_factory=Extent)
     checks: list[LogCheck] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
+    """What was found in the block that was taken last, in the order of the file."""
 
     def __post_init__(self) -> None:
         if self.deep and not self.checks:
@@ -95,11 +94,13 @@ class Verified:
 
 @dataclass(frozen=True, slots=True)
 class Verifier:
-    """How to check logs. deep: decompress and decode every record. workers: threads for a file."""
+    """How to check logs."""
 
     deep: bool
+    """Decompress and decode every record."""
     limit: Limit
     workers: int
+    """Threads for a file."""
 
     def findings(
         self,

@@ -13,13 +13,16 @@ from kfmt_cli.findings.finding import Finding
 
 @dataclass(frozen=True, slots=True)
 class SegmentFacts:
-    """A segment's log. name: to show it. size: in bytes. extent: the offsets that it holds."""
+    """A segment's log."""
 
     name: str
+    """Its name as it is shown."""
     base_offset: int
     size: int
+    """Its size in bytes."""
     batches: int
     extent: Extent
+    """The offsets that it holds."""
 
 
 class PartitionCheck(Check):

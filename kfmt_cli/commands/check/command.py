@@ -42,7 +42,7 @@ _UNFINISHED = frozenset({BATCH_TRUNCATED, ZERO_TAIL, GARBAGE})
 
 @dataclass(slots=True)
 class CheckPaths:
-    """One call of `check`. takes: which findings count."""
+    """One call of `check`."""
 
     run: Run
     jobs: int = 1
@@ -50,6 +50,7 @@ class CheckPaths:
     interval: int = INDEX_INTERVAL_BYTES
     most_findings: int = MOST_FINDINGS
     takes: Callable[[str], bool] = lambda _: True
+    """Which findings count."""
     _reports: dict[str, Report] = field(default_factory=dict)
     _sizes: dict[str, int] = field(default_factory=dict)
     _places: set[str] = field(default_factory=set)

@@ -47,14 +47,16 @@ _END_MISSING = frozenset({ZERO_TAIL, BATCH_TRUNCATED})
 
 @dataclass(slots=True)
 class CheckedPartitions:
-    """The directories of a call, each with its report. tell: takes a finding. report_of: gives the
-    report that a file belongs to. directories: the log directories among them, by path."""
+    """The directories of a call, each with its report."""
 
     reports: dict[str, Report]
     tell: Callable[[Finding], None]
+    """Takes a finding."""
     report_of: Callable[[str], Report]
+    """Gives the report that a file belongs to."""
     interval: int
     directories: dict[str, LogDirectory]
+    """The log directories among them, by path."""
     nexts: list[Next] = field(default_factory=list)
     missing: list[tuple[str, list[str]]] = field(default_factory=list)
     _around: dict[str, LogDirectory] = field(default_factory=dict)

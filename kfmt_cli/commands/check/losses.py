@@ -13,16 +13,18 @@ from kfmt_cli.disk.tree import Folder, is_segment, size_of
 
 @dataclass(frozen=True, slots=True)
 class Witnesses:
-    """What tells of a partition's offsets. extents: the first offset and the end of each log, by
-    base offset. told: the partition's offset in checkpoints that are never above a log's end.
-    is_compacted: None where that is not known. damaged: base offsets of logs with damage other than
-    an end that is missing, or zeros: their batches are there."""
+    """What tells of a partition's offsets."""
 
     folder: Folder
     extents: Mapping[int, tuple[int, int]]
+    """The first offset and the end of each log, by base offset."""
     told: Mapping[str, int]
+    """The partition's offset in checkpoints that are never above a log's end."""
     is_compacted: bool | None
+    """None where that is not known."""
     damaged: frozenset[int] = frozenset()
+    """Base offsets of logs with damage other than an end that is missing, or zeros: their batches
+    are there."""
 
 
 def already_lost(known: Witnesses, log_start: int) -> Iterator[tuple[int, int, str]]:

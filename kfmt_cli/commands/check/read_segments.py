@@ -28,9 +28,10 @@ Sized = tuple[Segment, int]
 
 @dataclass(slots=True)
 class SegmentGroup:
-    """Segments that belong together. folder: the directory that they were found in, if one was."""
+    """Segments that belong together."""
 
     folder: Folder | None
+    """The directory that they were found in, if one was."""
     segments: list[Segment] = field(default_factory=list)
 
 

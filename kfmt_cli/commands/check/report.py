@@ -35,15 +35,12 @@ _MOST_STEPS = 20  # next commands that are shown to people
 
 @dataclass(slots=True)
 class Report(Tally):
-    """What was found in a directory. shown: its name. path: to name it in a command.
-
-    all: its findings, those that do not count too. extents: the first offset and the end of its
-    logs, by base offset. marker: the `.kafka_cleanshutdown` of its log directory, where it is
-    there.
-    """
+    """What was found in a directory."""
 
     shown: str
+    """The name that it is shown with."""
     path: str
+    """The path to name it by in a command."""
     folder: Folder | None
     segments: int = 0
     records: int = 0
@@ -53,11 +50,14 @@ class Report(Tally):
     notes: int = 0
     findings: Findings = field(default_factory=Findings)
     all: list[Finding] = field(default_factory=list)
+    """All of its findings, with those that do not count."""
     extents: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """The first offset and the end of its logs, by base offset."""
     has_transactions: bool = False
     lost: list[tuple[int, int]] = field(default_factory=list)
     starts: list[Start] = field(default_factory=list)
     marker: str | None = None
+    """The `.kafka_cleanshutdown` of its log directory, where it is there."""
 
     @property
     def is_empty(self) -> bool:

@@ -25,16 +25,14 @@ OBSERVED_ON = ("3.9.1",)
 
 @dataclass(slots=True)
 class PartitionFacts:
-    """What is known of a partition when its logs have been checked.
-
-    extents: the first offset and the end of each log by its base offset, as far as it is undamaged.
-    findings: about its files.
-    """
+    """What is known of a partition when its logs have been checked."""
 
     folder: Folder
     shown: str
     extents: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """The first offset and the end of each log by its base offset, as far as it is undamaged."""
     findings: list[Finding] = field(default_factory=list)
+    """About its files."""
     has_transactions: bool = False
 
 

@@ -13,12 +13,14 @@ MILLISECONDS = "ms"
 
 @dataclass(frozen=True, slots=True)
 class Bits:
-    """Some bits of an integer. at: the lowest. symbols: names by value, None for yes or no."""
+    """Some bits of an integer."""
 
     name: str
     at: int
+    """The lowest."""
     width: int = 1
     symbols: tuple[str, ...] | None = None
+    """Names by value, None for yes or no."""
     doc: str = ""
 
     @property
@@ -59,26 +61,19 @@ def numbered(names: Mapping[int, str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class HeldMessage:
-    """The message that a field of bytes holds, after its version as an int16.
-
-    message: its Layout. where, value: a field next to it, or around it, that must have this value.
-    """
+    """The message that a field of bytes holds, after its version as an int16."""
 
     message: Any
+    """The Layout of the message."""
     where: str = ""
+    """A field next to it, or around it, that must have this value."""
     value: str = ""
+    """A field next to it, or around it, that must have this value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field.
-
-    frames: its value is the number of bytes that the rest of the row fills. none: the value that
-    means that there is none. Of a message that has
-    versions: since, until: those that have the field, both included; nullable_since: from which on
-    it may be null; tag: its number among the tagged fields, from version `tagged_since` on;
-    holds: the message that its bytes are; classic: it has no compact length in any version.
-    """
+    """One field."""
 
     name: str
     type: WireType
@@ -87,14 +82,21 @@ class Field:
     flags: Flags | None = None
     symbols: tuple[str, ...] | None = None
     frames: bool = False
+    """Whether its value is the number of bytes that the rest of the row fills."""
     none: int | None = None
+    """The value that means that there is none. Of a message that has versions: since, until: those
+    that have the field, both included."""
     since: int = 0
     until: int | None = None
     nullable_since: int | None = None
+    """The version from which on it may be null."""
     tag: int | None = None
+    """Its number among the tagged fields, from version `tagged_since` on."""
     tagged_since: int = 0
     holds: HeldMessage | None = None
+    """The message that its bytes are."""
     classic: bool = False
+    """It has no compact length in any version."""
 
     def is_in(self, version: int) -> bool:
         """Whether a version of the message has the field."""

@@ -32,18 +32,17 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """What the kernel found in n regions, one int64 column a field.
-
-    rows: (columns, rows); names: a field's column there. A bytes field is two columns, start and
-    (`name_size`) length; an array count and (`name_first`) the first of its rows in `children`.
-    regions: (5, n): start, end, exclusive end of the region's rows, one of `kernel.STATUSES`,
-    byte after the last whole row.
-    """
+    """What the kernel found in n regions, one int64 column a field."""
 
     names: Mapping[str, int]
+    """A field's column there. A bytes field is two columns, start and (`name_size`) length; an
+    array count and (`name_first`) the first of its rows in `children`."""
     rows: IntArray
+    """(columns, rows)."""
     children: IntArray
     regions: IntArray
+    """(5, n): start, end, exclusive end of the region's rows, one of `kernel.STATUSES`, byte after
+    the last whole row."""
 
     def __getitem__(self, name: str) -> IntArray:
         column: IntArray = self.rows[self.names[name]]
@@ -52,24 +51,23 @@ class Columns:
 
 @dataclass(frozen=True)
 class Layout:
-    """A structure: its fields in order.
-
-    source: where Kafka defines it. bulk: the kernel is to run it; raises TypeError for a field that
-    it cannot run. Of a message: versions, the first and the last; flexible_since: the first one
-    with compact lengths and tagged fields; `versions.py` gives the Layout of one of them,
-    which has `tagged` where it is flexible. text: names and values of a text file, which have no
-    place and no size.
-    """
+    """A structure: its fields in order."""
 
     name: str
     doc: str
     source: str
+    """Where Kafka defines it."""
     fields: tuple[Field, ...]
     bulk: bool = False
+    """The kernel is to run it; raises TypeError for a field that it cannot run. Of a message:
+    versions, the first and the last."""
     versions: tuple[int, int] | None = None
     flexible_since: int | None = None
+    """The first one with compact lengths and tagged fields; `versions.py` gives the Layout of one
+    of them, which has `tagged` where it is flexible."""
     tagged: TaggedFields | None = None
     text: bool = False
+    """Names and values of a text file, which have no place and no size."""
 
     def __post_init__(self) -> None:
         if self.bulk:

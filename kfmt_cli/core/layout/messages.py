@@ -25,12 +25,14 @@ Values = Mapping[str, Value]
 
 @dataclass(frozen=True, slots=True)
 class MessageReading:
-    """What bytes say. values: by field name. end: the byte after them. fault: why and where they
-    stop to be the message, None where they are whole."""
+    """What bytes say."""
 
     values: dict[str, Value]
+    """The values, by field name."""
     end: int
+    """The byte after them."""
     fault: str | None = None
+    """Why and where they stop to be the message, None where they are whole."""
 
 
 def read_message(layout: Layout, data: Buffer, at: int, end: int) -> MessageReading:

@@ -9,15 +9,14 @@ from kfmt_cli.errors import KfmtError
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What the bytes of a buffer are.
-
-    name: the file, as the user gave it. base: the file's byte that is byte 0 of the buffer.
-    decompressed: the buffer came out of the compressed bytes at `base` instead.
-    """
+    """What the bytes of a buffer are."""
 
     name: str
+    """The file, as the user gave it."""
     base: int = 0
+    """The file's byte that is byte 0 of the buffer."""
     decompressed: bool = False
+    """The buffer came out of the compressed bytes at `base` instead."""
 
     def byte(self, at: int) -> str:
         """The words for byte `at` of the buffer."""

@@ -206,14 +206,12 @@ class List(NotBulk):
 
 @dataclass(frozen=True, slots=True)
 class Struct(NotBulk):
-    """A structure as a value inside another.
-
-    nullable: whether it is there stands before it; among tagged fields as an unsigned varint, 0 for
-    null, elsewhere as a byte, -1 for null (KIP-893).
-    """
+    """A structure as a value inside another."""
 
     of: Substructure
     nullable: bool = False
+    """Whether it is there stands before it; among tagged fields as an unsigned varint, 0 for null,
+    elsewhere as a byte, -1 for null (KIP-893)."""
     in_tag: bool = False
     size: None = None
 

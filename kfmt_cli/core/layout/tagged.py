@@ -22,13 +22,11 @@ class Tagged(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TaggedFields:
-    """The last part of a flexible message: a count, then tag, size and bytes of each field.
-
-    known: the fields by tag. One that is not there has no value; one that is not known is kept as
-    bytes under `UNKNOWN_TAGS`.
-    """
+    """The last part of a flexible message: a count, then tag, size and bytes of each field."""
 
     known: Mapping[int, Tagged] = field(default_factory=dict)
+    """The fields by tag. One that is not there has no value; one that is not known is kept as bytes
+    under `UNKNOWN_TAGS`."""
 
     def read(self, data: Buffer, at: int, end: int) -> tuple[dict[str, Value], int]:
         """The values by field name and the byte after them; raises WireError."""

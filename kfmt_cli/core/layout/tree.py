@@ -19,26 +19,32 @@ from kfmt_cli.core.layout.wire import Array, Buffer, UVarint32, Value, WireError
 
 @dataclass(slots=True)
 class Node:
-    """A field. start, end: its bytes in the buffer. fault: why it could not be read on; its bytes
-    and its children are then those up to there. spec: what its Layout says of it. layout: of a
-    structure. is_list: its first child is the count. is_tagged: of tagged fields. meaning: what
-    follows from the value where it stands; is_bad: that is wrong. offset: of the record that the
-    value leads to."""
+    """A field."""
 
     name: str
     type: str
     start: int
+    """Its first byte in the buffer."""
     end: int
+    """The byte after it."""
     value: Value = None
     children: list[Node] = field(default_factory=list)
     fault: str | None = None
+    """Why it could not be read on; its bytes and its children are then those up to there."""
     spec: Field | None = None
+    """What its Layout says of it."""
     layout: Layout | None = None
+    """The Layout of a structure."""
     is_list: bool = False
+    """Whether it is a list, whose first child is the count."""
     is_tagged: bool = False
+    """Whether it has tagged fields."""
     meaning: str = ""
+    """What follows from the value where it stands."""
     is_bad: bool = False
+    """Whether something is wrong with it."""
     offset: int | None = None
+    """The offset of the record that the value leads to."""
 
     def child(self, name: str) -> Node:
         """The child of that name; raises StopIteration."""

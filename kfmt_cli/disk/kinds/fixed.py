@@ -38,20 +38,20 @@ def rows_of(name: str, layout: Layout) -> RowType:
 
 @dataclass(frozen=True, slots=True)
 class FixedReader:
-    """Reads a file of rows of one Layout.
-
-    odd: the finding for bytes that are no whole row. front: checks what stands before the rows, and
-    gives the byte where they begin; front_layout: what that is. padded: zeros may follow the rows.
-    one_zero_row: a file of one row of zeros holds that row.
-    """
+    """Reads a file of rows of one Layout."""
 
     rows: RowType
     layout: Layout
     odd: Code
+    """The finding for bytes that are no whole row."""
     front: Callable[[str, bytes, list[Finding]], int] | None = None
+    """Checks what stands before the rows, and gives the byte where they begin."""
     front_layout: Layout | None = None
+    """What that is."""
     padded: bool = False
+    """Zeros may follow the rows."""
     one_zero_row: bool = False
+    """A file of one row of zeros holds that row."""
 
     def __call__(self, file: Input) -> Contents:
         """All rows of a file; raises InputError."""

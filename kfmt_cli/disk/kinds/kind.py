@@ -33,24 +33,27 @@ class Level(enum.Enum):
 
 @dataclass(frozen=True, eq=False)
 class Kind:
-    """A kind of file.
-
-    name: of the kind, in JSON. level: what such a file belongs to. suffix, names, pattern: what the
-    names of such files are, without the suffix of one that a broker is done with. pattern_words:
-    what the pattern stands for. row_types: of what is in it. read: gives that; None for files of
-    batches, which `log/reader.py` reads, and for files that are not read. holds_batches: it is a
-    sequence of record batches.
-    """
+    """A kind of file."""
 
     name: str
+    """The name of the kind in JSON."""
     level: Level
+    """What such a file belongs to."""
     suffix: str = ""
+    """What the names of such files are, without the suffix of one that a broker is done with."""
     names: frozenset[str] = frozenset()
+    """What the names of such files are, without the suffix of one that a broker is done with."""
     pattern: re.Pattern[str] | None = None
+    """What the names of such files are, without the suffix of one that a broker is done with."""
     pattern_words: tuple[str, ...] = ()
+    """What the pattern stands for."""
     row_types: tuple[RowType, ...] = ()
+    """The types of the rows that are in it."""
     read: Callable[[Input], Contents] | None = None
+    """Gives that; None for files of batches, which `log/reader.py` reads, and for files that are
+    not read."""
     holds_batches: bool = False
+    """It is a sequence of record batches."""
 
     @property
     def words(self) -> str:
@@ -102,17 +105,17 @@ class LazyKind(Kind):
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """A file to read.
-
-    path: to open it; name: to show it. base_offset: of a segment's name. may_be_link: it is not
-    known to be no symbolic link.
-    """
+    """A file to read."""
 
     path: str
+    """The path to open it by."""
     name: str
+    """Its name as it is shown."""
     kind: Kind
     base_offset: int | None = None
+    """The offset in a segment's name."""
     may_be_link: bool = True
+    """It is not known to be no symbolic link."""
 
     @property
     def named_by_kafka(self) -> bool:
@@ -123,15 +126,14 @@ class Input:
 
 @dataclass(slots=True)
 class Contents:
-    """What is in a file that is no log.
-
-    size: its bytes. padding: bytes of zeros after the rows.
-    """
+    """What is in a file that is no log."""
 
     size: int
+    """Its size in bytes."""
     sections: list[Section] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     padding: int = 0
+    """Bytes of zeros after the rows."""
 
     @property
     def table(self) -> Any:

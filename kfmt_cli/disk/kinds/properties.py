@@ -50,20 +50,19 @@ def _column(field: Field) -> Column:
 
 @dataclass(frozen=True, slots=True)
 class PropertiesReader:
-    """Reads a file of names and values.
-
-    spelled: a field's name as the file has it. split: the names and values of the file's text; is
-    given whom to tell of what is none. needed: fields that have to be there, of which any in
-    brackets will do. empty: such a file may have no bytes.
-    """
+    """Reads a file of names and values."""
 
     rows: RowType
     layout: Layout
     malformed: Code
     split: Callable[[str, Told], Iterator[Said]]
+    """The names and values of the file's text; is given whom to tell of what is none."""
     spelled: Callable[[str], str]
+    """A field's name as the file has it."""
     needed: tuple[tuple[str, ...], ...] = ()
+    """Fields that have to be there, of which any in brackets will do."""
     empty: bool = False
+    """Such a file may have no bytes."""
 
     def __call__(self, file: Input) -> Contents:
         """The row of a file; raises InputError."""

@@ -130,9 +130,10 @@ def _decompressed(node: Node, codec: int, data: bytes, limit: Limit, magic: int)
 
 @dataclass(frozen=True, slots=True)
 class _Inside:
-    """The records of a batch. header: the numbers in its header."""
+    """The records of a batch."""
 
     header: dict[str, int]
+    """The numbers in its header."""
     control: bool
     decoder: Decoder | None
 

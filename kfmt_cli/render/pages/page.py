@@ -25,11 +25,13 @@ Part = str | Drawing
 
 @dataclass(frozen=True, slots=True)
 class ListedPage:
-    """A page. title: what it is about; target: its module and function."""
+    """A page."""
 
     name: str
     title: str
+    """What it is about."""
     target: str
+    """The module and the function."""
 
     def parts(self, facts: PageFacts) -> Iterator[Part]:
         """Its paragraphs and drawings; raises InputError."""
@@ -39,13 +41,15 @@ class ListedPage:
 
 @dataclass(frozen=True)
 class PageFacts:
-    """The partition that a page is told with. is_sample: it is the one that comes with kfmt. wheel:
-    tick, buckets, timers and time of the timing wheel. still: what changes is left out."""
+    """The partition that a page is told with."""
 
     folder: Folder
     is_sample: bool = False
+    """It is the one that comes with kfmt."""
     wheel: tuple[int, int, tuple[int, ...], int | None] = (1, 20, (5, 130, 450), None)
+    """Tick, buckets, timers and time of the timing wheel."""
     still: bool = False
+    """What changes is left out."""
 
     @property
     def words(self) -> str:

@@ -56,33 +56,33 @@ class Out(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How rows are to be shown.
-
-    mode: how bytes become text. wide: all columns, whatever the screen. columns: those of the
-    table of batches, all where there are none. bits: the attribute bits of batches are drawn.
-    table: the type of the rows that a format writes that holds one table; empty for the first.
-    """
+    """How rows are to be shown."""
 
     mode: str = "auto"
+    """How bytes become text."""
     wide: bool = False
+    """All columns, whatever the screen."""
     columns: tuple[str, ...] = ()
+    """Columns of the table of batches; all where there are none."""
     bits: bool = False
+    """The attribute bits of batches are drawn."""
     table: str = ""
+    """The type of the rows that a format writes that holds one table; empty for the first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """A file whose rows follow.
-
-    size: in bytes, None for a stream. base_offset: of its name. notes: what else names say of it.
-    nouns: what one row is, and what many are.
-    """
+    """A file whose rows follow."""
 
     file: str
     size: int | None = None
+    """The size in bytes, None for a stream."""
     base_offset: int | None = None
+    """The offset in its name."""
     notes: tuple[str, ...] = ()
+    """What else names say of it."""
     nouns: tuple[str, str] = ("entry", "entries")
+    """What one row is, and what many are."""
 
 
 class RowWriter(ABC):

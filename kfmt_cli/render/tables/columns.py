@@ -16,23 +16,23 @@ GAP = 2
 
 @dataclass(frozen=True, slots=True)
 class ShownColumn:
-    """A column of a table.
-
-    width: columns that the rows of a Table need; write: puts one row's cell into a template.
-    keep: the lower, the longer it stays on a narrow screen. style: for heading and cell. cut: a
-    cell may be cut at its width (not where it changes colour inside). unless_zero: a column of the
-    rows; where it holds 0 there is nothing to write, not even space.
-    """
+    """A column of a table."""
 
     name: str
     heading: str
     width: Callable[[Table], int]
+    """Columns that the rows of a Table need."""
     write: Callable[[TemplateBuilder, Theme], None]
+    """Puts one row's cell into a template."""
     keep: int
+    """The lower, the longer it stays on a narrow screen."""
     right: bool = False
     style: str = ""
+    """The style of heading and cell."""
     cut: bool = False
+    """A cell may be cut at its width (not where it changes colour inside)."""
     unless_zero: str = ""
+    """A column of the rows; where it holds 0 there is nothing to write, not even space."""
 
 
 def digits(values: IntArray, apart: bool = False) -> int:

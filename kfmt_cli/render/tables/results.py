@@ -15,12 +15,14 @@ MIN_NAME = 16
 
 @dataclass(slots=True)
 class ResultTable:
-    """Lines of one type of results. room: the screen's columns. name_width: the longest name's."""
+    """Lines of one type of results."""
 
     type: ResultType
     theme: Theme
     room: int
+    """The screen's columns."""
     name_width: int = 0
+    """The longest name's."""
     _fit: tuple[list[str], int] | None = None
 
     def heading(self) -> str:

@@ -11,13 +11,14 @@ from kfmt_cli.core.lazy import load
 
 @dataclass(frozen=True, slots=True)
 class JobOption:
-    """An option of a job. choices: the values that it takes; empty for any text."""
+    """An option of a job."""
 
     flag: str
     help: str
     is_flag: bool = False
     type: type = str
     choices: tuple[str, ...] = ()
+    """The values that it takes; empty for any text."""
     default: str | None = None
 
     @property
@@ -28,17 +29,17 @@ class JobOption:
 
 @dataclass(frozen=True, slots=True)
 class ListedJob:
-    """A job.
-
-    help: what it does, in one line. target: its module and function. options: those besides
-    the ones of every job. is_query: it asks the data source, which does not say how far it is.
-    """
+    """A job."""
 
     name: str
     help: str
+    """What it does, in one line."""
     target: str
+    """The module and the function."""
     options: tuple[JobOption, ...] = ()
+    """Its options, besides those of every job."""
     is_query: bool = False
+    """It asks the data source, which does not say how far it is."""
 
     def load(self) -> Callable[[Any], Any]:
         """The function that does it."""

@@ -25,19 +25,18 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Context:
-    """One run of a job.
-
-    to: the directory. options: those of the job, by name. files: the inputs, where they have been
-    listed already.
-    """
+    """One run of a job."""
 
     spark: SparkSession
     request: Request
     to: str
+    """The directory."""
     format: str
     advance: Callable[[int], None]
     options: dict[str, Any] = field(default_factory=dict)
+    """The options of the job, by name."""
     files: list[Piece] | None = None
+    """The inputs, where they have been listed already."""
 
     def table(self, name: str, columns: Sequence[str] = ()) -> DataFrame:
         """A table of the data source, as the request asks for it; raises UsageError."""
@@ -57,15 +56,17 @@ class Context:
 
 @dataclass(slots=True)
 class JobSummary:
-    """What a job did. lines: for people. numbers: for programs, in their order. unread: the inputs
-    that could not be read, each with the reason."""
+    """What a job did."""
 
     numbers: dict[str, int] = field(default_factory=dict)
+    """Numbers for programs, in their order."""
     written: list[str] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
+    """Lines for people."""
     errors: int = 0
     vanished: int = 0
     unread: list[str] = field(default_factory=list)
+    """The inputs that could not be read, each with the reason."""
 
 
 def write_table(path: str, table: pa.Table, format_: str) -> str:

@@ -25,12 +25,13 @@ NO_FINDINGS = {"errors": 0, "warnings": 0, "notes": 0}
 
 @dataclass(slots=True)
 class JobFindings:
-    """What a job collects. rows: of the findings that are kept. codes: how many there are of each,
-    kept or not."""
+    """What a job collects."""
 
     files: dict[str, FileSummary] = field(default_factory=dict)
     rows: list[dict[str, object]] = field(default_factory=list)
+    """The rows of the findings that are kept."""
     codes: Counter[str] = field(default_factory=Counter)
+    """How many there are of each, kept or not."""
 
 
 def check(request: Request, pieces: Sequence[Piece], to: str) -> list[Result]:

@@ -32,16 +32,14 @@ READ = frozenset({Record, Batch})  # other lines say what was found
 
 @dataclass(slots=True)
 class SegmentBuilder:
-    """Takes lines and gives batches to a writer.
-
-    by_file: whether segments begin where the lines name another file. ignored: lines that say what
-    was found.
-    """
+    """Takes lines and gives batches to a writer."""
 
     options: Options
     writer: RollingWriter
     by_file: bool
+    """Whether segments begin where the lines name another file."""
     ignored: int = 0
+    """Lines that say what was found."""
     growing: Growing = field(init=False)
     _held: list[Record | Batch] = field(default_factory=list)
     _file: str | None = None

@@ -26,10 +26,11 @@ NONE = ("partition_leader_epoch", "producer_id", "producer_epoch", "base_sequenc
 
 @dataclass(frozen=True, slots=True)
 class BatchBounds:
-    """How large a batch may become. most_records: None for no bound."""
+    """How large a batch may become."""
 
     most_bytes: int = 16384
     most_records: int | None = None
+    """None for no bound."""
 
 
 def normalize(rows: Table) -> None:
@@ -51,10 +52,11 @@ def must_part(rows: Table) -> BoolArray:
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """A batch that has records already and may get more. size: their bytes as `cut` counts them."""
+    """A batch that has records already and may get more."""
 
     first_offset: int
     size: int
+    """Their bytes as `cut` counts them."""
     records: int
 
 

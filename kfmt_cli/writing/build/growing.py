@@ -38,11 +38,13 @@ NOT_IN_MESSAGES = BIT["transactional"] | BIT["control"]
 
 @dataclass(slots=True)
 class Open:
-    """The last batch so far. draft: `PLAN_COLUMNS`, one row; size: as `drafts.cut` counts."""
+    """The last batch so far."""
 
     draft: Table
+    """`PLAN_COLUMNS`, one row."""
     body: bytearray
     size: int = 0
+    """As `drafts.cut` counts."""
     records: int = 0
     done: list[Written] = field(default_factory=list)  # loose messages of magic 0 and 1
 

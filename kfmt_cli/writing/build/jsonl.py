@@ -193,11 +193,13 @@ def read_lines(path: str) -> Iterator[list[Line]]:
 
 
 class LinesPiece(NamedTuple):
-    """Whole lines. number: of the first of them. n_ends: how many ends of lines there are."""
+    """Whole lines."""
 
     data: bytes
     number: int
+    """Of the first of them."""
     n_ends: int
+    """How many ends of lines there are."""
 
 
 def whole_lines(source: Source) -> Iterator[LinesPiece]:

@@ -24,14 +24,14 @@ from kfmt_cli.writing.build.parse import integers, records_of
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Records and the batches that they make. goes_on: how many belong to the batch before them.
-
-    drafts, records: as `growing.Growing.add` takes them, without those that go on.
-    """
+    """Records and the batches that they make."""
 
     goes_on: Records | None
+    """How many belong to the batch before them."""
     drafts: Table
+    """As `growing.Growing.add` takes them, without those that go on."""
     records: Records
+    """As `growing.Growing.add` takes them, without those that go on."""
 
 
 def plan_loose(

@@ -12,15 +12,12 @@ BATCH_BYTES = 16384
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The options of `build` that shape batches. What is asked for wins over what lines say.
-
-    timestamp_type: the number of one of `TIMESTAMP_TYPES`. now: the timestamp, in milliseconds, of
-    records that have none.
-    """
+    """The options of `build` that shape batches. What is asked for wins over what lines say."""
 
     magic: int | None = None
     compression: str | None = None
     timestamp_type: int | None = None
+    """The number of one of `TIMESTAMP_TYPES`."""
     batch_bytes: int | None = None
     batch_records: int | None = None
     base_offset: int | None = None
@@ -28,6 +25,7 @@ class Options:
     producer_epoch: int | None = None
     transactional: bool = False
     now: int = 0
+    """The timestamp, in milliseconds, of records that have none."""
 
     @property
     def codec(self) -> int | None:

@@ -14,15 +14,14 @@ SNAPSHOT_SUFFIX = ".checkpoint"
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A file that lines name. folder: one plain name, or none.
-
-    base_offset: of a segment, where the name has one. snapshot: the whole name of a KRaft snapshot,
-    None for a log.
-    """
+    """A file that lines name."""
 
     folder: str = ""
+    """One plain name, or none."""
     base_offset: int | None = None
+    """Of a segment, where the name has one."""
     snapshot: str | None = None
+    """The whole name of a KRaft snapshot, None for a log."""
 
     @property
     def partition(self) -> str:

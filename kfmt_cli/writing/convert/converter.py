@@ -40,14 +40,16 @@ NO_HEADERS = np.zeros((4, 0), np.int64)
 
 @dataclass(slots=True)
 class Counts:
-    """What was converted. left_out: damaged batches. digest: of the records in one form."""
+    """What was converted."""
 
     messages: int = 0
     batches: int = 0
     batches_after: int = 0
     left_out: int = 0
+    """Damaged batches."""
     findings: list[Finding] = field(default_factory=list)
     digest: bytes = b""
+    """Of the records in one form."""
 
     @property
     def damaged(self) -> bool:
@@ -57,20 +59,19 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Intact:
-    """What is undamaged in a part of a log.
-
-    good: which batches are; of older wrappers some messages may be missing nevertheless. first,
-    last: the offsets that are taken, None when there are none. form: the records in their common
-    form.
-    """
+    """What is undamaged in a part of a log."""
 
     part: Block
     records: Records
     good: BoolArray
+    """Which batches are; of older wrappers some messages may be missing nevertheless."""
     findings: list[Finding]
     first: int | None
+    """The offsets that are taken, None when there are none."""
     last: int | None
+    """The offsets that are taken, None when there are none."""
     form: bytearray
+    """The records in their common form."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +85,14 @@ class ConvertedPiece:
 
 @dataclass(frozen=True, slots=True)
 class Converter:
-    """How to convert. codec: None keeps each wrapper's. jobs: threads."""
+    """How to convert."""
 
     codec: str | None
+    """None keeps each wrapper's."""
     bounds: BatchBounds
     limit: Limit
     jobs: int
+    """Threads."""
 
     def convert(self, log: Input, writer: SegmentWriter, advance: Callable[[int], None]) -> Counts:
         """All of a log into a segment; raises InputError, OutputError."""

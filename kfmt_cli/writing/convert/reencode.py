@@ -27,12 +27,13 @@ Producer = tuple[int, int]  # id and epoch
 
 @dataclass(frozen=True, slots=True)
 class Reencoded:
-    """What is left of a damaged batch. producer: of its transaction, None if it has none."""
+    """What is left of a damaged batch."""
 
     position: int
     written: Written
     records: int
     producer: Producer | None
+    """Of its transaction, None if it has none."""
 
     @property
     def base_offset(self) -> int:

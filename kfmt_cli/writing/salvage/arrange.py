@@ -24,26 +24,25 @@ MOST_BYTES = (1 << 31) - 1  # of a segment
 
 @dataclass(frozen=True, slots=True)
 class HeldBatches:
-    """The undamaged batches of a log by their position, an entry each.
-
-    base_offset: of the file's name. replaces: it is a finished copy that a broker puts in the place
-    of others.
-    """
+    """The undamaged batches of a log by their position, an entry each."""
 
     base_offset: int
+    """Of the file's name."""
     position: IntArray
     size: IntArray
     base: IntArray
     last: IntArray
     crc: IntArray
     replaces: bool = False
+    """It is a finished copy that a broker puts in the place of others."""
 
 
 @dataclass(frozen=True, slots=True)
 class Neighbours:
-    """Batches that lie side by side in a log. log: its number."""
+    """Batches that lie side by side in a log."""
 
     log: int
+    """Its number."""
     position: int
     size: int
     first_offset: int
@@ -54,11 +53,12 @@ class Neighbours:
 @dataclass(slots=True)
 class Arranged:
     """Segments by their base offsets, in order; and lanes of what is set aside, each in the order
-    of its offsets. copies: equal ones that are left out."""
+    of its offsets."""
 
     segments: list[tuple[int, list[Neighbours]]] = field(default_factory=list)
     aside: list[list[Neighbours]] = field(default_factory=list)
     copies: int = 0
+    """Equal ones that are left out."""
 
 
 def arrange(logs: Sequence[HeldBatches], spare: HeldBatches | None = None) -> Arranged:

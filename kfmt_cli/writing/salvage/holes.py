@@ -27,61 +27,62 @@ Put = Callable[[Buffer], None]
 
 @dataclass(frozen=True, slots=True)
 class Hole:
-    """Bytes that are left out.
-
-    batches: whose headers could be read. first_offset, last_offset: those that are missing with
-    them; both None where the offsets on the two sides follow on each other, last_offset None where
-    nothing comes after. records: of these offsets that were kept nevertheless. codes: of what was
-    found there.
-    """
+    """Bytes that are left out."""
 
     position: int
     size: int
     batches: int
+    """Whose headers could be read."""
     first_offset: int | None
+    """Those that are missing with them; both None where the offsets on the two sides follow on each
+    other, last_offset None where nothing comes after."""
     last_offset: int | None
+    """Those that are missing with them; both None where the offsets on the two sides follow on each
+    other, last_offset None where nothing comes after."""
     records: int
+    """Of these offsets that were kept nevertheless."""
     codes: tuple[str, ...]
+    """Of what was found there."""
 
 
 @dataclass(slots=True)
 class Salvaged:
-    """What came of a log.
-
-    last_offset: of the batches that were kept, here or in logs before. reencoded: records of
-    damaged batches.
-    """
+    """What came of a log."""
 
     last_offset: int
+    """Of the batches that were kept, here or in logs before."""
     bytes: int = 0
     bytes_after: int = 0
     batches: int = 0
     batches_after: int = 0
     holes: int = 0
     reencoded: int = 0
+    """Records of damaged batches."""
 
 
 @dataclass(slots=True)
 class Holes:
-    """What has been left out since the last batch that was kept. batches: with a header.
-
-    producers: of the transactions in what was kept. named: why, of what was taken before; reasons:
-    in what was taken last, by position. split: what is left of damaged batches, which is written
-    when it is known what comes after. after: the last offset before them. records: those written.
-    """
+    """What has been left out since the last batch that was kept."""
 
     done: Salvaged
     tell: Callable[[Hole], None]
     put: Put
     until: int
     producers: set[Producer]
+    """Of the transactions in what was kept."""
     position: int = 0
     batches: int = 0
+    """With a header."""
     records: int = 0
+    """Those written."""
     named: set[str] = field(default_factory=set)
+    """Why, of what was taken before."""
     reasons: deque[tuple[int, str]] = field(default_factory=deque)
+    """In what was taken last, by position."""
     split: deque[Reencoded] = field(default_factory=deque)
+    """What is left of damaged batches, which is written when it is known what comes after."""
     after: int = field(init=False)
+    """The last offset before them."""
 
     def __post_init__(self) -> None:
         self.after = self.done.last_offset
@@ -141,9 +142,10 @@ class Holes:
 
 @dataclass(slots=True)
 class Gaps:
-    """The offsets of a partition that none of its batches has, from..to. end: before the first."""
+    """The offsets of a partition that none of its batches has, from..to."""
 
     end: int
+    """Before the first."""
     found: list[tuple[int, int]] = field(default_factory=list)
 
     def take(self, batches: Table) -> None:

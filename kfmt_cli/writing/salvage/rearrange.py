@@ -26,12 +26,13 @@ PIECE = 8 << 20
 
 @dataclass(frozen=True, slots=True)
 class Rearranged:
-    """Where everything goes. split: what is left of damaged batches, by the number of their log.
-    data: their bytes, one after another."""
+    """Where everything goes."""
 
     arranged: Arranged
     split: list[tuple[int, Reencoded]]
+    """What is left of damaged batches, by the number of their log."""
     data: bytes
+    """Their bytes, one after another."""
     n_logs: int
 
     def placed(self, number: int) -> list[Reencoded]:

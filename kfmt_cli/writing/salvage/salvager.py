@@ -45,17 +45,16 @@ _HELD = ("position", "size", "base_offset", "last_offset", "crc")
 
 @dataclass(frozen=True, slots=True)
 class _SalvagedPiece:
-    """A run of batches, looked at.
-
-    sound: which are undamaged by themselves. beyond: which reach into the next segment. split: what
-    is left of the others.
-    """
+    """A run of batches, looked at."""
 
     run: Block
     stretch: Stretch
     sound: BoolArray
+    """Which are undamaged by themselves."""
     beyond: BoolArray
+    """Which reach into the next segment."""
     split: list[Reencoded]
+    """What is left of the others."""
 
     @property
     def firsts(self) -> list[int]:
@@ -74,32 +73,33 @@ class _SalvagedPiece:
 
 @dataclass(slots=True)
 class Scanned:
-    """A log that was gone over. held: its undamaged batches. named: why others are damaged, by
-    position. positions: of every batch with a header. producers: of the transactions in what is
-    undamaged."""
+    """A log that was gone over."""
 
     log: Input
     held: HeldBatches
+    """Its undamaged batches."""
     bytes: int
     positions: IntArray
+    """Of every batch with a header."""
     named: list[tuple[int, str]]
+    """Why others are damaged, by position."""
     split: list[Reencoded]
     producers: set[Producer]
+    """Of the transactions in what is undamaged."""
 
 
 @dataclass(slots=True)
 class Salvager:
-    """Goes over the logs of one partition in their order.
-
-    split: keep the records of damaged batches that can be read. last_offset: of the batches that
-    were kept. producers: of the transactions in them, by id and epoch.
-    """
+    """Goes over the logs of one partition in their order."""
 
     limit: Limit
     jobs: int
     split: bool = False
+    """Keep the records of damaged batches that can be read."""
     last_offset: int = -1
+    """Of the batches that were kept."""
     producers: set[Producer] = field(default_factory=set)
+    """Of the transactions in them, by id and epoch."""
 
     def scan(
         self,
@@ -275,11 +275,12 @@ def _with_next(pieces: Iterator[_SalvagedPiece]) -> Iterator[tuple[_SalvagedPiec
 
 @dataclass(frozen=True, slots=True)
 class LogExtent:
-    """The undamaged batches of a log. is_ordered: their offsets increase."""
+    """The undamaged batches of a log."""
 
     first: int
     last: int
     is_ordered: bool
+    """Their offsets increase."""
 
 
 def extent_of(log: Input, limit: Limit) -> LogExtent | None:
