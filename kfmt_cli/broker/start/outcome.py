@@ -31,7 +31,7 @@ class Start:
     cut: list[tuple[str, int]] = field(default_factory=list)
     """Name and new size of each log that is cut."""
     deleted: list[str] = field(default_factory=list)
-    """Names."""
+    """Names of the files that it deletes."""
     becomes: str | None = None
     """None for a partition that is served, `STRAY`, `OFFLINE` or `UNSERVED`."""
     is_offline: bool = False
