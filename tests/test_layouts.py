@@ -20,6 +20,9 @@ from kfmt_cli.formats.control import CONTROL_RECORD_KEY, END_TXN_MARKER
 from kfmt_cli.formats.index import ABORTED_TRANSACTION, OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
 from kfmt_cli.formats.legacy import MESSAGE_V0, MESSAGE_V1, NOTES_V0
 from kfmt_cli.formats.snapshot import PRODUCER_SNAPSHOT, PRODUCER_STATE
+from kfmt_cli.rows.batch import BATCH
+from kfmt_cli.rows.log_tables import BATCH_COLUMNS, RECORD_COLUMNS
+from kfmt_cli.rows.record import RECORD as RECORD_ROWS
 from tests.support.samples import ORDERS
 from tests.support.segments import positions
 
@@ -196,3 +199,10 @@ def test_spare_columns_are_zero_whatever_memory_held(monkeypatch: pytest.MonkeyP
         assert found.rows.shape[1] == 20
         assert not found.rows[-3:].any()
         assert found["offset_delta"].tolist() == list(range(20))
+
+
+def test_the_tables_of_logs_have_the_columns_that_are_shown() -> None:
+    assert set(BATCH.sources) <= set(BATCH_COLUMNS)
+    # The kernel fills the stored fields, which come first and in its order.
+    assert RECORD_COLUMNS[: len(RECORD.names)] == tuple(RECORD.names)
+    assert set(RECORD_ROWS.sources) <= set(RECORD_COLUMNS)

@@ -14,13 +14,13 @@ from bench.make_files import SEEDS
 from kfmt_cli.core.codecs.compress import LZ4_DESCRIPTOR, XERIAL_HEADER, compress
 from kfmt_cli.core.codecs.decompress import LZ4_MAGIC, Limit, decompress
 from kfmt_cli.core.layout.layout import IntArray
-from kfmt_cli.core.native.table import Table
 from kfmt_cli.disk.tree import classify
 from kfmt_cli.formats.batch import CODECS, RECORD
 from kfmt_cli.log.block import Block, runs
 from kfmt_cli.log.decoding import read_records
 from kfmt_cli.log.open_log import open_log
-from kfmt_cli.writing.batches import DRAFT_COLUMNS, Written, write_batches
+from kfmt_cli.writing.batches import Written, write_batches
+from kfmt_cli.writing.draft_tables import DRAFT_COLUMNS, DraftTable
 from tests.support.samples import every_log, name_of
 
 SAMPLES = [log for log in every_log() if log.stat().st_size]
@@ -36,7 +36,7 @@ def blocks(path: Path) -> list[Block]:
 def rewritten(block: Block) -> Written:
     """The block's batches out of what was read of them."""
     records = read_records(block, Limit())
-    drafts = Table.empty(DRAFT_COLUMNS, len(block.batches))
+    drafts = DraftTable.empty(DRAFT_COLUMNS, len(block.batches))
     for name in DRAFT_COLUMNS:
         drafts[name] = block.batches[name]
     return write_batches(drafts, records)

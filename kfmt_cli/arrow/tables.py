@@ -16,7 +16,7 @@ from kfmt_cli.arrow.schema import schema_of
 from kfmt_cli.arrow.sections import ArrowPart, part_of, record_batch, slices
 from kfmt_cli.arrow.storage import local
 from kfmt_cli.checks.log.packs import read_pack
-from kfmt_cli.core.native.table import BoolArray, Table
+from kfmt_cli.core.native.table import BoolArray
 from kfmt_cli.disk.kinds.fixed import read_rows
 from kfmt_cli.disk.names import partition_of
 from kfmt_cli.disk.tree import classify
@@ -26,6 +26,7 @@ from kfmt_cli.findings.finding import Finding
 from kfmt_cli.log.block import Block
 from kfmt_cli.log.complete import batch_rows, complete, record_rows
 from kfmt_cli.log.records import Records
+from kfmt_cli.rows.log_tables import BatchTable
 from kfmt_cli.rows.section import Rows
 from kfmt_cli.rows.table_types import BATCHES, RECORDS
 from kfmt_cli.sharing.aborted import AbortedRanges
@@ -105,20 +106,20 @@ def _wanted(
     owner = records.owner
     committed: BoolArray = _committed(run.batches, known)[owner]
     if known.stable is not None:
-        committed &= records.rows["offset"] < known.stable
+        committed &= records.rows.offset < known.stable
     return committed if keep is None else keep & committed
 
 
-def _committed(batches: Table, known: AbortedRanges) -> BoolArray:
+def _committed(batches: BatchTable, known: AbortedRanges) -> BoolArray:
     """Batches that are neither control batches nor of an aborted transaction."""
-    gone = batches["control"] == 1
-    transactional = batches["transactional"] == 1
+    gone = batches.control == 1
+    transactional = batches.transactional == 1
     for producer, first, last in known.aborted:
         gone |= (
             transactional
-            & (batches["producer_id"] == producer)
-            & (batches["base_offset"] >= first)
-            & (batches["last_offset"] <= last)
+            & (batches.producer_id == producer)
+            & (batches.base_offset >= first)
+            & (batches.last_offset <= last)
         )
     kept: BoolArray = ~gone
     return kept
@@ -150,7 +151,7 @@ def _batches_of_pack(request: Request, pieces: Sequence[Piece]) -> pa.RecordBatc
     pack = read_pack([input_of(it) for it in pieces])
     if not pack.good.all() or (pack.sizes != np.array([it.size for it in pieces])).any():
         return None
-    pack.batches["file_number"] = pack.owner
+    pack.batches.file_number = pack.owner
     chosen = request.wanted.batches(pack.healthy(), request.limit)
     owner = chosen.batches["file_number"]
     places = [it.place for it in pieces]

@@ -43,8 +43,8 @@ class TransactionsSeen:
         """Which batches can go: those of aborted transactions, and markers of nothing."""
         batches = block.batches
         found = np.zeros(len(batches), np.bool_)
-        v2 = batches["is_v2"] == 1
-        rows = np.flatnonzero(v2 & ((batches["control"] == 1) | (batches["transactional"] == 1)))
+        v2 = batches.is_v2 == 1
+        rows = np.flatnonzero(v2 & ((batches.control == 1) | (batches.transactional == 1)))
         if not len(rows):
             return found
         name_control_batches(block)
@@ -84,19 +84,19 @@ def fill(map_: OffsetMap, run: Block, records: Records, discarded: BoolArray, st
     """
     rows = records.rows
     owner = records.owner
-    control = (run.batches["control"] == 1) & (run.batches["is_v2"] == 1)
-    taken = ~(discarded | control)[owner] & (rows["key_size"] >= 0) & (rows["offset"] >= start)
+    control = (run.batches.control == 1) & (run.batches.is_v2 == 1)
+    taken = ~(discarded | control)[owner] & (rows.key_size >= 0) & (rows.offset >= start)
     chosen = np.flatnonzero(taken)
-    hashes = hashes_of(records.data, rows["key"][chosen], rows["key_size"][chosen])
-    offsets = rows["offset"][chosen]
+    hashes = hashes_of(records.data, rows.key[chosen], rows.key_size[chosen])
+    offsets = rows.offset[chosen]
     n = map_.put(hashes, offsets)
     if n < len(chosen):
         map_.latest_offset = max(map_.latest_offset, int(offsets[n - 1]) if n else -1)
-        before = run.batches["last_offset"][run.batches["last_offset"] < int(offsets[n])]
+        before = run.batches.last_offset[run.batches.last_offset < int(offsets[n])]
         if len(before):
             map_.latest_offset = max(map_.latest_offset, int(before.max()))
         return False
-    last = run.batches["last_offset"]
+    last = run.batches.last_offset
     last = last[last >= start]
     if len(last):
         map_.latest_offset = max(map_.latest_offset, int(last.max()))
@@ -139,19 +139,19 @@ def keeps(
     """Which records of a run stay."""
     batches, rows = run.batches, records.rows
     owner = records.owner
-    v2 = batches["is_v2"] == 1
-    control = v2 & (batches["control"] == 1)
-    has_horizon = v2 & (batches["delete_horizon"] == 1)
-    due = has_horizon & (batches["base_timestamp"] <= rules.now)
+    v2 = batches.is_v2 == 1
+    control = v2 & (batches.control == 1)
+    has_horizon = v2 & (batches.delete_horizon == 1)
+    due = has_horizon & (batches.base_timestamp <= rules.now)
     gone = np.where(control, discarded & due, discarded)
     stays = np.ones(len(rows), np.bool_)
-    offset = rows["offset"]
+    offset = rows.offset
     plain = ~control[owner] & ~gone[owner] & (offset <= rules.map.latest_offset)
-    with_key = plain & (rows["key_size"] >= 0)
+    with_key = plain & (rows.key_size >= 0)
     chosen = np.flatnonzero(with_key)
-    latest = rules.map.get(hashes_of(records.data, rows["key"][chosen], rows["key_size"][chosen]))
+    latest = rules.map.get(hashes_of(records.data, rows.key[chosen], rows.key_size[chosen]))
     is_latest = offset[chosen] >= latest
-    is_value = rows["value_size"][chosen] >= 0
+    is_value = rows.value_size[chosen] >= 0
     held = np.where(v2[owner[chosen]], ~due[owner[chosen]], rules.keeps_legacy)
     stays[chosen] = is_latest & (is_value | held)
     stays[plain & ~with_key] = False
@@ -164,11 +164,11 @@ def keeps(
     told.aborted += int((dropped & ~control[owner]).sum())
     told.replaced += int((~stays & ~keyless & ~dropped).sum())
     markers = stays & control[owner]
-    tombstones = stays & (rows["value_size"] < 0) & ~control[owner]
+    tombstones = stays & (rows.value_size < 0) & ~control[owner]
     told.markers += int(markers.sum())
     told.tombstones += int(tombstones.sum())
     waiting = np.unique(owner[tombstones | markers])
-    times = batches["base_timestamp"][waiting][has_horizon[waiting]]
+    times = batches.base_timestamp[waiting][has_horizon[waiting]]
     if len(times):
         least = int(times.min())
         told.horizon = least if told.horizon is None else min(told.horizon, least)

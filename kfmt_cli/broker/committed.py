@@ -31,11 +31,9 @@ class Committed:
     def of_batches(self, block: Block) -> BoolArray:
         """Which batches' records are given."""
         batches = block.batches
-        keep: BoolArray = (batches["control"] == 0) & (batches["last_offset"] < self.stable)
-        for i in np.flatnonzero(keep & (batches["transactional"] == 1)).tolist():
-            keep[i] = not self._is_aborted(
-                int(batches["producer_id"][i]), int(batches["base_offset"][i])
-            )
+        keep: BoolArray = (batches.control == 0) & (batches.last_offset < self.stable)
+        for i in np.flatnonzero(keep & (batches.transactional == 1)).tolist():
+            keep[i] = not self._is_aborted(int(batches.producer_id[i]), int(batches.base_offset[i]))
         return keep
 
     def _is_aborted(self, producer: int, offset: int) -> bool:

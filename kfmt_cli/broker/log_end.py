@@ -27,7 +27,7 @@ def log_end(folder: Folder) -> int | None:
     end = last.log.base_offset or 0
     for block in _blocks(last, last.log):
         batches = block.batches
-        offsets = batches["last_offset"][batches["crc_valid"] == 1]
+        offsets = batches.last_offset[batches.crc_valid == 1]
         if len(offsets):
             end = int(offsets[-1]) + 1
     return end

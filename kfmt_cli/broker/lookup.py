@@ -13,7 +13,6 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from kfmt_cli.core.native.table import Table
 from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, TIME_INDEX, read_rows
 from kfmt_cli.disk.kinds.kind import Input, Kind
 from kfmt_cli.disk.segment import Segment
@@ -21,6 +20,7 @@ from kfmt_cli.errors import InputError
 from kfmt_cli.formats.index import OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
 from kfmt_cli.log.block import Block
 from kfmt_cli.log.open_log import open_log
+from kfmt_cli.rows.log_tables import BatchTable
 
 ENTRY_SIZE = {
     OFFSET_INDEX: OFFSET_INDEX_ENTRY.dtype.itemsize,
@@ -163,12 +163,12 @@ def _scan(done: Lookup, log: Input) -> None:
                 return
 
 
-def _behind(block: Block, position: int) -> Table:
+def _behind(block: Block, position: int) -> BatchTable:
     batches = block.batches
-    return batches.select(batches["position"] >= position)
+    return batches.select(batches.position >= position)
 
 
-def _words(batches: Table, i: int) -> dict[str, int]:
+def _words(batches: BatchTable, i: int) -> dict[str, int]:
     names = ("position", "base_offset", "last_offset", "max_timestamp")
     return {name: int(batches[name][i]) for name in names}
 

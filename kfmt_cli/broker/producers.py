@@ -82,8 +82,8 @@ class Producers:
     def take(self, block: Block, n: int) -> list[dict[str, int]]:
         """The first n batches of the next block; the aborted transactions that end in them."""
         batches = block.batches.select(slice(0, n))
-        self.end = int(batches["last_offset"][-1]) + 1
-        chosen = np.flatnonzero((batches["is_v2"] == 1) & (batches["producer_id"] >= 0))
+        self.end = int(batches.last_offset[-1]) + 1
+        chosen = np.flatnonzero((batches.is_v2 == 1) & (batches.producer_id >= 0))
         part = Block(block.name, block.data, block.position, batches)
         done = (self.apply(event) for event in events_of(part, chosen))
         return [it for it in done if it is not None]
@@ -207,7 +207,7 @@ def _values(producer: Producer) -> dict[str, int]:
 def _read_marker(block: Block, i: int) -> tuple[int, int] | None:
     """The coordinator's epoch and the timestamp of an end-transaction marker, None without one."""
     batches = block.batches
-    start, end = int(batches["start"][i]) + HEADER_SIZE, int(batches["end"][i])
+    start, end = int(batches.start[i]) + HEADER_SIZE, int(batches.end[i])
     starts, ends = np.array([start]), np.array([end])
     record = RECORD.columns(block.data, starts, ends, 1)
     value = record["value"][:1]
@@ -215,7 +215,7 @@ def _read_marker(block: Block, i: int) -> tuple[int, int] | None:
         return None
     marker = END_TXN_MARKER.columns(block.data, value, value + END_TXN_MARKER.dtype.itemsize, 1)
     delta = int(record["timestamp_delta"][0])
-    return int(marker["coordinator_epoch"][0]), int(batches["base_timestamp"][i]) + delta
+    return int(marker["coordinator_epoch"][0]), int(batches.base_timestamp[i]) + delta
 
 
 def _in_map_order(ids: list[int]) -> list[int]:

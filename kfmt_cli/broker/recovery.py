@@ -10,10 +10,11 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from kfmt_cli.core.native.table import BoolArray, Table
+from kfmt_cli.core.native.table import BoolArray
 from kfmt_cli.findings.finding import Severity
 from kfmt_cli.formats.index import MAX_RELATIVE_OFFSET
 from kfmt_cli.log.block import Block
+from kfmt_cli.rows.log_tables import BatchTable
 
 
 def kept(blocks: Iterable[Block], base_offset: int) -> Iterator[tuple[Block, int]]:
@@ -28,7 +29,7 @@ def kept(blocks: Iterable[Block], base_offset: int) -> Iterator[tuple[Block, int
         stopped = any(it.code.severity is Severity.ERROR for it in block.findings)
         is_cut |= n < len(block.batches) or stopped
         if n:
-            last = int(block.batches["last_offset"][n - 1])
+            last = int(block.batches.last_offset[n - 1])
         yield block, n
 
 
@@ -38,21 +39,21 @@ def _before_cut(block: Block, last: int, base_offset: int) -> int:
     n = len(batches)
     stops = [it.position or 0 for it in block.findings if it.code.severity is Severity.ERROR]
     if stops:
-        n = int((batches["position"] < min(stops)).sum())
+        n = int((batches.position < min(stops)).sum())
     refused = np.flatnonzero(is_refused(batches, last, base_offset))
     return min(n, int(refused[0])) if len(refused) else n
 
 
-def is_refused(batches: Table, last: int, base_offset: int) -> BoolArray:
+def is_refused(batches: BatchTable, last: int, base_offset: int) -> BoolArray:
     """Batches that a recovering broker does not take.
 
     Their checksum is wrong, or their offsets do not increase or do not fit the segment. It looks
     neither at the codec nor at the number of records. last: the offset before the first of them.
     """
-    base, end = batches["base_offset"], batches["last_offset"]
+    base, end = batches.base_offset, batches.last_offset
     before = np.empty_like(end)
     before[1:] = end[:-1]
     before[:1] = last
-    refused: BoolArray = (batches["crc_valid"] == 0) | (base <= before)
-    refused |= (batches["is_v2"] == 1) & (batches["last_offset_delta"] < 0)
+    refused: BoolArray = (batches.crc_valid == 0) | (base <= before)
+    refused |= (batches.is_v2 == 1) & (batches.last_offset_delta < 0)
     return refused | (base < base_offset) | (end - base_offset > MAX_RELATIVE_OFFSET)

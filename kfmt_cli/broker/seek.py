@@ -81,4 +81,4 @@ def blocks_from(
 def begins_at(block: Block, position: int) -> bool:
     """Whether a block begins with an undamaged batch at a byte."""
     batches = block.batches
-    return len(batches) > 0 and (batches["position"][0], batches["crc_valid"][0]) == (position, 1)
+    return len(batches) > 0 and (batches.position[0], batches.crc_valid[0]) == (position, 1)

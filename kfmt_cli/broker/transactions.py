@@ -82,10 +82,10 @@ class Transactions:
         batches = block.batches
         if not len(batches):
             return
-        self.log_end = max(self.log_end, int(batches["last_offset"][-1]) + 1)
-        self.newest = max(self.newest, int(batches["max_timestamp"].max()))
-        valid = (batches["crc_valid"] == 1) & (batches["is_v2"] == 1)
-        chosen = np.flatnonzero(valid & (batches["transactional"] == 1))
+        self.log_end = max(self.log_end, int(batches.last_offset[-1]) + 1)
+        self.newest = max(self.newest, int(batches.max_timestamp.max()))
+        valid = (batches.crc_valid == 1) & (batches.is_v2 == 1)
+        chosen = np.flatnonzero(valid & (batches.transactional == 1))
         if not len(chosen):
             return
         name_control_batches(block)

@@ -11,7 +11,6 @@ from kfmt_cli.checks.index.checker import IndexChecker, IndexReading
 from kfmt_cli.checks.index.packs import sizes_of_indexes
 from kfmt_cli.checks.log.packs import read_pack, verified
 from kfmt_cli.checks.log.verifier import Verified, Verifier
-from kfmt_cli.core.native.table import Table
 from kfmt_cli.disk.segment import Segment
 from kfmt_cli.disk.tree import is_segment
 from kfmt_cli.errors import InputError
@@ -55,7 +54,7 @@ class SegmentChecker:
 
         def watch(block: Block) -> None:
             # Both name control batches and open wrappers, in a table that others read.
-            table = Table(block.batches.names, block.batches.data.copy())
+            table = block.batches.copy()
             own = Block(block.name, block.data, block.position, table, block.findings)
             if index is not None:
                 index.take(own)

@@ -95,11 +95,11 @@ class Cat:
         """Write the wanted records of a block."""
         topic, partition = partition_of(file.path)
         place = topic or "", -1 if partition is None else partition
-        keep = block.batches["crc_valid"] == 1
+        keep = block.batches.crc_valid == 1
         if committed is not None:
             keep &= committed.of_batches(block)
         else:
-            keep &= block.batches["control"] == 0
+            keep &= block.batches.control == 0
         if not keep.all():
             block = Block(block.name, block.data, block.position, block.batches.select(keep))
         block.findings = []

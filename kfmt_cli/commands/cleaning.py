@@ -165,8 +165,8 @@ class Cleaning:
         if not self.offsets:
             for block in blocks_from(file, checked=False):
                 batches = block.batches
-                v2 = batches["is_v2"] == 1
-                told.kept += int(np.where(v2, batches["records_count"], 1).sum())
+                v2 = batches.is_v2 == 1
+                told.kept += int(np.where(v2, batches.records_count, 1).sum())
             return
         for _, records in self._records(file):
             told.kept += len(records.rows)
@@ -176,7 +176,7 @@ class Cleaning:
         """Note the offsets of what stays."""
         if not self.offsets:
             return
-        offsets: IntArray = records.rows["offset"][stays]
+        offsets: IntArray = records.rows.offset[stays]
         if not len(offsets):
             return
         breaks = np.flatnonzero(np.diff(offsets) != 1)
@@ -194,7 +194,7 @@ class Cleaning:
             for part in decompress_ahead(block, self.limit):
                 for run in runs(part):
                     records = read_records(run, self.limit)
-                    if not run.batches["is_v2"].all():
+                    if not run.batches.is_v2.all():
                         complete(run, records)
                     yield run, records
 

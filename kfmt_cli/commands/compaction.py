@@ -134,11 +134,11 @@ class Compaction:
                     for finding in block.findings:
                         found.is_damaged |= finding.code.severity is Severity.ERROR
                         self.run.tell(finding, findings)
-                    found.is_damaged |= bool((block.batches["crc_valid"] == 0).any())
+                    found.is_damaged |= bool((block.batches.crc_valid == 0).any())
                     batches = block.batches
                     if len(batches):
-                        found.records += int(batches["records_count"].clip(0).sum())
-                        first = int(batches["max_timestamp"][0])
+                        found.records += int(batches.records_count.clip(0).sum())
+                        first = int(batches.max_timestamp[0])
                         found.firsts.setdefault(file.base_offset or 0, first)
                     for it in following.take(block):
                         if it.aborted is not None:

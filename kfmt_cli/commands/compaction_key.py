@@ -62,7 +62,7 @@ def _places(partition: LogFiles, key: bytes, limit: Limit) -> list[RecordOfKey]:
     match, found = Match(key=key), []
     for file in partition.logs:
         for block in blocks_from(file, read_ahead=True):
-            sound = block.batches["crc_valid"] == 1
+            sound = block.batches.crc_valid == 1
             block.batches = block.batches.select(sound)
             for run in (it for part in decompress_ahead(block, limit) for it in runs(part)):
                 records = read_records(run, limit)
@@ -70,9 +70,9 @@ def _places(partition: LogFiles, key: bytes, limit: Limit) -> list[RecordOfKey]:
                 rows = records.rows
                 for row in match.rows(run, records, np.arange(len(rows))).tolist():
                     batch = int(np.searchsorted(records.ends, row, side="right"))
-                    time = int(rows["timestamp"][row]) if rows["has_timestamp"][row] else None
-                    position = int(run.batches["position"][batch])
-                    offset, size = int(rows["offset"][row]), int(rows["value_size"][row])
+                    time = int(rows.timestamp[row]) if rows.has_timestamp[row] else None
+                    position = int(run.batches.position[batch])
+                    offset, size = int(rows.offset[row]), int(rows.value_size[row])
                     found.append(RecordOfKey(file.name, position, offset, time, size))
     return found
 

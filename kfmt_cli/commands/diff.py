@@ -82,7 +82,7 @@ class Side:
                         self.seen(finding)
                     self.findings.take(block.findings)
                     for run in runs(block):
-                        if is_legacy(run) and run.batches["compression"].any():
+                        if is_legacy(run) and run.batches.compression.any():
                             read_records(run, self.limit)  # where wrappers begin
                         yield from self._of_run(run)
 

@@ -34,7 +34,7 @@ def written(
     for i, file in enumerate(files):
         if reading.records and decoder_of(file) is not None:
             pack.good[i] = False
-    pack.batches["file_number"] = pack.owner
+    pack.batches.file_number = pack.owner
     parts = list(_parts(pack, reading))
     if len(parts) > MOST_PARTS or not pack.good.any():
         return [*files]

@@ -123,13 +123,13 @@ class Find:
         n_later = 0
         for block in self._blocks(segment, start):
             batches = block.batches
-            begins_later = (batches["base_offset"] > offset) & (batches["has_base_offset"] == 1)
-            fits = (batches["last_offset"] >= offset) & ~begins_later
-            sound = fits & (batches["crc_valid"] == 1)
+            begins_later = (batches.base_offset > offset) & (batches.has_base_offset == 1)
+            fits = (batches.last_offset >= offset) & ~begins_later
+            sound = fits & (batches.crc_valid == 1)
             if fits.any():
                 i = int(np.argmax(sound if sound.any() else fits))
                 yield from self._record_in(
-                    block, i, lambda it: it.rows["offset"] == offset, start.via, or_batch=True
+                    block, i, lambda it: it.rows.offset == offset, start.via, or_batch=True
                 )
                 return
             n_later += int(begins_later.sum())
@@ -142,10 +142,10 @@ class Find:
         start = self._told(segment, start_for_time(segment, timestamp))
         for block in self._blocks(segment, start):
             batches = block.batches
-            late = (batches["max_timestamp"] >= timestamp) & (batches["has_timestamp"] == 1)
+            late = (batches.max_timestamp >= timestamp) & (batches.has_timestamp == 1)
             for i in np.flatnonzero(late).tolist():
                 rows = self._record_in(
-                    block, i, lambda it: it.rows["timestamp"] >= timestamp, start.via
+                    block, i, lambda it: it.rows.timestamp >= timestamp, start.via
                 )
                 first = next(rows, None)
                 if first is not None:
@@ -199,8 +199,8 @@ class Find:
 
     def _of_producer(self, segment: Segment) -> Iterator[Cells]:
         for block in self._all(segment):
-            of_producer = block.batches["producer_id"] == self.sought.producer_id
-            for i in np.flatnonzero(of_producer & (block.batches["is_v2"] == 1)).tolist():
+            of_producer = block.batches.producer_id == self.sought.producer_id
+            for i in np.flatnonzero(of_producer & (block.batches.is_v2 == 1)).tolist():
                 yield _row(block, i, SCAN)
 
     def _all(self, segment: Segment) -> Iterator[Block]:
@@ -225,9 +225,9 @@ def _row(
     timestamp = batch["max_timestamp"] if batch["has_timestamp"] else None
     if records is not None and row is not None:
         rows = records.rows
-        offset = int(rows["offset"][row])
-        position = int(rows["position"][row]) if rows["has_position"][row] else None
-        timestamp = int(rows["timestamp"][row]) if rows["has_timestamp"][row] else None
+        offset = int(rows.offset[row])
+        position = int(rows.position[row]) if rows.has_position[row] else None
+        timestamp = int(rows.timestamp[row]) if rows.has_timestamp[row] else None
     place = batch["position"], batch["size"], base, batch["last_offset"]
     return (*place, offset, position, timestamp, via)
 

@@ -22,7 +22,7 @@ def followed(partition: LogFiles, wait: Callable[[], None]) -> Iterator[tuple[In
     while True:
         grown = False
         for block in _new(file, position):
-            position = int(block.batches["position"][-1] + block.batches["size"][-1])
+            position = int(block.batches.position[-1] + block.batches.size[-1])
             grown = True
             yield file, block
         if grown:
@@ -39,7 +39,7 @@ def _whole_bytes(file: Input) -> int:
     end = 0
     for block in blocks_from(file):
         if len(block.batches):
-            end = int(block.batches["position"][-1] + block.batches["size"][-1])
+            end = int(block.batches.position[-1] + block.batches.size[-1])
     return end
 
 
@@ -49,7 +49,7 @@ def _new(file: Input, position: int) -> Iterator[Block]:
         return
     try:
         for block in blocks_from(file, position):
-            sound = block.batches["crc_valid"] == 1
+            sound = block.batches.crc_valid == 1
             if not sound.all():  # it is being written
                 first = int(sound.argmin())
                 block.batches = block.batches.select(slice(0, first))

@@ -105,7 +105,7 @@ class ShowHex:
                 damage += [it for it in block.findings if it.code.severity is Severity.ERROR]
                 del damage[MOST_DAMAGE:]
                 if len(block.batches):
-                    last = int(block.batches["last_offset"][-1])
+                    last = int(block.batches.last_offset[-1])
         for finding in damage:
             self._tell(finding)
         words = f"no batch that can be read holds offset {place.offset}; the last is {last}"
@@ -129,7 +129,7 @@ class ShowHex:
 
     def _tell_of(self, block: Block, i: int) -> None:
         """What was found in the header of a batch; its records have shown theirs."""
-        number = int(block.batches["number"][i])
+        number = int(block.batches.number[i])
         for finding in block.findings:
             if finding.batch == number:
                 self._tell(finding)
@@ -201,12 +201,12 @@ def _batch_of(block: Block, place: ShownPlace) -> int | None:
     """Which batch of a block is asked for, None where it is not in there."""
     batches = block.batches
     if place.position is not None:
-        begins = batches["position"]
-        found = (begins <= place.position) & (place.position < begins + batches["size"])
+        begins = batches.position
+        found = (begins <= place.position) & (place.position < begins + batches.size)
     elif place.offset is not None:
-        begins = np.where(batches["has_base_offset"] == 1, batches["base_offset"], place.offset)
-        found = (begins <= place.offset) & (place.offset <= batches["last_offset"])
+        begins = np.where(batches.has_base_offset == 1, batches.base_offset, place.offset)
+        found = (begins <= place.offset) & (place.offset <= batches.last_offset)
     else:
-        found = batches["number"] == (place.entry or 0)
+        found = batches.number == (place.entry or 0)
     rows = np.flatnonzero(found)
     return int(rows[0]) if len(rows) else None

@@ -204,13 +204,13 @@ def trial(partition: LogFiles, codec: Codec, limit: Limit) -> Trial:
 def _trial(file: Input, codec: Codec, limit: Limit, most: int) -> Trial:
     found = Trial()
     for block in blocks_from(file):
-        sound = (block.batches["crc_valid"] == 1) & (block.batches["is_v2"] == 1)
-        block.batches = block.batches.select(sound & (block.batches["control"] == 0))
+        sound = (block.batches.crc_valid == 1) & (block.batches.is_v2 == 1)
+        block.batches = block.batches.select(sound & (block.batches.control == 0))
         for part in decompress_ahead(block, limit):
             data, starts, ends = part.decompressed or (
                 part.data,
-                part.batches["start"] + HEADER_SIZE,
-                part.batches["end"],
+                part.batches.start + HEADER_SIZE,
+                part.batches.end,
             )
             began = time.perf_counter()
             for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
@@ -219,7 +219,7 @@ def _trial(file: Input, codec: Codec, limit: Limit, most: int) -> Trial:
                 found.after += HEADER_SIZE + len(made)
                 found.plain += len(plain)
             found.seconds += time.perf_counter() - began
-            found.before += int(part.batches["size"].sum())
+            found.before += int(part.batches.size.sum())
         if found.plain >= most:
             break
     return found

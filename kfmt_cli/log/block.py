@@ -11,11 +11,11 @@ import numpy as np
 
 from kfmt_cli.core.codecs.checksum import CRC32, CRC32C, crc_of_regions
 from kfmt_cli.core.layout.layout import IntArray
-from kfmt_cli.core.native.table import Table
 from kfmt_cli.findings.finding import Code, Finding
 from kfmt_cli.formats.batch import ATTRIBUTES, MAX_SEQUENCE, RECORD_BATCH
 from kfmt_cli.formats.legacy import ATTRIBUTES_V1, MESSAGES
 from kfmt_cli.rows.batch import BATCH
+from kfmt_cli.rows.log_tables import BATCH_COLUMNS, BatchTable
 
 LOG_OVERHEAD = 12  # offset and length field, in front of every batch of any magic
 HEADER_SIZE = RECORD_BATCH.dtype.itemsize
@@ -36,22 +36,6 @@ STORED_CRC_AT = (
 )
 POLYNOMIALS = (CRC32, CRC32, CRC32C)
 
-# Where a batch is: in the block, in the count of the file's batches, in which file of several.
-_PLACE = ("start", "end", "number", "file_number")
-# What its records start from: a byte, a timestamp and whether deltas are added to it.
-_FOR_RECORDS = ("records_position", "record_timestamp", "has_delta", "is_plain", "has_sequence")
-BATCH_COLUMNS = (
-    *_PLACE,
-    # What is shown; a name that the magic lacks stays 0 and is null there.
-    *BATCH.sources,
-    # Its records could not be decompressed, which has been said.
-    "unreadable",
-    *_FOR_RECORDS,
-    # What a control batch says: its control record's type, -1 where there is none.
-    "control_type",
-)
-BATCH_NAMES = {name: column for column, name in enumerate(BATCH_COLUMNS)}
-
 
 @dataclass(slots=True)
 class Block:
@@ -61,7 +45,7 @@ class Block:
     name: str
     data: bytes
     position: int
-    batches: Table
+    batches: BatchTable
     findings: list[Finding] = field(default_factory=list)
     decompressed: tuple[bytes, IntArray, IntArray] | None = None
 
@@ -74,17 +58,17 @@ def read_batches(
     ends: IntArray,
     long_read: bool,
     checked: bool = True,
-) -> Table:
+) -> BatchTable:
     """The headers of the batches at starts..ends of `data`, with their checksums computed.
 
     checked: False for a caller that believes every checksum.
     """
-    batches = Table.empty(BATCH_COLUMNS, len(starts))
-    batches["start"] = starts
-    batches["end"] = ends
-    batches["position"] = starts + position
-    batches["size"] = ends - starts
-    batches["number"] = np.arange(first_number, first_number + len(starts))
+    batches = BatchTable.empty(BATCH_COLUMNS, len(starts))
+    batches.start = starts
+    batches.end = ends
+    batches.position = starts + position
+    batches.size = ends - starts
+    batches.number = np.arange(first_number, first_number + len(starts))
     magics = np.frombuffer(data, np.uint8)[starts + RECORD_BATCH.offset_of("magic")]
     for magic in range(3):
         rows = np.flatnonzero(magics == magic)
@@ -94,17 +78,17 @@ def read_batches(
             else:
                 _fill_legacy(batches, data, rows, magic)
             if not checked:
-                batches.data[batches.names["crc_computed"], rows] = batches["crc"][rows]
+                batches.data[batches.names["crc_computed"], rows] = batches.crc[rows]
                 continue
             batches.data[batches.names["crc_computed"], rows] = crc_of_regions(
                 POLYNOMIALS[magic], data, starts[rows] + CHECKED_FROM[magic], ends[rows], long_read
             )
-    batches["crc_valid"] = batches["crc"] == batches["crc_computed"]
+    batches.crc_valid = batches.crc == batches.crc_computed
     return batches
 
 
-def _fill_v2(batches: Table, data: bytes, rows: IntArray) -> None:
-    starts = batches["start"][rows]
+def _fill_v2(batches: BatchTable, data: bytes, rows: IntArray) -> None:
+    starts = batches.start[rows]
     columns = RECORD_BATCH.columns(data, starts, starts + HEADER_SIZE, len(rows))
     everything: slice | IntArray = slice(None) if len(rows) == len(batches) else rows
 
@@ -122,9 +106,9 @@ def _fill_v2(batches: Table, data: bytes, rows: IntArray) -> None:
         put(name, 1)
 
 
-def _fill_legacy(batches: Table, data: bytes, rows: IntArray, magic: int) -> None:
+def _fill_legacy(batches: BatchTable, data: bytes, rows: IntArray, magic: int) -> None:
     layout = LEGACY_HEADERS[magic]
-    starts = batches["start"][rows]
+    starts = batches.start[rows]
     columns = layout.columns(data, starts, starts + layout.dtype.itemsize, len(rows))
 
     def put(name: str, values: IntArray | int) -> None:
@@ -146,9 +130,9 @@ def _fill_legacy(batches: Table, data: bytes, rows: IntArray, magic: int) -> Non
         put("has_timestamp", 1)
 
 
-def max_timestamps(batches: Table) -> IntArray:
+def max_timestamps(batches: BatchTable) -> IntArray:
     """The max timestamps of batches, `NO_TIMESTAMP` for those of magic 0, which have none."""
-    return np.where(batches["has_timestamp"] == 1, batches["max_timestamp"], NO_TIMESTAMP)
+    return np.where(batches.has_timestamp == 1, batches.max_timestamp, NO_TIMESTAMP)
 
 
 def sequence(base: IntArray, delta: IntArray) -> IntArray:
@@ -158,7 +142,7 @@ def sequence(base: IntArray, delta: IntArray) -> IntArray:
 
 def runs(block: Block) -> Iterator[Block]:
     """The block in runs of batches of the same kind, magic 2 or older; nearly always one."""
-    is_v2 = block.batches["is_v2"]
+    is_v2 = block.batches.is_v2
     changes = np.flatnonzero(np.diff(is_v2)) + 1
     if not len(changes):
         yield block
@@ -169,7 +153,7 @@ def runs(block: Block) -> Iterator[Block]:
 
 def split(block: Block, most: int) -> Iterator[Block]:
     """The block in parts of about `most` bytes of batches, one batch at least."""
-    ends = np.cumsum(block.batches["size"])
+    ends = np.cumsum(block.batches.size)
     first = 0
     while first < len(ends):
         before = int(ends[first - 1]) if first else 0
@@ -180,12 +164,12 @@ def split(block: Block, most: int) -> Iterator[Block]:
 
 def is_legacy(run: Block) -> bool:
     """Whether a run is one of magic 0 and 1."""
-    return len(run.batches) > 0 and not run.batches["is_v2"][0]
+    return len(run.batches) > 0 and not run.batches.is_v2[0]
 
 
 def _position_of(block: Block, batch: int) -> int:
     """The file's byte where a batch of the block begins; far beyond it after the last."""
-    positions = block.batches["position"]
+    positions = block.batches.position
     return int(positions[batch]) if batch < len(positions) else 1 << 62
 
 
@@ -219,10 +203,10 @@ def about_batch(
     return Finding(
         file=block.name,
         code=code,
-        position=int(batches["position"][i]) if position is None else position,
+        position=int(batches.position[i]) if position is None else position,
         words=words,
-        offset=int(batches["base_offset"][i]) if offset is None else offset,
+        offset=int(batches.base_offset[i]) if offset is None else offset,
         expected=expected,
         found=found,
-        batch=int(batches["number"][i]),
+        batch=int(batches.number[i]),
     )

@@ -59,16 +59,16 @@ def complete(block: Block, records: Records) -> None:
     batches, rows = block.batches, records.rows
     if not len(batches):
         return
-    if not batches["is_v2"][0]:
+    if not batches.is_v2[0]:
         fill(block, records, _OF_BATCHES[:2])
         return
-    batches["is_plain"] = batches["compression"] == 0
-    batches["has_sequence"] = batches["base_sequence"] >= 0
+    batches.is_plain = batches.compression == 0
+    batches.has_sequence = batches.base_sequence >= 0
     fill(block, records, _OF_BATCHES)
     fill(block, records, _OF_V2)
-    if batches["has_sequence"].any():
-        rows["sequence"] = np.where(
-            rows["sequence"] > MAX_SEQUENCE, rows["sequence"] & MAX_SEQUENCE, rows["sequence"]
+    if batches.has_sequence.any():
+        rows.sequence = np.where(
+            rows.sequence > MAX_SEQUENCE, rows.sequence & MAX_SEQUENCE, rows.sequence
         )
     records.findings += read_control(block, records)
 
@@ -109,7 +109,7 @@ def decoded(block: Block, records: Records, decoder: Decoder, words: bool) -> Se
 def _malformed(block: Block, records: Records, row: int, name: str, said: Decoded) -> Finding:
     """A key or a value that is not the message that it says it is."""
     batch = int(np.searchsorted(records.ends, row, side="right"))
-    offset = int(records.rows["offset"][row])
+    offset = int(records.rows.offset[row])
     words = f"offset {offset}: the {name.removeprefix('decoded_')} is no {said.name}: {said.fault}"
     return batch_finding(block, batch, codes.PAYLOAD_MALFORMED, words, offset=offset)
 

@@ -34,28 +34,28 @@ MARKERS = (CONTROL_TYPES.index("ABORT"), CONTROL_TYPES.index("COMMIT"))
 def read_control(block: Block, records: Records) -> Iterator[Finding]:
     """Fill the control columns of the records; yields what is malformed."""
     rows = records.rows
-    if not block.batches["control"].any():
+    if not block.batches.control.any():
         return
     batch = records.owner
-    control = block.batches["control"][batch] == 1
+    control = block.batches.control[batch] == 1
     for name in ("control", "has_marker"):
         rows[name] = 0
-    rows["control_type"] = -1
-    whole = control & (rows["key_size"] >= KEY_SIZE)
+    rows.control_type = -1
+    whole = control & (rows.key_size >= KEY_SIZE)
     chosen = np.flatnonzero(whole)
-    starts = rows["key"][chosen]
+    starts = rows.key[chosen]
     keys = CONTROL_RECORD_KEY.columns(records.data, starts, starts + KEY_SIZE, len(chosen))
     rows.put("control", chosen, np.ones_like(chosen))
     rows.put("control_type", chosen, keys["type"])
     rows.put("control_version", chosen, keys["version"])
-    is_marker = whole & np.isin(rows["control_type"], MARKERS)
-    marked = np.flatnonzero(is_marker & (rows["value_size"] >= MARKER_SIZE))
-    starts = rows["value"][marked]
+    is_marker = whole & np.isin(rows.control_type, MARKERS)
+    marked = np.flatnonzero(is_marker & (rows.value_size >= MARKER_SIZE))
+    starts = rows.value[marked]
     markers = END_TXN_MARKER.columns(records.data, starts, starts + MARKER_SIZE, len(marked))
     rows.put("has_marker", marked, np.ones_like(marked))
     rows.put("coordinator_epoch", marked, markers["coordinator_epoch"])
     yield from _read_kraft(block, records, batch, whole)
-    broken = (control & ~whole) | (is_marker & (rows["has_marker"] == 0))
+    broken = (control & ~whole) | (is_marker & (rows.has_marker == 0))
     for row in np.flatnonzero(broken).tolist():
         yield batch_finding(
             block,
@@ -63,7 +63,7 @@ def read_control(block: Block, records: Records) -> Iterator[Finding]:
             codes.CONTROL_MALFORMED,
             f"a control record with {_bytes(rows['key_size'][row])} as key (at least {KEY_SIZE} "
             f"are needed), {_bytes(rows['value_size'][row])} as value (of a marker: {MARKER_SIZE})",
-            offset=int(rows["offset"][row]),
+            offset=int(rows.offset[row]),
         )
 
 
@@ -72,8 +72,8 @@ def _read_kraft(
 ) -> Iterator[Finding]:
     """Fill what the control records of KRaft say."""
     rows = records.rows
-    rows["has_control_data"] = 0
-    types = rows["control_type"]
+    rows.has_control_data = 0
+    types = rows.control_type
     of_kraft = whole & (types >= FIRST_OF_KRAFT) & (types < len(CONTROL_TYPES))
     chosen = np.flatnonzero(of_kraft)
     if not len(chosen):
@@ -84,15 +84,15 @@ def _read_kraft(
     pieces: list[bytes] = []
     at = len(records.data)
     for row in chosen.tolist():
-        start, size = int(rows["value"][row]), int(rows["value_size"][row])
-        message = KRAFT_MESSAGES[int(rows["control_type"][row])]
+        start, size = int(rows.value[row]), int(rows.value_size[row])
+        message = KRAFT_MESSAGES[int(rows.control_type[row])]
         value = records.data[start : start + max(size, 0)]
         layout = self_versioned(message, value, 0, len(value))
         reading = None if layout is None else read_message(layout, value, 0, len(value))
         fault = "its value has no version" if reading is None else reading.fault
         if fault is not None:
             words = f"a control record whose value is no {message.name}: {fault}"
-            offset = int(rows["offset"][row])
+            offset = int(rows.offset[row])
             yield batch_finding(
                 block, int(batch[row]), codes.PAYLOAD_MALFORMED, words, offset=offset
             )
@@ -113,13 +113,13 @@ def _bytes(size: int) -> str:
 def name_control_batches(block: Block) -> None:
     """Fill the batches' `control_type` from the first record of uncompressed control batches."""
     batches = block.batches
-    batches["control_type"] = -1
-    control = (batches["control"] == 1) & (batches["compression"] == 0)
-    chosen = np.flatnonzero(control & (batches["is_v2"] == 1))
+    batches.control_type = -1
+    control = (batches.control == 1) & (batches.compression == 0)
+    chosen = np.flatnonzero(control & (batches.is_v2 == 1))
     if not len(chosen):
         return
-    starts = batches["start"][chosen] + HEADER_SIZE
-    columns = RECORD.columns(block.data, starts, batches["end"][chosen], len(chosen))
+    starts = batches.start[chosen] + HEADER_SIZE
+    columns = RECORD.columns(block.data, starts, batches.end[chosen], len(chosen))
     ends = columns.regions[2]
     filled = np.flatnonzero(np.diff(ends, prepend=0))
     firsts = np.concatenate([[0], ends[:-1]])[filled]

@@ -11,7 +11,8 @@ from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.findings import damage as codes
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.formats.batch import CODECS
-from kfmt_cli.log.block import BATCH_NAMES, HEADER_SIZE, Block, batch_finding, part_of
+from kfmt_cli.log.block import HEADER_SIZE, Block, batch_finding, part_of
+from kfmt_cli.rows.log_tables import BATCH_NAMES
 
 # A block is cut where its records decompress to more, so that none takes much memory.
 PART = 8 << 20
@@ -25,7 +26,7 @@ def decompress_ahead(block: Block, limit: Limit) -> Iterator[Block]:
     `PART` decompressed bytes or little more.
     """
     batches = block.batches
-    if not batches["compression"].any() or not batches["is_v2"].all():
+    if not batches.compression.any() or not batches.is_v2.all():
         yield block
         return
     first = size = 0
@@ -50,8 +51,8 @@ def is_heavy(block: Block) -> bool:
 def _records_of(block: Block, i: int, limit: Limit, findings: list[Finding]) -> bytes:
     """The bytes of a batch's records, decompressed; none, and a finding, where that fails."""
     batches = block.batches
-    piece = block.data[int(batches["start"][i]) + HEADER_SIZE : int(batches["end"][i])]
-    codec = int(batches["compression"][i])
+    piece = block.data[int(batches.start[i]) + HEADER_SIZE : int(batches.end[i])]
+    codec = int(batches.compression[i])
     if not codec or not piece:
         return piece
     plain = decompress_batch(block, i, codec, piece, limit, findings)
@@ -64,8 +65,8 @@ def decompressed(
 ) -> tuple[bytes, IntArray, IntArray]:
     """The bytes of the records and each batch's part of them, decompressed where need be."""
     batches = block.batches
-    if not batches["compression"].any():
-        return block.data, batches["start"] + HEADER_SIZE, batches["end"].copy()
+    if not batches.compression.any():
+        return block.data, batches.start + HEADER_SIZE, batches.end.copy()
     pieces = [_records_of(block, i, limit, findings) for i in range(len(batches))]
     return _joined(pieces)
 
@@ -81,10 +82,10 @@ def decompress_batch(
 ) -> bytes | None:
     """What a batch's bytes decompress to, or None and a finding."""
     batches = block.batches
-    if codec >= len(CODECS) - (batches["is_v2"][i] == 0):
+    if codec >= len(CODECS) - (batches.is_v2[i] == 0):
         return None  # said when the header was read
     try:
-        magic = int(batches["magic"][i])
+        magic = int(batches.magic[i])
         return decompress(CODECS[codec], data, limit.of(len(data)), magic)
     except TooLargeError as error:
         findings.append(batch_finding(block, i, codes.DECOMPRESSION_LIMIT, str(error)))

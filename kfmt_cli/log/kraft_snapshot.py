@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from kfmt_cli.core.native.table import Table
 from kfmt_cli.findings import damage as codes
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.formats.control import CONTROL_TYPES
-from kfmt_cli.log.block import BATCH_COLUMNS, Block
+from kfmt_cli.log.block import Block
 from kfmt_cli.log.control import name_control_batches
+from kfmt_cli.rows.log_tables import BATCH_COLUMNS, BatchTable
 
 HEADER, FOOTER = (CONTROL_TYPES.index(it) for it in ("SNAPSHOT_HEADER", "SNAPSHOT_FOOTER"))
 
@@ -35,13 +35,13 @@ def with_ends_checked(name: str, blocks: Iterable[Block]) -> Iterator[Block]:
         if not len(block.batches):
             continue
         name_control_batches(block)
-        types = block.batches["control_type"]
+        types = block.batches.control_type
         last = int(types[-1])
-        end = int(block.batches["position"][-1] + block.batches["size"][-1])
+        end = int(block.batches.position[-1] + block.batches.size[-1])
         if first and int(types[0]) != HEADER:
             held = _with(held, Finding(name, codes.SNAPSHOT_HEADER_MISSING, 0, _HEADER))
     if last != FOOTER:
-        held = held or Block(name, b"", 0, Table.empty(BATCH_COLUMNS, 0))
+        held = held or Block(name, b"", 0, BatchTable.empty(BATCH_COLUMNS, 0))
         held = _with(held, Finding(name, codes.SNAPSHOT_FOOTER_MISSING, end, _FOOTER))
     if held is not None:
         yield held

@@ -30,7 +30,7 @@ class Match:
         """Those of some rows that match."""
         if self.producer_id is not None:
             owner = np.searchsorted(records.ends, chosen, side="right")
-            chosen = chosen[run.batches["producer_id"][owner] == self.producer_id]
+            chosen = chosen[run.batches.producer_id[owner] == self.producer_id]
         for name, pattern in (("key", self.key), ("value", self.value)):
             if pattern is not None:
                 chosen = _matching(records, chosen, name, pattern)
@@ -58,8 +58,8 @@ def _matching(records: Records, chosen: IntArray, name: str, pattern: Pattern) -
 def headers_of(records: Records, row: int) -> list[tuple[bytes, bytes | None]]:
     """The headers of a record; those of a message of magic 0 or 1 are none."""
     rows, headers, data = records.rows, records.headers, records.data
-    count = int(rows["headers"][row]) if "headers" in rows.names else 0
-    first = int(rows["headers_first"][row]) if count > 0 else 0
+    count = int(rows.headers[row]) if "headers" in rows.names else 0
+    first = int(rows.headers_first[row]) if count > 0 else 0
     found = []
     for i in range(first, first + max(count, 0)):
         key, key_size, value, size = (int(headers[column, i]) for column in range(4))

@@ -16,10 +16,10 @@ import numpy as np
 
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.native import scan
-from kfmt_cli.core.native.table import Table
 from kfmt_cli.core.source import Source
 from kfmt_cli.log.block import LOG_OVERHEAD, Block, read_batches
 from kfmt_cli.log.candidate import HEADER_UP_TO_MAGIC, MINIMUMS
+from kfmt_cli.rows.log_tables import BatchTable
 
 if TYPE_CHECKING:
     from kfmt_cli.log.damage import Damage
@@ -128,7 +128,7 @@ class LogReader:
         batches = read_batches(data, at, self.n_batches, starts, ends, long_read, self._checked)
         block = Block(self._source.name, data, at, batches)
         after = at + int(ends[-1])
-        if not batches["crc_valid"].all():
+        if not batches.crc_valid.all():
             after = self._judge(block, after)
         self._note_offsets(block)
         self.n_batches += len(block.batches)
@@ -138,8 +138,8 @@ class LogReader:
         """Decide for each batch with a bad checksum whether its length can be believed."""
         batches = block.batches
         going_on = self._going_on(batches)
-        for i in np.flatnonzero(batches["crc_valid"] == 0).tolist():
-            position, size = int(batches["position"][i]), int(batches["size"][i])
+        for i in np.flatnonzero(batches.crc_valid == 0).tolist():
+            position, size = int(batches.position[i]), int(batches.size[i])
             self._damage.sets = self._seen_sets
             verdict = self._damage.judge(
                 position, size, i + 1 < len(batches), self._known_end(batches, going_on, i)
@@ -154,23 +154,23 @@ class LogReader:
             return verdict.end
         return after
 
-    def _going_on(self, batches: Table) -> IntArray:
+    def _going_on(self, batches: BatchTable) -> IntArray:
         """The undamaged batches that continue from the one before them, by their rows.
 
         The checksum does not cover offsets: one that jumps is not believed by itself.
         """
-        good = np.flatnonzero(batches["crc_valid"] == 1)
-        base, last = batches["base_offset"][good], batches["last_offset"][good]
+        good = np.flatnonzero(batches.crc_valid == 1)
+        base, last = batches.base_offset[good], batches.last_offset[good]
         before = np.concatenate([[(self._next_offset or 0) - 1], last[:-1]])
         rows: IntArray = good[base == before + 1]
         return rows
 
-    def _known_end(self, batches: Table, going_on: IntArray, n: int) -> int | None:
+    def _known_end(self, batches: BatchTable, going_on: IntArray, n: int) -> int | None:
         """The least offset that batch n can have, where something is known of it."""
         earlier = int(np.searchsorted(going_on, n))
         if not earlier:
             return self._next_offset
-        return int(batches["last_offset"][going_on[earlier - 1]]) + 1
+        return int(batches.last_offset[going_on[earlier - 1]]) + 1
 
     def _append_mended(self, block: Block, position: int, end: int) -> None:
         """Add the batch at position..end, whose length field is wrong and all else is right."""
@@ -206,11 +206,11 @@ class LogReader:
         batches = block.batches
         if not len(batches):
             return
-        base, last = batches["base_offset"], batches["last_offset"]
-        if len(base) > 1 and batches["crc_valid"][-2:].all() and base[-1] == last[-2] + 1:
+        base, last = batches.base_offset, batches.last_offset
+        if len(base) > 1 and batches.crc_valid[-2:].all() and base[-1] == last[-2] + 1:
             self._next_offset = int(last[-1]) + 1  # as it nearly always is
         else:
             self._next_offset = self._known_end(batches, self._going_on(batches), len(batches))
-        legacy = batches["is_v2"] == 0
+        legacy = batches.is_v2 == 0
         if legacy.any():
-            self._seen_sets |= bool((legacy & (batches["compression"] != 0)).any())
+            self._seen_sets |= bool((legacy & (batches.compression != 0)).any())

@@ -15,20 +15,13 @@ from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.layout.place import DecodeError, Origin
 from kfmt_cli.core.native import kernel
-from kfmt_cli.core.native.table import Table
 from kfmt_cli.findings import damage as codes
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.formats.batch import RECORD
-from kfmt_cli.log.block import BATCH_NAMES, HEADER_SIZE, Block, about_batch, batch_finding
+from kfmt_cli.log.block import HEADER_SIZE, Block, about_batch, batch_finding
 from kfmt_cli.log.decompress import decompressed
-from kfmt_cli.rows.record import RECORD as ROWS
+from kfmt_cli.rows.log_tables import BATCH_NAMES, RECORD_COLUMNS, RECORD_NAMES, RecordTable
 
-# What is shown besides the stored fields; `log/complete.py` fills what only outputs need.
-DERIVED_COLUMNS = (*(it for it in ROWS.sources if it not in RECORD.names), "file_number")
-# The stored fields of magic 2, which messages of magic 0 and 1 fill as far as they have them.
-RECORD_COLUMNS = (*RECORD.names, *DERIVED_COLUMNS)
-RECORD_NAMES = {name: column for column, name in enumerate(RECORD_COLUMNS)}
-assert all(RECORD_NAMES[name] == column for name, column in RECORD.names.items())
 OK, FULL = kernel.STATUSES["OK"], kernel.STATUSES["FULL"]
 # Of a block, so that its columns stay below some hundred megabytes whatever was compressed.
 MOST_RECORDS = 1 << 21
@@ -41,7 +34,7 @@ class Records:
     key, start and length of the value."""
 
     data: bytes
-    rows: Table
+    rows: RecordTable
     headers: IntArray
     ends: IntArray
     findings: list[Finding] = field(default_factory=list)
@@ -62,26 +55,26 @@ def read_v2(block: Block, limit: Limit) -> Records:
     batches = block.batches
     findings: list[Finding] = []
     data, starts, ends = block.decompressed or decompressed(block, limit, findings)
-    counts = batches["records_count"]
+    counts = batches.records_count
     columns = RECORD.columns(
         data,
         starts,
         ends,
         int(counts.clip(0).sum()),
-        spare=len(DERIVED_COLUMNS),
+        spare=len(RECORD_COLUMNS) - len(RECORD.names),
         most_rows=MOST_RECORDS,
     )
     row_ends = columns.regions[2].copy()
     if (columns.regions[3] != OK).any() or (np.diff(row_ends, prepend=0) != counts).any():
         findings += _explain(block, data, columns.regions)
     # A record's position is its batch's, the header, and how far into the records it is.
-    batches["records_position"] = batches["position"] + HEADER_SIZE - starts
-    append_time = batches["timestamp_type"] == 1
-    batches["record_timestamp"] = np.where(
-        append_time, batches["max_timestamp"], batches["base_timestamp"]
+    batches.records_position = batches.position + HEADER_SIZE - starts
+    append_time = batches.timestamp_type == 1
+    batches.record_timestamp = np.where(append_time, batches.max_timestamp, batches.base_timestamp)
+    batches.has_delta = ~append_time
+    records = Records(
+        data, RecordTable(RECORD_NAMES, columns.rows), columns.children, row_ends, findings
     )
-    batches["has_delta"] = ~append_time
-    records = Records(data, Table(RECORD_NAMES, columns.rows), columns.children, row_ends, findings)
     fill(block, records, _V2_OFFSETS)
     return records
 
@@ -119,22 +112,22 @@ def _explain(block: Block, data: bytes, regions: IntArray) -> Iterator[Finding]:
     batches = block.batches
     row_ends = regions[2].tolist()
     for i, (start, end) in enumerate(zip(*regions[:2].tolist(), strict=True)):
-        declared = int(batches["records_count"][i])
+        declared = int(batches.records_count[i])
         n = row_ends[i] - (row_ends[i - 1] if i else 0)
-        compressed = int(batches["compression"][i])
-        if batches["unreadable"][i]:
+        compressed = int(batches.compression[i])
+        if batches.unreadable[i]:
             continue
         if regions[3, i] == FULL:
             message = f"records or headers beyond {MOST_RECORDS} are not looked at"
             yield batch_finding(block, i, codes.RECORDS_LIMIT, message, found=declared)
         elif regions[3, i] != OK:
             at = int(regions[4, i]) - start
-            origin = Origin(block.name, int(batches["position"][i]), decompressed=bool(compressed))
+            origin = Origin(block.name, int(batches.position[i]), decompressed=bool(compressed))
             if not compressed:
                 # Not where the bytes are in `data`: a mended batch, or one among compressed ones.
-                origin = Origin(block.name, int(batches["position"][i]) + HEADER_SIZE)
+                origin = Origin(block.name, int(batches.position[i]) + HEADER_SIZE)
             yield _malformed(block, i, data[start:end], at, origin, n)
-        elif n != declared and 0 <= declared <= int(batches["last_offset_delta"][i]) + 1:
+        elif n != declared and 0 <= declared <= int(batches.last_offset_delta[i]) + 1:
             yield batch_finding(
                 block,
                 i,
@@ -151,7 +144,7 @@ def _malformed(
     try:
         RECORD.read(region, at, len(region), origin, (f"record {record}",))
     except DecodeError as error:
-        declared = int(block.batches["records_count"][i])
+        declared = int(block.batches.records_count[i])
         more = f" ({len(region) - at} bytes after the last record)" if record >= declared else ""
         path = "".join(f" › {it}" for it in error.place.path)
         words = f"{path}: {error.reason}, at {origin.byte(error.place.at)}{more}"

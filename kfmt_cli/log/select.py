@@ -13,10 +13,11 @@ import numpy as np
 
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.layout.layout import IntArray
-from kfmt_cli.core.native.table import BoolArray, Table
+from kfmt_cli.core.native.table import BoolArray
 from kfmt_cli.log.block import NO_TIMESTAMP, Block
 from kfmt_cli.log.decoding import read_records
 from kfmt_cli.log.records import Records
+from kfmt_cli.rows.log_tables import BatchTable
 
 LOG_APPEND_TIME = 1
 
@@ -74,44 +75,44 @@ class Selection:
 
     def of_records(self, records: Records) -> BoolArray:
         """Which records are within the bounds."""
-        keep = self.holds(records.rows["offset"])
+        keep = self.holds(records.rows.offset)
         if self._has_times:
-            times = records.rows["timestamp"]
-            keep &= (records.rows["has_timestamp"] == 1) & (times != NO_TIMESTAMP)
+            times = records.rows.timestamp
+            keep &= (records.rows.has_timestamp == 1) & (times != NO_TIMESTAMP)
             keep &= _within(times, self.first_time, self.last_time)
         return keep
 
-    def _reaches(self, batches: Table) -> BoolArray:
+    def _reaches(self, batches: BatchTable) -> BoolArray:
         """Which batches can hold a wanted record."""
         keep = np.ones(len(batches), np.bool_)
         if self.first_offset is not None:
-            keep &= (batches["last_offset"] >= self.first_offset) | _says_nothing(batches)
+            keep &= (batches.last_offset >= self.first_offset) | _says_nothing(batches)
         if self.last_offset is not None:
-            keep &= (batches["base_offset"] <= self.last_offset) | (batches["has_base_offset"] == 0)
+            keep &= (batches.base_offset <= self.last_offset) | (batches.has_base_offset == 0)
         if self._has_times:
             keep &= self._reaches_times(batches)
         return keep
 
-    def _reaches_times(self, batches: Table) -> BoolArray:
-        largest = batches["max_timestamp"]
-        keep: BoolArray = (batches["has_timestamp"] == 1) & (largest != NO_TIMESTAMP)
+    def _reaches_times(self, batches: BatchTable) -> BoolArray:
+        largest = batches.max_timestamp
+        keep: BoolArray = (batches.has_timestamp == 1) & (largest != NO_TIMESTAMP)
         if self.first_time is not None:
             keep &= largest >= self.first_time
         if self.last_time is not None:
             # The largest is the only one where the broker set them, and of a message by itself.
-            alone = (batches["is_v2"] == 0) & (batches["compression"] == 0)
-            only = alone | (batches["timestamp_type"] == LOG_APPEND_TIME)
+            alone = (batches.is_v2 == 0) & (batches.compression == 0)
+            only = alone | (batches.timestamp_type == LOG_APPEND_TIME)
             keep &= ~only | (largest <= self.last_time)
         return keep
 
 
-def _says_nothing(batches: Table) -> BoolArray:
+def _says_nothing(batches: BatchTable) -> BoolArray:
     """Wrappers whose own offset does not bound those of their messages.
 
     One of magic 1 may say 0, as librdkafka wrote it; in magic 0 those of the messages count.
     """
-    loose = (batches["magic"] == 0) | (batches["last_offset"] == 0)
-    unknown: BoolArray = loose & (batches["has_base_offset"] == 0)
+    loose = (batches.magic == 0) | (batches.last_offset == 0)
+    unknown: BoolArray = loose & (batches.has_base_offset == 0)
     return unknown
 
 

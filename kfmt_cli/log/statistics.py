@@ -59,47 +59,45 @@ class Statistics:
         if not len(batches):
             return
         self.batches += len(batches)
-        counts = batches["records_count"].clip(0)
+        counts = batches.records_count.clip(0)
         # A message of magic 0 or 1 is a batch of its own; what a wrapper holds only it knows.
-        counts = np.where(batches["is_v2"] == 1, counts, 1)
+        counts = np.where(batches.is_v2 == 1, counts, 1)
         self.records += int(counts.sum())
         self.record_buckets += _buckets(counts)
-        self.byte_buckets += _buckets(batches["size"])
-        numbers, each = np.unique(batches["compression"], return_counts=True)
+        self.byte_buckets += _buckets(batches.size)
+        numbers, each = np.unique(batches.compression, return_counts=True)
         for number, n in zip(numbers.tolist(), each.tolist(), strict=True):
             name = CODECS[number] if number < len(CODECS) else f"codec {number}"
             self.codecs[name] = self.codecs.get(name, 0) + n
-        base = np.where(
-            batches["has_base_offset"] == 1, batches["base_offset"], batches["last_offset"]
-        )
-        self._offsets(int(base.min()), int(batches["last_offset"].max()))
+        base = np.where(batches.has_base_offset == 1, batches.base_offset, batches.last_offset)
+        self._offsets(int(base.min()), int(batches.last_offset.max()))
         self._times(block)
-        self.producers.update(np.unique(batches["producer_id"][_of_producers(block)]).tolist())
-        self.transactional += int((batches["transactional"] * (batches["is_v2"] == 1)).sum())
-        self.control += int((batches["control"] * (batches["is_v2"] == 1)).sum())
+        self.producers.update(np.unique(batches.producer_id[_of_producers(block)]).tolist())
+        self.transactional += int((batches.transactional * (batches.is_v2 == 1)).sum())
+        self.control += int((batches.control * (batches.is_v2 == 1)).sum())
 
     def look_inside(self, block: Block, limit: Limit) -> None:
         """The same block, by its records; those that cannot be read are passed over."""
-        sound = block.batches["crc_valid"] == 1
+        sound = block.batches.crc_valid == 1
         part = Block(block.name, block.data, block.position, block.batches.select(sound))
         for run in (it for piece in decompress_ahead(part, limit) for it in runs(piece)):
             records = read_records(run, limit)
             rows, batches = records.rows, run.batches
-            if not batches["is_v2"].all():
+            if not batches.is_v2.all():
                 # In the headers each wrapper counted as one.
                 self.records += len(rows) - len(batches)
             owner = records.owner
-            data = (batches["control"][owner] == 0) | (batches["is_v2"][owner] == 0)
+            data = (batches.control[owner] == 0) | (batches.is_v2[owner] == 0)
             sizes = rows["key_size"][data]
             self.null_keys = (self.null_keys or 0) + int((sizes < 0).sum())
             self.empty_keys = (self.empty_keys or 0) + int((sizes == 0).sum())
             tombstones = int((rows["value_size"][data] < 0).sum())
             self.tombstones = (self.tombstones or 0) + tombstones
-            compressed = batches["compression"] != 0
+            compressed = batches.compression != 0
             if run.decompressed is not None and compressed.any():
                 _, starts, ends = run.decompressed
                 self.unpacked = (self.unpacked or 0) + int((ends - starts)[compressed].sum())
-                stored = batches["size"][compressed] - HEADER_SIZE
+                stored = batches.size[compressed] - HEADER_SIZE
                 self.packed = (self.packed or 0) + int(stored.sum())
 
     def _offsets(self, first: int, last: int) -> None:
@@ -114,15 +112,15 @@ class Statistics:
 
     def _times(self, block: Block) -> None:
         batches = block.batches
-        timed = (batches["has_timestamp"] == 1) & (batches["max_timestamp"] >= 0)
+        timed = (batches.has_timestamp == 1) & (batches.max_timestamp >= 0)
         if not timed.any():
             return
-        times = batches["max_timestamp"][timed]
+        times = batches.max_timestamp[timed]
         before = -1 if self.max_timestamp is None else self.max_timestamp
         largest = np.maximum.accumulate(np.concatenate([[before], times]))
         self.skew = max(self.skew, int((largest[1:] - times).max()))
-        base = batches["base_timestamp"][timed]
-        least = int(np.where((batches["is_v2"][timed] == 1) & (base >= 0), base, times).min())
+        base = batches.base_timestamp[timed]
+        least = int(np.where((batches.is_v2[timed] == 1) & (base >= 0), base, times).min())
         known = self.min_timestamp
         self.min_timestamp = least if known is None else min(known, least)
         self.max_timestamp = int(largest[-1])
@@ -160,9 +158,7 @@ class Statistics:
 
 
 def _of_producers(block: Block) -> IntArray:
-    rows: IntArray = np.flatnonzero(
-        (block.batches["is_v2"] == 1) & (block.batches["producer_id"] >= 0)
-    )
+    rows: IntArray = np.flatnonzero((block.batches.is_v2 == 1) & (block.batches.producer_id >= 0))
     return rows
 
 

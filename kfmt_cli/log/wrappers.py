@@ -17,21 +17,39 @@ from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.layout.place import DecodeError, Origin
 from kfmt_cli.core.native import kernel, scan
-from kfmt_cli.core.native.table import Table
+from kfmt_cli.core.native.table import Table, TableColumn, columns_of
 from kfmt_cli.findings import damage as codes
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.formats.legacy import MESSAGES
 from kfmt_cli.log.block import CHECKED_FROM, NO_TIMESTAMP_TYPE, Block, about_batch, batch_finding
 from kfmt_cli.log.candidate import HEADER_UP_TO_MAGIC, MINIMUMS
 from kfmt_cli.log.decompress import decompress_batch
-from kfmt_cli.log.records import RECORD_COLUMNS, Records
+from kfmt_cli.log.records import Records
+from kfmt_cli.rows.log_tables import RECORD_COLUMNS, BatchTable, RecordTable
 
 OK = kernel.STATUSES["OK"]
 MAGIC_AT = HEADER_UP_TO_MAGIC - 1
-MESSAGE_COLUMNS = (
-    *("batch", "at", "offset", "crc", "attributes", "timestamp", "has_timestamp"),
-    *("key", "key_size", "value", "value_size"),
-)
+
+
+class MessageTable(Table):
+    """Messages as they are stored. batch: the row of the wrapper that each one was in."""
+
+    __slots__ = ()
+
+    batch = TableColumn()
+    at = TableColumn()
+    offset = TableColumn()
+    crc = TableColumn()
+    attributes = TableColumn()
+    timestamp = TableColumn()
+    has_timestamp = TableColumn()
+    key = TableColumn()
+    key_size = TableColumn()
+    value = TableColumn()
+    value_size = TableColumn()
+
+
+MESSAGE_COLUMNS = columns_of(MessageTable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,34 +67,34 @@ def read_messages(block: Block, limit: Limit) -> Records:
     batches = block.batches
     findings: list[Finding] = []
     data = block.data
-    outer, failures = _decode(data, batches["start"], batches["end"])
+    outer, failures = _decode(data, batches.start, batches.end)
     # The file's byte that would be byte 0 of the data; a mended batch stands at the data's end.
-    front = batches["position"] - batches["start"]
+    front = batches.position - batches.start
     for failure in failures:
         origin = Origin(block.name, int(front[failure.message]))
         finding = _explain(block, failure.message, data, failure, origin, "the message")
         findings.append(finding)
-    loose = outer.select(batches["compression"][outer["batch"]] == 0)
-    wrappers = outer.select(batches["compression"][outer["batch"]] != 0)
+    loose = outer.select(batches.compression[outer["batch"]] == 0)
+    wrappers = outer.select(batches.compression[outer["batch"]] != 0)
     rows = _rows(loose, batches, 0)
-    rows["position"] = loose["at"] + front[loose["batch"]]
-    rows["has_position"] = 1
+    rows.position = loose["at"] + front[loose["batch"]]
+    rows.has_position = 1
     owner = loose["batch"]
     if len(wrappers):
         inner_data, inner = _unwrap(block, wrappers, limit, findings)
         both = np.concatenate([rows.data, _rows(inner, batches, len(data)).data], axis=1)
-        owner = np.concatenate([owner, inner["batch"]])
+        owner = np.concatenate([owner, inner.batch])
         order = np.argsort(owner, kind="stable")
         owner = owner[order]
-        rows = Table(rows.names, both).select(order)
+        rows = RecordTable(rows.names, both).select(order)
         data += inner_data
     ends = np.searchsorted(owner, np.arange(len(batches)), side="right")
     return Records(data, rows, np.empty((4, 0), np.int64), ends, findings)
 
 
-def _decode(data: bytes, starts: IntArray, ends: IntArray) -> tuple[Table, list[Failure]]:
+def _decode(data: bytes, starts: IntArray, ends: IntArray) -> tuple[MessageTable, list[Failure]]:
     """The messages at starts..ends; `batch` counts them. Those that fail are left out."""
-    tables: list[Table] = []
+    tables: list[MessageTable] = []
     failures: list[Failure] = []
     magics = np.frombuffer(data, np.uint8)[starts + MAGIC_AT] if len(starts) else starts
     for magic, layout in enumerate(MESSAGES):
@@ -84,7 +102,7 @@ def _decode(data: bytes, starts: IntArray, ends: IntArray) -> tuple[Table, list[
         if not len(chosen):
             continue
         columns = layout.columns(data, starts[chosen], ends[chosen], len(chosen))
-        table = Table.empty(MESSAGE_COLUMNS, columns.rows.shape[1])
+        table = MessageTable.empty(MESSAGE_COLUMNS, columns.rows.shape[1])
         for name in MESSAGE_COLUMNS:
             if name in columns.names:
                 table[name] = columns[name]
@@ -96,28 +114,28 @@ def _decode(data: bytes, starts: IntArray, ends: IntArray) -> tuple[Table, list[
             Failure(int(i), int(starts[i]), int(ends[i]), magic) for i in chosen[~good].tolist()
         ]
     if not tables:
-        return Table.empty(MESSAGE_COLUMNS, 0), failures
-    merged = Table(tables[0].names, np.concatenate([table.data for table in tables], axis=1))
+        return MessageTable.empty(MESSAGE_COLUMNS, 0), failures
+    merged = MessageTable(tables[0].names, np.concatenate([table.data for table in tables], axis=1))
     if len(tables) > 1:
-        merged = merged.select(np.argsort(merged["batch"], kind="stable"))
+        merged = merged.select(np.argsort(merged.batch, kind="stable"))
     return merged, failures
 
 
-def _rows(messages: Table, batches: Table, shift: int) -> Table:
+def _rows(messages: MessageTable, batches: BatchTable, shift: int) -> RecordTable:
     """Messages as records; their bytes stand `shift` further in the data."""
-    rows = Table.empty(RECORD_COLUMNS, len(messages))
+    rows = RecordTable.empty(RECORD_COLUMNS, len(messages))
     for name in ("offset", "timestamp", "has_timestamp", "key_size", "value_size"):
         rows[name] = messages[name]
     for name in ("at", "key", "value"):
         rows[name] = messages[name] + shift
-    types = batches["timestamp_type"][messages["batch"]]
-    rows["timestamp_type"] = np.where(messages["has_timestamp"] == 1, types, NO_TIMESTAMP_TYPE)
+    types = batches.timestamp_type[messages.batch]
+    rows.timestamp_type = np.where(messages.has_timestamp == 1, types, NO_TIMESTAMP_TYPE)
     return rows
 
 
 def _unwrap(
-    block: Block, wrappers: Table, limit: Limit, findings: list[Finding]
-) -> tuple[bytes, Table]:
+    block: Block, wrappers: MessageTable, limit: Limit, findings: list[Finding]
+) -> tuple[bytes, MessageTable]:
     """The messages inside wrappers, their `batch` being the wrapper's, offsets absolute."""
     batches = block.batches
     sets: list[bytes] = []
@@ -127,7 +145,7 @@ def _unwrap(
         if size < 0:
             message = "a wrapper without a value"
             findings.append(batch_finding(block, i, codes.INNER_SET_MALFORMED, message))
-        codec = int(batches["compression"][i])
+        codec = int(batches.compression[i])
         value = block.data[start : start + size] if size >= 0 else b""
         inner = decompress_batch(block, i, codec, value, limit, findings) if size >= 0 else None
         if inner == b"":
@@ -148,7 +166,7 @@ def _unwrap(
     for failure in failures:
         i = int(wrapper_of[failure.message])
         first = int(np.searchsorted(found[2, :n], found[2, failure.message]))
-        origin = Origin(block.name, int(batches["position"][i]), decompressed=True)
+        origin = Origin(block.name, int(batches.position[i]), decompressed=True)
         name = f"message {failure.message - first}"
         findings.append(_explain(block, i, data, failure, origin, name))
     message = inner_table["batch"].copy()
@@ -170,51 +188,51 @@ def _stops(block: Block, wrapper_of: IntArray, regions: IntArray) -> Iterator[Fi
         yield batch_finding(block, int(wrapper_of[i]), code, message, found=left)
 
 
-def _check_inner(block: Block, data: bytes, inner: Table, ends: IntArray) -> Iterator[Finding]:
+def _check_inner(
+    block: Block, data: bytes, inner: MessageTable, ends: IntArray
+) -> Iterator[Finding]:
     """Checksums of the messages inside wrappers; none may be compressed again."""
-    first = np.where(inner["has_timestamp"] == 1, CHECKED_FROM[1], CHECKED_FROM[0])
-    computed = crc_of_regions(CRC32, data, inner["at"] + first, ends, False)
-    for row in np.flatnonzero(computed != inner["crc"]).tolist():
-        stored = int(inner["crc"][row])
+    first = np.where(inner.has_timestamp == 1, CHECKED_FROM[1], CHECKED_FROM[0])
+    computed = crc_of_regions(CRC32, data, inner.at + first, ends, False)
+    for row in np.flatnonzero(computed != inner.crc).tolist():
+        stored = int(inner.crc[row])
         yield batch_finding(
             block,
-            int(inner["batch"][row]),
+            int(inner.batch[row]),
             codes.INNER_CRC_MISMATCH,
             f"the message with offset {inner['offset'][row]}: "
             f"stored {stored:08x}, computed {int(computed[row]):08x}",
             expected=f"{int(computed[row]):08x}",
             found=f"{stored:08x}",
-            offset=int(inner["offset"][row]),
+            offset=int(inner.offset[row]),
         )
-    for row in np.flatnonzero(inner["attributes"] & 7).tolist():
+    for row in np.flatnonzero(inner.attributes & 7).tolist():
         yield batch_finding(
             block,
-            int(inner["batch"][row]),
+            int(inner.batch[row]),
             codes.INNER_SET_MALFORMED,
             f"the message with offset {inner['offset'][row]} is compressed itself",
         )
 
 
-def _place(block: Block, inner: Table) -> Iterator[Finding]:
+def _place(block: Block, inner: MessageTable) -> Iterator[Finding]:
     """Turn stored inner offsets and timestamps into those that a consumer sees."""
     batches = block.batches
     if not len(inner):
         return
-    wrapper = inner["batch"]
+    wrapper = inner.batch
     last_row = np.flatnonzero(np.diff(wrapper, append=-1))
     first_row = np.concatenate([[0], last_row[:-1] + 1])
     owner = wrapper[last_row]
-    last_inner = inner["offset"][last_row]
-    outer = batches["last_offset"][owner]
-    relative = batches["magic"][owner] == 1
+    last_inner = inner.offset[last_row]
+    outer = batches.last_offset[owner]
+    relative = batches.magic[owner] == 1
     shift = np.where(relative & (outer != 0), outer - last_inner, 0)
-    inner["offset"] += np.repeat(shift, last_row - first_row + 1)
-    batches["base_offset"][owner] = inner["offset"][first_row]
-    batches["has_base_offset"][owner] = 1
-    append_time = (batches["timestamp_type"][wrapper] == 1) & (inner["has_timestamp"] == 1)
-    inner["timestamp"] = np.where(
-        append_time, batches["max_timestamp"][wrapper], inner["timestamp"]
-    )
+    inner.offset += np.repeat(shift, last_row - first_row + 1)
+    batches.base_offset[owner] = inner.offset[first_row]
+    batches.has_base_offset[owner] = 1
+    append_time = (batches.timestamp_type[wrapper] == 1) & (inner.has_timestamp == 1)
+    inner.timestamp = np.where(append_time, batches.max_timestamp[wrapper], inner.timestamp)
     # A wrapper of magic 1 with offset 0 is taken as it is (librdkafka wrote such ones).
     wrong = np.where(relative, shift < 0, outer != last_inner)
     for i in np.flatnonzero(wrong).tolist():

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 import numpy as np
 
 from kfmt_cli.core.layout.layout import IntArray
-from kfmt_cli.core.native.table import Table
+from kfmt_cli.rows.log_tables import BatchTable
 
 Numbers = dict[str, int | None]
 Merge = Callable[[int, int], int]
@@ -52,32 +52,32 @@ def merged(one: Numbers, other: Numbers) -> Numbers:
     return done
 
 
-def numbers_of(batches: Table) -> Numbers:
+def numbers_of(batches: BatchTable) -> Numbers:
     """The numbers of a block's batches."""
     if not len(batches):
         return dict(NOTHING)
-    counts = np.where(batches["is_v2"] == 1, batches["records_count"].clip(0), 1)
-    timed = (batches["has_timestamp"] == 1) & (batches["max_timestamp"] >= 0)
-    times = batches["max_timestamp"][timed]
+    counts = np.where(batches.is_v2 == 1, batches.records_count.clip(0), 1)
+    timed = (batches.has_timestamp == 1) & (batches.max_timestamp >= 0)
+    times = batches.max_timestamp[timed]
     return {
         **NOTHING,
         "batches": len(batches),
         "records": int(counts.sum()),
-        "first_offset": int(batches["base_offset"][0]),
-        "last_offset": int(batches["last_offset"][-1]),
+        "first_offset": int(batches.base_offset[0]),
+        "last_offset": int(batches.last_offset[-1]),
         "min_timestamp": int(times.min()) if len(times) else None,
         "max_timestamp": int(times.max()) if len(times) else None,
-        "magics": int(np.bitwise_or.reduce(1 << batches["magic"].clip(0, 2))),
-        "codecs": int(np.bitwise_or.reduce(1 << batches["compression"])),
+        "magics": int(np.bitwise_or.reduce(1 << batches.magic.clip(0, 2))),
+        "codecs": int(np.bitwise_or.reduce(1 << batches.compression)),
     }
 
 
-def numbers_of_files(batches: Table, owner: IntArray, n_files: int) -> Iterator[Numbers]:
+def numbers_of_files(batches: BatchTable, owner: IntArray, n_files: int) -> Iterator[Numbers]:
     """The numbers of several files; owner: the file of each batch, in order."""
     firsts = np.searchsorted(owner, np.arange(n_files)).tolist()
     ends = np.searchsorted(owner, np.arange(n_files), side="right").tolist()
     for first, end in zip(firsts, ends, strict=True):
-        yield numbers_of(Table(batches.names, batches.data[:, first:end]))
+        yield numbers_of(BatchTable(batches.names, batches.data[:, first:end]))
 
 
 def names_of(bits: int | None, names: tuple[str, ...]) -> list[str]:

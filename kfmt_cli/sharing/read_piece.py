@@ -103,7 +103,7 @@ class PieceReader:
                 edges.end = _first_byte(block)
                 return
             if len(here.batches):
-                edges.batches = int(here.batches["number"][-1]) + 1
+                edges.batches = int(here.batches.number[-1]) + 1
             found = [it for check in checks for it in check.take(here, None)]
             edges.checks = facts_of(checks)
             for finding in in_order([*here.findings, *found]):
@@ -112,7 +112,7 @@ class PieceReader:
                     self.found(finding)
             yield here
             if here is not block:
-                edges.end = int(block.batches["position"][len(here.batches)])
+                edges.end = int(block.batches.position[len(here.batches)])
                 return
 
     def records(self, piece: Piece) -> Iterator[tuple[Block, Records]]:
@@ -155,14 +155,14 @@ def facts_of(checks: list[LogCheck]) -> dict[str, Facts]:
 
 def _first_byte(block: Block) -> int:
     """Where a block begins in its file."""
-    return int(block.batches["position"][0]) if len(block.batches) else block.position
+    return int(block.batches.position[0]) if len(block.batches) else block.position
 
 
 def _before(block: Block, end: int) -> Block | None:
     """What of a block begins before a byte, None where nothing does."""
     if _first_byte(block) >= end:
         return None
-    keep = block.batches["position"] < end
+    keep = block.batches.position < end
     if keep.all():
         return block
     findings = [it for it in block.findings if it.position is None or it.position < end]

@@ -92,7 +92,7 @@ def _replay(piece: Piece, producers: Producers) -> None:
     source = open_stored(piece.path)
     try:
         for block in LogReader(source, piece.base_offset).blocks():
-            block.batches = block.batches.select(block.batches["base_offset"] >= producers.end)
+            block.batches = block.batches.select(block.batches.base_offset >= producers.end)
             if len(block.batches):
                 producers.take(block, len(block.batches))
     finally:

@@ -16,15 +16,14 @@ from kfmt_cli.core.codecs.checksum import CRC32C, crc_of_regions
 from kfmt_cli.core.codecs.compress import compress
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.native import encode
-from kfmt_cli.core.native.table import Table
 from kfmt_cli.formats.batch import ATTRIBUTES, CODECS, RECORD, RECORD_BATCH
 from kfmt_cli.log.block import CHECKED_FROM, HEADER_SIZE, LOG_OVERHEAD
 from kfmt_cli.log.records import Records
+from kfmt_cli.writing.draft_tables import DraftTable
 
 # The header's fields that a caller says; the others follow from the records.
 COMPUTED = ("batch_length", "magic", "crc", "records_count")
 GIVEN = tuple(it.name for it in RECORD_BATCH.fields if it.name not in COMPUTED)
-DRAFT_COLUMNS = ("magic", *GIVEN)
 BIT = {bits.name: bits.mask for bits in ATTRIBUTES.bits}
 CODEC_BITS = ATTRIBUTES["compression"]
 CODEC_MASK = CODEC_BITS.mask
@@ -57,7 +56,7 @@ class Written:
         )
 
 
-def write_batches(drafts: Table, records: Records) -> Written:
+def write_batches(drafts: DraftTable, records: Records) -> Written:
     """Batches of magic 2.
 
     drafts: `DRAFT_COLUMNS`, a row a batch. records: `ends[i]` is the exclusive end of batch i's
@@ -65,7 +64,7 @@ def write_batches(drafts: Table, records: Records) -> Written:
     """
     counts = records.counts
     owner = np.repeat(np.arange(len(drafts)), counts)
-    codecs = drafts["attributes"] & CODEC_MASK
+    codecs = drafts.attributes & CODEC_MASK
     plain = bool((codecs == 0).all())
     # Uncompressed records go where they stay, with room for the headers between them.
     gaps = HEADER_SIZE * (owner + 1) if plain else 0
@@ -78,13 +77,13 @@ def write_batches(drafts: Table, records: Records) -> Written:
         out, batch_ends = _compressed(out, record_ends, codecs)
     batch_starts = np.concatenate([[0], batch_ends[:-1]])[: len(drafts)]
     _write_headers(out, drafts, counts, batch_starts, batch_ends)
-    last = drafts["base_offset"] + drafts["last_offset_delta"]
-    base = drafts["base_offset"]
-    return Written(out, batch_starts, batch_ends, base, last, drafts["max_timestamp"])
+    last = drafts.base_offset + drafts.last_offset_delta
+    base = drafts.base_offset
+    return Written(out, batch_starts, batch_ends, base, last, drafts.max_timestamp)
 
 
 def encode_records(
-    drafts: Table, owner: IntArray, records: Records, room: int = 0, gaps: IntArray | int = 0
+    drafts: DraftTable, owner: IntArray, records: Records, room: int = 0, gaps: IntArray | int = 0
 ) -> tuple[bytearray, IntArray]:
     """The records of magic 2 one after the other, and where each ends without the gaps.
 
@@ -92,12 +91,10 @@ def encode_records(
     The deltas of the records' rows are filled in here.
     """
     rows = records.rows
-    rows["attributes"] = 0
-    rows["offset_delta"] = rows["offset"] - drafts["base_offset"][owner]
-    append_time = drafts["attributes"][owner] & APPEND_TIME != 0
-    rows["timestamp_delta"] = np.where(
-        append_time, 0, rows["timestamp"] - drafts["base_timestamp"][owner]
-    )
+    rows.attributes = 0
+    rows.offset_delta = rows.offset - drafts.base_offset[owner]
+    append_time = drafts.attributes[owner] & APPEND_TIME != 0
+    rows.timestamp_delta = np.where(append_time, 0, rows.timestamp - drafts.base_timestamp[owner])
     bodies, sizes = RECORD.sizes(rows.data, records.headers)
     ends = np.cumsum(sizes)
     out = bytearray((int(ends[-1]) if len(ends) else 0) + room)
@@ -107,21 +104,21 @@ def encode_records(
     return out, ends
 
 
-def seal(draft: Table, body: bytearray, n_records: int) -> Written:
+def seal(draft: DraftTable, body: bytearray, n_records: int) -> Written:
     """One batch of magic 2 out of its encoded records.
 
     draft: `DRAFT_COLUMNS`, one row. body: room for the header and then the records; it becomes the
     batch, so that a large one is not held twice.
     """
-    codec = int(draft["attributes"][0]) & CODEC_MASK
+    codec = int(draft.attributes[0]) & CODEC_MASK
     if codec:
         packed = compress(CODECS[codec], bytes(memoryview(body)[HEADER_SIZE:]))
         body[HEADER_SIZE:] = packed
     starts, ends = np.array([0]), np.array([len(body)])
     _write_headers(body, draft, np.array([n_records]), starts, ends)
-    base = draft["base_offset"]
-    last = base + draft["last_offset_delta"]
-    return Written(body, starts, ends, base, last, draft["max_timestamp"])
+    base = draft.base_offset
+    last = base + draft.last_offset_delta
+    return Written(body, starts, ends, base, last, draft.max_timestamp)
 
 
 def _compressed(plain: bytearray, ends: IntArray, codecs: IntArray) -> tuple[bytearray, IntArray]:
@@ -142,7 +139,7 @@ def _pieces(plain: bytes, ends: IntArray, codecs: IntArray) -> Iterator[bytes]:
 
 
 def _write_headers(
-    out: bytearray, drafts: Table, counts: IntArray, starts: IntArray, ends: IntArray
+    out: bytearray, drafts: DraftTable, counts: IntArray, starts: IntArray, ends: IntArray
 ) -> None:
     headers = np.zeros(len(drafts), RECORD_BATCH.dtype)
     for name in GIVEN:

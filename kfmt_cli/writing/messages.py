@@ -19,25 +19,26 @@ from kfmt_cli.formats.legacy import MESSAGES
 from kfmt_cli.log.block import CHECKED_FROM, STORED_CRC_AT
 from kfmt_cli.log.records import Records
 from kfmt_cli.writing.batches import APPEND_TIME, CODEC_MASK, Written
+from kfmt_cli.writing.draft_tables import DraftTable
 
 NO_CHILDREN = np.zeros((4, 0), np.int64)
 TAKEN = ("offset", "timestamp", "key", "key_size", "value", "value_size")
 
 
-def write_messages(drafts: Table, records: Records, magic: int) -> Written:
+def write_messages(drafts: DraftTable, records: Records, magic: int) -> Written:
     """Batches as messages of magic 0 or 1: loose ones, one wrapper for each with a codec.
 
     drafts, records: as for `writers.batches.write_batches`.
     """
     counts = records.counts
     owner = np.repeat(np.arange(len(drafts)), counts)
-    codecs = drafts["attributes"] & CODEC_MASK
-    append_time = drafts["attributes"] & APPEND_TIME
+    codecs = drafts.attributes & CODEC_MASK
+    append_time = drafts.attributes & APPEND_TIME
     plain, ends = encode_messages(drafts, owner, records, magic)
     starts = np.concatenate([[0], ends[:-1]])[: len(ends)]
     if not codecs.any():
-        times = records.rows["timestamp"] if magic else np.full(len(owner), -1)
-        offset = records.rows["offset"]
+        times = records.rows.timestamp if magic else np.full(len(owner), -1)
+        offset = records.rows.offset
         return Written(plain, starts, ends, offset, offset, times)
     pieces: list[bytes] = []
     base_offsets: list[int] = []
@@ -50,22 +51,22 @@ def write_messages(drafts: Table, records: Records, magic: int) -> Written:
         if last == first:
             continue
         here = bytes(plain[int(starts[first]) : int(ends[last - 1])])
-        outer_offset = int(drafts["base_offset"][i] + drafts["last_offset_delta"][i])
-        time = int(drafts["max_timestamp"][i])
+        outer_offset = int(drafts.base_offset[i] + drafts.last_offset_delta[i])
+        time = int(drafts.max_timestamp[i])
         if codec:
             attributes = codec | (at_append if magic else 0)
             value = compress(CODECS[codec], here, magic)
             pieces.append(_wrapper(magic, outer_offset, time, attributes, value))
-            base_offsets.append(int(drafts["base_offset"][i]))
+            base_offsets.append(int(drafts.base_offset[i]))
             last_offsets.append(outer_offset)
             times_of.append(time if magic else -1)
         else:
             bounds = zip(starts[first:last].tolist(), ends[first:last].tolist(), strict=True)
             pieces += [bytes(plain[a:b]) for a, b in bounds]
-            last_offsets += records.rows["offset"][first:last].tolist()
-            base_offsets += records.rows["offset"][first:last].tolist()
+            last_offsets += records.rows.offset[first:last].tolist()
+            base_offsets += records.rows.offset[first:last].tolist()
             times_of += (
-                records.rows["timestamp"][first:last].tolist() if magic else [-1] * (last - first)
+                records.rows.timestamp[first:last].tolist() if magic else [-1] * (last - first)
             )
         first = last
     stops = np.cumsum([len(piece) for piece in pieces])
@@ -77,7 +78,7 @@ def write_messages(drafts: Table, records: Records, magic: int) -> Written:
 
 
 def encode_messages(
-    drafts: Table, owner: IntArray, records: Records, magic: int
+    drafts: DraftTable, owner: IntArray, records: Records, magic: int
 ) -> tuple[bytearray, IntArray]:
     """The messages one after the other, as they are in their wrappers or loose; where each ends.
 
@@ -85,21 +86,21 @@ def encode_messages(
     """
     inner = _rows(records.rows, magic)
     if magic == 1:
-        attributes = drafts["attributes"][owner]
+        attributes = drafts.attributes[owner]
         wrapped = attributes & CODEC_MASK != 0
-        relative = records.rows["offset"] - drafts["base_offset"][owner]
-        inner["offset"] = np.where(wrapped, relative, records.rows["offset"])
+        relative = records.rows.offset - drafts.base_offset[owner]
+        inner["offset"] = np.where(wrapped, relative, records.rows.offset)
         inner["attributes"] = np.where(wrapped, 0, attributes & APPEND_TIME)
     return _lay_down(inner, records.data, magic)
 
 
-def seal_wrapper(draft: Table, body: bytearray, magic: int) -> Written:
+def seal_wrapper(draft: DraftTable, body: bytearray, magic: int) -> Written:
     """One wrapper around encoded messages. draft: `DRAFT_COLUMNS`, one row."""
-    attributes = int(draft["attributes"][0])
+    attributes = int(draft.attributes[0])
     codec = attributes & CODEC_MASK
-    base = draft["base_offset"]
-    last = base + draft["last_offset_delta"]
-    time = int(draft["max_timestamp"][0])
+    base = draft.base_offset
+    last = base + draft.last_offset_delta
+    time = int(draft.max_timestamp[0])
     value = compress(CODECS[codec], bytes(body), magic)
     kept = codec | (attributes & APPEND_TIME if magic else 0)
     data = _wrapper(magic, int(last[0]), time, kept, value)

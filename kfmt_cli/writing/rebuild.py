@@ -181,9 +181,9 @@ def _rebuild(
             done.findings += in_order([*block.findings, *found])
             if n:
                 batches = block.batches.select(slice(0, n))
-                index.add(batches["position"], batches["last_offset"], max_timestamps(batches))
+                index.add(batches.position, batches.last_offset, max_timestamps(batches))
                 aborted += producers.take(block, n)
-                of_producers = (batches["producer_id"] >= 0) & (batches["is_v2"] == 1)
+                of_producers = (batches.producer_id >= 0) & (batches.is_v2 == 1)
                 done.has_producers |= bool(of_producers.any())
                 if gaps is not None:
                     gaps.take(batches)

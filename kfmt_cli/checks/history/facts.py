@@ -10,11 +10,12 @@ import numpy as np
 from kfmt_cli.broker.producers import Event, events_of
 from kfmt_cli.checks.log.packs import Pack
 from kfmt_cli.core.layout.layout import IntArray
-from kfmt_cli.core.native.table import BoolArray, Table
+from kfmt_cli.core.native.table import BoolArray
 from kfmt_cli.findings import history as codes
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.formats.batch import MAX_SEQUENCE
 from kfmt_cli.log.block import Block
+from kfmt_cli.rows.log_tables import BatchTable
 
 _SEQUENCE = (
     *("producer_id", "producer_epoch", "base_sequence", "last_sequence", "base_offset"),
@@ -60,8 +61,8 @@ class History:
     def take(self, block: Block) -> None:
         """The next block of the log."""
         batches = block.batches
-        sane = (batches["crc_valid"] == 1) & (batches["is_v2"] == 1)
-        sane &= batches["last_offset"] >= batches["base_offset"]
+        sane = (batches.crc_valid == 1) & (batches.is_v2 == 1)
+        sane &= batches.last_offset >= batches.base_offset
         if not sane.all():
             block = Block(block.name, block.data, block.position, batches.select(sane))
             batches = block.batches
@@ -69,32 +70,32 @@ class History:
             return
         self._epochs(batches)
         holes = self._holes(batches)
-        self.newest = max(self.newest, int(batches["max_timestamp"].max()))
-        chosen = np.flatnonzero(batches["producer_id"] >= 0)
+        self.newest = max(self.newest, int(batches.max_timestamp.max()))
+        chosen = np.flatnonzero(batches.producer_id >= 0)
         if len(chosen):
-            data = chosen[batches["control"][chosen] == 0]
-            numbered = data[batches["base_sequence"][data] >= 0]
+            data = chosen[batches.control[chosen] == 0]
+            numbered = data[batches.base_sequence[data] >= 0]
             if len(numbered):
                 self._sequences(batches, numbered, holes)
             self._events(block, chosen, data)
 
-    def _epochs(self, batches: Table) -> None:
-        epochs = batches["partition_leader_epoch"]
+    def _epochs(self, batches: BatchTable) -> None:
+        epochs = batches.partition_leader_epoch
         known = np.flatnonzero(epochs >= 0)
         if not len(known):
             return
         before = self.epochs[-1][0] if self.epochs else -1
         values = epochs[known]
         for i in np.flatnonzero(np.diff(values, prepend=before)).tolist():
-            self.epochs.append((int(values[i]), int(batches["base_offset"][known[i]])))
+            self.epochs.append((int(values[i]), int(batches.base_offset[known[i]])))
 
-    def _holes(self, batches: Table) -> IntArray:
+    def _holes(self, batches: BatchTable) -> IntArray:
         """The offsets without a record up to each batch's end, itself included."""
-        base, last = batches["base_offset"], batches["last_offset"]
+        base, last = batches.base_offset, batches.last_offset
         before = np.empty_like(last)
         before[1:] = last[:-1]
         before[0] = base[0] - 1 if self.end is None else self.end - 1
-        missing = (base - before - 1).clip(0) + (last - base + 1 - batches["records_count"]).clip(0)
+        missing = (base - before - 1).clip(0) + (last - base + 1 - batches.records_count).clip(0)
         holes: IntArray = np.cumsum(missing) + self.holes
         self.holes = int(holes[-1])
         if self.start is None:
@@ -102,8 +103,8 @@ class History:
         self.end = int(last[-1]) + 1
         return holes
 
-    def _sequences(self, batches: Table, rows: IntArray, holes: IntArray) -> None:
-        order = rows[np.argsort(batches["producer_id"][rows], kind="stable")]
+    def _sequences(self, batches: BatchTable, rows: IntArray, holes: IntArray) -> None:
+        order = rows[np.argsort(batches.producer_id[rows], kind="stable")]
         columns = {name: batches[name][order] for name in _SEQUENCE}
         gaps = holes[order]
         ids = columns["producer_id"]
@@ -134,13 +135,13 @@ class History:
         """What changes the state of producers; of plain batches only each producer's last."""
         batches = block.batches
         keep = np.zeros(len(batches), np.bool_)
-        told = batches["transactional"][chosen] == 1
-        keep[chosen[told | (batches["control"][chosen] == 1)]] = True
-        plain = data[batches["transactional"][data] == 0]
+        told = batches.transactional[chosen] == 1
+        keep[chosen[told | (batches.control[chosen] == 1)]] = True
+        plain = data[batches.transactional[data] == 0]
         # A producer that does both is followed batch by batch.
-        both = np.isin(batches["producer_id"][plain], batches["producer_id"][chosen[told]])
+        both = np.isin(batches.producer_id[plain], batches.producer_id[chosen[told]])
         keep[plain[both]] = True
-        _, from_end = np.unique(batches["producer_id"][plain][::-1], return_index=True)
+        _, from_end = np.unique(batches.producer_id[plain][::-1], return_index=True)
         keep[plain[::-1][from_end]] = True
         self.events += events_of(block, np.flatnonzero(keep))
 
@@ -182,21 +183,21 @@ def histories(pack: Pack) -> list[History | None]:
     return found
 
 
-def _plain(batches: Table, owner: IntArray, n: int) -> BoolArray:
+def _plain(batches: BatchTable, owner: IntArray, n: int) -> BoolArray:
     """Logs without producer ids and with one leader epoch."""
     plain = np.ones(n, np.bool_)
-    plain[owner[batches["producer_id"] >= 0]] = False
-    epochs = batches["partition_leader_epoch"]
+    plain[owner[batches.producer_id >= 0]] = False
+    epochs = batches.partition_leader_epoch
     changes = (np.diff(epochs) != 0) & (np.diff(owner) == 0)
     plain[owner[1:][changes]] = False
     return plain
 
 
-def _fill_plain(history: History, batches: Table) -> None:
+def _fill_plain(history: History, batches: BatchTable) -> None:
     if not len(batches):
         return
-    history.start = int(batches["base_offset"][0])
-    history.end = int(batches["last_offset"][-1]) + 1
-    epoch = int(batches["partition_leader_epoch"][0])
+    history.start = int(batches.base_offset[0])
+    history.end = int(batches.last_offset[-1]) + 1
+    epoch = int(batches.partition_leader_epoch[0])
     if epoch >= 0:
         history.epochs.append((epoch, history.start))

@@ -8,10 +8,11 @@ from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.native.table import Table
 from kfmt_cli.formats.control import CONTROL_TYPES
-from kfmt_cli.log.block import BATCH_NAMES, NO_TIMESTAMP, Block, max_timestamps, runs
+from kfmt_cli.log.block import NO_TIMESTAMP, Block, max_timestamps, runs
 from kfmt_cli.log.control import name_control_batches
 from kfmt_cli.log.decoding import read_records
 from kfmt_cli.log.records import Records
+from kfmt_cli.rows.log_tables import BATCH_NAMES, BatchTable
 
 AT_BATCH = ("starts", "at_number", "at_base", "at_last", "in_damage")
 HOLDER = ("held", "holder_position", "holder_number", "holder_max", "earlier_max", "of_record")
@@ -62,7 +63,7 @@ class IndexFacts:
         batches = block.batches
         if not len(batches):
             return
-        last = np.maximum.accumulate(batches["last_offset"]).clip(self.last_offset)
+        last = np.maximum.accumulate(batches.last_offset).clip(self.last_offset)
         times = max_timestamps(batches)
         earlier = np.concatenate([[self.max_timestamp], times])
         np.maximum.accumulate(earlier, out=earlier)
@@ -78,9 +79,9 @@ class IndexFacts:
         self._take_markers(block)
         self.last_offset = int(last[-1])
         self.max_timestamp = int(earlier[-1])
-        self.largest_batch = max(self.largest_batch, int(batches["size"].max()))
-        self.has_v2 |= bool(batches["is_v2"].any())
-        self.end = int(batches["position"][-1] + batches["size"][-1])
+        self.largest_batch = max(self.largest_batch, int(batches.size.max()))
+        self.has_v2 |= bool(batches.is_v2.any())
+        self.end = int(batches.position[-1] + batches.size[-1])
 
     def finish(self, log_size: int) -> None:
         """Mark the entries that point after the last batch, into what is left of the log."""
@@ -109,13 +110,13 @@ class IndexFacts:
     def _take_positions(self, block: Block) -> None:
         """The batches that entries point at."""
         batches = block.batches
-        starts = batches["position"]
-        ends = starts + batches["size"]
+        starts = batches.position
+        ends = starts + batches.size
         before = np.concatenate([[self.end], ends[:-1]])
         for i in np.flatnonzero(before < starts).tolist():
             self._mark_damage(int(before[i]), int(starts[i]))
             self._mark_stretches(int(before[i]), int(starts[i]))
-        for i in np.flatnonzero(batches["crc_valid"] == 0).tolist():
+        for i in np.flatnonzero(batches.crc_valid == 0).tolist():
             self._mark_stretches(int(starts[i]), int(ends[i]))
         if not len(self._wanted):
             return
@@ -126,11 +127,11 @@ class IndexFacts:
         exact = starts[batch] == wanted[first:behind]
         chosen, batch = chosen[exact], batch[exact]
         self.at.put("starts", chosen, np.ones_like(chosen))
-        self.at.put("at_number", chosen, batches["number"][batch])
+        self.at.put("at_number", chosen, batches.number[batch])
         each, which = np.unique(batch, return_inverse=True)
         bases = np.array([self._base(block, i) for i in each.tolist()], np.int64)
         self.at.put("at_base", chosen, bases[which])
-        self.at.put("at_last", chosen, batches["last_offset"][batch])
+        self.at.put("at_last", chosen, batches.last_offset[batch])
 
     def _take_holders(
         self,
@@ -145,15 +146,15 @@ class IndexFacts:
         last, times, earlier = columns
         offsets = entries["offset"][chosen]
         batch = np.searchsorted(last, offsets)
-        held = batches["base_offset"][batch] <= offsets
+        held = batches.base_offset[batch] <= offsets
         # Of a wrapper only the last offset is known before it is decompressed.
-        inside = batches["has_base_offset"][batch] == 0
+        inside = batches.has_base_offset[batch] == 0
         for i in np.unique(batch[inside]).tolist():
             self._base(block, i)
-        held[inside] = batches["base_offset"][batch[inside]] <= offsets[inside]
+        held[inside] = batches.base_offset[batch[inside]] <= offsets[inside]
         holders.put("held", chosen, held)
-        holders.put("holder_position", chosen, batches["position"][batch])
-        holders.put("holder_number", chosen, batches["number"][batch])
+        holders.put("holder_position", chosen, batches.position[batch])
+        holders.put("holder_number", chosen, batches.number[batch])
         holders.put("holder_max", chosen, times[batch])
         holders.put("earlier_max", chosen, earlier[batch])
         if "timestamp" not in entries.names:
@@ -163,7 +164,7 @@ class IndexFacts:
         each, starts = np.unique(batch[doubtful], return_index=True)
         for i, here in zip(each.tolist(), np.split(doubtful, starts[1:]), strict=False):
             rows = self._records(block, i).rows
-            known = set(zip(rows["offset"].tolist(), rows["timestamp"].tolist(), strict=True))
+            known = set(zip(rows.offset.tolist(), rows.timestamp.tolist(), strict=True))
             wanted = zip(*(entries[it][chosen[here]].tolist() for it in KEY), strict=True)
             found = np.fromiter((pair in known for pair in wanted), np.bool_, len(here))
             holders.put("of_record", chosen[here], found)
@@ -171,7 +172,7 @@ class IndexFacts:
     def _take_markers(self, block: Block) -> None:
         """Aborted transactions whose last offset holds something else than their marker."""
         batches = block.batches
-        if not batches["transactional"].any():
+        if not batches.transactional.any():
             return
         name_control_batches(block)
         self._follow_transactions(batches)
@@ -179,22 +180,22 @@ class IndexFacts:
             return
         wanted = self._marker_entries["last_offset"][self._by_marker]
         first = np.searchsorted(wanted, self.last_offset, side="right")
-        behind = np.searchsorted(wanted, batches["last_offset"].max(), side="right")
+        behind = np.searchsorted(wanted, batches.last_offset.max(), side="right")
         chosen = self._by_marker[first:behind]
         offsets = wanted[first:behind]
-        batch = np.searchsorted(np.maximum.accumulate(batches["last_offset"]), offsets)
-        there = batches["base_offset"][batch] <= offsets
+        batch = np.searchsorted(np.maximum.accumulate(batches.last_offset), offsets)
+        there = batches.base_offset[batch] <= offsets
         # Compaction empties markers, or removes them, and leaves the index as it is.
-        emptied = (batches["control"][batch] == 1) & (batches["records_count"][batch] == 0)
-        fits = batches["control_type"][batch] == ABORT
-        fits &= batches["producer_id"][batch] == self._marker_entries["producer_id"][chosen]
+        emptied = (batches.control[batch] == 1) & (batches.records_count[batch] == 0)
+        fits = batches.control_type[batch] == ABORT
+        fits &= batches.producer_id[batch] == self._marker_entries["producer_id"][chosen]
         self.markers.put("contradicted", chosen, there & ~fits & ~emptied)
 
-    def _follow_transactions(self, batches: Table) -> None:
+    def _follow_transactions(self, batches: BatchTable) -> None:
         """Note the transactions that begin and are aborted in this segment."""
         # Of a batch that compaction emptied, nothing can be read that was aborted.
-        holding = (batches["control"] == 1) | (batches["records_count"] != 0)
-        chosen = batches.select((batches["transactional"] == 1) & holding)
+        holding = (batches.control == 1) | (batches.records_count != 0)
+        chosen = batches.select((batches.transactional == 1) & holding)
         names = ("producer_id", "control", "control_type", "base_offset")
         for producer, control, kind, offset in zip(
             *(chosen[name].tolist() for name in names), strict=True
@@ -209,12 +210,12 @@ class IndexFacts:
     def _base(self, block: Block, i: int) -> int:
         """The first offset of a batch; a wrapper's inside it."""
         batches = block.batches
-        if not batches["has_base_offset"][i]:
+        if not batches.has_base_offset[i]:
             rows = self._records(block, i).rows
             batches.data[BATCH_NAMES["has_base_offset"], i] = 1
-            first = rows["offset"][0] if len(rows) else batches["last_offset"][i]
+            first = rows.offset[0] if len(rows) else batches.last_offset[i]
             batches.data[BATCH_NAMES["base_offset"], i] = first
-        return int(batches["base_offset"][i])
+        return int(batches.base_offset[i])
 
     def _records(self, block: Block, i: int) -> Records:
         one = Block(block.name, block.data, block.position, block.batches.select(slice(i, i + 1)))

@@ -54,7 +54,7 @@ def sizes_of_indexes(segments: Sequence[Segment], logs: Pack, interval: int) -> 
     pack = replace(logs, good=logs.good.copy())
     pack.good &= np.array([_is_plain(it) for it in segments])
     batches, owner = pack.batches, pack.owner
-    pack.good[owner[(batches["transactional"] == 1) | (batches["is_v2"] == 0)]] = False
+    pack.good[owner[(batches.transactional == 1) | (batches.is_v2 == 0)]] = False
     counts = np.bincount(owner, minlength=len(segments))
     pack.good &= counts > 0
     if not pack.good.any():
@@ -108,10 +108,10 @@ class _PackFacts:
         self._owner = owner
         bases = np.array([it.any_file.base_offset or 0 for it in segments], np.int64)
         self._is_last = np.array([it.is_last for it in segments])
-        self._base = batches["base_offset"] - bases[owner]
-        self._last = batches["last_offset"] - bases[owner]
-        self._position = batches["position"]
-        self._size = batches["size"]
+        self._base = batches.base_offset - bases[owner]
+        self._last = batches.last_offset - bases[owner]
+        self._position = batches.position
+        self._size = batches.size
         self._times = max_timestamps(batches)
         # In a segment that is not good, offsets may be anything; its entries are not looked at.
         rank = (owner << SHIFT) + self._last.clip(0, (1 << SHIFT) - 1)

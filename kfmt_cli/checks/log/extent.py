@@ -21,12 +21,12 @@ class Extent:
     def take(self, run: Block, records: Records | None) -> None:
         """Add a run of batches; records: those of the run, where they were decoded."""
         batches = run.batches
-        base, last = batches["base_offset"], batches["last_offset"]
+        base, last = batches.base_offset, batches.last_offset
         # The checksum does not cover the offset: a batch that ends before it begins is damaged.
-        sane = (batches["crc_valid"] == 1) & (last >= base)
+        sane = (batches.crc_valid == 1) & (last >= base)
         if not sane.any():
             return
-        counts = batches["records_count"]
+        counts = batches.records_count
         if records is not None:
             counts = records.counts
         if not sane.all():

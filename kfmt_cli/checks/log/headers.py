@@ -10,7 +10,7 @@ import numpy as np
 
 from kfmt_cli.checks.base import Facts, LogCheck, Scope
 from kfmt_cli.core.layout.layout import IntArray
-from kfmt_cli.core.native.table import BoolArray, Table
+from kfmt_cli.core.native.table import BoolArray
 from kfmt_cli.findings import log as codes
 from kfmt_cli.findings.damage import RECORDS_COUNT_MISMATCH
 from kfmt_cli.findings.finding import Finding
@@ -19,6 +19,7 @@ from kfmt_cli.formats.index import MAX_RELATIVE_OFFSET
 from kfmt_cli.formats.legacy import LEGACY_CODECS
 from kfmt_cli.log.block import CHECKED_FROM, Block, about_batch
 from kfmt_cli.log.records import Records
+from kfmt_cli.rows.log_tables import BatchTable
 
 
 class Checksums(LogCheck):
@@ -29,7 +30,7 @@ class Checksums(LogCheck):
 
     def take(self, run: Block, records: Records | None) -> Iterable[Finding]:
         del records
-        wrong = run.batches["crc_valid"] == 0
+        wrong = run.batches.crc_valid == 0
         return () if not wrong.any() else map(self._mismatch(run), np.flatnonzero(wrong).tolist())
 
     @staticmethod
@@ -37,10 +38,10 @@ class Checksums(LogCheck):
         batches = run.batches
 
         def finding(i: int) -> Finding:
-            stored, computed = int(batches["crc"][i]), int(batches["crc_computed"][i])
-            position, size = int(batches["position"][i]), int(batches["size"][i])
-            offset = int(batches["base_offset"][i])
-            covered = position + CHECKED_FROM[int(batches["magic"][i])]
+            stored, computed = int(batches.crc[i]), int(batches.crc_computed[i])
+            position, size = int(batches.position[i]), int(batches.size[i])
+            offset = int(batches.base_offset[i])
+            covered = position + CHECKED_FROM[int(batches.magic[i])]
             return about_batch(
                 run,
                 i,
@@ -76,7 +77,7 @@ class Headers(LogCheck):
         batches = run.batches
         if not len(batches):
             return ()
-        base, last = batches["base_offset"], batches["last_offset"]
+        base, last = batches.base_offset, batches.last_offset
         before = np.empty_like(last)
         before[1:] = last[:-1]
         before[:1] = base[:1] - 1 if self._last_offset is None else self._last_offset
@@ -114,7 +115,7 @@ class Headers(LogCheck):
         self._last_offset = facts["last_offset"]
 
 
-def oddities(batches: Table, before: IntArray, of_segment: IntArray | None) -> BoolArray:
+def oddities(batches: BatchTable, before: IntArray, of_segment: IntArray | None) -> BoolArray:
     """Batches whose headers cannot be true, whatever their checksums say.
 
     before: the last offset of the batch before each. of_segment: the base offset in the file's
@@ -128,15 +129,15 @@ def oddities(batches: Table, before: IntArray, of_segment: IntArray | None) -> B
 class HeaderColumns:
     """What the rules go by: columns of some batches, see `oddities`."""
 
-    def __init__(self, batches: Table, before: IntArray, of_segment: IntArray | None) -> None:
+    def __init__(self, batches: BatchTable, before: IntArray, of_segment: IntArray | None) -> None:
         self.before = before
         self.of_segment = of_segment
-        self.base = batches["base_offset"]
-        self.last = batches["last_offset"]
-        self.is_v2 = batches["is_v2"] == 1
-        self.delta = batches["last_offset_delta"]
-        self.declared = batches["records_count"]
-        self.codec = batches["compression"]
+        self.base = batches.base_offset
+        self.last = batches.last_offset
+        self.is_v2 = batches.is_v2 == 1
+        self.delta = batches.last_offset_delta
+        self.declared = batches.records_count
+        self.codec = batches.compression
 
     def range(self, i: int) -> str:
         """The offsets of a batch."""
@@ -232,7 +233,7 @@ def header_from(facts: Facts) -> Block | None:
     """The inverse of `facts_of`, but for the name of the file."""
     if facts["position"] is None:
         return None
-    batch = Table.empty(_NAMED, 1)
+    batch = BatchTable.empty(_NAMED, 1)
     for name in _NAMED:
         batch[name] = facts[name] or 0
     return Block("", b"", 0, batch)

@@ -21,7 +21,7 @@ from kfmt_cli.checks.registry import checks_of
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.native import scan
-from kfmt_cli.core.native.table import BoolArray, Table
+from kfmt_cli.core.native.table import BoolArray
 from kfmt_cli.core.parallel import SMALL, together
 from kfmt_cli.core.throttle import PACE
 from kfmt_cli.disk.kinds.kind import Input
@@ -32,6 +32,7 @@ from kfmt_cli.log.candidate import HEADER_UP_TO_MAGIC, MINIMUMS
 from kfmt_cli.log.decoding import read_records
 from kfmt_cli.log.decompress import decompress_ahead
 from kfmt_cli.log.records import Records
+from kfmt_cli.rows.log_tables import BatchTable
 
 UNKNOWN = -1
 _FLAGS = os.O_RDONLY | getattr(os, "O_BINARY", 0) | os.O_CLOEXEC
@@ -55,7 +56,7 @@ class Pack:
     data: bytes
     sizes: IntArray
     """The size of each file in bytes."""
-    batches: Table
+    batches: BatchTable
     """The batches of all files; positions are those in the files, numbers count in the pack."""
     owner: IntArray
     """Each batch's file."""
@@ -80,7 +81,7 @@ class Pack:
         ends = np.cumsum(counts)
         for file, first, end in zip(self.files, ends - counts, ends, strict=True):
             batches = self.batches.select(slice(first, end))
-            batches["number"] -= first
+            batches.number -= first
             yield Block(file.name, self.data, 0, batches)
 
 
@@ -98,7 +99,7 @@ def read_pack(files: Sequence[Input]) -> Pack:
     good = (regions[3] == _END) & np.array([piece is not None for piece in pieces])
     starts, ends_ = found[0, :n].copy(), found[1, :n].copy()
     batches = read_batches(data, 0, 0, starts, ends_, True)
-    batches["position"] -= regions[0][owner]
+    batches.position -= regions[0][owner]
     bases = np.array([UNKNOWN if it.base_offset is None else it.base_offset for it in files])
     good[owner[_is_odd(batches, owner, bases)]] = False
     pack = Pack(files, data, sizes, batches, owner, good)
@@ -120,7 +121,7 @@ def verified(pack: Pack, deep: bool, limit: Limit) -> list[Verified | None]:
         look_inside(pack, limit)
     extents = list(_extents(pack.batches, owner, len(files)))
     n_batches = np.bincount(owner, minlength=len(files)).tolist()
-    counts = pack.batches["records_count"]
+    counts = pack.batches.records_count
     n_records = np.bincount(owner, counts, len(files)).astype(np.int64).tolist()
     return [
         Verified(size, n_batches[i], n_records[i], extents[i]) if pack.good[i] else None
@@ -148,9 +149,9 @@ def read_small(file: Input) -> bytes | None:
         os.close(handle)
 
 
-def _is_odd(batches: Table, owner: IntArray, bases: IntArray) -> BoolArray:
+def _is_odd(batches: BatchTable, owner: IntArray, bases: IntArray) -> BoolArray:
     """Batches that are not of magic 2, or that something is wrong with."""
-    base, last = batches["base_offset"], batches["last_offset"]
+    base, last = batches.base_offset, batches.last_offset
     before = np.empty_like(last)
     before[1:] = last[:-1]
     first = np.diff(owner, prepend=-1) != 0
@@ -158,7 +159,7 @@ def _is_odd(batches: Table, owner: IntArray, bases: IntArray) -> BoolArray:
     # A file whose name says no offset takes any.
     named = bases[owner]
     odd = oddities(batches, before, np.where(named == UNKNOWN, base, named))
-    odd |= (batches["crc_valid"] == 0) | (batches["is_v2"] == 0)
+    odd |= (batches.crc_valid == 0) | (batches.is_v2 == 0)
     return odd
 
 
@@ -198,7 +199,7 @@ def _look_by_file(pack: Pack, scope: Scope, limit: Limit | None) -> None:
             pack.good[i] = next(iter(found), None) is None
 
 
-def _extents(batches: Table, owner: IntArray, n_files: int) -> Iterator[Extent]:
+def _extents(batches: BatchTable, owner: IntArray, n_files: int) -> Iterator[Extent]:
     """The offsets that each file holds."""
     base, last, counts = (batches[it] for it in ("base_offset", "last_offset", "records_count"))
     holes = counts < last - base + 1

@@ -61,7 +61,7 @@ def _filled(records: Records) -> tuple[IntArray, IntArray, IntArray]:
 def _check_offsets(
     block: Block, records: Records, filled: IntArray, firsts: IntArray
 ) -> Iterator[Finding]:
-    offset, batches = records.rows["offset"], block.batches
+    offset, batches = records.rows.offset, block.batches
     backwards = np.diff(offset) <= 0
     backwards[firsts[1:] - 1] = False
     if backwards.any():
@@ -80,8 +80,8 @@ def _check_offsets(
                 found=int(offset[row + 1]),
                 offset=int(offset[row + 1]),
             )
-    last = batches["last_offset"][filled]
-    base = np.where(batches["has_base_offset"] == 1, batches["base_offset"], -1)[filled]
+    last = batches.last_offset[filled]
+    base = np.where(batches.has_base_offset == 1, batches.base_offset, -1)[filled]
     largest = np.maximum.reduceat(offset, firsts)
     least = np.minimum.reduceat(offset, firsts)
     for i in np.flatnonzero((largest > last) | (least < base)).tolist():
@@ -101,12 +101,12 @@ def _check_timestamps(
     block: Block, records: Records, filled: IntArray, firsts: IntArray, counts: IntArray
 ) -> Iterator[Finding]:
     batches = block.batches
-    largest = np.maximum.reduceat(records.rows["timestamp"], firsts)
-    stored = batches["max_timestamp"][filled]
-    wrong = (largest != stored) & (batches["timestamp_type"][filled] == 0)
+    largest = np.maximum.reduceat(records.rows.timestamp, firsts)
+    stored = batches.max_timestamp[filled]
+    wrong = (largest != stored) & (batches.timestamp_type[filled] == 0)
     # A batch that could not be read to its end may hold the largest in what is missing.
-    wrong &= np.minimum.reduceat(records.rows["has_timestamp"], firsts) == 1
-    whole = (counts == batches["records_count"][filled]) | (batches["is_v2"][filled] == 0)
+    wrong &= np.minimum.reduceat(records.rows.has_timestamp, firsts) == 1
+    whole = (counts == batches.records_count[filled]) | (batches.is_v2[filled] == 0)
     for i in np.flatnonzero(wrong & whole).tolist():
         yield batch_finding(
             block,

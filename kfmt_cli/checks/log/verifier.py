@@ -77,8 +77,8 @@ class Stretch:
 
 def declared(run: Block) -> int:
     """The records that headers declare, where that can be true."""
-    counts = run.batches["records_count"]
-    room = run.batches["last_offset_delta"] + 1
+    counts = run.batches.records_count
+    room = run.batches.last_offset_delta + 1
     return int(counts[(counts >= 0) & (counts <= room)].sum())
 
 

@@ -41,9 +41,9 @@ class WrapperOffsets(LogCheck):
         if not len(filled):
             return
         rows = records.ends[filled] - counts[filled]
-        offset, batches = records.rows["offset"], run.batches
+        offset, batches = records.rows.offset, run.batches
         first, before = offset[rows], offset[rows - 1]
-        wrapper = (batches["is_v2"][filled] == 0) & (batches["compression"][filled] != 0)
+        wrapper = (batches.is_v2[filled] == 0) & (batches.compression[filled] != 0)
         here = WrapperOffsets()
         here._first = header_of(run, int(filled[0]))
         here._first_offset, here._last_offset = int(first[0]), int(offset[-1])

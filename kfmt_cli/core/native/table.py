@@ -3,24 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import TypeVar, overload
 
 import numpy as np
 
 from kfmt_cli.core.layout.layout import IntArray
 
 BoolArray = np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
+Values = IntArray | BoolArray | int
+T = TypeVar("T", bound="Table")
 
 
-@dataclass(frozen=True, slots=True)
 class Table:
-    """names: the columns' names. data: (columns, rows), C order."""
+    """Columns of integers under names.
+
+    A kind of table whose columns are known says them as attributes, each a `TableColumn`.
+    """
+
+    __slots__ = ("data", "names")
 
     names: dict[str, int]
+    """The row of `data` that each column is."""
     data: IntArray
+    """Columns by rows, in C order."""
+
+    def __init__(self, names: dict[str, int], data: IntArray) -> None:
+        self.names = names
+        self.data = data
 
     @classmethod
-    def empty(cls, names: Sequence[str], rows: int) -> Table:
+    def empty(cls: type[T], names: Sequence[str], rows: int) -> T:
         """A table of zeros."""
         return cls(
             {name: i for i, name in enumerate(names)}, np.zeros((len(names), rows), np.int64)
@@ -33,21 +45,51 @@ class Table:
         column: IntArray = self.data[self.names[name]]
         return column
 
-    def __setitem__(self, name: str, values: IntArray | BoolArray | int) -> None:
+    def __setitem__(self, name: str, values: Values) -> None:
         self.data[self.names[name]] = values
 
-    def select(self, rows: IntArray | slice | BoolArray) -> Table:
+    def select(self: T, rows: IntArray | slice | BoolArray) -> T:
         """The table with these rows only."""
-        return Table(self.names, np.ascontiguousarray(self.data[:, rows]))
+        return type(self)(self.names, np.ascontiguousarray(self.data[:, rows]))
 
-    def put(self, name: str, rows: IntArray, values: IntArray | BoolArray | int) -> None:
+    def copy(self: T) -> T:
+        """A table with the same values."""
+        return type(self)(self.names, self.data.copy())
+
+    def put(self, name: str, rows: IntArray, values: Values) -> None:
         """Set a column in some of the rows."""
         self.data[self.names[name], rows] = values
 
-    def adding(self, names: Sequence[str]) -> Table:
+    def adding(self: T, names: Sequence[str]) -> T:
         """A copy with further columns of zeros."""
         every = (*self.names, *names)
         more = np.zeros((len(names), len(self)), np.int64)
-        return Table(
+        return type(self)(
             {name: i for i, name in enumerate(every)}, np.concatenate([self.data, more], axis=0)
         )
+
+
+class TableColumn:
+    """A column as an attribute of a kind of table."""
+
+    def __set_name__(self, owner: type[Table], name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, table: None, owner: type[Table]) -> TableColumn: ...
+    @overload
+    def __get__(self, table: Table, owner: type[Table]) -> IntArray: ...
+    def __get__(self, table: Table | None, owner: type[Table]) -> TableColumn | IntArray:
+        if table is None:
+            return self
+        column: IntArray = table.data[table.names[self._name]]
+        return column
+
+    def __set__(self, table: Table, values: Values) -> None:
+        table.data[table.names[self._name]] = values
+
+
+def columns_of(kind: type[Table]) -> tuple[str, ...]:
+    """The columns that a kind of table says, in their order."""
+    every = (it for one in reversed(kind.__mro__) for it in vars(one).items())
+    return tuple(name for name, it in every if isinstance(it, TableColumn))

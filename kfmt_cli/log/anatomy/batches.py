@@ -22,8 +22,8 @@ def batch_parts(
 ) -> Iterator[AnatomyPart]:
     """Batch i of a block. data: its bytes as the file has them; the reader mends a wrong length."""
     batches = block.batches
-    position = int(batches["position"][i])
-    if batches["is_v2"][i]:
+    position = int(batches.position[i])
+    if batches.is_v2[i]:
         yield from _batch(block, i, data, position, decoder, limit)
     else:
         yield from _message(block, i, data, position, decoder, limit)
@@ -48,9 +48,9 @@ def loose_part(data: bytes, position: int) -> AnatomyPart:
 
 def _title(block: Block, i: int, data: bytes) -> str:
     batches = block.batches
-    base, last = int(batches["base_offset"][i]), int(batches["last_offset"][i])
+    base, last = int(batches.base_offset[i]), int(batches.last_offset[i])
     offsets = f"offset {last}" if base == last else f"offsets {base}–{last}"
-    if not batches["has_base_offset"][i]:
+    if not batches.has_base_offset[i]:
         offsets = f"offsets up to {last}"
     place = f"batch {batches['number'][i]} at byte {batches['position'][i]}"
     return f"{place}, {len(data)} bytes, {offsets}"
@@ -68,7 +68,7 @@ def _batch(
     _crc(header.child("crc"), block, i)
     base, delta = numbers["base_offset"], numbers["last_offset_delta"]
     header.child("last_offset_delta").meaning = f"→ offset {base + delta}"
-    if block.batches["delete_horizon"][i]:
+    if block.batches.delete_horizon[i]:
         header.child("base_timestamp").meaning += " delete horizon"
     length = header.child("batch_length")
     length.meaning = "bytes after this field"
@@ -78,9 +78,9 @@ def _batch(
     if numbers["base_sequence"] >= 0:
         last = (numbers["base_sequence"] + delta) & MAX_SEQUENCE
         header.child("base_sequence").meaning = f"the last is {last}"
-    inside = _Inside(numbers, bool(block.batches["control"][i]), decoder)
+    inside = _Inside(numbers, bool(block.batches.control[i]), decoder)
     title = _title(block, i, data)
-    codec = int(block.batches["compression"][i])
+    codec = int(block.batches.compression[i])
     if not codec:
         records = inside.records(data, HEADER_SIZE)
         yield AnatomyPart(title, data, position, _in_turn(header, records))
@@ -102,10 +102,10 @@ def _in_turn(first: Node, others: Iterator[Node]) -> Iterator[Node]:
 def _crc(node: Node, block: Block, i: int) -> None:
     """Say whether the checksum of a batch is right."""
     batches = block.batches
-    magic, position = int(batches["magic"][i]), int(batches["position"][i])
-    first, end = position + CHECKED_FROM[magic], position + int(batches["size"][i])
+    magic, position = int(batches.magic[i]), int(batches.position[i])
+    first, end = position + CHECKED_FROM[magic], position + int(batches.size[i])
     name = "CRC-32C" if magic == 2 else "CRC-32"
-    _say(node, f"{name} of bytes {first:x}..{end - 1:x}", int(batches["crc_computed"][i]))
+    _say(node, f"{name} of bytes {first:x}..{end - 1:x}", int(batches.crc_computed[i]))
 
 
 def _say(node: Node, covered: str, computed: int) -> None:
@@ -184,11 +184,11 @@ class _Inside:
 def _message(
     block: Block, i: int, data: bytes, position: int, decoder: Decoder | None, limit: Limit
 ) -> Iterator[AnatomyPart]:
-    magic = int(block.batches["magic"][i])
+    magic = int(block.batches.magic[i])
     node = tree(MESSAGES[magic], data, 0, len(data))
     node.name = f"message of magic {magic}"
     _crc(node.child("crc"), block, i)
-    codec = int(block.batches["compression"][i])
+    codec = int(block.batches.compression[i])
     value = next((it for it in node.children if it.name == "value"), None)
     place = None if value is None else bytes_of(value)
     if not codec or value is None or place is None:
@@ -202,7 +202,7 @@ def _message(
         words = f"what bytes {position + place[0]:x}..{position + place[1] - 1:x} decompress to"
         inner = list(_inner(plain, decoder))
         if magic:
-            _place(inner, int(block.batches["last_offset"][i]))
+            _place(inner, int(block.batches.last_offset[i]))
         yield AnatomyPart(words, plain, position + place[0], iter(inner), CODECS[codec])
 
 

@@ -149,7 +149,7 @@ def retention(facts: PageFacts) -> Iterator[Part]:
         if segment.log is None:
             continue
         with open_log(segment.log, read_ahead=False) as log:
-            times = [int(it.batches["max_timestamp"].max()) for it in log.blocks if len(it.batches)]
+            times = [int(it.batches.max_timestamp.max()) for it in log.blocks if len(it.batches)]
         if times:
             name = segment.log.name.rpartition("/")[2]
             lines.append(f"{name}  youngest record {time_text(max(times))[:19]}")

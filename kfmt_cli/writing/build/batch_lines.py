@@ -10,19 +10,20 @@ from collections.abc import Sequence
 import numpy as np
 
 from kfmt_cli.core.layout.layout import IntArray
-from kfmt_cli.core.native.table import BoolArray, Table
+from kfmt_cli.core.native.table import BoolArray
 from kfmt_cli.formats.batch import MAX_SEQUENCE
 from kfmt_cli.log.block import NO_TIMESTAMP
 from kfmt_cli.log.records import Records
+from kfmt_cli.rows.log_tables import RecordTable
 from kfmt_cli.writing.batches import BIT
 from kfmt_cli.writing.build.drafts import MAX_DELTA, MAX_OFFSET, Begun, cut
-from kfmt_cli.writing.build.growing import PLAN_COLUMNS
 from kfmt_cli.writing.build.jsonl import Batch, Record, wrong
 from kfmt_cli.writing.build.line_attributes import attributes_of
 from kfmt_cli.writing.build.loose import Plan
 from kfmt_cli.writing.build.open_partition import OpenPartition, check_base_offset, check_offsets
 from kfmt_cli.writing.build.options import Options
 from kfmt_cli.writing.build.parse import field_of, integers, records_of
+from kfmt_cli.writing.draft_tables import PLAN_COLUMNS, PlanTable
 
 
 def plan_batches(
@@ -42,7 +43,7 @@ def plan_batches(
     records.ends = np.cumsum(counts)
     drafts = _headers(lines, bases, records, counts, options)
     before = partition.last_offset
-    lasts = drafts["base_offset"] + drafts["last_offset_delta"]
+    lasts = drafts.base_offset + drafts.last_offset_delta
     for line, base, last in zip(lines, bases.tolist(), lasts.tolist(), strict=True):
         check_base_offset(line, base, before)
         before = last
@@ -59,7 +60,7 @@ def plan_batches(
 def plan_more(
     line: Batch,
     chosen: Sequence[Record],
-    draft: Table,
+    draft: PlanTable,
     begun: Begun,
     options: Options,
     partition: OpenPartition,
@@ -75,10 +76,10 @@ def plan_more(
     times = integers(chosen, "timestamp", lambda _: _time_of(line))
     records = records_of(chosen, offsets, times, 0)
     rows, n = records.rows, len(chosen)
-    control = bool(draft["attributes"][0] & BIT["control"])
+    control = bool(draft.attributes[0] & BIT["control"])
     firsts: IntArray = np.zeros(0, np.int64)
     if options.given_bounds is None:
-        _check_far(rows, draft["base_offset"])
+        _check_far(rows, draft.base_offset)
     else:
         loose = np.full(n, not control)
         firsts = cut(rows, np.zeros(n, np.bool_), loose, options.given_bounds, begun)
@@ -148,72 +149,72 @@ def _resolve(
 
 def _headers(
     lines: Sequence[Batch], bases: IntArray, records: Records, counts: IntArray, options: Options
-) -> Table:
+) -> PlanTable:
     """The headers as the lines say; what they do not say follows from the records."""
-    drafts = Table.empty(PLAN_COLUMNS, len(lines))
+    drafts = PlanTable.empty(PLAN_COLUMNS, len(lines))
     rows = records.rows
     filled = np.flatnonzero(counts)
     firsts = (records.ends - counts)[filled]
     lasts, largest, first_times = bases.copy(), np.full(len(bases), -1), np.full(len(bases), -1)
     if len(filled):
-        lasts[filled] = rows["offset"][records.ends[filled] - 1]
-        largest[filled] = np.maximum.reduceat(rows["timestamp"], firsts)
-        first_times[filled] = rows["timestamp"][firsts]
-        early = np.flatnonzero(rows["offset"][firsts] < bases[filled])
+        lasts[filled] = rows.offset[records.ends[filled] - 1]
+        largest[filled] = np.maximum.reduceat(rows.timestamp, firsts)
+        first_times[filled] = rows.timestamp[firsts]
+        early = np.flatnonzero(rows.offset[firsts] < bases[filled])
         if len(early):
             row = int(firsts[early[0]])
             words = f"offset {rows['offset'][row]} lies before its batch's base_offset"
             raise wrong(int(rows["line"][row]), f"{words} {bases[filled[early[0]]]}")
-    drafts["number"] = np.array([line.number for line in lines], np.int64)
-    drafts["magic"] = integers(lines, "magic", 2)
+    drafts.number = np.array([line.number for line in lines], np.int64)
+    drafts.magic = integers(lines, "magic", 2)
     if options.magic is not None:
-        drafts["magic"] = options.magic
-    odd = np.flatnonzero((drafts["magic"] < 0) | (drafts["magic"] > 2))
+        drafts.magic = options.magic
+    odd = np.flatnonzero((drafts.magic < 0) | (drafts.magic > 2))
     if len(odd):
         raise wrong(lines[int(odd[0])], f"magic {drafts['magic'][odd[0]]} is none of 0, 1 and 2")
-    drafts["base_offset"] = bases
+    drafts.base_offset = bases
     # Compaction leaves the range of offsets; more records make it longer. Where batches are cut
     # anew, each ends with its last record.
     given = integers(lines, "last_offset_delta", -1, 32)
     deltas = lasts - bases
     kept = given if options.given_bounds is None else np.where(counts == 0, given, -1)
-    drafts["last_offset_delta"] = np.maximum(deltas, kept)
-    far = np.flatnonzero(bases > MAX_OFFSET - drafts["last_offset_delta"])
+    drafts.last_offset_delta = np.maximum(deltas, kept)
+    far = np.flatnonzero(bases > MAX_OFFSET - drafts.last_offset_delta)
     if len(far):
         raise wrong(lines[int(far[0])], f"its last offset is larger than {MAX_OFFSET}")
-    drafts["base_timestamp"] = integers(lines, "base_timestamp", lambda i: int(first_times[i]))
-    drafts["max_timestamp"] = integers(lines, "max_timestamp", lambda i: int(largest[i]))
-    drafts["max_given"] = np.array([line.max_timestamp is not None for line in lines])
-    drafts["partition_leader_epoch"] = integers(lines, "partition_leader_epoch", -1, 32)
-    drafts["base_sequence"] = integers(lines, "base_sequence", -1, 32)
-    drafts["declared"] = integers(lines, "records_count", -1)
-    drafts["attributes"] = np.array([attributes_of(line, options) for line in lines], np.int64)
+    drafts.base_timestamp = integers(lines, "base_timestamp", lambda i: int(first_times[i]))
+    drafts.max_timestamp = integers(lines, "max_timestamp", lambda i: int(largest[i]))
+    drafts.max_given = np.array([line.max_timestamp is not None for line in lines])
+    drafts.partition_leader_epoch = integers(lines, "partition_leader_epoch", -1, 32)
+    drafts.base_sequence = integers(lines, "base_sequence", -1, 32)
+    drafts.declared = integers(lines, "records_count", -1)
+    drafts.attributes = np.array([attributes_of(line, options) for line in lines], np.int64)
     _set_producers(drafts, lines, options)
     return drafts
 
 
-def _set_producers(drafts: Table, lines: Sequence[Batch], options: Options) -> None:
-    drafts["producer_id"] = integers(lines, "producer_id", -1)
+def _set_producers(drafts: PlanTable, lines: Sequence[Batch], options: Options) -> None:
+    drafts.producer_id = integers(lines, "producer_id", -1)
     epochs = integers(lines, "producer_epoch", -1, 16)
     if options.producer_id is not None:
-        drafts["producer_id"] = options.producer_id
+        drafts.producer_id = options.producer_id
         epochs = epochs.clip(0)
     if options.producer_epoch is not None:
-        epochs = np.where(drafts["producer_id"] >= 0, options.producer_epoch, epochs)
-    drafts["producer_epoch"] = epochs
+        epochs = np.where(drafts.producer_id >= 0, options.producer_epoch, epochs)
+    drafts.producer_epoch = epochs
 
 
 def _count_producer(
-    drafts: Table, counts: IntArray, options: Options, partition: OpenPartition
+    drafts: PlanTable, counts: IntArray, options: Options, partition: OpenPartition
 ) -> None:
     """Number the records of the producer that is asked for."""
     if options.producer_id is not None and len(drafts):
-        control = drafts["attributes"] & BIT["control"] != 0
-        drafts["base_sequence"] = partition.count_each(drafts["producer_id"], control, counts)
+        control = drafts.attributes & BIT["control"] != 0
+        drafts.base_sequence = partition.count_each(drafts.producer_id, control, counts)
 
 
-def _check_far(rows: Table, bases: IntArray) -> None:
-    far = np.flatnonzero(rows["offset"] - bases > MAX_DELTA)
+def _check_far(rows: RecordTable, bases: IntArray) -> None:
+    far = np.flatnonzero(rows.offset - bases > MAX_DELTA)
     if len(far):
         i = int(far[0])
         words = f"offset {rows['offset'][i]} is more than {MAX_DELTA} above its batch's base_offset"
@@ -224,13 +225,13 @@ def _check_far(rows: Table, bases: IntArray) -> None:
 
 
 def _within_bounds(
-    drafts: Table, records: Records, owner: IntArray, options: Options
-) -> tuple[Table, Records]:
+    drafts: PlanTable, records: Records, owner: IntArray, options: Options
+) -> tuple[PlanTable, Records]:
     """The batches cut where one would be larger than what is asked for."""
     assert options.given_bounds is not None
     rows = records.rows
     counts = records.counts
-    control = drafts["attributes"] & BIT["control"] != 0
+    control = drafts.attributes & BIT["control"] != 0
     parted = np.diff(owner, prepend=-1) != 0
     cuts = cut(rows, parted, ~control[owner], options.given_bounds)
     empty = np.flatnonzero(counts == 0)
@@ -247,7 +248,7 @@ def _within_bounds(
     return _parts(parts, records, is_first), records
 
 
-def _parts(parts: Table, records: Records, is_first: BoolArray) -> Table:
+def _parts(parts: PlanTable, records: Records, is_first: BoolArray) -> PlanTable:
     """Headers of batches that were cut out of others.
 
     parts: the header of the batch that each comes from. is_first: whether it begins that batch.
@@ -260,19 +261,17 @@ def _parts(parts: Table, records: Records, is_first: BoolArray) -> Table:
     firsts = (records.ends - counts)[filled]
     later = ~is_first[filled]
     bases = parts["base_offset"].copy()
-    bases[filled] = np.where(later, rows["offset"][firsts], bases[filled])
+    bases[filled] = np.where(later, rows.offset[firsts], bases[filled])
     sequences = parts["base_sequence"] + (bases - parts["base_offset"])
     known = parts["base_sequence"] >= 0
     parts["base_sequence"] = np.where(known, sequences & MAX_SEQUENCE, parts["base_sequence"])
     parts["base_offset"] = bases
     data, names = parts.data, parts.names
-    data[names["last_offset_delta"], filled] = (
-        rows["offset"][records.ends[filled] - 1] - bases[filled]
-    )
+    data[names["last_offset_delta"], filled] = rows.offset[records.ends[filled] - 1] - bases[filled]
     of_records = later & (parts["attributes"][filled] & BIT["delete_horizon"] == 0)
     times = parts["base_timestamp"][filled]
-    data[names["base_timestamp"], filled] = np.where(of_records, rows["timestamp"][firsts], times)
-    largest = np.maximum.reduceat(rows["timestamp"], firsts)
+    data[names["base_timestamp"], filled] = np.where(of_records, rows.timestamp[firsts], times)
+    largest = np.maximum.reduceat(rows.timestamp, firsts)
     stays = parts["max_given"][filled] == 1
     of_line = parts["max_timestamp"][filled]
     data[names["max_timestamp"], filled] = np.where(stays, of_line, largest)

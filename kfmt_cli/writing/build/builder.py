@@ -136,7 +136,7 @@ class SegmentBuilder:
             self.growing.extend(plan.goes_on)
         if not len(plan.drafts):
             return
-        base, number = int(plan.drafts["base_offset"][0]), int(plan.drafts["number"][0])
+        base, number = int(plan.drafts.base_offset[0]), int(plan.drafts.number[0])
         of_segment = self.writer.base_offset
         if of_segment is not None and base < of_segment:
             words = f"offset {base} lies before the segment's base offset {of_segment}"

@@ -11,10 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from kfmt_cli.core.layout.layout import IntArray
-from kfmt_cli.core.native.table import BoolArray, Table
+from kfmt_cli.core.native.table import BoolArray
 from kfmt_cli.formats.batch import ATTRIBUTES
 from kfmt_cli.log.block import NO_TIMESTAMP
-from kfmt_cli.writing.batches import CODEC_BITS, DRAFT_COLUMNS
+from kfmt_cli.rows.log_tables import RecordTable
+from kfmt_cli.writing.batches import CODEC_BITS
+from kfmt_cli.writing.draft_tables import DRAFT_COLUMNS, DraftTable
 
 RECORD_OVERHEAD = 21  # what a record takes at most besides its key and value
 MAX_DELTA = (1 << 31) - 1
@@ -33,17 +35,17 @@ class BatchBounds:
     """None for no bound."""
 
 
-def normalize(rows: Table) -> None:
+def normalize(rows: RecordTable) -> None:
     """Magic 0 has no timestamps: in magic 2 that is -1 and CreateTime, as Kafka converts it."""
-    none = rows["has_timestamp"] == 0
-    rows["timestamp"] = np.where(none, NO_TIMESTAMP, rows["timestamp"])
-    rows["timestamp_type"] = np.where(none, 0, rows["timestamp_type"])
+    none = rows.has_timestamp == 0
+    rows.timestamp = np.where(none, NO_TIMESTAMP, rows.timestamp)
+    rows.timestamp_type = np.where(none, 0, rows.timestamp_type)
 
 
-def must_part(rows: Table) -> BoolArray:
+def must_part(rows: RecordTable) -> BoolArray:
     """Before which records a batch must end: LogAppendTime is one time for all of a batch."""
     parted = np.zeros(len(rows), np.bool_)
-    offset, types, times = rows["offset"], rows["timestamp_type"], rows["timestamp"]
+    offset, types, times = rows.offset, rows.timestamp_type, rows.timestamp
     parted[1:] = (np.diff(types) != 0) | (np.diff(offset) <= 0)
     parted[1:] |= (types[1:] == APPEND_TIME) & (np.diff(times) != 0)
     parted[:1] = True
@@ -61,7 +63,7 @@ class Begun:
 
 
 def cut(
-    rows: Table,
+    rows: RecordTable,
     parted: BoolArray,
     loose: BoolArray,
     bounds: BatchBounds,
@@ -74,7 +76,7 @@ def cut(
     """
     sizes = record_sizes(rows)
     ends = np.cumsum(sizes)
-    offset = rows["offset"]
+    offset = rows.offset
     most = bounds.most_records or 1 << 62
     starts: list[int] = []
 
@@ -106,27 +108,27 @@ def cut(
     return np.array(starts, np.int64)
 
 
-def record_sizes(rows: Table) -> IntArray:
+def record_sizes(rows: RecordTable) -> IntArray:
     """What each record counts towards the bytes of its batch."""
-    sizes: IntArray = rows["key_size"].clip(0) + rows["value_size"].clip(0) + RECORD_OVERHEAD
+    sizes: IntArray = rows.key_size.clip(0) + rows.value_size.clip(0) + RECORD_OVERHEAD
     if "header_bytes" in rows.names:
         sizes += rows["header_bytes"]
     return sizes
 
 
-def draft(rows: Table, firsts: IntArray, codecs: IntArray | int) -> Table:
+def draft(rows: RecordTable, firsts: IntArray, codecs: IntArray | int) -> DraftTable:
     """The headers of batches that begin at these rows, of no producer."""
-    drafts = Table.empty(DRAFT_COLUMNS, len(firsts))
+    drafts = DraftTable.empty(DRAFT_COLUMNS, len(firsts))
     if not len(firsts):
         return drafts
     lasts = np.append(firsts[1:], len(rows)) - 1
-    offset, times = rows["offset"], rows["timestamp"]
-    drafts["magic"] = 2
-    drafts["base_offset"] = offset[firsts]
-    drafts["last_offset_delta"] = offset[lasts] - offset[firsts]
-    drafts["base_timestamp"] = times[firsts]
-    drafts["max_timestamp"] = np.maximum.reduceat(times, firsts)
-    drafts["attributes"] = (codecs << CODEC_BITS.at) | (rows["timestamp_type"][firsts] << TYPE_BIT)
+    offset, times = rows.offset, rows.timestamp
+    drafts.magic = 2
+    drafts.base_offset = offset[firsts]
+    drafts.last_offset_delta = offset[lasts] - offset[firsts]
+    drafts.base_timestamp = times[firsts]
+    drafts.max_timestamp = np.maximum.reduceat(times, firsts)
+    drafts.attributes = (codecs << CODEC_BITS.at) | (rows.timestamp_type[firsts] << TYPE_BIT)
     for name in NONE:
         drafts[name] = -1
     return drafts

@@ -12,26 +12,17 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from kfmt_cli.core.layout.layout import IntArray
-from kfmt_cli.core.native.table import Table
 from kfmt_cli.formats.batch import CODECS
 from kfmt_cli.log.block import HEADER_SIZE
 from kfmt_cli.log.records import Records
-from kfmt_cli.writing.batches import (
-    BIT,
-    CODEC_MASK,
-    DRAFT_COLUMNS,
-    Written,
-    encode_records,
-    seal,
-    write_batches,
-)
+from kfmt_cli.writing.batches import BIT, CODEC_MASK, Written, encode_records, seal, write_batches
 from kfmt_cli.writing.build.drafts import record_sizes
 from kfmt_cli.writing.build.jsonl import wrong
+from kfmt_cli.writing.draft_tables import PlanTable
 from kfmt_cli.writing.messages import encode_messages, seal_wrapper, write_messages
 
 # number: of the line that began the batch. max_given: the line says the max timestamp. declared:
 # the records that the line says there are, -1 where it does not.
-PLAN_COLUMNS = (*DRAFT_COLUMNS, "number", "max_given", "declared")
 MAX_BATCH = (1 << 31) - 1
 NOT_IN_MESSAGES = BIT["transactional"] | BIT["control"]
 
@@ -40,7 +31,7 @@ NOT_IN_MESSAGES = BIT["transactional"] | BIT["control"]
 class Open:
     """The last batch so far."""
 
-    draft: Table
+    draft: PlanTable
     """`PLAN_COLUMNS`, one row."""
     body: bytearray
     size: int = 0
@@ -51,7 +42,7 @@ class Open:
     @property
     def last_offset(self) -> int:
         """The last offset of the batch so far."""
-        return int(self.draft["base_offset"][0] + self.draft["last_offset_delta"][0])
+        return int(self.draft.base_offset[0] + self.draft.last_offset_delta[0])
 
 
 class Growing:
@@ -66,7 +57,7 @@ class Growing:
         self.records = 0
         self.other_counts = 0
 
-    def add(self, drafts: Table, records: Records) -> None:
+    def add(self, drafts: PlanTable, records: Records) -> None:
         """New batches; the last of them stays open. drafts: `PLAN_COLUMNS`; raises LineError."""
         self.close()
         _check_magic(drafts, records)
@@ -81,7 +72,7 @@ class Growing:
             self.records += n
         rest = records.rows.select(slice(n, None)) if n else records.rows
         draft = drafts.select(slice(last, None))
-        body = bytearray(HEADER_SIZE if draft["magic"][0] == 2 else 0)
+        body = bytearray(HEADER_SIZE if draft.magic[0] == 2 else 0)
         self.open = Open(draft, body)
         if len(rest):
             self.extend(Records(records.data, rest, records.headers, np.array([len(rest)])))
@@ -92,12 +83,12 @@ class Growing:
         assert batch is not None
         rows, draft = records.rows, batch.draft
         _check_magic(draft, records)
-        delta = int(rows["offset"][-1] - draft["base_offset"][0])
-        draft["last_offset_delta"] = np.maximum(draft["last_offset_delta"], delta)
-        if not draft["max_given"][0]:
-            largest = int(rows["timestamp"].max())
-            draft["max_timestamp"] = np.maximum(draft["max_timestamp"], largest)
-        magic = int(draft["magic"][0])
+        delta = int(rows.offset[-1] - draft.base_offset[0])
+        draft.last_offset_delta = np.maximum(draft.last_offset_delta, delta)
+        if not draft.max_given[0]:
+            largest = int(rows.timestamp.max())
+            draft.max_timestamp = np.maximum(draft.max_timestamp, largest)
+        magic = int(draft.magic[0])
         owner = np.zeros(len(rows), np.int64)
         if magic == 2:
             batch.body += encode_records(draft, owner, records)[0]
@@ -108,7 +99,7 @@ class Growing:
             batch.done.append(write_messages(draft, records, magic))
         if len(batch.body) > MAX_BATCH:
             words = f"its batch would be larger than {MAX_BATCH} bytes"
-            raise wrong(int(draft["number"][0]), words)
+            raise wrong(int(draft.number[0]), words)
         batch.size += int(record_sizes(rows).sum())
         batch.records += len(rows)
         self.records += len(rows)
@@ -127,9 +118,9 @@ class Growing:
         for written in batch.done:
             self._put(written)
 
-    def _count(self, drafts: Table, counts: IntArray) -> None:
+    def _count(self, drafts: PlanTable, counts: IntArray) -> None:
         """Compare the numbers of records with those that lines declare."""
-        declared = drafts["declared"]
+        declared = drafts.declared
         other = (declared >= 0) & (declared != counts)
         if not other.any():
             return
@@ -137,34 +128,34 @@ class Growing:
         if len(gone):
             i = int(gone[0])
             words = f"{declared[i]} records are declared, but no line of them follows; dump with"
-            raise wrong(int(drafts["number"][i]), f"{words} --records")
+            raise wrong(int(drafts.number[i]), f"{words} --records")
         self.other_counts += int(other.sum())
 
 
-def _write(drafts: Table, records: Records) -> Written:
+def _write(drafts: PlanTable, records: Records) -> Written:
     """Batches of one magic."""
-    magic = int(drafts["magic"][0])
+    magic = int(drafts.magic[0])
     return write_batches(drafts, records) if magic == 2 else write_messages(drafts, records, magic)
 
 
-def _codec(draft: Table) -> int:
-    return int(draft["attributes"][0]) & CODEC_MASK
+def _codec(draft: PlanTable) -> int:
+    return int(draft.attributes[0]) & CODEC_MASK
 
 
-def _check_magic(drafts: Table, records: Records) -> None:
+def _check_magic(drafts: PlanTable, records: Records) -> None:
     """Raise LineError for what messages of magic 0 and 1 cannot hold."""
-    if not len(drafts) or drafts["magic"][0] == 2:
+    if not len(drafts) or drafts.magic[0] == 2:
         return
-    numbers = drafts["number"]
-    with_headers = np.flatnonzero(records.rows["headers"])
+    numbers = drafts.number
+    with_headers = np.flatnonzero(records.rows.headers)
     if len(with_headers):
         number = int(records.rows["line"][with_headers[0]])
         raise wrong(number, "messages of magic 0 and 1 have no headers")
-    attributes = drafts["attributes"]
+    attributes = drafts.attributes
     for wrong_one, words in (
         (attributes & NOT_IN_MESSAGES != 0, "neither transactions nor control records"),
         (attributes & CODEC_MASK == CODECS.index("zstd"), "no zstd"),
-        (drafts["producer_id"] >= 0, "no producers"),
+        (drafts.producer_id >= 0, "no producers"),
     ):
         if wrong_one.any():
             raise wrong(int(numbers[wrong_one.argmax()]), f"magic 0 and 1 know {words}")

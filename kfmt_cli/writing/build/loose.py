@@ -11,15 +11,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from kfmt_cli.core.layout.layout import IntArray
-from kfmt_cli.core.native.table import Table
 from kfmt_cli.log.records import Records
 from kfmt_cli.writing.batches import BIT
 from kfmt_cli.writing.build.drafts import APPEND_TIME, Begun, cut, draft
-from kfmt_cli.writing.build.growing import PLAN_COLUMNS
 from kfmt_cli.writing.build.jsonl import Record, wrong
 from kfmt_cli.writing.build.open_partition import OpenPartition, check_offsets
 from kfmt_cli.writing.build.options import Options
 from kfmt_cli.writing.build.parse import integers, records_of
+from kfmt_cli.writing.draft_tables import PLAN_COLUMNS, PlanTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +27,7 @@ class Plan:
 
     goes_on: Records | None
     """How many belong to the batch before them."""
-    drafts: Table
+    drafts: PlanTable
     """As `growing.Growing.add` takes them, without those that go on."""
     records: Records
     """As `growing.Growing.add` takes them, without those that go on."""
@@ -45,13 +44,13 @@ def plan_loose(
     records = records_of(chosen, offsets, times, options.timestamp_type or 0)
     rows = records.rows
     if options.timestamp_type is not None:
-        rows["timestamp_type"] = options.timestamp_type
+        rows.timestamp_type = options.timestamp_type
     producers, epochs, control, transactional = _producers(chosen, options)
     facts = np.array(
         [
-            rows["timestamp_type"],
+            rows.timestamp_type,
             # LogAppendTime is one time for all of a batch.
-            np.where(rows["timestamp_type"] == APPEND_TIME, rows["timestamp"], 0),
+            np.where(rows.timestamp_type == APPEND_TIME, rows.timestamp, 0),
             producers,
             epochs,
             control,
@@ -74,18 +73,18 @@ def plan_loose(
         partition.count(int(producers[0]), n)
     records.rows = rows.select(slice(n, None)) if n else rows
     records.ends = np.append(firsts[1:], len(rows))[: len(firsts)] - n
-    drafts = Table.empty(PLAN_COLUMNS, len(firsts))
+    drafts = PlanTable.empty(PLAN_COLUMNS, len(firsts))
     made = draft(records.rows, firsts - n, np.where(control[firsts] == 1, 0, options.codec or 0))
     drafts.data[: len(made.data)] = made.data
-    drafts["magic"] = 2 if options.magic is None else options.magic
-    drafts["producer_id"] = producers[firsts]
-    drafts["producer_epoch"] = epochs[firsts]
+    drafts.magic = 2 if options.magic is None else options.magic
+    drafts.producer_id = producers[firsts]
+    drafts.producer_epoch = epochs[firsts]
     marked = control[firsts] | (transactional[firsts] & (producers[firsts] >= 0))
-    drafts["attributes"] |= marked * BIT["transactional"] | control[firsts] * BIT["control"]
+    drafts.attributes |= marked * BIT["transactional"] | control[firsts] * BIT["control"]
     counts = records.counts
-    drafts["base_sequence"] = partition.count_each(producers[firsts], control[firsts] == 1, counts)
-    drafts["number"] = rows["line"][firsts]
-    drafts["declared"] = -1
+    drafts.base_sequence = partition.count_each(producers[firsts], control[firsts] == 1, counts)
+    drafts.number = rows["line"][firsts]
+    drafts.declared = -1
     return Plan(goes_on, drafts, records)
 
 

@@ -12,7 +12,6 @@ import numpy as np
 
 from kfmt_cli.core.layout.layout import IntArray, Layout
 from kfmt_cli.core.layout.versions import at_version
-from kfmt_cli.core.native.table import Table
 from kfmt_cli.formats.batch import TIMESTAMP_TYPES
 from kfmt_cli.formats.control import (
     CONTROL_RECORD_KEY,
@@ -20,7 +19,8 @@ from kfmt_cli.formats.control import (
     END_TXN_MARKER,
 )
 from kfmt_cli.formats.kraft import KRAFT_MESSAGES
-from kfmt_cli.log.records import RECORD_COLUMNS, Records
+from kfmt_cli.log.records import Records
+from kfmt_cli.rows.log_tables import RECORD_COLUMNS, RecordTable
 from kfmt_cli.writing.build.jsonl import Batch, ControlOfLine, Record, wrong
 
 # line: the number of the record's line.
@@ -32,20 +32,20 @@ def records_of(
     lines: Sequence[Record], offsets: IntArray, timestamps: IntArray, default_type: int
 ) -> Records:
     """The records as columns; raises LineError. default_type: for lines without a type."""
-    rows = Table.empty(COLUMNS, len(lines))
+    rows = RecordTable.empty(COLUMNS, len(lines))
     rows["line"] = np.array(field_of(lines, "number"), np.int64)
-    rows["offset"] = offsets
-    rows["timestamp"] = timestamps
-    rows["has_timestamp"] = 1
-    rows["timestamp_type"] = _types(lines, default_type)
+    rows.offset = offsets
+    rows.timestamp = timestamps
+    rows.has_timestamp = 1
+    rows.timestamp_type = _types(lines, default_type)
     pool = _Pool()
     keys = _values(lines, "key")
     values = _values(lines, "value")
     for i, control in enumerate(field_of(lines, "control")):
         if control is not None and keys[i] is None:
             keys[i], values[i] = _control(lines[i], control)
-    rows["key"], rows["key_size"] = pool.put(keys)
-    rows["value"], rows["value_size"] = pool.put(values)
+    rows.key, rows.key_size = pool.put(keys)
+    rows.value, rows.value_size = pool.put(values)
     headers: IntArray = np.zeros((4, 0), np.int64)
     if any(field_of(lines, "headers")):
         headers = _headers(lines, rows, pool)
@@ -173,11 +173,11 @@ def _kraft(line: Record, message: Layout, data: dict[str, Any]) -> bytes:
         raise wrong(line, words) from None
 
 
-def _headers(lines: Sequence[Record], rows: Table, pool: _Pool) -> IntArray:
+def _headers(lines: Sequence[Record], rows: RecordTable, pool: _Pool) -> IntArray:
     """The headers of all records: start and size of key, of value."""
     counts = np.array([len(line.headers or ()) for line in lines], np.int64)
-    rows["headers"] = counts
-    rows["headers_first"] = np.cumsum(counts) - counts
+    rows.headers = counts
+    rows.headers_first = np.cumsum(counts) - counts
     keys: list[bytes | None] = []
     values: list[bytes | None] = []
     for line in lines:
@@ -187,7 +187,7 @@ def _headers(lines: Sequence[Record], rows: Table, pool: _Pool) -> IntArray:
     headers = np.array([*pool.put(keys), *pool.put(values)])
     sizes = headers[1] + headers[3].clip(0) + HEADER_OVERHEAD
     ends = np.concatenate([[0], np.cumsum(sizes)])
-    firsts = rows["headers_first"]
+    firsts = rows.headers_first
     rows["header_bytes"] = ends[firsts + counts] - ends[firsts]
     return headers
 

@@ -12,7 +12,8 @@ from kfmt_cli.core.layout.layout import IntArray, Layout
 from kfmt_cli.core.layout.wire import Array, Bytes, Int8, Int64, ZigZag32
 from kfmt_cli.core.native import encode
 from kfmt_cli.formats.batch import RECORD_HEADER
-from kfmt_cli.log.records import RECORD_NAMES, Records
+from kfmt_cli.log.records import Records
+from kfmt_cli.rows.log_tables import RECORD_NAMES
 from kfmt_cli.writing.build.drafts import normalize
 
 COMPARED = Layout(

@@ -16,7 +16,7 @@ import numpy as np
 
 from kfmt_cli.checks.log.open_checked import open_checked
 from kfmt_cli.core.codecs.decompress import Limit
-from kfmt_cli.core.native.table import BoolArray, Table
+from kfmt_cli.core.native.table import BoolArray
 from kfmt_cli.core.parallel import map_ordered
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.findings import log as codes
@@ -25,7 +25,8 @@ from kfmt_cli.findings.finding import Finding, Severity
 from kfmt_cli.formats.batch import CODECS
 from kfmt_cli.log.block import Block, batch_finding, is_legacy, max_timestamps, runs, split
 from kfmt_cli.log.decoding import read_records
-from kfmt_cli.log.records import RECORD_COLUMNS, Records, expansion, fill
+from kfmt_cli.log.records import Records, expansion, fill
+from kfmt_cli.rows.log_tables import RECORD_COLUMNS, RecordTable
 from kfmt_cli.writing.batches import Written, write_batches
 from kfmt_cli.writing.build.drafts import BatchBounds, cut, draft, must_part
 from kfmt_cli.writing.convert.compare import common_form
@@ -139,9 +140,9 @@ class Converter:
         same time, so that it is known late; a part that reaches back is worked on again.
         """
         batches = part.batches
-        good = batches["crc_valid"] == 1
+        good = batches.crc_valid == 1
         if not len(batches):
-            no_rows = Table.empty(RECORD_COLUMNS, 0)
+            no_rows = RecordTable.empty(RECORD_COLUMNS, 0)
             records = Records(b"", no_rows, NO_HEADERS, np.zeros(0, np.int64))
             return Intact(part, records, good, part.findings, None, None, bytearray())
         records = read_records(part, self.limit)
@@ -152,7 +153,7 @@ class Converter:
         rows = np.repeat(good, records.counts)
         inner = [it.offset for it in records.findings if it.code is INNER_CRC_MISMATCH]
         if inner:
-            rows &= ~np.isin(records.rows["offset"], np.array(inner, np.int64))
+            rows &= ~np.isin(records.rows.offset, np.array(inner, np.int64))
         if is_legacy(part):
             findings += _leave_out_records(part, records, rows, before)
         if not rows.all():
@@ -176,13 +177,13 @@ class Converter:
     def _rewrite(self, part: Block, records: Records) -> Written:
         rows, batches = records.rows, part.batches
         owner = records.owner
-        wrapped = batches["compression"][owner] != 0
+        wrapped = batches.compression[owner] != 0
         parted = must_part(rows)
         parted[1:] |= (np.diff(owner) != 0) & (wrapped[1:] | wrapped[:-1])
-        parted[1:] |= np.diff(batches["magic"][owner]) != 0
+        parted[1:] |= np.diff(batches.magic[owner]) != 0
         firsts = cut(rows, parted, ~wrapped, self.bounds)
         codec = CODECS.index(self.codec) if self.codec is not None else None
-        codecs = batches["compression"][owner][firsts] if codec is None else codec
+        codecs = batches.compression[owner][firsts] if codec is None else codec
         drafts = draft(rows, firsts, codecs)
         ends = np.append(firsts[1:], len(rows))[: len(firsts)]
         return write_batches(drafts, Records(records.data, rows, NO_HEADERS, ends))
@@ -200,9 +201,9 @@ def _after(intact: Intact, before: int) -> int:
 def _range(part: Block, records: Records, good: BoolArray) -> tuple[int | None, int | None]:
     """The first and the last offset that are taken of a part."""
     if is_legacy(part):
-        first, last = records.rows["offset"], records.rows["offset"]
+        first, last = records.rows.offset, records.rows.offset
     else:
-        first, last = part.batches["base_offset"][good], part.batches["last_offset"][good]
+        first, last = part.batches.base_offset[good], part.batches.last_offset[good]
     return (int(first[0]), int(last[-1])) if len(first) else (None, None)
 
 
@@ -212,7 +213,7 @@ def _leave_out_backwards(part: Block, good: BoolArray, before: int) -> Iterator[
     Consumers would be given their offsets a second time, and no index could find them.
     """
     batches = part.batches
-    base_offset, last_offset = batches["base_offset"], batches["last_offset"]
+    base_offset, last_offset = batches.base_offset, batches.last_offset
     ends = np.concatenate([[before], last_offset])
     if (base_offset > ends[:-1]).all() and (last_offset >= base_offset).all():
         return
@@ -225,7 +226,7 @@ def _leave_out_backwards(part: Block, good: BoolArray, before: int) -> Iterator[
             before = last
             continue
         good[i] = False
-        if int(batches["position"][i]) not in said:
+        if int(batches.position[i]) not in said:
             words = f"offset {base} follows offset {before}"
             yield batch_finding(part, i, codes.OFFSETS_BACKWARDS, words, found=base)
 
@@ -238,7 +239,7 @@ def _leave_out_records(
     A batch of magic 2 cannot hold them, and no index could find them. Loose messages and wrappers
     as a whole have been looked at by the reader; what is inside of wrappers has not.
     """
-    offset = records.rows["offset"]
+    offset = records.rows.offset
     taken = np.where(rows, offset, NOTHING_BEFORE)
     highest = np.maximum.accumulate(np.concatenate([[before], taken]))[:-1]
     backwards = rows & (offset <= highest)
@@ -246,7 +247,7 @@ def _leave_out_records(
         return
     rows &= ~backwards
     owners = np.searchsorted(records.ends, np.flatnonzero(backwards), side="right")
-    wrapped = owners[part.batches["compression"][owners] != 0]
+    wrapped = owners[part.batches.compression[owners] != 0]
     for owner in np.unique(wrapped).tolist():
         first = int(np.flatnonzero(backwards)[np.searchsorted(owners, owner)])
         words = f"offset {offset[first]} follows offset {highest[first]}"
@@ -256,15 +257,15 @@ def _leave_out_records(
 def _unchanged(part: Block, good: BoolArray) -> Written:
     """The batches as they are, without the damaged ones."""
     batches = part.batches.select(good)
-    sizes = batches["size"]
+    sizes = batches.size
     ends = np.cumsum(sizes)
-    starts = batches["start"].tolist()
-    stops = batches["end"].tolist()
+    starts = batches.start.tolist()
+    stops = batches.end.tolist()
     if starts and ends[-1] == stops[-1] - starts[0]:
         data = part.data[starts[0] : stops[-1]]
     else:
         data = b"".join(part.data[a:b] for a, b in zip(starts, stops, strict=True))
-    base, last = batches["base_offset"], batches["last_offset"]
+    base, last = batches.base_offset, batches.last_offset
     return Written(data, ends - sizes, ends, base, last, max_timestamps(batches))
 
 
@@ -273,7 +274,7 @@ def _parts(blocks: Iterator[Block], advance: Callable[[int], None]) -> Iterator[
     for block in blocks:
         advance(len(block.data))
         for run in runs(block):
-            if run.batches["compression"].any():
+            if run.batches.compression.any():
                 yield from split(run, PART)
             else:
                 yield run

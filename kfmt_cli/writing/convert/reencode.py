@@ -58,8 +58,8 @@ def reencoded(run: Block, i: int, limit: Limit, findings: list[Finding]) -> Reen
     records = read_records(part, limit)
     if not is_legacy(part):
         fill(part, records, _TYPES)
-    base, last = int(part.batches["base_offset"][0]), int(part.batches["last_offset"][0])
-    offset = records.rows["offset"]
+    base, last = int(part.batches.base_offset[0]), int(part.batches.last_offset[0])
+    offset = records.rows.offset
     inside = (offset >= base) & (offset <= last)
     before = np.concatenate([[base - 1], np.where(inside, offset, base - 1)])
     rows = records.rows.select(inside & (offset > np.maximum.accumulate(before)[:-1]))
@@ -74,10 +74,10 @@ def reencoded(run: Block, i: int, limit: Limit, findings: list[Finding]) -> Reen
     producer = None
     if header["is_v2"] and header["transactional"]:
         producer = header["producer_id"], header["producer_epoch"]
-        drafts["attributes"] |= BIT["transactional"]
-        drafts["producer_id"], drafts["producer_epoch"] = producer
-        drafts["base_sequence"] = header["base_sequence"] + int(rows["offset"][0]) - base
-    assert (drafts["attributes"] & CODEC_MASK == codec).all()
+        drafts.attributes |= BIT["transactional"]
+        drafts.producer_id, drafts.producer_epoch = producer
+        drafts.base_sequence = header["base_sequence"] + int(rows.offset[0]) - base
+    assert (drafts.attributes & CODEC_MASK == codec).all()
     written = write_batches(drafts, marked)
     return Reencoded(header["position"], written, len(rows), producer)
 
@@ -94,9 +94,9 @@ def _marked(records: Records, why: str) -> Records:
     name_at, value_at = len(records.data), len(records.data) + len(MARK)
     mark = np.array([[name_at], [len(MARK)], [value_at], [len(why)]])
     pieces = []
-    for first, n in zip(rows["headers_first"].tolist(), rows["headers"].tolist(), strict=True):
+    for first, n in zip(rows.headers_first.tolist(), rows.headers.tolist(), strict=True):
         pieces += [records.headers[:4, first : first + n], mark]
-    rows["headers"] += 1
-    rows["headers_first"] = np.cumsum(rows["headers"]) - rows["headers"]
+    rows.headers += 1
+    rows.headers_first = np.cumsum(rows.headers) - rows.headers
     data = b"".join([records.data, MARK, why.encode()])
     return Records(data, rows, np.ascontiguousarray(np.hstack(pieces)), records.ends)

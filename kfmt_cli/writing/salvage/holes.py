@@ -15,8 +15,9 @@ import numpy as np
 
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.layout.wire import Buffer
-from kfmt_cli.core.native.table import BoolArray, Table
+from kfmt_cli.core.native.table import BoolArray
 from kfmt_cli.findings.finding import Finding, Severity
+from kfmt_cli.rows.log_tables import BatchTable
 from kfmt_cli.writing.convert.reencode import Producer, Reencoded
 
 MOST_HELD = 8 << 20  # bytes of split batches that wait for what comes behind
@@ -148,11 +149,11 @@ class Gaps:
     """Before the first."""
     found: list[tuple[int, int]] = field(default_factory=list)
 
-    def take(self, batches: Table) -> None:
+    def take(self, batches: BatchTable) -> None:
         """The next batches; where an older wrapper begins is not known."""
-        base, last = batches["base_offset"], batches["last_offset"]
+        base, last = batches.base_offset, batches.last_offset
         before = np.append(np.int64(self.end), last[:-1])
-        known = (batches["has_base_offset"] == 1) | (batches["is_v2"] == 1)
+        known = (batches.has_base_offset == 1) | (batches.is_v2 == 1)
         for i in np.flatnonzero(known & (base > before + 1)).tolist():
             self.found.append((int(before[i]) + 1, int(base[i]) - 1))
         self.end = int(last[-1])

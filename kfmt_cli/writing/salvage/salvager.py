@@ -15,7 +15,7 @@ from kfmt_cli.checks.log.open_checked import open_checked
 from kfmt_cli.checks.log.verifier import Stretch
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.layout.layout import IntArray
-from kfmt_cli.core.native.table import BoolArray, Table
+from kfmt_cli.core.native.table import BoolArray
 from kfmt_cli.core.parallel import map_ordered
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.findings import log as codes
@@ -26,6 +26,7 @@ from kfmt_cli.log.block import Block, is_legacy, runs
 from kfmt_cli.log.decoding import read_records
 from kfmt_cli.log.decompress import decompress_ahead, is_heavy
 from kfmt_cli.log.open_log import OpenLog
+from kfmt_cli.rows.log_tables import BatchTable
 from kfmt_cli.writing.convert.reencode import Producer, Reencoded, reencoded
 from kfmt_cli.writing.salvage.arrange import HeldBatches
 from kfmt_cli.writing.salvage.holes import (
@@ -60,14 +61,14 @@ class _SalvagedPiece:
     def firsts(self) -> list[int]:
         """The base offsets of its first batches that may be kept."""
         rows = np.flatnonzero(self.sound & ~self.beyond)[:LOOK_AHEAD]
-        bases: list[int] = self.run.batches["base_offset"][rows].tolist()
+        bases: list[int] = self.run.batches.base_offset[rows].tolist()
         return bases
 
     def reasons(self, misplaced: IntArray) -> list[tuple[int, str]]:
         """Why sound batches are left out, by position. misplaced: those out of sequence."""
         beyond = np.flatnonzero(self.sound & self.beyond)
         named = ((beyond, SEGMENTS_OVERLAP), (misplaced, codes.OFFSETS_BACKWARDS))
-        position = self.run.batches["position"]
+        position = self.run.batches.position
         return [(at, code.name) for rows, code in named for at in position[rows].tolist()]
 
 
@@ -126,7 +127,7 @@ class Salvager:
                 batches = piece.run.batches
                 rows = np.flatnonzero(piece.sound)
                 tables.append(np.array([batches[it][rows] for it in _HELD]))
-                positions.append(batches["position"].copy())
+                positions.append(batches.position.copy())
                 producers |= _transactional(batches, rows)
             size = opened.reader.bytes_read
         columns = np.concatenate([np.empty((len(_HELD), 0), np.int64), *tables], axis=1)
@@ -144,7 +145,7 @@ class Salvager:
         def look(run: Block) -> _SalvagedPiece:
             stretch = Stretch(True, self.limit, base)
             stretch.take(run)
-            beyond = run.batches["last_offset"] >= until
+            beyond = run.batches.last_offset >= until
             sound = _sound(run, stretch.findings)
             split = self._split(run, sound, stretch.findings, base) if self.split else []
             return _SalvagedPiece(run, stretch, sound, beyond, split)
@@ -208,24 +209,24 @@ class Salvager:
         """Keep what is sound and in its place."""
         batches = piece.run.batches
         rows = np.flatnonzero(piece.sound & ~piece.beyond)
-        base, last = batches["base_offset"][rows], batches["last_offset"][rows]
+        base, last = batches.base_offset[rows], batches.last_offset[rows]
         taken = in_sequence(base, last, done.last_offset, following)
         holes.seen(findings, piece.reasons(rows[~taken]), piece.split)
         rows = rows[taken]
-        position, size = batches["position"][rows], batches["size"][rows]
+        position, size = batches.position[rows], batches.size[rows]
         # What is kept lies in stretches without a hole.
         begins = np.flatnonzero(np.diff(position) != size[:-1]) + 1
         next_ = 0
         for part in np.split(rows, begins) if len(rows) else ():
             first, final = int(part[0]), int(part[-1])
-            start, end = int(batches["start"][first]), int(batches["end"][final])
-            at = int(batches["position"][first])
+            start, end = int(batches.start[first]), int(batches.end[final])
+            at = int(batches.position[first])
             holes.batches += first - next_
-            holes.close(at, int(batches["base_offset"][first]))
+            holes.close(at, int(batches.base_offset[first]))
             holes.put(memoryview(piece.run.data)[start:end])
             done.batches_after += len(part)
             done.bytes_after += end - start
-            done.last_offset = int(batches["last_offset"][final])
+            done.last_offset = int(batches.last_offset[final])
             self.producers |= _transactional(batches, part)
             holes.position, holes.batches, next_ = at + end - start, 0, final + 1
             holes.after = done.last_offset
@@ -233,9 +234,9 @@ class Salvager:
         done.batches += len(batches)
 
 
-def _transactional(batches: Table, rows: IntArray) -> set[Producer]:
+def _transactional(batches: BatchTable, rows: IntArray) -> set[Producer]:
     """The producers of transactions among some batches."""
-    rows = rows[(batches["transactional"][rows] == 1) & (batches["is_v2"][rows] == 1)]
+    rows = rows[(batches.transactional[rows] == 1) & (batches.is_v2[rows] == 1)]
     both = np.unique(
         np.array([batches[it][rows] for it in ("producer_id", "producer_epoch")]), axis=1
     )
@@ -245,10 +246,10 @@ def _transactional(batches: Table, rows: IntArray) -> set[Producer]:
 def _sound(run: Block, findings: list[Finding]) -> BoolArray:
     """The batches that nothing is wrong with but, perhaps, their order."""
     batches = run.batches
-    sound: BoolArray = batches["crc_valid"] == 1
+    sound: BoolArray = batches.crc_valid == 1
     if not len(batches):
         return sound
-    sound &= batches["last_offset"] >= batches["base_offset"]
+    sound &= batches.last_offset >= batches.base_offset
     wrong = [
         it.position or 0
         for it in findings
@@ -256,8 +257,8 @@ def _sound(run: Block, findings: list[Finding]) -> BoolArray:
     ]
     if wrong:
         at = np.array(wrong)
-        owner = np.searchsorted(batches["position"], at, side="right") - 1
-        inside = (owner >= 0) & (at < (batches["position"] + batches["size"])[owner])
+        owner = np.searchsorted(batches.position, at, side="right") - 1
+        inside = (owner >= 0) & (at < (batches.position + batches.size)[owner])
         sound[owner[inside]] = False
     return sound
 
@@ -288,7 +289,7 @@ def extent_of(log: Input, limit: Limit) -> LogExtent | None:
     first, last, end, is_ordered = NO_END, -1, -NO_END, True
     with open_checked(log, read_ahead=True) as opened:
         for run in (run for block in opened.blocks for run in runs(block)):
-            if is_legacy(run) and run.batches["compression"].any():
+            if is_legacy(run) and run.batches.compression.any():
                 read_records(run, limit)  # where wrappers begin
             rows = np.flatnonzero(_sound(run, run.findings))
             if len(rows):

@@ -1,0 +1,36 @@
+"""Batches that are to be written, as tables whose columns are named."""
+
+from __future__ import annotations
+
+from kfmt_cli.core.native.table import Table, TableColumn, columns_of
+
+
+class DraftTable(Table):
+    """The header fields of batches of any magic that do not follow from their records."""
+
+    __slots__ = ()
+
+    magic = TableColumn()
+    base_offset = TableColumn()
+    partition_leader_epoch = TableColumn()
+    attributes = TableColumn()
+    last_offset_delta = TableColumn()
+    base_timestamp = TableColumn()
+    max_timestamp = TableColumn()
+    producer_id = TableColumn()
+    producer_epoch = TableColumn()
+    base_sequence = TableColumn()
+
+
+class PlanTable(DraftTable):
+    """Drafts of batches that grow, with what was asked for of each."""
+
+    __slots__ = ()
+
+    number = TableColumn()
+    max_given = TableColumn()
+    declared = TableColumn()
+
+
+DRAFT_COLUMNS = columns_of(DraftTable)
+PLAN_COLUMNS = columns_of(PlanTable)
