@@ -72,7 +72,7 @@ class FileSummary:
             "magics": names_of(numbers["magics"], MAGICS),
             "codecs": names_of(numbers["codecs"], CODECS),
         }
-        return {it.name: row[it.name] for it in SEGMENTS.leaves}
+        return {leaf.name: row[leaf.name] for leaf in SEGMENTS.leaves}
 
 
 def _micros(milliseconds: int | None) -> int | None:
@@ -126,7 +126,7 @@ def check_piece(request: Request, piece: Piece) -> Checked:
                     for finding in records.findings:
                         reader.found(finding)
     findings = in_order(reader.findings)
-    summary.count(Counter(it.code.name for it in findings))
+    summary.count(Counter(finding.code.name for finding in findings))
     return Checked(summary, findings, reader.edges)
 
 
@@ -144,10 +144,10 @@ def check_pieces(request: Request, pieces: Sequence[Piece]) -> Iterator[Checked]
 
 def _check_pack(request: Request, pieces: Sequence[Piece]) -> list[Checked | None]:
     """What healthy logs of a pack hold; None for one that has to be looked at by itself."""
-    pack = read_pack([input_of(it) for it in pieces])
+    pack = read_pack([input_of(piece) for piece in pieces])
     if request.deep:
         look_inside(pack, request.limit)
-    same_size = pack.sizes == np.array([it.size for it in pieces])
+    same_size = pack.sizes == np.array([piece.size for piece in pieces])
     good = (pack.good & same_size).tolist()
     numbers = numbers_of_files(pack.batches, pack.owner, len(pieces))
     return [
@@ -162,8 +162,8 @@ def _check_pack(request: Request, pieces: Sequence[Piece]) -> list[Checked | Non
 def results_of(findings: list[Finding], edges: Edges | None) -> dict[str, Any]:
     """Findings, up to `MOST_KEPT`, and how many of each code there are; with the edges."""
     return {
-        "findings": [_kept(it) for it in findings[:MOST_KEPT]],
-        "codes": Counter(it.code.name for it in findings),
+        "findings": [_kept(finding) for finding in findings[:MOST_KEPT]],
+        "codes": Counter(finding.code.name for finding in findings),
         "edges": asdict(edges) if edges else None,
     }
 

@@ -169,7 +169,7 @@ def _csv_table(out: BinaryIO, table: pa.Table) -> None:
     out.write(csv_line(table.column_names).encode())
     for row in table.to_pylist():
         cells = _plain(row).values()
-        words = ["|".join(it) if isinstance(it, list) else it for it in cells]
+        words = ["|".join(cell) if isinstance(cell, list) else cell for cell in cells]
         out.write(csv_line(words).encode())
 
 

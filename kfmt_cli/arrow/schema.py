@@ -34,4 +34,4 @@ def type_of(column: Column) -> pa.DataType:
 
 def schema_of(columns: Iterable[Column]) -> pa.Schema:
     """The schema of some columns."""
-    return pa.schema([pa.field(it.name, type_of(it)) for it in columns])
+    return pa.schema([pa.field(column.name, type_of(column)) for column in columns])

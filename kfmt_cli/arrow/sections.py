@@ -67,8 +67,12 @@ def part_of(rows: Rows) -> ArrowPart:
 def slices(part: ArrowPart, most_rows: int = MOST_ROWS) -> Iterator[ArrowPart]:
     """Rows in parts, none with more bytes than Arrow's offsets and a worker's memory take."""
     table = part.section.table
-    sizes = [table[f"{it.at}_size"].clip(0) for it in part.section.type.leaves if it.kind.is_bytes]
-    sizes += [64 * table[it.at] for it in part.section.type.leaves if it.kind is ColumnKind.HEADERS]
+    sizes = [
+        table[f"{leaf.at}_size"].clip(0) for leaf in part.section.type.leaves if leaf.kind.is_bytes
+    ]
+    sizes += [
+        64 * table[leaf.at] for leaf in part.section.type.leaves if leaf.kind is ColumnKind.HEADERS
+    ]
     ends = np.cumsum(sum(sizes, start=np.zeros(len(part), np.int64)))
     first = 0
     while first < len(part):

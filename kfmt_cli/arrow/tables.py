@@ -148,15 +148,15 @@ def batches_of(request: Request, pieces: Sequence[Piece]) -> Batches:
 
 def _batches_of_pack(request: Request, pieces: Sequence[Piece]) -> pa.RecordBatch | None:
     """The batches of healthy logs as one Arrow batch; None where one is to be read by itself."""
-    pack = read_pack([input_of(it) for it in pieces])
-    if not pack.good.all() or (pack.sizes != np.array([it.size for it in pieces])).any():
+    pack = read_pack([input_of(piece) for piece in pieces])
+    if not pack.good.all() or (pack.sizes != np.array([piece.size for piece in pieces])).any():
         return None
     pack.batches.file_number = pack.owner
     chosen = request.wanted.batches(pack.healthy(), request.limit)
     owner = chosen.batches["file_number"]
-    places = [it.place for it in pieces]
+    places = [piece.place for piece in pieces]
     values: dict[str, pa.Array] = {
-        "file": pa.array([it.path for it in pieces], pa.string()),
+        "file": pa.array([piece.path for piece in pieces], pa.string()),
         "topic": pa.array([topic for topic, _ in places], pa.string()),
         "partition": pa.array([number for _, number in places], pa.int32()),
     }
@@ -187,7 +187,7 @@ def _segments(request: Request, piece: Piece, known: AbortedRanges | None) -> Ba
 def _findings(request: Request, piece: Piece, known: AbortedRanges | None) -> Batches:
     del known
     if findings := check_piece(request, piece).findings:
-        yield _of_objects(request, [finding_row(piece, it) for it in findings])
+        yield _of_objects(request, [finding_row(piece, finding) for finding in findings])
 
 
 def _of_objects(request: Request, rows: list[dict[str, object]]) -> pa.RecordBatch:

@@ -227,8 +227,8 @@ def dirty_of(
         first = log_start
     active = segments[-1].base
     bounds = [(active, "the active segment"), (stable, "the last stable offset")]
-    below = [it.base for it in segments[:-1] if it.base <= first]
-    pending = [it for it in segments[:-1] if it.base >= (below[-1] if below else 0)]
+    below = [segment.base for segment in segments[:-1] if segment.base <= first]
+    pending = [segment for segment in segments[:-1] if segment.base >= (below[-1] if below else 0)]
     if min_lag > 0:
         young = next((it for it in pending if it.largest > now - min_lag), None)
         if young is not None:
@@ -236,7 +236,7 @@ def dirty_of(
     limit, why = min(bounds)
     limit = max(first, limit)
     # Up to the beginning of the segment that the limit lies in.
-    inside = [it.base for it in segments if it.base <= limit] or [segments[0].base]
+    inside = [segment.base for segment in segments if segment.base <= limit] or [segments[0].base]
     end = inside[-1]
     clean = sum(it.size for it in _between(segments, 0, first))
     dirty = sum(it.size for it in _between(segments, min(first, end), end))
@@ -249,6 +249,6 @@ def _between(segments: list[CleanerSegment], start: int, end: int) -> list[Clean
     """The segments from the one that holds an offset up to another offset."""
     if start == end:
         return []
-    below = [it.base for it in segments if it.base <= start]
+    below = [segment.base for segment in segments if segment.base <= start]
     floor = below[-1] if below else start
-    return [it for it in segments if floor <= it.base < end]
+    return [segment for segment in segments if floor <= segment.base < end]

@@ -19,10 +19,14 @@ def log_end(folder: Folder) -> int | None:
 
     It follows from the last undamaged batch; from the base offset of an empty last segment.
     """
-    segments = [it for it in folder.segments if it.log is not None and is_segment(it.log)]
+    segments = [
+        segment
+        for segment in folder.segments
+        if segment.log is not None and is_segment(segment.log)
+    ]
     if not segments:
         return None
-    last = max(segments, key=lambda it: it.any_file.base_offset or 0)
+    last = max(segments, key=lambda segment: segment.any_file.base_offset or 0)
     assert last.log is not None
     end = last.log.base_offset or 0
     for block in _blocks(last, last.log):

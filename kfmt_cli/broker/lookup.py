@@ -178,9 +178,9 @@ def choose(found: list[Segment], offset: int | None, timestamp: int | None) -> S
     logs = [it for it in found if it.log is not None]
     if not logs:
         raise InputError("no log to look in")
-    logs.sort(key=lambda it: (it.log.base_offset or 0) if it.log else 0)
+    logs.sort(key=lambda log: (log.log.base_offset or 0) if log.log else 0)
     if offset is not None:
-        below = [it for it in logs if it.log and (it.log.base_offset or 0) <= offset]
+        below = [log for log in logs if log.log and (log.log.base_offset or 0) <= offset]
         return below[-1] if below else logs[0]
     assert timestamp is not None
     for segment in logs[:-1]:

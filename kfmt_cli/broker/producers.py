@@ -145,7 +145,7 @@ class Producers:
         """The state in a snapshot's rows, which is that before offset `end`."""
         self.of = {}
         self.end = end
-        names = [it.name for it in PRODUCER_STATE.fields]
+        names = [field.name for field in PRODUCER_STATE.fields]
         for values in zip(*(rows[name].tolist() for name in names), strict=True):
             row = dict(zip(names, values, strict=True))
             producer_id = row.pop("producer_id")

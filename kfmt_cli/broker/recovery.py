@@ -26,7 +26,7 @@ def kept(blocks: Iterable[Block], base_offset: int) -> Iterator[tuple[Block, int
     is_cut = False
     for block in blocks:
         n = 0 if is_cut else _before_cut(block, last, base_offset)
-        stopped = any(it.code.severity is Severity.ERROR for it in block.findings)
+        stopped = any(finding.code.severity is Severity.ERROR for finding in block.findings)
         is_cut |= n < len(block.batches) or stopped
         if n:
             last = int(block.batches.last_offset[n - 1])
@@ -37,7 +37,11 @@ def _before_cut(block: Block, last: int, base_offset: int) -> int:
     """How many batches of the block come before the first that is not taken."""
     batches = block.batches
     n = len(batches)
-    stops = [it.position or 0 for it in block.findings if it.code.severity is Severity.ERROR]
+    stops = [
+        finding.position or 0
+        for finding in block.findings
+        if finding.code.severity is Severity.ERROR
+    ]
     if stops:
         n = int((batches.position < min(stops)).sum())
     refused = np.flatnonzero(is_refused(batches, last, base_offset))

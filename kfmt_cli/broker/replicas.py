@@ -85,7 +85,7 @@ class Epochs:
 
     def end_of(self, epoch: int) -> tuple[int, int]:
         """The latest epoch that is not above one, and where that ends."""
-        known = max((it for it in self.starts if it <= epoch), default=-1)
+        known = max((start for start in self.starts if start <= epoch), default=-1)
         later = [start for it, start in self.starts.items() if it > known]
         return known, min(later, default=self.end)
 
@@ -117,12 +117,12 @@ def compare(a: Iterable[ReplicaBatch], b: Iterable[ReplicaBatch], differs: Same)
     both have a record and not the same one; None where there is none.
     """
     held: Range | None = None
-    for it in _steps(iter(a), iter(b), differs):
+    for step in _steps(iter(a), iter(b), differs):
         if held is None:
-            held = it
-        elif not held.takes(it):
+            held = step
+        elif not held.takes(step):
             yield held
-            held = it
+            held = step
     if held is not None:
         yield held
 

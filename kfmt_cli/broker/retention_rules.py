@@ -63,17 +63,17 @@ def retained(
     gone = _deleted(segments, settings, bounds, now)
     verdicts = []
     held_by_earlier = False
-    for i, it in enumerate(segments):
+    for i, segment in enumerate(segments):
         active = i == len(segments) - 1
-        at = _time_of(it, settings)
+        at = _time_of(segment, settings)
         if i in gone:
             why = gone[i]
             if active:
                 why += "; as no other segment is left, the broker first rolls a new one"
-            verdicts.append(SegmentFate(it, active, True, at, why))
+            verdicts.append(SegmentFate(segment, active, True, at, why))
             continue
-        why = _held(it, segments, i, settings, bounds, now, held_by_earlier)
-        verdicts.append(SegmentFate(it, active, False, _when(verdicts, at), why))
+        why = _held(segment, segments, i, settings, bounds, now, held_by_earlier)
+        verdicts.append(SegmentFate(segment, active, False, _when(verdicts, at), why))
         held_by_earlier = True
     return verdicts
 
@@ -85,7 +85,7 @@ def _deleted(
     gone: dict[int, str] = {}
     # Of each rule, segments are looked at in order until one stays.
     if settings.deletes:
-        size = sum(it.size for it in segments)
+        size = sum(segment.size for segment in segments)
         left = size - settings.kept_bytes if settings.kept_bytes >= 0 else -1
         for i, it in enumerate(segments):
             following = segments[i + 1].base_offset if i + 1 < len(segments) else None

@@ -79,7 +79,7 @@ class TimingWheels:
     @property
     def next(self) -> int | None:
         """When the next bucket is looked at; None without one."""
-        return min((start for it in self.levels for start in it.buckets), default=None)
+        return min((start for level in self.levels for start in level.buckets), default=None)
 
     def advance(self, to: int) -> Iterator[WheelStep]:
         """Let time go on: buckets whose time has come are emptied into lower wheels, or fire."""
@@ -92,5 +92,5 @@ class TimingWheels:
 
     def _move(self, now: int) -> None:
         self.now = now
-        for it in self.levels:
-            it.now = now - now % it.tick
+        for level in self.levels:
+            level.now = now - now % level.tick

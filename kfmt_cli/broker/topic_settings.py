@@ -121,7 +121,7 @@ def fields_in(given: Mapping[str, str]) -> set[str]:
 def _value(name: str, field: str, text: str, factor: int) -> object:
     try:
         if field == "policy":
-            return frozenset(it.strip() for it in text.split(",") if it.strip())
+            return frozenset(part.strip() for part in text.split(",") if part.strip())
         if field == "remote":
             return text.strip().lower() == "true"
         if field == "min_cleanable_ratio":

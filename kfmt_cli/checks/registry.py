@@ -46,7 +46,7 @@ CHECKS: list[ListedCheck] = [
 
 def checks_of(scope: Scope) -> list[Any]:
     """The classes of the checks of a scope."""
-    return [it.load() for it in CHECKS if it.scope is scope]
+    return [check.load() for check in CHECKS if check.scope is scope]
 
 
 def log_checks(scope: Scope, base_offset: int | None) -> list[LogCheck]:
@@ -67,14 +67,16 @@ def code_chapters() -> Iterator[tuple[str, list[Code]]]:
 
 def _codes(*modules: ModuleType, scopes: tuple[Scope, ...]) -> list[Code]:
     """The codes that modules declare and those of the checks of some scopes, by name."""
-    found = {it.name: it for page in modules for it in vars(page).values() if isinstance(it, Code)}
+    found = {
+        var.name: var for page in modules for var in vars(page).values() if isinstance(var, Code)
+    }
     for scope in scopes:
         for check in checks_of(scope):
-            found |= {it.name: it for it in check.codes}
+            found |= {code.name: code for code in check.codes}
     return [found[name] for name in sorted(found)]
 
 
 @cache
 def every_code() -> Mapping[str, Code]:
     """All kinds of findings, by name."""
-    return {it.name: it for _, codes in code_chapters() for it in codes}
+    return {code.name: code for _, codes in code_chapters() for code in codes}

@@ -69,7 +69,7 @@ class SegmentChecker:
 
     def small(self, segments: Sequence[Segment]) -> list[CheckedSegment | None]:
         """Check small segments at once; None for one that has to be checked by itself."""
-        pack = read_pack([it.log for it in segments if it.log is not None])
+        pack = read_pack([segment.log for segment in segments if segment.log is not None])
         known = histories(pack)
         healthy = sizes_of_indexes(segments, pack, self.indexes.interval)
         blocks = pack.blocks()

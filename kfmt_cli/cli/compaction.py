@@ -93,7 +93,7 @@ def compaction(
     }
     changes: dict[str, object] = {k: v for k, v in given.items() if v is not None}
     if cleanup_policy is not None:
-        changes["policy"] = frozenset(it.strip() for it in cleanup_policy.split(","))
+        changes["policy"] = frozenset(part.strip() for part in cleanup_policy.split(","))
     run = run_of(color, format_, max_findings=max_findings)
     at = int(time.time() * 1000) if now is None else milliseconds("--now", now)
     task = Compaction(run, SettingsOf(config, changes), at, offsets)

@@ -53,7 +53,7 @@ def explain(
         if not names:
             raise UsageError(f"{path} is a path: which topic is to be told with it?")
     run = run_of(color, format_)
-    delays = tuple(_milliseconds(it) for it in timers) or (5, 130, 450)
+    delays = tuple(_milliseconds(timer) for timer in timers) or (5, 130, 450)
     wheel = (_milliseconds(tick), size, delays, None if at is None else _milliseconds(at))
     if wheel[0] < 1:
         raise UsageError("--tick: at least 1ms")

@@ -34,7 +34,7 @@ from kfmt_cli.render.formats import FORMATS
 @click.option(
     "--report",
     "format_",
-    type=click.Choice([it.name for it in FORMATS]),
+    type=click.Choice([format_.name for format_ in FORMATS]),
     default="table",
     show_default=True,
     help="How to write what came of each file.",

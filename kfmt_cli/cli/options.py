@@ -63,11 +63,11 @@ def report_format(function: F) -> F:
 
 
 def _format(formats: list[OutputFormat]) -> Callable[[F], F]:
-    *others, last = (it.words for it in formats if it.words)
+    *others, last = (format_.words for format_ in formats if format_.words)
     words = f"{', '.join(others)} or {last}"
 
     def decorate(function: F) -> F:
-        if any(it.name == "csv" for it in formats):
+        if any(format_.name == "csv" for format_ in formats):
             function = click.option(
                 "--table",
                 metavar="TYPE",
@@ -82,8 +82,8 @@ def _format(formats: list[OutputFormat]) -> Callable[[F], F]:
         return click.option(
             "--format",
             "format_",
-            type=click.Choice([it.name for it in formats]),
-            default=next(it.name for it in formats if not it.words),
+            type=click.Choice([format_.name for format_ in formats]),
+            default=next(format_.name for format_ in formats if not format_.words),
             help=f"How to write: a table for people, {words} for programs.",
             show_default=True,
         )(function)

@@ -47,8 +47,8 @@ def partition_of(
         if not name.isascii() and any("\ud800" <= it <= "\udfff" for it in name):
             raise UsageError(f"{name!r} is not UTF-8")
     run = run_of(color, format_)
-    of = [(GROUPS, "group", it) for it in groups]
-    of += [(TRANSACTIONS, "transactional_id", it) for it in ids]
+    of = [(GROUPS, "group", group) for group in groups]
+    of += [(TRANSACTIONS, "transactional_id", id_) for id_ in ids]
     for topic, kind, name in of:
         partition = partition_of_id(name, partitions)
         row: dict[str, object] = {

@@ -41,16 +41,16 @@ class PipelineCall:
         request = self._request()
         to = self._destination()
         run_job = self.job.load()
-        settings = dict(self._setting(it) for it in self.options["conf"])
+        settings = dict(self._setting(option) for option in self.options["conf"])
         with session(self.options["master"], settings) as spark:
             files = files_of(request)
-            total = None if self.job.is_query else sum(it.size for it in files)
+            total = None if self.job.is_query else sum(file.size for file in files)
             with self.screen.progress(total) as progress:
-                options = {it.name: self.options[it.name] for it in self.job.options}
+                options = {option.name: self.options[option.name] for option in self.job.options}
                 format_ = self.options["format_"]
                 context = Context(spark, request, to, format_, progress.advance, options, files)
                 summary = self._job(run_job, context)
-        summary.unread += [f"{it.path}: {it.trouble}" for it in files if it.trouble]
+        summary.unread += [f"{file.path}: {file.trouble}" for file in files if file.trouble]
         if summary.vanished and summary.vanished >= summary.numbers.get("segments", 0):
             raise InputError(NOT_HERE)
         return self._say(summary)
@@ -64,7 +64,7 @@ class PipelineCall:
         exit_code = ExitCode.FINDINGS if bad else ExitCode.CLEAN
         if summary.unread:
             exit_code = ExitCode.UNREADABLE
-            words = [it for it in words if it != NONE_DAMAGED]
+            words = [word for word in words if word != NONE_DAMAGED]
             words.append(f"{count(len(summary.unread), 'input')} not read")
         style = "bad" if summary.errors or summary.unread else "good"
         told = self.screen.theme.paint(style, ", ".join(words))

@@ -69,7 +69,7 @@ def retention(
     }
     changes = {name: value for name, value in given.items() if value is not None}
     if cleanup_policy is not None:
-        changes["policy"] = frozenset(it.strip() for it in cleanup_policy.split(","))
+        changes["policy"] = frozenset(part.strip() for part in cleanup_policy.split(","))
     run = run_of(color, format_, look=Look(wide=wide))
     at = int(time.time() * 1000) if now is None else milliseconds("--now", now)
     Retention(run, SettingsOf(config, changes), at).paths(paths)

@@ -76,8 +76,12 @@ class Answer(Sequence[Object]):
         }
         rows = self.of(name)
         columns = _columns_of(name, rows)
-        schema = pa.schema([(it.name, types.get(it.kind, pa.string())) for it in columns])
-        cells = [{it.name: _cell(it, row.get(it.name)) for it in columns} for row in rows]
+        schema = pa.schema(
+            [(column.name, types.get(column.kind, pa.string())) for column in columns]
+        )
+        cells = [
+            {column.name: _cell(column, row.get(column.name)) for column in columns} for row in rows
+        ]
         return pa.Table.from_pylist(cells, schema=schema)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
@@ -89,17 +93,17 @@ def _columns_of(name: str, rows: list[Object]) -> list[Column]:
     """The columns of a type, and those that only the rows have."""
     from kfmt_cli.commands.contract import contract
 
-    types = [it for part in contract() for it in part.types if it.name == name]
+    types = [type_ for part in contract() for type_ in part.types if type_.name == name]
     if not types:
         raise UsageError(f"no rows are of the type {name!r}; docs/json.md has all types")
     members = dict.fromkeys(member for row in rows for member in row if member != "type")
-    fitting = max(types, key=lambda it: _in_common(it, members))
-    known = {it.name: it for it in fitting.columns}
-    return [known.get(it) or Column(it, ColumnKind.JSON) for it in members or known]
+    fitting = max(types, key=lambda type_: _in_common(type_, members))
+    known = {column.name: column for column in fitting.columns}
+    return [known.get(member) or Column(member, ColumnKind.JSON) for member in members or known]
 
 
 def _in_common(type_: RowType, members: dict[str, None]) -> int:
-    return len({it.name for it in type_.columns} & members.keys())
+    return len({column.name for column in type_.columns} & members.keys())
 
 
 def _cell(column: Column, value: object) -> object:

@@ -114,7 +114,7 @@ class Cleaning:
 
     def _keeps_legacy(self, file: Input) -> bool:
         """Whether tombstones of magic 0 and 1 in a log are not due."""
-        clean = [it for it in self.partition.logs if (it.base_offset or 0) < self.dirty.first]
+        clean = [log for log in self.partition.logs if (log.base_offset or 0) < self.dirty.first]
         horizon = 0
         if clean and self.dirty.first > 0:
             horizon = modified_ms(clean[-1]) - self.settings.delete_retention_ms

@@ -38,22 +38,22 @@ def show_key(run: Run, partition: LogFiles, key: bytes, dirty: Dirty, limit: Lim
     if not places:
         return
     theme = run.sink.out.theme
-    for i, it in enumerate(places):
-        stays, why = _fate(it, places[i + 1 :], dirty)
+    for i, place in enumerate(places):
+        stays, why = _fate(place, places[i + 1 :], dirty)
         row: dict[str, object] = {
-            "file": it.file,
-            "batch_position": it.batch_position,
-            "offset": it.offset,
-            "timestamp": it.timestamp,
-            "value_size": it.size,
+            "file": place.file,
+            "batch_position": place.batch_position,
+            "offset": place.offset,
+            "timestamp": place.timestamp,
+            "value_size": place.size,
             "stays": stays,
             "why": why,
         }
-        time = "" if it.timestamp is None else time_text(it.timestamp)[:19]
-        what = "tombstone" if it.size < 0 else f"{it.size} bytes"
+        time = "" if place.timestamp is None else time_text(place.timestamp)[:19]
+        what = "tombstone" if place.size < 0 else f"{place.size} bytes"
         verdict = theme.paint("good", "stays") if stays else theme.paint("warn", "goes")
         head = f"{theme.paint('bold', safe(partition.name))}\n" if i == 0 else ""
-        line = f" {it.offset:>10}  {time}  {what:>12}  {verdict}: {why}   {safe(it.file)}\n"
+        line = f" {place.offset:>10}  {time}  {what:>12}  {verdict}: {why}   {safe(place.file)}\n"
         run.sink.document(KEY_FATE, row, [head, line])
     run.sink.remark(count(len(places), "record"))
 
@@ -64,7 +64,7 @@ def _places(partition: LogFiles, key: bytes, limit: Limit) -> list[RecordOfKey]:
         for block in blocks_from(file, read_ahead=True):
             sound = block.batches.crc_valid == 1
             block.batches = block.batches.select(sound)
-            for run in (it for part in decompress_ahead(block, limit) for it in runs(part)):
+            for run in (run for part in decompress_ahead(block, limit) for run in runs(part)):
                 records = read_records(run, limit)
                 complete(run, records)
                 rows = records.rows

@@ -47,25 +47,34 @@ def contract() -> Iterator[ContractPart]:
     """The objects of every command, each type once."""
     yield ContractPart("Batches and records", (BATCH, RECORD, FIELD))
     yield ContractPart("What is found", (FINDING, FINDINGS_LEFT_OUT))
-    results = (_result(name, it) for name, it in _RESULTS.items())
+    results = (_result(name, result) for name, result in _RESULTS.items())
     yield ContractPart("What came of a file, and of a run", (*results, _SUMMARY))
     shown = {FINDING, FINDINGS_LEFT_OUT}
-    yield ContractPart("What commands say", tuple(it for it in DOCUMENTS if it not in shown))
+    yield ContractPart(
+        "What commands say", tuple(document for document in DOCUMENTS if document not in shown)
+    )
     yield ContractPart("Rows of commands", (FOUND, TRANSACTION, RANGE, REQUEST, RESPONSE))
     for topic in REPLAYS:
-        yield ContractPart(f"The state of {topic}", tuple(it.rows for it in replay_of(topic).types))
-    kinds = dict.fromkeys(chain.from_iterable(it.row_types for it in KINDS))
-    yield ContractPart("Entries of files", tuple(it for it in kinds if it not in (BATCH, RECORD)))
+        yield ContractPart(
+            f"The state of {topic}", tuple(type_.rows for type_ in replay_of(topic).types)
+        )
+    kinds = dict.fromkeys(chain.from_iterable(kind.row_types for kind in KINDS))
+    yield ContractPart(
+        "Entries of files", tuple(kind for kind in kinds if kind not in (BATCH, RECORD))
+    )
 
 
 def _result(command: str, type_: ResultType) -> RowType:
     """What a command says of a file."""
-    counted = (Column(it, doc="", given=f"has_{it}") for it in type_.numbers)
+    counted = (Column(number, doc="", given=f"has_{number}") for number in type_.numbers)
     columns = (
         Column("file", ColumnKind.TEXT, "The file."),
         Column("kind", ColumnKind.TEXT, "What kind of file it is."),
         *counted,
-        *(Column(it, doc=f"Findings of severity {it.removesuffix('s')}.") for it in SEVERITIES),
+        *(
+            Column(severity, doc=f"Findings of severity {severity.removesuffix('s')}.")
+            for severity in SEVERITIES
+        ),
     )
     return RowType("file", f"What came of a file: {command}.", columns)
 
@@ -89,4 +98,4 @@ _SUMMARY = RowType(
 
 def type_names() -> frozenset[str]:
     """The names of all types."""
-    return frozenset(it.name for part in contract() for it in part.types)
+    return frozenset(type_.name for part in contract() for type_ in part.types)

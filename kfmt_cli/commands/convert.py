@@ -48,15 +48,15 @@ class Convert:
         need_new(source, destination)
         run = self.run
         files = list(_files(source, run.complain))
-        logs = [it for it in files if it.kind is LOG]
+        logs = [file for file in files if file.kind is LOG]
         if not logs:
             unread = " that could be read" if run.summary.unread else ""
             raise InputError(f"{printable(source)}: no log in it{unread}")
-        sizes = {it.path: size_of(it) for it in files}
+        sizes = {file.path: size_of(file) for file in files}
         need_room(destination, sum(sizes.values()) + SPARE)
-        run.sink.results(CONVERTED, [it.name for it in logs])
+        run.sink.results(CONVERTED, [log.name for log in logs])
         damaged = False
-        read = 2 * sum(sizes[it.path] for it in logs)
+        read = 2 * sum(sizes[log.path] for log in logs)
         with run.host.progress(read) as progress, staged(destination) as staging:
             run.left_over(staging.left_over)
             for file in files:

@@ -136,22 +136,22 @@ class Diff:
             for finding in side.findings:
                 run.sink.finding(finding)
             run.left_out(side.files.name, side.findings)
-        parted = next((it for it in ranges if it.relation is Relation.DIVERGED), None)
-        rows = [_row(it, _why(it, a, b, parted)) for it in ranges]
+        parted = next((range_ for range_ in ranges if range_.relation is Relation.DIVERGED), None)
+        rows = [_row(range_, _why(range_, a, b, parted)) for range_ in ranges]
         head = Head(f"A {one.name}, B {other.name}", nouns=("range", "ranges"))
         run.rows(head, RANGE, [rows])
         self._verdict(ranges, parted, a, b)
 
     def _verdict(self, ranges: list[Range], parted: Range | None, a: Side, b: Side) -> None:
         """What it comes to."""
-        missing = [it for it in ranges if _why(it, a, b, parted) == MISSING]
+        missing = [range_ for range_ in ranges if _why(range_, a, b, parted) == MISSING]
         row: dict[str, object] = {"file": a.files.name, "other": b.files.name}
         row |= {"a_end": a.end, "b_end": b.end}
         if parted is None and not missing:
             verdict, words = "consistent", "no divergence"
-            if any(it.relation is Relation.DAMAGED for it in ranges):
+            if any(range_.relation is Relation.DAMAGED for range_ in ranges):
                 verdict, words = "damaged", "no divergence in what is undamaged"
-            elif all(it.relation is Relation.IDENTICAL for it in ranges):
+            elif all(range_.relation is Relation.IDENTICAL for range_ in ranges):
                 verdict, words = "identical", "identical"
             row |= {"verdict": verdict, "diverged_at": None, "later": None}
             self.run.sink.document(DIFF, row, [f"{words}: A ends at {a.end}, B at {b.end}\n"])
@@ -194,9 +194,9 @@ class Diff:
     def _records(self, batches: list[ReplicaBatch]) -> dict[int, Row]:
         """The records of some batches by offset."""
         found: dict[int, Row] = {}
-        for it in batches:
-            assert isinstance(it.place, tuple)
-            block, i = it.place
+        for batch in batches:
+            assert isinstance(batch.place, tuple)
+            block, i = batch.place
             for run in runs(part_of(block, i, i + 1)):
                 records = read_records(run, self.limit)
                 names = ("offset", "timestamp", "headers_first", "headers")
@@ -219,24 +219,24 @@ def _paired(
 ) -> list[tuple[LogFiles, LogFiles]]:
     """The partitions of the same name; raises UsageError where one side has two of a name."""
     by_name: dict[str, LogFiles] = {}
-    for it in theirs:
-        other = by_name.setdefault(name(it), it)
-        if other is not it:
-            both = f"{other.name} and {it.name}"
+    for their in theirs:
+        other = by_name.setdefault(name(their), their)
+        if other is not their:
+            both = f"{other.name} and {their.name}"
             raise UsageError(f"{both} have the same name: give the two partitions to compare")
-    return [(it, by_name[name(it)]) for it in ours if name(it) in by_name]
+    return [(our, by_name[name(our)]) for our in ours if name(our) in by_name]
 
 
 def _alone(ranges: list[Range], first: int, own: Relation) -> str:
     """The offsets that one replica has alone, from where they part."""
     found: list[list[int]] = []
-    for it in ranges:
-        if it.first < first or it.relation not in (Relation.DIVERGED, own):
+    for range_ in ranges:
+        if range_.first < first or range_.relation not in (Relation.DIVERGED, own):
             continue
-        if found and found[-1][1] + 1 == it.first:
-            found[-1][1] = it.last
+        if found and found[-1][1] + 1 == range_.first:
+            found[-1][1] = range_.last
         else:
-            found.append([it.first, it.last])
+            found.append([range_.first, range_.last])
     return ", ".join(f"{a}–{b}" for a, b in found) or "nothing"
 
 

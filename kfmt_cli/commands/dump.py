@@ -262,7 +262,7 @@ def notes_of(file: Input) -> tuple[str, ...]:
         f"a copy marked .{marks[0]}" if marks[0] else "",
         f"in a directory marked -{marks[1]}" if marks[1] else "",
     )
-    return tuple(it for it in words if it)
+    return tuple(word for word in words if word)
 
 
 def arrange(writer: RowWriter, part: RowsPart) -> Iterator[Piece]:

@@ -74,17 +74,17 @@ class Export:
         if not self._files:
             raise InputError("no log in the paths given")
         if self.log_starts is not None:
-            for it in self._files:
-                self.log_starts.tell(it.path, it.base_offset, self._name(it.path))
+            for file in self._files:
+                self.log_starts.tell(file.path, file.base_offset, self._name(file.path))
 
     @property
     def total(self) -> int:
         """Bytes of all files."""
-        return sum(it.size for it in self._files)
+        return sum(file.size for file in self._files)
 
     def names(self) -> Iterator[str]:
         """The names of the files."""
-        return (self._name(it.path) for it in self._files)
+        return (self._name(file.path) for file in self._files)
 
     def _name(self, path: str) -> str:
         """A file as the user gave it, or below the directory given; files are opened by paths that
@@ -137,7 +137,7 @@ class Export:
         )
         seam = Seam(path)
         for _, made in found:
-            findings = [seam.numbered(it) for it in made.findings]
+            findings = [seam.numbered(finding) for finding in made.findings]
             if made.edges is not None:
                 findings = [*seam.join(made.edges), *findings]
             for name, n in made.rows.items():

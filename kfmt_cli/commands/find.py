@@ -63,7 +63,7 @@ class Find:
                 self.run.complain(str(error))
         logs = [it for it in found if it.log is not None]
         starts = LogStarts(self.run)
-        for _, group in groupby(logs, key=lambda it: str(Path(it.any_file.path).parent)):
+        for _, group in groupby(logs, key=lambda log: str(Path(log.any_file.path).parent)):
             partition = sorted(group, key=lambda it: it.any_file.base_offset or 0)
             first = partition[0].any_file
             starts.tell(first.path, first.base_offset, first.name)
@@ -77,7 +77,7 @@ class Find:
     def _partition(self, logs: list[Segment]) -> None:
         sought = self.sought
         if sought.offset is not None:
-            below = [it for it in logs if (it.any_file.base_offset or 0) <= sought.offset]
+            below = [log for log in logs if (log.any_file.base_offset or 0) <= sought.offset]
             for segment in below[-1:]:
                 self._segment(segment, self._of_offset)
         elif sought.timestamp is not None:

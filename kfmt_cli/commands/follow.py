@@ -64,8 +64,8 @@ def _new(file: Input, position: int) -> Iterator[Block]:
 
 def _next(partition: LogFiles, file: Input) -> Input | None:
     """The log after one, once the broker has rolled."""
-    logs = [classify(str(it), it.name) for it in partition.folder.glob("*.log")]
+    logs = [classify(str(path), path.name) for path in partition.folder.glob("*.log")]
     later = [
-        it for it in logs if is_segment(it) and (it.base_offset or 0) > (file.base_offset or 0)
+        log for log in logs if is_segment(log) and (log.base_offset or 0) > (file.base_offset or 0)
     ]
     return min(later, key=lambda it: it.base_offset or 0, default=None)

@@ -102,7 +102,9 @@ class ShowHex:
                     self._show(file, map(self._chosen, parts))
                     self._tell_of(block, i)
                     return
-                damage += [it for it in block.findings if it.code.severity is Severity.ERROR]
+                damage += [
+                    finding for finding in block.findings if finding.code.severity is Severity.ERROR
+                ]
                 del damage[MOST_DAMAGE:]
                 if len(block.batches):
                     last = int(block.batches.last_offset[-1])
@@ -124,7 +126,7 @@ class ShowHex:
         """The part, of its records only the one with the offset where that is wanted."""
         if not self.place.alone:
             return part
-        nodes = (it for it in part.nodes if _leads_to(it) in (None, self.place.offset))
+        nodes = (node for node in part.nodes if _leads_to(node) in (None, self.place.offset))
         return AnatomyPart(part.title, part.data, part.position, nodes, part.codec)
 
     def _tell_of(self, block: Block, i: int) -> None:
@@ -177,7 +179,7 @@ def _top(node: Node) -> tuple[tuple[str, ...], bool]:
 
 def _leads_to(record: Node) -> int | None:
     """The offset of a record; None of anything else."""
-    return next((it.offset for it in record.children if it.offset is not None), None)
+    return next((child.offset for child in record.children if child.offset is not None), None)
 
 
 def _loose_bytes(file: Input, position: int) -> bytes:

@@ -97,7 +97,7 @@ class IndexCheck:
 
 def _units(segments: list[tuple[Segment, int]]) -> Iterator[list[tuple[Segment, int]]]:
     """The segments in their order, small ones together, others alone."""
-    return together(segments, lambda it: None if it[0].log is None else it[1])
+    return together(segments, lambda sized: None if sized[0].log is None else sized[1])
 
 
 def check_unit(
@@ -135,7 +135,7 @@ def show_lookups(
 ) -> None:
     """Show the look-up of an offset or a timestamp in each partition; raises InputError."""
     for target in targets(paths, run.complain):
-        found = [it for it in target.segments() if it.log is not None]
+        found = [segment for segment in target.segments() if segment.log is not None]
         folders = sorted({_folder(it) for it in found})
         for folder in folders:
             here = [it for it in found if _folder(it) == folder]

@@ -85,10 +85,12 @@ def _of_file(file: Input, of_topic: str | None) -> TopicPartition:
 
 
 def _of_folder(folder: Folder, name: str, topic: str, beside: str) -> TopicPartition:
-    inputs = [folder.input(it) for it in folder.files if it not in folder.special]
-    snapshots = [it for it in inputs if it.kind is KRAFT_SNAPSHOT and end_of(it) is not None]
-    snapshots.sort(key=lambda it: end_of(it) or 0, reverse=True)
-    whole = [it for it in snapshots if it.path.endswith(".checkpoint")]
+    inputs = [folder.input(file) for file in folder.files if file not in folder.special]
+    snapshots = [
+        input_ for input_ in inputs if input_.kind is KRAFT_SNAPSHOT and end_of(input_) is not None
+    ]
+    snapshots.sort(key=lambda snapshot: end_of(snapshot) or 0, reverse=True)
+    whole = [snapshot for snapshot in snapshots if snapshot.path.endswith(".checkpoint")]
     return TopicPartition(name, topic, folder.logs, whole, beside)
 
 

@@ -45,16 +45,16 @@ def partitions_below(paths: tuple[str, ...], complain: Callable[[str], None]) ->
         partitions = list(_in(target, len(paths) > 1))
         if not partitions and not target.unlisted:
             complain(no_log(target.path))
-        for it in partitions:
-            held = found.setdefault(it.folder, it)
-            if held is it:
+        for partition in partitions:
+            held = found.setdefault(partition.folder, partition)
+            if held is partition:
                 continue
             paths_held = {Path(log.path).resolve() for log in held.logs}
-            more = [log for log in it.logs if Path(log.path).resolve() not in paths_held]
+            more = [log for log in partition.logs if Path(log.path).resolve() not in paths_held]
             if held.given and more:
                 logs = sorted([*held.logs, *more], key=lambda log: log.base_offset or 0)
                 name = printable(str(Path(target.path).parent))
-                found[it.folder] = LogFiles(name, it.folder, logs, it.given)
+                found[partition.folder] = LogFiles(name, partition.folder, logs, partition.given)
     return list(found.values())
 
 

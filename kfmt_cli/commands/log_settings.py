@@ -118,7 +118,7 @@ def interval_of(partition: Path) -> int:
 
 
 def _inputs(paths: list[Path]) -> list[Input]:
-    return [classify(str(it), it.name) for it in paths]
+    return [classify(str(path), path.name) for path in paths]
 
 
 @lru_cache(maxsize=8)
@@ -128,7 +128,7 @@ def _configs(beside: Path) -> dict[str, dict[str, str]]:
     folder = beside / f"{CLUSTER_METADATA}-0"
     if not folder.is_dir():
         return {}
-    snapshots = sorted(it for it in folder.glob("*.checkpoint") if it.name[:20].isdigit())
+    snapshots = sorted(path for path in folder.glob("*.checkpoint") if path.name[:20].isdigit())
     logs = sorted(folder.glob("*.log"))
     replay = replayed(_inputs(snapshots), _inputs(logs))
     found: dict[str, dict[str, str]] = {}

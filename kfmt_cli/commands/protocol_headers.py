@@ -196,15 +196,15 @@ def cells(header: ProtocolHeader, data: bytes, row_type: RowType) -> tuple[str |
 
 
 def _row(row_type: RowType, values: dict[str, object]) -> tuple[str | int | None, ...]:
-    return tuple(values.get(it.name) for it in row_type.columns)  # type: ignore[misc]
+    return tuple(values.get(column.name) for column in row_type.columns)  # type: ignore[misc]
 
 
 def show(
     run: Run, name: str, data: bytes, headers: list[ProtocolHeader], row_type: RowType
 ) -> None:
     """Show headers: one of them byte by byte for people, several a line each."""
-    rows = [cells(it, data, row_type) for it in headers]
-    fault_at = [it.name for it in row_type.columns].index("fault")
+    rows = [cells(header, data, row_type) for header in headers]
+    fault_at = [column.name for column in row_type.columns].index("fault")
     if any(row[fault_at] is not None for row in rows):
         run.host.reached(ExitCode.FINDINGS)
     if run.sink.for_people and len(headers) == 1:
@@ -227,7 +227,7 @@ def _draw(
 ) -> None:
     """A header byte by byte."""
     assert header.layout is not None
-    values = dict(zip((it.name for it in row_type.columns), row, strict=True))
+    values = dict(zip((column.name for column in row_type.columns), row, strict=True))
     dump = Hexdump(run.sink.out.theme, run.sink.out.width, whole=False)
     what = row_type.name.replace("_", " ")
     run.sink.put(dump.title(f"{name}: {what} of version {header.version}"))
@@ -237,9 +237,9 @@ def _draw(
         size.meaning = "bytes after this field"
         nodes.append(size)
     node = tree(header.layout, data, header.start, header.end)
-    for it in node.children:
-        if it.name == "request_api_key":
-            it.meaning = str(values["api_name"] or "not known")
+    for child in node.children:
+        if child.name == "request_api_key":
+            child.meaning = str(values["api_name"] or "not known")
     nodes.append(node)
     if node.is_whole and node.end < header.end:
         body = Node("body", "bytes", node.end, header.end, meaning="not decoded")

@@ -43,7 +43,7 @@ class Rebuild:
         """Rebuild below the directory `to`, or next to the logs without one."""
         partitions = list(self._partitions(paths))
         logs = [log for _, group in partitions for log in group]
-        self.run.sink.results(REBUILT, [it.name for it in logs])
+        self.run.sink.results(REBUILT, [log.name for log in logs])
         total = sum(map(size_of, logs))
         with self.run.host.progress(total) as progress:
             if to is None or self._is_beside(to, partitions):
@@ -108,7 +108,7 @@ class Rebuild:
         folder = Path(logs[0].path).parent
         if folder not in self._whole:
             return []
-        return [classify(str(it), it.name) for it in sorted(folder.glob(f"*{SWAP}"))]
+        return [classify(str(path), path.name) for path in sorted(folder.glob(f"*{SWAP}"))]
 
     @staticmethod
     def _below(staging: Staging, folder: str, done: Rebuilt) -> None:
@@ -129,7 +129,9 @@ class Rebuild:
                     f"{done.log.name}: the log grew while it was read, so a broker is writing it; "
                     "its indexes are not replaced without --force"
                 )
-            if not self.force and any(it.code.severity is Severity.ERROR for it in done.findings):
+            if not self.force and any(
+                finding.code.severity is Severity.ERROR for finding in done.findings
+            ):
                 words = (
                     "the log is damaged, and the index that a recovering broker writes ends at the "
                     "damage: the one that is there may reach what follows. It is not replaced "

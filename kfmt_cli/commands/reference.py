@@ -57,17 +57,22 @@ def chapters() -> Iterator[Chapter]:
     names = ("meta.properties", ".kafka_cleanshutdown", "partition.metadata", "quorum-state")
     for layout, name in zip(text, names, strict=True):
         yield Chapter(f"The file {name}", (layout,), (name,))
-    for name, it in CHECKPOINTS.items():
-        fields = tuple(Field(column, *COLUMNS[column]) for column in it.columns)
+    for name, checkpoint in CHECKPOINTS.items():
+        fields = tuple(Field(column, *COLUMNS[column]) for column in checkpoint.columns)
         files = (name, "*.leader_epoch_checkpoint") if name.startswith("leader") else (name,)
-        layout = Layout(name, it.doc, it.source, fields, text=True)
+        layout = Layout(name, checkpoint.doc, checkpoint.source, fields, text=True)
         yield Chapter(f"The file {name}: a version, a count, lines of", (layout,), files)
     yield Chapter("What comes before the records of internal topics", _FRONTS)
     for topic in TOPICS:
         messages = messages_of(topic)
         if not messages:
             continue  # its records are JSON
-        both = (layout for it in messages for layout in (it.key, it.value) if layout is not None)
+        both = (
+            layout
+            for message in messages
+            for layout in (message.key, message.value)
+            if layout is not None
+        )
         yield Chapter(f"The topic {topic}", tuple(both), (topic,))
     inside = _layouts_of(consumer_protocol)
     yield Chapter("Inside of the members of classic consumer groups", inside)
@@ -80,7 +85,7 @@ _FRONTS = (KEY_FRONT, VALUE_FRONT, ENVELOPE)
 
 def _layouts_of(page: object) -> tuple[Layout, ...]:
     """The messages that a module defines."""
-    found = (it for it in vars(page).values() if isinstance(it, Layout))
+    found = (var for var in vars(page).values() if isinstance(var, Layout))
     return tuple(it for it in found if it.versions is not None)
 
 
@@ -91,7 +96,12 @@ def _plain(name: str) -> str:
 def found(name: str) -> list[Layout]:
     """The formats of a name: their own, or that of a file or a topic; raises UsageError."""
     every = list(chapters())
-    own = [it for chapter in every for it in chapter.layouts if _plain(it.name) == _plain(name)]
+    own = [
+        layout
+        for chapter in every
+        for layout in chapter.layouts
+        if _plain(layout.name) == _plain(name)
+    ]
     if own:
         return own[:1]
     kind, _, _ = kind_of(name.rpartition("/")[2])
@@ -99,13 +109,13 @@ def found(name: str) -> list[Layout]:
     of_file = [
         layout
         for chapter in every
-        for it in chapter.files
-        if _plain(it) in {_plain(name), *ends}
+        for file in chapter.files
+        if _plain(file) in {_plain(name), *ends}
         for layout in chapter.layouts
     ]
     if of_file:
         return of_file
-    known = [it.name for chapter in every for it in chapter.layouts]
+    known = [layout.name for chapter in every for layout in chapter.layouts]
     near = [it for it in known if _plain(name) in _plain(it)]
     words = f"; there are {', '.join(near)}" if near else "; kfmt format lists them"
     raise UsageError(f"no format is named {name!r}{words}")
@@ -127,15 +137,15 @@ def show_formats(run: Run, names: tuple[str, ...]) -> None:
 
 def _show_list(run: Run) -> None:
     sink, every = run.sink, list(chapters())
-    width = max(len(it.name) for chapter in every for it in chapter.layouts)
+    width = max(len(layout.name) for chapter in every for layout in chapter.layouts)
     for chapter in every:
         if sink.for_people:
             sink.put(sink.out.theme.paint("bold", chapter.title) + "\n")
-        for it in chapter.layouts:
+        for layout in chapter.layouts:
             room = (sink.out.width or 1 << 20) - width - 3
-            words = textwrap.shorten(it.doc, max(room, 20), placeholder=" …")
+            words = textwrap.shorten(layout.doc, max(room, 20), placeholder=" …")
             sink.document(
-                FORMAT, format_row(it, chapter.title), [f" {it.name:<{width}}  {words}\n"]
+                FORMAT, format_row(layout, chapter.title), [f" {layout.name:<{width}}  {words}\n"]
             )
     n_formats = sum(len(chapter.layouts) for chapter in every)
     sink.remark(f"{count(n_formats, 'format')}; kfmt format NAME shows the fields of one")

@@ -74,7 +74,7 @@ class Retention:
             for i, file in enumerate(partition.logs)
         ]
         verdicts = retained(facts, settings, bounds, self.now)
-        is_expired = len(verdicts) > 0 and all(it.deletable for it in verdicts)
+        is_expired = len(verdicts) > 0 and all(verdict.deletable for verdict in verdicts)
         roll = rolled(active, settings, self.now, is_expired)
         sources = self.settings.sources(place[0], partition.folder.parent)
         self._show(partition, verdicts, roll, settings, sources)
@@ -88,7 +88,7 @@ class Retention:
         sources: Mapping[str, str],
     ) -> None:
         sink = self.run.sink
-        width = max(len(grouped(it.segment.size)) for it in verdicts)
+        width = max(len(grouped(verdict.segment.size)) for verdict in verdicts)
         for i, it in enumerate(verdicts):
             if it.at is not None or it.deletable:
                 self._freed.append((max(it.at or self.now, self.now), it.segment.size))
@@ -224,9 +224,9 @@ def active_of(file: Input) -> tuple[ActiveFacts, int]:
             first = next(batches(log, 0, log.size), None)
             if first is not None:
                 first_time = last_time = first.max_timestamp
-            for it in batches(log, position, log.size):
-                last = max(last, it.last_offset)
-                last_time = max(last_time or it.max_timestamp, it.max_timestamp)
+            for batch in batches(log, position, log.size):
+                last = max(last, batch.last_offset)
+                last_time = max(last_time or batch.max_timestamp, batch.max_timestamp)
         size = log.size
     finally:
         log.close()

@@ -122,13 +122,13 @@ class Salvage:
         need_new(source, destination)
         run = self.run
         partitions = self._partitions(source)
-        logs = [log for it in partitions for log in (*it.logs, *it.more)]
+        logs = [log for partition in partitions for log in (*partition.logs, *partition.more)]
         if not logs:
             unread = " that could be read" if run.summary.unread else ""
             raise InputError(f"{printable(source)}: no log in it{unread}")
         sizes = sum(map(size_of, logs))
         need_room(destination, sizes + SPARE)
-        run.sink.results(SALVAGED, [it.name for it in logs])
+        run.sink.results(SALVAGED, [log.name for log in logs])
         with run.host.progress(sizes) as progress, staged(destination) as staging:
             run.left_over(staging.left_over)
             for file, below in self._carried:
@@ -168,7 +168,7 @@ class Salvage:
 
     def _in_folder(self, folder: Folder) -> list[_SalvagedPartition]:
         below = PurePath(folder.below)
-        files = [folder.input(it) for it in folder.files if it not in folder.special]
+        files = [folder.input(file) for file in folder.files if file not in folder.special]
         logs, more = folder.logs, []
         for file in files:
             name = PurePath(file.path).name
@@ -204,7 +204,7 @@ class Salvage:
             findings = file.kind.read(file).findings
         else:
             findings = list(Verifier(True, self.limit, 0).findings(file))
-        return any(it.code.severity is Severity.ERROR for it in findings)
+        return any(finding.code.severity is Severity.ERROR for finding in findings)
 
     def _partition(
         self, staging: Staging, partition: _SalvagedPartition, progress: Progress
@@ -225,7 +225,7 @@ class Salvage:
         gaps = Gaps(min(_base_of(it) or 0 for it in (*partition.logs, *partition.more)) - 1)
         how = How(self.interval)
         for made in rebuild(written, how, lambda _: None, from_nothing=not known, gaps=gaps):
-            if any(it.code.severity is Severity.ERROR for it in made.findings):
+            if any(finding.code.severity is Severity.ERROR for finding in made.findings):
                 words = f"{made.log.name}: what was written does not read back; nothing was kept"
                 raise OutputError(words)
             for file, data in made.files.items():
@@ -245,7 +245,7 @@ class Salvage:
         row: dict[str, object] = {
             "file": str(partition.below),
             "offsets": number,
-            "ranges": [list(it) for it in gaps],
+            "ranges": [list(gap) for gap in gaps],
         }
         more = f" and {count(len(shown) - most, 'more range')}" if len(shown) > most else ""
         words = f"   {count(number, 'offset')} in no batch: {', '.join(shown[:most])}{more}\n"
@@ -271,7 +271,7 @@ class Salvage:
         for i, log in enumerate(logs):
             if extents[log.path] is UNREAD:
                 continue
-            later = (it.base_offset or 0 for it in logs[i + 1 :] if extents[it.path] is not None)
+            later = (log.base_offset or 0 for log in logs[i + 1 :] if extents[log.path] is not None)
             name = str(partition.below / PurePath(log.path).name)
             done = self._log(staging, salvager, log, name, next(later, NO_END), progress)
             if done is None:
@@ -304,7 +304,7 @@ class Salvage:
             scanned.append(one)
             results.append(result)
         made = rearranged(scanned)
-        last = max((it.base_offset or 0 for it in partition.logs), default=0)
+        last = max((log.base_offset or 0 for log in partition.logs), default=0)
         written, aside = write_arranged(staging, str(partition.below), scanned, made, last)
         for name in aside:
             self._index(staging, classify(str(staging.folder / name), name), PurePath(name).parent)

@@ -91,7 +91,7 @@ class Stat:
         partitions = partitions_below(paths, self.run.complain)
         for partition in partitions:
             tell_log_start(self.run, partition)
-        logs = [(it, file) for it in partitions for file in it.logs]
+        logs = [(partition, file) for partition in partitions for file in partition.logs]
         total = sum(size_of(file) for _, file in logs)
         work = partial(look, deep=self.deep, limit=self.limit)
         files = [file for _, file in logs]
@@ -124,7 +124,7 @@ class Stat:
             for it in rows.values():
                 everything.add(it)
             rows = {**rows, "all": everything}
-        cells = [[safe(name), *_cells(it)] for name, it in rows.items()]
+        cells = [[safe(name), *_cells(row)] for name, row in rows.items()]
         heads = [self.by, *_HEADS]
         widths = [max(len(row[i]) for row in [heads, *cells]) for i in range(len(heads))]
         room = sink.out.width or 1 << 20
@@ -145,9 +145,9 @@ class Stat:
     def _try(self, codec: Codec, partitions: list[LogFiles]) -> None:
         """What another codec would make of a sample of each partition."""
         total = Trial()
-        for it in partitions:
+        for partition in partitions:
             try:
-                total.add(trial(it, codec, self.limit))
+                total.add(trial(partition, codec, self.limit))
             except InputError as error:
                 self.run.complain(str(error))
         saved = 1 - total.after / total.before if total.before else 0.0

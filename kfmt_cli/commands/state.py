@@ -200,7 +200,7 @@ class ShowState:
             names = [partition.name for partition, _ in found if partition.topic == topic]
             for type_ in states[0]:
                 nouns = (_noun_of(type_.name, 1), _noun_of(type_.name, 2))
-                for title, its in _tables_of(topic, names, [it[type_] for it in states]):
+                for title, its in _tables_of(topic, names, [state[type_] for state in states]):
                     self._write(Head(f"{title}: {nouns[1]}", nouns=nouns), type_, its)
         told = [count(n, _noun_of(name, 1), _noun_of(name, 2)) for name, n in self._n_rows.items()]
         words = ", ".join(told) or ("nothing changed" if self._since else "nothing")

@@ -149,8 +149,8 @@ def _cell(value: object) -> str | int | None:
 
 def _goes_on(partition: LogFiles) -> bool:
     """Whether a later log lies next to those of a partition."""
-    last = max(it.base_offset or 0 for it in partition.logs)
-    beside = (classify(str(it), it.name) for it in partition.folder.glob("*.log"))
+    last = max(log.base_offset or 0 for log in partition.logs)
+    beside = (classify(str(path), path.name) for path in partition.folder.glob("*.log"))
     return any((it.base_offset or 0) > last for it in beside)
 
 

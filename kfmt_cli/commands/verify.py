@@ -144,7 +144,7 @@ class Verify:
         return outcome.verified
 
     def _finished(self, file: Input, result: Result, verified: Verified) -> Event:
-        result.numbers = {it: getattr(verified, it) for it in LOG_RESULT.numbers}
+        result.numbers = {number: getattr(verified, number) for number in LOG_RESULT.numbers}
         found = result.errors or result.warnings or result.notes
         return result if verified.bytes or found or self.lists(file) else Unlisted(result)
 

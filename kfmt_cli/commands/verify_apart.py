@@ -98,7 +98,7 @@ def in_processes(
 
 def _joined(parts: list[PieceFindings | None]) -> Outcome | None:
     """The pieces of a log as a whole; None where only reading it as a whole tells what is in it."""
-    known = [it for it in parts if it is not None]
+    known = [part for part in parts if part is not None]
     if len(known) < len(parts) or is_torn(it.edges for it in known):
         return None
     seam = Seam(known[0].piece.path)

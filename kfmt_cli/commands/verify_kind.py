@@ -24,7 +24,7 @@ class VerifyKind:
 
     def plan(self, paths: tuple[str, ...]) -> Iterator[Unread]:
         """Take the files as they are given."""
-        self._files = [replace(classify(it, it), kind=self.kind) for it in paths]
+        self._files = [replace(classify(path, path), kind=self.kind) for path in paths]
         return iter(())
 
     @property
@@ -34,7 +34,7 @@ class VerifyKind:
 
     def names(self) -> Iterator[str]:
         """The names of the files that will have a line."""
-        return (it.name for it in self._files)
+        return (file.name for file in self._files)
 
     def events(self, advance: Callable[[int], None] = lambda _: None) -> Iterator[Event]:
         """Check all files; what is found, in their order."""

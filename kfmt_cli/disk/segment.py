@@ -48,7 +48,7 @@ class Segment:
     @property
     def log_may_be_elsewhere(self) -> bool:
         """Whether the indexes are copies in the cache of remote storage."""
-        return all(_CACHED.match(Path(it.path).name) for it in self.indexes.values())
+        return all(_CACHED.match(Path(index.path).name) for index in self.indexes.values())
 
 
 def sibling_name(name: str, kind: Kind) -> str:

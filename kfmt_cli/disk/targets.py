@@ -77,10 +77,10 @@ class GivenPath:
         if not n_files and not self.unlisted:
             raise InputError(no_log(self.path))
         for folder in self.folders:
-            for it in folder.segments:
-                is_own = folder.takes_any or is_of_broker(_name(it))
-                if is_own and not kind_of(_name(it))[2]:
-                    yield it
+            for segment in folder.segments:
+                is_own = folder.takes_any or is_of_broker(_name(segment))
+                if is_own and not kind_of(_name(segment))[2]:
+                    yield segment
 
     def _segment_of(self, file: Input) -> Segment:
         """The segment of a file that was given."""
@@ -88,7 +88,7 @@ class GivenPath:
             raise InputError(f"{file.name}: is neither a log nor an index")
         folder = folder_beside(file.path)
         name = Path(file.path).name
-        segment = next((it for it in folder.segments if name in _names(it)), None)
+        segment = next((segment for segment in folder.segments if name in _names(segment)), None)
         if segment is None:
             raise InputError(f"{file.name}: is not a regular file")
         segment.given = True
@@ -158,4 +158,4 @@ def _name(segment: Segment) -> str:
 
 def _names(segment: Segment) -> set[str]:
     files = [*segment.indexes.values(), *([segment.log] if segment.log else [])]
-    return {Path(it.path).name for it in files}
+    return {Path(file.path).name for file in files}

@@ -147,13 +147,13 @@ class Folder:
     @property
     def readable(self) -> tuple[str, ...]:
         """The names of its files but for pipes and the like, which would keep a reader waiting."""
-        return tuple(it for it in self.files if it not in self.special)
+        return tuple(file for file in self.files if file not in self.special)
 
     @property
     def logs(self) -> list[Input]:
         """The logs of its segments, in the order of their base offsets."""
-        files = (self.input(it) for it in self.files if it not in self.special)
-        return sorted(filter(is_segment, files), key=lambda it: it.base_offset or 0)
+        files = (self.input(file) for file in self.files if file not in self.special)
+        return sorted(filter(is_segment, files), key=lambda file: file.base_offset or 0)
 
     @cached_property
     def segments(self) -> list[Segment]:
@@ -161,7 +161,7 @@ class Folder:
 
         The files that a broker is done with, or has not finished, make segments of their own.
         """
-        return group(self.input(it) for it in self.files if it not in self.special)
+        return group(self.input(file) for file in self.files if file not in self.special)
 
 
 def walk(top: str, several: bool, skip: Callable[[str], None]) -> list[Folder]:
@@ -191,10 +191,10 @@ def _of_brokers(found: list[tuple[str, Folder]]) -> list[Folder]:
     those next to such ones, as a broker takes every directory in its log directory for a partition.
     Other programs have directories with names such as version-2, and files named *.log."""
     beside = set()
-    if not any(kind_of(it)[1] is not None for _, folder in found for it in folder.files):
+    if not any(kind_of(file)[1] is not None for _, folder in found for file in folder.files):
         found = [(place, replace(it, takes_any=place == os.curdir)) for place, it in found]
     for place, folder in found:
-        names = [kind_of(it) for it in folder.files]
+        names = [kind_of(file) for file in folder.files]
         known = (kind for kind, _, _ in names if kind is not UNKNOWN)
         if any(kind.level is Level.LOG_DIRECTORY for kind in known):
             beside.add(place)

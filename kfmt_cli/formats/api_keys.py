@@ -139,5 +139,5 @@ APIS = (
     Api(91, "AlterShareGroupOffsets", 0, 0, 0),
     Api(92, "DeleteShareGroupOffsets", 0, 0, 0),
 )
-BY_KEY = {it.key: it for it in APIS}
-BY_NAME = {it.name.lower(): it for it in APIS}
+BY_KEY = {api.key: api for api in APIS}
+BY_NAME = {api.name.lower(): api for api in APIS}

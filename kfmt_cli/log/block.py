@@ -177,7 +177,7 @@ def part_of(block: Block, first: int, last: int) -> Block:
     """Batches first..last-1 as a block, with the findings that stand before the next batch."""
     begin = _position_of(block, first) if first else -1
     end = _position_of(block, last)
-    mine = [it for it in block.findings if begin <= (it.position or 0) < end]
+    mine = [finding for finding in block.findings if begin <= (finding.position or 0) < end]
     batches = block.batches.select(slice(first, last))
     return Block(block.name, block.data, block.position, batches, mine)
 

@@ -87,7 +87,7 @@ def decoded(block: Block, records: Records, decoder: Decoder, words: bool) -> Se
     at = len(records.data)
     names = ("control", "key", "key_size", "value", "value_size")
     for row, (control, *places) in enumerate(
-        zip(*(table[it].tolist() for it in names), strict=True)
+        zip(*(table[name].tolist() for name in names), strict=True)
     ):
         if control:
             continue

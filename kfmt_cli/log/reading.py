@@ -37,7 +37,12 @@ class RowsPart:
             return replace(self, rows=rows)
         end = int(positions[n_outer])
         return RowsPart(
-            rows, [it for it in self.findings if it.position is None or it.position < end]
+            rows,
+            [
+                finding
+                for finding in self.findings
+                if finding.position is None or finding.position < end
+            ],
         )
 
 

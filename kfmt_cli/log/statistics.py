@@ -80,7 +80,7 @@ class Statistics:
         """The same block, by its records; those that cannot be read are passed over."""
         sound = block.batches.crc_valid == 1
         part = Block(block.name, block.data, block.position, block.batches.select(sound))
-        for run in (it for piece in decompress_ahead(part, limit) for it in runs(piece)):
+        for run in (run for piece in decompress_ahead(part, limit) for run in runs(piece)):
             records = read_records(run, limit)
             rows, batches = records.rows, run.batches
             if not batches.is_v2.all():

@@ -35,7 +35,7 @@ FORMATS: list[OutputFormat] = [
 ]
 # Those of a command that has only findings to tell.
 REPORTS: list[OutputFormat] = [
-    *(it for it in FORMATS if it.name != "csv"),
+    *(format_ for format_ in FORMATS if format_.name != "csv"),
     OutputFormat("junit", "JUnit XML", f"{_SINKS}.junit:JUnit"),
     OutputFormat("sarif", "SARIF", f"{_SINKS}.sarif:Sarif"),
     OutputFormat("github", "GitHub annotations", f"{_SINKS}.github:GitHub"),

@@ -45,7 +45,7 @@ def _visible(data: bytes | None) -> bytes | None:
     if data is None:
         return None
     lines = data.decode("utf-8", "backslashreplace").split("\n")
-    return "\n".join("\t".join(map(safe, it.split("\t"))) for it in lines).encode()
+    return "\n".join("\t".join(map(safe, line.split("\t"))) for line in lines).encode()
 
 
 TOKENS = {
@@ -96,24 +96,24 @@ def writer(form: str, null: bytes) -> Write:
 
 
 def _names() -> list[str]:
-    return [f"%{it}" for it in TOKENS]
+    return [f"%{token}" for token in TOKENS]
 
 
 def _merged(parts: list[Write | bytes]) -> list[Write | bytes]:
     """Constant parts that follow one another as one."""
     found: list[Write | bytes] = []
-    for it in parts:
+    for part in parts:
         last = found[-1] if found else None
-        if isinstance(it, bytes) and isinstance(last, bytes):
-            found[-1] = last + it
+        if isinstance(part, bytes) and isinstance(last, bytes):
+            found[-1] = last + part
         else:
-            found.append(it)
+            found.append(part)
     return found
 
 
 def _joined(parts: list[Write | bytes]) -> Write:
     def write(record: Shown) -> bytes:
-        return b"".join(it if isinstance(it, bytes) else it(record) for it in parts)
+        return b"".join(part if isinstance(part, bytes) else part(record) for part in parts)
 
     return write
 

@@ -17,13 +17,13 @@ def drawn(layout: Layout, theme: Theme, screen: int | None) -> Iterator[str]:
     yield from (f" {line}\n" for line in textwrap.wrap(layout.doc, (screen or 100) - 2))
     yield theme.paint("dim", f" Source: {layout.source}") + "\n\n"
     entries = list(entries_of(layout))
-    names = ["  " * (len(it.path) - 1) + it.path[-1] for it in entries]
-    kinds = [it.bits or it.type for it in entries]
+    names = ["  " * (len(entry.path) - 1) + entry.path[-1] for entry in entries]
+    kinds = [entry.bits or entry.type for entry in entries]
     columns = [
-        ["" if it.at is None else str(it.at) for it in entries],
+        ["" if entry.at is None else str(entry.at) for entry in entries],
         names,
         kinds,
-        [it.versions for it in entries],
+        [entry.versions for entry in entries],
     ]
     titles = ["offset", "field", "type", "versions"]
     if not any(columns[3]):
@@ -33,13 +33,15 @@ def drawn(layout: Layout, theme: Theme, screen: int | None) -> Iterator[str]:
     widths = [max(map(len, [title, *of])) for title, of in zip(titles, columns, strict=True)]
     left = 1 + sum(width + 2 for width in widths)
     room = max((screen or 120) - left, 24)
-    heading = "  ".join(f"{it:<{width}}" for it, width in zip(titles, widths, strict=True))
+    heading = "  ".join(f"{title:<{width}}" for title, width in zip(titles, widths, strict=True))
     yield theme.paint("bold", f" {heading}  meaning".rstrip()) + "\n"
     for i, entry in enumerate(entries):
         cells = [column[i] for column in columns]
         if titles[0] == "offset":
             cells[0] = cells[0].rjust(widths[0])
-        first = " " + "  ".join(f"{it:<{width}}" for it, width in zip(cells, widths, strict=True))
+        first = " " + "  ".join(
+            f"{cell:<{width}}" for cell, width in zip(cells, widths, strict=True)
+        )
         lines = textwrap.wrap(entry.meaning, room) or [""]
         yield f"{first}  {lines[0]}".rstrip() + "\n"
         yield from (" " * left + line + "\n" for line in lines[1:])

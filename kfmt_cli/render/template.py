@@ -156,7 +156,7 @@ class TemplateBuilder:
     def json_bytes(self, name: str, mode: str) -> None:
         """Bytes as a JSON string, followed by `"<name>_encoding"` where they are no text."""
         encodings = ("utf8-replaced", "hex", "base64")
-        first = self._literals.row([f',"{name}_encoding":"{it}"' for it in encodings])
+        first = self._literals.row([f',"{name}_encoding":"{encoding}"' for encoding in encodings])
         self._bytes_of(name)
         self._add("JSON_BYTES", self._column(name), _mode(mode), first, room=len(name) + 40)
 

@@ -43,11 +43,11 @@ def _file(builder: TemplateBuilder, words: list[str]) -> None:
 def _json_members(
     builder: TemplateBuilder, columns: Iterable[Column], mode: str, separator: str
 ) -> None:
-    for it in columns:
+    for column in columns:
         with ExitStack() as condition:
-            if it.only:
-                condition.enter_context(builder.when(*it.only))
-            _json_member(builder, it, mode, separator)
+            if column.only:
+                condition.enter_context(builder.when(*column.only))
+            _json_member(builder, column, mode, separator)
         separator = ","
 
 
@@ -96,8 +96,10 @@ def _json_headers(builder: TemplateBuilder, mode: str) -> None:
 def csv_names(rows: RowType) -> list[str]:
     """The columns of the CSV: groups opened up, `_encoding` after each bytes column."""
     names = ["file"]
-    for it in rows.leaves:
-        names += [it.name, f"{it.name}_encoding"] if it.kind is ColumnKind.BYTES else [it.name]
+    for leaf in rows.leaves:
+        names += (
+            [leaf.name, f"{leaf.name}_encoding"] if leaf.kind is ColumnKind.BYTES else [leaf.name]
+        )
     return names
 
 
@@ -114,16 +116,16 @@ def csv_template(
     """
     builder = TemplateBuilder(columns, HEADER_NAMES, None, constants)
     _file(builder, [csv_line([file]).rstrip("\n") for file in files])
-    for it in rows.leaves:
+    for leaf in rows.leaves:
         builder.literal(",")
         with ExitStack() as conditions:
-            _enter(conditions, builder, it)
-            _csv_value(builder, it, mode)
-        if it.kind is ColumnKind.BYTES:
+            _enter(conditions, builder, leaf)
+            _csv_value(builder, leaf, mode)
+        if leaf.kind is ColumnKind.BYTES:
             builder.literal(",")
             with ExitStack() as conditions:
-                _enter(conditions, builder, it)
-                builder.encoding(it.at, mode)
+                _enter(conditions, builder, leaf)
+                builder.encoding(leaf.at, mode)
     builder.literal("\n")
     return builder.build()
 

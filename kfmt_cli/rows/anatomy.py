@@ -77,8 +77,8 @@ def lines_of(node: Node, path: tuple[str, ...] = (), top: bool = True) -> Iterat
     if node.layout is not None and node.children:
         if not top:
             yield _heading(here, node)
-        for it in node.children:
-            yield from lines_of(it, here, False)
+        for child in node.children:
+            yield from lines_of(child, here, False)
         if top and node.fault is not None:
             yield _heading((*here, "end"), node)
     elif node.is_tagged:
@@ -86,8 +86,8 @@ def lines_of(node: Node, path: tuple[str, ...] = (), top: bool = True) -> Iterat
     elif node.is_list:
         count, *items = node.children
         yield _line((*here[:-1], f"{node.name}_count"), count, str(count.value), node)
-        for it in items:
-            yield from lines_of(it, here, False)
+        for item in items:
+            yield from lines_of(item, here, False)
     elif node.children and node.children[0].name == "length":
         yield from _sized(here, node)
     else:
@@ -127,8 +127,8 @@ def _line(path: tuple[str, ...], node: Node, words: str, of: Node) -> AnatomyLin
 def _tagged(path: tuple[str, ...], node: Node) -> Iterator[AnatomyLine]:
     count, *items = node.children
     yield _line(path, count, str(count.value), count)
-    for it in items:
-        yield from lines_of(it, path, False)
+    for item in items:
+        yield from lines_of(item, path, False)
 
 
 def _sized(path: tuple[str, ...], node: Node) -> Iterator[AnatomyLine]:
@@ -159,8 +159,8 @@ def _sized(path: tuple[str, ...], node: Node) -> Iterator[AnatomyLine]:
         )
         return
     yield replace(_heading(path, node), start=parts[0].start)
-    for it in parts:
-        yield from lines_of(it, path, it.layout is not None)
+    for part in parts:
+        yield from lines_of(part, path, part.layout is not None)
 
 
 def _bits(path: tuple[str, ...], node: Node) -> Iterator[AnatomyLine]:

@@ -71,7 +71,7 @@ def _columns() -> Iterator[Column]:
     yield POSITION
     yield Column("size", doc="Bytes of the whole batch.")
     first = RECORD_BATCH.field(_FIRST)
-    for field in (first, *(it for it in RECORD_BATCH.fields if it is not first)):
+    for field in (first, *(field for field in RECORD_BATCH.fields if field is not first)):
         if field.flags is not None:
             yield _attributes(field)
         else:

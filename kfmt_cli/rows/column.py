@@ -102,17 +102,17 @@ class RowType:
     @cached_property
     def by_name(self) -> Mapping[str, Column]:
         """The leaves by their flat names."""
-        return {it.name: it for it in self.leaves}
+        return {leaf.name: leaf for leaf in self.leaves}
 
     @cached_property
     def sources(self) -> tuple[str, ...]:
         """The columns of a table that can be shown, each once; lengths after their starts."""
         found: dict[str, None] = {}
-        for it in self.leaves:
-            condition = (it.only[0],) if it.only else ()
-            size = (f"{it.at}_size",) if it.kind.is_bytes else ()
-            headers = (f"{it.at}_first",) if it.kind is ColumnKind.HEADERS else ()
-            for name in (*condition, it.given, it.at, *size, *headers):
+        for leaf in self.leaves:
+            condition = (leaf.only[0],) if leaf.only else ()
+            size = (f"{leaf.at}_size",) if leaf.kind.is_bytes else ()
+            headers = (f"{leaf.at}_first",) if leaf.kind is ColumnKind.HEADERS else ()
+            for name in (*condition, leaf.given, leaf.at, *size, *headers):
                 if name:
                     found[name] = None
         return tuple(found)
@@ -122,13 +122,13 @@ class RowType:
 
 
 def _leaves(columns: Iterable[Column]) -> Iterator[Column]:
-    for it in columns:
-        if it.kind is not ColumnKind.GROUP:
-            yield replace(it, name=it.flat_name, source=it.at)
+    for column in columns:
+        if column.kind is not ColumnKind.GROUP:
+            yield replace(column, name=column.flat_name, source=column.at)
             continue
-        for member in it.of:
-            only, given = it.only or member.only, member.given
-            if it.only and member.only:
+        for member in column.of:
+            only, given = column.only or member.only, member.given
+            if column.only and member.only:
                 given = member.only[0]  # of two conditions one leaves out, the other is null
             yield replace(member, name=member.flat_name, source=member.at, only=only, given=given)
 

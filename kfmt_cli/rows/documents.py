@@ -27,7 +27,9 @@ def members(type_: RowType, values: Mapping[str, object]) -> dict[str, object]:
         if name not in type_.by_name:
             raise KeyError(f"{type_.name} has no {name}")
     return {
-        it.name: values.get(it.name) for it in type_.columns if it.only is None or it.name in values
+        column.name: values.get(column.name)
+        for column in type_.columns
+        if column.only is None or column.name in values
     }
 
 
@@ -429,4 +431,4 @@ UNKNOWN_FILE = RowType(
         number("bytes", "Its size.", null=True),
     ),
 )
-DOCUMENTS = tuple(it for it in vars().values() if isinstance(it, RowType))
+DOCUMENTS = tuple(var for var in vars().values() if isinstance(var, RowType))

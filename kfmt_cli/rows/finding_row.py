@@ -13,7 +13,7 @@ def finding_row(finding: Finding) -> dict[str, object]:
     code = finding.code
     of_code = {"code": code.name, "severity": code.severity.value}
     of_code |= {name: getattr(code, name) for name in _OF_CODE}
-    names = (it.name for it in FINDING.columns)
+    names = (column.name for column in FINDING.columns)
     return {name: of_code[name] if name in of_code else getattr(finding, name) for name in names}
 
 

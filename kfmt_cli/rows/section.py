@@ -87,12 +87,12 @@ def section_of(rows: RowType, values: Sequence[Sequence[str | int | None]]) -> S
         cells = [row[place] for row in values]
         condition = column.only[0] if column.only else column.given
         if condition:
-            table[condition] = np.array([it is not None for it in cells], np.int64)
+            table[condition] = np.array([cell is not None for cell in cells], np.int64)
         if not column.kind.is_bytes:
-            table[column.at] = np.array([it or 0 for it in cells], np.int64)
+            table[column.at] = np.array([cell or 0 for cell in cells], np.int64)
             continue
-        pieces = [b"" if it is None else str(it).encode() for it in cells]
-        sizes = np.array([len(it) for it in pieces], np.int64)
+        pieces = [b"" if cell is None else str(cell).encode() for cell in cells]
+        sizes = np.array([len(piece) for piece in pieces], np.int64)
         table[column.at] = np.cumsum(sizes) - sizes + len(data)
         table[f"{column.at}_size"] = sizes
         data += b"".join(pieces)
@@ -105,7 +105,7 @@ def bytes_section(rows: RowType, values: Sequence[Mapping[str, int | bytes | Non
     The length of bytes is filled here; it is -1 for null.
     """
     table = Table.empty(rows.sources, len(values))
-    sized = {it.at for it in rows.leaves if it.kind.is_bytes}
+    sized = {leaf.at for leaf in rows.leaves if leaf.kind.is_bytes}
     data = bytearray()
     for i, row in enumerate(values):
         for name, value in row.items():
@@ -136,19 +136,19 @@ def objects(section: Section, mode: str = "auto") -> Iterator[Object]:
 def _members(
     section: Section, columns: tuple[Column, ...], values: dict[str, int], mode: str
 ) -> Iterator[tuple[str, Any]]:
-    for it in columns:
-        if it.only and values[it.only[0]] != it.only[1]:
+    for column in columns:
+        if column.only and values[column.only[0]] != column.only[1]:
             continue
-        if it.given and values[it.given] != 1:
-            yield it.name, None
-        elif it.kind is ColumnKind.GROUP:
-            yield it.name, dict(_members(section, it.of, values, mode))
-        elif it.kind is ColumnKind.BYTES:
-            yield from _bytes_members(it.name, _bytes(section, it, values), mode)
-        elif it.kind is ColumnKind.HEADERS:
-            yield it.name, list(_headers(section, it, values, mode))
+        if column.given and values[column.given] != 1:
+            yield column.name, None
+        elif column.kind is ColumnKind.GROUP:
+            yield column.name, dict(_members(section, column.of, values, mode))
+        elif column.kind is ColumnKind.BYTES:
+            yield from _bytes_members(column.name, _bytes(section, column, values), mode)
+        elif column.kind is ColumnKind.HEADERS:
+            yield column.name, list(_headers(section, column, values, mode))
         else:
-            yield it.name, value_of(section, it, values)
+            yield column.name, value_of(section, column, values)
 
 
 def value_of(section: Section, column: Column, values: dict[str, int]) -> Any:
@@ -216,19 +216,19 @@ def columns_of(section: Section) -> dict[str, np.ndarray[Any, Any]]:
     """The rows as NumPy columns; masked where a row has no value. Bytes and texts are objects."""
     found: dict[str, np.ndarray[Any, Any]] = {}
     names = section.table.names
-    for it in section.type.leaves:
-        values: np.ndarray[Any, Any] = section.table[it.at].copy()
+    for leaf in section.type.leaves:
+        values: np.ndarray[Any, Any] = section.table[leaf.at].copy()
         missing = np.zeros(len(section), np.bool_)
-        if it.given:
-            missing |= section.table[it.given] != 1
-        if it.only:
-            missing |= section.table[it.only[0]] != it.only[1]
-        if it.kind is not ColumnKind.NUMBER:
+        if leaf.given:
+            missing |= section.table[leaf.given] != 1
+        if leaf.only:
+            missing |= section.table[leaf.only[0]] != leaf.only[1]
+        if leaf.kind is not ColumnKind.NUMBER:
             values = np.empty(len(section), object)
             for row, numbers in enumerate(section.table.data.T.tolist()):
                 if not missing[row]:
-                    values[row] = _value(section, it, dict(zip(names, numbers, strict=True)))
-        found[it.name] = np.ma.masked_array(values, missing) if missing.any() else values
+                    values[row] = _value(section, leaf, dict(zip(names, numbers, strict=True)))
+        found[leaf.name] = np.ma.masked_array(values, missing) if missing.any() else values
     return found
 
 

@@ -28,7 +28,7 @@ class StateType:
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the columns, in their order."""
-        return tuple(it.name for it in self.rows.columns)
+        return tuple(column.name for column in self.rows.columns)
 
 
 # Any column of a state may be null.

@@ -57,7 +57,7 @@ RECORDS = RowType(
 BATCHES = RowType(
     "batches",
     "A row a batch.",
-    (_FILE, *_PLACE, *(replace(it, bits=64) for it in BATCH.leaves)),
+    (_FILE, *_PLACE, *(replace(leaf, bits=64) for leaf in BATCH.leaves)),
 )
 SEGMENTS = RowType(
     "segments",
@@ -102,12 +102,12 @@ FINDINGS = RowType(
         *_PLACE,
         *(
             Column(
-                it.name,
-                ColumnKind.NUMBER if it.kind is ColumnKind.NUMBER else ColumnKind.TEXT,
-                it.doc,
+                column.name,
+                ColumnKind.NUMBER if column.kind is ColumnKind.NUMBER else ColumnKind.TEXT,
+                column.doc,
             )
-            for it in FINDING.columns
-            if it.name != "file"
+            for column in FINDING.columns
+            if column.name != "file"
         ),
     ),
 )

@@ -59,14 +59,14 @@ class Piece:
 
 def cut(files: Iterable[Piece], target: int) -> Iterator[Piece]:
     """Logs larger than the target in parts of it."""
-    for it in files:
-        n = -(-it.size // target) if it.kind is LOG else 1
+    for file in files:
+        n = -(-file.size // target) if file.kind is LOG else 1
         if n <= 1:
-            yield it
+            yield file
             continue
-        width = -(-it.size // n)
-        for start in range(0, it.size, width):
-            yield it.part(start, min(start + width, it.size))
+        width = -(-file.size // n)
+        for start in range(0, file.size, width):
+            yield file.part(start, min(start + width, file.size))
 
 
 def pack(parts: Iterable[Piece], target: int) -> Iterator[list[Piece]]:

@@ -132,7 +132,7 @@ class PieceReader:
     @property
     def changed(self) -> bool:
         """Whether the file was found to be gone, unreadable, or of another size than planned."""
-        return any(it.code in _CHANGED for it in self.findings)
+        return any(finding.code in _CHANGED for finding in self.findings)
 
     def is_troubled(self, piece: Piece) -> bool:
         """Whether a piece stands for a directory that cannot be read, which is then a finding."""
@@ -150,7 +150,7 @@ class PieceReader:
 
 def facts_of(checks: list[LogCheck]) -> dict[str, Facts]:
     """What is kept of checks, by their names."""
-    return {type(it).__name__: it.facts() for it in checks}
+    return {type(check).__name__: check.facts() for check in checks}
 
 
 def _first_byte(block: Block) -> int:
@@ -165,5 +165,7 @@ def _before(block: Block, end: int) -> Block | None:
     keep = block.batches.position < end
     if keep.all():
         return block
-    findings = [it for it in block.findings if it.position is None or it.position < end]
+    findings = [
+        finding for finding in block.findings if finding.position is None or finding.position < end
+    ]
     return replace(block, batches=block.batches.select(keep), findings=findings)

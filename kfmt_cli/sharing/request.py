@@ -58,7 +58,7 @@ class Request:
 
 def share_of(request: Request, pieces: list[Piece]) -> int:
     """Bytes for one worker: enough shares for the cores, none larger than what is asked for."""
-    total = sum(it.end - it.start + OPENING for it in pieces)
+    total = sum(piece.end - piece.start + OPENING for piece in pieces)
     share = -(-total // max(request.parallelism, 1))
     return min(request.max_split, max(LEAST_SPLIT, share))
 

@@ -22,7 +22,7 @@ def is_torn(edges: Iterable[Edges | None]) -> bool:
 
     Damage then reaches across the cut, and only reading the file as a whole tells what is a batch.
     """
-    known = [it for it in edges if it is not None]
+    known = [edge for edge in edges if edge is not None]
     return any(one.end != following.begin for one, following in pairwise(known))
 
 

@@ -37,8 +37,8 @@ def splits_of(request: Request) -> list[Split]:
 def with_transactions(splits: list[Split], files: list[Piece]) -> list[Split]:
     """The splits, each with what it needs to know of its directories; raises InputError."""
     logs: dict[str, list[Piece]] = defaultdict(list)
-    for it in files:
-        logs[folder_of(it.path)].append(it)
+    for file in files:
+        logs[folder_of(file.path)].append(file)
     known = {folder: _transactions(folder, pieces) for folder, pieces in logs.items()}
     return [
         Split(
@@ -68,12 +68,12 @@ def _transactions(folder: str, logs: list[Piece]) -> AbortedRanges:
         elif file.kind is PRODUCER_SNAPSHOT:
             snapshots.append(file)
     producers = Producers()
-    for file in sorted(snapshots, key=lambda it: it.base_offset or 0, reverse=True):
+    for file in sorted(snapshots, key=lambda snapshot: snapshot.base_offset or 0, reverse=True):
         rows = read_rows(file)
         if not rows.findings:
             producers.load(rows.table, file.base_offset or 0)
             break
-    logs.sort(key=lambda it: it.base_offset or 0)
+    logs.sort(key=lambda log: log.base_offset or 0)
     for piece, following in zip_longest(logs, logs[1:]):
         # All of a log is in the snapshot when the next one begins there or before.
         if following is None or (following.base_offset or 0) > producers.end:

@@ -29,4 +29,4 @@ def type_name(column: Column) -> str:
 
 def ddl(columns: Iterable[Column]) -> str:
     """The schema in Spark's words."""
-    return ", ".join(f"`{it.name}` {type_name(it)}" for it in columns)
+    return ", ".join(f"`{column.name}` {type_name(column)}" for column in columns)

@@ -99,7 +99,7 @@ class Ledger:
             else:
                 self._forget(file.path, known)
                 parts = list(cut([file], target))
-            bounds = [0, *(it.end for it in parts)]
+            bounds = [0, *(part.end for part in parts)]
             self.cuts[file.path] = {"about": [file.size, file.modified], "cuts": bounds}
             pieces += parts
         self._write()
@@ -140,7 +140,7 @@ class Ledger:
     def reread(self, splits: list[Split]) -> None:
         """Read the results of some splits again, which have just been written."""
         for split in splits:
-            self._read -= {file_of(it) for it in _shares(split, self.job.together)}
+            self._read -= {file_of(share) for share in _shares(split, self.job.together)}
 
     def results(self, pieces: Iterable[Piece]) -> Iterator[tuple[Piece, Result | None]]:
         """What is known of each piece."""
@@ -200,7 +200,7 @@ def sewn_together(found: list[tuple[Piece, Result]]) -> list[tuple[Piece, Result
                 at_seam = list(seam.join(edges))
                 findings = in_order([*at_seam, *findings])
                 codes.update(it.code.name for it in at_seam)
-            rows = [finding_row(piece, it) for it in findings]
+            rows = [finding_row(piece, finding) for finding in findings]
             done.append((piece, {**result, "findings": rows, "codes": codes}))
     return done
 
@@ -250,7 +250,7 @@ def _run(
     numbers = context.parallelize(range(len(splits)), len(splits)).map(task)
     together = ledger.job.together
     sizes = {
-        file_of(pieces): sum(it.end - it.start for it in pieces)
+        file_of(pieces): sum(piece.end - piece.start for piece in pieces)
         for split in splits
         for pieces in _shares(split, together)
     }

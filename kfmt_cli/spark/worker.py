@@ -103,7 +103,9 @@ def carried(home: Home, function: Callable[..., Any]) -> Callable[..., Any]:
 
         place = os.path.join(folder, "__init__.py") if folder and sys.prefix == prefix else None  # noqa: PTH118
         if place and getattr(sys.modules.get("kfmt_cli"), "__file__", None) != place:
-            for name in [it for it in sys.modules if it.partition(".")[0] == "kfmt_cli"]:
+            for name in [
+                module for module in sys.modules if module.partition(".")[0] == "kfmt_cli"
+            ]:
                 del sys.modules[name]
             spec = importlib.util.spec_from_file_location(
                 "kfmt_cli", place, submodule_search_locations=[str(folder)]

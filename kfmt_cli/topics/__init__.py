@@ -159,7 +159,7 @@ def _decoder(topic: Topic) -> Decoder:
         decoder: Decoder = load(topic.decoder)
         return decoder
     messages = messages_of(topic.name)
-    if any(it.key is not None for it in messages):
+    if any(message.key is not None for message in messages):
         from kfmt_cli.topics.keyed import KeyedDecoder
 
         return KeyedDecoder(messages)

@@ -47,8 +47,8 @@ def reader_of(name: str, text: str, references: Sequence[str] = ()) -> Callable[
         ) from None
     names: dict[str, Any] = {}
     try:
-        for it in references:
-            fastavro.parse_schema(json.loads(it), named_schemas=names)
+        for reference in references:
+            fastavro.parse_schema(json.loads(reference), named_schemas=names)
         parsed = fastavro.parse_schema(json.loads(text), named_schemas=names)
         bounds = _AvroBounds(names) if _is_unbounded(parsed, names, frozenset()) else None
     except Exception as error:  # whatever the library trips over

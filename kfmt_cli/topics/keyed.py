@@ -34,7 +34,7 @@ class KeyedDecoder(Decoder):
 
     def __init__(self, messages: tuple[Message, ...]) -> None:
         self.messages = messages
-        self._by_id = {it.id: it for it in messages}
+        self._by_id = {message.id: message for message in messages}
 
     def key(self, key: bytes) -> Decoded | None:
         framed = self.framed_key(key, 0, len(key))

@@ -101,7 +101,7 @@ def _of_registry(registry: SchemaRegistry, number: int) -> Read | None:
 
 def _collect(registry: SchemaRegistry, schema: Registered, needed: dict[Version, str]) -> None:
     """The texts that a schema refers to, each before those that refer to it."""
-    waiting = [(it, False) for it in reversed(schema.references)]
+    waiting = [(reference, False) for reference in reversed(schema.references)]
     seen: set[Version] = set()
     while waiting:
         version, is_done = waiting.pop()
@@ -113,7 +113,7 @@ def _collect(registry: SchemaRegistry, schema: Registered, needed: dict[Version,
         elif version not in seen:
             seen.add(version)
             waiting.append((version, True))
-            waiting += [(it, False) for it in reversed(of.references)]
+            waiting += [(reference, False) for reference in reversed(of.references)]
 
 
 def _json_of(path: Path) -> Read:
@@ -164,9 +164,9 @@ def _indexed(path: Path) -> Read:
         indexes, at = _indexes(data)
         types, name = file.message_type, file.package
         try:
-            for it in indexes:
-                name = f"{name}.{types[it].name}".lstrip(".")
-                types = types[it].nested_type
+            for index in indexes:
+                name = f"{name}.{types[index].name}".lstrip(".")
+                types = types[index].nested_type
         except IndexError:
             raise ValueError(f"there is no message {indexes} in {path}") from None
         return _message(make(name), data[at:])

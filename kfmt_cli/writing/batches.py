@@ -23,7 +23,7 @@ from kfmt_cli.writing.draft_tables import DraftTable
 
 # The header's fields that a caller says; the others follow from the records.
 COMPUTED = ("batch_length", "magic", "crc", "records_count")
-GIVEN = tuple(it.name for it in RECORD_BATCH.fields if it.name not in COMPUTED)
+GIVEN = tuple(field.name for field in RECORD_BATCH.fields if field.name not in COMPUTED)
 BIT = {bits.name: bits.mask for bits in ATTRIBUTES.bits}
 CODEC_BITS = ATTRIBUTES["compression"]
 CODEC_MASK = CODEC_BITS.mask

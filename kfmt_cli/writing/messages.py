@@ -121,7 +121,7 @@ def _rows(rows: Table, magic: int) -> Table:
 
 def _empty(magic: int, n: int) -> Table:
     layout = MESSAGES[magic]
-    width = 1 + sum(it.type.columns for it in layout.fields)
+    width = 1 + sum(field.type.columns for field in layout.fields)
     return Table(layout.names, np.zeros((width, n), np.int64))
 
 

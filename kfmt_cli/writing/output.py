@@ -109,16 +109,21 @@ class Staging:
         if self._refused:
             return
         names = sorted(
-            str(it.relative_to(self.folder)) for it in self.folder.rglob("*") if not it.is_dir()
+            str(path.relative_to(self.folder))
+            for path in self.folder.rglob("*")
+            if not path.is_dir()
         )
-        taken = [it for it in names if (self.destination / it).exists()]
+        taken = [name for name in names if (self.destination / name).exists()]
         if taken and not self._force:
             more = f" and {len(taken) - 1} more" if len(taken) > 1 else ""
             raise UsageError(
                 f"{self.destination / taken[0]}{more}: is there already; --force replaces it"
             )
         with writing(self.destination):
-            for folder in {self.folder, *(it for it in self.folder.rglob("*") if it.is_dir())}:
+            for folder in {
+                self.folder,
+                *(path for path in self.folder.rglob("*") if path.is_dir()),
+            }:
                 _sync_folder(folder)
             if self._whole:
                 self.folder.chmod(0o777 & ~_umask())

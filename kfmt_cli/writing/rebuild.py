@@ -133,7 +133,7 @@ class _Exact:
             if it.base >= first and (end is None or it.base < end):
                 done.files |= it.files
                 done.entries += it.entries
-        if any(it.code is PRODUCERS_UNKNOWN for it in done.findings):
+        if any(finding.code is PRODUCERS_UNKNOWN for finding in done.findings):
             return
         for offset, content in self._snapshots.items():
             if offset > first and (end is None or offset <= end):
@@ -158,8 +158,10 @@ def _producers_at(log: Input) -> Producers:
 
 def _begins_partition(log: Input) -> bool:
     """Whether no earlier segment lies next to a log."""
-    others = (classify(str(it), it.name) for it in Path(log.path).parent.glob(f"*{LOG.suffix}"))
-    return all((it.base_offset or 0) >= (log.base_offset or 0) for it in others)
+    others = (
+        classify(str(path), path.name) for path in Path(log.path).parent.glob(f"*{LOG.suffix}")
+    )
+    return all((other.base_offset or 0) >= (log.base_offset or 0) for other in others)
 
 
 def _rebuild(
@@ -189,7 +191,7 @@ def _rebuild(
                     gaps.take(batches)
             done.batches += n
             done.is_kept &= n == len(block.batches) and not any(
-                it.code.severity is Severity.ERROR for it in block.findings
+                finding.code.severity is Severity.ERROR for finding in block.findings
             )
         done.size = opened.reader.bytes_read
     stem = Path(log.path).name.split(".", 1)[0]

@@ -76,8 +76,8 @@ def claim_file(parent: Path) -> Claim:
 def take_away(parent: Path) -> list[Path]:
     """Remove what killed runs left in a folder; what that was."""
     gone: list[Path] = []
-    folders = ((it, it / LOCK_NAME) for it in sorted(parent.glob(FOLDERS)))
-    files = ((it, it) for it in sorted(parent.glob(FILES)))
+    folders = ((path, path / LOCK_NAME) for path in sorted(parent.glob(FOLDERS)))
+    files = ((path, path) for path in sorted(parent.glob(FILES)))
     for path, lock in (*folders, *files):
         if _is_left(lock) and _is_old(path):
             _remove(path)

@@ -68,15 +68,15 @@ class Broker:
     @property
     def is_kraft(self) -> bool:
         """Whether it is a KRaft broker."""
-        return any(it.is_kraft for it in self.directories)
+        return any(directory.is_kraft for directory in self.directories)
 
     def early(self) -> list[tuple[str, str]]:
         """What keeps it down before it looks at any log."""
-        troubles = [trouble for it in self.directories for trouble in it.early]
+        troubles = [trouble for directory in self.directories for trouble in directory.early]
         if self.is_kraft:
             known = [
-                IdentifiedDirectory(it.path, it.identity, it.has_metadata)
-                for it in self.directories
+                IdentifiedDirectory(directory.path, directory.identity, directory.has_metadata)
+                for directory in self.directories
             ]
             troubles = [*contradictions(known), *troubles]
         return troubles
@@ -84,7 +84,9 @@ class Broker:
     def missing_identities(self) -> Iterator[tuple[str, list[str]]]:
         """The lines of each meta.properties that is missing, as far as another log directory has
         the ids; the directory's own id is the one that the metadata log knows and no other has."""
-        known = [it.identity for it in self.directories if it.identity is not None]
+        known = [
+            directory.identity for directory in self.directories if directory.identity is not None
+        ]
         whole = next((it for it in known if it.trouble is None and it.cluster_id), None)
         if whole is None or not self.is_kraft:
             return
@@ -92,12 +94,12 @@ class Broker:
         replicas = [] if image is None else image.partitions.values()
         assigned = {
             directory
-            for it in replicas
-            for broker, directory in zip(it.brokers, it.directories, strict=False)
+            for replica in replicas
+            for broker, directory in zip(replica.brokers, replica.directories, strict=False)
             if broker == whole.node_id and not _is_reserved(directory)
         }
         free = assigned - {it.directory_id for it in known}
-        missing = [it for it in self.directories if it.identity is None]
+        missing = [directory for directory in self.directories if directory.identity is None]
         for directory in missing:
             lines = ["version=1", f"cluster.id={whole.cluster_id}", f"node.id={whole.node_id}"]
             if len(free) == len(missing) == 1:
@@ -125,8 +127,10 @@ class Broker:
                 self._identify(directory, it, start)
         troubles = list(directory.troubles)
         reasons = list(directory.offline)
-        starts = [it.starts[after] for it in replicas if after in it.starts]
-        reasons += [(it.file, it.reason) for it in starts if it.is_offline and it.reason]
+        starts = [replica.starts[after] for replica in replicas if after in replica.starts]
+        reasons += [
+            (start.file, start.reason) for start in starts if start.is_offline and start.reason
+        ]
         is_alone = len(self.directories) == 1 or directory is self.directories[0]
         if reasons and not is_alone:
             self._offline[directory.path, after] = reasons[0][1]
@@ -181,12 +185,19 @@ class Broker:
             return False
         image = self._image(CRASH)
         replicas = [] if image is None else image.partitions.values()
-        return any(identity.node_id in it.brokers for it in replicas)
+        return any(identity.node_id in replica.brokers for replica in replicas)
 
     @property
     def _node(self) -> int | None:
-        identities = (it.identity for it in self.directories)
-        return next((it.node_id for it in identities if it and it.node_id is not None), None)
+        identities = (directory.identity for directory in self.directories)
+        return next(
+            (
+                identity.node_id
+                for identity in identities
+                if identity and identity.node_id is not None
+            ),
+            None,
+        )
 
     def _image(self, after: str) -> Image | None:
         """The topics that it knows; None where its metadata log is not there."""
@@ -196,13 +207,15 @@ class Broker:
         return self._images[end]
 
     def _read_image(self, end: int | None) -> Image | None:
-        holder = next((it for it in self.directories if it.has_metadata), None)
+        holder = next((directory for directory in self.directories if directory.has_metadata), None)
         if holder is None:
             return None
         folder = listing(f"{holder.path}/{METADATA_LOG}")
-        inputs = [folder.input(it) for it in folder.files if it not in folder.special]
+        inputs = [folder.input(file) for file in folder.files if file not in folder.special]
         snapshots = [
-            it for it in inputs if it.kind is KRAFT_SNAPSHOT and it.path.endswith(".checkpoint")
+            input_
+            for input_ in inputs
+            if input_.kind is KRAFT_SNAPSHOT and input_.path.endswith(".checkpoint")
         ]
         bootstrap = Path(holder.path) / BOOTSTRAP
         first = classify(str(bootstrap), BOOTSTRAP) if bootstrap.is_file() else None
@@ -240,7 +253,9 @@ class Broker:
         image = self._image(after)
         if image is None or not self.is_kraft:
             return False
-        is_there = any(it.name == f"{place[0]}-{place[1]}" for it in replicas[directory.path])
+        is_there = any(
+            replica.name == f"{place[0]}-{place[1]}" for replica in replicas[directory.path]
+        )
         assigned = image.directory_of(*place, self._node)
         return is_there and assigned == _id_of(directory)
 
@@ -284,13 +299,13 @@ def group(directories: Iterable[LogDirectory], together: frozenset[str]) -> list
     groups: list[Broker] = []
     for directory in every:
         if directory.has_metadata:
-            of = next((it for it in groups if _same(it.directories[0], directory)), None)
+            of = next((group for group in groups if _same(group.directories[0], directory)), None)
             # One with the same id is a copy of it.
             if of is None or _id_of(of.directories[0]) == _id_of(directory):
                 groups.append(Broker([directory]))
             else:
                 of.directories.append(directory)
-    holders = [it for it in groups if it.directories[0].path in together]
+    holders = [group for group in groups if group.directories[0].path in together]
     for directory in every:
         if directory.has_metadata:
             continue

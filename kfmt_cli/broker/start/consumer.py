@@ -21,7 +21,7 @@ from kfmt_cli.log.block import HEADER_SIZE, LOG_OVERHEAD
 from kfmt_cli.log.candidate import HEADER_UP_TO_MAGIC
 
 _AT = RECORD_BATCH.offset_of
-_CODECS = tuple(it for it in ATTRIBUTES["compression"].words if not it.startswith("unknown"))
+_CODECS = tuple(word for word in ATTRIBUTES["compression"].words if not word.startswith("unknown"))
 _LAST_OF_LEGACY = _CODECS.index("lz4")  # of the codecs of magic 0 and 1
 _MOST_BYTES = 64 << 20  # of a batch that is looked at record by record
 _INT32 = struct.Struct(">i")

@@ -81,7 +81,7 @@ def read_log_directory(folder: Folder) -> LogDirectory:
     """What a log directory's own files say, and which of them keep a broker down."""
     there = {*folder.files, *folder.folders}
     markers = CLEAN_SHUTDOWN.names.intersection(there)
-    marker = next((folder.input(it).path for it in markers), None)
+    marker = next((folder.input(marker).path for marker in markers), None)
     found = LogDirectory(str(Path(folder.path)), marker)
     found.has_metadata = METADATA_LOG in folder.folders
     for name in (RECOVERY_POINTS, HIGH_WATERMARKS, LOG_STARTS, CLEANER_OFFSETS):

@@ -24,7 +24,7 @@ class StartFiles:
 
     def __init__(self, folder: Folder) -> None:
         self._folder = folder
-        self.of = {it: folder.input(it) for it in folder.files if it not in folder.special}
+        self.of = {file: folder.input(file) for file in folder.files if file not in folder.special}
         self.deleted: list[str] = []
         self.swapped: set[str] = set()
         self.replaced: dict[str, int] = {}

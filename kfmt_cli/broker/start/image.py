@@ -39,7 +39,7 @@ class Image:
 
     def has(self, topic_id: bytes, partition: int, node: int | None) -> bool:
         """Whether a broker has a replica of a partition of the topic with this id."""
-        topic = next((name for name, it in self.ids.items() if it == topic_id), None)
+        topic = next((name for name, id_ in self.ids.items() if id_ == topic_id), None)
         replicas = None if topic is None else self.partitions.get((topic, partition))
         return replicas is not None and (node is None or node in replicas.brokers)
 

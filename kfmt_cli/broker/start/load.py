@@ -42,10 +42,10 @@ from kfmt_cli.formats.index import (
 
 _ABORTED = ABORTED_TRANSACTION.dtype
 _ENTRY_SIZES = tuple(
-    (it.suffix, layout.dtype.itemsize)
-    for it, layout in zip(INDEXES, (OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY), strict=False)
+    (index.suffix, layout.dtype.itemsize)
+    for index, layout in zip(INDEXES, (OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY), strict=False)
 )
-_INDEXES = tuple(it.suffix for it in INDEXES)
+_INDEXES = tuple(index.suffix for index in INDEXES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +106,8 @@ class _Loader:
         self._snapshots = snapshots
 
     def close(self) -> None:
-        for it in self._segments.values():
-            it.close()
+        for segment in self._segments.values():
+            segment.close()
 
     def run(self) -> Loaded:
         self._check_epochs()
@@ -122,7 +122,7 @@ class _Loader:
         self._check_size(self._segments[max(self._segments)])
         done = self._done
         done.deleted = self._files.deleted
-        done.segments = [self._segments[it] for it in sorted(self._segments)]
+        done.segments = [self._segments[segment] for segment in sorted(self._segments)]
         done.log_end = end
         done.log_start = max(self._found.log_start, done.segments[0].base)
         self._snapshots.load(self._snapshots.files)
@@ -158,8 +158,11 @@ class _Loader:
                 f"{self._found.folder.name}: a transaction is open from offset {first} on, which "
                 "is not in the log"
             )
-        below = [it for it in done.segments if it.base <= first]
-        for segment in [*below[-1:], *(it for it in done.segments if it.base > first)]:
+        below = [segment for segment in done.segments if segment.base <= first]
+        for segment in [
+            *below[-1:],
+            *(segment for segment in done.segments if segment.base > first),
+        ]:
             if segment.sound_end is not None or segment.translate(first) is not None:
                 return
 
@@ -294,8 +297,8 @@ class _Loader:
         found, segments = self._found, self._segments
         if not found.is_clean:
             bases = sorted(segments)
-            below = [it for it in bases if it <= found.recovery_point]
-            pending = [it for it in bases if it >= below[-1]] if below else bases
+            below = [base for base in bases if base <= found.recovery_point]
+            pending = [base for base in bases if base >= below[-1]] if below else bases
             while pending:
                 segment = segments[pending.pop(0)]
                 try:

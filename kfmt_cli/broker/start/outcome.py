@@ -76,8 +76,8 @@ def start_of(
     try:
         _fill(start, found, loaded, odd, {} if read is None else read)
     finally:
-        for it in loaded.segments:
-            it.close()
+        for segment in loaded.segments:
+            segment.close()
     return start
 
 
@@ -90,12 +90,16 @@ def _fill(
 ) -> None:
     folder = found.folder
     start.log_start_offset, start.log_end_offset = loaded.log_start, loaded.log_end
-    start.deleted = [folder.input(it).name for it in _with_indexes(loaded, folder)]
-    start.cut = [(it.name, it.size) for it in loaded.segments if it.size < it.given_size]
-    names = {offset_of_name(it): it for it in folder.files if it.endswith(".log")}
-    bases = sorted(it for it in names if it is not None)
+    start.deleted = [folder.input(index).name for index in _with_indexes(loaded, folder)]
+    start.cut = [
+        (segment.name, segment.size)
+        for segment in loaded.segments
+        if segment.size < segment.given_size
+    ]
+    names = {offset_of_name(file): file for file in folder.files if file.endswith(".log")}
+    bases = sorted(name for name in names if name is not None)
     following = dict(zip(bases, [*bases[1:], None], strict=True)) if bases else {}
-    left = {it.base: it for it in loaded.segments}
+    left = {segment.base: segment for segment in loaded.segments}
     before: Ranges = []
     after: Ranges = []
     plain: dict[int, Range] = {}
@@ -134,11 +138,13 @@ def _fill(
 
 def _with_indexes(loaded: Loaded, folder: Folder) -> Iterator[str]:
     """The files that are deleted, each log with its indexes."""
-    left = {it.base for it in loaded.segments}
+    left = {segment.base for segment in loaded.segments}
     names = set(folder.files)
     for name in loaded.deleted:
         yield name
         base = offset_of_name(name)
         if name.endswith(".log") and base is not None and base not in left:
-            indexes = (f"{base:020}{it.suffix}" for it in INDEXES)
-            yield from (it for it in indexes if it in names and it not in loaded.deleted)
+            indexes = (f"{base:020}{index.suffix}" for index in INDEXES)
+            yield from (
+                index for index in indexes if index in names and index not in loaded.deleted
+            )

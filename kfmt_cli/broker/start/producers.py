@@ -151,9 +151,9 @@ class Snapshots:
         self._map_end = self._last = log_start
 
     def _go_over(self, segments: list[OpenSegment], log_start: int, end: int) -> None:
-        below = [it.base for it in segments if it.base <= self._map_end]
+        below = [segment.base for segment in segments if segment.base <= self._map_end]
         first = below[-1] if below else -1
-        of_end = max((it.base for it in segments if it.base <= end), default=None)
+        of_end = max((segment.base for segment in segments if segment.base <= end), default=None)
         for segment in segments:
             if not first <= segment.base < end:
                 continue

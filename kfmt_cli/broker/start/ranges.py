@@ -26,7 +26,7 @@ Ranges = list[Range]
 def merged(ranges: Iterable[Range]) -> Ranges:
     """Ranges in order, those that touch or overlap as one."""
     found: Ranges = []
-    for first, last in sorted(it for it in ranges if it[0] <= it[1]):
+    for first, last in sorted(range_ for range_ in ranges if range_[0] <= range_[1]):
         if found and first <= found[-1][1] + 1:
             found[-1] = found[-1][0], max(last, found[-1][1])
         else:
@@ -41,7 +41,7 @@ def without(ranges: Iterable[Range], others: Iterable[Range]) -> Ranges:
         parts: Ranges = []
         for first, last in left:
             parts += [(first, min(last, low - 1)), (max(first, high + 1), last)]
-        left = [it for it in parts if it[0] <= it[1]]
+        left = [part for part in parts if part[0] <= part[1]]
     return merged(left)
 
 
@@ -70,8 +70,8 @@ class LogRanges:
         between the undamaged batches around it. next_base: of the next segment. size: its first
         bytes only."""
         ranges: Ranges = []
-        places = sorted(self.bad | {it.position for it in self.batches})
-        batches = {it.position: it for it in self.batches}
+        places = sorted(self.bad | {batch.position for batch in self.batches})
+        batches = {batch.position: batch for batch in self.batches}
         after, claims, is_damaged = self.base, [], False
         for at in places:
             if size is not None and at >= size:
@@ -107,12 +107,12 @@ def ranges_of(file: Input, base: int) -> LogRanges:
     source = open_source(file.path, file.name)
     try:
         for block in LogReader(source, base).blocks():
-            for it in block.findings:
-                if it.code.severity is Severity.ERROR and it.position is not None:
-                    found.bad.add(it.position)
-                if it.code is BATCH_TRUNCATED and it.position is not None:
-                    head = source.block(it.position, RECORD_BATCH.dtype.itemsize, 1)
-                    _add_truncated(found, head, it.position)
+            for finding in block.findings:
+                if finding.code.severity is Severity.ERROR and finding.position is not None:
+                    found.bad.add(finding.position)
+                if finding.code is BATCH_TRUNCATED and finding.position is not None:
+                    head = source.block(finding.position, RECORD_BATCH.dtype.itemsize, 1)
+                    _add_truncated(found, head, finding.position)
             columns = (block.batches[name].tolist() for name in _COLUMNS)
             for at, low, last, known, is_valid, count, start, end in zip(*columns, strict=True):
                 first, top = low, last

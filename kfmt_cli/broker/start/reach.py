@@ -74,7 +74,9 @@ class Reach:
         if search is None:
             held = self.held.get(segment.base) or LogRanges(segment.base)
             odd = self.odd.get(segment.base, frozenset()) | held.bad
-            good = {it.position: it.first for it in held.batches if it.position not in odd}
+            good = {
+                batch.position: batch.first for batch in held.batches if batch.position not in odd
+            }
             search = self._searches[segment.base] = _ReachSearch(segment, good, sorted(odd))
         return search
 
@@ -135,7 +137,7 @@ class _ReachSearch:
         unanswered: Ranges = []
         offsets, _ = self._segment.entries
         cuts = sorted({int(it) for it in offsets.filled if low < it <= high})
-        for first, last in zip([low, *cuts], [*(it - 1 for it in cuts), high], strict=True):
+        for first, last in zip([low, *cuts], [*(cut - 1 for cut in cuts), high], strict=True):
             at = first
             start = self._segment.lookup(at)
             walk = self._walks.setdefault(start, _Walk(self._segment, start))
@@ -163,11 +165,11 @@ class _ReachSearch:
                 found.append((max(low, first), min(last, following.last_offset, poisoned - 1)))
                 low = max(low, following.last_offset + 1)
             else:
-                for it in given.offsets:
-                    if low <= it <= last and it < poisoned:
-                        found.append((it, it))
+                for offset in given.offsets:
+                    if low <= offset <= last and offset < poisoned:
+                        found.append((offset, offset))
                     # After the largest offset a consumer wants any.
-                    low = max(low, it + 1) if it < _MOST_OFFSET else at
+                    low = max(low, offset + 1) if offset < _MOST_OFFSET else at
                 if given.fault is not Fault.NONE:
                     break
             row += 1

@@ -48,14 +48,14 @@ def recovered(
     """
     snapshots = _States(expired_before)
     done = load(KnownLogs(folder, is_clean=False, interval=interval), snapshots)
-    for it in done.segments:
-        it.close()
-    left = [_files(it, snapshots.aborted.get(it.base, ())) for it in done.segments]
+    for segment in done.segments:
+        segment.close()
+    left = [_files(segment, snapshots.aborted.get(segment.base, ())) for segment in done.segments]
     return left, {it: snapshots.contents[it] for it, file in snapshots.files.items() if not file}
 
 
 def _files(segment: OpenSegment, aborted: Iterable[dict[str, int]]) -> Recovered:
-    offsets, positions = (it.filled for it in segment.entries)
+    offsets, positions = (entry.filled for entry in segment.entries)
     times = np.array(segment.times, np.int64).reshape(-1, 2)
     of_index = {"relative_offset": offsets - segment.base, "log_position": positions}
     of_times = {"timestamp": times[:, 0], "relative_offset": times[:, 1] - segment.base}
@@ -125,7 +125,7 @@ def _event(segment: OpenSegment, batch: StoredBatch) -> Event | None:
     """What a batch does to its producer; None of one that the cleaner has emptied."""
     head = segment.bytes.read(batch.position, HEADER_SIZE)
     values, _ = RECORD_BATCH.read_values(head, 0, len(head))
-    epoch, first, delta = (cast(int, values[it]) for it in _HEADER_FIELDS)
+    epoch, first, delta = (cast(int, values[field]) for field in _HEADER_FIELDS)
     event = Event(
         batch.producer_id,
         epoch,

@@ -213,7 +213,7 @@ class OpenSegment:
     def translate(self, offset: int) -> StoredBatch | None:
         """The first batch from the index's entry on that ends at the offset or after it."""
         start = self.lookup(offset)
-        return next((it for it in self.batches(start) if it.last_offset >= offset), None)
+        return next((batch for batch in self.batches(start) if batch.last_offset >= offset), None)
 
     @property
     def end(self) -> int:

@@ -188,29 +188,32 @@ class Cluster(Replay):
     }
 
     def rows(self) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
-        for it in self._brokers.values():
-            state = FENCED if it.get("fenced", True) else ACTIVE
-            if it.get("in_controlled_shutdown"):
+        for broker in self._brokers.values():
+            state = FENCED if broker.get("fenced", True) else ACTIVE
+            if broker.get("in_controlled_shutdown"):
                 state = STOPPING
-            yield BROKER, {**it, "state": state, "end_points": _end_points(it)}
-        for it in self._controllers.values():
-            yield CONTROLLER, {**it, "end_points": _end_points(it)}
+            yield BROKER, {**broker, "state": state, "end_points": _end_points(broker)}
+        for controller in self._controllers.values():
+            yield CONTROLLER, {**controller, "end_points": _end_points(controller)}
         yield from self._partitions.rows()
         yield from self._settings.rows()
-        for it in self._acls.values():
-            yield ACL, {**_named(ACCESS_CONTROL_ENTRY_RECORD, it), "resource": it["resource_name"]}
-        for it in self._users.values():
-            named = _named(USER_SCRAM_CREDENTIAL_RECORD, it)
+        for acl in self._acls.values():
+            yield (
+                ACL,
+                {**_named(ACCESS_CONTROL_ENTRY_RECORD, acl), "resource": acl["resource_name"]},
+            )
+        for user in self._users.values():
+            named = _named(USER_SCRAM_CREDENTIAL_RECORD, user)
             yield (
                 SCRAM_USER,
                 {
-                    "user": it["name"],
+                    "user": user["name"],
                     "mechanism": named["mechanism"],
-                    "iterations": it["iterations"],
+                    "iterations": user["iterations"],
                 },
             )
-        for it in self._tokens.values():
-            yield DELEGATION_TOKEN, it
+        for token in self._tokens.values():
+            yield DELEGATION_TOKEN, token
         if self._producer_ids is not None:
             yield PRODUCER_IDS, self._producer_ids
 

@@ -19,7 +19,7 @@ EMPTY, STABLE, ASSIGNING, RECONCILING = "Empty", "Stable", "Assigning", "Reconci
 NOT_READY = "NotReady"
 # The groups of newer protocols: what the messages about them begin with, and their protocol.
 NEWER = {"ConsumerGroup": "consumer", "ShareGroup": "share", "StreamsGroup": "streams"}
-_ASSIGNMENT = next(it for it in GROUP_METADATA_VALUE.fields if it.name == "members")
+_ASSIGNMENT = next(field for field in GROUP_METADATA_VALUE.fields if field.name == "members")
 
 
 class Groups(LatestOfKeys):
@@ -89,7 +89,7 @@ def _classic(group: str, it: Data) -> Iterator[tuple[StateType, Mapping[str, Any
 def _assigned(group: Data, member: Data) -> Any:
     """The partitions of a member of a classic consumer group, null where that is not known."""
     assert hasattr(_ASSIGNMENT.type, "of")
-    held = next(it for it in _ASSIGNMENT.type.of.fields if it.name == "assignment").holds
+    held = next(field for field in _ASSIGNMENT.type.of.fields if field.name == "assignment").holds
     opened = open_held(held, member["assignment"], group)
     if opened is None:
         return None
@@ -112,7 +112,9 @@ def _newer(
         GROUP,
         {
             "group": group,
-            "state": _state(prefix, epoch, target, parts, [current.get(it) for it in members]),
+            "state": _state(
+                prefix, epoch, target, parts, [current.get(member) for member in members]
+            ),
             "protocol_type": NEWER[prefix],
             "generation": epoch,
             "members": len(members),

@@ -65,7 +65,7 @@ class Remote(Replay):
         self._partitions[place] = data
         if _PARTITION_STATE.symbol(data["remote_partition_delete_state"]) == PARTITION_DELETED:
             del self._partitions[place]
-            for segment in [it for it in self._segments if it[0] == place]:
+            for segment in [segment for segment in self._segments if segment[0] == place]:
                 del self._segments[segment]
 
     def rows(self) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
@@ -85,13 +85,13 @@ class Remote(Replay):
                     else base64.b64encode(custom).decode(),
                 },
             )
-        for it in self._partitions.values():
+        for partition in self._partitions.values():
             yield (
                 REMOTE_PARTITION,
                 {
-                    **_names(it["topic_id_partition"]),
-                    "state": _PARTITION_STATE.symbol(it["remote_partition_delete_state"]),
-                    "event_timestamp": it["event_timestamp_ms"],
+                    **_names(partition["topic_id_partition"]),
+                    "state": _PARTITION_STATE.symbol(partition["remote_partition_delete_state"]),
+                    "event_timestamp": partition["event_timestamp_ms"],
                 },
             )
 

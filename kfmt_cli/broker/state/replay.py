@@ -68,9 +68,11 @@ class Replay(ABC):
 
     def state(self) -> State:
         """The rows of the state in their order."""
-        found: State = {it: {} for it in self.types}
+        found: State = {type_: {} for type_ in self.types}
         for type_, values in self.rows():
-            row = tuple(_cell(it.kind, values.get(it.name)) for it in type_.rows.columns)
+            row = tuple(
+                _cell(column.kind, values.get(column.name)) for column in type_.rows.columns
+            )
             found[type_][row[: type_.n_key]] = row
         return {it: dict(sorted(rows.items(), key=_order)) for it, rows in found.items()}
 

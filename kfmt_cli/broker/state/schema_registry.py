@@ -43,9 +43,9 @@ class RegistryReplay(LatestOfKeys):
                 str(data.get("schemaType") or AVRO),
                 str(data.get("schema")),
                 tuple(
-                    _version(it)
-                    for it in (references if isinstance(references, list) else ())
-                    if isinstance(it, dict)
+                    _version(reference)
+                    for reference in (references if isinstance(references, list) else ())
+                    if isinstance(reference, dict)
                 ),
             ),
         )

@@ -78,14 +78,14 @@ def _update(known: Data, data: Data) -> None:
     known["snapshot_epoch"] = data["snapshot_epoch"]
     batches = known["state_batches"]
     for newer in data["state_batches"]:
-        batches = [part for it in batches for part in _outside(it, newer)] + [newer]
+        batches = [part for batch in batches for part in _outside(batch, newer)] + [newer]
     start = known["start_offset"]
     batches = [
-        {**it, "first_offset": max(it["first_offset"], start)}
-        for it in batches
-        if it["last_offset"] >= start
+        {**batch, "first_offset": max(batch["first_offset"], start)}
+        for batch in batches
+        if batch["last_offset"] >= start
     ]
-    known["state_batches"] = _joined(sorted(batches, key=lambda it: it["first_offset"]))
+    known["state_batches"] = _joined(sorted(batches, key=lambda batch: batch["first_offset"]))
 
 
 def _outside(batch: Data, newer: Data) -> Iterator[Data]:
@@ -101,11 +101,11 @@ def _outside(batch: Data, newer: Data) -> Iterator[Data]:
 def _joined(batches: list[Data]) -> list[Data]:
     """Batches in order, those that follow on each other in the same state as one."""
     done: list[Data] = []
-    for it in batches:
-        if done and _follows(done[-1], it):
-            done[-1] = {**done[-1], "last_offset": it["last_offset"]}
+    for batch in batches:
+        if done and _follows(done[-1], batch):
+            done[-1] = {**done[-1], "last_offset": batch["last_offset"]}
         else:
-            done.append(it)
+            done.append(batch)
     return done
 
 

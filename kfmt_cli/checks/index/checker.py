@@ -100,7 +100,7 @@ class IndexChecker:
         segment, rows, facts = reading.segment, reading.rows, reading.facts
         assert segment.log is not None
         facts.finish(log_size)
-        for kind in (it for it in INDEXES if it in segment.wanted):
+        for kind in (index for index in INDEXES if index in segment.wanted):
             if kind in rows:
                 file = segment.indexes[kind]
                 check = IndexRules(segment, file, rows[kind], facts, reading.damaged)

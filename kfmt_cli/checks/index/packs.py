@@ -45,14 +45,14 @@ class _PackEntries:
 
 def check_pack(segments: Sequence[Segment], interval: int) -> list[Sizes | None]:
     """Kind, bytes and entries of each index of a healthy segment; None for any other segment."""
-    logs = [it.log for it in segments if it.log is not None]
+    logs = [segment.log for segment in segments if segment.log is not None]
     return sizes_of_indexes(segments, read_pack(logs), interval)
 
 
 def sizes_of_indexes(segments: Sequence[Segment], logs: Pack, interval: int) -> list[Sizes | None]:
     """The same for segments whose logs have been read."""
     pack = replace(logs, good=logs.good.copy())
-    pack.good &= np.array([_is_plain(it) for it in segments])
+    pack.good &= np.array([_is_plain(segment) for segment in segments])
     batches, owner = pack.batches, pack.owner
     pack.good[owner[(batches.transactional == 1) | (batches.is_v2 == 0)]] = False
     counts = np.bincount(owner, minlength=len(segments))
@@ -90,7 +90,7 @@ def _entries(segments: Sequence[Segment], kind: Kind, good: BoolArray) -> _PackE
             good[i] = False
             data = b""
         pieces.append(data)
-    sizes = np.array([len(it) for it in pieces], np.int64)
+    sizes = np.array([len(piece) for piece in pieces], np.int64)
     rows = np.frombuffer(b"".join(pieces), layout.dtype)
     counts = sizes // width
     owner = np.repeat(np.arange(len(segments)), counts)
@@ -106,8 +106,8 @@ class _PackFacts:
         self._pack = pack
         batches, owner = pack.batches, pack.owner
         self._owner = owner
-        bases = np.array([it.any_file.base_offset or 0 for it in segments], np.int64)
-        self._is_last = np.array([it.is_last for it in segments])
+        bases = np.array([segment.any_file.base_offset or 0 for segment in segments], np.int64)
+        self._is_last = np.array([segment.is_last for segment in segments])
         self._base = batches.base_offset - bases[owner]
         self._last = batches.last_offset - bases[owner]
         self._position = batches.position

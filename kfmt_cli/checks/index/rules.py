@@ -52,7 +52,7 @@ class IndexRules(Check):
     """One index of a segment and what its log says of it."""
 
     scope = Scope.SEGMENT
-    codes = tuple(it for it in vars(codes).values() if isinstance(it, Code))
+    codes = tuple(var for var in vars(codes).values() if isinstance(var, Code))
 
     segment: Segment
     file: Input

@@ -44,7 +44,7 @@ _END = scan.WALKS["END"]
 def packs(files: Iterable[Input], sizes: Iterable[int]) -> Iterator[list[Input]]:
     """The files in their order, small ones together, others alone."""
     pairs = zip(files, sizes, strict=True)
-    for unit in together(pairs, lambda it: it[1] if it[0].kind is LOG else None):
+    for unit in together(pairs, lambda pair: pair[1] if pair[0].kind is LOG else None):
         yield [file for file, _ in unit]
 
 
@@ -100,7 +100,7 @@ def read_pack(files: Sequence[Input]) -> Pack:
     starts, ends_ = found[0, :n].copy(), found[1, :n].copy()
     batches = read_batches(data, 0, 0, starts, ends_, True)
     batches.position -= regions[0][owner]
-    bases = np.array([UNKNOWN if it.base_offset is None else it.base_offset for it in files])
+    bases = np.array([UNKNOWN if file.base_offset is None else file.base_offset for file in files])
     good[owner[_is_odd(batches, owner, bases)]] = False
     pack = Pack(files, data, sizes, batches, owner, good)
     if _further(Scope.HEADERS):

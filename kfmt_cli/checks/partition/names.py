@@ -60,7 +60,7 @@ def _swapped(folder: Folder) -> Iterator[Finding]:
     """Logs that a start puts in their place; not those that it deletes as unfinished."""
     if not any(name.endswith(SWAP) for name in folder.files):
         return
-    names = (it for it in folder.files if it.endswith(CLEANED))
+    names = (file for file in folder.files if file.endswith(CLEANED))
     made = [it for it in map(offset_of_name, names) if it is not None]
     for name in folder.files:
         offset = int(name.partition(".")[0]) if _SWAP.match(name) else None

@@ -79,9 +79,9 @@ class CheckPaths:
                 self._group(group, outcomes, partitions, progress.advance)
         self._findings(self._of_indexes)
         for folder in folders:
-            self._other_files(folder.input(it) for it in folder.readable)
+            self._other_files(folder.input(name) for name in folder.readable)
         files = (it.file for it in found if it.file is not None)
-        self._other_files(it for it in files if it.kind not in SEGMENT_KINDS)
+        self._other_files(file for file in files if file.kind not in SEGMENT_KINDS)
         self._findings(self._of_histories)
         partitions.losses(folders)
         starts = list(partitions.starts(folders, given))
@@ -108,7 +108,7 @@ class CheckPaths:
 
     def _complain_of_none(self, found: list[GivenPath], folders: list[Folder]) -> None:
         """Say which directories hold nothing of Kafka's."""
-        is_broker = any(is_log_directory(it) for it in folders)
+        is_broker = any(is_log_directory(folder) for folder in folders)
         for target in found:
             if target.file or target.unlisted or any(map(_is_of_kafka, target.folders)):
                 continue
@@ -131,7 +131,9 @@ class CheckPaths:
                 elif segment is not None:
                     groups.append(SegmentGroup(None, [segment]))
             groups += (
-                SegmentGroup(it, segments_in(it)) for it in target.folders if id(it) in taken
+                SegmentGroup(folder, segments_in(folder))
+                for folder in target.folders
+                if id(folder) in taken
             )
         known: set[str] = set()
         for group in groups:
@@ -325,12 +327,12 @@ def _log_directories(folders: list[Folder], given: frozenset[str]) -> dict[str, 
 
 def _is_empty(folders: list[Folder]) -> bool:
     """Whether there is nothing in a directory."""
-    return not any(it.files or it.folders for it in folders)
+    return not any(folder.files or folder.folders for folder in folders)
 
 
 def _is_of_kafka(folder: Folder) -> bool:
     """Whether a directory has a file that a broker writes."""
-    return any(folder.takes_any or is_of_broker(it) for it in folder.files)
+    return any(folder.takes_any or is_of_broker(file) for file in folder.files)
 
 
 def of_codes(only: tuple[str, ...], ignore: tuple[str, ...]) -> Callable[[str], bool]:

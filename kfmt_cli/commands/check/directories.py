@@ -109,7 +109,9 @@ class CheckedPartitions:
         reasons: list[str] = []
         for directory in broker.directories:
             after = CRASH if directory.marker is None else CLEAN
-            reasons += (it.reason for it in troubles if it.after == after and it.reason)
+            reasons += (
+                trouble.reason for trouble in troubles if trouble.after == after and trouble.reason
+            )
             for replica in replicas.get(directory.path, []):
                 for start in replica.starts.values():
                     if start.after == after and not start.starts and start.reason:
@@ -152,11 +154,11 @@ class CheckedPartitions:
             told = {name: above.offset(name, key) for name in (RECOVERY_POINTS, HIGH_WATERMARKS)}
             is_compacted = compacts(place[0], real.parent)
             damaged = frozenset(
-                folder.input(Path(it.file).name).base_offset or 0
-                for it in report.all
-                if it.code.severity is Severity.ERROR
-                and it.file.endswith(".log")
-                and it.code not in _END_MISSING
+                folder.input(Path(finding.file).name).base_offset or 0
+                for finding in report.all
+                if finding.code.severity is Severity.ERROR
+                and finding.file.endswith(".log")
+                and finding.code not in _END_MISSING
             )
             facts = Witnesses(folder, report.extents, told, is_compacted, damaged)
             for first, last, words in already_lost(facts, above.offset(LOG_STARTS, key)):
@@ -178,7 +180,7 @@ class CheckedPartitions:
         for start in starts:
             report = self.report_of(start.file)
             if not start.starts and not any(
-                it.code.severity is Severity.ERROR for it in report.all
+                finding.code.severity is Severity.ERROR for finding in report.all
             ):
                 words = start.reason or ""
                 code = codes.PARTITION_TWICE if start.is_twice else codes.START_FAILS
@@ -189,7 +191,7 @@ def _is_partition(folder: Folder, *, is_inside: bool) -> bool:
     """Whether a broker would load a directory as a partition's. is_inside: it lies in a log
     directory, where an empty one is a partition, too."""
     name = folder.path.rstrip("/").rpartition("/")[2]
-    has_logs = any(is_segment(folder.input(it)) for it in folder.files)
+    has_logs = any(is_segment(folder.input(file)) for file in folder.files)
     return has_logs or (parsed_place(name) is not None and (is_inside or bool(folder.files)))
 
 
@@ -198,7 +200,7 @@ def _end_metadata(broker: Broker, replicas: dict[str, list[Replica]]) -> None:
     for replica in replicas.get(broker.directories[0].path, []):
         if replica.name == METADATA_LOG and is_alone(replica.folder):
             ends = {kind: start.log_end_offset for kind, start in replica.starts.items()}
-            broker.metadata_ends = {kind: it for kind, it in ends.items() if it is not None}
+            broker.metadata_ends = {kind: end for kind, end in ends.items() if end is not None}
 
 
 def _history_of(folder: Folder, log_start: int) -> PartitionHistory:
@@ -208,7 +210,7 @@ def _history_of(folder: Folder, log_start: int) -> PartitionHistory:
         with suppress(InputError, CheckpointError, NumberError):
             rows = entries_of(folder.input(LEADER_EPOCHS), EPOCH_TYPES)
             epochs = [(int(epoch), int(start)) for epoch, start in rows]
-    names = (it for it in folder.readable if it.endswith(".snapshot"))
-    files = (folder.input(it) for it in names)
-    snapshots = {it.base_offset: it for it in files if it.base_offset is not None}
+    names = (name for name in folder.readable if name.endswith(".snapshot"))
+    files = (folder.input(name) for name in names)
+    snapshots = {file.base_offset: file for file in files if file.base_offset is not None}
     return PartitionHistory(epochs, snapshots, log_start)

@@ -35,8 +35,8 @@ def already_lost(known: Witnesses, log_start: int) -> Iterator[tuple[int, int, s
 
 
 def _lost(known: Witnesses) -> Iterator[tuple[int, int, str]]:
-    files = [known.folder.input(it) for it in known.folder.files]
-    logs = {it.base_offset or 0: it for it in files if is_segment(it)}
+    files = [known.folder.input(file) for file in known.folder.files]
+    logs = {file.base_offset or 0: file for file in files if is_segment(file)}
     bases = sorted(logs)
     proven: list[tuple[int, int]] = []
     for file in files:

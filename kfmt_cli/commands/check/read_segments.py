@@ -37,9 +37,9 @@ class SegmentGroup:
 
 def segments_in(folder: Folder) -> list[Segment]:
     """The segments of a directory that a broker uses, and logs of other kinds, by their names."""
-    found = [it for it in folder.segments if _is_used(folder, it)]
+    found = [segment for segment in folder.segments if _is_used(folder, segment)]
     others = (it for it in inputs_in([folder], LOGS) if it.kind is not LOG)
-    found += (Segment(it, wanted=frozenset()) for it in others)
+    found += (Segment(other, wanted=frozenset()) for other in others)
     return sorted(found, key=_name)
 
 
@@ -56,8 +56,8 @@ class SegmentsRead:
     """The segments of a call, in their order. total: bytes of their logs."""
 
     def __init__(self, groups: list[SegmentGroup], checker: SegmentChecker, jobs: int) -> None:
-        segments = [it for group in groups for it in group.segments]
-        sizes = [0 if it.log is None else size_of(it.log) for it in segments]
+        segments = [segment for group in groups for segment in group.segments]
+        sizes = [0 if segment.log is None else size_of(segment.log) for segment in segments]
         self.total = sum(sizes)
         self._checker = checker
         self._jobs = jobs if self.total >= MANY_BYTES else 1

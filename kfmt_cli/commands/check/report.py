@@ -67,13 +67,13 @@ class Report(Tally):
     @property
     def rank(self) -> tuple[int, ...]:
         """Worse ones come first."""
-        fails = any(not it.starts for it in self.starts)
-        lost = sum(size_of_ranges(it.lost) for it in self.starts)
+        fails = any(not start.starts for start in self.starts)
+        lost = sum(size_of_ranges(start.lost) for start in self.starts)
         return (-fails, -self.errors, -lost, -self.warnings, -self.notes)
 
     def after(self, kind: str) -> Start | None:
         """What a start of that kind makes of it."""
-        return next((it for it in self.starts if it.after == kind), None)
+        return next((start for start in self.starts if start.after == kind), None)
 
     def verdict(self, theme: Theme) -> tuple[str, str]:
         """The findings in a word or two, plain and painted."""
@@ -97,7 +97,7 @@ class Outlook(Protocol):
 
 def show(run: Run, reports: list[Report], starts: list[Start], found: Outlook) -> None:
     """Everything that was found, the worst partition first."""
-    listed = sorted((it for it in reports if not it.is_empty), key=lambda it: it.rank)
+    listed = sorted((report for report in reports if not report.is_empty), key=lambda it: it.rank)
     sink = run.sink
     if sink.is_report:
         for report in listed:
@@ -118,7 +118,7 @@ def show(run: Run, reports: list[Report], starts: list[Start], found: Outlook) -
                 label = "at any start"
             lines = _start_lines(start, label, sink.out.theme)
         sink.document(BROKER_START, start_row(start), lines)
-    down = {it.file for it in starts if not it.starts}
+    down = {start.file for start in starts if not start.starts}
     steps = [_identify(path, lines) for path, lines in found.missing]
     steps += (step for report in listed for step in _out_of_the_way(report, down))
     steps += (step for report in listed for step in next_steps(report))
@@ -178,11 +178,11 @@ class _PartitionTable:
     def __init__(self, run: Run, reports: list[Report]) -> None:
         self._theme = run.sink.out.theme
         self._is_first = True
-        cells = [self._cells(it) for it in reports]
+        cells = [self._cells(report) for report in reports]
         self._widths = [
             max([len(head), *(len(row[i + 1]) for row in cells)]) for i, head in enumerate(_HEADS)
         ]
-        names = max([len("partition"), *(len(safe(it.shown)) for it in reports)])
+        names = max([len("partition"), *(len(safe(report.shown)) for report in reports)])
         room = run.sink.out.width or 1 << 20
         self._shown = list(range(len(_HEADS)))
         # What matters less goes first: records, segments, bytes.
@@ -337,9 +337,12 @@ def next_steps(report: Report) -> Iterator[NextStep]:
         words = f"forces recovery: {gone}; the start takes longer"
         yield NextStep(report.shown, f"rm {shell_quoted(report.marker)}", words)
     is_damaged = any(
-        it.code.severity is Severity.ERROR and it.file.endswith(".log") for it in report.all
+        finding.code.severity is Severity.ERROR and finding.file.endswith(".log")
+        for finding in report.all
     )
-    wants_index = any(it.code.advice and REBUILD_INDEX in it.code.advice for it in report.findings)
+    wants_index = any(
+        finding.code.advice and REBUILD_INDEX in finding.code.advice for finding in report.findings
+    )
     if wants_index and not is_damaged:
         words = f"reads {grouped(report.bytes)} bytes; the broker must be stopped"
         yield NextStep(report.shown, f"kfmt rebuild-index --in-place {path}", words)
@@ -355,15 +358,15 @@ def _identify(path: str, lines: list[str]) -> NextStep:
 def _out_of_the_way(report: Report, down: set[str]) -> Iterator[NextStep]:
     """Move away what a broker trips over and does not need. down: what keeps it from starting."""
     moved = set()
-    for it in report.all:
-        if it.code not in _IN_THE_WAY or report.folder is None:
+    for finding in report.all:
+        if finding.code not in _IN_THE_WAY or report.folder is None:
             continue
-        file = Path(report.path) / Path(it.file).name
-        if file in moved or down.isdisjoint((it.file, report.shown)):
+        file = Path(report.path) / Path(finding.file).name
+        if file in moved or down.isdisjoint((finding.file, report.shown)):
             continue
         moved.add(file)
         to = file.with_name(f"{file.name}.aside")
-        if it.code is partition_codes.DIRECTORY_NOT_A_PARTITION:  # its report is its own
+        if finding.code is partition_codes.DIRECTORY_NOT_A_PARTITION:  # its report is its own
             file = Path(report.path)
             to = file.resolve().parent.parent / f"{file.name}.aside"
         words = "the broker does not start with it, and does not need it"
@@ -372,21 +375,21 @@ def _out_of_the_way(report: Report, down: set[str]) -> Iterator[NextStep]:
 
 def _outlook(starts: list[Start], nexts: list[Next]) -> Iterator[tuple[dict[str, object], str]]:
     """Which start comes next in each log directory, and whether the broker comes up."""
-    for it in nexts:
+    for following in nexts:
         marker = "no .kafka_cleanshutdown: the next start recovers the logs"
-        if it.after == CLEAN:
+        if following.after == CLEAN:
             marker = ".kafka_cleanshutdown is there: the next start is a clean one"
-        end = "the broker would start" if it.starts else "the broker would not start"
-        if it.becomes is not None:
+        end = "the broker would start" if following.starts else "the broker would not start"
+        if following.becomes is not None:
             end += ", without this log directory"
-        where = f"{safe(it.file)}: " if len(nexts) > 1 else ""
+        where = f"{safe(following.file)}: " if len(nexts) > 1 else ""
         retry = ""
-        if not it.starts and it.after == CLEAN and it.retry == CRASH:
+        if not following.starts and following.after == CLEAN and following.retry == CRASH:
             retry = "; it deletes the marker, so that the start after that recovers the logs"
-        yield asdict(it), f"{where}{marker}; {end}{retry}"
+        yield asdict(following), f"{where}{marker}; {end}{retry}"
     if nexts:
         return
-    fails = {it.after for it in starts if not it.starts}
+    fails = {start.after for start in starts if not start.starts}
     up = {
         kind: "would start" if kind not in fails else "would not start" for kind in (CRASH, CLEAN)
     }

@@ -72,7 +72,7 @@ def starts_of(facts: PartitionFacts, directory: LogDirectory, interval: int) -> 
 
 def _plain_end(facts: PartitionFacts, log_start: int) -> int | None:
     """The log end of a partition in which nothing at all is odd; None for any other."""
-    logs = [it for it in facts.folder.logs if is_segment(it)]
+    logs = [log for log in facts.folder.logs if is_segment(log)]
     if facts.findings or not logs or mark_of(facts.folder.path) or facts.folder.folders:
         return None
     if not all(map(_is_ordinary, facts.folder.files)):
@@ -90,27 +90,33 @@ def _is_ordinary(name: str) -> bool:
 
 def _sound(facts: PartitionFacts) -> Mapping[int, tuple[int, int]]:
     """The extents of the logs in which nothing is wrong."""
-    wrong = {it.file for it in facts.findings if it.code.severity is not Severity.NOTE}
-    bases = {it.base_offset for it in facts.folder.logs if it.name not in wrong}
+    wrong = {
+        finding.file for finding in facts.findings if finding.code.severity is not Severity.NOTE
+    }
+    bases = {log.base_offset for log in facts.folder.logs if log.name not in wrong}
     return {base: its for base, its in facts.extents.items() if base in bases}
 
 
 def _odd(facts: PartitionFacts) -> dict[int, frozenset[int]]:
     """The places of a partition's logs about which there are findings, by log."""
-    bases = {it.name: it.base_offset or 0 for it in facts.folder.logs}
+    bases = {log.name: log.base_offset or 0 for log in facts.folder.logs}
     odd: dict[int, set[int]] = {}
-    for it in facts.findings:
-        if it.file in bases and it.position is not None:
-            odd.setdefault(bases[it.file], set()).add(it.position)
+    for finding in facts.findings:
+        if finding.file in bases and finding.position is not None:
+            odd.setdefault(bases[finding.file], set()).add(finding.position)
     return {base: frozenset(its) for base, its in odd.items()}
 
 
 def _trusted(facts: PartitionFacts) -> frozenset[int]:
     """The base offsets of segments whose offset index is there, and right."""
-    wrong = {it.file for it in facts.findings if it.code.severity is not Severity.NOTE}
+    wrong = {
+        finding.file for finding in facts.findings if finding.code.severity is not Severity.NOTE
+    }
     files = map(facts.folder.input, facts.folder.files)
     return frozenset(
-        it.base_offset or 0 for it in files if it.kind is OFFSET_INDEX and it.name not in wrong
+        file.base_offset or 0
+        for file in files
+        if file.kind is OFFSET_INDEX and file.name not in wrong
     )
 
 

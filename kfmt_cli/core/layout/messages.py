@@ -51,16 +51,16 @@ def _known(node: Node) -> Value:
     """What was read below a node."""
     if node.layout is not None or node.is_tagged:
         known: dict[str, Value] = {}
-        for it in node.children:
-            if it.is_tagged:
-                tagged = _known(it)
+        for child in node.children:
+            if child.is_tagged:
+                tagged = _known(child)
                 assert isinstance(tagged, dict)
                 known |= tagged
-            elif it.spec is not None and (it.is_whole or it.children):
-                known[it.name] = _known(it)
+            elif child.spec is not None and (child.is_whole or child.children):
+                known[child.name] = _known(child)
         return known
     if node.is_list:
-        return [_known(it) for it in node.children[1:] if it.is_whole or it.children]
+        return [_known(child) for child in node.children[1:] if child.is_whole or child.children]
     return node.value
 
 

@@ -48,12 +48,12 @@ class Node:
 
     def child(self, name: str) -> Node:
         """The child of that name; raises StopIteration."""
-        return next(it for it in self.children if it.name == name)
+        return next(child for child in self.children if child.name == name)
 
     @property
     def is_whole(self) -> bool:
         """Whether neither it nor anything in it has a fault."""
-        return self.fault is None and all(it.is_whole for it in self.children)
+        return self.fault is None and all(child.is_whole for child in self.children)
 
 
 def tree(layout: Layout, data: Buffer, at: int, end: int) -> Node:
@@ -75,7 +75,7 @@ def tree(layout: Layout, data: Buffer, at: int, end: int) -> Node:
         child = _tagged(layout.tagged, data, node.end, end)
         node.children.append(child)
         node.end = child.end
-    if any(it.frames for it in layout.fields) and node.is_whole and node.end != end:
+    if any(field.frames for field in layout.fields) and node.is_whole and node.end != end:
         node.fault = f"{end - node.end} bytes are left over"
     return node
 

@@ -30,16 +30,16 @@ def _of_version(layout: Layout, version: int, flexible_since: int | None) -> Lay
     flexible = flexible_since is not None and version >= flexible_since
     fields: list[Field] = []
     tagged: dict[int, Tagged] = {}
-    for it in layout.fields:
-        if not it.is_in(version):
+    for field in layout.fields:
+        if not field.is_in(version):
             continue
-        nullable = it.nullable_since is not None and version >= it.nullable_since
-        compact_since = None if it.classic else flexible_since
-        here = replace(it, type=_laid_down(it.type, version, compact_since, nullable))
-        if it.tag is not None and version >= it.tagged_since:
+        nullable = field.nullable_since is not None and version >= field.nullable_since
+        compact_since = None if field.classic else flexible_since
+        here = replace(field, type=_laid_down(field.type, version, compact_since, nullable))
+        if field.tag is not None and version >= field.tagged_since:
             if isinstance(here.type, Struct):
                 here = replace(here, type=replace(here.type, in_tag=True))
-            tagged[it.tag] = here
+            tagged[field.tag] = here
         else:
             fields.append(here)
     return Layout(

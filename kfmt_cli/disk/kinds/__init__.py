@@ -75,7 +75,7 @@ def kind_of(file: str) -> tuple[Kind, int | None, str]:
     transient = _TRANSIENT.search(file)
     suffix = transient[1] if transient else ""
     name = file[: transient.start()] if transient else file
-    kind = next((it for it in KINDS if it.is_named(name)), UNKNOWN)
+    kind = next((kind for kind in KINDS if kind.is_named(name)), UNKNOWN)
     offset = _OFFSET.match(name) if kind.level is Level.SEGMENT else None
     base_offset = int(offset[1] or offset[2]) if offset else None
     if base_offset is not None and base_offset > MOST_OFFSET:
@@ -105,7 +105,7 @@ def _rank(file: str) -> tuple[int, int, int, int, str]:
 
 def kind_named(name: str) -> Kind:
     """The kind of that name."""
-    return next((it for it in KINDS if it.name == name), UNKNOWN)
+    return next((kind for kind in KINDS if kind.name == name), UNKNOWN)
 
 
 def is_transient(path: str) -> bool:

@@ -27,7 +27,7 @@ def _rows_of(checkpoint: Checkpoint) -> RowType:
     return RowType("checkpoint_entry", checkpoint.doc, (POSITION, *columns))
 
 
-ROWS = {name: _rows_of(it) for name, it in CHECKPOINTS.items()}
+ROWS = {name: _rows_of(checkpoint) for name, checkpoint in CHECKPOINTS.items()}
 
 
 def checkpoint_of(file: str) -> str:

@@ -29,9 +29,9 @@ POSITION = Column("position", doc="Byte in the file.")
 def rows_of(name: str, layout: Layout) -> RowType:
     """The row type of fixed rows. The offset that a relative one means stands after it."""
     columns = [POSITION]
-    for it in layout.fields:
-        columns.append(column_of(it))
-        if it.name == "relative_offset":
+    for field in layout.fields:
+        columns.append(column_of(field))
+        if field.name == "relative_offset":
             columns.append(OFFSET)
     return RowType(name, layout.doc, tuple(columns))
 
@@ -69,8 +69,8 @@ class FixedReader:
         stored = np.frombuffer(data, self.layout.dtype, n_rows, at)
         table = Table.empty(self.rows.sources, n_rows)
         table["position"] = at + width * np.arange(n_rows)
-        for it in self.layout.fields:
-            table[it.name] = stored[it.name]
+        for field in self.layout.fields:
+            table[field.name] = stored[field.name]
         if "offset" in table.names:
             table["offset"] = table["relative_offset"] + (file.base_offset or 0)
         odd = (size - at) % width

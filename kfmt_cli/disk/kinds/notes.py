@@ -59,7 +59,11 @@ def read_notes(file: Input) -> Contents:
             words = f"{' › '.join(error.place.path)}: {error.reason}"
             findings.append(Finding(file.name, codes.NOTES_MALFORMED, error.place.position, words))
             break
-        values = {name: it for name, it in row.values.items() if isinstance(it, int | bytes | None)}
+        values = {
+            name: value
+            for name, value in row.values.items()
+            if isinstance(value, int | bytes | None)
+        }
         value = values["value"]
         assert not isinstance(value, int)
         stored, computed = values["crc"], checksum(value)

@@ -79,7 +79,7 @@ class PropertiesReader:
             text = data.decode(errors="replace")
         values: dict[str, str | int | None] = {}
         other: dict[str, object] = {}
-        fields = {self.spelled(it.name): it for it in self.layout.fields}
+        fields = {self.spelled(field.name): field for field in self.layout.fields}
         if text or not self.empty:
             for position, name, value in self.split(text, malformed):
                 field = fields.get(name)
@@ -91,10 +91,10 @@ class PropertiesReader:
                 except ValueError:
                     malformed(position, f"{name} is {value!r}, which is no {field.type.name}")
             for names in self.needed:
-                if not any(values.get(it) is not None for it in names) and not findings:
+                if not any(values.get(name) is not None for name in names) and not findings:
                     words = " or ".join(map(self.spelled, names))
                     malformed(len(data), f"the file does not say {words}")
-        row = [values.get(it.name) for it in self.layout.fields]
+        row = [values.get(field.name) for field in self.layout.fields]
         row.append(json_text(other) if other else None)
         return Contents(len(data), [section_of(self.rows, [row])], findings)
 
@@ -163,7 +163,7 @@ _ESCAPED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 def _property(at: int, line: str) -> Said:
     match = _PROPERTY.match(line)
     assert match is not None  # it matches anything
-    name, value = (_ESCAPE.sub(_unescaped, it) for it in match.groups())
+    name, value = (_ESCAPE.sub(_unescaped, group) for group in match.groups())
     return at, name, value
 
 

@@ -36,7 +36,7 @@ def loose_part(data: bytes, position: int) -> AnatomyPart:
     layout = MESSAGES[magic] if magic < len(MESSAGES) else RECORD_BATCH
     header = tree(layout, data, 0, len(data))
     title = f"byte {position}, which is in no batch; read as if one began there"
-    numbers = {it.name: it.value for it in header.children if isinstance(it.value, int)}
+    numbers = {child.name: child.value for child in header.children if isinstance(child.value, int)}
     if magic == 2 and header.is_whole and not numbers["attributes"] & 7:
         records = _Inside(numbers, bool(numbers["attributes"] & 32), None).records
         return AnatomyPart(title, data, position, _in_turn(header, records(data, header.end)))
@@ -63,8 +63,8 @@ def _batch(
     block: Block, i: int, data: bytes, position: int, decoder: Decoder | None, limit: Limit
 ) -> Iterator[AnatomyPart]:
     header = tree(RECORD_BATCH, data, 0, HEADER_SIZE)
-    values = {it.name: it.value for it in header.children}
-    numbers = {name: it for name, it in values.items() if isinstance(it, int)}
+    values = {child.name: child.value for child in header.children}
+    numbers = {name: value for name, value in values.items() if isinstance(value, int)}
     _crc(header.child("crc"), block, i)
     base, delta = numbers["base_offset"], numbers["last_offset_delta"]
     header.child("last_offset_delta").meaning = f"→ offset {base + delta}"
@@ -162,13 +162,13 @@ class _Inside:
             yield Node("end", "nothing", at, at, fault=words)
 
     def _explain(self, record: Node, data: bytes) -> None:
-        for it in record.children:
-            if it.name == "timestamp_delta" and isinstance(it.value, int):
-                it.meaning = f"→ {self._timestamp(it.value)}"
-            elif it.name == "offset_delta" and isinstance(it.value, int):
-                it.offset = self.header["base_offset"] + it.value
-                it.meaning = f"→ offset {it.offset}"
-        named = {it.name: it for it in record.children}
+        for child in record.children:
+            if child.name == "timestamp_delta" and isinstance(child.value, int):
+                child.meaning = f"→ {self._timestamp(child.value)}"
+            elif child.name == "offset_delta" and isinstance(child.value, int):
+                child.offset = self.header["base_offset"] + child.value
+                child.meaning = f"→ offset {child.offset}"
+        named = {child.name: child for child in record.children}
         if "value" in named:
             open_payload(named["key"], named["value"], data, self.control, self.decoder)
 
@@ -189,7 +189,7 @@ def _message(
     node.name = f"message of magic {magic}"
     _crc(node.child("crc"), block, i)
     codec = int(block.batches.compression[i])
-    value = next((it for it in node.children if it.name == "value"), None)
+    value = next((child for child in node.children if child.name == "value"), None)
     place = None if value is None else bytes_of(value)
     if not codec or value is None or place is None:
         if value is not None:
@@ -208,12 +208,16 @@ def _message(
 
 def _place(messages: list[Node], of_wrapper: int) -> None:
     """Say which offsets those of the messages in a wrapper of magic 1 stand for."""
-    offsets = [it.children[0] for it in messages if it.children and it.children[0].name == "offset"]
-    stored = [it.value for it in offsets if isinstance(it.value, int)]
-    for it in offsets:
-        if isinstance(it.value, int) and of_wrapper:
-            it.offset = of_wrapper - stored[-1] + it.value
-            it.meaning = f"→ offset {it.offset}"
+    offsets = [
+        message.children[0]
+        for message in messages
+        if message.children and message.children[0].name == "offset"
+    ]
+    stored = [offset.value for offset in offsets if isinstance(offset.value, int)]
+    for offset in offsets:
+        if isinstance(offset.value, int) and of_wrapper:
+            offset.offset = of_wrapper - stored[-1] + offset.value
+            offset.meaning = f"→ offset {offset.offset}"
 
 
 def _inner(data: bytes, decoder: Decoder | None) -> Iterator[Node]:

@@ -24,13 +24,13 @@ def file_part(
     nodes = list(_entries(file, data) if layout is None else _repeated(layout, data))
     title = f"{file.kind.name.replace('_', ' ')}, {len(data)} bytes"
     if entry is not None or position is not None:
-        numbered = [it for it in nodes if it.name.startswith(("entry ", "line "))]
+        numbered = [node for node in nodes if node.name.startswith(("entry ", "line "))]
         if entry is not None:
             nodes = numbered[entry : entry + 1] if entry >= 0 else []
             asked = f"entry {entry}"
         else:
             assert position is not None
-            nodes = [it for it in nodes if it.start <= position < it.end]
+            nodes = [node for node in nodes if node.start <= position < node.end]
             asked = f"byte {position}"
         if not nodes:
             raise InputError(f"{file.name}: {asked} is not there; it has {len(numbered)} entries")
@@ -56,9 +56,9 @@ def _entries(file: Input, data: bytes) -> Iterator[Node]:
     while at + size <= end:
         entry = tree(reader.layout, data, at, len(data))
         entry.name = f"entry {n}"
-        for it in entry.children:
-            if it.name == "relative_offset" and isinstance(it.value, int):
-                it.meaning = f"→ offset {(file.base_offset or 0) + it.value}"
+        for child in entry.children:
+            if child.name == "relative_offset" and isinstance(child.value, int):
+                child.meaning = f"→ offset {(file.base_offset or 0) + child.value}"
         yield entry
         at += size
         n += 1
@@ -87,7 +87,7 @@ def _repeated(layout: Layout, data: bytes) -> Iterator[Node]:
 
 def _check(front: Node, data: bytes) -> None:
     """Say whether the checksum of a producer snapshot is right."""
-    crc = next((it for it in front.children if it.name == "crc"), None)
+    crc = next((child for child in front.children if child.name == "crc"), None)
     if crc is None or crc.fault is not None:
         return
     running = RunningCrc(CRC32C)

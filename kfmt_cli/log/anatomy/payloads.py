@@ -38,7 +38,7 @@ def open_payload(
 
 def bytes_of(node: Node) -> tuple[int, int] | None:
     """Where the bytes of a key or value are; None for null."""
-    inner = next((it for it in node.children if it.name == "bytes"), None)
+    inner = next((child for child in node.children if child.name == "bytes"), None)
     return None if inner is None else (inner.start, inner.end)
 
 
@@ -88,18 +88,18 @@ def _message_tree(layout: Layout, data: bytes, at: int, end: int) -> Node:
 
 
 def _open_held(node: Node, data: bytes, around: dict[str, object]) -> None:
-    context = {**around, **{it.name: it.value for it in node.children}}
-    for it in node.children:
-        held = None if it.spec is None else it.spec.holds
-        place = bytes_of(it)
+    context = {**around, **{child.name: child.value for child in node.children}}
+    for child in node.children:
+        held = None if child.spec is None else child.spec.holds
+        place = bytes_of(child)
         if held is not None and place is not None:
             layout = held_layout(held, data, *place, context)  # type: ignore[arg-type]
             if layout is not None:
                 inner = tree(layout, data, place[0] + 2, place[1])
                 if inner.is_whole:
-                    it.children.pop()
+                    child.children.pop()
                     version = Node("version", "int16", place[0], place[0] + 2)
                     version.value = int.from_bytes(data[place[0] : place[0] + 2], "big")
-                    it.children += [version, inner]
+                    child.children += [version, inner]
         else:
-            _open_held(it, data, context)
+            _open_held(child, data, context)

@@ -85,7 +85,7 @@ def varint(facts: PageFacts) -> Iterator[Part]:
     lines = ["value     zigzag  groups of 7 bits   bytes"]
     for value in (0, 1, -1, 63, 64, 300, -300):
         raw = zigzag(value, 32)
-        bits = " ".join(f"{it:07b}" for it in reversed(groups(raw)))
+        bits = " ".join(f"{group:07b}" for group in reversed(groups(raw)))
         lines.append(f"{value:>5}  {raw:>9}  {bits:<17}  {encode(raw).hex(' ')}")
     yield lines
     yield (

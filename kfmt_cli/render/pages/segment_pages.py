@@ -78,14 +78,17 @@ def _target(facts: PageFacts) -> int:
 
 def _steps(facts: PageFacts, offset: int) -> list[str]:
     """The comparisons of the binary search, and where the scan begins and ends."""
-    segment = choose([it for it in facts.folder.segments if it.log is not None], offset, None)
+    segment = choose(
+        [segment for segment in facts.folder.segments if segment.log is not None], offset, None
+    )
     done = look_up(segment, offset, None)
     lines = [f"1  segment    {done.log.rpartition('/')[2]}: the last whose name is not above"]
     for search in done.searches:
         lines.append(f"2  {search.entries} entries")
         lines += [
-            f"     {it.low:>4} … {it.high:<4}  look at {it.middle}: {it.value}, {it.verdict}"
-            for it in search.steps
+            f"     {step.low:>4} … {step.high:<4}  look at {step.middle}: "
+            f"{step.value}, {step.verdict}"
+            for step in search.steps
         ]
     passed = f"{done.n_scanned} batches passed over"
     lines.append(f"3  scan       from byte {done.scan_from}, {passed}")
@@ -124,7 +127,7 @@ def rolling(facts: PageFacts) -> Iterator[Part]:
         "offset   an offset is more than 2^31 - 1 above the segment's base offset",
     ]
     yield f"The segments of {facts.words}:"
-    yield [f"{it.name.rpartition('/')[2]}  {size_of(it):>9} bytes" for it in facts.logs[:_ROWS]]
+    yield [f"{log.name.rpartition('/')[2]}  {size_of(log):>9} bytes" for log in facts.logs[:_ROWS]]
     yield (
         "The new segment is named for the next offset, in 20 digits. Time is that of the records: "
         "a partition to which nothing is written does not roll, however old it becomes, until "
@@ -149,7 +152,9 @@ def retention(facts: PageFacts) -> Iterator[Part]:
         if segment.log is None:
             continue
         with open_log(segment.log, read_ahead=False) as log:
-            times = [int(it.batches.max_timestamp.max()) for it in log.blocks if len(it.batches)]
+            times = [
+                int(block.batches.max_timestamp.max()) for block in log.blocks if len(block.batches)
+            ]
         if times:
             name = segment.log.name.rpartition("/")[2]
             lines.append(f"{name}  youngest record {time_text(max(times))[:19]}")

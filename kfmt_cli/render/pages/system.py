@@ -46,7 +46,7 @@ def page_cache(facts: PageFacts) -> Iterator[Part]:
 
 def zero_copy(facts: PageFacts) -> Iterator[Part]:
     """How a fetch is answered, with and without copies."""
-    size = sum(os.stat(it.path).st_size for it in facts.logs)  # noqa: PTH116 (of each)
+    size = sum(os.stat(log.path).st_size for log in facts.logs)  # noqa: PTH116 (of each)
     yield (
         "A batch is on the disk in the very form in which it is sent. So a broker that answers a "
         "fetch does not read the bytes at all: it asks the system to send a range of a file to a "
@@ -98,6 +98,6 @@ def cached(path: str) -> tuple[int, int] | None:
         failed = libc.mincore(address, size, flags)
         libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
         libc.munmap(address, size)
-        return None if failed else (sum(it & 1 for it in flags), n_pages)
+        return None if failed else (sum(flag & 1 for flag in flags), n_pages)
     finally:
         os.close(handle)

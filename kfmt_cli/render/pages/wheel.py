@@ -22,9 +22,10 @@ def timing_wheel(facts: PageFacts) -> Iterator[Part]:
     )
     wheels = TimingWheels(tick, size)
     lines = [words_of(wheels.add(Timer(f"{delay} ms", delay))) for delay in delays]
-    yield f"Wheels of {size} buckets of {tick} ms; timers {', '.join(f'{it} ms' for it in delays)}:"
+    timers = ", ".join(f"{delay} ms" for delay in delays)
+    yield f"Wheels of {size} buckets of {tick} ms; timers {timers}:"
     yield lines
-    yield [line for i, it in enumerate(wheels.levels) for line in draw(it, i)]
+    yield [line for i, level in enumerate(wheels.levels) for line in draw(level, i)]
     yield (
         "Time does not tick through empty buckets: the buckets that hold something are kept in a "
         "queue by their time, and the broker sleeps until the first of them. Then each of its "
@@ -34,7 +35,7 @@ def timing_wheel(facts: PageFacts) -> Iterator[Part]:
     steps = [words_of(it) for it in wheels.advance(until)]
     yield steps or [f"{until:>6} ms  nothing has happened yet"]
     if at is not None:
-        yield [line for i, it in enumerate(wheels.levels) for line in draw(it, i)]
+        yield [line for i, level in enumerate(wheels.levels) for line in draw(level, i)]
     yield "Kafka: org.apache.kafka.server.util.timer.TimingWheel, SystemTimer."
 
 
@@ -48,7 +49,9 @@ def words_of(step: WheelStep) -> str:
 
 def draw(wheel: Wheel, level: int) -> Iterator[str]:
     """A wheel as a row of buckets: how many timers are in each."""
-    numbers = {start // wheel.tick % wheel.size: len(it) for start, it in wheel.buckets.items()}
+    numbers = {
+        start // wheel.tick % wheel.size: len(bucket) for start, bucket in wheel.buckets.items()
+    }
     now = wheel.now // wheel.tick % wheel.size
     cells = []
     for i in range(min(wheel.size, _SHOWN)):

@@ -76,8 +76,8 @@ class Csv(Sink):
         del lines
         if self._holds(type_.name):
             cells = members(type_, row)
-            self._head(it.name for it in type_.columns)
-            self.put(csv_line(_cell(cells.get(it.name)) for it in type_.columns))
+            self._head(column.name for column in type_.columns)
+            self.put(csv_line(_cell(cells.get(column.name)) for column in type_.columns))
 
 
 def _cell(value: object) -> object:

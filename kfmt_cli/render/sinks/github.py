@@ -32,7 +32,7 @@ class GitHub(ReportSink):
 
 
 def _data(words: str) -> str:
-    lines = (safe(it).replace("%", "%25") for it in words.split("\n"))
+    lines = (safe(part).replace("%", "%25") for part in words.split("\n"))
     return "%0A".join(lines)
 
 

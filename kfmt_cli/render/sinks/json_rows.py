@@ -67,13 +67,13 @@ def often_constant(rows: RowType) -> tuple[str, ...]:
     A template is then made for that value.
     """
     found: dict[str, None] = {}
-    for it in rows.leaves:
-        if it.given:
-            found[it.given] = None
-        if it.only:
-            found[it.only[0]] = None
-        if it.kind in (ColumnKind.CHOICE, ColumnKind.HEADERS) or it.none is not None:
-            found[it.at] = None
+    for leaf in rows.leaves:
+        if leaf.given:
+            found[leaf.given] = None
+        if leaf.only:
+            found[leaf.only[0]] = None
+        if leaf.kind in (ColumnKind.CHOICE, ColumnKind.HEADERS) or leaf.none is not None:
+            found[leaf.at] = None
     return tuple(found)
 
 

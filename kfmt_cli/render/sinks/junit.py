@@ -77,7 +77,9 @@ class JUnit(ReportSink):
 
 def _plain(words: str) -> str:
     """Words without characters that XML does not have."""
-    return "".join(it if it in "\n\t" or it.isprintable() else f"\\x{ord(it):02x}" for it in words)
+    return "".join(
+        word if word in "\n\t" or word.isprintable() else f"\\x{ord(word):02x}" for word in words
+    )
 
 
 def _text(words: str) -> str:

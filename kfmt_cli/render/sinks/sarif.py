@@ -59,7 +59,7 @@ class Sarif(ReportSink):
         driver = {
             "name": "kfmt",
             "version": __version__,
-            "rules": [_rule(it) for it in self._rules.values()],
+            "rules": [_rule(rule) for rule in self._rules.values()],
         }
         self.put(f'\n],"tool":{json_text({"driver": driver})}}}]}}\n')
 

@@ -49,7 +49,7 @@ class TableSink(Sink):
 
     def results(self, type_: ResultType, names: Iterable[str]) -> None:
         room = (None if self.look.wide else self.out.width) or NO_LIMIT
-        width = max([len(type_.noun[0]), *(len(safe(it)) for it in names)])
+        width = max([len(type_.noun[0]), *(len(safe(name)) for name in names)])
         self._results = ResultTable(type_, self.out.theme, room, width)
 
     def result(self, result: Result) -> None:

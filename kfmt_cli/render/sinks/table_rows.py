@@ -51,7 +51,10 @@ class TableRows(RowWriter):
     def choose(self, columns: list[ShownColumn], table: Columns, screen: int | None) -> None:
         """The columns that fit, as wide as these rows need and at least as they were."""
         known = {column.name: width for column, width in self.columns}
-        widths = [max(len(it.heading), it.width(table), known.get(it.name, 0)) for it in columns]
+        widths = [
+            max(len(column.heading), column.width(table), known.get(column.name, 0))
+            for column in columns
+        ]
         self.columns = fit(columns, widths, screen)
         self.hidden = len(columns) - len(self.columns)
 
@@ -109,7 +112,7 @@ class BatchRows(TableRows):
             columns = [*batch_table.DEFAULT[:-1], *batch_table.MORE, batch_table.DEFAULT[-1]]
         if self.screen is None or batches["control"].any():
             marked = batch_table.CRC_AND_MARKER
-            columns = [marked if it.name == marked.name else it for it in columns]
+            columns = [marked if column.name == marked.name else column for column in columns]
         return columns
 
     def _ahead(self, batches: Columns) -> Columns:

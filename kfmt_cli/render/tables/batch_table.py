@@ -155,7 +155,11 @@ def _crc_and_marker(builder: TemplateBuilder, theme: Theme) -> None:
 
 
 def _marker_width(batches: Table) -> int:
-    names = [CONTROL_TYPES[it] for it in set(batches["control_type"].tolist()) if it in KNOWN_TYPES]
+    names = [
+        CONTROL_TYPES[batch]
+        for batch in set(batches["control_type"].tolist())
+        if batch in KNOWN_TYPES
+    ]
     return CRC_WIDTH + max((2 + len(name) for name in names), default=0)
 
 

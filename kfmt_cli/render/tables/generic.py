@@ -31,12 +31,12 @@ def columns_of(rows: RowType, table: Table) -> list[ShownColumn]:
 
     One that only some rows have is left out where none of them is.
     """
-    names = {it.name for it in rows.leaves}
+    names = {leaf.name for leaf in rows.leaves}
     chosen = [
-        it
-        for it in rows.leaves
-        if INSTEAD.get(it.name) not in names
-        and (it.only is None or (table[it.only[0]] == it.only[1]).any())
+        leaf
+        for leaf in rows.leaves
+        if INSTEAD.get(leaf.name) not in names
+        and (leaf.only is None or (table[leaf.only[0]] == leaf.only[1]).any())
     ]
     return [_column(it, keep + it.minor * len(chosen)) for keep, it in enumerate(chosen)]
 

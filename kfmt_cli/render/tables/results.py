@@ -72,11 +72,13 @@ class ResultTable:
 
     def last_lines(self, summary: Summary) -> Iterator[str]:
         """What the table does not show, and the line that answers the question."""
-        for it in self._remarks(summary):
-            yield self.theme.paint("dim", it) + "\n"
+        for remark in self._remarks(summary):
+            yield self.theme.paint("dim", remark) + "\n"
         total = summary.totals
         words = [count(summary.files, *self.type.noun)]
-        words += [_counted(total[it], it) for it in self.type.widths if "bytes" not in it]
+        words += [
+            _counted(total[width], width) for width in self.type.widths if "bytes" not in width
+        ]
         words += _verdict(summary)
         words += [_counted(total[it], it) for it in ("warnings", "notes") if total[it]]
         bad = summary.damaged or summary.folders or any(summary.aside.values())
@@ -92,7 +94,7 @@ class ResultTable:
             empty = count(summary.unlisted, *self.type.empty_noun)
             yield f"{empty} not listed; --all lists them"
         if summary.passed_over:
-            kinds = ", ".join(_kind_words(*it) for it in sorted(summary.passed_over.items()))
+            kinds = ", ".join(_kind_words(*item) for item in sorted(summary.passed_over.items()))
             yield f"not looked at: {kinds}"
 
 

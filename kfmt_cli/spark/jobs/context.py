@@ -51,7 +51,7 @@ class Context:
     def inputs(self) -> list[Piece]:
         """The files that can be read, listed now where they have not been."""
         files = files_of(self.request) if self.files is None else self.files
-        return [it for it in files if not it.trouble]
+        return [file for file in files if not file.trouble]
 
 
 @dataclass(slots=True)

@@ -10,5 +10,5 @@ from kfmt_cli.spark.work import Job
 def run_job(context: Context) -> JobSummary:
     """Sum up every file."""
     found = collect(context, Job("segments", check, job_options(context), together=True))
-    rows = table_of("segments", [it.as_row() for it in found.files.values()])
+    rows = table_of("segments", [file.as_row() for file in found.files.values()])
     return summarize(found, [write_table(f"{context.to}/segments/part-0", rows, context.format)])

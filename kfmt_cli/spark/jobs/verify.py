@@ -73,7 +73,7 @@ def run_job(context: Context) -> JobSummary:
     written = [
         write_table(f"{context.to}/{name}/part-0", table_of(name, rows), context.format)
         for name, rows in (
-            ("segments", [it.as_row() for it in found.files.values()]),
+            ("segments", [file.as_row() for file in found.files.values()]),
             ("findings", found.rows),
         )
     ]
@@ -86,9 +86,9 @@ def summarize(found: JobFindings, written: list[str]) -> JobSummary:
     names = ("bytes", "batches", "records", "errors", "warnings", "notes")
     numbers = {"segments": len(files)}
     for name in names:
-        sizes = (it.piece.size if name == "bytes" else it.numbers[name] for it in files)
-        numbers[name] = sum(it or 0 for it in sizes)
-    numbers["damaged"] = sum((it.numbers["errors"] or 0) > 0 for it in files)
+        sizes = (file.piece.size if name == "bytes" else file.numbers[name] for file in files)
+        numbers[name] = sum(size or 0 for size in sizes)
+    numbers["damaged"] = sum((file.numbers["errors"] or 0) > 0 for file in files)
     lines = [f"{n:>8}  {code}" for code, n in found.codes.most_common()]
     return JobSummary(
         numbers,

@@ -109,7 +109,11 @@ def _with_derived(line: type[_Line], rows: RowType) -> type[_Line]:
     """A line with what a dump derives, too: it may be there, and it is not read."""
     known = set(line.__struct_fields__)
     types = {ColumnKind.FLAG: bool | None, ColumnKind.NUMBER: int | None}
-    derived = [(it.name, types[it.kind], None) for it in rows.columns if it.name not in known]
+    derived = [
+        (column.name, types[column.kind], None)
+        for column in rows.columns
+        if column.name not in known
+    ]
     name = rows.name.capitalize()
     made = msgspec.defstruct(
         name,

@@ -134,7 +134,10 @@ def _types(lines: Sequence[Record], default: int) -> IntArray:
         return np.full(len(lines), default if one is None else names[one])
     try:
         return np.array(
-            [default if it.timestamp_type is None else names[it.timestamp_type] for it in lines],
+            [
+                default if line.timestamp_type is None else names[line.timestamp_type]
+                for line in lines
+            ],
             np.int64,
         )
     except KeyError:
@@ -181,9 +184,9 @@ def _headers(lines: Sequence[Record], rows: RecordTable, pool: _Pool) -> IntArra
     keys: list[bytes | None] = []
     values: list[bytes | None] = []
     for line in lines:
-        for it in line.headers or ():
-            keys.append(_octets(line, "header key", it.key, it.key_encoding))
-            values.append(_octets(line, "header value", it.value, it.value_encoding))
+        for header in line.headers or ():
+            keys.append(_octets(line, "header key", header.key, header.key_encoding))
+            values.append(_octets(line, "header value", header.value, header.value_encoding))
     headers = np.array([*pool.put(keys), *pool.put(values)])
     sizes = headers[1] + headers[3].clip(0) + HEADER_OVERHEAD
     ends = np.concatenate([[0], np.cumsum(sizes)])

@@ -55,7 +55,7 @@ class Counts:
     @property
     def damaged(self) -> bool:
         """Whether something was not readable."""
-        return any(it.code.severity is Severity.ERROR for it in self.findings)
+        return any(finding.code.severity is Severity.ERROR for finding in self.findings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +151,9 @@ class Converter:
             fill(part, records, _TYPES)
             findings += _leave_out_backwards(part, good, before)
         rows = np.repeat(good, records.counts)
-        inner = [it.offset for it in records.findings if it.code is INNER_CRC_MISMATCH]
+        inner = [
+            finding.offset for finding in records.findings if finding.code is INNER_CRC_MISMATCH
+        ]
         if inner:
             rows &= ~np.isin(records.rows.offset, np.array(inner, np.int64))
         if is_legacy(part):
@@ -217,7 +219,9 @@ def _leave_out_backwards(part: Block, good: BoolArray, before: int) -> Iterator[
     ends = np.concatenate([[before], last_offset])
     if (base_offset > ends[:-1]).all() and (last_offset >= base_offset).all():
         return
-    said = {it.position for it in part.findings if it.code is codes.OFFSETS_BACKWARDS}
+    said = {
+        finding.position for finding in part.findings if finding.code is codes.OFFSETS_BACKWARDS
+    }
     ranges = zip(base_offset.tolist(), last_offset.tolist(), strict=True)
     for i, (base, last) in enumerate(ranges):
         if not good[i]:

@@ -67,7 +67,11 @@ def reencoded(run: Block, i: int, limit: Limit, findings: list[Finding]) -> Reen
         return None
     normalize(rows)
     end = header["position"] + header["size"]
-    named = [it.code.name for it in findings if header["position"] <= (it.position or 0) < end]
+    named = [
+        finding.code.name
+        for finding in findings
+        if header["position"] <= (finding.position or 0) < end
+    ]
     marked = _marked(Records(records.data, rows, records.headers, np.array([len(rows)])), named[0])
     codec = header["compression"] if header["compression"] < len(CODECS) else 0
     drafts = draft(rows, np.array([0]), codec)

@@ -69,27 +69,27 @@ def arrange(logs: Sequence[HeldBatches], spare: HeldBatches | None = None) -> Ar
     taken = _Taken()
     # What a swap had finished comes first, then what lies where its file's name says, then what
     # belongs to no other file, then what lies out of order.
-    in_chain = [_chain(it, *rows.bounds[i]) for i, it in enumerate(logs)]
-    inside = [_inside(it, *rows.bounds[i]) for i, it in enumerate(logs)]
+    in_chain = [_chain(log, *rows.bounds[i]) for i, log in enumerate(logs)]
+    inside = [_inside(log, *rows.bounds[i]) for i, log in enumerate(logs)]
     misnamed = [not (chain & mine).any() for chain, mine in zip(in_chain, inside, strict=True)]
     waiting: list[tuple[int, IntArray]] = []
-    for i, it in enumerate(logs):
-        if it.replaces:
+    for i, log in enumerate(logs):
+        if log.replaces:
             waiting.append((i, np.flatnonzero(in_chain[i])))
-    for i, it in enumerate(logs):
-        if not it.replaces:
+    for i, log in enumerate(logs):
+        if not log.replaces:
             waiting.append((i, np.flatnonzero(in_chain[i] & inside[i])))
-    for i, it in enumerate(logs):
-        if misnamed[i] and not it.replaces:
+    for i, log in enumerate(logs):
+        if misnamed[i] and not log.replaces:
             waiting.append((i, np.flatnonzero(in_chain[i])))
     refused: list[tuple[int, int]] = []
     for i, chosen in waiting:
         refused += ((i, row) for row in taken.add(i, logs[i], chosen))
-    for i, it in enumerate(logs):
-        if not it.replaces and not misnamed[i]:
-            refused += _beyond(taken, i, it, in_chain[i] & ~inside[i])
-    for i, it in enumerate(logs):
-        refused += _moved(taken, i, it, in_chain[i], rows.bounds[i])
+    for i, log in enumerate(logs):
+        if not log.replaces and not misnamed[i]:
+            refused += _beyond(taken, i, log, in_chain[i] & ~inside[i])
+    for i, log in enumerate(logs):
+        refused += _moved(taken, i, log, in_chain[i], rows.bounds[i])
     if spare is not None:
         taken.add(len(logs), spare, np.arange(len(spare.base)))
     every = [*logs, *([] if spare is None else [spare])]
@@ -104,12 +104,12 @@ class _NeighbourRows:
     """What the names of the logs say. bounds: the first offset of each, and that of the next."""
 
     def __init__(self, logs: Sequence[HeldBatches]) -> None:
-        self.bases = sorted({it.base_offset for it in logs if len(it.base) and not it.replaces})
+        self.bases = sorted({log.base_offset for log in logs if len(log.base) and not log.replaces})
         self.bounds = []
-        for it in logs:
-            behind = [base for base in self.bases if base > it.base_offset]
-            end = END if it.replaces or not behind else behind[0]
-            self.bounds.append((it.base_offset, end))
+        for log in logs:
+            behind = [base for base in self.bases if base > log.base_offset]
+            end = END if log.replaces or not behind else behind[0]
+            self.bounds.append((log.base_offset, end))
 
 
 def _inside(log: HeldBatches, first: int, end: int) -> BoolArray:
@@ -209,7 +209,7 @@ class _Taken:
         if at == len(self.base):
             return False
         names = ("base", "last", "crc", "size")
-        return all(int(getattr(self, it)[at]) == int(getattr(log, it)[row]) for it in names)
+        return all(int(getattr(self, name)[at]) == int(getattr(log, name)[row]) for name in names)
 
     def fits(self, base: int, last: int, first: int) -> bool:
         """Whether offsets fill the room between two batches, or before all of them from an offset
@@ -295,7 +295,7 @@ def _lanes(logs: Sequence[HeldBatches], aside: list[tuple[int, int]]) -> list[li
             ends.append(last)
         lanes[lane].append((number, row))
         ends[lane] = last
-    return [list(_parts(logs, it, [])) for it in lanes]
+    return [list(_parts(logs, lane, [])) for lane in lanes]
 
 
 def _parts(

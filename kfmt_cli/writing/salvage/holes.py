@@ -93,10 +93,10 @@ class Holes:
     ) -> None:
         """What is wrong in what is taken next: errors, what is said next to them, what is left."""
         self.named.update(code for _, code in self.reasons)
-        errors = [it for it in findings if it.code.severity is Severity.ERROR]
-        mine = [(it.position or 0, it.code.name) for it in errors]
+        errors = [finding for finding in findings if finding.code.severity is Severity.ERROR]
+        mine = [(error.position or 0, error.code.name) for error in errors]
         self.reasons = deque(sorted([*mine, *left_out]))
-        if sum(len(it.written.data) for it in self.split) > MOST_HELD:
+        if sum(len(part.written.data) for part in self.split) > MOST_HELD:
             rest = list(self.split)[len(self.split) // 2 :]
             self._write(rest[0].position, self.until, [it.base_offset for it in rest])
         self.split.extend(split)

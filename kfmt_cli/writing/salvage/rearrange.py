@@ -51,10 +51,10 @@ def rearranged(scanned: Sequence[Scanned]) -> Rearranged:
     """The place of every undamaged batch, and of what is left of damaged ones where it is free."""
     producers = {producer for it in scanned for producer in it.producers}
     split = [
-        (i, it)
+        (i, part)
         for i, one in enumerate(scanned)
-        for it in one.split
-        if it.producer is None or it.producer in producers
+        for part in one.split
+        if part.producer is None or part.producer in producers
     ]
     data = [it.written.data for _, it in split]
     ends = np.cumsum([0, *map(len, data)])
@@ -86,7 +86,7 @@ def write_arranged(
         name = f"{below}/{base:020}{LOG.suffix}"
         with closing(_PlaceWriter(staging.file(name), scanned, made.data)) as out:
             out.write(parts)
-        first = next((it.log for it in parts if it.log < len(scanned)), None)
+        first = next((part.log for part in parts if part.log < len(scanned)), None)
         if first is not None:
             # Retention of messages without timestamps goes by the time of the file.
             shutil.copystat(scanned[first].log.path, staging.folder / name)
@@ -157,7 +157,7 @@ def told_of(
     """What came of a log: its numbers, and the bytes that are not among the segments."""
     one = scanned[number]
     bases = (it.held.base_offset for it in scanned)
-    until = min((it for it in bases if it > one.held.base_offset), default=NO_END)
+    until = min((base for base in bases if base > one.held.base_offset), default=NO_END)
     every = (part for _, parts in made.arranged.segments for part in parts)
     mine = sorted((it for it in every if it.log == number), key=lambda it: it.position)
     done = Salvaged(-1, bytes=one.bytes, batches=len(one.positions))
@@ -212,5 +212,5 @@ def _hole(
     if last is not None and last < between[0] + 1:
         first = last = None
     codes = tuple(sorted({code for place, code in named if begin <= place < end}))
-    records = sum(it.records for it in split if begin <= it.position < end)
+    records = sum(part.records for part in split if begin <= part.position < end)
     return Hole(begin, end - begin, batches, first, last, records, codes)

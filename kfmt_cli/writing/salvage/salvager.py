@@ -121,8 +121,10 @@ class Salvager:
             for piece in self._pieces(opened, base, NO_END, advance):
                 findings = total.join(piece.stretch)
                 found(findings)
-                errors = [it for it in findings if it.code.severity is Severity.ERROR]
-                named += [(it.position or 0, it.code.name) for it in errors]
+                errors = [
+                    finding for finding in findings if finding.code.severity is Severity.ERROR
+                ]
+                named += [(error.position or 0, error.code.name) for error in errors]
                 split += piece.split
                 batches = piece.run.batches
                 rows = np.flatnonzero(piece.sound)
@@ -132,7 +134,7 @@ class Salvager:
             size = opened.reader.bytes_read
         columns = np.concatenate([np.empty((len(_HELD), 0), np.int64), *tables], axis=1)
         order = np.argsort(columns[0], kind="stable")
-        position, batch_size, first, last, crc = (it[order] for it in columns)
+        position, batch_size, first, last, crc = (column[order] for column in columns)
         held = HeldBatches(base, position, batch_size, first, last, crc, replaces)
         places = np.concatenate([np.empty(0, np.int64), *positions])
         return Scanned(log, held, size, places, named, split, producers)
@@ -251,9 +253,9 @@ def _sound(run: Block, findings: list[Finding]) -> BoolArray:
         return sound
     sound &= batches.last_offset >= batches.base_offset
     wrong = [
-        it.position or 0
-        for it in findings
-        if it.code.severity is Severity.ERROR and it.code not in _OF_PLACES
+        finding.position or 0
+        for finding in findings
+        if finding.code.severity is Severity.ERROR and finding.code not in _OF_PLACES
     ]
     if wrong:
         at = np.array(wrong)
