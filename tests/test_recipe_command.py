@@ -20,7 +20,7 @@ from kfmt_cli import cli
 from kfmt_cli.broker import state as states
 from kfmt_cli.broker.state.replay import LatestOfKeys
 from kfmt_cli.checks.log.open_checked import open_checked
-from kfmt_cli.cli.options import color, output_format, paths
+from kfmt_cli.cli.options import Common, color, common, output_format, paths
 from kfmt_cli.commands.log_files import LogFiles, each_partition
 from kfmt_cli.commands.run import Run
 from kfmt_cli.render import pages
@@ -78,13 +78,12 @@ def largest_batches(run: Run, given: tuple[str, ...], number: int) -> None:
 @click.command()
 @paths
 @click.option("--number", default=10, show_default=True, help="How many batches.")
-@output_format
-@color
-def largest(paths: tuple[str, ...], number: int, format_: str, color: str) -> int:
+@common(output_format, color)
+def largest(paths: tuple[str, ...], number: int, common: Common) -> int:
     """Show the largest batches of each partition."""
     from kfmt_cli.cli.runs import run_of
 
-    task = run_of(color, format_)
+    task = run_of(common)
     largest_batches(task, paths, number)
     return task.host.exit_code
 

@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kfmt_cli.cli.options import Size, color, force, index_interval, layout, output_format
+from kfmt_cli.cli.options import (
+    Common,
+    Size,
+    color,
+    common,
+    force,
+    index_interval,
+    layout,
+    output_format,
+)
 from kfmt_cli.errors import UsageError
 from kfmt_cli.formats.batch import CODECS, TIMESTAMP_TYPES
 
@@ -50,8 +59,7 @@ if TYPE_CHECKING:
 @index_interval("As the topic's.")
 @layout
 @force
-@output_format
-@color
+@common(output_format, color)
 def build(
     source: str,
     destination: str,
@@ -61,8 +69,7 @@ def build(
     index_interval_bytes: int,
     layout: str | None,
     force: bool,
-    format_: str,
-    color: str,
+    common: Common,
     **shape: Any,
 ) -> int:
     """Write segments from JSON lines, as dump --records --json prints them (- is standard input).
@@ -92,7 +99,7 @@ def build(
     if layout is not None:
         if any(it is not None and it is not False for it in shape.values()):
             raise UsageError(f"--layout {layout} has no batches: no option that shapes them")
-        build_notes(run_of(color, format_, writes=True), source, destination, force)
+        build_notes(run_of(common, writes=True), source, destination, force)
         return 0
     options = _options(**shape)
     default = Rolling()
@@ -103,7 +110,7 @@ def build(
         index_interval_bytes,
         by_file=not any((segment_bytes, segment_ms, segment_index_bytes)),
     )
-    run = run_of(color, format_, BUILT, writes=True)
+    run = run_of(common, BUILT, writes=True)
     Build(run, options, rolling).build(source, destination, force)
     return run.host.exit_code
 

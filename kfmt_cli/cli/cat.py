@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kfmt_cli.cli.options import color, max_decompressed, max_findings, paths, strict
+from kfmt_cli.cli.options import (
+    Common,
+    color,
+    common,
+    max_decompressed,
+    max_findings,
+    paths,
+    strict,
+)
 from kfmt_cli.cli.payload_options import bytes_of, payload_formats
 from kfmt_cli.errors import UsageError
 
@@ -62,10 +70,7 @@ class CatCommand(click.Command):
     help="read_committed: neither aborted transactions nor anything after an open one.",
 )
 @click.option("--follow", is_flag=True, help="Go on with what a broker adds, until interrupted.")
-@color
-@strict
-@max_findings
-@max_decompressed
+@common(color, strict, max_findings, max_decompressed)
 def cat(
     paths: tuple[str, ...],
     form: str,
@@ -85,10 +90,7 @@ def cat(
     payloads: tuple[tuple[str, Read] | None, tuple[str, Read] | None],
     isolation: str,
     follow: bool,
-    color: str,
-    strict: bool,
-    max_findings: int,
-    max_decompressed: int | None,
+    common: Common,
 ) -> int:
     """Write records as a stream for other programs, in the manner of kcat.
 
@@ -102,7 +104,6 @@ def cat(
     """
     from kfmt_cli.cli.runs import run_of
     from kfmt_cli.commands.cat import Cat
-    from kfmt_cli.core.codecs.decompress import Limit
     from kfmt_cli.log.matching import Match
     from kfmt_cli.log.select import Selection
     from kfmt_cli.render.record_format import writer
@@ -113,7 +114,7 @@ def cat(
         *(_pattern(key, key_regex, "key"), _pattern(value, value_regex, "value")),
         *((*map(_header, header), *map(_header_regex, header_regex)), producer_id),
     )
-    run = run_of(color, "table", strict=strict, max_findings=max_findings)
+    run = run_of(common)
     Cat(
         run,
         writer(form, os.fsencode(null)),
@@ -123,7 +124,7 @@ def cat(
         isolation != UNCOMMITTED,
         follow,
         limit,
-        Limit.of_option(max_decompressed),
+        common.limit,
     ).paths(paths)
     return run.host.exit_code
 

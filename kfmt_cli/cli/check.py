@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import click
 
 from kfmt_cli.cli.options import (
+    Common,
     color,
+    common,
     index_interval,
     jobs,
     max_decompressed,
@@ -36,12 +40,7 @@ from kfmt_cli.errors import UsageError
     "disks that a broker is using.",
 )
 @index_interval("The broker's setting, by which recovery writes the indexes.")
-@wide
-@report_format
-@color
-@max_findings
-@jobs
-@max_decompressed
+@common(wide, report_format, color, max_findings, jobs, max_decompressed)
 def check(
     paths: tuple[str, ...],
     fail_on: str,
@@ -49,12 +48,7 @@ def check(
     ignore: tuple[str, ...],
     throttle: float | None,
     index_interval_bytes: int,
-    wide: bool,
-    format_: str,
-    color: str,
-    max_findings: int,
-    jobs: int,
-    max_decompressed: int | None,
+    common: Common,
 ) -> int:
     """Check everything about a partition, log directory or broker that can be verified offline.
 
@@ -74,9 +68,7 @@ def check(
     from kfmt_cli.cli.runs import run_of
     from kfmt_cli.commands.check.command import CheckPaths, of_codes
     from kfmt_cli.commands.check.report import CHECK_RESULT
-    from kfmt_cli.core.codecs.decompress import Limit
     from kfmt_cli.core.throttle import PACE
-    from kfmt_cli.render.sinks.sink import Look
 
     known = every_code()
     for name in (*only, *ignore):
@@ -84,11 +76,14 @@ def check(
             raise UsageError(f"no finding is named {name!r}; kfmt explain lists all")
     if throttle is not None:
         PACE.limit(int(throttle * 1_000_000))
-        jobs = 1
-    strict = fail_on == "warning"
-    look = Look(wide=wide)
-    run = run_of(color, format_, CHECK_RESULT, strict=strict, max_findings=max_findings, look=look)
-    limit = Limit.of_option(max_decompressed)
-    takes = of_codes(only, ignore)
-    CheckPaths(run, jobs, limit, index_interval_bytes, max_findings, takes).paths(paths)
+    run = run_of(replace(common, strict=fail_on == "warning"), CHECK_RESULT)
+    task = CheckPaths(
+        run,
+        common.jobs if throttle is None else 1,
+        common.limit,
+        index_interval_bytes,
+        common.max_findings,
+        of_codes(only, ignore),
+    )
+    task.paths(paths)
     return run.end()

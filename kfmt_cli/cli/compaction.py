@@ -9,8 +9,10 @@ import click
 
 from kfmt_cli.broker.defaults import DEDUPE_BUFFER_BYTES
 from kfmt_cli.cli.options import (
+    Common,
     Size,
     color,
+    common,
     max_decompressed,
     max_findings,
     output_format,
@@ -46,10 +48,7 @@ from kfmt_cli.cli.payload_options import bytes_of
 )
 @click.option("--offsets", is_flag=True, help="List the offsets that stay.")
 @click.option("--key", help="Only the records of this key: text, or hex:… or base64:….")
-@output_format
-@color
-@max_findings
-@max_decompressed
+@common(output_format, color, max_findings, max_decompressed)
 def compaction(
     paths: tuple[str, ...],
     min_cleanable_ratio: float | None,
@@ -62,10 +61,7 @@ def compaction(
     config: Path | None,
     offsets: bool,
     key: str | None,
-    format_: str,
-    color: str,
-    max_findings: int,
-    max_decompressed: int | None,
+    common: Common,
 ) -> int:
     """Show what one cleaning now would keep and remove of each partition; nothing is changed.
 
@@ -82,7 +78,6 @@ def compaction(
     from kfmt_cli.cli.runs import run_of
     from kfmt_cli.commands.compaction import Compaction
     from kfmt_cli.commands.log_settings import SettingsOf
-    from kfmt_cli.core.codecs.decompress import Limit
     from kfmt_cli.core.times import milliseconds
 
     given: dict[str, object] = {
@@ -94,12 +89,12 @@ def compaction(
     changes: dict[str, object] = {k: v for k, v in given.items() if v is not None}
     if cleanup_policy is not None:
         changes["policy"] = frozenset(part.strip() for part in cleanup_policy.split(","))
-    run = run_of(color, format_, max_findings=max_findings)
+    run = run_of(common)
     at = int(time.time() * 1000) if now is None else milliseconds("--now", now)
     task = Compaction(run, SettingsOf(config, changes), at, offsets)
     task.key = None if key is None else bytes_of(key)
     task.insists = min_cleanable_ratio is not None
     task.buffer_bytes = dedupe_buffer_bytes
-    task.limit = Limit.of_option(max_decompressed)
+    task.limit = common.limit
     task.paths(paths)
     return run.host.exit_code

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from kfmt_cli.cli.options import Size, color, jobs, max_decompressed, output_format
+from kfmt_cli.cli.options import Common, Size, color, common, jobs, max_decompressed, output_format
 from kfmt_cli.formats.batch import CODECS
 
 
@@ -26,20 +26,14 @@ from kfmt_cli.formats.batch import CODECS
     help="Loose messages are grouped into batches of about this many bytes.",
 )
 @click.option("--skip-damaged", is_flag=True, help="Leave out what is damaged and go on.")
-@output_format
-@color
-@jobs
-@max_decompressed
+@common(output_format, color, jobs, max_decompressed)
 def convert_v0_to_v2(
     source: str,
     destination: str,
     compression: str,
     batch_bytes: int,
     skip_damaged: bool,
-    format_: str,
-    color: str,
-    jobs: int,
-    max_decompressed: int | None,
+    common: Common,
 ) -> int:
     """Rewrite logs of magic 0 and 1 as magic 2, for brokers that no longer take the old formats.
 
@@ -56,12 +50,11 @@ def convert_v0_to_v2(
     """
     from kfmt_cli.cli.runs import run_of
     from kfmt_cli.commands.convert import CONVERTED, Convert
-    from kfmt_cli.core.codecs.decompress import Limit
     from kfmt_cli.writing.build.drafts import BatchBounds
     from kfmt_cli.writing.convert.converter import Converter
 
     codec = None if compression == "keep" else compression
-    converter = Converter(codec, BatchBounds(batch_bytes), Limit.of_option(max_decompressed), jobs)
-    run = run_of(color, format_, CONVERTED, writes=True)
+    converter = Converter(codec, BatchBounds(batch_bytes), common.limit, common.jobs)
+    run = run_of(common, CONVERTED, writes=True)
     Convert(run, converter, skip_damaged).convert(source, destination)
     return run.host.exit_code

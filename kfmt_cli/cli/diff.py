@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import click
 
-from kfmt_cli.cli.options import color, max_decompressed, output_format, strict, wide
+from kfmt_cli.cli.options import (
+    Common,
+    color,
+    common,
+    max_decompressed,
+    output_format,
+    strict,
+    wide,
+)
 
 
 @click.command(name="diff")
 @click.argument("a")
 @click.argument("b")
-@wide
-@output_format
-@color
-@strict
-@max_decompressed
+@common(wide, output_format, color, strict, max_decompressed)
 def diff(
     a: str,
     b: str,
-    wide: bool,
-    format_: str,
-    color: str,
-    strict: bool,
-    max_decompressed: int | None,
+    common: Common,
 ) -> int:
     """Compare two replicas of a partition, A and B, or those that two log directories have in
     common, by offsets, leader epochs and checksums.
@@ -38,9 +38,7 @@ def diff(
     """
     from kfmt_cli.cli.runs import run_of
     from kfmt_cli.commands.diff import Diff
-    from kfmt_cli.core.codecs.decompress import Limit
-    from kfmt_cli.render.sinks.sink import Look
 
-    run = run_of(color, format_, strict=strict, look=Look(wide=wide))
-    Diff(run, Limit.of_option(max_decompressed)).paths(a, b)
+    run = run_of(common)
+    Diff(run, common.limit).paths(a, b)
     return run.host.exit_code

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 import click
 
 from kfmt_cli.cli.options import (
+    Common,
     all_files,
     color,
+    common,
     jobs,
     layout,
     max_decompressed,
@@ -64,14 +66,9 @@ class DumpCommand(click.Command):
 @payload_formats
 @layout
 @all_files
-@wide
+@common(wide)
 @click.option("--columns", help="Show these columns of the batch table, e.g. offsets,size,crc.")
-@output_format
-@color
-@strict
-@max_findings
-@jobs
-@max_decompressed
+@common(output_format, color, strict, max_findings, jobs, max_decompressed)
 def dump(
     paths: tuple[str, ...],
     records: bool,
@@ -84,14 +81,8 @@ def dump(
     payloads: tuple[tuple[str, Read] | None, tuple[str, Read] | None],
     layout: str | None,
     all_files: bool,
-    wide: bool,
+    common: Common,
     columns: str | None,
-    format_: str,
-    color: str,
-    strict: bool,
-    max_findings: int,
-    jobs: int,
-    max_decompressed: int | None,
 ) -> int:
     """Show every field of every batch, or record, and every entry of any other file.
 
@@ -108,25 +99,24 @@ def dump(
     """
     from kfmt_cli.cli.runs import run_of
     from kfmt_cli.commands.dump import Dump
-    from kfmt_cli.core.codecs.decompress import Limit
     from kfmt_cli.disk.kinds.logs import LOGS
     from kfmt_cli.log.reading import RowsReading
     from kfmt_cli.log.select import Selection
     from kfmt_cli.render.formats import sink_named
     from kfmt_cli.render.sinks.sink import Look
 
-    sink = sink_named(format_)
+    sink = sink_named(common.format_)
     names = _column_names(columns, records or bits or not sink.for_people)
     if bits and (records or not sink.for_people):
         raise UsageError("--bits draws batches in a table: not with --records, --format or --json")
     wanted = Selection(*_bounds(from_offset, to_offset))
-    look = Look(mode, wide, names, bits)
-    run = run_of(color, format_, strict=strict, max_findings=max_findings, look=look)
-    reading = RowsReading(records, wanted, Limit.of_option(max_decompressed))
+    look = Look(mode, common.wide, names, bits)
+    run = run_of(common, look=look)
+    reading = RowsReading(records, wanted, common.limit)
     only_logs = records or bits or names or wanted or not sink.mixes_types
     every = all_files or not sink.for_people
     kinds = LOGS if only_logs else None
-    task = Dump(run, reading, limit, jobs, every, topic, kinds, _kind_of(layout))
+    task = Dump(run, reading, limit, common.jobs, every, topic, kinds, _kind_of(layout))
     task.decoder = _decoder(records, *payloads)
     task.paths(paths)
     return run.host.exit_code

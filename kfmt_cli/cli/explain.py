@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from kfmt_cli.cli.options import color, output_format
+from kfmt_cli.cli.options import Common, color, common, output_format
 from kfmt_cli.errors import UsageError
 
 
@@ -18,16 +18,14 @@ from kfmt_cli.errors import UsageError
 )
 @click.option("--timer", "timers", multiple=True, help="timing-wheel: when a timer is due.")
 @click.option("--at", help="timing-wheel: draw it at this time.")
-@output_format
-@color
+@common(output_format, color)
 def explain(
     names: tuple[str, ...],
     tick: str,
     size: int,
     timers: tuple[str, ...],
     at: str | None,
-    format_: str,
-    color: str,
+    common: Common,
 ) -> int:
     """Say what a finding means, or how a broker works.
 
@@ -52,7 +50,7 @@ def explain(
         path, names = names[-1], names[:-1]
         if not names:
             raise UsageError(f"{path} is a path: which topic is to be told with it?")
-    run = run_of(color, format_)
+    run = run_of(common)
     delays = tuple(_milliseconds(timer) for timer in timers) or (5, 130, 450)
     wheel = (_milliseconds(tick), size, delays, None if at is None else _milliseconds(at))
     if wheel[0] < 1:

@@ -7,8 +7,10 @@ from dataclasses import replace
 import click
 
 from kfmt_cli.cli.options import (
+    Common,
     Size,
     color,
+    common,
     force,
     jobs,
     max_decompressed,
@@ -60,16 +62,12 @@ from kfmt_cli.render.formats import FORMATS
     help="Bytes of a log that become one file.",
 )
 @force
-@color
-@strict
-@max_findings
-@jobs
-@max_decompressed
+@common(color, strict, max_findings, jobs, max_decompressed)
 def export(
     paths: tuple[str, ...],
     to: str,
     file_format: str,
-    format_: str,
+    common: Common,
     tables: str,
     columns: str,
     topics: str,
@@ -79,11 +77,6 @@ def export(
     to_time: str | None,
     max_split_bytes: int,
     force: bool,
-    color: str,
-    strict: bool,
-    max_findings: int,
-    jobs: int,
-    max_decompressed: int | None,
 ) -> int:
     """Write records, batches or both as Parquet files, by topic and partition.
 
@@ -117,11 +110,11 @@ def export(
         first_time=from_time,
         last_time=to_time,
         max_split=max_split_bytes,
-        max_decompressed=max_decompressed,
+        max_decompressed=common.max_decompressed,
     )
-    request = replace(request, parallelism=jobs)
+    request = replace(request, parallelism=common.jobs)
     names = tuple(tables.split(","))
-    run = run_of(color, format_, exported(names), strict=strict, max_findings=max_findings)
-    task = Export(request, to, names, file_format, jobs, force, max_findings)
+    run = run_of(common, exported(names))
+    task = Export(request, to, names, file_format, common.jobs, force, common.max_findings)
     task.log_starts = LogStarts(run)
     return run.whole(task, paths)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import click
 
 from kfmt_cli.cli.options import (
+    Common,
     color,
+    common,
     max_decompressed,
     max_findings,
     output_format,
@@ -27,12 +29,7 @@ from kfmt_cli.errors import UsageError
 @click.option("--key", help="Every record with this key: text, or hex:… or base64:….")
 @click.option("--producer-id", type=int, help="Every batch of this producer.")
 @click.option("--limit", type=click.IntRange(min=1), help="Stop after this many places.")
-@wide
-@output_format
-@color
-@strict
-@max_findings
-@max_decompressed
+@common(wide, output_format, color, strict, max_findings, max_decompressed)
 def find(
     paths: tuple[str, ...],
     offset: int | None,
@@ -40,12 +37,7 @@ def find(
     key: str | None,
     producer_id: int | None,
     limit: int | None,
-    wide: bool,
-    format_: str,
-    color: str,
-    strict: bool,
-    max_findings: int,
-    max_decompressed: int | None,
+    common: Common,
 ) -> int:
     """Find an offset, a time, a key or a producer: in which segment, batch and byte it is.
 
@@ -62,16 +54,13 @@ def find(
     """
     from kfmt_cli.cli.runs import run_of
     from kfmt_cli.commands.find import Find, Sought
-    from kfmt_cli.core.codecs.decompress import Limit
     from kfmt_cli.core.times import milliseconds
-    from kfmt_cli.render.sinks.sink import Look
 
     given = [it for it in (offset, timestamp, key, producer_id) if it is not None]
     if len(given) != 1:
         raise UsageError("--offset, --timestamp, --key or --producer-id: one of them")
-    look = Look(wide=wide)
-    run = run_of(color, format_, strict=strict, max_findings=max_findings, look=look)
+    run = run_of(common)
     at = None if timestamp is None else milliseconds("--timestamp", timestamp)
     sought = Sought(offset, at, None if key is None else bytes_of(key), producer_id)
-    Find(run, sought, limit, Limit.of_option(max_decompressed)).paths(paths)
+    Find(run, sought, limit, common.limit).paths(paths)
     return run.host.exit_code

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import click
 
-from kfmt_cli.cli.options import color, output_format
+from kfmt_cli.cli.options import Common, color, common, output_format
 
 
 @click.command(name="format")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
-@output_format
-@color
-def format_command(names: tuple[str, ...], format_: str, color: str) -> int:
+@common(output_format, color)
+def format_command(
+    names: tuple[str, ...],
+    common: Common,
+) -> int:
     """Show the fields of a format: where each begins, its type, what it means, its bits.
 
     NAME is a format, a file's ending or name, or an internal topic. Without a name, all formats are
@@ -27,6 +29,6 @@ def format_command(names: tuple[str, ...], format_: str, color: str) -> int:
     from kfmt_cli.cli.runs import run_of
     from kfmt_cli.commands.reference import show_formats
 
-    run = run_of(color, format_)
+    run = run_of(common)
     show_formats(run, names)
     return run.host.exit_code

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import click
 
-from kfmt_cli.cli.options import color, layout, max_decompressed, output_format, strict
+from kfmt_cli.cli.options import (
+    Common,
+    color,
+    common,
+    layout,
+    max_decompressed,
+    output_format,
+    strict,
+)
 from kfmt_cli.errors import UsageError
 
 
@@ -22,10 +30,7 @@ from kfmt_cli.errors import UsageError
     help="Name of the topic, if the directory is not named after it; it selects the decoder.",
 )
 @layout
-@output_format
-@color
-@strict
-@max_decompressed
+@common(output_format, color, strict, max_decompressed)
 def hex_command(
     file: str,
     offset: int | None,
@@ -35,10 +40,7 @@ def hex_command(
     whole: bool,
     topic: str | None,
     layout: str | None,
-    format_: str,
-    color: str,
-    strict: bool,
-    max_decompressed: int | None,
+    common: Common,
 ) -> int:
     """Show the bytes of a batch, an entry or a small file, each next to its field and its meaning.
 
@@ -55,13 +57,12 @@ def hex_command(
     """
     from kfmt_cli.cli.runs import run_of
     from kfmt_cli.commands.hex import ShowHex, ShownPlace
-    from kfmt_cli.core.codecs.decompress import Limit
 
     if sum(it is not None for it in (offset, position, entry)) > 1:
         raise UsageError("--offset, --position and --entry: one of them")
     if alone and offset is None:
         raise UsageError("--alone needs --offset")
-    run = run_of(color, format_, strict=strict)
+    run = run_of(common)
     place = ShownPlace(offset, position, entry, alone)
-    ShowHex(run, place, Limit.of_option(max_decompressed), whole, topic, layout).path(file)
+    ShowHex(run, place, common.limit, whole, topic, layout).path(file)
     return run.host.exit_code

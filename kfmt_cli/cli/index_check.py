@@ -5,8 +5,10 @@ from __future__ import annotations
 import click
 
 from kfmt_cli.cli.options import (
+    Common,
     all_files,
     color,
+    common,
     index_interval,
     jobs,
     max_decompressed,
@@ -27,26 +29,14 @@ from kfmt_cli.errors import UsageError
 )
 @index_interval("The broker's setting, for the notes on stretches without an entry.")
 @all_files
-@wide
-@output_format
-@color
-@strict
-@max_findings
-@jobs
-@max_decompressed
+@common(wide, output_format, color, strict, max_findings, jobs, max_decompressed)
 def index_check(
     paths: tuple[str, ...],
     lookup_offset: int | None,
     lookup_timestamp: int | None,
     index_interval_bytes: int,
     all_files: bool,
-    wide: bool,
-    format_: str,
-    color: str,
-    strict: bool,
-    max_findings: int,
-    jobs: int,
-    max_decompressed: int | None,
+    common: Common,
 ) -> int:
     """Check .index, .timeindex and .txnindex against their log.
 
@@ -63,19 +53,16 @@ def index_check(
     from kfmt_cli.checks.index.checker import DAMAGED_LOG, INDEX_RESULT, MISSING, IndexChecker
     from kfmt_cli.cli.runs import run_of
     from kfmt_cli.commands.index_check import IndexCheck, show_lookups
-    from kfmt_cli.core.codecs.decompress import Limit
-    from kfmt_cli.render.sinks.sink import Look
 
     if lookup_offset is not None and lookup_timestamp is not None:
         raise UsageError("--lookup-offset and --lookup-timestamp: one at a time")
-    look = Look(wide=wide)
-    run = run_of(color, format_, INDEX_RESULT, strict=strict, max_findings=max_findings, look=look)
+    run = run_of(common, INDEX_RESULT)
     if lookup_offset is not None or lookup_timestamp is not None:
         show_lookups(run, paths, lookup_offset, lookup_timestamp)
         return run.host.exit_code
-    checker = IndexChecker(Limit.of_option(max_decompressed), index_interval_bytes, max_findings)
+    checker = IndexChecker(common.limit, index_interval_bytes, common.max_findings)
     lists_empty = all_files or not run.sink.for_people
-    task = IndexCheck(checker, jobs, lists_empty, run.summary.passed_over)
+    task = IndexCheck(checker, common.jobs, lists_empty, run.summary.passed_over)
     for name in (MISSING, DAMAGED_LOG):
         run.summary.aside[name] = 0
     return run.whole(task, paths)

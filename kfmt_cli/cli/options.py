@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -17,6 +19,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 TABLE = "kfmt.table"  # in the context: what --table says
 
 if TYPE_CHECKING:
+    from kfmt_cli.core.codecs.decompress import Limit
+
     _IntType = click.ParamType[int]
 else:  # not generic in every version of click
     _IntType = click.ParamType
@@ -193,3 +197,41 @@ def index_interval(help_: str) -> Callable[[F], F]:
         show_default=True,
         help=help_,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Common:
+    """What the options say that commands share; a command has some of them."""
+
+    color: str = "auto"
+    format_: str = "table"
+    wide: bool = False
+    strict: bool = False
+    max_findings: int = MOST_FINDINGS
+    jobs: int = 1
+    max_decompressed: int | None = None
+
+    @property
+    def limit(self) -> Limit:
+        """What batches may decompress to."""
+        from kfmt_cli.core.codecs.decompress import Limit
+
+        return Limit.of_option(self.max_decompressed)
+
+
+def common(*options: Callable[[F], F]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Give a command some of the shared options; it is called with them as one `Common`."""
+    names = tuple(it.name for it in fields(Common))
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(function)
+        def command(**given: Any) -> Any:
+            known: Common = given.pop("common", Common())
+            said = {name: given.pop(name) for name in names if name in given}
+            return function(common=replace(known, **said), **given)
+
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate

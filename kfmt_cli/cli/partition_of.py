@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from kfmt_cli.cli.options import color, output_format
+from kfmt_cli.cli.options import Common, color, common, output_format
 from kfmt_cli.errors import UsageError
 from kfmt_cli.rows.documents import PLACEMENT
 
@@ -21,10 +21,9 @@ from kfmt_cli.rows.documents import PLACEMENT
     show_default=True,
     help="Partitions of the internal topic.",
 )
-@output_format
-@color
+@common(output_format, color)
 def partition_of(
-    groups: tuple[str, ...], ids: tuple[str, ...], partitions: int, format_: str, color: str
+    groups: tuple[str, ...], ids: tuple[str, ...], partitions: int, common: Common
 ) -> int:
     """Tell in which partition of __consumer_offsets a group is, and in which of
     __transaction_state a transactional id.
@@ -46,7 +45,7 @@ def partition_of(
     for name in (*groups, *ids):
         if not name.isascii() and any("\ud800" <= it <= "\udfff" for it in name):
             raise UsageError(f"{name!r} is not UTF-8")
-    run = run_of(color, format_)
+    run = run_of(common)
     of = [(GROUPS, "group", group) for group in groups]
     of += [(TRANSACTIONS, "transactional_id", id_) for id_ in ids]
     for topic, kind, name in of:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from kfmt_cli.cli.options import color, output_format, wide
+from kfmt_cli.cli.options import Common, color, common, output_format, wide
 from kfmt_cli.errors import InputError, UsageError
 
 _framed = click.option(
@@ -18,10 +18,12 @@ _framed = click.option(
 @click.command(name="request-header")
 @click.argument("source", metavar="HEX|FILE")
 @_framed
-@wide
-@output_format
-@color
-def request_header(source: str, framed: bool | None, wide: bool, format_: str, color: str) -> int:
+@common(wide, output_format, color)
+def request_header(
+    source: str,
+    framed: bool | None,
+    common: Common,
+) -> int:
     """Decode the headers of requests as they are sent to a broker.
 
     The argument is hex digits, a file of them, or a file of bytes such as a captured stream; - is
@@ -35,9 +37,8 @@ def request_header(source: str, framed: bool | None, wide: bool, format_: str, c
     """
     from kfmt_cli.cli.runs import run_of
     from kfmt_cli.commands.protocol_headers import REQUEST, read_argument, requests, show
-    from kfmt_cli.render.sinks.sink import Look
 
-    run = run_of(color, format_, look=Look(wide=wide))
+    run = run_of(common)
     try:
         name, data = read_argument(source)
     except InputError as error:
@@ -52,17 +53,13 @@ def request_header(source: str, framed: bool | None, wide: bool, format_: str, c
 @click.option("--api", help="The request that was answered, by name or number.")
 @click.option("--api-version", type=click.IntRange(min=0), help="Its version.")
 @_framed
-@wide
-@output_format
-@color
+@common(wide, output_format, color)
 def response_header(
     source: str,
     api: str | None,
     api_version: int | None,
     framed: bool | None,
-    wide: bool,
-    format_: str,
-    color: str,
+    common: Common,
 ) -> int:
     """Decode the headers of responses as a broker sends them.
 
@@ -76,7 +73,6 @@ def response_header(
     """
     from kfmt_cli.cli.runs import run_of
     from kfmt_cli.commands.protocol_headers import RESPONSE, api_of, read_argument, responses, show
-    from kfmt_cli.render.sinks.sink import Look
 
     if (api is None) != (api_version is None):
         raise UsageError("--api and --api-version go together")
@@ -84,7 +80,7 @@ def response_header(
     if asked is not None and api_version is not None and api_version > asked.last:
         raise UsageError(f"{asked.name} has versions up to {asked.last}, not {api_version}")
     version = 0 if asked is None or api_version is None else asked.response_header(api_version)
-    run = run_of(color, format_, look=Look(wide=wide))
+    run = run_of(common)
     try:
         name, data = read_argument(source)
     except InputError as error:

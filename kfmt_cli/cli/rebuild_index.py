@@ -7,7 +7,7 @@ import time
 import click
 
 from kfmt_cli.broker.defaults import PRODUCER_ID_EXPIRATION_MS
-from kfmt_cli.cli.options import Size, color, output_format, strict
+from kfmt_cli.cli.options import Common, Size, color, common, output_format, strict
 
 
 @click.command(name="rebuild-index")
@@ -41,9 +41,7 @@ from kfmt_cli.cli.options import Size, color, output_format, strict
     help="Replace files that are there already in DST; with --in-place, go on although a broker "
     "holds the log directory or a log grows.",
 )
-@output_format
-@color
-@strict
+@common(output_format, color, strict)
 def rebuild_index(
     paths: tuple[str, ...],
     in_place: bool,
@@ -51,9 +49,7 @@ def rebuild_index(
     producer_id_expiration_ms: int | None,
     all_files: bool,
     force: bool,
-    format_: str,
-    color: str,
-    strict: bool,
+    common: Common,
 ) -> int:
     """Write the .index, .timeindex, .txnindex and .snapshot that a recovering broker would.
 
@@ -74,7 +70,7 @@ def rebuild_index(
 
     if not in_place and len(paths) < 2:
         raise UsageError("give the logs and then DST, a directory; or --in-place")
-    run = run_of(color, format_, REBUILT, strict=strict, writes=True)
+    run = run_of(common, REBUILT, writes=True)
     if producer_id_expiration_ms is None and not in_place:
         producer_id_expiration_ms = PRODUCER_ID_EXPIRATION_MS
     expired_before = None

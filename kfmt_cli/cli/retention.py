@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from kfmt_cli.cli.options import Size, color, output_format, paths, wide
+from kfmt_cli.cli.options import Common, Size, color, common, output_format, paths, wide
 
 
 @click.command()
@@ -25,9 +25,7 @@ from kfmt_cli.cli.options import Size, color, output_format, paths, wide
     metavar="FILE",
     help="Properties of a broker or a topic.",
 )
-@wide
-@output_format
-@color
+@common(wide, output_format, color)
 def retention(
     paths: tuple[str, ...],
     retention_ms: int | None,
@@ -38,9 +36,7 @@ def retention(
     cleanup_policy: str | None,
     now: str | None,
     config: Path | None,
-    wide: bool,
-    format_: str,
-    color: str,
+    common: Common,
 ) -> int:
     """Show why each segment is still on the disk and when it goes; what rolls the active one next.
 
@@ -58,7 +54,6 @@ def retention(
     from kfmt_cli.commands.log_settings import SettingsOf
     from kfmt_cli.commands.retention import Retention
     from kfmt_cli.core.times import milliseconds
-    from kfmt_cli.render.sinks.sink import Look
 
     given: dict[str, object] = {
         "retention_ms": retention_ms,
@@ -70,7 +65,7 @@ def retention(
     changes = {name: value for name, value in given.items() if value is not None}
     if cleanup_policy is not None:
         changes["policy"] = frozenset(part.strip() for part in cleanup_policy.split(","))
-    run = run_of(color, format_, look=Look(wide=wide))
+    run = run_of(common)
     at = int(time.time() * 1000) if now is None else milliseconds("--now", now)
     Retention(run, SettingsOf(config, changes), at).paths(paths)
     return run.host.exit_code

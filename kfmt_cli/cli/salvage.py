@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import click
 
-from kfmt_cli.cli.options import color, index_interval, jobs, max_decompressed, output_format
+from kfmt_cli.cli.options import (
+    Common,
+    color,
+    common,
+    index_interval,
+    jobs,
+    max_decompressed,
+    output_format,
+)
 
 
 @click.command(name="salvage")
@@ -16,19 +24,13 @@ from kfmt_cli.cli.options import color, index_interval, jobs, max_decompressed, 
     help="Keep what can be read of damaged batches, too: re-encoded, and marked by a header.",
 )
 @index_interval("The topic's index.interval.bytes.")
-@output_format
-@color
-@jobs
-@max_decompressed
+@common(output_format, color, jobs, max_decompressed)
 def salvage(
     source: str,
     destination: str,
     records: bool,
     index_interval_bytes: int,
-    format_: str,
-    color: str,
-    jobs: int,
-    max_decompressed: int | None,
+    common: Common,
 ) -> int:
     """Write every undamaged batch of damaged logs into new ones, byte for byte.
 
@@ -53,9 +55,8 @@ def salvage(
     """
     from kfmt_cli.cli.runs import run_of
     from kfmt_cli.commands.salvage import SALVAGED, Salvage
-    from kfmt_cli.core.codecs.decompress import Limit
 
-    run = run_of(color, format_, SALVAGED, writes=True)
-    limit = Limit.of_option(max_decompressed)
-    Salvage(run, limit, jobs, index_interval_bytes, records).salvage(source, destination)
+    run = run_of(common, SALVAGED, writes=True)
+    limit = common.limit
+    Salvage(run, limit, common.jobs, index_interval_bytes, records).salvage(source, destination)
     return run.host.exit_code

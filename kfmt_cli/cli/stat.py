@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kfmt_cli.cli.options import color, jobs, max_decompressed, output_format, paths, wide
+from kfmt_cli.cli.options import (
+    Common,
+    color,
+    common,
+    jobs,
+    max_decompressed,
+    output_format,
+    paths,
+    wide,
+)
 from kfmt_cli.errors import UsageError
 
 if TYPE_CHECKING:
@@ -34,22 +43,14 @@ if TYPE_CHECKING:
     metavar="CODEC[:LEVEL]",
     help="Compress a sample with another codec, and say what it would save.",
 )
-@wide
-@output_format
-@color
-@jobs
-@max_decompressed
+@common(wide, output_format, color, jobs, max_decompressed)
 def stat(
     paths: tuple[str, ...],
     by: str,
     deep: bool,
     histogram: bool,
     what_if: tuple[str, ...],
-    wide: bool,
-    format_: str,
-    color: str,
-    jobs: int,
-    max_decompressed: int | None,
+    common: Common,
 ) -> int:
     """Show what logs hold, in numbers: bytes, batches, records, codecs, times, producers.
 
@@ -64,13 +65,11 @@ def stat(
     """
     from kfmt_cli.cli.runs import run_of
     from kfmt_cli.commands.stat import Stat
-    from kfmt_cli.core.codecs.decompress import Limit
-    from kfmt_cli.render.sinks.sink import Look
 
     codecs = tuple(map(_codec, what_if))
-    run = run_of(color, format_, look=Look(wide=wide))
-    limit = Limit.of_option(max_decompressed)
-    Stat(run, by, deep, codecs, histogram, jobs, limit).paths(paths)
+    run = run_of(common)
+    limit = common.limit
+    Stat(run, by, deep, codecs, histogram, common.jobs, limit).paths(paths)
     return run.host.exit_code
 
 

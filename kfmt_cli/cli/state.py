@@ -5,7 +5,9 @@ from __future__ import annotations
 import click
 
 from kfmt_cli.cli.options import (
+    Common,
     color,
+    common,
     max_decompressed,
     max_findings,
     output_format,
@@ -32,12 +34,7 @@ from kfmt_cli.cli.options import (
 @click.option(
     "--of-topic", help="Name of the internal topic, if the directory is not named after it."
 )
-@wide
-@output_format
-@color
-@strict
-@max_findings
-@max_decompressed
+@common(wide, output_format, color, strict, max_findings, max_decompressed)
 def state(
     paths: tuple[str, ...],
     at_offset: int | None,
@@ -45,12 +42,7 @@ def state(
     group: str | None,
     topic: str | None,
     of_topic: str | None,
-    wide: bool,
-    format_: str,
-    color: str,
-    strict: bool,
-    max_findings: int,
-    max_decompressed: int | None,
+    common: Common,
 ) -> int:
     """Show what internal topics say now: groups and their committed offsets, transactional ids,
     the cluster's metadata, share groups, segments in remote storage; and what Kafka Connect,
@@ -74,11 +66,8 @@ def state(
     """
     from kfmt_cli.cli.runs import run_of
     from kfmt_cli.commands.state import ShowState, Wanted
-    from kfmt_cli.core.codecs.decompress import Limit
-    from kfmt_cli.render.sinks.sink import Look
 
-    look = Look(wide=wide)
-    run = run_of(color, format_, strict=strict, max_findings=max_findings, look=look)
+    run = run_of(common)
     wanted = Wanted(at_offset, since_offset, group, topic, of_topic)
-    ShowState(run, wanted, Limit.of_option(max_decompressed)).paths(paths)
+    ShowState(run, wanted, common.limit).paths(paths)
     return run.host.exit_code

@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import click
 
-from kfmt_cli.cli.options import color, max_findings, output_format, paths, strict, wide
+from kfmt_cli.cli.options import (
+    Common,
+    color,
+    common,
+    max_findings,
+    output_format,
+    paths,
+    strict,
+    wide,
+)
 
 
 @click.command(name="txn")
 @paths
 @click.option("--open", "only_open", is_flag=True, help="Only those that have not ended.")
-@wide
-@output_format
-@color
-@strict
-@max_findings
+@common(wide, output_format, color, strict, max_findings)
 def txn(
     paths: tuple[str, ...],
     only_open: bool,
-    wide: bool,
-    format_: str,
-    color: str,
-    strict: bool,
-    max_findings: int,
+    common: Common,
 ) -> int:
     """Show the transactions of partitions: producer, offsets, records, duration, outcome.
 
@@ -37,9 +38,7 @@ def txn(
     """
     from kfmt_cli.cli.runs import run_of
     from kfmt_cli.commands.txn import ShowTransactions
-    from kfmt_cli.render.sinks.sink import Look
 
-    look = Look(wide=wide)
-    run = run_of(color, format_, strict=strict, max_findings=max_findings, look=look)
+    run = run_of(common)
     ShowTransactions(run, only_open).paths(paths)
     return run.host.exit_code

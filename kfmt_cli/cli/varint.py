@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import click
 
-from kfmt_cli.cli.options import color, output_format
+from kfmt_cli.cli.options import Common, color, common, output_format
 from kfmt_cli.cli.screen import Screen
 from kfmt_cli.core.layout import varint
 from kfmt_cli.errors import UsageError
@@ -79,9 +79,12 @@ _NUMBERS = {"ignore_unknown_options": True}
 @click.command(name="encode-varint", context_settings=_NUMBERS)
 @click.argument("numbers", nargs=-1, required=True, metavar="N...")
 @_type_option
-@output_format
-@color
-def encode_varint(numbers: tuple[str, ...], type_: str, format_: str, color: str) -> None:
+@common(output_format, color)
+def encode_varint(
+    numbers: tuple[str, ...],
+    type_: str,
+    common: Common,
+) -> None:
     """Show how numbers are written as varints, step by step.
 
     \b
@@ -92,15 +95,23 @@ def encode_varint(numbers: tuple[str, ...], type_: str, format_: str, color: str
     """
     encoding = ENCODINGS[type_]
     values = [_number(words, encoding) for words in numbers]
-    _show([(value, _encode(value, encoding)) for value in values], encoding, format_, color)
+    _show(
+        [(value, _encode(value, encoding)) for value in values],
+        encoding,
+        common.format_,
+        common.color,
+    )
 
 
 @click.command(name="decode-varint")
 @click.argument("hex_", nargs=-1, required=True, metavar="HEX...")
 @_type_option
-@output_format
-@color
-def decode_varint(hex_: tuple[str, ...], type_: str, format_: str, color: str) -> None:
+@common(output_format, color)
+def decode_varint(
+    hex_: tuple[str, ...],
+    type_: str,
+    common: Common,
+) -> None:
     """Read the varints in some bytes, given in hexadecimal, step by step.
 
     Several arguments are read as one run of bytes; it may hold several varints.
@@ -118,7 +129,7 @@ def decode_varint(hex_: tuple[str, ...], type_: str, format_: str, color: str) -
         value, after = _decode(data, at, encoding)
         found.append((value, data[at:after]))
         at = after
-    _show(found, encoding, format_, color)
+    _show(found, encoding, common.format_, common.color)
 
 
 def _number(words: str, encoding: Encoding) -> int:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import click
 
 from kfmt_cli.cli.options import (
+    Common,
     all_files,
     color,
+    common,
     jobs,
     layout,
     max_decompressed,
@@ -27,25 +29,13 @@ from kfmt_cli.cli.options import (
 )
 @layout
 @all_files
-@wide
-@output_format
-@color
-@strict
-@max_findings
-@jobs
-@max_decompressed
+@common(wide, output_format, color, strict, max_findings, jobs, max_decompressed)
 def verify_crc(
     paths: tuple[str, ...],
     deep: bool,
     layout: str | None,
     all_files: bool,
-    wide: bool,
-    format_: str,
-    color: str,
-    strict: bool,
-    max_findings: int,
-    jobs: int,
-    max_decompressed: int | None,
+    common: Common,
 ) -> int:
     """Check structure and checksum of every batch of logs.
 
@@ -61,18 +51,17 @@ def verify_crc(
     from kfmt_cli.checks.log.verifier import Verifier
     from kfmt_cli.cli.runs import run_of
     from kfmt_cli.commands.verify import LOG_RESULT, Verify
-    from kfmt_cli.core.codecs.decompress import Limit
-    from kfmt_cli.render.sinks.sink import Look
 
-    look = Look(wide=wide)
-    run = run_of(color, format_, LOG_RESULT, strict=strict, max_findings=max_findings, look=look)
+    run = run_of(common, LOG_RESULT)
     if layout is not None:
         from kfmt_cli.commands.verify_kind import VerifyKind
         from kfmt_cli.disk.kinds.notes import LAYOUTS
 
-        return run.whole(VerifyKind(LAYOUTS[layout][0], max_findings), paths)
-    verifier = Verifier(deep, Limit.of_option(max_decompressed), jobs)
+        return run.whole(VerifyKind(LAYOUTS[layout][0], common.max_findings), paths)
+    verifier = Verifier(deep, common.limit, common.jobs)
     lists_all = all_files or not run.sink.for_people
-    task = Verify(verifier, jobs, max_findings, lambda file: lists_all or file.path in paths)
+    task = Verify(
+        verifier, common.jobs, common.max_findings, lambda file: lists_all or file.path in paths
+    )
     task.passed_over = run.summary.passed_over
     return run.whole(task, paths)
