@@ -19,6 +19,8 @@ import pytest
 import kfmt_cli
 from kfmt_cli.checks import registry
 from kfmt_cli.checks.base import LogCheck, Scope
+from kfmt_cli.checks.history.facts import History
+from kfmt_cli.checks.history.scopes import HistoryCheck
 from kfmt_cli.checks.log.verifier import Verifier
 from kfmt_cli.checks.partition.base import PartitionCheck, SegmentFacts
 from kfmt_cli.cli import kfmt
@@ -283,6 +285,33 @@ class NoFault(FirstBatch):
     def take(self, run: Block, records: Records | None) -> Iterator[Finding]:
         del run, records
         yield from ()
+
+
+# A check of the history of a partition.
+
+LONG = code("long-history", Severity.NOTE, "The logs of a partition hold more than 1000 offsets.")
+
+
+class Lengths(HistoryCheck):
+    codes = (LONG,)
+    first = -1
+
+    def take(self, history: History) -> Iterator[Finding]:
+        if self.first < 0 and history.start is not None:
+            self.first = history.start
+        if history.end is not None and history.end - self.first > 1000:
+            yield Finding(history.file, LONG, None, f"{history.end - self.first} offsets")
+
+
+def test_a_check_of_a_history(run: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
+    listed = registry.ListedCheck(Scope.HISTORY, f"{HERE}:Lengths")
+    monkeypatch.setattr(registry, "CHECKS", [*registry.CHECKS, listed])
+    registry.every_code.cache_clear()
+    out = run("check", ORDERS.parent, "--json", "--only", "long-history")
+    found = rows(out, "finding")
+    assert [row["message"] for row in found] == ["1200 offsets", "1440 offsets", "1500 offsets"]
+    assert "### `long-history`" in make_docs.findings()
+    registry.every_code.cache_clear()
 
 
 # An output format: a class that says how an object becomes text.

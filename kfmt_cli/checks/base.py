@@ -21,17 +21,17 @@ C = TypeVar("C", bound="LogCheck")
 
 
 class Scope(enum.Enum):
-    """What a check looks at; the value is the heading in the docs.
-
-    HEADERS: the headers of a log's batches. RECORDS: the records in them. SEGMENT: a log and its
-    indexes. PARTITION: the segments of a partition. DIRECTORY: the names in a directory.
-    """
+    """What a check looks at."""
 
     HEADERS = "headers of batches"
     RECORDS = "records"
-    SEGMENT = "segments"
-    PARTITION = "partitions"
-    DIRECTORY = "directories"
+    SEGMENT = "a log and its indexes"
+    PARTITION = "the segments of a partition"
+    DIRECTORY = "the names in a directory"
+    HISTORY = "producers, transactions and leaders"
+    OFFSETS = "the offsets that a partition must have"
+    CHECKPOINTS = "the checkpoints of a log directory"
+    STARTS = "what a start would come to"
 
 
 class Check:

@@ -41,6 +41,10 @@ CHECKS: list[ListedCheck] = [
     ListedCheck(Scope.SEGMENT, f"{_HERE}.index.rules:IndexRules"),
     ListedCheck(Scope.PARTITION, f"{_HERE}.partition.neighbours:SegmentOffsets"),
     ListedCheck(Scope.DIRECTORY, f"{_HERE}.partition.names:Names"),
+    ListedCheck(Scope.HISTORY, f"{_HERE}.history.partition:PartitionHistory"),
+    ListedCheck(Scope.OFFSETS, f"{_HERE}.history.losses:LostOffsets"),
+    ListedCheck(Scope.CHECKPOINTS, f"{_HERE}.history.checkpoint_offsets:CheckpointOffsets"),
+    ListedCheck(Scope.STARTS, f"{_HERE}.history.starts:FailingStarts"),
 ]
 
 
@@ -62,7 +66,8 @@ def code_chapters() -> Iterator[tuple[str, list[Code]]]:
     yield "Logs", _codes(damage, scopes=(Scope.HEADERS, Scope.RECORDS))
     yield "Indexes, snapshots and checkpoints", _codes(files, writing, scopes=(Scope.SEGMENT,))
     yield "Directories", _codes(scopes=(Scope.PARTITION, Scope.DIRECTORY))
-    yield "Producers, transactions and leaders", _codes(history, scopes=())
+    together = (Scope.HISTORY, Scope.OFFSETS, Scope.CHECKPOINTS, Scope.STARTS)
+    yield "Producers, transactions and leaders", _codes(history, scopes=together)
 
 
 def _codes(*modules: ModuleType, scopes: tuple[Scope, ...]) -> list[Code]:

@@ -58,6 +58,11 @@ class History:
     """The offset after its last batch."""
     newest: int = -1
 
+    @property
+    def has_transactions(self) -> bool:
+        """Whether some batch belongs to a transaction, or ends one."""
+        return any(it.control_type is not None or it.transactional for it in self.events)
+
     def take(self, block: Block) -> None:
         """The next block of the log."""
         batches = block.batches

@@ -7,14 +7,14 @@ Source: `org.apache.kafka.storage.internals.log.ProducerStateManager`, `Producer
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict
+from collections.abc import Iterator
+from dataclasses import asdict, replace
 
 from kfmt_cli.broker.defaults import TRANSACTION_MAX_TIMEOUT_MS
 from kfmt_cli.broker.producers import NONE, Event, Producer, Producers
 from kfmt_cli.checks.history.facts import History, compare
+from kfmt_cli.checks.history.scopes import HistoryCheck, HistoryFiles
 from kfmt_cli.disk.kinds.fixed import read_rows
-from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.errors import InputError
 from kfmt_cli.findings import history as codes
 from kfmt_cli.findings.finding import Finding
@@ -23,32 +23,29 @@ from kfmt_cli.findings.finding import Finding
 _COMPARED = ("producer_epoch", "last_sequence", "last_offset", "current_txn_first_offset")
 
 
-class PartitionHistory:
-    """Follows a partition log by log.
+class PartitionHistory(HistoryCheck):
+    """The logs agree on producers, transactions and leaders, with each other and with the files
+    next to them."""
 
-    epochs: (epoch, start offset) of leader-epoch-checkpoint, None without the file. log_start: the
-    log start offset. snapshots: the
-    producer snapshots by offset. has_transactions: some batch belongs to a transaction, or
-    ends one.
-    """
+    codes = (
+        *(codes.SEQUENCE_GAP, codes.SEQUENCE_REPEATED, codes.PRODUCER_EPOCH_BACK),
+        *(codes.MARKER_ALONE, codes.TRANSACTION_OPEN, codes.TRANSACTION_HANGING),
+        *(codes.TRANSACTION_MIXED, codes.LEADER_EPOCH_BACK, codes.LEADER_EPOCH_CONTRADICTED),
+        codes.SNAPSHOT_CONTRADICTED,
+    )
 
-    def __init__(
-        self,
-        epochs: list[tuple[int, int]] | None,
-        snapshots: Mapping[int, Input],
-        log_start: int = 0,
-    ) -> None:
-        self._epochs = epochs
-        self._log_start = log_start
-        self._starts = [] if epochs is None else [it for _, it in epochs]
-        self._snapshots = dict(snapshots)
+    def __init__(self, files: HistoryFiles) -> None:
+        super().__init__(files)
+        self._epochs = files.epochs
+        self._log_start = files.log_start
+        self._starts = [start for _, start in files.epochs or ()]
+        self._snapshots = dict(files.snapshots)
         self._producers = Producers()
         self._begun: dict[int, tuple[str, Event]] = {}
         self._lasts: History | None = None
         self._has_holes = False
         self._start: int | None = None
         self._newest = -1
-        self.has_transactions = False
 
     def take(self, history: History) -> Iterator[Finding]:
         """The next log; what is wrong with it."""
@@ -57,7 +54,6 @@ class PartitionHistory:
         yield from self._sequences(history)
         yield from self._leaders(history)
         for event in history.events:
-            self.has_transactions |= event.control_type is not None or bool(event.transactional)
             yield from self._event(history.file, event)
         if self._start is None:
             self._start = history.start
@@ -65,10 +61,10 @@ class PartitionHistory:
         if history.end is not None:
             self._has_holes |= history.holes > 0
             self._producers.end = history.end
-            if self._lasts is not None:
-                history.lasts = {**self._lasts.lasts, **history.lasts}
-                history.epochs = history.epochs or self._lasts.epochs
-            self._lasts = history
+            before, self._lasts = self._lasts, history
+            if before is not None:
+                lasts = {**before.lasts, **history.lasts}
+                self._lasts = replace(history, lasts=lasts, epochs=history.epochs or before.epochs)
 
     def finish(self) -> Iterator[Finding]:
         """What is wrong at the end, when every log was taken."""

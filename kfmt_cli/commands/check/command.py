@@ -13,7 +13,7 @@ from kfmt_cli.broker.start.directory import (
     is_log_directory,
     read_log_directory,
 )
-from kfmt_cli.checks.history.partition import PartitionHistory
+from kfmt_cli.checks.history.scopes import HistoryCheck
 from kfmt_cli.checks.index.checker import IndexChecker
 from kfmt_cli.checks.log.verifier import Verified, Verifier
 from kfmt_cli.checks.partition.folder import FolderChecks
@@ -162,7 +162,7 @@ class CheckPaths:
     ) -> None:
         """The segments of a directory, each by itself and relative to each other."""
         checks = FolderChecks()
-        history: PartitionHistory | None = None
+        histories: list[HistoryCheck] | None = None
         for segment in group.segments:
             outcome = next(outcomes)
             if segment.log is None:
@@ -171,15 +171,18 @@ class CheckPaths:
             done = self._segment(segment, segment.log, outcome, advance)
             checks.take(segment.log, None if done is None else done.verified)
             if group.folder is not None and is_segment(segment.log):
-                history = history or partitions.history_of(group.folder)
+                if histories is None:
+                    histories = partitions.histories_of(group.folder)
                 if done is not None and done.history is not None:
-                    self._of_histories += history.take(done.history)
+                    report = self._reports[group.folder.name]
+                    report.has_transactions |= done.history.has_transactions
+                    for check in histories:
+                        self._of_histories += check.take(done.history)
         if group.folder is None:
             return
         self._findings(checks.finish(group.folder))
-        if history is not None:
-            self._of_histories += history.finish()
-            self._reports[group.folder.name].has_transactions = history.has_transactions
+        for check in histories or ():
+            self._of_histories += check.finish()
 
     def _segment(
         self, segment: Segment, log: Input, outcome: Outcome, advance: Callable[[int], None]

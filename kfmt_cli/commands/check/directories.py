@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,17 +26,17 @@ from kfmt_cli.broker.start.directory import (
     quorum_troubles,
 )
 from kfmt_cli.broker.start.outcome import CLEAN, CRASH, Start
-from kfmt_cli.checks.history.partition import PartitionHistory
+from kfmt_cli.checks.base import Scope
+from kfmt_cli.checks.history.losses import already_lost
+from kfmt_cli.checks.history.scopes import HistoryCheck, HistoryFiles, Witnesses
 from kfmt_cli.checks.partition.names import not_partitions
-from kfmt_cli.commands.check.checkpoints import checkpoint_findings
-from kfmt_cli.commands.check.losses import Witnesses, already_lost
+from kfmt_cli.checks.registry import checks_of
 from kfmt_cli.commands.check.report import Report
 from kfmt_cli.commands.check.start import PartitionFacts, starts_of
 from kfmt_cli.commands.log_settings import compacts
 from kfmt_cli.disk.names import parsed_place, place_of, suffix_of
 from kfmt_cli.disk.tree import Folder, is_segment
 from kfmt_cli.errors import InputError
-from kfmt_cli.findings import history as codes
 from kfmt_cli.findings.damage import BATCH_TRUNCATED, ZERO_TAIL
 from kfmt_cli.findings.finding import Finding, Severity
 from kfmt_cli.topics import CLUSTER_METADATA
@@ -61,9 +61,10 @@ class CheckedPartitions:
     missing: list[tuple[str, list[str]]] = field(default_factory=list)
     _around: dict[str, LogDirectory] = field(default_factory=dict)
 
-    def history_of(self, folder: Folder) -> PartitionHistory:
+    def histories_of(self, folder: Folder) -> list[HistoryCheck]:
         """What follows the logs of a partition, with the files next to them."""
-        return _history_of(folder, self._log_start(folder))
+        files = _history_files(folder, self._log_start(folder))
+        return [it(files) for it in checks_of(Scope.HISTORY)]
 
     def starts(self, folders: list[Folder], given: frozenset[str]) -> Iterator[Start]:
         """What a broker would make of each partition, and what keeps it down.
@@ -160,11 +161,13 @@ class CheckedPartitions:
                 and finding.file.endswith(".log")
                 and finding.code not in _END_MISSING
             )
-            facts = Witnesses(folder, report.extents, told, is_compacted, damaged)
-            for first, last, words in already_lost(facts, above.offset(LOG_STARTS, key)):
-                report.lost.append((first, last))
-                message = f"offsets {first}–{last} are already lost: {words}"
-                self.tell(Finding(report.shown, codes.OFFSETS_LOST, None, message, offset=first))
+            log_start = above.offset(LOG_STARTS, key)
+            known = Witnesses(
+                report.shown, folder, report.extents, told, log_start, is_compacted, damaged
+            )
+            report.lost += ((first, last) for first, last, _ in already_lost(known))
+            for check in checks_of(Scope.OFFSETS):
+                self._tell_all(check().look(known))
 
     def checkpoints(self, folders: list[Folder], starts: list[Start]) -> None:
         """Offsets in checkpoints against the logs; a start that fails for no other reason."""
@@ -172,19 +175,19 @@ class CheckedPartitions:
             directory = self.directories.get(str(Path(folder.path)))
             if directory is not None:
                 below = [it for it in folders if str(Path(it.path).parent) == folder.path]
-                reports = {
-                    place_of(it.path.rpartition("/")[2]): self.reports[it.name] for it in below
+                extents = {
+                    place_of(it.path.rpartition("/")[2]): self.reports[it.name].extents
+                    for it in below
                 }
-                for finding in checkpoint_findings(folder, directory, reports):
-                    self.tell(finding)
+                for check in checks_of(Scope.CHECKPOINTS):
+                    self._tell_all(check().look(folder, directory, extents))
         for start in starts:
-            report = self.report_of(start.file)
-            if not start.starts and not any(
-                finding.code.severity is Severity.ERROR for finding in report.all
-            ):
-                words = start.reason or ""
-                code = codes.PARTITION_TWICE if start.is_twice else codes.START_FAILS
-                self.tell(Finding(start.file, code, None, words))
+            for check in checks_of(Scope.STARTS):
+                self._tell_all(check().look(start, self.report_of(start.file).all))
+
+    def _tell_all(self, found: Iterable[Finding]) -> None:
+        for finding in list(found):
+            self.tell(finding)
 
 
 def _is_partition(folder: Folder, *, is_inside: bool) -> bool:
@@ -203,8 +206,8 @@ def _end_metadata(broker: Broker, replicas: dict[str, list[Replica]]) -> None:
             broker.metadata_ends = {kind: end for kind, end in ends.items() if end is not None}
 
 
-def _history_of(folder: Folder, log_start: int) -> PartitionHistory:
-    """What follows a partition, with the files next to its logs."""
+def _history_files(folder: Folder, log_start: int) -> HistoryFiles:
+    """The files next to the logs of a partition."""
     epochs = None
     if LEADER_EPOCHS in folder.readable:
         with suppress(InputError, CheckpointError, NumberError):
@@ -213,4 +216,4 @@ def _history_of(folder: Folder, log_start: int) -> PartitionHistory:
     names = (name for name in folder.readable if name.endswith(".snapshot"))
     files = (folder.input(name) for name in names)
     snapshots = {file.base_offset: file for file in files if file.base_offset is not None}
-    return PartitionHistory(epochs, snapshots, log_start)
+    return HistoryFiles(epochs, snapshots, log_start)

@@ -1,37 +1,34 @@
-"""check: offsets that are gone before any start, as other files of a partition prove."""
+"""Offsets that are gone before any start, as other files of a partition prove."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from itertools import pairwise
 
+from kfmt_cli.checks.history.scopes import OffsetsCheck, Witnesses
 from kfmt_cli.disk.kinds import kind_of
 from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, PRODUCER_SNAPSHOT
-from kfmt_cli.disk.tree import Folder, is_segment, size_of
+from kfmt_cli.disk.tree import is_segment, size_of
+from kfmt_cli.findings import history as codes
+from kfmt_cli.findings.finding import Finding
 
 
-@dataclass(frozen=True, slots=True)
-class Witnesses:
-    """What tells of a partition's offsets."""
+class LostOffsets(OffsetsCheck):
+    """No offset from the log start on is gone before any start."""
 
-    folder: Folder
-    extents: Mapping[int, tuple[int, int]]
-    """The first offset and the end of each log, by base offset."""
-    told: Mapping[str, int]
-    """The partition's offset in checkpoints that are never above a log's end."""
-    is_compacted: bool | None
-    """None where that is not known."""
-    damaged: frozenset[int] = frozenset()
-    """Base offsets of logs with damage other than an end that is missing, or zeros: their batches
-    are there."""
+    codes = (codes.OFFSETS_LOST,)
+
+    def look(self, known: Witnesses) -> Iterator[Finding]:
+        for first, last, words in already_lost(known):
+            message = f"offsets {first}–{last} are already lost: {words}"
+            yield Finding(known.name, codes.OFFSETS_LOST, None, message, offset=first)
 
 
-def already_lost(known: Witnesses, log_start: int) -> Iterator[tuple[int, int, str]]:
+def already_lost(known: Witnesses) -> Iterator[tuple[int, int, str]]:
     """Ranges of offsets from the log start on that are gone, each with what proves it."""
     for first, last, words in _lost(known):
-        if last >= log_start:
-            yield max(first, log_start), last, words
+        if last >= known.log_start:
+            yield max(first, known.log_start), last, words
 
 
 def _lost(known: Witnesses) -> Iterator[tuple[int, int, str]]:

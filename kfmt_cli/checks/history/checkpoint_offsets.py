@@ -1,0 +1,52 @@
+"""The offsets in the checkpoints of a log directory against its logs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import islice
+
+from kfmt_cli.broker.start.checkpoints import LOG_STARTS
+from kfmt_cli.broker.start.directory import LogDirectory
+from kfmt_cli.checks.history.scopes import CheckpointCheck, Extents
+from kfmt_cli.disk.tree import Folder
+from kfmt_cli.findings import history as codes
+from kfmt_cli.findings.finding import Finding
+
+_NAMED = 3  # partitions without a directory that are named
+
+
+class CheckpointOffsets(CheckpointCheck):
+    """No offset in a checkpoint is above the end of its log, and each has its partition."""
+
+    codes = (
+        codes.LOG_START_ABOVE_END,
+        codes.CHECKPOINT_ABOVE_END,
+        codes.CHECKPOINT_WITHOUT_PARTITION,
+    )
+
+    def look(
+        self,
+        folder: Folder,
+        directory: LogDirectory,
+        partitions: Mapping[tuple[str | None, int | None], Extents],
+    ) -> Iterator[Finding]:
+        for name, offsets in directory.offsets.items():
+            file = folder.input(name).name
+            missing = []
+            for (topic, partition), offset in offsets.items():
+                extents = partitions.get((topic, partition))
+                if extents is None:
+                    missing.append(f"{topic}-{partition}")
+                    continue
+                end = max((end for _, end in extents.values()), default=None)
+                if end is None or offset <= end:
+                    continue
+                is_start = name == LOG_STARTS
+                code = codes.LOG_START_ABOVE_END if is_start else codes.CHECKPOINT_ABOVE_END
+                words = f"{topic}-{partition}: offset {offset}, the log ends at {end}"
+                yield Finding(file, code, None, words, offset=offset, expected=end, found=offset)
+            if missing:
+                named = ", ".join(islice(missing, _NAMED))
+                more = f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
+                words = f"no directory here for {named}{more}"
+                yield Finding(file, codes.CHECKPOINT_WITHOUT_PARTITION, None, words)

@@ -1,0 +1,100 @@
+"""What checks of a partition's history, of checkpoints and of starts are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from kfmt_cli.broker.start.directory import LogDirectory
+from kfmt_cli.broker.start.outcome import Start
+from kfmt_cli.checks.base import Check, Scope
+from kfmt_cli.checks.history.facts import History
+from kfmt_cli.disk.kinds.kind import Input
+from kfmt_cli.disk.tree import Folder
+from kfmt_cli.findings.finding import Finding
+
+Extents = Mapping[int, tuple[int, int]]
+"""The first offset and the end of each log of a partition, by base offset."""
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryFiles:
+    """What lies next to the logs of a partition."""
+
+    epochs: list[tuple[int, int]] | None = None
+    """Epoch and start offset in leader-epoch-checkpoint, None without the file."""
+    snapshots: Mapping[int, Input] = field(default_factory=dict)
+    """The producer snapshots, by offset."""
+    log_start: int = 0
+    """The log start offset."""
+
+
+class HistoryCheck(Check):
+    """A rule about what the logs of a partition tell, taken in their order."""
+
+    scope = Scope.HISTORY
+
+    def __init__(self, files: HistoryFiles) -> None:
+        self.files = files
+
+    def take(self, history: History) -> Iterable[Finding]:
+        """The next log; what is wrong with it."""
+        raise NotImplementedError
+
+    def finish(self) -> Iterable[Finding]:
+        """What is wrong at the end, when every log was taken."""
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Witnesses:
+    """What tells of a partition's offsets."""
+
+    name: str
+    """The partition as it is shown."""
+    folder: Folder
+    extents: Extents
+    told: Mapping[str, int]
+    """The partition's offset in checkpoints that are never above a log's end."""
+    log_start: int
+    """The log start offset."""
+    is_compacted: bool | None
+    """None where that is not known."""
+    damaged: frozenset[int] = frozenset()
+    """Base offsets of logs with damage other than an end that is missing, or zeros: their batches
+    are there."""
+
+
+class OffsetsCheck(Check):
+    """A rule about which offsets a partition must have."""
+
+    scope = Scope.OFFSETS
+
+    def look(self, known: Witnesses) -> Iterable[Finding]:
+        """What is wrong with a partition."""
+        raise NotImplementedError
+
+
+class CheckpointCheck(Check):
+    """A rule about the checkpoints of a log directory."""
+
+    scope = Scope.CHECKPOINTS
+
+    def look(
+        self,
+        folder: Folder,
+        directory: LogDirectory,
+        partitions: Mapping[tuple[str | None, int | None], Extents],
+    ) -> Iterable[Finding]:
+        """What is wrong with a log directory."""
+        raise NotImplementedError
+
+
+class StartCheck(Check):
+    """A rule about a start that was foretold."""
+
+    scope = Scope.STARTS
+
+    def look(self, start: Start, found: Iterable[Finding]) -> Iterable[Finding]:
+        """What is to be said of a start. found: what is wrong with the partition's files."""
+        raise NotImplementedError

@@ -1,0 +1,22 @@
+"""Starts that fail, where nothing else says why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from kfmt_cli.broker.start.outcome import Start
+from kfmt_cli.checks.history.scopes import StartCheck
+from kfmt_cli.findings import history as codes
+from kfmt_cli.findings.finding import Finding, Severity
+
+
+class FailingStarts(StartCheck):
+    """A broker starts with what is there; an error that was found says why not."""
+
+    codes = (codes.START_FAILS, codes.PARTITION_TWICE)
+
+    def look(self, start: Start, found: Iterable[Finding]) -> Iterator[Finding]:
+        if start.starts or any(it.code.severity is Severity.ERROR for it in found):
+            return
+        code = codes.PARTITION_TWICE if start.is_twice else codes.START_FAILS
+        yield Finding(start.file, code, None, start.reason or "")
