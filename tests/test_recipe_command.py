@@ -19,7 +19,7 @@ import pytest
 from kfmt_cli import cli
 from kfmt_cli.broker import state as states
 from kfmt_cli.broker.state.replay import LatestOfKeys
-from kfmt_cli.checks.log.open_checked import open_checked
+from kfmt_cli.checks.log.verifier import open_checked
 from kfmt_cli.cli.options import Common, color, common, output_format, paths
 from kfmt_cli.commands.log_files import LogFiles, each_partition
 from kfmt_cli.commands.run import Run

@@ -41,7 +41,7 @@ from kfmt_cli.rows.column import Column, ColumnKind, RowType
 from kfmt_cli.rows.section import Object, section_of
 from kfmt_cli.spark import jobs as spark_jobs
 from kfmt_cli.topics import TOPICS, Topic
-from kfmt_cli.topics.message import Message
+from kfmt_cli.topics.decoder import Message
 from tests.support.samples import ORDERS
 from tools import make_docs
 from tools.kafka import ROOT

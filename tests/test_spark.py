@@ -34,8 +34,8 @@ from kfmt_cli import __main__  # noqa: E402
 from kfmt_cli.cli.pipeline import pipeline  # noqa: E402
 from kfmt_cli.errors import InputError, UsageError  # noqa: E402
 from kfmt_cli.spark import session as sessions  # noqa: E402
-from kfmt_cli.spark.failure import reason  # noqa: E402
 from kfmt_cli.spark.jobs import verify  # noqa: E402
+from kfmt_cli.spark.session import reason  # noqa: E402
 
 pytestmark = [
     pytest.mark.spark,

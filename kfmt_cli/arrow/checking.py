@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from kfmt_cli.arrow.arrays import MOST_MILLISECONDS
-from kfmt_cli.arrow.packing import input_of, packed
-from kfmt_cli.arrow.reading import reader_of
+from kfmt_cli.arrow.inputs import input_of, packed, reader_of
 from kfmt_cli.checks.log.packs import look_inside, read_pack
 from kfmt_cli.checks.log.verifier import Stretch
 from kfmt_cli.checks.registry import every_code
@@ -29,8 +28,7 @@ from kfmt_cli.rows.segment_row import (
     numbers_of_files,
 )
 from kfmt_cli.rows.table_types import SEGMENTS
-from kfmt_cli.sharing.failure import telling
-from kfmt_cli.sharing.piece import Piece
+from kfmt_cli.sharing.piece import Piece, telling
 from kfmt_cli.sharing.read_piece import Edges, facts_of
 from kfmt_cli.sharing.request import Request
 

@@ -15,8 +15,8 @@ from urllib.parse import quote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from kfmt_cli.arrow.inputs import reader_of
 from kfmt_cli.arrow.output import appearing
-from kfmt_cli.arrow.reading import reader_of
 from kfmt_cli.arrow.schema import schema_of
 from kfmt_cli.arrow.tables import batch_batches, record_batches, wanted_records
 from kfmt_cli.core.json_text import json_text

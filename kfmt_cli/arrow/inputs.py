@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from kfmt_cli.arrow.storage import listing
+from collections.abc import Iterator, Sequence
+
+from kfmt_cli.arrow.storage import is_local, listing, local, open_stored
+from kfmt_cli.core.parallel import together
 from kfmt_cli.disk.kinds import UNKNOWN, is_transient
 from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, TIME_INDEX
-from kfmt_cli.disk.kinds.logs import LOGS
+from kfmt_cli.disk.kinds.kind import Input
+from kfmt_cli.disk.kinds.logs import LOG, LOGS
 from kfmt_cli.disk.names import partition_of
 from kfmt_cli.disk.tree import classify
 from kfmt_cli.errors import InputError
 from kfmt_cli.sharing.piece import Piece
+from kfmt_cli.sharing.read_piece import PieceReader
 from kfmt_cli.sharing.request import Request
 
 KINDS = {"index_entries": frozenset({OFFSET_INDEX, TIME_INDEX})}
@@ -49,3 +54,23 @@ def _order(piece: Piece) -> tuple[str, int, int, str]:
 
 def _wanted(request: Request, path: str) -> bool:
     return not request.topics or partition_of(path)[0] in request.topics
+
+
+def reader_of(request: Request) -> PieceReader:
+    """A reader of pieces, wherever they are stored."""
+    return PieceReader(request.wanted, request.limit, open_stored, request.fail_fast)
+
+
+def packed(pieces: Sequence[Piece]) -> Iterator[list[Piece]]:
+    """The pieces in their order, small local logs together, others alone."""
+
+    def size(it: Piece) -> int | None:
+        whole_log = it.kind is LOG and it.is_whole and not it.trouble
+        return it.size if whole_log and is_local(it.path) else None
+
+    return together(pieces, size)
+
+
+def input_of(piece: Piece) -> Input:
+    """The file of a piece."""
+    return Input(local(piece.path), piece.path, piece.kind, piece.base_offset)

@@ -10,8 +10,7 @@ import pyarrow as pa
 
 from kfmt_cli.arrow import arrays
 from kfmt_cli.arrow.checking import check_piece, finding_row
-from kfmt_cli.arrow.packing import input_of, packed
-from kfmt_cli.arrow.reading import reader_of
+from kfmt_cli.arrow.inputs import input_of, packed, reader_of
 from kfmt_cli.arrow.schema import schema_of
 from kfmt_cli.arrow.sections import ArrowPart, part_of, record_batch, slices
 from kfmt_cli.arrow.storage import local

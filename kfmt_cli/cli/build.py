@@ -93,8 +93,7 @@ def build(
     """
     from kfmt_cli.broker.rolling import Rolling
     from kfmt_cli.cli.runs import run_of
-    from kfmt_cli.commands.build import BUILT, Build
-    from kfmt_cli.commands.build_notes import build_notes
+    from kfmt_cli.commands.build import BUILT, Build, build_notes
 
     if layout is not None:
         if any(it is not None and it is not False for it in shape.values()):

@@ -79,7 +79,7 @@ class PipelineCall:
         from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
 
-        from kfmt_cli.spark.failure import reason
+        from kfmt_cli.spark.session import reason
 
         try:
             return run_job(context)

@@ -54,7 +54,7 @@ def verify_crc(
 
     run = run_of(common, LOG_RESULT)
     if layout is not None:
-        from kfmt_cli.commands.verify_kind import VerifyKind
+        from kfmt_cli.commands.verify import VerifyKind
         from kfmt_cli.disk.kinds.notes import LAYOUTS
 
         return run.whole(VerifyKind(LAYOUTS[layout][0], common.max_findings), paths)

@@ -16,6 +16,7 @@ from kfmt_cli.render.style import count
 from kfmt_cli.rows.result import Result, ResultType
 from kfmt_cli.writing.build.builder import SegmentBuilder
 from kfmt_cli.writing.build.jsonl import PIECE, Line, read_lines
+from kfmt_cli.writing.build.notes import write_notes
 from kfmt_cli.writing.build.options import Options
 from kfmt_cli.writing.output import Staging, staged
 from kfmt_cli.writing.rebuild import How, rebuild
@@ -89,3 +90,25 @@ class Build:
             self.run.take(Result(BUILT, shown, KRAFT_SNAPSHOT.name, numbers))
         if flat:
             staging.lift(Path(folders.pop()))
+
+
+FILE = "notes-v0.bin"
+
+
+def build_notes(run: Run, source: str, destination: str, force: bool) -> None:
+    """Write DST/notes-v0.bin from lines; raises InputError, UsageError, OutputError."""
+    n_messages = 0
+    with staged(destination, force) as staging:
+        run.left_over(staging.left_over)
+        file = staging.file(FILE)
+        try:
+            for message in write_notes(source):
+                file.write(message)
+                n_messages += 1
+            if not n_messages:
+                raise InputError(f"{source}: no message in it")
+            file.close()
+        finally:
+            file.abandon()
+    run.sink.remark(f"{count(n_messages, 'message')} in {destination}/{FILE}", "")
+    run.sink.flush()

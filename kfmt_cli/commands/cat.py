@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from kfmt_cli.broker.committed import Committed, committed_of
-from kfmt_cli.checks.log.open_checked import open_checked
+from kfmt_cli.checks.log.verifier import open_checked
 from kfmt_cli.commands.follow import followed
 from kfmt_cli.commands.log_files import LogFiles, each_partition
 from kfmt_cli.commands.run import Run

@@ -16,7 +16,7 @@ from kfmt_cli.broker.start.checkpoints import LOG_STARTS
 from kfmt_cli.broker.start.directory import CLEANER_OFFSETS
 from kfmt_cli.broker.topic_settings import TopicSettings
 from kfmt_cli.broker.transactions import Transactions
-from kfmt_cli.checks.log.open_checked import open_checked
+from kfmt_cli.checks.log.verifier import open_checked
 from kfmt_cli.commands.cleaning import CleanerHistory, Cleaning
 from kfmt_cli.commands.compaction_key import show_key
 from kfmt_cli.commands.log_files import LogFiles, each_partition

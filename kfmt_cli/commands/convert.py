@@ -20,8 +20,7 @@ from kfmt_cli.errors import InputError, OutputError
 from kfmt_cli.render.style import count, grouped, safe
 from kfmt_cli.rows.result import Result, ResultType
 from kfmt_cli.writing.convert.converter import Converter
-from kfmt_cli.writing.copying import carry, need_new
-from kfmt_cli.writing.output import Staging, need_room, staged
+from kfmt_cli.writing.output import Staging, carry, need_new, need_room, staged
 from kfmt_cli.writing.segment_writer import SegmentWriter
 
 COUNTED = ("messages", "batches", "batches_after", "left_out")

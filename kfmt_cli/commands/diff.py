@@ -14,7 +14,7 @@ from kfmt_cli.broker.start.checkpoints import (
     NumberError,
     entries_of,
 )
-from kfmt_cli.checks.log.open_checked import open_checked
+from kfmt_cli.checks.log.verifier import open_checked
 from kfmt_cli.commands.log_files import LogFiles, partitions_below
 from kfmt_cli.commands.run import Run
 from kfmt_cli.core.codecs.decompress import Limit

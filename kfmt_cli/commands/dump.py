@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from kfmt_cli.checks.log.open_checked import open_checked
+from kfmt_cli.checks.log.verifier import open_checked
 from kfmt_cli.commands.log_files import LogStarts
 from kfmt_cli.commands.run import Run
 from kfmt_cli.core.parallel import map_ordered

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kfmt_cli.checks.log.open_checked import open_checked
-from kfmt_cli.checks.log.verifier import Verifier
+from kfmt_cli.checks.log.verifier import Verifier, open_checked
 from kfmt_cli.commands.run import Unread
 from kfmt_cli.commands.verify import Verify
 from kfmt_cli.core.codecs.decompress import Limit

@@ -25,8 +25,7 @@ from kfmt_cli.formats.index import MAX_RELATIVE_OFFSET
 from kfmt_cli.render.style import count, grouped, safe
 from kfmt_cli.rows.documents import HOLE, MISSING_OFFSETS, REARRANGED
 from kfmt_cli.rows.result import Result, ResultType
-from kfmt_cli.writing.copying import carry, need_new
-from kfmt_cli.writing.output import Staging, need_room, staged
+from kfmt_cli.writing.output import Staging, carry, need_new, need_room, staged
 from kfmt_cli.writing.rebuild import How, rebuild
 from kfmt_cli.writing.salvage.holes import NO_END, Gaps, Hole, Salvaged
 from kfmt_cli.writing.salvage.rearrange import (

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from kfmt_cli.broker.state.schema_registry import RegistryReplay
-from kfmt_cli.checks.log.open_checked import open_checked
+from kfmt_cli.checks.log.verifier import open_checked
 from kfmt_cli.commands.internal import partitions_of
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.disk.tree import is_folder

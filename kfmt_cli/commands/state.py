@@ -10,7 +10,7 @@ from itertools import zip_longest
 from kfmt_cli.broker.log_end import log_end
 from kfmt_cli.broker.state import REPLAYS, is_replayed, replay_of
 from kfmt_cli.broker.state.replay import Replay, Row, State
-from kfmt_cli.checks.log.open_checked import open_checked
+from kfmt_cli.checks.log.verifier import open_checked
 from kfmt_cli.commands.internal import TopicPartition, end_of, partitions_of
 from kfmt_cli.commands.run import Run
 from kfmt_cli.core.codecs.decompress import Limit

@@ -11,7 +11,7 @@ from pathlib import Path
 from kfmt_cli.broker.defaults import TRANSACTION_MAX_TIMEOUT_MS
 from kfmt_cli.broker.state import replay_of
 from kfmt_cli.broker.transactions import OPEN, Transaction, Transactions
-from kfmt_cli.checks.log.open_checked import open_checked
+from kfmt_cli.checks.log.verifier import open_checked
 from kfmt_cli.commands.log_files import LogFiles, each_partition
 from kfmt_cli.commands.run import Cells, Run, in_pieces
 from kfmt_cli.core.codecs.decompress import Limit

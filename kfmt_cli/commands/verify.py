@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kfmt_cli.checks.log.verifier import Verified, Verifier
 from kfmt_cli.checks.partition.folder import FolderChecks
-from kfmt_cli.commands.run import Event, Unlisted, Unread
+from kfmt_cli.commands.run import Event, Unlisted, Unread, told
 from kfmt_cli.commands.verify_apart import Outcome, Share, healthy, in_processes, shares_of
-from kfmt_cli.disk.kinds.kind import Input
+from kfmt_cli.disk.kinds.kind import Input, Kind
 from kfmt_cli.disk.kinds.logs import LOG, LOGS
 from kfmt_cli.disk.targets import targets
-from kfmt_cli.disk.tree import Folder, distinct, inputs_in, is_segment, no_log, size_of
+from kfmt_cli.disk.tree import Folder, classify, distinct, inputs_in, is_segment, no_log, size_of
 from kfmt_cli.errors import InputError
 from kfmt_cli.findings.finding import MOST_FINDINGS, Finding, Findings
 from kfmt_cli.rows.result import Result, ResultType
@@ -186,3 +186,41 @@ def _units(files: list[Input], sizes: list[int]) -> list[list[Input]]:
     from kfmt_cli.checks.log.packs import packs
 
     return list(packs(files, sizes))
+
+
+@dataclass(slots=True)
+class VerifyKind:
+    """Checks the files given as files of one kind."""
+
+    kind: Kind
+    most_findings: int = MOST_FINDINGS
+    _files: list[Input] = field(default_factory=list)
+
+    def plan(self, paths: tuple[str, ...]) -> Iterator[Unread]:
+        """Take the files as they are given."""
+        self._files = [replace(classify(path, path), kind=self.kind) for path in paths]
+        return iter(())
+
+    @property
+    def total(self) -> int:
+        """Bytes of all files."""
+        return sum(map(size_of, self._files))
+
+    def names(self) -> Iterator[str]:
+        """The names of the files that will have a line."""
+        return (file.name for file in self._files)
+
+    def events(self, advance: Callable[[int], None] = lambda _: None) -> Iterator[Event]:
+        """Check all files; what is found, in their order."""
+        for file in self._files:
+            assert self.kind.read is not None
+            try:
+                contents = self.kind.read(file)
+            except InputError as error:
+                yield Unread.of(error)
+                continue
+            advance(contents.size)
+            numbers = {"bytes": contents.size, "records": len(contents.table)}
+            result = Result(LOG_RESULT, file.name, self.kind.name, numbers)
+            result.take(contents.findings)
+            yield from told(result)

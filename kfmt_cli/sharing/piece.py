@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from kfmt_cli.disk.kinds.kind import Kind
 from kfmt_cli.disk.kinds.logs import LOG
 from kfmt_cli.disk.names import partition_of
+from kfmt_cli.errors import KfmtError
 
 MIB = 1 << 20
 OPENING = MIB // 8  # what opening a file costs, in bytes that could be read meanwhile
@@ -91,3 +93,19 @@ def name_of(path: str, start: int) -> str:
 
     which = blake2b(os.fsencode(path), digest_size=6).hexdigest()
     return f"{stem}-{start:012}-{which}"
+
+
+class WorkError(KfmtError):
+    """A task could not continue with a file."""
+
+
+@contextmanager
+def telling(piece: Piece) -> Iterator[None]:
+    """An error that says nothing of the file it concerns is raised as a WorkError that does."""
+    try:
+        yield
+    except KfmtError:
+        raise
+    except Exception as error:
+        part = f" from byte {piece.start} on" if piece.start else ""
+        raise WorkError(f"{piece.path}{part}: {type(error).__name__}: {error}") from error

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from kfmt_cli.arrow.tables import MAKERS, batches_of
 from kfmt_cli.rows.table_types import BATCHES
-from kfmt_cli.sharing.failure import telling
+from kfmt_cli.sharing.piece import telling
 from kfmt_cli.sharing.request import Request
 from kfmt_cli.spark.plan import Split
 

@@ -21,8 +21,7 @@ from kfmt_cli.arrow.checking import edges_of, finding_of, finding_row
 from kfmt_cli.arrow.output import get_json, names_in, put_json, remove
 from kfmt_cli.errors import UsageError
 from kfmt_cli.findings.finding import in_order
-from kfmt_cli.sharing.failure import telling
-from kfmt_cli.sharing.piece import Piece, cut, name_of, pack
+from kfmt_cli.sharing.piece import Piece, cut, name_of, pack, telling
 from kfmt_cli.sharing.request import Request, share_of
 from kfmt_cli.sharing.seams import Seam, is_torn
 from kfmt_cli.spark.plan import Split

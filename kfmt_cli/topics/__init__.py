@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 from kfmt_cli.core.lazy import load
 
 if TYPE_CHECKING:
-    from kfmt_cli.topics.decoder import Decoder
-    from kfmt_cli.topics.message import Message
+    from kfmt_cli.topics.decoder import Decoder, Message
 
 CLUSTER_METADATA = "__cluster_metadata"
 _CONNECT = r"(?:.*[._-])?(?:connect|mm2|mirrormaker2?)(?:[._-].*)?[._-]"

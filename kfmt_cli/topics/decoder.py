@@ -11,6 +11,16 @@ from kfmt_cli.core.layout.wire import Buffer, Value
 
 
 @dataclass(frozen=True, slots=True)
+class Message:
+    """A kind of record: the number that its topic has for it, and its messages."""
+
+    id: int
+    value: Layout
+    key: Layout | None = None
+    """None in a topic whose records have no keys."""
+
+
+@dataclass(frozen=True, slots=True)
 class Framed:
     """Which message some bytes are."""
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 from kfmt_cli.core.layout.field import Field
 from kfmt_cli.core.layout.layout import Layout
 from kfmt_cli.core.layout.wire import Buffer, UVarint32, WireError
-from kfmt_cli.topics.decoder import Decoded, Decoder, Framed
+from kfmt_cli.topics.decoder import Decoded, Decoder, Framed, Message
 from kfmt_cli.topics.keyed import version_of
-from kfmt_cli.topics.message import Message
 from kfmt_cli.topics.saying import decoded
 
 FRAME_VERSION = 1

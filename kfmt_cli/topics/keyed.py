@@ -10,8 +10,7 @@ from kfmt_cli.core.layout.field import Field
 from kfmt_cli.core.layout.layout import Layout
 from kfmt_cli.core.layout.versions import at_version
 from kfmt_cli.core.layout.wire import Buffer, Int16, WireError
-from kfmt_cli.topics.decoder import Decoded, Decoder, Framed
-from kfmt_cli.topics.message import Message
+from kfmt_cli.topics.decoder import Decoded, Decoder, Framed, Message
 from kfmt_cli.topics.saying import decoded, words_of
 
 SOURCE = "org.apache.kafka.coordinator.common.runtime.CoordinatorRecordSerde"

@@ -11,9 +11,8 @@ from kfmt_cli.core.layout.layout import Layout
 from kfmt_cli.core.layout.protocol import String
 from kfmt_cli.core.layout.versions import at_version
 from kfmt_cli.core.layout.wire import Buffer, Int32, Int64, WireError
-from kfmt_cli.topics.decoder import Decoded, Decoder, Framed
+from kfmt_cli.topics.decoder import Decoded, Decoder, Framed, Message
 from kfmt_cli.topics.keyed import VALUE_FRONT, version_of
-from kfmt_cli.topics.message import Message
 from kfmt_cli.topics.saying import decoded, words_of
 
 SOURCE = "org.apache.kafka.connect.mirror"

@@ -7,7 +7,7 @@ from kfmt_cli.core.layout.field import MILLISECONDS, Field
 from kfmt_cli.core.layout.layout import Layout
 from kfmt_cli.core.layout.protocol import Blob, Bool, ListOf, String, Struct, UuidType
 from kfmt_cli.core.layout.wire import Int8, Int32, Int64
-from kfmt_cli.topics.message import Message
+from kfmt_cli.topics.decoder import Message
 
 SOURCE = "org.apache.kafka.server.log.remote.metadata.storage.generated"
 SEGMENT_STATES = (

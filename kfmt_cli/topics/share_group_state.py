@@ -7,7 +7,7 @@ from kfmt_cli.core.layout.field import MILLISECONDS, Field, numbered
 from kfmt_cli.core.layout.layout import Layout
 from kfmt_cli.core.layout.protocol import ListOf, String, UuidType
 from kfmt_cli.core.layout.wire import Int8, Int16, Int32, Int64
-from kfmt_cli.topics.message import Message
+from kfmt_cli.topics.decoder import Message
 
 SOURCE = "org.apache.kafka.coordinator.share.generated"
 DELIVERY_STATES = numbered({0: "Available", 1: "Acquired", 2: "Acknowledged", 4: "Archived"})

@@ -9,7 +9,7 @@ from kfmt_cli.broker.defaults import INDEX_INTERVAL_BYTES
 from kfmt_cli.checks.index.facts import IndexFacts
 from kfmt_cli.checks.index.order import order_findings, padding_finding
 from kfmt_cli.checks.index.rules import IndexRules
-from kfmt_cli.checks.log.open_checked import open_checked
+from kfmt_cli.checks.log.verifier import open_checked
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.native.table import Table
 from kfmt_cli.disk.kinds import INDEXES

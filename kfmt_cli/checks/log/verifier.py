@@ -7,11 +7,11 @@ whichever thread, process or machine looked at them.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 
 from kfmt_cli.checks.base import LogCheck, Scope
 from kfmt_cli.checks.log.extent import Extent
-from kfmt_cli.checks.log.open_checked import open_checked
 from kfmt_cli.checks.registry import log_checks
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.parallel import map_ordered
@@ -20,7 +20,23 @@ from kfmt_cli.findings.finding import Finding, in_order
 from kfmt_cli.log.block import Block, is_legacy, runs
 from kfmt_cli.log.decoding import read_records
 from kfmt_cli.log.decompress import decompress_ahead, is_heavy
+from kfmt_cli.log.open_log import OpenLog, open_log
 from kfmt_cli.log.records import Records
+
+
+def with_headers_checked(blocks: Iterable[Block], checks: list[LogCheck]) -> Iterator[Block]:
+    """Blocks in reading order, each with what the checks of headers find added to its findings."""
+    for block in blocks:
+        found = [finding for check in checks for finding in check.take(block, None)]
+        yield replace(block, findings=in_order([*block.findings, *found])) if found else block
+
+
+@contextmanager
+def open_checked(file: Input, read_ahead: bool) -> Iterator[OpenLog]:
+    """A log whose blocks come with what is wrong with their headers; raises InputError."""
+    with open_log(file, read_ahead) as log:
+        checks = log_checks(Scope.HEADERS, log.base_offset)
+        yield replace(log, blocks=with_headers_checked(log.blocks, checks))
 
 
 @dataclass(slots=True)

@@ -7,7 +7,7 @@ from kfmt_cli.core.layout.field import Field, numbered
 from kfmt_cli.core.layout.layout import Layout
 from kfmt_cli.core.layout.protocol import Bool, Float64, ListOf, String
 from kfmt_cli.core.layout.wire import Int8, Int16, Int32, Int64
-from kfmt_cli.topics.message import Message
+from kfmt_cli.topics.decoder import Message
 
 SOURCE = "org.apache.kafka.common.metadata"
 CONFIG_RESOURCES = numbered(

@@ -11,7 +11,7 @@ from kfmt_cli.formats.consumer_protocol import (
     CONSUMER_PROTOCOL_ASSIGNMENT,
     CONSUMER_PROTOCOL_SUBSCRIPTION,
 )
-from kfmt_cli.topics.message import Message
+from kfmt_cli.topics.decoder import Message
 
 SOURCE = "org.apache.kafka.coordinator.group.generated"
 

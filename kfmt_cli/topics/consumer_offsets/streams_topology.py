@@ -7,7 +7,7 @@ from kfmt_cli.core.layout.field import Field
 from kfmt_cli.core.layout.layout import Layout
 from kfmt_cli.core.layout.protocol import ListOf, String
 from kfmt_cli.core.layout.wire import Int16, Int32
-from kfmt_cli.topics.message import Message
+from kfmt_cli.topics.decoder import Message
 
 SOURCE = "org.apache.kafka.coordinator.group.generated"
 

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from kfmt_cli.checks.log.open_checked import open_checked
+from kfmt_cli.checks.log.verifier import open_checked
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.native.table import BoolArray
 from kfmt_cli.core.parallel import map_ordered

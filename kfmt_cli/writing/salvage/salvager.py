@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kfmt_cli.checks.log.open_checked import open_checked
-from kfmt_cli.checks.log.verifier import Stretch
+from kfmt_cli.checks.log.verifier import Stretch, open_checked
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.native.table import BoolArray
