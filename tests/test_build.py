@@ -245,21 +245,21 @@ def test_an_edited_dump(tmp_path: Path) -> None:
         (b'{"vlaue":"x"}\n', "unknown field `vlaue`"),
         (b'{"type":"record","value":"x","base_offset":3}\n', "unknown field `base_offset`"),
         (b'{"value":"x","headers":[{"key":"k","valeu":"v"}]}\n', "unknown field `valeu`"),
-        (b'{"value":"a","value":"b"}\n', "the key 'value' stands twice"),
-        (b'{"value":"a", "value" :"b"}\n', "the key 'value' stands twice"),
-        (b'{"value":"a","v\\u0061lue":"b"}\n', "the key 'value' stands twice"),
-        (b'{"headers":[{"key":"a","key":"b"}]}\n', "the key 'key' stands twice"),
+        (b'{"value":"a","value":"b"}\n', "the key 'value' appears twice"),
+        (b'{"value":"a", "value" :"b"}\n', "the key 'value' appears twice"),
+        (b'{"value":"a","v\\u0061lue":"b"}\n', "the key 'value' appears twice"),
+        (b'{"headers":[{"key":"a","key":"b"}]}\n', "the key 'key' appears twice"),
         # The same keys in the same order as a line before, but not in the same objects.
         (
             b"""{"headers":[{"key":"a","value":"b"}]}
 {"value":"v","headers":[{"key":"a","value":"b"}]}
 {"value":"v","headers":[{"key":"a"}],"value":"b"}
 """,
-            "line 3: the key 'value' stands twice",
+            "line 3: the key 'value' appears twice",
         ),
         (
             b'{"type":"batch","attributes":{"raw":0,"raw":8}}\n{"type":"record"}\n',
-            "the key 'raw' stands twice",
+            "the key 'raw' appears twice",
         ),
         (b'{"type":"batch","attributes":{"compression":"brotli"}}\n', "'brotli' is none of"),
         (b'{"type":"batch","attributes":{"timestamp_type":"x"}}\n', "'x' is none of"),

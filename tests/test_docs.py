@@ -95,6 +95,21 @@ def test_pages_are_in_plain_english(page: Path) -> None:
     assert not found
 
 
+OF_THE_SOURCES = re.compile(
+    r"(?<!left )\bbehind\b|\b(beside|stands?|goes on|so many|as far as)\b", re.IGNORECASE
+)
+
+
+def test_the_sources_are_in_plain_english() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}: {line.strip()}"
+        for path in sorted((ROOT / "kfmt_cli").rglob("*.py"))
+        for line in path.read_text().splitlines()
+        if OF_THE_SOURCES.search(line) and "ms behind" not in line
+    ]
+    assert found == []
+
+
 def test_pages_keep_their_length() -> None:
     assert len((ROOT / "README.md").read_text().splitlines()) <= 180
     assert len((ROOT / "docs" / "architecture.md").read_text().split()) <= 2000

@@ -81,7 +81,7 @@ def words(values: IntArray, names: Sequence[str], given: BoolArray | None = None
 def headers(
     data: bytes, children: IntArray, firsts: IntArray, counts: IntArray, given: BoolArray
 ) -> pa.Array:
-    """Lists of key and value; the rows' headers stand one after the other in `children`."""
+    """Lists of key and value; the rows' headers are one after the other in `children`."""
     offsets = np.zeros(len(counts) + 1, np.int32)
     counts = np.where(given, counts, 0)
     offsets[1:] = np.cumsum(counts)

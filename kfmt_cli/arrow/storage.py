@@ -26,7 +26,7 @@ class StoredFile:
     modified: int
     """Nanoseconds since the epoch, 0 where the storage does not say."""
     trouble: str | None = None
-    """Why a directory, for which this then stands, could not be listed."""
+    """Why the directory could not be listed that this is in place of."""
 
 
 def is_local(path: str) -> bool:

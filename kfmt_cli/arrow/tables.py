@@ -1,4 +1,4 @@
-"""The tables: what stands in each column, made of the columns of a block."""
+"""The tables: what each column holds, made of the columns of a block."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ class IndexBuilder:
         return rows
 
     def room(self, positions: IntArray, max_timestamp: IntArray, index_bytes: int) -> int:
-        """How many of the next batches come before an index of so many bytes is full.
+        """How many of the next batches come before an index of some bytes is full.
 
         Source: `AbstractIndex.isFull`, `TimeIndex.isFull`, which keeps one entry for the end.
         """

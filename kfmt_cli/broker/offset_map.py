@@ -36,7 +36,7 @@ def hashes_of(data: bytes, starts: IntArray, sizes: IntArray) -> IntArray:
 class OffsetMap:
     """most: keys that it takes. latest_offset: up to where it knows the keys of the log.
 
-    expected: at most so many keys will come; there is room for them at once.
+    expected: keys that will come at most; there is room for them at once.
     """
 
     def __init__(self, buffer_bytes: int = DEDUPE_BUFFER_BYTES, expected: int = 0) -> None:

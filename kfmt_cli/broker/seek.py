@@ -60,7 +60,7 @@ def start_for_time(segment: Segment, timestamp: int) -> ReadingStart:
     if index is None:
         return ReadingStart(0, SCAN, "there is no time index")
     try:
-        # Every record younger than an entry's time stands after the entry's offset.
+        # Every record younger than an entry's time comes after the entry's offset.
         found = search(index, TIME_INDEX, "timestamp", timestamp - 1).found
     except InputError as error:
         return ReadingStart(0, SCAN, str(error))

@@ -82,7 +82,7 @@ class TimingWheels:
         return min((start for level in self.levels for start in level.buckets), default=None)
 
     def advance(self, to: int) -> Iterator[WheelStep]:
-        """Let time go on: buckets whose time has come are emptied into lower wheels, or fire."""
+        """Let time pass: buckets whose time has come are emptied into lower wheels, or fire."""
         while (start := self.next) is not None and start <= to:
             self._move(max(start, self.now))
             for wheel in reversed(self.levels):

@@ -73,7 +73,7 @@ class Transactions:
 
     @property
     def last_stable_offset(self) -> int:
-        """Where consumers of committed records stop, as far as the log itself tells."""
+        """Where consumers of committed records stop, by the log itself."""
         holder = self.holder
         return self.log_end if holder is None else holder.first_offset or 0
 

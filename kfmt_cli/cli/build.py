@@ -79,7 +79,7 @@ def build(
     option that is given wins over the lines: --compression, --producer-id and the like change every
     batch, --batch-records and --batch-bytes cut those that are larger. A record needs no more than
     a value: {"value":"hello"}. Records with "control" make control batches; "producer_id" and
-    "transactional" may stand in records without a batch line, too. Lines that name a file go into
+    "transactional" may be in records without a batch line, too. Lines that name a file go into
     that segment or KRaft snapshot, whole; without names, or with a --segment-… option, segments are
     rolled as a broker rolls them.
 

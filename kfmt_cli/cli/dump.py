@@ -88,7 +88,7 @@ def dump(
 
     Directories are walked by topic, partition and base offset, and all of their files are shown;
     with --records, with offsets and in CSV, only the logs. - is standard input. Damage is reported
-    where it stands and the rest is shown. Keys and values of internal topics are decoded.
+    where it is, and the rest is shown. Keys and values of internal topics are decoded.
 
     \b
     Examples:

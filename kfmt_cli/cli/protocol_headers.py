@@ -1,4 +1,4 @@
-"""request-header and response-header: what stands before requests and responses on the wire."""
+"""request-header and response-header: what comes before requests and responses on the wire."""
 
 from __future__ import annotations
 

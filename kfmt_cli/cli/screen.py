@@ -16,7 +16,7 @@ from kfmt_cli.render.style import COLOUR, PLAIN, Theme, safe
 
 PATIENCE = 1.0  # seconds of work before a progress bar is worth its place
 
-# From so many bytes on it matters whether the modules that read them are compiled.
+# From this size on it matters whether the modules that read them are compiled.
 LARGE = 8 << 20
 SLOW = (
     "kfmt: this takes many times longer than it should, because there was no C compiler when kfmt "
@@ -28,7 +28,7 @@ class Screen:
     """Where a command writes. color: auto, always or never.
 
     goes_on: the command has more to do than to print; what nobody reads any more is dropped.
-    exit_code: what the command ends with, as far as it is known; also when the output is closed.
+    exit_code: what the command would end with now; also when the output is closed.
     """
 
     def __init__(self, color: str = "auto", goes_on: bool = False) -> None:

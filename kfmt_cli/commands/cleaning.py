@@ -121,7 +121,7 @@ class Cleaning:
         return modified_ms(file) > horizon
 
     def _map(self, start: int, end: int) -> OffsetMap:
-        """The latest offset of each key in the dirty part, as far as there is room."""
+        """The latest offset of each key in the dirty part, up to what there is room for."""
         map_ = OffsetMap(self.buffer_bytes, self.history.records)
         seen = TransactionsSeen(it for it in self.history.aborted if it[1] >= start)
         logs = self.partition.logs

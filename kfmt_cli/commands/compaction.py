@@ -108,11 +108,11 @@ class Compaction:
     ) -> str | None:
         """Why the cleaner does nothing with a partition, whatever its ratio; None if it may."""
         topic, _ = place_of(partition.folder.name)
-        beside = partition.folder.parent
+        log_directory = partition.folder.parent
         sources = self._sources(partition)
         if topic == CLUSTER_METADATA:
             return "it is the metadata log, which snapshots shorten and the cleaner does not know"
-        is_known = self.settings.knows(beside) or "policy" in sources
+        is_known = self.settings.knows(log_directory) or "policy" in sources
         if is_known and not settings.compacts:
             source = sources.get("policy", DEFAULT)
             policy = ",".join(sorted(settings.policy))

@@ -40,7 +40,7 @@ class Convert:
     converter: Converter
     skip_damaged: bool
     carried: int = 0
-    behind: list[str] = field(default_factory=list)
+    left: list[str] = field(default_factory=list)
 
     def convert(self, source: str, destination: str) -> None:
         """Convert SRC to DST; raises UsageError, InputError, OutputError."""
@@ -62,7 +62,7 @@ class Convert:
                 if file.kind is LOG:
                     damaged |= self._convert(staging, file, progress)
                 elif Path(file.path).name.endswith(LEFT_BEHIND):
-                    self.behind.append(file.name)
+                    self.left.append(file.name)
                 elif file.kind not in MADE_ANEW or not _beside_log(file):
                     carry(staging, file, file.name)
                     self.carried += 1
@@ -104,8 +104,8 @@ class Convert:
 
     def _last_words(self, destination: str, refused: bool) -> None:
         sink, summary = self.run.sink, self.run.summary
-        if self.behind:
-            words = count(len(self.behind), "file")
+        if self.left:
+            words = count(len(self.left), "file")
             done_with = f"that a broker is done with ({', '.join(LEFT_BEHIND)})"
             sink.note(f"left behind: {words} {done_with}\n")
         if summary.unread and not refused:

@@ -249,7 +249,7 @@ def _headers(records: Records, first: int, n: int) -> tuple[bytes | None, ...]:
     return tuple(found)
 
 
-BEFORE, BEHIND = "the other one begins later: retention", "the other one has not got so far"
+BEFORE, SHORTER = "the other one begins later: retention", "the other one has not got so far"
 PARTED = "they have parted before"
 HOLE, MISSING = "removed by compaction", "missing on the other side"
 
@@ -264,7 +264,7 @@ def _why(it: Range, a: Side, b: Side, parted: Range | None) -> str | None:
     if other.first is not None and it.last < other.first:
         return BEFORE
     if it.first >= other.end:
-        return BEHIND
+        return SHORTER
     return HOLE if other.has_holes else MISSING
 
 

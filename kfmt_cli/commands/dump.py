@@ -121,7 +121,7 @@ class Dump:
                     recycle(piece)
 
     def _pack(self, files: list[Input]) -> list[Input | memoryview]:
-        """The text of a pack; a file that has to be looked at by itself stands for itself."""
+        """The text of a pack; a file that has to be looked at by itself is given back."""
         if len(files) == 1:
             return [*files]
         from kfmt_cli.commands.dump_packs import written
@@ -164,7 +164,7 @@ class Dump:
         self.run.left_out(file.name, findings)
 
     def _unknown(self, file: Input) -> None:
-        """Say of a file of a directory that it is none that kfmt knows."""
+        """Say of a file of a directory that kfmt does not know it."""
         sink, size = self.run.sink, size_of(file)
         name, details = safe(file.name), f"   {grouped(size)} bytes   not a file that kfmt knows"
         room = sink.out.width or 1 << 30
@@ -253,7 +253,7 @@ class Dump:
 
 
 def notes_of(file: Input) -> tuple[str, ...]:
-    """What the names of a file and of its directory say of it, beside what it is."""
+    """What the names of a file and of its directory say of it, besides what it is."""
     folder, _, name = file.path.rpartition(os.sep)
     marks = (kind_of(name)[2], mark_of(folder.rpartition(os.sep)[2]))
     topic = None if file.base_offset is None else known_topic(topic_of(file))
@@ -266,7 +266,7 @@ def notes_of(file: Input) -> tuple[str, ...]:
 
 
 def arrange(writer: RowWriter, part: RowsPart) -> Iterator[Piece]:
-    """The part's rows, each finding after the outer row that it stands in."""
+    """The part's rows, each finding after the outer row that it is in."""
     findings = in_order(part.findings)
     positions = part.rows.outer.table["position"]
     done = 0

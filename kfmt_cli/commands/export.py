@@ -168,7 +168,7 @@ def marked(folder: Path, tables: tuple[str, ...]) -> Iterator[None]:
 
 
 def take_away(folder: Path) -> None:
-    """Remove what an export that was killed has written; raises UsageError where it goes on."""
+    """Remove what an export that was killed has written; raises UsageError if it still runs."""
     mark = folder / UNFINISHED
     try:
         with mark.open() as held:

@@ -108,7 +108,7 @@ class Find:
     def _rows(
         self, segment: Segment, look: Callable[[Segment], Iterator[Cells]]
     ) -> Iterator[Cells]:
-        """What is found in a segment, as far as it can be read."""
+        """What is found in a segment, up to where it can be read."""
         try:
             yield from look(segment)
         except InputError as error:

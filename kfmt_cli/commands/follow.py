@@ -1,4 +1,4 @@
-"""A partition that a broker goes on writing: what comes after what was read."""
+"""A partition that a broker is still writing: what comes after what was read."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ class IndexCheck:
     def _alone(
         self, segment: Segment, listed: bool, advance: Callable[[int], None]
     ) -> Iterator[Event]:
-        """Check a segment here, which reads its log as far as memory is concerned in blocks."""
+        """Check a segment here, which reads its log in blocks."""
         try:
             for result in self.checker.check(segment, advance):
                 yield from _told(result, listed)

@@ -26,7 +26,7 @@ class TopicPartition:
     logs: list[Input]
     snapshots: list[Input]
     """Snapshots of KRaft, the newest first."""
-    beside: str | None
+    log_directory: str | None
     """The log directory, where other partitions lie."""
 
 
@@ -84,14 +84,14 @@ def _of_file(file: Input, of_topic: str | None) -> TopicPartition:
     return TopicPartition(file.name, topic, logs, snapshots, None)
 
 
-def _of_folder(folder: Folder, name: str, topic: str, beside: str) -> TopicPartition:
+def _of_folder(folder: Folder, name: str, topic: str, log_directory: str) -> TopicPartition:
     inputs = [folder.input(file) for file in folder.files if file not in folder.special]
     snapshots = [
         input_ for input_ in inputs if input_.kind is KRAFT_SNAPSHOT and end_of(input_) is not None
     ]
     snapshots.sort(key=lambda snapshot: end_of(snapshot) or 0, reverse=True)
     whole = [snapshot for snapshot in snapshots if snapshot.path.endswith(".checkpoint")]
-    return TopicPartition(name, topic, folder.logs, whole, beside)
+    return TopicPartition(name, topic, folder.logs, whole, log_directory)
 
 
 def end_of(snapshot: Input) -> int | None:

@@ -55,25 +55,29 @@ class SettingsOf:
     def around(self, partition: LogFiles) -> tuple[LogDirectory, tuple[str, int], TopicSettings]:
         """The log directory that a partition lies in, its topic and number there, its settings;
         raises UsageError."""
-        beside = partition.folder.parent
-        if beside not in self._directories:
-            self._directories[beside] = directory_at(beside)
+        log_directory = partition.folder.parent
+        if log_directory not in self._directories:
+            self._directories[log_directory] = directory_at(log_directory)
         topic, number = place_of(partition.folder.name)
-        return self._directories[beside], (topic or "", number or 0), self.of(topic, beside)
+        return (
+            self._directories[log_directory],
+            (topic or "", number or 0),
+            self.of(topic, log_directory),
+        )
 
-    def sources(self, topic: str | None, beside: Path) -> dict[str, str]:
+    def sources(self, topic: str | None, log_directory: Path) -> dict[str, str]:
         """Where each setting of a topic comes from that is not Kafka's default, after `of`."""
-        known = self._known[beside]
+        known = self._known[log_directory]
         found = dict.fromkeys(fields_in(self._given), FILE)
         for given in (known.get("", {}), known.get(topic or "", {})):
             found |= dict.fromkeys(fields_in(given), METADATA_LOG)
         return found | dict.fromkeys(self.changes, OPTION)
 
-    def knows(self, beside: Path) -> bool:
+    def knows(self, log_directory: Path) -> bool:
         """Whether a log directory has a metadata log, which has every setting that was made."""
-        return (beside / f"{CLUSTER_METADATA}-0").is_dir()
+        return (log_directory / f"{CLUSTER_METADATA}-0").is_dir()
 
-    def of(self, topic: str | None, beside: Path) -> TopicSettings:
+    def of(self, topic: str | None, log_directory: Path) -> TopicSettings:
         """The settings of a topic whose partition lies in a log directory; raises UsageError."""
         if self._base is None:
             self._base = TopicSettings()
@@ -84,20 +88,20 @@ class SettingsOf:
                     raise UsageError(f"{self.config}: cannot be read: {error}") from error
                 self._given = properties(text)
                 self._base = with_properties(self._base, self._given)
-        if beside not in self._known:
-            self._known[beside] = _configs(beside)
-        known = self._known[beside]
+        if log_directory not in self._known:
+            self._known[log_directory] = _configs(log_directory)
+        known = self._known[log_directory]
         found = with_properties(self._base, known.get("", {}))
         found = with_properties(found, known.get(topic or "", {}) if topic else {})
         return replace(found, **self.changes)  # type: ignore[arg-type]
 
 
-def compacts(topic: str | None, beside: Path) -> bool | None:
+def compacts(topic: str | None, log_directory: Path) -> bool | None:
     """Whether a topic is compacted, by the metadata log of a log directory; None where there is
     none."""
-    if topic is None or not (beside / f"{CLUSTER_METADATA}-0").is_dir():
+    if topic is None or not (log_directory / f"{CLUSTER_METADATA}-0").is_dir():
         return None
-    known = _configs(beside)
+    known = _configs(log_directory)
     if topic not in known and not known.get("", {}) and topic.startswith("__"):
         return None
     settings = with_properties(TopicSettings(), known.get("", {}))
@@ -122,10 +126,10 @@ def _inputs(paths: list[Path]) -> list[Input]:
 
 
 @lru_cache(maxsize=8)
-def _configs(beside: Path) -> dict[str, dict[str, str]]:
+def _configs(log_directory: Path) -> dict[str, dict[str, str]]:
     """The settings of each topic in the metadata log of a log directory; those of all brokers under
     an empty name."""
-    folder = beside / f"{CLUSTER_METADATA}-0"
+    folder = log_directory / f"{CLUSTER_METADATA}-0"
     if not folder.is_dir():
         return {}
     snapshots = sorted(path for path in folder.glob("*.checkpoint") if path.name[:20].isdigit())

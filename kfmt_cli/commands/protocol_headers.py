@@ -1,4 +1,4 @@
-"""request-header and response-header: what stands before requests and responses on the wire."""
+"""request-header and response-header: what comes before requests and responses on the wire."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def read_argument(text: str) -> tuple[str, bytes]:
 
 
 def _of_hex(text: str) -> bytes | None:
-    """The bytes that hex digits stand for, None where there is anything else."""
+    """The bytes that hex digits mean, None where there is anything else."""
     digits = re.sub(r"(0x|[\s:])", "", text)
     if not digits or len(digits) % 2 or re.search(r"[^0-9a-fA-F]", digits):
         return None
@@ -107,7 +107,7 @@ def _of_hex(text: str) -> bytes | None:
 
 
 def requests(data: bytes, framed: bool | None) -> Iterator[ProtocolHeader]:
-    """The headers of requests. framed: a size stands before each; None to find out."""
+    """The headers of requests. framed: a size comes before each; None to find out."""
     if framed is None:
         framed = _is_framed(data) or not _is_request(data)
     for at, size, start, end in _frames(data, framed):

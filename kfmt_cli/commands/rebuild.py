@@ -62,8 +62,8 @@ class Rebuild:
         if not self.force:
             return False
         below = (Path(to, folder).resolve() for folder, _ in partitions)
-        beside = {Path(group[0].path).parent.resolve() for _, group in partitions}
-        self.all_files |= (is_any := any(it in beside for it in below))
+        folders = {Path(group[0].path).parent.resolve() for _, group in partitions}
+        self.all_files |= (is_any := any(it in folders for it in below))
         return is_any
 
     def _partitions(self, paths: tuple[str, ...]) -> Iterator[tuple[str, list[Input]]]:

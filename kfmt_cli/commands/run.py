@@ -87,7 +87,7 @@ class Task(Protocol):
 
 
 def in_pieces(rows: Iterable[Cells]) -> Iterator[list[Cells]]:
-    """Rows that come one by one, so many together as are worth writing."""
+    """Rows that come one by one, in groups that are worth writing."""
     every = iter(rows)
     while piece := list(islice(every, AT_ONCE)):
         yield piece

@@ -275,7 +275,7 @@ class Salvage:
             done = self._log(staging, salvager, log, name, next(later, NO_END), progress)
             if done is None:
                 continue
-            # An empty one at the end says where the log goes on.
+            # An empty one at the end says where the log continues.
             is_end = i + 1 == len(logs) and (log.base_offset or 0) > salvager.last_offset
             if done.batches_after or is_end:
                 written.append(classify(str(staging.folder / name), name))
@@ -317,7 +317,7 @@ class Salvage:
         return [classify(str(staging.folder / it), it) for it in written]
 
     def _index(self, staging: Staging, log: Input, below: PurePath) -> None:
-        """Give a log that is set aside its indexes, as far as its offsets fit into them."""
+        """Give a log that is set aside its indexes, if its offsets fit into them."""
         with suppress(InputError):
             for made in rebuild([log], How(self.interval), lambda _: None, from_nothing=True):
                 for file, data in made.files.items():

@@ -130,9 +130,9 @@ class ShowState:
                 self.run.sink.note(f"{partition.name}: {note}\n")
             self.run.left_out(partition.name, findings)
         for type_ in READING:
-            rows = state.get(type_, {}) if partition.beside is not None else {}
+            rows = state.get(type_, {}) if partition.log_directory is not None else {}
             for key, row in rows.items():
-                rows[key] = self._with_lag(type_, row, partition.beside or "")
+                rows[key] = self._with_lag(type_, row, partition.log_directory or "")
         return state
 
     def _take(
@@ -164,13 +164,13 @@ class ShowState:
         self.run.tell(finding, findings)
         self._n_damage += finding.code.severity is Severity.ERROR
 
-    def _with_lag(self, type_: StateType, row: Row, beside: str) -> Row:
+    def _with_lag(self, type_: StateType, row: Row, log_directory: str) -> Row:
         """A row that says how far a partition has been read, with the end of its log."""
         column, ahead = READING[type_]
         values = dict(zip(type_.names, row, strict=True))
         name = f"{values['topic']}-{values['partition']}"
         if name not in self._ends:
-            self._ends[name] = _end_in(f"{beside}/{name}")
+            self._ends[name] = _end_in(f"{log_directory}/{name}")
         end, offset = self._ends[name], values[column]
         if end is not None and isinstance(offset, int):
             values |= {"log_end_offset": end, "lag": end - offset - ahead}
@@ -257,7 +257,7 @@ def _changes(type_: StateType, before: dict[Row, Row], now: dict[Row, Row]) -> d
 
 
 def _value(column: Column, cell: str | int | None) -> object:
-    """A cell of a row as it stands in JSON."""
+    """A cell of a row as it is in JSON."""
     return json.loads(cell) if column.kind is ColumnKind.JSON and isinstance(cell, str) else cell
 
 

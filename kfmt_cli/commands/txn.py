@@ -119,12 +119,12 @@ class ShowTransactions:
             line += f", held by producer {following.holder.producer_id}"
         self.run.sink.document(TRANSACTIONS, row, [f"{line}\n"])
 
-    def _coordinators(self, beside: Path) -> Known:
+    def _coordinators(self, log_directory: Path) -> Known:
         """What the partitions of __transaction_state in a log directory say."""
-        if beside in self._known:
-            return self._known[beside]
+        if log_directory in self._known:
+            return self._known[log_directory]
         known: Known = {}
-        for folder in sorted(beside.glob(f"{COORDINATOR}-*")):
+        for folder in sorted(log_directory.glob(f"{COORDINATOR}-*")):
             replay = replay_of(COORDINATOR)
             for path in sorted(folder.glob("*.log")):
                 try:
@@ -139,7 +139,7 @@ class ShowTransactions:
                 number = values["producer_id"]
                 assert isinstance(number, int)
                 known[number] = {**values}
-        self._known[beside] = known
+        self._known[log_directory] = known
         return known
 
 
@@ -150,8 +150,8 @@ def _cell(value: object) -> str | int | None:
 def _goes_on(partition: LogFiles) -> bool:
     """Whether a later log lies next to those of a partition."""
     last = max(log.base_offset or 0 for log in partition.logs)
-    beside = (classify(str(path), path.name) for path in partition.folder.glob("*.log"))
-    return any((it.base_offset or 0) > last for it in beside)
+    logs = (classify(str(path), path.name) for path in partition.folder.glob("*.log"))
+    return any((it.base_offset or 0) > last for it in logs)
 
 
 def _is_hanging(
@@ -159,7 +159,7 @@ def _is_hanging(
 ) -> bool | None:
     """Whether nobody will end an open transaction, None where that cannot be told.
 
-    The coordinator would, while the transaction goes on for it and has this partition; without it,
+    The coordinator would, while the transaction is open for it and has this partition; without it,
     one is hanging that is older than the longest timeout when the log ends.
     """
     if partition.given and _goes_on(partition):

@@ -23,7 +23,7 @@ from kfmt_cli.sharing.processes import at_once, map_processes
 from kfmt_cli.sharing.read_piece import Edges, PieceReader, facts_of
 from kfmt_cli.sharing.seams import Seam, is_torn
 
-# A process hands so many findings over at once; a file with more is read by the first process.
+# A process hands this many findings over at once; a file with more is read by the first process.
 MOST_HANDED = 10_000
 # A log is worth several processes from here on; each has some pieces of it.
 LARGE = 64 << 20
@@ -125,7 +125,7 @@ def verify_share(share: Share, verifier: Verifier) -> Done:
 
 
 def healthy(unit: list[Input], verifier: Verifier) -> list[Verified | None]:
-    """Which files of a pack need no second look; a file that stands alone is read by itself."""
+    """Which files of a pack need no second look; a file that is alone is read by itself."""
     if len(unit) == 1:
         return [None]
     from kfmt_cli.checks.log.packs import verify_pack

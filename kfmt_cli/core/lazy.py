@@ -7,6 +7,6 @@ from typing import Any
 
 
 def load(target: str) -> Any:
-    """What `module:name` stands for."""
+    """What `module:name` names."""
     module, _, name = target.partition(":")
     return getattr(importlib.import_module(module), name)

@@ -22,7 +22,7 @@ class Pace:
         self.rate, self._read, self._since = rate, 0, time.monotonic()
 
     def spent(self, n_bytes: int) -> None:
-        """So many bytes were read: wait until they may have been."""
+        """That many bytes were read: wait until they may have been."""
         if self.rate is None:
             return
         self._read += n_bytes

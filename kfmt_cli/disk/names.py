@@ -11,7 +11,7 @@ MOST_OFFSET = (1 << 63) - 1
 
 
 def offset_of_name(name: str) -> int | None:
-    """The offset that a broker reads from a name, which is what stands before the first dot."""
+    """The offset that a broker reads from a name, which is what comes before the first dot."""
     text, dot, _ = name.partition(".")
     if not dot or _NUMBER.match(text) is None:
         return None

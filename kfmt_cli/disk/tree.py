@@ -41,7 +41,7 @@ def is_segment(file: Input) -> bool:
 
 
 def size_of(file: Input) -> int:
-    """The file's bytes, as far as they can be told."""
+    """The file's size in bytes; 0 where it cannot be told."""
     return _known_size(file) or 0
 
 
@@ -78,7 +78,7 @@ def printable(name: str) -> str:
 
 
 def is_folder(path: str) -> bool:
-    """Whether a path is a directory, as far as it can be told; - is none."""
+    """Whether a path is a directory, if that can be told; - is not."""
     try:
         return path != "-" and Path(path).is_dir()
     except OSError:  # whoever opens it says why it cannot be read
@@ -190,21 +190,21 @@ def _of_brokers(found: list[tuple[str, Folder]]) -> list[Folder]:
     """Of a tree, the directory given and what a broker would take: directories with its files, and
     those next to such ones, as a broker takes every directory in its log directory for a partition.
     Other programs have directories with names such as version-2, and files named *.log."""
-    beside = set()
+    parents = set()
     if not any(kind_of(file)[1] is not None for _, folder in found for file in folder.files):
         found = [(place, replace(it, takes_any=place == os.curdir)) for place, it in found]
     for place, folder in found:
         names = [kind_of(file) for file in folder.files]
         known = (kind for kind, _, _ in names if kind is not UNKNOWN)
         if any(kind.level is Level.LOG_DIRECTORY for kind in known):
-            beside.add(place)
+            parents.add(place)
         if any(offset is not None for _, offset, _ in names):
-            beside.add(place.rpartition(os.sep)[0] or os.curdir)
+            parents.add(place.rpartition(os.sep)[0] or os.curdir)
     return [
         folder
         for place, folder in found
         if place == os.curdir
-        or (place.rpartition(os.sep)[0] or os.curdir) in beside
+        or (place.rpartition(os.sep)[0] or os.curdir) in parents
         or any(map(is_of_broker, folder.files))
     ]
 

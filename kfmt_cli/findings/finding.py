@@ -57,7 +57,7 @@ class Finding:
     position: int | None
     """Byte in the file."""
     words: str
-    """What was found; of a batch, what stands after "batch N"."""
+    """What was found; of a batch, what follows "batch N"."""
     offset: int | None = field(default=None, kw_only=True)
     """The Kafka offset it concerns, if known."""
     expected: str | int | None = field(default=None, kw_only=True)

@@ -1,4 +1,4 @@
-"""Control records: what the key says they are, and what stands in their values.
+"""Control records: what the key says they are, and what their values hold.
 
 Source: `org.apache.kafka.common.record.ControlRecordType`, `EndTransactionMarker`.
 """

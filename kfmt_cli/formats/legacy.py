@@ -76,7 +76,7 @@ MESSAGES = (MESSAGE_V0, MESSAGE_V1)
 NOTES_V0 = Layout(
     "NotesV0",
     "A simplified message that some articles use to explain magic 0. No broker writes it: the "
-    "checksum is eight bytes wide and covers the value only, and neither offset nor size stand "
+    "checksum is eight bytes wide and covers the value only, and neither offset nor size are there "
     "before it.",
     "none: a teaching aid",
     (

@@ -174,7 +174,7 @@ def _position_of(block: Block, batch: int) -> int:
 
 
 def part_of(block: Block, first: int, last: int) -> Block:
-    """Batches first..last-1 as a block, with the findings that stand before the next batch."""
+    """Batches first..last-1 as a block, with the findings before the next batch."""
     begin = _position_of(block, first) if first else -1
     end = _position_of(block, last)
     mine = [finding for finding in block.findings if begin <= (finding.position or 0) < end]
@@ -198,7 +198,7 @@ def about_batch(
     position: int | None = None,
     offset: int | None = None,
 ) -> Finding:
-    """A finding about batch i of the block. words: what stands after "batch N"."""
+    """A finding about batch i of the block. words: what follows "batch N"."""
     batches = block.batches
     return Finding(
         file=block.name,

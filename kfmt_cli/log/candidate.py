@@ -74,7 +74,7 @@ class Candidate:
 
     @property
     def compressed(self) -> bool:
-        """Whether its records are, as far as the header says."""
+        """Whether its records are compressed, by the header."""
         at = ATTRIBUTES_AT[min(max(self.magic, 0), 2)]
         return len(self.data) > at and self.data[at] & ATTRIBUTES["compression"].mask != 0
 
@@ -101,10 +101,10 @@ class OffsetWindow:
     """The least offset of a message that is not in the set that is searched."""
 
     @classmethod
-    def behind(
+    def after_damage(
         cls, header: Candidate | None, after_offset: int | None, last: int | None, sets: bool
     ) -> OffsetWindow:
-        """What may stand after a damaged batch, or in what is taken for it.
+        """What may follow a damaged batch, or in what is taken for it.
 
         after_offset: the least offset that the damaged batch can have. Its own is believed where
         the one continues from the other; a message set has that of its last message.
@@ -129,7 +129,7 @@ class OffsetWindow:
         return header.magic == 1 and NEAR <= first <= header.base_offset < first + NEAR
 
     def holds(self, header: Candidate) -> bool:
-        """Whether a batch with this header can stand there."""
+        """Whether a batch with this header can be there."""
         loose = header.magic < 2 and not header.compressed
         if loose and self.behind_set is not None and header.base_offset < self.behind_set:
             return False

@@ -80,7 +80,7 @@ def decoded(block: Block, records: Records, decoder: Decoder, words: bool) -> Se
     """
     from kfmt_cli.topics.saying import in_words
 
-    # A length stands after its start.
+    # The column of a length follows that of its start.
     added = [it for name in DECODED for it in (name, f"{name}_size", f"has_{name}")]
     table = records.rows.adding(added)
     pieces: list[bytes] = []

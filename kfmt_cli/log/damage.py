@@ -1,6 +1,6 @@
 """Where a log is damaged: what is wrong there, and where the next undamaged batch begins.
 
-A byte counts as the start of a batch again when a plausible header stands there and its checksum is
+A byte counts as the start of a batch again when a plausible header is there and its checksum is
 right. The checksum covers neither the length nor the magic, so a batch whose checksum is right up
 to the next batch has lost nothing but those: it is shown as it is.
 """
@@ -29,7 +29,7 @@ MORE, SIZE, MAGIC = (scan.WALKS[name] for name in ("MORE", "SIZE", "MAGIC"))
 
 
 class Damage(BatchSearch):
-    """Says what is wrong in a log where it does not add up, and where to go on."""
+    """Says what is wrong in a log where it does not add up, and where reading continues."""
 
     def __init__(self, source: Source) -> None:
         super().__init__(source)
@@ -40,12 +40,12 @@ class Damage(BatchSearch):
     ) -> Verdict | None:
         """What to make of a batch whose checksum is wrong.
 
-        None: its length can be believed. follows: a batch stands after it, as its length says,
+        None: its length can be believed. follows: a batch follows where its length says,
         though perhaps a damaged one. after_offset: the least offset that the batch can have.
         """
         end = position + size
         header = self._header(position)
-        window = OffsetWindow.behind(header, after_offset, None, self.sets)
+        window = OffsetWindow.after_damage(header, after_offset, None, self.sets)
         at = position + HEADER_UP_TO_MAGIC
         ends = (it for it in self._ends(at, end, header) if window.holds(self._header(it)))
         proven = self._proven_end(header, ends)
@@ -81,7 +81,7 @@ class Damage(BatchSearch):
     ) -> int | None:
         """The first batch of the log in what is taken for a damaged one.
 
-        is_credible: its length leads to the end of the file. Then what stands inside has the next
+        is_credible: its length leads to the end of the file. Then a batch inside has the next
         offset, or is followed by a batch that has, or leads up to there, batch by batch; a batch in
         a value does not, as a record ends with its headers.
         """
@@ -106,7 +106,7 @@ class Damage(BatchSearch):
         return at == end
 
     def _whole_copy(self, header: Candidate, stop: int) -> int | None:
-        """Where the batch stands whole whose torn front this is: a write that was cut off, and
+        """Where the whole batch is whose torn front this is: a write that was cut off, and
         repeated right after it."""
         stop = min(stop, header.position + REACH)
         for is_same in (self._has_checksum, self._is_similar):
@@ -126,7 +126,7 @@ class Damage(BatchSearch):
         return is_long and torn.data[at : at + CRC_SIZE] == whole.data[at : at + CRC_SIZE]
 
     def _is_similar(self, torn: Candidate, whole: Candidate) -> bool:
-        """Whether nearly all bytes up to another place are those that stand there.
+        """Whether nearly all bytes up to another place are those that are there.
 
         Length and checksum do not count: they are what may be damaged.
         """
@@ -168,7 +168,7 @@ class Damage(BatchSearch):
             yield self._end_of_file(at)
 
     def look(self, at: int, reason: int, after_offset: int | None) -> Verdict:
-        """What stands at a byte where no whole batch begins; `reason` is the walk's.
+        """What is at a byte where no whole batch begins; `reason` is the walk's.
 
         after_offset: the least offset that the next batch can have.
         """
@@ -190,7 +190,9 @@ class Damage(BatchSearch):
             if (whole := self._whole_copy(header, stop)) is not None:
                 return self._verdicts.garbage(header, whole, whole)
         # A header's first bytes may be zeros themselves, up to its length field.
-        window = OffsetWindow.behind(header if plausible else None, after_offset, None, self.sets)
+        window = OffsetWindow.after_damage(
+            header if plausible else None, after_offset, None, self.sets
+        )
         found = self.find_batch(max(at + 1, zeros - LOG_OVERHEAD), window)
         if found is not None and plausible and reason != MAGIC:
             found = self._next_batch(header, found)

@@ -36,7 +36,7 @@ class LogReader:
     """Reads the batches of one log from front to back.
 
     base_offset: what the file's name says, None where it says nothing. checked: checksums are
-    computed, without which a wrong length is followed where a batch can stand. After `blocks` is
+    computed, without which a wrong length is followed where a batch can be. After `blocks` is
     through, `plausible` tells whether anything in the file looked like a batch. first_block: its
     bytes, as many as come for whoever does not wait for the first rows.
     """
@@ -99,7 +99,7 @@ class LogReader:
         return Damage(self._source)
 
     def _need(self, data: bytes, at: int) -> int:
-        """How many bytes the batch at the front of `data` takes, as far as that can be true."""
+        """How many bytes the batch at the front of `data` takes, if that can be true."""
         if len(data) < HEADER_UP_TO_MAGIC:
             return HEADER_UP_TO_MAGIC
         need = LOG_OVERHEAD + int.from_bytes(data[8:12], "big")
@@ -122,7 +122,7 @@ class LogReader:
             self._found = np.empty((3, len(data) // HEADER_UP_TO_MAGIC + 1), np.int64)
 
     def _block(self, data: bytes, at: int, starts: IntArray, ends: IntArray) -> tuple[Block, int]:
-        """The block of these batches, and where to go on."""
+        """The block of these batches, and where reading continues."""
         size = self._source.size
         long_read = size is None or size > LONG_READ
         batches = read_batches(data, at, self.n_batches, starts, ends, long_read, self._checked)
@@ -188,7 +188,7 @@ class LogReader:
         block.data += data[:8] + (end - position - LOG_OVERHEAD).to_bytes(4, "big") + data[12:]
 
     def _damaged(self, at: int, reason: int) -> tuple[Block, int]:
-        """The block of what stands at a byte where no batch begins."""
+        """The block of what is at a byte where no batch begins."""
         self._damage.sets = self._seen_sets
         verdict = self._damage.look(at, reason, self._next_offset)
         self.plausible |= verdict.plausible

@@ -21,7 +21,7 @@ from kfmt_cli.topics.decoder import Decoder
 
 @dataclass(frozen=True, slots=True)
 class RowsPart:
-    """Some rows of a log, and what was found where they stand."""
+    """Some rows of a log, and what was found among them."""
 
     rows: Rows
     findings: list[Finding]
@@ -63,7 +63,7 @@ class RowsReading:
     def ahead(
         self, blocks: Iterable[Block], advance: Callable[[int], None] = lambda _: None
     ) -> Iterator[Block]:
-        """The blocks, prepared as far as the thread that reads does it best.
+        """The blocks, with the preparations that the reading thread does best.
 
         advance: is told how many bytes more were read.
         """

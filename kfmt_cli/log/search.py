@@ -1,6 +1,6 @@
 """The search for undamaged batches in a log, within a budget of checksums.
 
-A byte counts as the start of a batch when a plausible header stands there and its checksum is
+A byte counts as the start of a batch when a plausible header is there and its checksum is
 right. A pipe's bytes may be gone that lie far before the place that was looked at.
 """
 
@@ -33,7 +33,7 @@ BUDGET_RATIO = 16
 LOOKS = 128 << 20
 HEADER_COST = 512
 NEARBY = 1 << 15
-# So many batches in a row are no chance, nor the contents of a record.
+# This many batches in a row are no chance, nor the contents of a record.
 CHAIN = 3
 
 
@@ -119,7 +119,7 @@ class BatchSearch:
         return False
 
     def _is_contradicted(self, header: Candidate, window: OffsetWindow) -> bool:
-        """Whether one of the next batches has the offset that should stand before this one."""
+        """Whether one of the next batches has an offset that should come before this one."""
         end = header.position + header.size
         agreeing = 0
         for at in self.confirmed_from(end, end + WINDOW):
@@ -133,7 +133,7 @@ class BatchSearch:
         return False
 
     def _is_followed(self, header: Candidate) -> bool:
-        """Whether the file ends after a batch, or what stands there could be the next one."""
+        """Whether the file ends after a batch, or what follows could be the next one."""
         end = header.position + header.size
         if self._is_end(end):
             return True
@@ -143,7 +143,7 @@ class BatchSearch:
         return False
 
     def _chain(self, at: int, n: int) -> bool:
-        """Whether n undamaged batches with growing offsets stand at `at`, or all there are."""
+        """Whether n undamaged batches with growing offsets begin at `at`, or all there are."""
         offset = -1
         for _ in range(n):
             if self._is_end(at):

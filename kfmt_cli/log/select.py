@@ -1,7 +1,7 @@
 """Which batches and records are wanted: offsets and times from … to …, the first few rows.
 
 One rule for whoever asks. A batch is wanted when a record in it can be: its offsets and timestamps,
-as far as they are known, reach into the bounds. A row without a timestamp (magic 0, or -1, as
+if they are known, reach into the bounds. A row without a timestamp (magic 0, or -1, as
 producers and brokers say that there is none) is outside of any bound of time.
 """
 

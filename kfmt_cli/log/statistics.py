@@ -39,7 +39,7 @@ class Statistics:
     span: int = 0
     """Offsets between the first and the last of each log."""
     skew: int = 0
-    """How far behind the largest timestamp so far a batch's was."""
+    """By how much a batch's timestamp was below the largest so far."""
     producers: set[int] = field(default_factory=set)
     transactional: int = 0
     control: int = 0
@@ -105,7 +105,7 @@ class Statistics:
         self.last_offset = last if self.last_offset is None else max(self.last_offset, last)
 
     def finish(self, n_bytes: int) -> None:
-        """The log has so many bytes, and ends."""
+        """The log ends; its size in bytes."""
         self.bytes = n_bytes
         if self.first_offset is not None and self.last_offset is not None:
             self.span = self.last_offset - self.first_offset + 1
@@ -153,7 +153,7 @@ class Statistics:
 
     @property
     def ratio(self) -> float | None:
-        """How many bytes of records one stored byte of compressed batches stands for."""
+        """How many bytes of records one stored byte of compressed batches holds."""
         return self.unpacked / self.packed if self.packed and self.unpacked else None
 
 

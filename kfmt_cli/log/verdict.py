@@ -1,4 +1,4 @@
-"""What is said of a place in a log where no undamaged batch stands."""
+"""What is said of a place in a log where there is no undamaged batch."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from kfmt_cli.log.candidate import HEADER_UP_TO_MAGIC, MINIMUMS, Candidate
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """end: where to go on. intact: the bytes up to there are a batch but for its length or magic.
-    plausible: the place looked like a batch of Kafka's."""
+    """end: where reading continues. intact: the bytes up to there are a batch but for its length or
+    magic. plausible: the place looked like a batch of Kafka's."""
 
     finding: Finding
     end: int

@@ -54,7 +54,7 @@ MESSAGE_COLUMNS = columns_of(MessageTable)
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A message that the kernel could not read: which one, and where it stands in its buffer."""
+    """A message that the kernel could not read: which one, and where it is in its buffer."""
 
     message: int
     start: int
@@ -68,7 +68,7 @@ def read_messages(block: Block, limit: Limit) -> Records:
     findings: list[Finding] = []
     data = block.data
     outer, failures = _decode(data, batches.start, batches.end)
-    # The file's byte that would be byte 0 of the data; a mended batch stands at the data's end.
+    # The file's byte that would be byte 0 of the data; a mended batch is at the data's end.
     front = batches.position - batches.start
     for failure in failures:
         origin = Origin(block.name, int(front[failure.message]))
@@ -122,7 +122,7 @@ def _decode(data: bytes, starts: IntArray, ends: IntArray) -> tuple[MessageTable
 
 
 def _rows(messages: MessageTable, batches: BatchTable, shift: int) -> RecordTable:
-    """Messages as records; their bytes stand `shift` further in the data."""
+    """Messages as records; their bytes are `shift` further in the data."""
     rows = RecordTable.empty(RECORD_COLUMNS, len(messages))
     for name in ("offset", "timestamp", "has_timestamp", "key_size", "value_size"):
         rows[name] = messages[name]
@@ -249,7 +249,7 @@ def _place(block: Block, inner: MessageTable) -> Iterator[Finding]:
 def _explain(
     block: Block, i: int, data: bytes, failure: Failure, origin: Origin, name: str
 ) -> Finding:
-    """Why a message could not be read; `failure` says where it stands in `data`."""
+    """Why a message could not be read; `failure` says where it is in `data`."""
     layout = MESSAGES[failure.magic]
     if origin.decompressed:
         bytes_, at = data[failure.start : failure.end], 0

@@ -1,4 +1,4 @@
-"""The annotated hexdump: bytes on the left; field, value and meaning in the same colour beside."""
+"""The annotated hexdump: bytes on the left; on the right field, value and meaning, as coloured."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Hexdump:
             yield self._row("", b"", f"✗ {' › '.join(line.path)}: {safe(line.fault)}", "bad")
 
     def _words(self, line: AnatomyLine) -> list[str]:
-        """Name, value and meaning; what a narrow screen has no room for stands below."""
+        """Name, value and meaning; what a narrow screen has no room for is below."""
         name = f"{line.path[-2]} {line.name}" if line.name.isdigit() else line.name
         depth = len(line.path) - 1
         first = f"{'  ' * depth + safe(name):<{NAME}}"
@@ -78,7 +78,7 @@ class Hexdump:
         return 1 + 8 + 2 + 3 * self._per_line + 1
 
     def _pieces(self, line: AnatomyLine, data: bytes) -> Iterator[bytes]:
-        """The bytes of a field, as many as stand on a line each."""
+        """The bytes of a field, as many as fit on a line each."""
         if not line.has_bytes:
             return
         end = line.end

@@ -1,4 +1,4 @@
-"""Format strings for records, in kcat's manner: which parts of a record stand where in a line."""
+"""Format strings for records, in kcat's manner: which parts of a record are where in a line."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ _ESCAPES = {"n": b"\n", "r": b"\r", "t": b"\t", "\\": b"\\", "0": b"\0"}
 
 
 def writer(form: str, null: bytes) -> Write:
-    """What writes a record in a format; raises UsageError. null: stands for what is null."""
+    """What writes a record in a format; raises UsageError. null: what is written for null."""
 
     def of(name: str) -> Write:
         return _token(name, null)

@@ -24,7 +24,7 @@ _GIVEN = {
     "crc": "",
 }
 _FIRST = "magic"
-# What follows from a field stands after it.
+# What follows from a field comes after it.
 _BEHIND = {
     "base_offset": (Column("last_offset", doc="Offset of the last record."),),
     "crc": (

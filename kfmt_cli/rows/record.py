@@ -76,7 +76,7 @@ RECORD = RowType(
     ),
 )
 
-# What a decoder of the topic makes of the key and the value stands after the rest.
+# What a decoder of the topic makes of the key and the value comes after the rest.
 DECODED = ("decoded_key", "decoded_value")
 DECODED_RECORD = replace(
     RECORD,

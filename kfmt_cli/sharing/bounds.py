@@ -2,7 +2,7 @@
 entry of the offset index points at and that is proven to be one.
 
 Whoever reads the parts next to a cut comes to the same byte, so that each batch belongs to one of
-them. The index is never trusted: a place counts only when a batch with a right checksum stands
+them. The index is never trusted: a place counts only when a batch with a right checksum is
 there, holds the entry's offset or comes before it, and other batches follow on it. Where there is
 no such place, and the bytes are not searched for one, the first part takes everything.
 """

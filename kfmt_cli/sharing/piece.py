@@ -37,7 +37,7 @@ class Piece:
     end: int
     """It owns the batches whose first byte is in [start, end)."""
     trouble: str | None = None
-    """Why nothing can be read of a directory, for which this then stands."""
+    """Why nothing can be read of a directory, that this is in place of."""
 
     def part(self, start: int, end: int) -> Piece:
         """The part of the file that begins in these bytes."""

@@ -27,7 +27,7 @@ def at_once(n_shares: int, jobs: int) -> int:
 def map_processes(
     function: Callable[[T], R], items: Sequence[T], jobs: int, at_once: int = 1
 ) -> Iterator[R]:
-    """function(item) for each item, in order, on so many processes; raises KfmtError.
+    """function(item) for each item, in order, on `jobs` processes; raises KfmtError.
 
     at_once: items that a process is given in one go. The function and its items are pickled. With
     one job, or one item, everything happens here.

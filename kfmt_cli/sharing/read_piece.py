@@ -89,7 +89,7 @@ class PieceReader:
             words = f"{piece.size} bytes when the work was planned, {size} now"
             self.found(Finding(piece.path, code, None, words, expected=piece.size, found=size))
         start, end = bounds(source, piece, self.opened, self.searches)
-        # A cut is no end of file: what stands before it is judged by what comes after it.
+        # A cut is no end of file: what is before it is judged by what comes after it.
         limit = min(piece.size, size)
         end = min(end, limit)
         if start >= end:
@@ -107,7 +107,7 @@ class PieceReader:
             found = [it for check in checks for it in check.take(here, None)]
             edges.checks = facts_of(checks)
             for finding in in_order([*here.findings, *found]):
-                # A batch that was being appended at the planning goes on after that end.
+                # A batch that was being appended at the planning continues after that end.
                 if not (grew and finding.code is codes.BATCH_TRUNCATED):
                     self.found(finding)
             yield here
@@ -135,7 +135,7 @@ class PieceReader:
         return any(finding.code in _CHANGED for finding in self.findings)
 
     def is_troubled(self, piece: Piece) -> bool:
-        """Whether a piece stands for a directory that cannot be read, which is then a finding."""
+        """Whether a piece is in place of a directory that cannot be read, which is a finding."""
         if piece.trouble:
             self.found(Finding(piece.path, codes.DIRECTORY_UNREADABLE, None, piece.trouble))
         return piece.trouble is not None

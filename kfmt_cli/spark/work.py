@@ -2,7 +2,7 @@
 
 A job's directory has `_kfmt/job.json`, which says what the job is and how each input was cut. Below
 `_kfmt/done` the results of pieces are kept, those of a task in one file where that is enough. A
-piece whose result is there is not done again, so that a job that was stopped goes on; inputs that
+piece whose result is there is not done again, so that a job that was stopped continues; inputs that
 have changed are done anew.
 """
 

@@ -25,7 +25,7 @@ class Framed:
     """Which message some bytes are."""
 
     front: Layout | None
-    """What stands before the message, `stated` in it; None where nothing does."""
+    """What comes before the message, `stated` in it; None where nothing does."""
     stated: dict[str, Value]
     at: int
     """The byte where the message begins."""
@@ -58,7 +58,7 @@ class Decoder(ABC):
     """Reads the keys and values of the records of one topic.
 
     An answer says which message it is and what is in it; None where there is nothing to say. Bytes
-    that are no whole message are read as far as they are one.
+    that are no whole message are read up to where they stop being one.
     """
 
     @abstractmethod

@@ -51,7 +51,7 @@ class OutputFile:
 
 
 class Staging:
-    """A folder beside DST that becomes it, or whose files become files in it.
+    """A folder next to DST that becomes it, or whose files become files in it.
 
     folder: where to write. Paths below it are those below DST. left_over: what runs that were
     killed had left there, and what has been taken away.

@@ -82,7 +82,7 @@ class Broker:
         return troubles
 
     def missing_identities(self) -> Iterator[tuple[str, list[str]]]:
-        """The lines of each meta.properties that is missing, as far as another log directory has
+        """The lines of each meta.properties that is missing, if another log directory has
         the ids; the directory's own id is the one that the metadata log knows and no other has."""
         known = [
             directory.identity for directory in self.directories if directory.identity is not None
@@ -284,7 +284,7 @@ def _become(replica: Replica, start: Start, what: str, reason: str) -> None:
 
 
 def _is_reserved(directory_id: str) -> bool:
-    """Whether an id stands for no directory that is known."""
+    """Whether an id is of no directory that is known."""
     return directory_id.startswith("AAAAAAAAAAAAAAAAAAAA")
 
 

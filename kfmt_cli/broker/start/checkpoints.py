@@ -27,7 +27,7 @@ class CheckpointError(Exception):
 
 
 class NumberError(Exception):
-    """A number of a line is none; who reads the file decides what becomes of it."""
+    """A number of a line is not one; whoever reads the file decides what becomes of it."""
 
 
 def entries_of(file: Input, types: tuple[int, ...]) -> list[list[int | str]]:

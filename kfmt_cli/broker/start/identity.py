@@ -25,7 +25,7 @@ _LARGE = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What meta.properties says, as far as it could be read."""
+    """What could be read of meta.properties."""
 
     version: int | None = None
     cluster_id: str | None = None

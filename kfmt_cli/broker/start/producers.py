@@ -1,4 +1,4 @@
-"""How a starting broker rebuilds the state of producers, as far as that can end the start.
+"""How a starting broker rebuilds the state of producers, where that can end the start.
 
 It begins at the newest snapshot that it can read and goes over the batches after it, without a
 look at their checksums. Source: `ProducerStateManager`, `UnifiedLog.rebuildProducerState`.

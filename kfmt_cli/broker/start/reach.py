@@ -82,7 +82,7 @@ class Reach:
 
 
 class _Walk:
-    """The batches from a byte on, read as far as they are needed. highest: the last offset up to
+    """The batches from a byte on, read when they are needed. highest: the last offset up to
     each."""
 
     def __init__(self, segment: OpenSegment, start: int) -> None:
@@ -151,7 +151,7 @@ class _ReachSearch:
         return found, unanswered
 
     def _answer(self, walk: _Walk, row: int, at: int, last: int, found: Ranges) -> int:
-        """Add what seeks to at..last are given that begin at a batch; where to go on."""
+        """Add what seeks to at..last are given that begin at a batch; where reading continues."""
         batch = walk.batches[row]
         last = min(last, batch.last_offset)
         end = self._end_of_fetch(batch)

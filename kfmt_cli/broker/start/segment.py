@@ -41,7 +41,7 @@ class InvalidOffset(Exception):  # noqa: N818 (Kafka's InvalidOffsetException)
 class Entries:
     """A column of an index, the zeros of its preallocated end included, which take no memory.
 
-    filled: what stands before them. fill: what a zero means.
+    filled: what comes before them. fill: what a zero means.
     """
 
     def __init__(self, filled: IntArray, n: int, fill: int) -> None:

@@ -1,4 +1,4 @@
-"""A schema registry: the schemas of its subjects, and what each id stands for.
+"""A schema registry: the schemas of its subjects, and what each id means.
 
 An id is never given twice, so that it is known as long as the log has one record about it, though
 the schema may have been deleted since.

@@ -72,8 +72,8 @@ class IndexFacts:
             self._offsets, self._by_offset, self.holders, strict=True
         ):
             first = np.searchsorted(entries["offset"][order], self.last_offset, side="right")
-            behind = np.searchsorted(entries["offset"][order], last[-1], side="right")
-            chosen = order[first:behind]
+            after = np.searchsorted(entries["offset"][order], last[-1], side="right")
+            chosen = order[first:after]
             if len(chosen):
                 self._take_holders(block, entries, chosen, holders, (last, times, earlier))
         self._take_markers(block)
@@ -89,8 +89,8 @@ class IndexFacts:
 
     def _mark_damage(self, start: int, end: int) -> None:
         if start < end:
-            first, behind = np.searchsorted(self._wanted, [start, end])
-            self.at.data[self.at.names["in_damage"], self._by_position[first:behind]] = 1
+            first, after = np.searchsorted(self._wanted, [start, end])
+            self.at.data[self.at.names["in_damage"], self._by_position[first:after]] = 1
 
     def _mark_stretches(self, start: int, end: int) -> None:
         """Mark the stretches that have some of these damaged bytes in them."""
@@ -121,10 +121,10 @@ class IndexFacts:
         if not len(self._wanted):
             return
         wanted = self._wanted
-        first, behind = np.searchsorted(wanted, [starts[0], ends[-1]])
-        chosen = self._by_position[first:behind]
-        batch = np.searchsorted(starts, wanted[first:behind], side="right") - 1
-        exact = starts[batch] == wanted[first:behind]
+        first, after = np.searchsorted(wanted, [starts[0], ends[-1]])
+        chosen = self._by_position[first:after]
+        batch = np.searchsorted(starts, wanted[first:after], side="right") - 1
+        exact = starts[batch] == wanted[first:after]
         chosen, batch = chosen[exact], batch[exact]
         self.at.put("starts", chosen, np.ones_like(chosen))
         self.at.put("at_number", chosen, batches.number[batch])
@@ -180,9 +180,9 @@ class IndexFacts:
             return
         wanted = self._marker_entries["last_offset"][self._by_marker]
         first = np.searchsorted(wanted, self.last_offset, side="right")
-        behind = np.searchsorted(wanted, batches.last_offset.max(), side="right")
-        chosen = self._by_marker[first:behind]
-        offsets = wanted[first:behind]
+        after = np.searchsorted(wanted, batches.last_offset.max(), side="right")
+        chosen = self._by_marker[first:after]
+        offsets = wanted[first:after]
         batch = np.searchsorted(np.maximum.accumulate(batches.last_offset), offsets)
         there = batches.base_offset[batch] <= offsets
         # Compaction empties markers, or removes them, and leaves the index as it is.

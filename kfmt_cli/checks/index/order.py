@@ -21,7 +21,7 @@ def runs_of(wrong: BoolArray) -> Iterator[tuple[int, int]]:
 
 
 def entries_words(first: int, end: int) -> str:
-    """What a finding about the entries first..end-1 begins with; it goes on about the first."""
+    """What a finding about the entries first..end-1 begins with; the rest is about the first."""
     if end == first + 1:
         return f"entry {first}"
     return f"{end - first} entries in a row, {first}–{end - 1}; entry {first}"

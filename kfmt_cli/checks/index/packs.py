@@ -23,7 +23,7 @@ from kfmt_cli.formats.index import OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
 from kfmt_cli.log.block import max_timestamps
 
 LAYOUTS = {OFFSET_INDEX: OFFSET_INDEX_ENTRY, TIME_INDEX: TIME_INDEX_ENTRY}
-# Offsets are counted from the segment's base in 31 bits; above them stands the segment's number.
+# Offsets are counted from the segment's base in 31 bits; above them is the segment's number.
 SHIFT = 32
 
 Sizes = list[tuple[Kind, int, int]]
@@ -163,11 +163,11 @@ class _PackFacts:
         most = interval + self._largest_batch
         ends = self._position[self._final] + self._size[self._final]
         first = np.searchsorted(entries.owner, np.arange(n))
-        behind = np.searchsorted(entries.owner, np.arange(n), side="right")
-        has = behind > first
+        after = np.searchsorted(entries.owner, np.arange(n), side="right")
+        has = after > first
         places = np.append(entries.value, 0)
         front = np.where(has, places[first.clip(0, len(places) - 1)], ends)
-        back = np.where(has, ends - places[(behind - 1).clip(0)], 0)
+        back = np.where(has, ends - places[(after - 1).clip(0)], 0)
         # Without an entry nothing is said of how far apart they are.
         self._pack.good &= ~(has & ((front > most) | (back > most)))
         same = np.diff(entries.owner) == 0
@@ -198,9 +198,9 @@ class _PackFacts:
     def _doubt_ends(self, entries: _PackEntries) -> None:
         """A closed segment's last entry is its largest timestamp; zeros are no entries."""
         n = len(self._pack.good)
-        behind = np.searchsorted(entries.owner, np.arange(n), side="right")
+        after = np.searchsorted(entries.owner, np.arange(n), side="right")
         times = np.append(entries.value, -1)
-        last = np.where(entries.counts > 0, times[(behind - 1).clip(0)], -1)
+        last = np.where(entries.counts > 0, times[(after - 1).clip(0)], -1)
         closed = ~self._is_last
         self._pack.good &= ~(closed & (last < self._largest_time))
         self._pack.good &= ~((entries.counts > 0) & (last == 0))

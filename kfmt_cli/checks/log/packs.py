@@ -50,7 +50,7 @@ def packs(files: Iterable[Input], sizes: Iterable[int]) -> Iterator[list[Input]]
 
 @dataclass(slots=True)
 class Pack:
-    """Small logs whose bytes stand side by side."""
+    """Small logs whose bytes are side by side."""
 
     files: Sequence[Input]
     data: bytes
@@ -61,7 +61,7 @@ class Pack:
     owner: IntArray
     """Each batch's file."""
     good: BoolArray
-    """Files in which nothing is odd, as far as that is known."""
+    """Files in which nothing odd is known."""
 
     def refuse(self, findings: Iterable[Finding]) -> None:
         """The files that these findings are about are not good."""

@@ -1,7 +1,7 @@
 """Where compressed messages of magic 0 and 1 begin.
 
 Only decompression shows where a wrapper begins. A wrapper's first inner offset must be greater than
-the last offset of the batch before it, wherever that stands: in the same run of batches, at the end
+the last offset of the batch before it, wherever that is: in the same run of batches, at the end
 of the block before, or in what another worker looks at.
 """
 

@@ -22,7 +22,7 @@ from kfmt_cli.findings.finding import Finding
 
 _SEGMENT = re.compile(r"^\d{20}\.log$")
 _SWAP = re.compile(r"^\d{20}\.log\.swap$")
-# Names that a broker takes an offset from, which is what stands before the first dot.
+# Names that a broker takes an offset from, which is what comes before the first dot.
 _WITH_OFFSET = re.compile(r"\.(?:log|index|timeindex|txnindex|snapshot|cleaned|swap)$")
 # Directories that a broker passes over, or deletes.
 _NOT_LOGS = frozenset({"remote-log-index-cache"} | CLEAN_SHUTDOWN.names)

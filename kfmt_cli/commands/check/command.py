@@ -34,9 +34,9 @@ from kfmt_cli.findings import history as codes
 from kfmt_cli.findings.damage import BATCH_TRUNCATED, FILE_GREW, GARBAGE, ZERO_TAIL
 from kfmt_cli.findings.finding import MOST_FINDINGS, Finding, Findings
 
-# A file that is named like nothing else is taken for a log, and says so if it is none.
+# A file that is named like nothing else is taken for a log, which says so if it is not.
 _LOGS = LOGS | {UNKNOWN}
-# What a broker that goes on writing leaves at the end of a log for a moment.
+# What a broker that is still writing leaves at the end of a log for a moment.
 _UNFINISHED = frozenset({BATCH_TRUNCATED, ZERO_TAIL, GARBAGE})
 
 
@@ -244,7 +244,7 @@ class CheckPaths:
         return self._report(folder, folder)
 
     def _unread(self, error: InputError) -> None:
-        """An input that could not be read; a file that is gone by now is none."""
+        """An input that could not be read; a file that is gone by now does not count."""
         # One that was found in a directory was there a moment ago.
         if error.is_gone and str(Path(error.file).parent) in self._places:
             self.run.sink.remark(f"{printable(error.file)} was deleted while kfmt was reading it")

@@ -30,7 +30,7 @@ class PartitionFacts:
     folder: Folder
     shown: str
     extents: dict[int, tuple[int, int]] = field(default_factory=dict)
-    """The first offset and the end of each log by its base offset, as far as it is undamaged."""
+    """The first offset and the end of each log by its base offset, of what is undamaged."""
     findings: list[Finding] = field(default_factory=list)
     """About its files."""
     has_transactions: bool = False

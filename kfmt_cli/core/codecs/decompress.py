@@ -176,7 +176,7 @@ def _lz4(data: bytes, limit: int, magic: int) -> bytes:
         raise _too_large("lz4", limit)
     if not stream.eof:
         raise CompressionError("lz4: the frame ends early")
-    # Only after a whole frame: `reset` leaves the rest of a frame's declared size behind.
+    # Only after a whole frame: `reset` keeps the rest of a frame's declared size.
     _per_thread.lz4 = stream
     return done
 

@@ -1,4 +1,4 @@
-"""Messages as JSON has them: names beside numbers, bytes as text, messages inside bytes opened.
+"""Messages as JSON has them: names next to numbers, bytes as text, messages inside bytes opened.
 
 As in the JSON of Kafka's own tools, bytes are base64 and uuids are text; field names are in
 snake_case. A number with a name has a member `…_name` next to it.

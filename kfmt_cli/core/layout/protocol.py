@@ -32,7 +32,7 @@ from kfmt_cli.core.uuids import uuid_bytes, uuid_text
 
 @dataclass(frozen=True, slots=True)
 class CompactLength:
-    """An unsigned varint that holds a length and one more; 0 stands for -1, which is null."""
+    """An unsigned varint that holds a length and one more; 0 means -1, which is null."""
 
     name: str = "compact length"
     size: None = None
@@ -210,7 +210,7 @@ class Struct(NotBulk):
 
     of: Substructure
     nullable: bool = False
-    """Whether it is there stands before it; among tagged fields as an unsigned varint, 0 for null,
+    """Whether it is there is said before it; among tagged fields as an unsigned varint, 0 for null,
     elsewhere as a byte, -1 for null (KIP-893)."""
     in_tag: bool = False
     size: None = None

@@ -12,7 +12,7 @@ UNKNOWN_TAGS = "unknown_tagged_fields"
 
 
 class Tagged(Protocol):
-    """A field that may stand among the tagged ones of a message."""
+    """A field that may be among the tagged ones of a message."""
 
     @property
     def name(self) -> str: ...

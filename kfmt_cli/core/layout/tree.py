@@ -1,8 +1,8 @@
-"""A structure as a tree: every field with its value and the bytes it stands in, down to the bytes
+"""A structure as a tree: every field with its value and the bytes it is in, down to the bytes
 where it stops to be one.
 
 For output that shows bytes next to their meaning. What the slow reader of `layout.py` refuses
-is kept here up to the fault, which stands at the node that has it.
+is kept here up to the fault, which is at the node that has it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Node:
     is_tagged: bool = False
     """Whether it has tagged fields."""
     meaning: str = ""
-    """What follows from the value where it stands."""
+    """What follows from the value in its place."""
     is_bad: bool = False
     """Whether something is wrong with it."""
     offset: int | None = None

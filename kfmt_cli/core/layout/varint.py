@@ -54,6 +54,6 @@ def decode(data: bytes | memoryview, at: int, end: int, bits: int) -> tuple[int,
         if byte < 0x80:
             return raw & MASKS[bits], at + i + 1
     raise VarintError(
-        f"a varint of {bits} bits has at most {MAX_BYTES[bits]} bytes, this one goes on",
+        f"a varint of {bits} bits has at most {MAX_BYTES[bits]} bytes, this one continues",
         "VARINT_TOO_LONG",
     )

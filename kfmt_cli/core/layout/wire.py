@@ -58,7 +58,7 @@ class WireType(Protocol):
 
 
 def need(size: int, at: int, end: int) -> None:
-    """Raise WireError unless so many bytes are left."""
+    """Raise WireError unless that many bytes are left."""
     if size > end - at:
         raise WireError(f"{size} bytes are needed, {end - at} are left", at, "EXHAUSTED")
 
@@ -70,7 +70,7 @@ def read_each(
     at: int,
     end: int,
 ) -> tuple[list[Value], int]:
-    """So many values, one after the other, and the byte after them; raises WireError."""
+    """A number of values, one after the other, and the byte after them; raises WireError."""
     values: list[Value] = []
     for i in range(count):
         try:

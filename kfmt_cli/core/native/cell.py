@@ -128,7 +128,7 @@ def _plain(
     end: cython.Py_ssize_t,
     quoted: cython.bint,
 ) -> cython.Py_ssize_t:
-    """Copy the bytes at..end-1 up to the first that is not written as it is; where that stands."""
+    """Copy the bytes at..end-1 up to the first that is not written as it is; where that is."""
     out: cython.uchar[::1] = w.out
     o: cython.Py_ssize_t = w.at
     i: cython.Py_ssize_t = at
@@ -159,7 +159,7 @@ def _preview(
 ) -> cython.int:
     """Printable text as it is, all else escaped, no wider than `limit` (0: any width).
 
-    What does not fit is cut, and the size of the whole stands after the cut. quoted: quotes are
+    What does not fit is cut, and the size of the whole is after the cut. quoted: quotes are
     escaped, too.
     """
     begin: cython.Py_ssize_t = w.width
@@ -182,7 +182,7 @@ def _preview(
         note += 1
     while at < end:
         if mode != HEX and mode != BASE64:
-            # Plain characters up to where a cut may stand, at once.
+            # Plain characters up to where a cut may be, at once.
             stop = end
             if limit > 0 and begin + limit - note - w.width < end - at:
                 stop = at + begin + limit - note - w.width

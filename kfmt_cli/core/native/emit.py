@@ -279,8 +279,8 @@ def emit_nested(
 ):
     """Write each outer row up to `last` and the inner rows below it, to row `ends[i]` those of i.
 
-    `state` is (outer row, inner row, 1 when the outer row is written already); it is where to go on
-    when the room ran out.
+    `state` is (outer row, inner row, 1 when the outer row is written already); it says where
+    writing continues when the room ran out.
     """
     with cython.nogil:
         _emit_nested(

@@ -1,7 +1,7 @@
 """The bulk encoder: the inverse of `kernel.py`, for the same programs and the same columns.
 
 Rows are measured first, then laid down where the caller wants them, so that headers and gaps can
-stand between them. Ordinary Python that Cython also compiles.
+come between them. Ordinary Python that Cython also compiles.
 """
 
 try:
@@ -142,7 +142,7 @@ def _measure(
     frame_argument: cython.longlong
     for row in range(rows.shape[1]):
         size = 0
-        before = 0  # what stands in front of the framed part
+        before = 0  # what is in front of the framed part
         frame = 0
         frame_argument = 0
         pc = 0

@@ -1,4 +1,4 @@
-"""Stands in for Cython's own module where Cython is not installed and nothing is compiled.
+"""Takes the place of Cython's own module where Cython is not installed and nothing is compiled.
 
 The compiled modules are ordinary Python that uses Cython's names for types and decorators. This
 file has those names that they use, and none of them does anything: a type takes a value as it is, a

@@ -1,6 +1,6 @@
 """Files of fixed rows, straight from their Layout: indexes and producer snapshots.
 
-Indexes of a segment that is written to are preallocated: after their entries stand zeros, which
+Indexes of a segment that is written to are preallocated: after their entries there are zeros, which
 are no entries. Source: `org.apache.kafka.storage.internals.log.AbstractIndex`.
 """
 
@@ -27,7 +27,7 @@ POSITION = Column("position", doc="Byte in the file.")
 
 
 def rows_of(name: str, layout: Layout) -> RowType:
-    """The row type of fixed rows. The offset that a relative one means stands after it."""
+    """The row type of fixed rows. The offset that a relative one means comes after it."""
     columns = [POSITION]
     for field in layout.fields:
         columns.append(column_of(field))
@@ -45,7 +45,7 @@ class FixedReader:
     odd: Code
     """The finding for bytes that are no whole row."""
     front: Callable[[str, bytes, list[Finding]], int] | None = None
-    """Checks what stands before the rows, and gives the byte where they begin."""
+    """Checks what comes before the rows, and gives the byte where they begin."""
     front_layout: Layout | None = None
     """What that is."""
     padded: bool = False
@@ -103,7 +103,7 @@ def _snapshot_front(name: str, data: bytes, findings: list[Finding]) -> int:
         findings.append(Finding(name, code, position, words, expected=expected, found=found))
 
     if len(data) < size:
-        words = f"{len(data)} bytes, {size} stand before the first entry"
+        words = f"{len(data)} bytes, {size} come before the first entry"
         malformed(0, words, size, len(data))
         return len(data)
     front = np.frombuffer(data, layout.dtype, 1)[0]

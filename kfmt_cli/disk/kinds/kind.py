@@ -46,7 +46,7 @@ class Kind:
     pattern: re.Pattern[str] | None = None
     """What the names of such files are, without the suffix of one that a broker is done with."""
     pattern_words: tuple[str, ...] = ()
-    """What the pattern stands for."""
+    """What the pattern means."""
     row_types: tuple[RowType, ...] = ()
     """The types of the rows that are in it."""
     read: Callable[[Input], Contents] | None = None
@@ -155,7 +155,7 @@ def read_whole(file: Input, most: int) -> bytes:
 
 def read_filled(file: Input, most: int) -> tuple[bytes, int]:
     """The bytes of a file up to the hole at its end, and how many there are with it: an index is
-    preallocated by making a hole, which would be read as so many zeros. As `read_whole` else."""
+    preallocated by making a hole, which would be read as zeros. Otherwise as `read_whole`."""
     source = open_source(file.path, file.name)
     try:
         if source.size is None or source.size > most:

@@ -31,7 +31,7 @@ OTHER = Column(
     only=("has_other", 1),
 )
 
-Said = tuple[int, str, object]  # the byte where it stands, its name, its value
+Said = tuple[int, str, object]  # the byte where it begins, its name, its value
 Told = Callable[[int, str], None]
 
 
@@ -56,7 +56,7 @@ class PropertiesReader:
     layout: Layout
     malformed: Code
     split: Callable[[str, Told], Iterator[Said]]
-    """The names and values of the file's text; is given whom to tell of what is none."""
+    """The names and values of the file's text; is told whom to tell of lines that have neither."""
     spelled: Callable[[str], str]
     """A field's name as the file has it."""
     needed: tuple[tuple[str, ...], ...] = ()

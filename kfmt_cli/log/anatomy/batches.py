@@ -30,7 +30,7 @@ def batch_parts(
 
 
 def loose_part(data: bytes, position: int) -> AnatomyPart:
-    """Bytes that are no batch of the log, read as one as far as they can be."""
+    """Bytes that are no batch of the log, read as one up to where that is possible."""
     magic_at = RECORD_BATCH.offset_of("magic")
     magic = data[magic_at] if len(data) > magic_at else 2
     layout = MESSAGES[magic] if magic < len(MESSAGES) else RECORD_BATCH
@@ -207,7 +207,7 @@ def _message(
 
 
 def _place(messages: list[Node], of_wrapper: int) -> None:
-    """Say which offsets those of the messages in a wrapper of magic 1 stand for."""
+    """Say which offsets those of the messages in a wrapper of magic 1 mean."""
     offsets = [
         message.children[0]
         for message in messages

@@ -1,4 +1,4 @@
-"""What stands in keys and values, where that is known: control records, internal topics."""
+"""What keys and values hold, where that is known: control records, internal topics."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kfmt_cli.topics.decoder import Decoder, Framed
 def open_payload(
     key: Node, value: Node, data: bytes, control: bool, decoder: Decoder | None
 ) -> None:
-    """Show what stands in a key and a value, where that is known."""
+    """Show what a key and a value hold, where that is known."""
     key_place, value_place = bytes_of(key), bytes_of(value)
     key_bytes = None if key_place is None else data[key_place[0] : key_place[1]]
     if control:

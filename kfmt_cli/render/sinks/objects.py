@@ -19,7 +19,7 @@ from kfmt_cli.rows.section import Object, Rows, Section, objects
 
 
 class ObjectSink(Sink):
-    """A format of plain objects; findings stand among them."""
+    """A format of plain objects; findings are among them."""
 
     tells_inline = True
 

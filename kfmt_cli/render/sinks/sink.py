@@ -29,7 +29,7 @@ PATIENCE = 0.05  # seconds that lines may wait for others to be written with
 class Out(Protocol):
     """The streams of a process, as a sink needs them. width: None where nothing limits it.
 
-    exit_code: what the command ends with, as far as it is known.
+    exit_code: what the command would end with now.
     """
 
     theme: Theme
@@ -98,7 +98,7 @@ class RowWriter(ABC):
         """Outer rows first..last-1, with their inner rows, in pieces."""
 
     def end(self) -> str:
-        """What stands below the rows."""
+        """What is below the rows."""
         return ""
 
 
@@ -159,7 +159,7 @@ class Sink(ABC):
 
     @abstractmethod
     def rows(self, head: Head, outer: RowType, inner: RowType | None = None) -> RowWriter:
-        """Begin the rows of a file, of these types; writes what stands above them."""
+        """Begin the rows of a file, of these types; writes what is above them."""
 
     def rows_of_files(
         self, files: Sequence[str], outer: RowType, inner: RowType | None = None
@@ -177,7 +177,7 @@ class Sink(ABC):
         self.note(finding_line(finding, self.out.err_theme, self.out.err_width))
 
     def left_out(self, file: str, code: Code, number: int) -> None:
-        """So many findings of a kind in a file are not shown."""
+        """How many findings of a kind in a file are not shown."""
         del file
         self.note(left_out_line(code, number))
 

@@ -1,1 +1,1 @@
-"""Tables for people: what stands in each column, and which columns fit the screen."""
+"""Tables for people: what each column holds, and which columns fit the screen."""

@@ -34,7 +34,7 @@ def batch_bits(batches: Table, i: int, theme: Theme) -> str:
 def draw(flags: Flags, raw: int, width: int, theme: Theme) -> list[str]:
     """Lines for an attributes field of `width` bits that holds `raw`.
 
-    The bits stand in one row, the highest first; a line leads from each named group down to its
+    The bits are in one row, the highest first; a line leads from each named group down to its
     name, its value, and what that means.
     """
     raw &= (1 << width) - 1
@@ -59,7 +59,7 @@ def _bit(value: int, theme: Theme) -> str:
 
 
 def _column(bit: int, width: int) -> int:
-    """Where a bit's digit stands."""
+    """Where a bit's digit is."""
     return (width - 1 - bit) * CELL + CELL - 1
 
 

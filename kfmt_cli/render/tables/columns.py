@@ -1,4 +1,4 @@
-"""Columns of a streamed table: how wide they are, what stands in them, which fit the screen."""
+"""Columns of a streamed table: how wide they are, what they hold, which fit the screen."""
 
 from __future__ import annotations
 

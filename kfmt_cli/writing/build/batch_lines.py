@@ -67,7 +67,7 @@ def plan_more(
 ) -> Plan:
     """More records of a batch line that was planned already; raises LineError.
 
-    draft: the header of the line's last batch, which has begun and may go on.
+    draft: the header of the line's last batch, which has begun and may continue.
     """
     _check_producers(chosen)
     start = partition.last_record + 1

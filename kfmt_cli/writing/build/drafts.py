@@ -72,7 +72,7 @@ def cut(
     """The first row of each batch.
 
     parted: rows that must begin one; loose: rows whose batches are kept within the bounds. With
-    `begun`, rows before the first that is parted continue that batch as far as they fit into it.
+    `begun`, rows before the first that is parted continue that batch while they fit into it.
     """
     sizes = record_sizes(rows)
     ends = np.cumsum(sizes)
@@ -81,7 +81,7 @@ def cut(
     starts: list[int] = []
 
     def fill(first: int, last: int, size: int, records: int, base: int) -> int:
-        """Where a batch ends that begins, or goes on, at a row; `last` when all fits in."""
+        """Where a batch ends that begins, or continues, at a row; `last` when all fits in."""
         end = last
         if loose[first]:
             before = int(ends[first] - sizes[first]) - size

@@ -1,4 +1,4 @@
-"""Batches whose records come in pieces: all but the last are written, the last one may go on.
+"""Batches whose records come in pieces: all but the last are written, the last one may continue.
 
 Records are encoded as they come, so that a batch of millions takes the memory of its bytes and time
 in proportion to them.

@@ -83,7 +83,7 @@ class _Record(_Line, kw_only=True, gc=False):
     control: ControlOfLine | None = None
     decoded_key: msgspec.Raw = msgspec.Raw()
     decoded_value: msgspec.Raw = msgspec.Raw()
-    # Of records that stand on their own.
+    # Of records without a batch line.
     transactional: bool | None = None
     producer_id: int | None = None
     producer_epoch: int | None = None
@@ -292,7 +292,7 @@ def _one_by_one(piece: LinesPiece) -> Iterator[Line]:
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             _refuse(number, str(error))
         except _RepeatedKeyError as error:
-            _refuse(number, f"the key {error.args[0]!r} stands twice in one object")
+            _refuse(number, f"the key {error.args[0]!r} appears twice in one object")
         line.number = number
         yield line
 

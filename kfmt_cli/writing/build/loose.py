@@ -1,4 +1,4 @@
-"""Records that stand on their own: which go into a batch together is what options say.
+"""Records without batch lines: which go into a batch together is what options say.
 
 The facts of a record are what all records of a batch must share; a batch ends where they change.
 """
@@ -28,9 +28,9 @@ class Plan:
     goes_on: Records | None
     """How many belong to the batch before them."""
     drafts: PlanTable
-    """As `growing.Growing.add` takes them, without those that go on."""
+    """As `growing.Growing.add` takes them, without those that continue."""
     records: Records
-    """As `growing.Growing.add` takes them, without those that go on."""
+    """As `growing.Growing.add` takes them, without those that continue."""
 
 
 def plan_loose(

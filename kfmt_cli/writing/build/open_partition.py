@@ -20,7 +20,7 @@ class OpenPartition:
 
     start: the offset of the first record where nothing says it. sequences: each producer's next
     number.
-    facts: of the last record that stands on its own, see `writing/build/loose.py`.
+    facts: of the last record without a batch line, see `writing/build/loose.py`.
     """
 
     last_offset: int = -1

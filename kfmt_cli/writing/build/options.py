@@ -34,7 +34,7 @@ class Options:
 
     @property
     def bounds(self) -> BatchBounds:
-        """How large a batch of records that stand on their own becomes."""
+        """How large a batch of records without batch lines becomes."""
         return BatchBounds(self.batch_bytes or BATCH_BYTES, self.batch_records)
 
     @property

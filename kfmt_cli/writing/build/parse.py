@@ -97,7 +97,7 @@ def _values(lines: Sequence[Record], name: str) -> list[bytes | None]:
 
 
 def octets(text: str | None, encoding: str | None) -> bytes | None:
-    """The bytes that a string of the dump stands for; raises ValueError."""
+    """The bytes that a string of the dump means; raises ValueError."""
     if text is None:
         return None
     if encoding is None:

@@ -107,8 +107,8 @@ class _NeighbourRows:
         self.bases = sorted({log.base_offset for log in logs if len(log.base) and not log.replaces})
         self.bounds = []
         for log in logs:
-            behind = [base for base in self.bases if base > log.base_offset]
-            end = END if log.replaces or not behind else behind[0]
+            later = [base for base in self.bases if base > log.base_offset]
+            end = END if log.replaces or not later else later[0]
             self.bounds.append((log.base_offset, end))
 
 

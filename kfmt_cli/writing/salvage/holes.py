@@ -20,7 +20,7 @@ from kfmt_cli.findings.finding import Finding, Severity
 from kfmt_cli.rows.log_tables import BatchTable
 from kfmt_cli.writing.convert.reencode import Producer, Reencoded
 
-MOST_HELD = 8 << 20  # bytes of split batches that wait for what comes behind
+MOST_HELD = 8 << 20  # bytes of split batches that wait for what comes after them
 LOOK_AHEAD = 256  # batches that are asked whether one that jumps forward is right
 NO_END = (1 << 63) - 1  # where no segment follows
 Put = Callable[[Buffer], None]
@@ -122,7 +122,7 @@ class Holes:
         self.records = 0
 
     def _write(self, position: int, until: int, following: list[int]) -> None:
-        """Write what is left of the batches before a byte, as far as it has a place."""
+        """Write what is left of the batches before a byte, if it has a place."""
         found = []
         while self.split and self.split[0].position < position:
             it = self.split.popleft()
@@ -177,9 +177,9 @@ def in_sequence(base: IntArray, last: IntArray, before: int, following: list[int
             taken[i] = False
             continue
         if lowest[i] <= end:
-            behind = bases[i + 1 : i + 1 + LOOK_AHEAD]
-            behind = behind[behind > before]
-            if 2 * int((behind <= end).sum()) > len(behind):
+            later = bases[i + 1 : i + 1 + LOOK_AHEAD]
+            later = later[later > before]
+            if 2 * int((later <= end).sum()) > len(later):
                 taken[i] = False
                 continue
         before = end

@@ -92,7 +92,7 @@ def write_arranged(
             shutil.copystat(scanned[first].log.path, staging.folder / name)
         written.append(name)
         end = parts[-1].last_offset
-    if last > end:  # an empty one at the end says where the log goes on
+    if last > end:  # an empty one at the end says where the log continues
         name = f"{below}/{last:020}{LOG.suffix}"
         if name not in written:
             staging.put(name, b"")
