@@ -9,6 +9,7 @@ from pathlib import Path
 
 from kfmt_cli.commands.run import Run
 from kfmt_cli.core.json_text import json_text
+from kfmt_cli.core.layout.field import BYTE
 from kfmt_cli.core.layout.layout import Layout
 from kfmt_cli.core.layout.messages import plain_value, read_message
 from kfmt_cli.core.layout.tagged import UNKNOWN_TAGS
@@ -33,7 +34,12 @@ MOST_REQUEST = 100 << 20  # a broker's socket.request.max.bytes
 
 
 _PLACE = (
-    Column("position", doc="Byte where it begins, at the size where there is one."),
+    Column(
+        "position",
+        doc="Byte where it begins, at the size where there is one.",
+        unit=BYTE,
+        heading="begins at",
+    ),
     number("size", "Bytes after the size; null where there is no size.", null=True),
     number("header_version", "Version of the header.", null=True),
 )

@@ -5,7 +5,7 @@ None of them has a header or a checksum: a file is entries, one after the other.
 Source: `org.apache.kafka.storage.internals.log.OffsetIndex`, `TimeIndex`, `AbortedTxn`.
 """
 
-from kfmt_cli.core.layout.field import MILLISECONDS, Field
+from kfmt_cli.core.layout.field import BYTE, MILLISECONDS, OFFSET, Field
 from kfmt_cli.core.layout.layout import Layout
 from kfmt_cli.core.layout.wire import Int16, Int32, Int64
 
@@ -19,7 +19,10 @@ OFFSET_INDEX_ENTRY = Layout(
     "An entry of `.index`: the batch at this byte of the log is a good one to begin a search for "
     "this offset, or a later one, at.",
     "org.apache.kafka.storage.internals.log.OffsetIndex",
-    (_RELATIVE_OFFSET, Field("log_position", Int32, "Byte in the log where a batch begins.")),
+    (
+        _RELATIVE_OFFSET,
+        Field("log_position", Int32, "Byte in the log where a batch begins.", unit=BYTE),
+    ),
 )
 
 TIME_INDEX_ENTRY = Layout(
@@ -39,8 +42,8 @@ ABORTED_TRANSACTION = Layout(
     (
         Field("version", Int16, "Version of the entry: 0."),
         Field("producer_id", Int64, "The transaction's producer."),
-        Field("first_offset", Int64, "First offset of the transaction."),
-        Field("last_offset", Int64, "Offset of its ABORT marker."),
+        Field("first_offset", Int64, "First offset of the transaction.", unit=OFFSET),
+        Field("last_offset", Int64, "Offset of its ABORT marker.", unit=OFFSET),
         Field(
             "last_stable_offset",
             Int64,

@@ -3,7 +3,7 @@
 Source: `org.apache.kafka.storage.internals.log.ProducerStateManager`, `ProducerSnapshot.json`.
 """
 
-from kfmt_cli.core.layout.field import MILLISECONDS, Field
+from kfmt_cli.core.layout.field import MILLISECONDS, OFFSET, Field
 from kfmt_cli.core.layout.layout import Layout
 from kfmt_cli.core.layout.wire import Int16, Int32, Int64, UInt32
 
@@ -26,7 +26,12 @@ PRODUCER_STATE = Layout(
         Field("producer_id", Int64, "The producer."),
         Field("producer_epoch", Int16, "Its epoch."),
         Field("last_sequence", Int32, "Sequence of its last record; -1 where no batch is known."),
-        Field("last_offset", Int64, "Offset of its last record; -1 where no batch is known."),
+        Field(
+            "last_offset",
+            Int64,
+            "Offset of its last record; -1 where no batch is known.",
+            unit=OFFSET,
+        ),
         Field("offset_delta", Int32, "Offsets that its last batch takes, less one."),
         Field("timestamp", Int64, "Max timestamp of its last batch.", unit=MILLISECONDS),
         Field("coordinator_epoch", Int32, "Epoch of the coordinator that wrote its last marker."),

@@ -70,6 +70,10 @@ class Column:
     """The name where groups are opened."""
     minor: bool = False
     """A narrow screen does without it first."""
+    heading: str = ""
+    """What a table calls it, which is its name unless given."""
+    hidden: bool = False
+    """A table has another column that says the same in the way people want it."""
 
     @property
     def at(self) -> str:
@@ -134,10 +138,16 @@ def _leaves(columns: Iterable[Column]) -> Iterator[Column]:
 
 
 def number(
-    name: str, doc: str, *, null: bool = False, only: bool = False, minor: bool = False
+    name: str,
+    doc: str,
+    *,
+    null: bool = False,
+    only: bool = False,
+    minor: bool = False,
+    unit: str | None = None,
 ) -> Column:
     """A column of integers. null: a row may have none. only: JSON leaves the name out then."""
-    return _column(ColumnKind.NUMBER, name, doc, null, only=only, minor=minor)
+    return _column(ColumnKind.NUMBER, name, doc, null, only=only, minor=minor, unit=unit)
 
 
 def real(name: str, doc: str, *, null: bool = False) -> Column:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kfmt_cli.core.layout.field import Field
+from kfmt_cli.core.layout.field import MILLISECONDS, Field
 from kfmt_cli.core.layout.layout import Layout
 from kfmt_cli.core.layout.protocol import ListOf, Struct
 from kfmt_cli.core.layout.wire import Array, Integer, WireType
@@ -88,7 +88,7 @@ def _versions(field: Field, message: Layout) -> str:
 
 def meaning_of(field: Field) -> str:
     """The words for a field, with the names of its numbers and its unit."""
-    unit = f" ({field.unit})" if field.unit else ""
+    unit = f" ({field.unit})" if field.unit == MILLISECONDS else ""
     named = [f"{i} {name}" for i, name in enumerate(field.symbols or ()) if name]
     names = f" {', '.join(named)}." if named else ""
     held = f" Holds a {field.holds.message.name}." if field.holds is not None else ""

@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
-from kfmt_cli.core.layout.field import MILLISECONDS
+from kfmt_cli.core.layout.field import BYTE, BYTES, MILLISECONDS, OFFSET
 from kfmt_cli.rows.column import Column, ColumnKind, RowType
 
 FOUND = RowType(
     "found",
     "A place in a log.",
     (
-        Column("position", doc="Byte in the file where the batch begins."),
-        Column("size", doc="Bytes of the batch.", minor=True),
-        Column("base_offset", doc="First offset of the batch.", given="has_base_offset"),
-        Column("last_offset", doc="Last offset of the batch."),
+        Column(
+            "position",
+            doc="Byte in the file where the batch begins.",
+            unit=BYTE,
+            heading="batch at",
+        ),
+        Column("size", doc="Bytes of the batch.", unit=BYTES, minor=True),
+        Column(
+            "base_offset", doc="First offset of the batch.", given="has_base_offset", unit=OFFSET
+        ),
+        Column("last_offset", doc="Last offset of the batch.", unit=OFFSET),
         Column(
             "offset",
             doc="Offset of the record; null where the batch has none there any more.",
             given="has_offset",
+            unit=OFFSET,
         ),
         Column(
             "record_position",
             doc="Byte of the record in the file; null inside a compressed batch.",
             given="has_record_position",
+            unit=BYTE,
+            heading="record at",
         ),
         Column(
             "timestamp",

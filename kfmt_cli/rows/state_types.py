@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import partial
 
-from kfmt_cli.core.layout.field import MILLISECONDS
+from kfmt_cli.core.layout.field import MILLISECONDS, OFFSET
 from kfmt_cli.rows.column import Column, ColumnKind, RowType, json_value, milliseconds, number, text
 
 
@@ -33,6 +33,7 @@ class StateType:
 
 # Any column of a state may be null.
 _number = partial(number, null=True)
+_offset = partial(number, null=True, unit=OFFSET)
 _time = partial(milliseconds, null=True)
 _text = partial(text, null=True)
 _json = partial(json_value, null=True)
@@ -80,7 +81,7 @@ COMMITTED_OFFSET = _type(
     _GROUP,
     _TOPIC,
     _PARTITION,
-    _number("offset", "The next offset to read."),
+    _offset("offset", "The next offset to read."),
     _number("leader_epoch", "Leader epoch of the last record read; -1 for none.", minor=True),
     _text("metadata", "What the client wanted to be kept with it.", minor=True),
     _time("commit_timestamp", "When it was committed.", minor=True),
@@ -126,7 +127,7 @@ SHARE_PARTITION = _type(
     _GROUP,
     _TOPIC_ID,
     _PARTITION,
-    _number("start_offset", "First offset that is not done with."),
+    _offset("start_offset", "First offset that is not done with."),
     _number("snapshot_epoch", "Counts the snapshots."),
     _number("state_epoch", "Epoch of the state."),
     _number("leader_epoch", "Leader epoch of the partition."),
@@ -142,7 +143,7 @@ REMOTE_SEGMENT = _type(
     _TOPIC,
     _TOPIC_ID,
     _PARTITION,
-    _number("start_offset", "Its first offset."),
+    _offset("start_offset", "Its first offset."),
     _text("segment_id", "The segment; its objects are named for it."),
     _number("end_offset", "Its last offset."),
     _text("state", "How far it has been copied or deleted."),
@@ -362,7 +363,7 @@ MIRROR_CHECKPOINT = _type(
     _text("topic", "The topic, by its name in the mirror."),
     _PARTITION,
     _UPSTREAM,
-    _number("offset", "Offset in the mirror from which the group can go on."),
+    _offset("offset", "Offset in the mirror from which the group can go on."),
     _text("metadata", "What the group wanted to be kept with it.", minor=True),
 )
 MIRROR_HEARTBEAT = _type(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kfmt_cli.core.layout.field import OFFSET
 from kfmt_cli.rows.column import Column, ColumnKind, RowType, milliseconds, number
 
 TRANSACTION = RowType(
@@ -23,8 +24,13 @@ TRANSACTION = RowType(
             "The producer's name, where __transaction_state lies next to it.",
             given="has_transactional_id",
         ),
-        number("first_offset", "First offset; null where only the marker is left.", null=True),
-        number("last_offset", "Last offset of its records.", null=True),
+        number(
+            "first_offset",
+            "First offset; null where only the marker is left.",
+            null=True,
+            unit=OFFSET,
+        ),
+        number("last_offset", "Last offset of its records.", null=True, unit=OFFSET),
         Column("records", doc="Records that are left."),
         Column("batches", doc="Batches that are left.", minor=True),
         number(

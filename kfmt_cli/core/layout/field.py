@@ -8,7 +8,11 @@ from typing import Any
 
 from kfmt_cli.core.layout.wire import WireType
 
+# What a number counts.
 MILLISECONDS = "ms"
+BYTE = "byte"  # a place in a file
+BYTES = "bytes"
+OFFSET = "offset"
 
 
 @dataclass(frozen=True, slots=True)

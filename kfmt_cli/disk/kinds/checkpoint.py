@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from pathlib import PurePath
 
+from kfmt_cli.core.layout.field import OFFSET
+from kfmt_cli.disk.kinds.fixed import POSITION
 from kfmt_cli.disk.kinds.kind import TRANSIENT, Contents, Input, Kind, Level, read_whole
 from kfmt_cli.findings import files as codes
 from kfmt_cli.findings.finding import Code, Finding
@@ -16,13 +18,14 @@ from kfmt_cli.rows.section import section_of
 
 MOST_BYTES = 64 << 20
 REMOTE_SUFFIX = ".leader_epoch_checkpoint"  # of a file in remote storage
-POSITION = Column("position", doc="Byte in the file.")
 
 
 def _rows_of(checkpoint: Checkpoint) -> RowType:
     columns = [
-        Column(name, ColumnKind.TEXT if name == "topic" else ColumnKind.NUMBER, COLUMNS[name][1])
-        for name in checkpoint.columns
+        Column(name, ColumnKind.TEXT, doc)
+        if name == "topic"
+        else Column(name, doc=doc, unit=OFFSET if name.endswith("offset") else None)
+        for name, doc in ((name, COLUMNS[name][1]) for name in checkpoint.columns)
     ]
     return RowType("checkpoint_entry", checkpoint.doc, (POSITION, *columns))
 

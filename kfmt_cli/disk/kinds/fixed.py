@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kfmt_cli.core.codecs.checksum import CRC32C, RunningCrc
+from kfmt_cli.core.layout.field import BYTE, OFFSET
 from kfmt_cli.core.layout.layout import Layout
 from kfmt_cli.core.native.table import Table
 from kfmt_cli.disk.kinds.kind import Contents, Input, Kind, Level, read_filled, read_whole
@@ -22,17 +23,23 @@ from kfmt_cli.rows.column import Column, RowType, column_of
 from kfmt_cli.rows.section import Section
 
 MOST_BYTES = 256 << 20  # a broker makes indexes of 10 MiB
-OFFSET = Column("offset", doc="Offset.")
-POSITION = Column("position", doc="Byte in the file.")
+_OFFSET = Column("offset", doc="Offset.", unit=OFFSET)
+POSITION = Column("position", doc="Byte in the file.", unit=BYTE, heading="entry at")
+_HEADINGS = {
+    "log_position": "byte of log",
+    "current_txn_first_offset": "open transaction from",
+}
 
 
 def rows_of(name: str, layout: Layout) -> RowType:
     """The row type of fixed rows. The offset that a relative one means comes after it."""
     columns = [POSITION]
     for field in layout.fields:
-        columns.append(column_of(field))
-        if field.name == "relative_offset":
-            columns.append(OFFSET)
+        is_relative = field.name == "relative_offset"
+        heading = _HEADINGS.get(field.name, "")
+        columns.append(column_of(field, heading=heading, hidden=is_relative))
+        if is_relative:
+            columns.append(_OFFSET)
     return RowType(name, layout.doc, tuple(columns))
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import zlib
 
+from kfmt_cli.core.layout.field import BYTE
 from kfmt_cli.core.layout.layout import Layout
 from kfmt_cli.core.layout.place import DecodeError, Origin
 from kfmt_cli.disk.kinds.kind import Contents, Input, Kind, Level, read_whole
@@ -22,7 +23,7 @@ ROWS = RowType(
     "notes_message",
     LAYOUT.doc,
     (
-        Column("position", doc="Byte in the file."),
+        Column("position", doc="Byte in the file.", unit=BYTE, heading="entry at"),
         Column("size", doc="Bytes of the message."),
         column_of(LAYOUT.field("crc")),
         Column("crc_valid", ColumnKind.FLAG, "Whether the checksum fits the value."),

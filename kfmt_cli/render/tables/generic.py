@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kfmt_cli.core.layout.field import MILLISECONDS
+from kfmt_cli.core.layout.field import BYTE, BYTES, MILLISECONDS, OFFSET
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.native.table import Table
 from kfmt_cli.render.style import Theme
@@ -13,16 +13,11 @@ from kfmt_cli.render.tables.columns import ShownColumn, digits
 from kfmt_cli.render.template import TemplateBuilder
 from kfmt_cli.rows.column import Column, ColumnKind, RowType
 
-HEADINGS = {
-    "position": "entry at",
-    "log_position": "byte of log",
-    "current_txn_first_offset": "open transaction from",
-}
-OFFSETS = ("offset", "first_offset", "last_offset", "last_stable_offset", "start_offset")
 YEAR_10000 = 253402300800000
 LONG_TIME = 32
-# A column that says the same as another one, which is the one that people want.
-INSTEAD = {"relative_offset": "offset"}
+# How numbers look, by what they count.
+STYLES = {BYTE: "dim", OFFSET: "offset"}
+GROUPED = (BYTE, BYTES)
 MOST_TEXT = 60
 
 
@@ -31,24 +26,21 @@ def columns_of(rows: RowType, table: Table) -> list[ShownColumn]:
 
     One that only some rows have is left out where none of them is.
     """
-    names = {leaf.name for leaf in rows.leaves}
     chosen = [
         leaf
         for leaf in rows.leaves
-        if INSTEAD.get(leaf.name) not in names
-        and (leaf.only is None or (table[leaf.only[0]] == leaf.only[1]).any())
+        if not leaf.hidden and (leaf.only is None or (table[leaf.only[0]] == leaf.only[1]).any())
     ]
     return [_column(it, keep + it.minor * len(chosen)) for keep, it in enumerate(chosen)]
 
 
 def _column(shown: Column, keep: int) -> ShownColumn:
-    title = HEADINGS.get(shown.name, shown.name.replace("_", " "))
+    title = shown.heading or shown.name.replace("_", " ")
     if shown.unit == MILLISECONDS:
         return ShownColumn(shown.name, f"{title} (UTC)", _time_width(shown), _writer(shown), keep)
     if shown.kind is ColumnKind.NUMBER:
-        place = shown.name.endswith("position")
-        style = "dim" if place else "offset" if shown.name in OFFSETS else ""
-        width = _number_width(shown, place)
+        style = STYLES.get(shown.unit or "", "")
+        width = _number_width(shown, shown.unit in GROUPED)
         return ShownColumn(shown.name, title, width, _writer(shown), keep, right=True, style=style)
     return ShownColumn(shown.name, title, _words_width(shown), _writer(shown), keep)
 
@@ -65,7 +57,7 @@ def _writer(shown: Column):  # type: ignore[no-untyped-def]
             _bytes(builder, shown)
         elif shown.kind is ColumnKind.HEADERS:
             builder.number(shown.at)
-        elif shown.name.endswith("position"):
+        elif shown.unit in GROUPED:
             builder.grouped(shown.at)
         else:
             builder.number(shown.at)
