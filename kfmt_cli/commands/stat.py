@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -13,7 +12,6 @@ from kfmt_cli.commands.run import Run
 from kfmt_cli.core.codecs.compress import compress
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.source import open_source
-from kfmt_cli.core.times import time_text
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.names import partition_of
 from kfmt_cli.disk.tree import size_of
@@ -21,18 +19,15 @@ from kfmt_cli.errors import InputError
 from kfmt_cli.log.block import HEADER_SIZE
 from kfmt_cli.log.decompress import decompress_ahead
 from kfmt_cli.log.reader import BLOCK, LogReader
-from kfmt_cli.log.statistics import Statistics, buckets_of
-from kfmt_cli.render.style import clip_left, count, grouped, safe
+from kfmt_cli.log.statistics import Statistics
+from kfmt_cli.render.statistics_lines import COLUMNS, more_lines
+from kfmt_cli.render.style import grouped
+from kfmt_cli.render.tables.line_table import LineTable
 from kfmt_cli.rows.documents import STATISTICS, WHAT_IF
 from kfmt_cli.sharing.processes import MANY_BYTES, at_once, map_processes
 
 SAMPLE = 8 << 20  # bytes of records that another codec is tried on, of each partition
 TOPIC, PARTITION, SEGMENT = "topic", "partition", "segment"
-_BARS = "▁▂▃▄▅▆▇█"
-_HEADS = (
-    *("bytes", "batches", "records", "rec/batch", "B/batch", "codecs", "dense", "producers"),
-    *("from", "to"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,23 +119,13 @@ class Stat:
             for it in rows.values():
                 everything.add(it)
             rows = {**rows, "all": everything}
-        cells = [[safe(name), *_cells(row)] for name, row in rows.items()]
-        heads = [self.by, *_HEADS]
-        widths = [max(len(row[i]) for row in [heads, *cells]) for i in range(len(heads))]
-        room = sink.out.width or 1 << 20
-        shown = list(range(len(heads)))
-        # What matters less goes first.
-        for column in (10, 9, 8, 7, 5, 4):
-            if sink.look.wide or sum(widths[i] + 2 for i in shown) <= room:
-                break
-            shown.remove(column)
-        widths[0] = max(min(widths[0], room - sum(widths[i] + 2 for i in shown[1:]) - 1), 8)
-        for i, (name, row) in enumerate(zip(rows, cells, strict=True)):
-            it = rows[name]
-            lines = [sink.out.theme.paint("bold", _line(heads, widths, shown))] if i == 0 else []
-            lines.append(_line(row, widths, shown))
-            lines += _more(it) if self.deep or self.histogram else []
-            sink.document(STATISTICS, {"file": name, **stat_row(it)}, lines)
+        room = None if sink.look.wide else sink.out.width
+        table = LineTable(self.by, list(rows.items()), COLUMNS, sink.out.theme, room)
+        for i, (name, found) in enumerate(rows.items()):
+            lines = [] if i else [table.heading()]
+            lines.append(table.line(name, found))
+            lines += more_lines(found) if self.deep or self.histogram else []
+            sink.document(STATISTICS, {"file": name, **stat_row(found)}, lines)
 
     def _try(self, codec: Codec, partitions: list[LogFiles]) -> None:
         """What another codec would make of a sample of each partition."""
@@ -225,78 +210,7 @@ def _trial(file: Input, codec: Codec, limit: Limit, most: int) -> Trial:
     return found
 
 
-def stat_row(it: Statistics) -> dict[str, object]:
-    """The numbers for programs."""
-    return {
-        "segments": it.segments,
-        "bytes": it.bytes,
-        "batches": it.batches,
-        "records": it.records,
-        "records_per_batch": _per(it.records, it.batches),
-        "bytes_per_batch": _per(it.bytes, it.batches),
-        "bytes_per_record": _per(it.bytes, it.records),
-        "codecs": it.codecs,
-        "compression_ratio": None if it.ratio is None else round(it.ratio, 3),
-        "first_offset": it.first_offset,
-        "last_offset": it.last_offset,
-        "offset_density": None if it.density is None else round(it.density, 4),
-        "min_timestamp": it.min_timestamp,
-        "max_timestamp": it.max_timestamp,
-        "timestamp_skew_ms": it.skew,
-        "producers": len(it.producers),
-        "transactional_batches": it.transactional,
-        "control_batches": it.control,
-        "null_keys": it.null_keys,
-        "empty_keys": it.empty_keys,
-        "tombstones": it.tombstones,
-        "records_histogram": [list(pair) for pair in buckets_of(it.record_buckets)],
-        "bytes_histogram": [list(pair) for pair in buckets_of(it.byte_buckets)],
-    }
-
-
-def _per(number: int, of: int) -> float | None:
-    return round(number / of, 2) if of else None
-
-
-def _cells(it: Statistics) -> list[str]:
-    codecs = ", ".join(sorted(it.codecs, key=lambda name: -it.codecs[name])) or "–"
-    times = (it.min_timestamp, it.max_timestamp)
-    return [
-        grouped(it.bytes),
-        grouped(it.batches),
-        grouped(it.records),
-        f"{it.records / it.batches:.1f}" if it.batches else "–",
-        grouped(it.bytes // it.batches) if it.batches else "–",
-        codecs,
-        "–" if it.density is None else f"{it.density:.0%}",
-        grouped(len(it.producers)),
-        *("–" if at is None else time_text(at)[:19] for at in times),
-    ]
-
-
-def _line(cells: list[str], widths: list[int], shown: list[int]) -> str:
-    parts = [f" {clip_left(cells[0], widths[0]):<{widths[0]}}"]
-    parts += [f"{cells[i]:>{widths[i]}}" for i in shown[1:]]
-    return "  ".join(parts) + "\n"
-
-
-def _more(it: Statistics) -> Iterator[str]:
-    """What does not fit into a line."""
-    for words, counts in (("records", it.record_buckets), ("bytes", it.byte_buckets)):
-        pairs = list(buckets_of(counts))
-        if pairs:
-            most = max(n for _, n in pairs)
-            bars = "".join(_BARS[(len(_BARS) - 1) * n // most] for _, n in pairs)
-            least, largest = grouped(pairs[0][0]), grouped(pairs[-1][0])
-            ends = f"{least} to {largest}" if len(pairs) > 1 else largest
-            yield f"   {words} a batch  {bars}  in buckets up to {ends}\n"
-    if it.null_keys is not None:
-        parts = [
-            f"{grouped(it.null_keys)} null keys",
-            f"{grouped(it.empty_keys or 0)} empty keys",
-            count(it.tombstones or 0, "tombstone"),
-        ]
-        if it.ratio is not None:
-            parts.append(f"compressed {it.ratio:.2f} to 1")
-        parts.append(f"timestamps up to {grouped(it.skew)} ms behind")
-        yield f"   {', '.join(parts)}\n"
+def stat_row(found: Statistics) -> dict[str, object]:
+    """The numbers for programs, without the name of what they are about."""
+    names = (column.name for column in STATISTICS.columns if column.name != "file")
+    return {name: getattr(found, name) for name in names}

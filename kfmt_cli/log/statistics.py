@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,7 +14,15 @@ from kfmt_cli.log.decoding import read_records
 from kfmt_cli.log.decompress import decompress_ahead
 
 BUCKETS = 41  # powers of two
-_SUMS = ("segments", "bytes", "batches", "records", "span", "transactional", "control")
+_SUMS = (
+    "segments",
+    "bytes",
+    "batches",
+    "records",
+    "span",
+    "transactional_batches",
+    "control_batches",
+)
 
 
 @dataclass(slots=True)
@@ -38,18 +45,17 @@ class Statistics:
     max_timestamp: int | None = None
     span: int = 0
     """Offsets between the first and the last of each log."""
-    skew: int = 0
+    timestamp_skew_ms: int = 0
     """By how much a batch's timestamp was below the largest so far."""
-    producers: set[int] = field(default_factory=set)
-    transactional: int = 0
-    control: int = 0
+    producer_ids: set[int] = field(default_factory=set)
+    transactional_batches: int = 0
+    control_batches: int = 0
     packed: int | None = None
-    """Bytes of the records of compressed batches, as they are stored and as they decompress.
-    null_keys and what follows: of records, None where they were not looked at."""
+    """Bytes of the records of compressed batches, as they are stored."""
     unpacked: int | None = None
-    """Bytes of the records of compressed batches, as they are stored and as they decompress.
-    null_keys and what follows: of records, None where they were not looked at."""
+    """Bytes of the records of compressed batches, as they decompress."""
     null_keys: int | None = None
+    """Records without a key; this and what follows is None where records were not looked at."""
     empty_keys: int | None = None
     tombstones: int | None = None
 
@@ -72,9 +78,9 @@ class Statistics:
         base = np.where(batches.has_base_offset == 1, batches.base_offset, batches.last_offset)
         self._offsets(int(base.min()), int(batches.last_offset.max()))
         self._times(block)
-        self.producers.update(np.unique(batches.producer_id[_of_producers(block)]).tolist())
-        self.transactional += int((batches.transactional * (batches.is_v2 == 1)).sum())
-        self.control += int((batches.control * (batches.is_v2 == 1)).sum())
+        self.producer_ids.update(np.unique(batches.producer_id[_of_producers(block)]).tolist())
+        self.transactional_batches += int((batches.transactional * (batches.is_v2 == 1)).sum())
+        self.control_batches += int((batches.control * (batches.is_v2 == 1)).sum())
 
     def look_inside(self, block: Block, limit: Limit) -> None:
         """The same block, by its records; those that cannot be read are passed over."""
@@ -118,7 +124,7 @@ class Statistics:
         times = batches.max_timestamp[timed]
         before = -1 if self.max_timestamp is None else self.max_timestamp
         largest = np.maximum.accumulate(np.concatenate([[before], times]))
-        self.skew = max(self.skew, int((largest[1:] - times).max()))
+        self.timestamp_skew_ms = max(self.timestamp_skew_ms, int((largest[1:] - times).max()))
         base = batches.base_timestamp[timed]
         least = int(np.where((batches.is_v2[timed] == 1) & (base >= 0), base, times).min())
         known = self.min_timestamp
@@ -128,7 +134,9 @@ class Statistics:
     def add(self, later: Statistics) -> None:
         """Those of logs that come after."""
         if later.min_timestamp is not None and self.max_timestamp is not None:
-            self.skew = max(self.skew, self.max_timestamp - later.min_timestamp)
+            self.timestamp_skew_ms = max(
+                self.timestamp_skew_ms, self.max_timestamp - later.min_timestamp
+            )
         for name in _SUMS:
             setattr(self, name, getattr(self, name) + getattr(later, name))
         for name in ("packed", "unpacked", "null_keys", "empty_keys", "tombstones"):
@@ -140,21 +148,57 @@ class Statistics:
         self.byte_buckets += later.byte_buckets
         if later.first_offset is not None and later.last_offset is not None:
             self._offsets(later.first_offset, later.last_offset)
-        self.skew = max(self.skew, later.skew)
-        self.producers |= later.producers
+        self.timestamp_skew_ms = max(self.timestamp_skew_ms, later.timestamp_skew_ms)
+        self.producer_ids |= later.producer_ids
         for name, of in (("min_timestamp", min), ("max_timestamp", max)):
             known = [it for it in (getattr(self, name), getattr(later, name)) if it is not None]
             setattr(self, name, of(known) if known else None)
 
-    @property
-    def density(self) -> float | None:
-        """Which part of the offsets between the first and the last of each log has a record."""
-        return self.records / self.span if self.span else None
+    # Under the names of the JSON contract, as what is above.
 
     @property
-    def ratio(self) -> float | None:
+    def producers(self) -> int:
+        """How many producers have an id."""
+        return len(self.producer_ids)
+
+    @property
+    def records_per_batch(self) -> float | None:
+        """Records of a batch, on average."""
+        return _per(self.records, self.batches, 2)
+
+    @property
+    def bytes_per_batch(self) -> float | None:
+        """Bytes of a batch, on average."""
+        return _per(self.bytes, self.batches, 2)
+
+    @property
+    def bytes_per_record(self) -> float | None:
+        """Bytes of a record as stored, on average."""
+        return _per(self.bytes, self.records, 2)
+
+    @property
+    def offset_density(self) -> float | None:
+        """Which part of the offsets between the first and the last of each log has a record."""
+        return _per(self.records, self.span, 4)
+
+    @property
+    def compression_ratio(self) -> float | None:
         """How many bytes of records one stored byte of compressed batches holds."""
-        return self.unpacked / self.packed if self.packed and self.unpacked else None
+        return _per(self.unpacked, self.packed, 3) if self.packed and self.unpacked else None
+
+    @property
+    def records_histogram(self) -> list[list[int]]:
+        """Batches by their records: the largest value of a bucket, and how many are in it."""
+        return _filled(self.record_buckets)
+
+    @property
+    def bytes_histogram(self) -> list[list[int]]:
+        """Batches by their bytes: the largest value of a bucket, and how many are in it."""
+        return _filled(self.byte_buckets)
+
+
+def _per(number: int, of: int, digits: int) -> float | None:
+    return round(number / of, digits) if of else None
 
 
 def _of_producers(block: Block) -> IntArray:
@@ -169,7 +213,9 @@ def _buckets(values: IntArray) -> IntArray:
     return found
 
 
-def buckets_of(counts: IntArray) -> Iterator[tuple[int, int]]:
+def _filled(counts: IntArray) -> list[list[int]]:
     """The largest value of each bucket that is not empty, and how many are in it."""
-    for place in np.flatnonzero(counts).tolist():
-        yield (0 if place == 0 else 1 << (place - 1)), int(counts[place])
+    return [
+        [0 if place == 0 else 1 << (place - 1), int(counts[place])]
+        for place in np.flatnonzero(counts).tolist()
+    ]

@@ -18,7 +18,8 @@ from kfmt_cli.findings import partition as partition_codes
 from kfmt_cli.findings.consequences import REBUILD_INDEX
 from kfmt_cli.findings.finding import Finding, Findings, Severity, Tally
 from kfmt_cli.findings.indexes import INDEX_PREALLOCATED
-from kfmt_cli.render.style import Theme, clip_left, count, grouped, safe, shell_quoted
+from kfmt_cli.render.style import Theme, count, grouped, safe, shell_quoted
+from kfmt_cli.render.tables.line_table import LineColumn, LineTable
 from kfmt_cli.rows.documents import BROKER_START, LOG_DIRECTORY, NEXT_STEP, PARTITION
 from kfmt_cli.rows.result import Result, ResultType
 from kfmt_cli.topics import CLUSTER_METADATA
@@ -28,8 +29,7 @@ CHECK_RESULT = ResultType(
     {"segments": 8, "records": 11, "bytes": 14},
     ("directory", "directories"),
 )
-_HEADS = ("segments", "records", "bytes", "findings", "after a crash", "after a clean shutdown")
-_VERDICT = _HEADS.index("findings")
+LEAST_NAME = 16
 _MOST_STEPS = 20  # next commands that are shown to people
 
 
@@ -75,16 +75,34 @@ class Report(Tally):
         """What a start of that kind makes of it."""
         return next((start for start in self.starts if start.after == kind), None)
 
-    def verdict(self, theme: Theme) -> tuple[str, str]:
-        """The findings in a word or two, plain and painted."""
-        words, style = "ok", "good"
+    @property
+    def verdict(self) -> tuple[str, str]:
+        """The findings in a word or two, and the style of that."""
         if self.errors:
-            words, style = count(self.errors, "error"), "bad"
-        elif self.warnings:
-            words, style = count(self.warnings, "warning"), "warn"
-        elif self.notes:
-            words = f"ok, {count(self.notes, 'note')}"
-        return words, theme.paint(style, words)
+            return count(self.errors, "error"), "bad"
+        if self.warnings:
+            return count(self.warnings, "warning"), "warn"
+        return (f"ok, {count(self.notes, 'note')}" if self.notes else "ok"), "good"
+
+    def start_words(self, kind: str) -> str:
+        """What a start of that kind makes of it, in a few words."""
+        start = self.after(kind)
+        return "" if start is None else start_words(start, self.lost)
+
+
+_COLUMNS: tuple[LineColumn[Report], ...] = (
+    LineColumn("segments", lambda report: grouped(report.segments), keep=2),
+    LineColumn("records", lambda report: grouped(report.records), keep=3),
+    LineColumn("bytes", lambda report: grouped(report.bytes), keep=1),
+    LineColumn(
+        "findings",
+        lambda report: report.verdict[0],
+        right=False,
+        style=lambda report: report.verdict[1],
+    ),
+    LineColumn("after a crash", lambda report: report.start_words(CRASH), right=False),
+    LineColumn("after a clean shutdown", lambda report: report.start_words(CLEAN), right=False),
+)
 
 
 class Outlook(Protocol):
@@ -103,9 +121,11 @@ def show(run: Run, reports: list[Report], starts: list[Start], found: Outlook) -
         for report in listed:
             run.all(told(_result(report)))
         return
-    table = _PartitionTable(run, listed)
-    for report in listed:
-        sink.document(PARTITION, _row(report), table.line(report))
+    named = [(report.shown, report) for report in listed]
+    table = LineTable("partition", named, _COLUMNS, sink.out.theme, sink.out.width, LEAST_NAME)
+    for i, report in enumerate(listed):
+        above = [] if i else [table.heading()]
+        sink.document(PARTITION, _row(report), [*above, table.line(report.shown, report)])
         run.summary.add(_result(report))
     _show_findings(run, listed)
     for i, start in enumerate(starts):
@@ -170,59 +190,6 @@ def _row(report: Report) -> dict[str, object]:
         "warnings": report.warnings,
         "notes": report.notes,
     }
-
-
-class _PartitionTable:
-    """The lines of partitions, aligned, as many columns as the screen has room for."""
-
-    def __init__(self, run: Run, reports: list[Report]) -> None:
-        self._theme = run.sink.out.theme
-        self._is_first = True
-        cells = [self._cells(report) for report in reports]
-        self._widths = [
-            max([len(head), *(len(row[i + 1]) for row in cells)]) for i, head in enumerate(_HEADS)
-        ]
-        names = max([len("partition"), *(len(safe(report.shown)) for report in reports)])
-        room = run.sink.out.width or 1 << 20
-        self._shown = list(range(len(_HEADS)))
-        # What matters less goes first: records, segments, bytes.
-        for column in (1, 0, 2):
-            if self._width() + min(names, 16) > room:
-                self._shown.remove(column)
-        self._names = min(names, max(room - self._width(), 16))
-
-    def _width(self) -> int:
-        return 3 + sum(self._widths[it] + 2 for it in self._shown)
-
-    def _cells(self, report: Report) -> list[str]:
-        crash, clean = report.after(CRASH), report.after(CLEAN)
-        return [
-            safe(report.shown),
-            grouped(report.segments),
-            grouped(report.records),
-            grouped(report.bytes),
-            report.verdict(self._theme)[0],
-            "" if crash is None else start_words(crash, report.lost),
-            "" if clean is None else start_words(clean, report.lost),
-        ]
-
-    def line(self, report: Report) -> Iterator[str]:
-        if self._is_first:
-            self._is_first = False
-            yield self._theme.paint("bold", self._text("partition", list(_HEADS))) + "\n"
-        name, *cells = self._cells(report)
-        yield self._text(name, cells, report.verdict(self._theme)[1]) + "\n"
-
-    def _text(self, name: str, cells: list[str], verdict: str | None = None) -> str:
-        """A line. verdict: the cell of findings as it is painted."""
-        parts = [f" {clip_left(name, self._names):<{self._names}}"]
-        for i in self._shown:
-            width = self._widths[i]
-            cell = f"{cells[i]:>{width}}" if i < 3 else f"{cells[i]:<{width}}"
-            if i == _VERDICT and verdict is not None:
-                cell = verdict + " " * (width - len(cells[i]))
-            parts.append(cell)
-        return "  ".join(parts).rstrip()
 
 
 _BECOMES = {

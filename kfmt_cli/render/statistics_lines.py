@@ -1,0 +1,61 @@
+"""stat for people: a line a row, and what does not fit into a line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kfmt_cli.core.times import time_text
+from kfmt_cli.log.statistics import Statistics
+from kfmt_cli.render.style import count, grouped
+from kfmt_cli.render.tables.line_table import LineColumn
+
+_BARS = "▁▂▃▄▅▆▇█"
+
+
+def _of_batch(number: int, of: Statistics, digits: str) -> str:
+    return format(number / of.batches, digits) if of.batches else "–"
+
+
+def _time(milliseconds: int | None) -> str:
+    return "–" if milliseconds is None else time_text(milliseconds)[:19]
+
+
+COLUMNS: tuple[LineColumn[Statistics], ...] = (
+    LineColumn("bytes", lambda of: grouped(of.bytes)),
+    LineColumn("batches", lambda of: grouped(of.batches)),
+    LineColumn("records", lambda of: grouped(of.records)),
+    LineColumn("rec/batch", lambda of: _of_batch(of.records, of, ".1f"), keep=1),
+    LineColumn(
+        "B/batch", lambda of: grouped(of.bytes // of.batches) if of.batches else "–", keep=2
+    ),
+    LineColumn(
+        "codecs", lambda of: ", ".join(sorted(of.codecs, key=lambda name: -of.codecs[name])) or "–"
+    ),
+    LineColumn(
+        "dense", lambda of: "–" if of.offset_density is None else f"{of.offset_density:.0%}", keep=3
+    ),
+    LineColumn("producers", lambda of: grouped(of.producers), keep=4),
+    LineColumn("from", lambda of: _time(of.min_timestamp), keep=5),
+    LineColumn("to", lambda of: _time(of.max_timestamp), keep=6),
+)
+
+
+def more_lines(of: Statistics) -> Iterator[str]:
+    """What does not fit into a line."""
+    for words, pairs in (("records", of.records_histogram), ("bytes", of.bytes_histogram)):
+        if pairs:
+            most = max(n for _, n in pairs)
+            bars = "".join(_BARS[(len(_BARS) - 1) * n // most] for _, n in pairs)
+            least, largest = grouped(pairs[0][0]), grouped(pairs[-1][0])
+            ends = f"{least} to {largest}" if len(pairs) > 1 else largest
+            yield f"   {words} a batch  {bars}  in buckets up to {ends}\n"
+    if of.null_keys is not None:
+        parts = [
+            f"{grouped(of.null_keys)} null keys",
+            f"{grouped(of.empty_keys or 0)} empty keys",
+            count(of.tombstones or 0, "tombstone"),
+        ]
+        if of.compression_ratio is not None:
+            parts.append(f"compressed {of.compression_ratio:.2f} to 1")
+        parts.append(f"timestamps up to {grouped(of.timestamp_skew_ms)} ms before an earlier one")
+        yield f"   {', '.join(parts)}\n"

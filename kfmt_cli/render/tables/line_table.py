@@ -1,0 +1,88 @@
+"""A table of rows that are all known before the first is shown: a name, and a cell a column."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from kfmt_cli.render.style import Theme, clip_left, safe
+
+R = TypeVar("R")
+GAP = 2
+
+
+@dataclass(frozen=True, slots=True)
+class LineColumn(Generic[R]):
+    """A column of such a table."""
+
+    heading: str
+    cell: Callable[[R], str]
+    keep: int = 0
+    """The higher, the sooner a narrow screen does without it; 0 stays."""
+    right: bool = True
+    style: Callable[[R], str] | None = None
+    """The style of a row's cell."""
+
+
+class LineTable(Generic[R]):
+    """Lines that are aligned, with as many columns as the screen has room for.
+
+    noun: what a row is. room: the screen's columns, None for any number. least_name: columns that
+    the name keeps before others go; all that it needs without it.
+    """
+
+    def __init__(
+        self,
+        noun: str,
+        rows: Sequence[tuple[str, R]],
+        columns: Sequence[LineColumn[R]],
+        theme: Theme,
+        room: int | None,
+        least_name: int | None = None,
+    ) -> None:
+        self._noun = noun
+        self._theme = theme
+        names = max([len(noun), *(len(safe(name)) for name, _ in rows)])
+        widths = {
+            id(it): max([len(it.heading), *(len(it.cell(row)) for _, row in rows)])
+            for it in columns
+        }
+        shown = list(columns)
+        least = names if least_name is None else min(names, least_name)
+        for column in sorted((it for it in columns if it.keep), key=lambda it: -it.keep):
+            if room is None or self._width(shown, widths) + least <= room:
+                break
+            shown.remove(column)
+        self._columns = [(it, widths[id(it)]) for it in shown]
+        left = names if room is None else room - self._width(shown, widths)
+        self._name_width = min(names, max(left, least_name or 8))
+
+    @staticmethod
+    def _width(shown: Sequence[LineColumn[R]], widths: dict[int, int]) -> int:
+        """What a line takes besides the name."""
+        return 1 + sum(widths[id(it)] + GAP for it in shown)
+
+    def heading(self) -> str:
+        """The line above the rows."""
+        cells = [self._padded(it.heading, width, it.right) for it, width in self._columns]
+        return self._theme.paint("bold", self._line(self._noun, cells)) + "\n"
+
+    def line(self, name: str, row: R) -> str:
+        """A row's line."""
+        cells = []
+        for column, width in self._columns:
+            plain = column.cell(row)
+            cell = self._padded(plain, width, column.right)
+            if column.style is not None:
+                cell = cell.replace(plain, self._theme.paint(column.style(row), plain))
+            cells.append(cell)
+        return self._line(safe(name), cells) + "\n"
+
+    def _line(self, name: str, cells: list[str]) -> str:
+        width = self._name_width
+        return (" " * GAP).join([f" {clip_left(name, width):<{width}}", *cells]).rstrip()
+
+    @staticmethod
+    def _padded(text: str, width: int, right: bool) -> str:
+        return text.rjust(width) if right else text.ljust(width)
