@@ -34,7 +34,7 @@ def rows(log: str, smoke: bool, with_kafka: bool, runs: int) -> Iterator[str]:
         theirs = f"{timing.seconds:.1f} s, {timing.megabytes:.0f} MB"
     size = f"{n_bytes >> 20} MiB in {len(logs)} segments"
     yield _row(f"verify-crc --deep, {size}", deep, "–", "–", theirs)
-    goal = f"≤ 1.5 times that: {ratio:.2f}{' met' if ratio <= 1.5 else ''}"
+    goal = f"≤ 1.4 times that: {ratio:.2f}{' met' if ratio <= 1.4 else ''}"
     yield _row(f"check, {size}", check, "–", goal)
     words = "28 000" if not smoke else "140"
     yield _timed(f"check, {words} small segments", ["check", many], 8.0, runs)
