@@ -20,7 +20,8 @@ from kfmt_cli.checks.partition.folder import FolderChecks
 from kfmt_cli.checks.whole_segment import CheckedSegment, SegmentChecker
 from kfmt_cli.commands.check.directories import CheckedPartitions
 from kfmt_cli.commands.check.read_segments import Outcome, SegmentGroup, SegmentsRead, segments_in
-from kfmt_cli.commands.check.report import Report, show
+from kfmt_cli.commands.check.report import Report
+from kfmt_cli.commands.check.show import show
 from kfmt_cli.commands.run import Run
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.disk.kinds import INDEXES, UNKNOWN, is_transient

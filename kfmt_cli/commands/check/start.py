@@ -8,8 +8,7 @@ from dataclasses import dataclass, field, replace
 from kfmt_cli.broker.start.checkpoints import LOG_STARTS, RECOVERY_POINTS
 from kfmt_cli.broker.start.directory import LogDirectory
 from kfmt_cli.broker.start.load import KnownLogs
-from kfmt_cli.broker.start.outcome import CLEAN, CRASH, STRAY, Read, Start, start_of
-from kfmt_cli.broker.start.ranges import Ranges
+from kfmt_cli.broker.start.outcome import CLEAN, CRASH, Read, Start, start_of
 from kfmt_cli.disk.kinds import kind_of
 from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX
 from kfmt_cli.disk.kinds.kind import Level
@@ -136,22 +135,3 @@ def start_row(start: Start) -> dict[str, object]:
         "becomes": start.becomes,
         "observed_on": list(OBSERVED_ON),
     }
-
-
-def start_words(start: Start, lost: Ranges) -> str:
-    """A start in a few words, for a table. lost: what is gone already."""
-    from kfmt_cli.broker.start.ranges import size_of_ranges
-    from kfmt_cli.render.style import grouped
-
-    if start.becomes is not None:
-        return {STRAY: "renamed -stray"}.get(start.becomes, start.becomes)
-    if not start.starts:
-        return "does not start"
-    words = []
-    if start.lost:
-        words.append(f"{grouped(size_of_ranges(start.lost))} offsets go")
-    if start.unreachable:
-        words.append(f"{grouped(size_of_ranges(start.unreachable))} out of reach")
-    if lost:
-        words.append(f"{grouped(size_of_ranges(lost))} lost before")
-    return ", ".join(words) or "whole"

@@ -1,0 +1,87 @@
+"""check: what to do next about what was found, and its price."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from kfmt_cli.broker.start.outcome import CLEAN, CRASH
+from kfmt_cli.broker.start.ranges import size_of_ranges
+from kfmt_cli.commands.check.report import Report
+from kfmt_cli.findings import files as kind_codes
+from kfmt_cli.findings import partition as partition_codes
+from kfmt_cli.findings.consequences import REBUILD_INDEX
+from kfmt_cli.findings.finding import Severity
+from kfmt_cli.render.style import grouped, shell_quoted
+from kfmt_cli.topics import CLUSTER_METADATA
+
+
+@dataclass(frozen=True, slots=True)
+class NextStep:
+    """What to do next about a partition, and what it costs."""
+
+    file: str
+    command: str
+    price: str
+
+
+# Files and directories that keep a broker from starting, and that it does not need.
+_IN_THE_WAY = (
+    partition_codes.NAME_NOT_NUMERIC,
+    partition_codes.DIRECTORY_NOT_A_PARTITION,
+    kind_codes.CHECKPOINT_MALFORMED,
+)
+
+
+def next_steps(report: Report) -> Iterator[NextStep]:
+    """What to do about a partition."""
+    crash, clean = report.after(CRASH), report.after(CLEAN)
+    path = shell_quoted(report.path)
+    if (crash and crash.lost) or (clean and (clean.lost or clean.unreachable)):
+        words = "every undamaged batch, in a copy; reads the logs once"
+        yield NextStep(report.shown, f"kfmt salvage {path} DST", words)
+    is_worse = clean is not None and (clean.lost or clean.unreachable or not clean.starts)
+    is_worse = is_worse and clean is not None and clean.becomes is None
+    of_metadata = Path(report.path).name.startswith(CLUSTER_METADATA)
+    is_better = crash is not None and crash.starts and crash.becomes is None
+    if is_worse and is_better and report.marker is not None and not (of_metadata or report.lost):
+        goes = 0 if crash is None else size_of_ranges(crash.lost)
+        gone = f"{grouped(goes)} offsets of this replica go" if goes else "no offset goes"
+        words = f"forces recovery: {gone}; the start takes longer"
+        yield NextStep(report.shown, f"rm {shell_quoted(report.marker)}", words)
+    is_damaged = any(
+        finding.code.severity is Severity.ERROR and finding.file.endswith(".log")
+        for finding in report.all
+    )
+    wants_index = any(
+        finding.code.advice and REBUILD_INDEX in finding.code.advice for finding in report.findings
+    )
+    if wants_index and not is_damaged:
+        words = f"reads {grouped(report.bytes)} bytes; the broker must be stopped"
+        yield NextStep(report.shown, f"kfmt rebuild-index --in-place {path}", words)
+
+
+def identify(path: str, lines: list[str]) -> NextStep:
+    """Write the meta.properties that a log directory lacks."""
+    file = shell_quoted(str(Path(path) / "meta.properties"))
+    words = " ".join(map(shell_quoted, ("printf", "%s\\n", *lines)))
+    return NextStep(path, f"{words} > {file}", "the broker does not start without it")
+
+
+def out_of_the_way(report: Report, down: set[str]) -> Iterator[NextStep]:
+    """Move away what a broker trips over and does not need. down: what keeps it from starting."""
+    moved = set()
+    for finding in report.all:
+        if finding.code not in _IN_THE_WAY or report.folder is None:
+            continue
+        file = Path(report.path) / Path(finding.file).name
+        if file in moved or down.isdisjoint((finding.file, report.shown)):
+            continue
+        moved.add(file)
+        to = file.with_name(f"{file.name}.aside")
+        if finding.code is partition_codes.DIRECTORY_NOT_A_PARTITION:  # its report is its own
+            file = Path(report.path)
+            to = file.resolve().parent.parent / f"{file.name}.aside"
+        words = "the broker does not start with it, and does not need it"
+        yield NextStep(report.shown, f"mv {shell_quoted(str(file))} {shell_quoted(str(to))}", words)
