@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from kfmt_cli.checks.log.extent import Extent
-from kfmt_cli.checks.log.verifier import Stretch, Verified, Verifier
+from kfmt_cli.checks.log.verifier import Stretch, Verified, Verifier, all_of
 from kfmt_cli.commands.run import Unread
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.kinds.logs import LOG
@@ -134,16 +134,11 @@ def healthy(unit: list[Input], verifier: Verifier) -> list[Verified | None]:
 
 
 def _alone(file: Input, verifier: Verifier) -> Outcome | None:
-    found = verifier.findings(file)
-    held: list[Finding] = []
     try:
-        while len(held) <= MOST_HANDED:
-            held.append(next(found))
-    except StopIteration as end:
-        return Outcome(end.value, held)
+        done = all_of(verifier.findings(file), MOST_HANDED)
     except InputError as error:
         return Outcome(None, unread=Unread.of(error))
-    return None
+    return None if done is None else Outcome(done[1], done[0])
 
 
 def _verify_piece(piece: Piece, verifier: Verifier) -> PieceFindings | None:

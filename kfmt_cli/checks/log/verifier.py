@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from kfmt_cli.checks.base import LogCheck, Scope
 from kfmt_cli.checks.log.extent import Extent
@@ -96,6 +97,20 @@ def declared(run: Block) -> int:
     counts = run.batches.records_count
     room = run.batches.last_offset_delta + 1
     return int(counts[(counts >= 0) & (counts <= room)].sum())
+
+
+G = TypeVar("G")
+
+
+def all_of(found: Generator[Finding, None, G], most: int) -> tuple[list[Finding], G] | None:
+    """What a check finds, and what it gives at its end; None where it finds more than `most`."""
+    held: list[Finding] = []
+    try:
+        while len(held) <= most:
+            held.append(next(found))
+    except StopIteration as end:
+        return held, end.value
+    return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,18 +7,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from kfmt_cli.checks.log.verifier import all_of
 from kfmt_cli.checks.whole_segment import CheckedSegment, SegmentChecker
+from kfmt_cli.commands.verify_apart import MOST_HANDED
 from kfmt_cli.core.parallel import together
 from kfmt_cli.disk.kinds import kind_of
 from kfmt_cli.disk.kinds.logs import LOG, LOGS
 from kfmt_cli.disk.segment import Segment
 from kfmt_cli.disk.tree import Folder, inputs_in, is_of_broker, size_of
 from kfmt_cli.errors import InputError
-from kfmt_cli.findings.finding import Finding
 from kfmt_cli.sharing.processes import MANY_BYTES, at_once, map_processes
 
-# A process hands this many findings over at once; a segment with more is read by the first process.
-MOST_HANDED = 10_000
 # Fewer logs of this size than processes are read by the first one, with all cores on each of them.
 LARGE = 64 << 20
 
@@ -99,15 +98,12 @@ def check_unit(unit: list[Sized], checker: SegmentChecker, most: int) -> list[Ou
 
 
 def _alone(segment: Segment, checker: SegmentChecker) -> Outcome:
-    found = checker.check(segment)
-    held: list[Finding] = []
     try:
-        while len(held) <= MOST_HANDED:
-            held.append(next(found))
-    except StopIteration as end:
-        done: CheckedSegment = end.value
-        done.log_findings += held
-        return done
+        done = all_of(checker.check(segment), MOST_HANDED)
     except InputError as error:
         return error
-    return None
+    if done is None:
+        return None
+    found, checked = done
+    checked.log_findings += found
+    return checked
