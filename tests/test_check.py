@@ -17,6 +17,8 @@ import pytest
 
 import kfmt_cli
 from kfmt_cli.checks.registry import every_code
+from kfmt_cli.commands.check import command
+from kfmt_cli.disk.kinds.kind import Input
 from tests.support.broken_partitions import ORDERS, sample
 from tests.support.matrix import Damage, matrix, partition
 from tests.support.samples import kfmt
@@ -346,3 +348,33 @@ def test_a_tree_is_walked_once_and_each_log_of_it_is_read_once(
     assert {name for name, n in plain.items() if n > 1} == set()
     folders = {it for it in broker.iterdir() if it.is_dir() and it.name not in told}
     assert {listed[str(it)] for it in folders} == {1}
+
+
+def test_a_log_that_grows_while_it_is_read_is_not_called_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "orders-0" / f"{0:020}.log"
+    file.parent.mkdir()
+    file.write_bytes((ORDERS / file.name).read_bytes()[:-10])
+    codes = [row["code"] for row in kfmt_cli.check(file.parent, jobs=1).of("finding")]
+    assert "batch-truncated" in codes
+    asked: list[str] = []
+
+    def size_of(log: Input) -> int:
+        asked.append(log.path)
+        return Path(log.path).stat().st_size + 10 * (len(asked) > 1)
+
+    monkeypatch.setattr(command, "size_of", size_of)
+    codes = [row["code"] for row in kfmt_cli.check(file.parent, jobs=1).of("finding")]
+    assert "file-grew" in codes
+    assert "batch-truncated" not in codes
+
+
+def test_findings_about_a_directory_are_limited_as_those_about_a_file(tmp_path: Path) -> None:
+    for i in range(0, 10, 2):
+        (tmp_path / "t-0" / f"{i:020}.log").parent.mkdir(exist_ok=True)
+        (tmp_path / "t-0" / f"{i:020}.log").write_bytes(b"")
+    limited = kfmt(
+        "check", tmp_path / "t-0", "--max-findings", "2", "--only", "log-empty", "--json"
+    )
+    assert len(limited.of("finding")) == 2

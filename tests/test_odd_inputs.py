@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
+import kfmt_cli
 from kfmt_cli.core.source import open_source
+from kfmt_cli.errors import InputError
 from tests.support.rebuild import batch_of, record
 from tests.support.samples import ORDERS, TXN, environment, kfmt
 from tests.support.segments import write
@@ -302,3 +304,14 @@ def test_a_standard_input_that_is_closed_is_said_to_be(command: str, tmp_path: P
     done = subprocess.run(closed, check=False, capture_output=True, cwd=tmp_path, env=environment())
     assert (done.returncode, b"standard input is closed" in done.stderr) == (3, True)
     assert b"Traceback" not in done.stderr
+
+
+def test_a_path_after_the_last_row_that_is_wanted_is_not_looked_at(tmp_path: Path) -> None:
+    done = kfmt("dump", "--limit", "2", ORDERS, tmp_path / "gone")
+    assert (done.code, done.err) == (0, "")
+
+
+@pytest.mark.parametrize("path", ["", "a\0b", "-"])
+def test_paths_that_cannot_be_are_input_errors_in_python(path: str) -> None:
+    with pytest.raises(InputError):
+        list(kfmt_cli.read_batches(path))

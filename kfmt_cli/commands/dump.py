@@ -74,6 +74,8 @@ class Dump:
                 self._files(self._listed(files, target.path))
             except InputError as error:
                 run.complain(str(error))
+            if self.most_rows == 0:
+                break
         if self._n_empty:
             run.sink.remark(f"{count(self._n_empty, 'empty file')} not listed; --all lists them")
         unread = run.summary.unread

@@ -143,7 +143,10 @@ def _logs(paths: tuple[str, ...], unread: list[str]) -> Iterator[Input]:
     """The logs below some paths; raises InputError where nothing at all can be read."""
     seen: set[str] = set()
     for path in paths:
-        target = target_of(path, several=True)
+        try:
+            target = target_of(path, several=True)
+        except UsageError as error:
+            raise InputError(str(error), file=path) from error
         unread += target.unlisted
         yield from distinct(target.inputs(LOGS), seen)
 

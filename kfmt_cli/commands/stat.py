@@ -213,4 +213,6 @@ def _trial(file: Input, codec: Codec, limit: Limit, most: int) -> Trial:
 def stat_row(found: Statistics) -> dict[str, object]:
     """The numbers for programs, without the name of what they are about."""
     names = (column.name for column in STATISTICS.columns if column.name != "file")
-    return {name: getattr(found, name) for name in names}
+    row = {name: getattr(found, name) for name in names}
+    ratio = found.compression_ratio
+    return {**row, "compression_ratio": None if ratio is None else round(ratio, 3)}

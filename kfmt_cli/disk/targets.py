@@ -106,10 +106,10 @@ def target_of(path: str, several: bool = False, *, takes_pipe: bool = False) -> 
     """
     if path == PIPE and not takes_pipe:
         raise UsageError("-: this command cannot read standard input")
-    if is_folder(path):
+    if path and is_folder(path):
         unlisted: list[str] = []
         return GivenPath(path, None, walk(path, several, unlisted.append), unlisted)
-    if path != PIPE and _is_missing(path):
+    if not path or (path != PIPE and _is_missing(path)):
         words = f"{printable(path)}: No such file or directory"
         raise InputError(words, file=path, is_gone=True)
     return GivenPath(path, classify(path, path))
@@ -145,7 +145,7 @@ def _is_missing(path: str) -> bool:
     """Whether there is nothing of this name; whoever opens anything else says what is wrong."""
     try:
         Path(path).stat()
-    except (FileNotFoundError, NotADirectoryError):
+    except (FileNotFoundError, NotADirectoryError, ValueError):  # a name with a zero byte
         return True
     except OSError:
         return False

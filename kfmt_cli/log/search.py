@@ -228,6 +228,8 @@ class BatchSearch:
 
     def _look_ahead(self, at: int, stop: int) -> Iterator[int]:
         """`_plausible_from`, while looks into this file do not cost too much."""
+        if self._looks.is_spent:
+            stop = min(stop, at + NEARBY)
         before = at
         for place in self._plausible_from(at, stop):
             self._looks.spend(place - before + HEADER_COST)
@@ -236,6 +238,7 @@ class BatchSearch:
                 return
             yield place
             self._looks.covered = self._seen
+        self._looks.spend(max(min(stop, self._seen) - before, 0))
 
     def _end_of_file(self, at: int) -> int:
         """Where the file ends, at `at` or later."""

@@ -184,7 +184,7 @@ class Statistics:
     @property
     def compression_ratio(self) -> float | None:
         """How many bytes of records one stored byte of compressed batches holds."""
-        return _per(self.unpacked, self.packed, 3) if self.packed and self.unpacked else None
+        return self.unpacked / self.packed if self.packed and self.unpacked else None
 
     @property
     def records_histogram(self) -> list[list[int]]:

@@ -181,7 +181,8 @@ class CheckPaths:
                         self._of_histories += check.take(done.history)
         if group.folder is None:
             return
-        self._findings(checks.finish(group.folder))
+        shown = Findings(self.most_findings)
+        self._findings(filter(shown.admits, checks.finish(group.folder)))
         for check in histories or ():
             self._of_histories += check.finish()
 
@@ -195,6 +196,7 @@ class CheckPaths:
             done = outcome
             advance(done.verified.bytes)
         elif outcome is None:
+            self._sizes[log.name] = size_of(log)
             found = self._checker.check(segment, advance)
             try:
                 while True:
@@ -210,8 +212,8 @@ class CheckPaths:
             self._unread(outcome)
             self._try_indexes(segment)
             return None
-        self._findings(filter(shown.admits, done.log_findings))
         self._verified(log, done.verified)
+        self._findings(filter(shown.admits, done.log_findings))
         self._of_indexes += done.index_findings
         if done.unread is not None:
             self._unread(done.unread)

@@ -74,7 +74,7 @@ class LineTable(Generic[R]):
         for column, width in self._columns:
             plain = column.cell(row)
             cell = self._padded(plain, width, column.right)
-            if column.style is not None:
+            if column.style is not None and plain:
                 cell = cell.replace(plain, self._theme.paint(column.style(row), plain))
             cells.append(cell)
         return self._line(safe(name), cells) + "\n"
