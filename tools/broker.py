@@ -7,13 +7,14 @@ directory; the given directories stay as they are. Needs what tools/kafka.py nee
 from __future__ import annotations
 
 import json
+import random
 import re
 import shutil
 import socket
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -147,12 +148,17 @@ def run(data: Path, settings: Sequence[Mapping[str, str]], isolation: str | None
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that nothing listens on."""
+    """Ports that nothing listens on, and that no outgoing connection is given until they are."""
+    found: list[int] = []
     with ExitStack() as held:
-        taken = [held.enter_context(socket.socket()) for _ in range(count)]
-        for it in taken:
-            it.bind(("127.0.0.1", 0))
-        return [it.getsockname()[1] for it in taken]
+        for port in random.sample(range(10_000, 32_000), 20_000):
+            taken = held.enter_context(socket.socket())
+            with suppress(OSError):
+                taken.bind(("127.0.0.1", port))
+                found.append(port)
+            if len(found) == count:
+                return found
+    raise BrokerError(f"fewer than {count} ports are free")
 
 
 def text(log: bytes | None) -> str:
