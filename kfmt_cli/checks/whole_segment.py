@@ -72,16 +72,14 @@ class SegmentChecker:
         pack = read_pack([segment.log for segment in segments if segment.log is not None])
         known = histories(pack)
         healthy = sizes_of_indexes(segments, pack, self.indexes.interval)
-        blocks = pack.blocks()
         done: list[CheckedSegment | None] = []
         for i, of_log in enumerate(verified(pack, self.logs.deep, self.logs.limit)):
-            block = next(blocks)
             if of_log is None:
                 done.append(None)
                 continue
             checked = CheckedSegment(of_log, history=known[i])
             if healthy[i] is None:
-                self._odd_indexes(segments[i], block, checked)
+                self._odd_indexes(segments[i], pack.block(i), checked)
             done.append(checked)
         return done
 

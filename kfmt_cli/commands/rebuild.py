@@ -12,7 +12,7 @@ from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, TIME_INDEX
 from kfmt_cli.disk.kinds.kind import SWAP, Input
 from kfmt_cli.disk.kinds.logs import LOG
 from kfmt_cli.disk.targets import targets
-from kfmt_cli.disk.tree import classify, is_folder, size_of
+from kfmt_cli.disk.tree import classify, size_of
 from kfmt_cli.errors import InputError, UsageError
 from kfmt_cli.findings.finding import Severity
 from kfmt_cli.render.style import safe
@@ -69,8 +69,9 @@ class Rebuild:
     def _partitions(self, paths: tuple[str, ...]) -> Iterator[tuple[str, list[Input]]]:
         """The logs of each partition, and the folder below DST that is theirs."""
         found: dict[tuple[str, str], list[Input]] = {}
-        n_folders = sum(map(is_folder, paths))
-        for target in targets(paths, self.run.complain):
+        given = list(targets(paths, self.run.complain))
+        n_folders = sum(target.file is None for target in given)
+        for target in given:
             try:
                 for log in target.inputs(frozenset({LOG})):
                     if log.kind is not LOG:

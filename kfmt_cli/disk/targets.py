@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from kfmt_cli.disk.kinds import UNKNOWN, kind_of
+from kfmt_cli.disk.kinds import UNKNOWN
 from kfmt_cli.disk.kinds.kind import Input, Kind
 from kfmt_cli.disk.kinds.logs import LOG
 from kfmt_cli.disk.segment import SEGMENT_KINDS, Segment
@@ -22,7 +22,6 @@ from kfmt_cli.disk.tree import (
     every_input,
     inputs_in,
     is_folder,
-    is_of_broker,
     listing,
     no_log,
     printable,
@@ -46,19 +45,17 @@ class GivenPath:
     unlisted: list[str] = field(default_factory=list)
     """Of each directory that could not be listed: its name, and why."""
 
-    def inputs(
-        self, kinds: frozenset[Kind] | None, passed_over: Counter[str] | None = None
-    ) -> Iterator[Input]:
+    def inputs(self, kinds: frozenset[Kind] | None) -> Iterator[Input]:
         """The file, or those of some kinds in the directory; raises InputError without any.
 
         kinds: None for all files. Else, those that a broker has marked as deleted or not finished
-        are taken only when they are given. passed_over: counts the other files, see `inputs_in`.
+        are taken only when they are given.
         """
         if self.file is not None:
             yield self.file
             return
         folders = self.folders
-        chosen = every_input(folders) if kinds is None else inputs_in(folders, kinds, passed_over)
+        chosen = every_input(folders) if kinds is None else inputs_in(folders, kinds)
         found = list(chosen)
         if all(it.kind is UNKNOWN for it in found) and not self.unlisted:
             raise InputError(no_log(self.path))
@@ -77,10 +74,7 @@ class GivenPath:
         if not n_files and not self.unlisted:
             raise InputError(no_log(self.path))
         for folder in self.folders:
-            for segment in folder.segments:
-                is_own = folder.takes_any or is_of_broker(_name(segment))
-                if is_own and not kind_of(_name(segment))[2]:
-                    yield segment
+            yield from folder.used_segments
 
     def _segment_of(self, file: Input) -> Segment:
         """The segment of a file that was given."""
@@ -150,10 +144,6 @@ def _is_missing(path: str) -> bool:
     except OSError:
         return False
     return False
-
-
-def _name(segment: Segment) -> str:
-    return Path(segment.any_file.path).name
 
 
 def _names(segment: Segment) -> set[str]:

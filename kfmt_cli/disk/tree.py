@@ -108,9 +108,9 @@ class Folder:
     below: str
     """What the names of its files begin with."""
     folders: tuple[str, ...]
-    """The names in it, in order."""
+    """The names of the directories in it, in order."""
     files: tuple[str, ...]
-    """The names in it, in order."""
+    """The names of the files in it, in order."""
     special: frozenset[str] = frozenset()
     """The files that are pipes, sockets or devices."""
     links: frozenset[str] = frozenset()
@@ -162,6 +162,14 @@ class Folder:
         The files that a broker is done with, or has not finished, make segments of their own.
         """
         return group(self.input(file) for file in self.files if file not in self.special)
+
+    @property
+    def used_segments(self) -> Iterator[Segment]:
+        """Those of them that a broker uses, or that are taken as there is nothing of a broker's."""
+        for segment in self.segments:
+            name = segment.any_file.path.rpartition(os.sep)[2]
+            if (self.takes_any or is_of_broker(name)) and not kind_of(name)[2]:
+                yield segment
 
 
 def walk(top: str, several: bool, skip: Callable[[str], None]) -> list[Folder]:

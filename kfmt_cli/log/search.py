@@ -69,7 +69,7 @@ class BatchSearch:
         magic = header.magic
         if magic not in (0, 1, 2) or header.length < MINIMUMS[magic]:
             return False
-        return self._checksum_fits(header, at + header.size, magic, budget or self._search)
+        return self._checksum_fits(header, at + header.size, magic, budget)
 
     def _header(self, at: int) -> Candidate:
         return Candidate(at, self._source.block(at, HEADER_SIZE, HEADER_SIZE))
@@ -165,7 +165,7 @@ class BatchSearch:
         if header.magic not in (0, 1, 2):
             return None
         crc = RunningCrc(POLYNOMIALS[header.magic])
-        stored = _stored_checksum(header)
+        stored = _stored_checksum(header, header.magic)
         least = header.position + LOG_OVERHEAD + int(MINIMUMS[header.magic])
         at = header.position + CHECKED_FROM[header.magic]
         for end in ends:
@@ -259,7 +259,7 @@ class BatchSearch:
         return at
 
 
-def _stored_checksum(header: Candidate, magic: int | None = None) -> int:
-    """The checksum in a header, read as one of its own magic or of another."""
-    at = STORED_CRC_AT[header.magic if magic is None else magic]
+def _stored_checksum(header: Candidate, magic: int) -> int:
+    """The checksum in a header, read as one of a magic."""
+    at = STORED_CRC_AT[magic]
     return int.from_bytes(header.data[at : at + 4], "big")

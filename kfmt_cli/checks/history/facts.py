@@ -46,9 +46,9 @@ class History:
     epochs: list[tuple[int, int]] = field(default_factory=list)
     """Each leader epoch with its first offset, as they come."""
     firsts: dict[int, Numbered] = field(default_factory=dict)
-    """The numbered batches of each producer."""
+    """The first numbered batch of each producer."""
     lasts: dict[int, Numbered] = field(default_factory=dict)
-    """The numbered batches of each producer."""
+    """The last numbered batch of each producer."""
     events: list[Event] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     holes: int = 0
@@ -174,16 +174,15 @@ def histories(pack: Pack) -> list[History | None]:
     """The history of each good log of a pack; None of any other."""
     plain = _plain(pack.batches, pack.owner, len(pack.files))
     found: list[History | None] = []
-    for i, block in enumerate(pack.blocks()):
-        file = pack.files[i]
-        history = History(file.name, file.base_offset or 0)
+    for i, (first, end) in enumerate(pack.bounds()):
         if not pack.good[i]:
             found.append(None)
             continue
+        history = History(pack.files[i].name, pack.files[i].base_offset or 0)
         if plain[i]:
-            _fill_plain(history, block.batches)
+            _fill_plain(history, pack.batches, first, end)
         else:
-            history.take(block)
+            history.take(pack.block(i))
         found.append(history)
     return found
 
@@ -198,11 +197,11 @@ def _plain(batches: BatchTable, owner: IntArray, n: int) -> BoolArray:
     return plain
 
 
-def _fill_plain(history: History, batches: BatchTable) -> None:
-    if not len(batches):
+def _fill_plain(history: History, batches: BatchTable, first: int, end: int) -> None:
+    if first == end:
         return
-    history.start = int(batches.base_offset[0])
-    history.end = int(batches.last_offset[-1]) + 1
-    epoch = int(batches.partition_leader_epoch[0])
+    history.start = int(batches.base_offset[first])
+    history.end = int(batches.last_offset[end - 1]) + 1
+    epoch = int(batches.partition_leader_epoch[first])
     if epoch >= 0:
         history.epochs.append((epoch, history.start))

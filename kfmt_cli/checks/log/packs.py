@@ -75,14 +75,18 @@ class Pack:
         """The batches of the good files."""
         return Block("", self.data, 0, self.batches.select(self.good[self.owner]))
 
-    def blocks(self) -> Iterator[Block]:
-        """The batches of each file as a block of its own; only of good files is it all of them."""
+    def bounds(self) -> Iterator[tuple[int, int]]:
+        """The first batch of each file, and the one after its last."""
         counts = np.bincount(self.owner, minlength=len(self.files))
         ends = np.cumsum(counts)
-        for file, first, end in zip(self.files, ends - counts, ends, strict=True):
-            batches = self.batches.select(slice(first, end))
-            batches.number -= first
-            yield Block(file.name, self.data, 0, batches)
+        return zip((ends - counts).tolist(), ends.tolist(), strict=True)
+
+    def block(self, i: int) -> Block:
+        """The batches of a good file as a block of its own."""
+        first, end = np.searchsorted(self.owner, [i, i + 1])
+        batches = self.batches.select(slice(first, end))
+        batches.number -= first
+        return Block(self.files[i].name, self.data, 0, batches)
 
 
 def read_pack(files: Sequence[Input]) -> Pack:
@@ -191,12 +195,11 @@ def _look_by_file(pack: Pack, scope: Scope, limit: Limit | None) -> None:
     stateful = [it for it in _further(scope) if not it.is_local()]
     if not stateful:
         return
-    for i, block in enumerate(pack.blocks()):
-        if pack.good[i]:
-            records = None if limit is None else read_records(block, limit)
-            base = pack.files[i].base_offset
-            found = (it for check in stateful for it in check(base).take(block, records))
-            pack.good[i] = next(iter(found), None) is None
+    for i in np.flatnonzero(pack.good).tolist():
+        block, base = pack.block(i), pack.files[i].base_offset
+        records = None if limit is None else read_records(block, limit)
+        found = (it for check in stateful for it in check(base).take(block, records))
+        pack.good[i] = next(found, None) is None
 
 
 def _extents(batches: BatchTable, owner: IntArray, n_files: int) -> Iterator[Extent]:

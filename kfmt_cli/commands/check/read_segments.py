@@ -11,10 +11,9 @@ from kfmt_cli.checks.log.verifier import all_of
 from kfmt_cli.checks.whole_segment import CheckedSegment, SegmentChecker
 from kfmt_cli.commands.verify_apart import MOST_HANDED
 from kfmt_cli.core.parallel import together
-from kfmt_cli.disk.kinds import kind_of
 from kfmt_cli.disk.kinds.logs import LOG, LOGS
 from kfmt_cli.disk.segment import Segment
-from kfmt_cli.disk.tree import Folder, inputs_in, is_of_broker, size_of
+from kfmt_cli.disk.tree import Folder, inputs_in, size_of
 from kfmt_cli.errors import InputError
 from kfmt_cli.sharing.processes import MANY_BYTES, at_once, map_processes
 
@@ -36,15 +35,10 @@ class SegmentGroup:
 
 def segments_in(folder: Folder) -> list[Segment]:
     """The segments of a directory that a broker uses, and logs of other kinds, by their names."""
-    found = [segment for segment in folder.segments if _is_used(folder, segment)]
+    found = list(folder.used_segments)
     others = (it for it in inputs_in([folder], LOGS) if it.kind is not LOG)
     found += (Segment(other, wanted=frozenset()) for other in others)
     return sorted(found, key=_name)
-
-
-def _is_used(folder: Folder, segment: Segment) -> bool:
-    name = _name(segment)
-    return (folder.takes_any or is_of_broker(name)) and not kind_of(name)[2]
 
 
 def _name(segment: Segment) -> str:

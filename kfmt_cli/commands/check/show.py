@@ -115,7 +115,7 @@ def _show_findings(run: Run, listed: list[Report]) -> None:
             if sink.for_people and finding.code is INDEX_PREALLOCATED:
                 preallocated += 1
             else:
-                sink.finding(_withoutcome(finding, report))
+                sink.finding(_with_outcome(finding, report))
         run.left_out(report.shown, report.findings)
     if preallocated:
         what = count(preallocated, "index is preallocated", "indexes are preallocated")
@@ -130,15 +130,8 @@ def _result(report: Report) -> Result:
 
 
 def _row(report: Report) -> dict[str, object]:
-    return {
-        "file": report.shown,
-        "segments": report.segments,
-        "records": report.records,
-        "bytes": report.bytes,
-        "errors": report.errors,
-        "warnings": report.warnings,
-        "notes": report.notes,
-    }
+    names = (column.name for column in PARTITION.columns if column.name != "file")
+    return {"file": report.shown, **{name: getattr(report, name) for name in names}}
 
 
 def _same(one: Start, other: Start) -> bool:
@@ -146,7 +139,7 @@ def _same(one: Start, other: Start) -> bool:
     return replace(one, after=other.after) == other
 
 
-def _withoutcome(finding: Finding, report: Report) -> Finding:
+def _with_outcome(finding: Finding, report: Report) -> Finding:
     """A finding with what a start does with this partition, in place of what it does as a rule."""
     crash, clean = report.after(CRASH), report.after(CLEAN)
     code = finding.code

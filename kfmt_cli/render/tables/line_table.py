@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from kfmt_cli.render.style import Theme, clip_left, safe
+from kfmt_cli.render.tables.columns import GAP
 
 R = TypeVar("R")
-GAP = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,24 +44,22 @@ class LineTable(Generic[R]):
         self._noun = noun
         self._theme = theme
         names = max([len(noun), *(len(safe(name)) for name, _ in rows)])
-        widths = {
-            id(it): max([len(it.heading), *(len(it.cell(row)) for _, row in rows)])
-            for it in columns
-        }
-        shown = list(columns)
+        self._columns = [
+            (column, max([len(column.heading), *(len(column.cell(row)) for _, row in rows)]))
+            for column in columns
+        ]
         least = names if least_name is None else min(names, least_name)
-        for column in sorted((it for it in columns if it.keep), key=lambda it: -it.keep):
-            if room is None or self._width(shown, widths) + least <= room:
+        while room is not None and self._width() + least > room:
+            last = max(self._columns, key=lambda pair: pair[0].keep)
+            if not last[0].keep:
                 break
-            shown.remove(column)
-        self._columns = [(it, widths[id(it)]) for it in shown]
-        left = names if room is None else room - self._width(shown, widths)
+            self._columns.remove(last)
+        left = names if room is None else room - self._width()
         self._name_width = min(names, max(left, least_name or 8))
 
-    @staticmethod
-    def _width(shown: Sequence[LineColumn[R]], widths: dict[int, int]) -> int:
+    def _width(self) -> int:
         """What a line takes besides the name."""
-        return 1 + sum(widths[id(it)] + GAP for it in shown)
+        return 1 + sum(width + GAP for _, width in self._columns)
 
     def heading(self) -> str:
         """The line above the rows."""
