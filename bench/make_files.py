@@ -25,7 +25,7 @@ class Spec:
     seed: str
     """The real segment."""
     size: int
-    """About so many bytes."""
+    """Bytes that it takes, roughly."""
 
 
 FULL = [

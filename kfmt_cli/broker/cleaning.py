@@ -185,9 +185,9 @@ class Dirty:
     """The first offset that the cleaner leaves alone, and why."""
     why: str
     clean_bytes: int
-    """Before the first, and up to the end."""
+    """Bytes before the first dirty offset."""
     dirty_bytes: int
-    """Before the first, and up to the end."""
+    """Bytes from there to the end."""
     forced: bool = False
 
     @property

@@ -40,9 +40,9 @@ class Transaction:
     batches: int = 0
     """Batches that are left."""
     start: int | None = None
-    """Timestamps of its first batch and of its marker; of an open one, of its last batch."""
+    """The timestamp of its first batch."""
     end: int | None = None
-    """Timestamps of its first batch and of its marker; of an open one, of its last batch."""
+    """The timestamp of its marker; of an open one, of its last batch."""
     outcome: str = OPEN
     marker: int | None = None
     """The offset of what ended it."""

@@ -42,9 +42,9 @@ class Cat:
     wanted: Selection = field(default_factory=Selection)
     match: Match = field(default_factory=Match)
     key: tuple[str, Read] | None = None
-    """How they are read, None for as they are."""
+    """How keys are read, None for as they are."""
     value: tuple[str, Read] | None = None
-    """How they are read, None for as they are."""
+    """How values are read, None for as they are."""
     committed: bool = False
     """What consumers of committed records are given."""
     follow: bool = False

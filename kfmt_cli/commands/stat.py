@@ -51,9 +51,9 @@ class Trial:
     plain: int = 0
     """Bytes of records."""
     before: int = 0
-    """In batches as they are stored, and as they would be."""
+    """Bytes of the batches as they are stored."""
     after: int = 0
-    """In batches as they are stored, and as they would be."""
+    """Bytes of the batches as they would be."""
     seconds: float = 0.0
     """Seconds that compressing took."""
 

@@ -40,9 +40,9 @@ class Wanted:
     since_offset: int | None = None
     """What changed after this one."""
     group: str | None = None
-    """Rows about these only."""
+    """Only rows about this group."""
     topic: str | None = None
-    """Rows about these only."""
+    """Only rows about this topic."""
     of_topic: str | None = None
     """The topic of the files, if their directory is not named after it."""
 

@@ -36,9 +36,9 @@ class Statistics:
     codecs: dict[str, int] = field(default_factory=dict)
     """Batches of each."""
     record_buckets: IntArray = field(default_factory=lambda: np.zeros(BUCKETS, np.int64))
-    """Batches by their records and bytes, in buckets that end at powers of two."""
+    """Batches by their records, in buckets that end at powers of two."""
     byte_buckets: IntArray = field(default_factory=lambda: np.zeros(BUCKETS, np.int64))
-    """Batches by their records and bytes, in buckets that end at powers of two."""
+    """Batches by their bytes, in the same buckets."""
     first_offset: int | None = None
     last_offset: int | None = None
     min_timestamp: int | None = None

@@ -53,9 +53,9 @@ class AnatomyLine:
     """The names of the fields from the outside in."""
     wire_type: str
     start: int
-    """Its bytes in the buffer; of bits and headings nothing is shown of them."""
+    """Its first byte in the buffer; of bits and headings no bytes are shown."""
     end: int
-    """Its bytes in the buffer; of bits and headings nothing is shown of them."""
+    """The byte after it."""
     has_bytes: bool
     value: Value = None
     shown: str = ""

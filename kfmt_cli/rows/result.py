@@ -79,9 +79,9 @@ class Summary:
     type: ResultType
     files: int = 0
     damaged: int = 0
-    """Files and directories with errors."""
+    """Files with errors."""
     folders: int = 0
-    """Files and directories with errors."""
+    """Directories with errors."""
     unread: int = 0
     """Inputs that could not be read."""
     unlisted: int = 0

@@ -33,9 +33,9 @@ class Piece:
     modified: int
     """When the file had been changed as planned."""
     start: int
-    """It owns the batches whose first byte is in [start, end)."""
+    """The first byte of which it owns a batch that begins there."""
     end: int
-    """It owns the batches whose first byte is in [start, end)."""
+    """The byte from which on batches are those of the next piece."""
     trouble: str | None = None
     """Why nothing can be read of a directory, that this is in place of."""
 

@@ -39,9 +39,9 @@ class Start:
     is_twice: bool = False
     """The reason is another directory of the same partition."""
     lost: Ranges = field(default_factory=list)
-    """Ranges of offsets."""
+    """Ranges of offsets that are gone afterwards."""
     unreachable: Ranges = field(default_factory=list)
-    """Ranges of offsets."""
+    """Ranges of offsets that stay, and that no consumer reaches."""
 
     @property
     def starts(self) -> bool:

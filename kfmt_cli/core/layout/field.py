@@ -70,9 +70,9 @@ class HeldMessage:
     message: Any
     """The Layout of the message."""
     where: str = ""
-    """A field next to it, or around it, that must have this value."""
+    """A field next to it, or around it, on whose value it depends."""
     value: str = ""
-    """A field next to it, or around it, that must have this value."""
+    """The value that this field must have."""
 
 
 @dataclass(frozen=True, slots=True)

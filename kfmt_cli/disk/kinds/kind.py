@@ -40,11 +40,11 @@ class Kind:
     level: Level
     """What such a file belongs to."""
     suffix: str = ""
-    """What the names of such files are, without the suffix of one that a broker is done with."""
+    """What such names end with, before the suffix of one that a broker is done with."""
     names: frozenset[str] = frozenset()
-    """What the names of such files are, without the suffix of one that a broker is done with."""
+    """What such files are called."""
     pattern: re.Pattern[str] | None = None
-    """What the names of such files are, without the suffix of one that a broker is done with."""
+    """What the names of such files match."""
     pattern_words: tuple[str, ...] = ()
     """What the pattern means."""
     row_types: tuple[RowType, ...] = ()

@@ -28,9 +28,9 @@ class Plan:
     goes_on: Records | None
     """How many belong to the batch before them."""
     drafts: PlanTable
-    """As `growing.Growing.add` takes them, without those that continue."""
+    """The batches that begin here, as `growing.Growing.add` takes them."""
     records: Records
-    """As `growing.Growing.add` takes them, without those that continue."""
+    """Their records, as `growing.Growing.add` takes them."""
 
 
 def plan_loose(

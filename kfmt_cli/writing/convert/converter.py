@@ -68,9 +68,9 @@ class Intact:
     """Which batches are; of older wrappers some messages may be missing nevertheless."""
     findings: list[Finding]
     first: int | None
-    """The offsets that are taken, None when there are none."""
+    """The first offset that is taken, None when there is none."""
     last: int | None
-    """The offsets that are taken, None when there are none."""
+    """The last offset that is taken, None when there is none."""
     form: bytearray
     """The records in their common form."""
 

@@ -33,17 +33,15 @@ class Hole:
     position: int
     size: int
     batches: int
-    """Whose headers could be read."""
+    """Batches in it whose headers could be read."""
     first_offset: int | None
-    """Those that are missing with them; both None where the offsets on the two sides follow on each
-    other, last_offset None where nothing comes after."""
+    """The first offset that is missing; None where both sides follow on each other."""
     last_offset: int | None
-    """Those that are missing with them; both None where the offsets on the two sides follow on each
-    other, last_offset None where nothing comes after."""
+    """The last of them; None where none is missing, and where nothing comes after."""
     records: int
-    """Of these offsets that were kept nevertheless."""
+    """Records with these offsets that were kept nevertheless."""
     codes: tuple[str, ...]
-    """Of what was found there."""
+    """The codes of what was found there."""
 
 
 @dataclass(slots=True)
