@@ -48,7 +48,7 @@ def machine() -> str:
     model = "unknown processor"
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
-        names = [it for it in cpuinfo.read_text().splitlines() if it.startswith("model name")]
+        names = [line for line in cpuinfo.read_text().splitlines() if line.startswith("model name")]
         model = names[0].split(":", 1)[1].strip() if names else model
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / (1 << 30)
     return (

@@ -137,7 +137,7 @@ def line(job: Job, with_kafka: bool, python: Callable[[str], bool], runs: int) -
         goal = f"≤ {job.seconds_goal} s{' met' if ours.seconds <= job.seconds_goal else ''}"
     cells.append(goal)
     for name in ("aiokafka", "kafka-python"):
-        peer = next((it for it in job.peers if it.startswith(name)), None)
+        peer = next((peer for peer in job.peers if peer.startswith(name)), None)
         if peer and python(name):
             slow = name == "kafka-python" or runs == 1
             timing = measure([sys.executable, "-m", "bench.peers", *peer.split()], 1 if slow else 2)
@@ -162,9 +162,9 @@ def shown(lines: Iterable[str]) -> list[str]:
     """The lines of a table, each printed when it is known."""
     print()
     made = []
-    for it in lines:
-        print(it, flush=True)
-        made.append(it)
+    for text in lines:
+        print(text, flush=True)
+        made.append(text)
     return made
 
 

@@ -60,8 +60,8 @@ def makespan(own: float, times: list[float], cores: int) -> float:
         return own + sum(times)
     free = [POOL] * cores
     heapq.heapify(free)
-    for it in times:
-        heapq.heappush(free, heapq.heappop(free) + it)
+    for each_float in times:
+        heapq.heappush(free, heapq.heappop(free) + each_float)
     together = own + sum(times) + POOL * cores
     return max(*free, own, together / cores)
 
@@ -87,9 +87,13 @@ def row(words: str, path: str, deep: bool) -> str:
     seconds = []
     for n in CORES:
         runs = [shares(path, deep, max(n, 2)) for _ in range(3)]
-        own, times = min(runs, key=lambda it: sum(it[1]))
+        own, times = min(runs, key=lambda run: sum(run[1]))
         seconds.append(start + makespan(own, times, n))
-    cells = [words, f"{measure(command, 3).seconds:.2f} s", *(f"{it:.2f} s" for it in seconds)]
+    cells = [
+        words,
+        f"{measure(command, 3).seconds:.2f} s",
+        *(f"{second:.2f} s" for second in seconds),
+    ]
     return "| " + " | ".join(cells) + " |"
 
 
@@ -99,9 +103,9 @@ def main() -> None:
     written = []
     print(f"{machine()}\n")
     arguments = parser.parse_args()
-    for it in rows():
-        written.append(it)
-        print(it, flush=True)
+    for text in rows():
+        written.append(text)
+        print(text, flush=True)
     if arguments.write:
         put("shares", written)
 

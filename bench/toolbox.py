@@ -23,7 +23,7 @@ def rows(log: str, smoke: bool, with_kafka: bool, runs: int) -> Iterator[str]:
     many = str(make_many(data, 20 if smoke else PARTITIONS))
     yield HEAD
     logs = sorted(thousand.rglob("*.log"))
-    n_bytes = sum(it.stat().st_size for it in logs)
+    n_bytes = sum(log.stat().st_size for log in logs)
     deep = _ours(["verify-crc", "--deep", str(thousand)], runs)
     check = _ours(["check", str(thousand)], runs)
     ratio = check.seconds / deep.seconds

@@ -52,7 +52,9 @@ def prepare(log: str, n_records: int) -> tuple[str, str]:
             assert build.stdin is not None
             with lines.open("rb") as records:
                 # Without the batch lines, which say magic 2.
-                build.stdin.writelines(it for it in records if it.startswith(b'{"type":"record"'))
+                build.stdin.writelines(
+                    record for record in records if record.startswith(b'{"type":"record"')
+                )
     return str(lines), str(old / NAME)
 
 
@@ -127,7 +129,7 @@ def best(job: WritingJob, runs: int) -> Timing:
     for _ in range(runs):
         with tempfile.TemporaryDirectory(dir=HERE / "data") as folder:
             target = str(Path(folder) / "out")
-            command = [target if it == DST else it for it in job.ours]
+            command = [target if text == DST else text for text in job.ours]
             timings.append(measure([*KFMT, *command], 1))
             shutil.rmtree(target, ignore_errors=True)
-    return min(timings, key=lambda it: it.seconds)
+    return min(timings, key=lambda timing: timing.seconds)

@@ -29,9 +29,9 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """With several processes, begin with the files that take long; each file stays in one."""
     if hasattr(config, "workerinput"):
-        slow = {it.path for it in items if it.get_closest_marker("interop")}
-        slowest = {it.path for it in items if it.get_closest_marker("spark")}
-        items.sort(key=lambda it: (it.path not in slowest, it.path not in slow))
+        slow = {item.path for item in items if item.get_closest_marker("interop")}
+        slowest = {item.path for item in items if item.get_closest_marker("spark")}
+        items.sort(key=lambda item: (item.path not in slowest, item.path not in slow))
 
 
 def pytest_unconfigure() -> None:

@@ -99,12 +99,14 @@ def test_a_wrapper_over_what_comes_before_it_of_another_magic(
 ) -> None:
     old, new = WRAPPERS.read_bytes(), ORDERS.read_bytes()
     end = positions(new)[1]
-    at = next(it for it in positions(old) if struct.unpack_from(">q", old, it)[0] > 20)
+    at = next(
+        position for position in positions(old) if struct.unpack_from(">q", old, position)[0] > 20
+    )
     file = write(tmp_path, new[:end] + moved_back(old[at:], 0, 3))
     found = in_one_block(file, monkeypatch)
-    assert [(it.code.name, it.position, it.expected, it.found) for it in found] == [
-        ("offsets-backwards", end, 20, 17)
-    ]
+    assert [
+        (finding.code.name, finding.position, finding.expected, finding.found) for finding in found
+    ] == [("offsets-backwards", end, 20, 17)]
     assert in_blocks(file) == found
 
 

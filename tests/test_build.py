@@ -18,7 +18,7 @@ from tests.support.samples import ORDERS, UPGRADED, Row, environment, every_log,
 from tools.kafka import ROOT, SAMPLES
 
 LOGS = [log for log in every_log() if log.suffix == ".log" and log.stat().st_size]
-METADATA = next(it.parent for it in sorted(SAMPLES.rglob("*.checkpoint")) if "-" in it.name)
+METADATA = next(path.parent for path in sorted(SAMPLES.rglob("*.checkpoint")) if "-" in path.name)
 # They follow from how the codec's library compresses.
 OF_TOPICS = ("decoded_key", "decoded_value")  # by the directory's name
 DERIVED = ("file", "position", "batch_position", "size", "batch_length", "crc", *OF_TOPICS)
@@ -72,7 +72,7 @@ def test_several_partitions_get_a_folder_each(tmp_path: Path) -> None:
 
 
 def lines(*given: Row) -> bytes:
-    return b"".join(json.dumps(it).encode() + b"\n" for it in given)
+    return b"".join(json.dumps(row).encode() + b"\n" for row in given)
 
 
 def built(tmp_path: Path, data: bytes, *options: str) -> list[Row]:
@@ -130,7 +130,7 @@ def test_null_is_not_empty(tmp_path: Path) -> None:
         ("", None),
         (None, None),
     ]
-    assert [it["value"] for it in records[2]["headers"]] == [None, "", None]
+    assert [record["value"] for record in records[2]["headers"]] == [None, "", None]
     assert records[3]["value"] == records[4]["value"] == "AP8="
 
 
@@ -162,7 +162,7 @@ def test_producers_transactions_and_markers(tmp_path: Path) -> None:
 def test_the_four_reasons_to_roll(tmp_path: Path) -> None:
     def bases(name: str, data: bytes, *options: str) -> list[int]:
         built(tmp_path / name, data, *options)
-        return sorted(int(it.name[:20]) for it in (tmp_path / name / "out").glob("*.log"))
+        return sorted(int(path.name[:20]) for path in (tmp_path / name / "out").glob("*.log"))
 
     one_each = ("--batch-records", "1")
     same = [{"value": "x" * 1000, "timestamp": 5} for _ in range(10)]
@@ -173,7 +173,8 @@ def test_the_four_reasons_to_roll(tmp_path: Path) -> None:
     assert bases("age", lines(*aged), *one_each) == [0, 8, 16]
     assert bases("ms", lines(*aged), *one_each, "--segment-ms", str(3 * day)) == [0, 4, 8, 12, 16]
     far = [
-        {"value": "x", "timestamp": 5, "offset": it} for it in (7, 8, (1 << 31) + 6, 1 << 31 | 7)
+        {"value": "x", "timestamp": 5, "offset": number}
+        for number in (7, 8, (1 << 31) + 6, 1 << 31 | 7)
     ]
     assert bases("far", lines(*far), *one_each) == [7, (1 << 31) + 7]
     index = bases(
@@ -185,7 +186,7 @@ def test_the_four_reasons_to_roll(tmp_path: Path) -> None:
 
 
 def test_log_append_time_is_one_time_a_batch(tmp_path: Path) -> None:
-    data = lines(*({"value": "x", "timestamp": it} for it in (5, 5, 6, 7, 7)))
+    data = lines(*({"value": "x", "timestamp": name} for name in (5, 5, 6, 7, 7)))
     again = built(tmp_path, data, "--timestamp-type", "LogAppendTime")
     batches = [row for row in again if row["type"] == "batch"]
     assert [row["max_timestamp"] for row in batches] == [5, 6, 7]
@@ -211,11 +212,11 @@ def test_an_edited_dump(tmp_path: Path) -> None:
 def test_every_name_of_a_dump_is_known_to_build() -> None:
     for shown, line in ((BATCH, Batch), (RECORD, Record)):
         known = {field.encode_name for field in msgspec.structs.fields(line)}
-        assert {it.name for it in shown.columns} <= known
+        assert {column.name for column in shown.columns} <= known
     of_groups = {
-        it.name: {inner.name for inner in it.of}
-        for it in (*BATCH.columns, *RECORD.columns)
-        if it.of
+        column.name: {inner.name for inner in column.of}
+        for column in (*BATCH.columns, *RECORD.columns)
+        if column.of
     }
     names = {field.encode_name for field in msgspec.structs.fields(AttributesOfLine)}
     assert of_groups == {
@@ -233,7 +234,7 @@ def test_a_segment_that_lines_name_is_kept_whole_whatever_its_age(tmp_path: Path
         if i < 3:
             far.append({**far[0], "base_offset": 4 + i})
     again = built(tmp_path, lines(*far))
-    assert [it.name for it in (tmp_path / "out").glob("*.log")] == ["00000000000000000003.log"]
+    assert [path.name for path in (tmp_path / "out").glob("*.log")] == ["00000000000000000003.log"]
     assert len([row for row in again if row["type"] == "batch"]) == 4
     rolled = built(tmp_path / "rolled", lines(*far), "--segment-ms", str(7 * 86_400_000))
     assert len(rolled) == 8
@@ -251,8 +252,8 @@ def test_kraft_snapshots_are_built_as_what_they_are(tmp_path: Path) -> None:
     done = kfmt("build", "-", out, stdin=dumped.out.encode())
     assert done.code == 0, done.err
     for name in ("*.checkpoint", "*.log"):
-        before = {it.name: it.read_bytes() for it in folder.glob(name) if it.stat().st_size}
-        assert before == {it.name: it.read_bytes() for it in out.glob(name)}
+        before = {path.name: path.read_bytes() for path in folder.glob(name) if path.stat().st_size}
+        assert before == {path.name: path.read_bytes() for path in out.glob(name)}
         assert before
 
 
@@ -269,7 +270,9 @@ def test_what_options_ask_for_wins_over_batch_lines(tmp_path: Path) -> None:
         again = built(tmp_path / name, data, *options)
         names = ("offset", "key", "value", "headers")
         content = [[row[name] for name in names] for row in again if row["type"] == "record"]
-        assert content == [[row[it] for it in names] for row in before if row["type"] == "record"]
+        assert content == [
+            [row[name] for name in names] for row in before if row["type"] == "record"
+        ]
         batches = [row for row in again if row["type"] == "batch"]
         return batches, [row for row in again if row["type"] == "record"]
 
@@ -365,7 +368,7 @@ def test_offsets_far_apart_and_at_the_end_of_what_there_is(tmp_path: Path) -> No
     offsets = [3, 7, 500, 2_000_000_000, 3_000_000_000, (1 << 63) - 2]
     for magic in ("0", "1", "2"):
         for codec in ("none", "gzip"):
-            data = lines(*({"value": "x", "offset": it, "timestamp": 9} for it in offsets))
+            data = lines(*({"value": "x", "offset": offset, "timestamp": 9} for offset in offsets))
             folder = tmp_path / f"{magic}-{codec}"
             options = ("--magic", magic, "--compression", codec)
             again = built(folder, data, *options)

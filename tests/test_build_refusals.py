@@ -158,6 +158,6 @@ def test_nothing_is_written_or_moved_outside_of_the_target(file: str, tmp_path: 
     for more in (b"", lines({"value": "y", "file": "a-0/00000000000000000000.log", "offset": 0})):
         done = kfmt("build", "-", home / "out", "--force", stdin=data + more)
         assert done.code == 0, done.err
-        assert {it.name for it in home.iterdir()} == {"important.txt", "out"}
-        assert {it.name for it in tmp_path.iterdir()} == {"home"}
+        assert {path.name for path in home.iterdir()} == {"important.txt", "out"}
+        assert {path.name for path in tmp_path.iterdir()} == {"home"}
     assert (home / "important.txt").read_text() == "mine"

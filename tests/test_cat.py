@@ -31,13 +31,13 @@ V1 = kafka.SAMPLES / "kafka-2.8.2/v1-none-0"
 
 def offsets(*arguments: str | Path) -> list[int]:
     """The offsets that are written."""
-    return [int(it) for it in kfmt("cat", *arguments, "-f", "%o\\n").out.split()]
+    return [int(text) for text in kfmt("cat", *arguments, "-f", "%o\\n").out.split()]
 
 
 def records(partition: Path) -> list[dict[str, object]]:
     """The records of a partition, as dump has them."""
     rows = kfmt("dump", partition, "--records", "--json", "--bytes", "base64").of("record")
-    return [it for it in rows if "control" not in it]
+    return [row for row in rows if "control" not in row]
 
 
 def _line(offset: int, value: bytes) -> dict[str, object]:
@@ -85,7 +85,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
         b"\0\0\0\0\2\0" + of_proto,
         b'\0\0\0\0\3{"id":9}',
     ]
-    lines = [json.dumps(_line(i, it)) for i, it in enumerate(values)]
+    lines = [json.dumps(_line(i, value)) for i, value in enumerate(values)]
     done = kfmt("build", "-", folder / "log-0", stdin="\n".join(lines).encode())
     assert done.code == 0, done.err
     return folder
@@ -99,19 +99,22 @@ def test_every_part_of_a_record() -> None:
     assert kfmt("cat", ORDERS, "-f", "%k %K %S\n", "--limit", "1").out == "NULL -1 -1\n"
     assert kfmt("cat", ORDERS, "-f", "%k\n", "--limit", "1", "--null", "∅").out == "∅\n"
     rows = kfmt("dump", ORDERS, "--records", "--json").of("record")
-    plain = [it for it in rows if len(it["headers"]) > 1 and "encoding" not in str(it["headers"])]
+    plain = [
+        row for row in rows if len(row["headers"]) > 1 and "encoding" not in str(row["headers"])
+    ]
     for row in plain[:3]:
         at = str(row["offset"])
         done = kfmt("cat", ORDERS, "-f", "%h", "--from-offset", at, "--to-offset", at)
         values = (
-            (it["key"], "NULL" if it["value"] is None else it["value"]) for it in row["headers"]
+            (item["key"], "NULL" if item["value"] is None else item["value"])
+            for item in row["headers"]
         )
         assert done.out == ",".join(f"{key}={value}" for key, value in values)
 
 
 def test_all_records_of_every_sample() -> None:
     for partition in (ORDERS, TXN, V1, kafka.SAMPLES / "kafka-2.8.2/v1-gzip-0"):
-        assert offsets(partition) == [it["offset"] for it in records(partition)]
+        assert offsets(partition) == [record["offset"] for record in records(partition)]
 
 
 def test_wrong_format_strings() -> None:
@@ -121,7 +124,9 @@ def test_wrong_format_strings() -> None:
 
 def test_bounds() -> None:
     assert offsets(ORDERS, "--from-offset", "470", "--to-offset", "490") == list(range(470, 491))
-    times = {int(str(it["offset"])): int(str(it["timestamp"])) for it in records(ORDERS)}
+    times = {
+        int(str(record["offset"])): int(str(record["timestamp"])) for record in records(ORDERS)
+    }
     first, last = times[300], times[700]
     low, high = min(first, last), max(first, last)
     wanted = [offset for offset, at in times.items() if low <= at <= high]
@@ -130,15 +135,15 @@ def test_bounds() -> None:
 
 def test_keys_and_values() -> None:
     rows = kfmt("dump", ORDERS, "--records", "--json").of("record")
-    of_key = [it["offset"] for it in rows if it["key"] == "customer-7"]
+    of_key = [row["offset"] for row in rows if row["key"] == "customer-7"]
     assert offsets(ORDERS, "--key", "customer-7") == of_key != []
     assert offsets(ORDERS, "--key", f"hex:{b'customer-7'.hex()}") == of_key
     assert offsets(ORDERS, "--key-regex", "^customer-7$") == of_key
-    amber = [it["offset"] for it in rows if "amber" in (it["value"] or "")]
+    amber = [row["offset"] for row in rows if "amber" in (row["value"] or "")]
     assert offsets(ORDERS, "--value-regex", "amber") == amber != []
-    value = next(it["value"] for it in rows if it["value"])
+    value = next(row["value"] for row in rows if row["value"])
     assert offsets(ORDERS, "--value", value) == [
-        it["offset"] for it in rows if it["value"] == value
+        row["offset"] for row in rows if row["value"] == value
     ]
     assert kfmt("cat", ORDERS, "--key", "a", "--key-regex", "a").code == 2
     assert kfmt("cat", ORDERS, "--key-regex", "(").code == 2
@@ -149,9 +154,9 @@ def test_headers() -> None:
 
     def having(name: str, value: str | None) -> list[int]:
         return [
-            it["offset"]
-            for it in rows
-            if any(h["key"] == name and value in (None, h["value"]) for h in it["headers"])
+            row["offset"]
+            for row in rows
+            if any(h["key"] == name and value in (None, h["value"]) for h in row["headers"])
         ]
 
     assert offsets(ORDERS, "--header", "trace-id") == having("trace-id", None) != []
@@ -164,9 +169,9 @@ def test_a_producer() -> None:
     batches = kfmt("dump", TXN, "--json").of("batch")
     wanted = {
         offset
-        for it in batches
-        if it["producer_id"] == 0 and not it["attributes"]["control"]
-        for offset in range(it["base_offset"], it["last_offset"] + 1)
+        for batch in batches
+        if batch["producer_id"] == 0 and not batch["attributes"]["control"]
+        for offset in range(batch["base_offset"], batch["last_offset"] + 1)
     }
     assert set(offsets(TXN, "--producer-id", "0")) == wanted != set()
 
@@ -216,7 +221,7 @@ def test_what_does_not_decode_is_written_as_it_is(built: Path) -> None:
 def test_dump_takes_the_same_formats(built: Path) -> None:
     arguments = ("--records", "--json", "--value-format", "avro")
     done = kfmt("dump", built / "log-0", *arguments, "--value-schema", built / "r.avsc")
-    (row,) = [it for it in done.of("record") if it["offset"] == 1]
+    (row,) = [row for row in done.of("record") if row["offset"] == 1]
     assert row["decoded_value"] == {"format": "avro", "value": {"id": 7}}
     assert kfmt("dump", built / "log-0", "--value-format", "json").code == 2
 
@@ -225,7 +230,7 @@ def test_damaged_batches_are_left_out(tmp_path: Path) -> None:
     done = kfmt("cat", "damaged_segments/flipped-bit-0", "-f", "%o\\n")
     assert done.code == 1
     assert "crc-mismatch" in done.err
-    assert [int(it) for it in done.out.split()] == [*range(60), *range(80, 240)]
+    assert [int(text) for text in done.out.split()] == [*range(60), *range(80, 240)]
     assert kfmt("cat", tmp_path / "nothing").code == 3
 
 
@@ -259,7 +264,7 @@ def test_a_log_that_grows(tmp_path: Path) -> None:
         time.sleep(0.5)
         (folder / name(240)).write_bytes(files[name(240)])
         out, _ = follower.communicate(timeout=60)
-    assert [int(it) for it in out.split()] == list(range(260))
+    assert [int(data) for data in out.split()] == list(range(260))
 
 
 def test_committed_needs_no_index() -> None:
@@ -277,4 +282,6 @@ def test_committed_records_are_those_of_a_real_consumer() -> None:
     partitions = [TXN, live, other]
     consumed = broker.consume_all(partitions, True, "read_committed")
     for partition, its in zip(partitions, consumed, strict=True):
-        assert offsets(partition, "--isolation", "read_committed") == [it.offset for it in its]
+        assert offsets(partition, "--isolation", "read_committed") == [
+            consumed.offset for consumed in its
+        ]

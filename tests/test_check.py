@@ -35,42 +35,49 @@ DAMAGES = matrix()
 
 
 # The copy of a live broker is without the indexes of its active segments, which are large.
-HEALTHY = sorted(it for it in SAMPLES.iterdir() if it.is_dir() and not it.name.endswith("-live"))
+HEALTHY = sorted(
+    path for path in SAMPLES.iterdir() if path.is_dir() and not path.name.endswith("-live")
+)
 
 
-@pytest.mark.parametrize("folder", HEALTHY, ids=lambda it: it.name)
+@pytest.mark.parametrize("folder", HEALTHY, ids=lambda item: item.name)
 def test_nothing_is_wrong_with_healthy_directories(folder: Path) -> None:
     done = kfmt("check", folder, "--json")
     assert done.code == 0
-    found = [it for it in done.of("finding") if it["severity"] != "note"]
+    found = [finding for finding in done.of("finding") if finding["severity"] != "note"]
     assert found == []
     assert all(
-        it["starts"] and not it["cut"] and not it["lost_offsets"] for it in done.of("broker_start")
+        start["starts"] and not start["cut"] and not start["lost_offsets"]
+        for start in done.of("broker_start")
     )
 
 
-@pytest.mark.parametrize("damage", DAMAGES, ids=lambda it: f"{it.code}: {it.words}")
+@pytest.mark.parametrize("damage", DAMAGES, ids=lambda item: f"{item.code}: {item.words}")
 def test_each_damage_is_found(damage: Damage, tmp_path: Path) -> None:
     damage.make(tmp_path)
     done = kfmt("check", tmp_path, "--json", *damage.options)
-    found = [it for it in done.of("finding") if it["code"] == damage.code]
-    assert found, {it["code"] for it in done.of("finding")}
-    assert all(it["file"] for it in found)
-    errors = [it for it in done.of("finding") if it["severity"] == "error"]
+    found = [finding for finding in done.of("finding") if finding["code"] == damage.code]
+    assert found, {finding["code"] for finding in done.of("finding")}
+    assert all(row["file"] for row in found)
+    errors = [finding for finding in done.of("finding") if finding["severity"] == "error"]
     assert done.code == (1 if errors else 0)
     strict = kfmt("check", tmp_path, "--json", "--fail-on", "warning", *damage.options)
-    assert strict.code == (0 if all(it["severity"] == "note" for it in done.of("finding")) else 1)
+    assert strict.code == (
+        0 if all(finding["severity"] == "note" for finding in done.of("finding")) else 1
+    )
 
 
 def test_the_matrix_has_every_kind_of_finding() -> None:
-    assert {it.code for it in DAMAGES} == set(every_code()) - NOT_IN_THE_MATRIX
+    assert {damage.code for damage in DAMAGES} == set(every_code()) - NOT_IN_THE_MATRIX
 
 
 def damaged(folder: Path, *codes: str) -> None:
     """A log directory with several damaged partitions and a whole one."""
     for code in codes:
-        damages = [it for it in DAMAGES if it.code == code]
-        damage = next((it for it in damages if it.words == "in a closed segment"), damages[0])
+        damages = [damage for damage in DAMAGES if damage.code == code]
+        damage = next(
+            (damage for damage in damages if damage.words == "in a closed segment"), damages[0]
+        )
         damage.make(folder / code)
         shutil.move(next(iter((folder / code).iterdir())), folder / f"{code}-0")
         (folder / code).rmdir()
@@ -79,7 +86,7 @@ def damaged(folder: Path, *codes: str) -> None:
 
 def test_the_worst_partition_comes_first(tmp_path: Path) -> None:
     damaged(tmp_path, "index-sparse", "crc-mismatch", "producer-sequence-gap")
-    names = [it["file"] for it in kfmt("check", tmp_path, "--json").of("partition")]
+    names = [row["file"] for row in kfmt("check", tmp_path, "--json").of("partition")]
     assert names[0] == "crc-mismatch-0"
     assert names[-1] == "orders-0"
 
@@ -87,7 +94,7 @@ def test_the_worst_partition_comes_first(tmp_path: Path) -> None:
 def test_only_and_ignore(tmp_path: Path) -> None:
     damaged(tmp_path, "crc-mismatch")
     done = kfmt("check", tmp_path, "--json", "--ignore", "crc-mismatch")
-    assert "crc-mismatch" not in {it["code"] for it in done.of("finding")}
+    assert "crc-mismatch" not in {finding["code"] for finding in done.of("finding")}
     done = kfmt("check", tmp_path, "--json", "--only", "index-missing")
     assert done.of("finding") == []
     assert done.code == 0
@@ -97,9 +104,9 @@ def test_only_and_ignore(tmp_path: Path) -> None:
 def test_the_two_starts(tmp_path: Path) -> None:
     damaged(tmp_path, "crc-mismatch")
     starts = {
-        it["after"]: it
-        for it in kfmt("check", tmp_path, "--json").of("broker_start")
-        if it["file"] == "crc-mismatch-0"
+        start["after"]: start
+        for start in kfmt("check", tmp_path, "--json").of("broker_start")
+        if start["file"] == "crc-mismatch-0"
     }
     crash, clean = starts["crash"], starts["clean-shutdown"]
     assert crash["starts"]
@@ -108,7 +115,7 @@ def test_the_two_starts(tmp_path: Path) -> None:
     assert crash["lost_offsets"] == [[340, 1499]]
     assert crash["cut"] == [{"file": f"crc-mismatch-0/{240:020}.log", "size": 13357}]
     later = [f"crc-mismatch-0/{base:020}.log" for base in range(480, 1500, 240)]
-    assert [it for it in crash["deleted"] if it.endswith(".log")] == later
+    assert [item for item in crash["deleted"] if item.endswith(".log")] == later
     assert clean["log_end_offset"] == 1500
     assert clean["lost_offsets"] == clean["deleted"] == clean["cut"] == []
     assert clean["unreachable_offsets"] == [[340, 359]]
@@ -117,20 +124,20 @@ def test_the_two_starts(tmp_path: Path) -> None:
 def test_a_partition_is_named_as_it_is_on_the_disk(tmp_path: Path) -> None:
     damaged(tmp_path, "crc-mismatch")
     done = kfmt("check", tmp_path / "crc-mismatch-0", "--json")
-    assert {it["file"] for it in done.of("broker_start")} == {"crc-mismatch-0"}
+    assert {start["file"] for start in done.of("broker_start")} == {"crc-mismatch-0"}
     # The recovery point of the log directory above counts.
     (tmp_path / "recovery-point-offset-checkpoint").write_text("0\n1\ncrc-mismatch 0 1500\n")
     done = kfmt("check", tmp_path / "crc-mismatch-0", "--json")
-    assert [it["log_end_offset"] for it in done.of("broker_start")] == [1500, 1500]
+    assert [start["log_end_offset"] for start in done.of("broker_start")] == [1500, 1500]
 
 
 def test_a_file_that_keeps_the_broker_down(tmp_path: Path) -> None:
     damaged(tmp_path)
     (tmp_path / "replication-offset-checkpoint").write_bytes(b"1\n0\n")
     starts = kfmt("check", tmp_path, "--json").of("broker_start")
-    down = [it for it in starts if not it["starts"]]
-    assert {it["file"] for it in down} == {"replication-offset-checkpoint"}
-    assert all(it["log_end_offset"] is None and "version 1" in it["reason"] for it in down)
+    down = [start for start in starts if not start["starts"]]
+    assert {row["file"] for row in down} == {"replication-offset-checkpoint"}
+    assert all(row["log_end_offset"] is None and "version 1" in row["reason"] for row in down)
     table = kfmt("check", tmp_path)
     assert "the broker does not start" in table.out
     assert table.code == 1
@@ -142,15 +149,15 @@ def test_junit(tmp_path: Path) -> None:
         kfmt("check", tmp_path, "--format", "junit").out
     )
     assert root.tag == "testsuites"
-    suites = {it.attrib["name"]: it for it in root}
+    suites = {element.attrib["name"]: element for element in root}
     assert set(suites) == {"crc-mismatch-0", "orders-0"}
     for suite in suites.values():
         cases = suite.findall("testcase")
         assert int(suite.attrib["tests"]) == len(cases) > 0
         assert int(suite.attrib["failures"]) == len(suite.findall("testcase/failure"))
-        assert all({"name", "classname"} <= set(it.attrib) for it in cases)
+        assert all({"name", "classname"} <= set(case.attrib) for case in cases)
     failures = suites["crc-mismatch-0"].findall("testcase/failure")
-    assert [it.attrib["type"] for it in failures] == ["crc-mismatch"]
+    assert [failure.attrib["type"] for failure in failures] == ["crc-mismatch"]
 
 
 def test_sarif(tmp_path: Path) -> None:
@@ -159,8 +166,8 @@ def test_sarif(tmp_path: Path) -> None:
     assert log["version"] == "2.1.0"
     (run,) = log["runs"]
     assert set(run) == {"tool", "results"}
-    rules = {it["id"]: it for it in run["tool"]["driver"]["rules"]}
-    assert {it["ruleId"] for it in run["results"]} == set(rules)
+    rules = {item["id"]: item for item in run["tool"]["driver"]["rules"]}
+    assert {item["ruleId"] for item in run["results"]} == set(rules)
     assert {"crc-mismatch", "producer-sequence-gap"} <= set(rules)
     for result in run["results"]:
         assert result["level"] in {"error", "warning", "note"}
@@ -177,8 +184,8 @@ def test_annotations_of_github(tmp_path: Path) -> None:
     lines = kfmt("check", tmp_path, "--format", "github").out.splitlines()
     form = re.compile(r"::(error|warning|notice) file=[^:,]+,title=[a-z-]+::.+")
     assert lines
-    assert all(form.fullmatch(it) for it in lines)
-    assert any(it.startswith("::error file=crc-mismatch-0/") for it in lines)
+    assert all(form.fullmatch(line) for line in lines)
+    assert any(line.startswith("::error file=crc-mismatch-0/") for line in lines)
 
 
 def test_a_slow_check_finds_the_same(tmp_path: Path) -> None:
@@ -191,7 +198,7 @@ def test_one_file(tmp_path: Path) -> None:
     damaged(tmp_path, "crc-mismatch")
     log = tmp_path / "crc-mismatch-0" / f"{240:020}.log"
     done = kfmt("check", log, "--json")
-    assert "crc-mismatch" in {it["code"] for it in done.of("finding")}
+    assert "crc-mismatch" in {finding["code"] for finding in done.of("finding")}
     assert done.code == 1
     assert done.of("broker_start") == []
     assert kfmt("check", tmp_path / "nothing").code == 3
@@ -202,7 +209,7 @@ def test_one_file(tmp_path: Path) -> None:
     assert kfmt("check", snapshot).code == 0
     snapshot.write_bytes(b"x")
     assert "snapshot-malformed" in {
-        it["code"] for it in kfmt("check", snapshot, "--json").of("finding")
+        finding["code"] for finding in kfmt("check", snapshot, "--json").of("finding")
     }
 
 
@@ -221,7 +228,7 @@ def test_each_command_of_what_to_do_next_runs_as_it_is_printed(tmp_path: Path) -
             else:
                 subprocess.run(row["command"], check=True, cwd=folder, shell=True)  # noqa: S602
     assert {"kfmt salvage", "kfmt rebuild-index"} <= commands
-    assert any(it.startswith("mv ") for it in commands)
+    assert any(command.startswith("mv ") for command in commands)
 
 
 def test_nothing_is_offered_that_the_start_mends_or_that_makes_it_worse(tmp_path: Path) -> None:
@@ -236,14 +243,14 @@ def test_nothing_is_offered_that_the_start_mends_or_that_makes_it_worse(tmp_path
             data[13500] ^= 1
             (folder / "00000000000000000240.log").write_bytes(bytes(data))
         done = kfmt("check", folder, "--json")
-        assert not [it for it in done.of("next") if "rebuild-index" in it["command"]]
-        assert bool([it for it in done.of("next") if "salvage" in it["command"]]) is bool(index)
+        assert not [row for row in done.of("next") if "rebuild-index" in row["command"]]
+        assert bool([row for row in done.of("next") if "salvage" in row["command"]]) is bool(index)
 
 
 def lost(folder: Path) -> list[str]:
     """What check says is lost already."""
     rows = kfmt("check", folder, "--json").of("finding")
-    return [it["message"] for it in rows if it["code"] == "offsets-lost"]
+    return [row["message"] for row in rows if row["code"] == "offsets-lost"]
 
 
 def test_what_is_already_lost_is_said_with_what_proves_it(tmp_path: Path) -> None:
@@ -271,7 +278,7 @@ def test_deleted_records_are_no_contradiction(tmp_path: Path) -> None:
     (tmp_path / "log-start-offset-checkpoint").write_text("0\n1\norders 0 300\n")
     done = kfmt("check", tmp_path, "--json")
     assert "leader-epoch-contradicted" not in done.codes
-    assert {it["log_start_offset"] for it in done.of("broker_start")} == {300}
+    assert {start["log_start_offset"] for start in done.of("broker_start")} == {300}
     said = kfmt("stat", tmp_path / "orders-0").err
     assert "offsets 0–299 are deleted for consumers: the log start offset is 300" in said
 
@@ -300,13 +307,13 @@ def test_a_missing_meta_properties_is_written_from_the_other_directory(tmp_path:
     shutil.copytree(samples / "orders-0", two / "orders-0")
     (two / "recovery-point-offset-checkpoint").write_text("0\n0\n")
     done = kfmt("check", "one", "two", "--json", cwd=tmp_path)
-    assert {it["starts"] for it in done.of("log_directory")} == {False}
+    assert {row["starts"] for row in done.of("log_directory")} == {False}
     step = done.of("next")[0]
     subprocess.run(step["command"], check=True, cwd=tmp_path, shell=True)  # noqa: S602
     assert "directory.id=Id4qCpYkZMw8zR87hsZyqQ\n" in (two / "meta.properties").read_text()
     done = kfmt("check", "one", "two", "--json", cwd=tmp_path)
-    assert {it["starts"] for it in done.of("log_directory")} == {True}
-    assert {it["becomes"] for it in done.of("broker_start")} == {None}
+    assert {row["starts"] for row in done.of("log_directory")} == {True}
+    assert {start["becomes"] for start in done.of("broker_start")} == {None}
 
 
 @pytest.mark.parametrize("command", ["dump", "cat", "stat", "find", "export"])
@@ -346,8 +353,8 @@ def test_a_tree_is_walked_once_and_each_log_of_it_is_read_once(
     plain = {name: n for name, n in logs.items() if Path(name).parent.name not in told}
     assert len(plain) >= 10
     assert {name for name, n in plain.items() if n > 1} == set()
-    folders = {it for it in broker.iterdir() if it.is_dir() and it.name not in told}
-    assert {listed[str(it)] for it in folders} == {1}
+    folders = {path for path in broker.iterdir() if path.is_dir() and path.name not in told}
+    assert {listed[str(folder)] for folder in folders} == {1}
 
 
 def test_a_log_that_grows_while_it_is_read_is_not_called_damaged(

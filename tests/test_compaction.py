@@ -20,11 +20,11 @@ TXN = SAMPLES / "kafka-3.9.1-broker1/txn-0"
 def what_stays(partition: Path, end: int) -> set[int]:
     """The offsets that stay of plain records, by a dictionary."""
     rows = kfmt("dump", partition, "--records", "--json").of("record")
-    latest = {it["key"]: it["offset"] for it in rows if it["offset"] < end}
+    latest = {row["key"]: row["offset"] for row in rows if row["offset"] < end}
     return {
-        it["offset"]
-        for it in rows
-        if it["offset"] >= end or (it["key"] is not None and latest[it["key"]] == it["offset"])
+        row["offset"]
+        for row in rows
+        if row["offset"] >= end or (row["key"] is not None and latest[row["key"]] == row["offset"])
     }
 
 
@@ -73,21 +73,21 @@ def test_aborted_records_go_and_markers_stay() -> None:
     row, stays = remaining(TXN)
     aborted = {
         offset
-        for it in kfmt("txn", TXN, "--json").of("transaction")
-        if it["outcome"] == "aborted" and it["last_offset"] < 635
-        for offset in range(it["first_offset"], it["last_offset"] + 1)
+        for row in kfmt("txn", TXN, "--json").of("transaction")
+        if row["outcome"] == "aborted" and row["last_offset"] < 635
+        for offset in range(row["first_offset"], row["last_offset"] + 1)
     }
     assert aborted
     assert not aborted & stays
     assert row["of_aborted_transactions"] == len(aborted)
-    markers = {it["marker_offset"] for it in kfmt("txn", TXN, "--json").of("transaction")}
-    assert {it for it in markers if it < 635} <= stays
+    markers = {row["marker_offset"] for row in kfmt("txn", TXN, "--json").of("transaction")}
+    assert {marker for marker in markers if marker < 635} <= stays
 
 
 def test_one_key() -> None:
     rows = kfmt("compaction", ORDERS, "--key", "customer-7", "--json").of("key")
     assert len(rows) == 23
-    assert [it["stays"] for it in rows] == [False] * 21 + [True] * 2
+    assert [row["stays"] for row in rows] == [False] * 21 + [True] * 2
     assert "does not see yet" in rows[-2]["why"]
     assert rows[-1]["value_size"] == -1
     table = kfmt("compaction", ORDERS, "--key", f"hex:{b'customer-7'.hex()}")
@@ -96,7 +96,7 @@ def test_one_key() -> None:
 
 @given(st.lists(st.integers(0, 300), max_size=600), st.integers(1, 400))
 def test_the_map_is_a_dictionary_as_far_as_it_has_room(keys: list[int], most: int) -> None:
-    data = b"".join(it.to_bytes(4, "big") for it in keys)
+    data = b"".join(key.to_bytes(4, "big") for key in keys)
     starts = np.arange(len(keys), dtype=np.int64) * 4
     hashes = hashes_of(data, starts, np.full(len(keys), 4))
     map_ = OffsetMap(1)

@@ -100,7 +100,7 @@ MAY_END_EARLY = {
 }
 
 
-@pytest.mark.parametrize("name", [it for it in VARIANTS if it not in MAY_END_EARLY])
+@pytest.mark.parametrize("name", [variant for variant in VARIANTS if variant not in MAY_END_EARLY])
 def test_a_stream_that_ends_early_is_an_error(name: str) -> None:
     codec, blob = VARIANTS[name]
     for cut in (5, 100, len(blob) // 2):

@@ -55,7 +55,7 @@ COMMANDS = [
     "encode-varint 300",
     "decode-varint ac02",
 ]
-TYPES = [it for part in contract() for it in part.types]
+TYPES = [type_ for part in contract() for type_ in part.types]
 KINDS: dict[ColumnKind, type | tuple[type, ...]] = {
     ColumnKind.NUMBER: int,
     ColumnKind.REAL: (int, float),
@@ -69,16 +69,16 @@ OF_CHANGES = {"change", "before"}
 
 def fits(row: Row, type_: RowType) -> str:
     """Why an object is not of a type; empty where it is."""
-    columns = {it.name: it for it in type_.columns}
-    names = [it for it in row if it != "type" and it not in OF_CHANGES]
-    known = [it for it in columns if it in names]
-    extra = [it for it in names if it not in columns and it != "file"]
-    extra = [it for it in extra if not it.endswith("_encoding")]
+    columns = {column.name: column for column in type_.columns}
+    names = [text for text in row if text != "type" and text not in OF_CHANGES]
+    known = [column for column in columns if column in names]
+    extra = [name for name in names if name not in columns and name != "file"]
+    extra = [text for text in extra if not text.endswith("_encoding")]
     if type_.name == "summary":  # it also has the numbers of all files
         extra = []
     if extra:
         return f"has {extra}"
-    if [it for it in names if it in columns] != known:
+    if [name for name in names if name in columns] != known:
         return f"its members come in the order {names}"
     for name in known:
         column, value = columns[name], row[name]
@@ -87,7 +87,7 @@ def fits(row: Row, type_: RowType) -> str:
                 return f"{name} is null"
         elif column.kind in KINDS and not isinstance(value, KINDS[column.kind]):
             return f"{name} is {value!r}"
-    absent = [it.name for it in type_.columns if it.name not in row and not it.only]
+    absent = [column.name for column in type_.columns if column.name not in row and not column.only]
     return f"{absent} are absent" if absent and type_.name not in LOOSE else ""
 
 
@@ -97,11 +97,11 @@ LOOSE = {"batch", "record", "field", "found"}
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_object_is_of_a_type_that_is_declared(command: str, tmp_path: Path) -> None:
-    words = [it.replace("DST", str(tmp_path / "new")) for it in command.split()]
+    words = [text.replace("DST", str(tmp_path / "new")) for text in command.split()]
     rows = kfmt(*words, "--json").rows
     assert rows
     for row in rows:
-        reasons = [fits(row, it) for it in TYPES if it.name == row["type"]]
+        reasons = [fits(row, type_) for type_ in TYPES if type_.name == row["type"]]
         assert reasons, f"no type {row['type']} is declared"
         assert "" in reasons, (row, reasons)
 
@@ -117,7 +117,9 @@ def test_types_are_documented() -> None:
         assert type_.doc, type_.name
         assert f"### `{type_.name}`" in text
         undocumented = [
-            it.name for it in type_.columns if not it.doc and it.kind is not ColumnKind.GROUP
+            column.name
+            for column in type_.columns
+            if not column.doc and column.kind is not ColumnKind.GROUP
         ]
         assert not undocumented or type_.name == "file", (type_.name, undocumented)
 
@@ -128,7 +130,7 @@ def test_types_are_documented() -> None:
 def test_csv_is_one_table_and_says_what_it_leaves_out() -> None:
     done = kfmt("retention", f"{BROKER}/orders-0", "--format", "csv")
     assert done.out.splitlines()[0].startswith("file,base_offset,")
-    assert len({it.count(",") for it in done.out.splitlines() if '"' not in it}) == 1
+    assert len({line.count(",") for line in done.out.splitlines() if '"' not in line}) == 1
     assert "--table roll writes it" in done.err
     other = kfmt("retention", f"{BROKER}/orders-0", "--format", "csv", "--table", "roll")
     assert other.out.splitlines()[0] == "file,reason,at_bytes,at_time"
@@ -182,10 +184,12 @@ def test_python_answers_as_the_command_does(command: str, monkeypatch: pytest.Mo
     assert answer.exit_code == done.code
     assert list(answer.objects()) == answer.rows
     pytest.importorskip("pyarrow")
-    for name in {str(it["type"]) for it in answer}:
+    for name in {str(row["type"]) for row in answer}:
         table = answer.arrow(name)
         assert table.num_rows == len(answer.of(name))
-        assert set(table.schema.names) >= {it for row in answer.of(name) for it in row} - {"type"}
+        assert set(table.schema.names) >= {text for row in answer.of(name) for text in row} - {
+            "type"
+        }
     import pyarrow as pa
 
     assert pa.table(answer) == answer.arrow()
@@ -204,6 +208,6 @@ def test_python_says_what_cannot_be_read(tmp_path: Path) -> None:
 
 def test_no_type_is_declared_twice_in_a_part() -> None:
     for part in contract():
-        names = [it.name for it in part.types if it.name != "file"]
+        names = [type_.name for type_ in part.types if type_.name != "file"]
         assert len(names) == len(set(names)) or part.title == "Entries of files"
     assert "partition" in type_names()

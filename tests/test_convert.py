@@ -49,7 +49,9 @@ def comparable(row: Row) -> tuple[object, ...]:
     return *(row[name] for name in CONSUMED), time, kind, row["headers"] or []
 
 
-@pytest.mark.parametrize("partition", PARTITIONS, ids=lambda it: f"{it.parent.name}-{it.name}")
+@pytest.mark.parametrize(
+    "partition", PARTITIONS, ids=lambda item: f"{item.parent.name}-{item.name}"
+)
 def test_every_record_is_the_same(partition: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     done = kfmt("convert-v0-to-v2", partition, out, "--json")
@@ -62,10 +64,10 @@ def test_every_record_is_the_same(partition: Path, tmp_path: Path) -> None:
     checked = kfmt("verify-crc", "--deep", "--strict", out)
     assert checked.code == 0
     assert kfmt("index-check", "--strict", out).code == 0
-    names = {it.name for it in partition.iterdir()}
-    kept = {it.name for it in out.iterdir()}
-    gone = {it for it in names if it.endswith(".deleted")}
-    assert names - gone <= kept | {it for it in names if it.endswith("index")}
+    names = {path.name for path in partition.iterdir()}
+    kept = {path.name for path in out.iterdir()}
+    gone = {name for name in names if name.endswith(".deleted")}
+    assert names - gone <= kept | {name for name in names if name.endswith("index")}
 
 
 def test_a_whole_log_directory(tmp_path: Path) -> None:
@@ -76,7 +78,7 @@ def test_a_whole_log_directory(tmp_path: Path) -> None:
     for name in ("meta.properties", "recovery-point-offset-checkpoint"):
         assert (out / name).read_bytes() == (OLD[1] / name).read_bytes()
     assert (out / "upgraded-0/leader-epoch-checkpoint").exists()
-    assert not [it for it in out.rglob("*") if it.name.endswith((".deleted", ".kfmt"))]
+    assert not [path for path in out.rglob("*") if path.name.endswith((".deleted", ".kfmt"))]
     assert kfmt("verify-crc", out).code == 0
 
 
@@ -97,7 +99,9 @@ def test_another_codec(codec: str, tmp_path: Path) -> None:
     batches = kfmt("dump", out, "--json").of("batch")
     assert {row["attributes"]["compression"] for row in batches} == {codec}
     assert len(batches) > 20
-    assert [comparable(it) for it in records(out)] == [comparable(it) for it in records(V1)]
+    assert [comparable(record) for record in records(out)] == [
+        comparable(record) for record in records(V1)
+    ]
 
 
 def test_offsets_keep_their_gaps(tmp_path: Path) -> None:
@@ -131,7 +135,7 @@ def test_damage_is_reported_and_left_out_only_on_demand(tmp_path: Path) -> None:
     assert done.of("summary")[0]["left_out"] == 1
     offsets = [row["offset"] for row in records(out)]
     assert offsets == [row["offset"] for row in records(V1) if row["offset"] != 2]
-    assert {it.name for it in tmp_path.iterdir()} == {"v1-none-0", "out"}
+    assert {path.name for path in tmp_path.iterdir()} == {"v1-none-0", "out"}
 
 
 def test_a_message_inside_a_wrapper_with_a_wrong_checksum(tmp_path: Path) -> None:
@@ -168,10 +172,10 @@ def wrapper(tmp_path: Path, magic: str, offsets: Iterable[int], size: int = 1) -
     out = tmp_path / "wrapper"
     rng = random.Random(size)
     lines = [
-        {"offset": it, "value": rng.randbytes(size).hex(), "value_encoding": "hex"}
-        for it in offsets
+        {"offset": offset, "value": rng.randbytes(size).hex(), "value_encoding": "hex"}
+        for offset in offsets
     ]
-    data = "".join(json.dumps(it) + "\n" for it in lines).encode()
+    data = "".join(json.dumps(line) + "\n" for line in lines).encode()
     options = ("--magic", magic, "--compression", "gzip", "--batch-bytes", "1G", "--force")
     made = kfmt("build", "-", out, *options, "--base-offset", "0", stdin=data)
     assert made.code == 0, made.err
@@ -217,7 +221,7 @@ def test_offsets_that_overlap_are_left_out_wherever_a_block_ends(
     source.mkdir()
     offsets = [(0, 1, 2, 3), (2, 3, 4), (4, 5), (5,), (5, 6), (1,), (7, 8)]
     magics = "0121201" if magic == "mixed" else magic * len(offsets)
-    parts = [wrapper(tmp_path, *it, size=50) for it in zip(magics, offsets, strict=True)]
+    parts = [wrapper(tmp_path, *entry, size=50) for entry in zip(magics, offsets, strict=True)]
     (source / f"{0:020}.log").write_bytes(b"".join(parts))
     results = []
     for block in (1 << 16, 1, 300, 700):
@@ -226,14 +230,14 @@ def test_offsets_that_overlap_are_left_out_wherever_a_block_ends(
         for part in (1 << 18, 1, 700):
             monkeypatch.setattr(convert, "PART", part)
             counts = converted(source, tmp_path / f"out-{block}-{part}")
-            findings = {(it.position, it.code.name) for it in counts.findings}
+            findings = {(finding.position, finding.code.name) for finding in counts.findings}
             results.append((counts.messages, counts.digest, counts.left_out, findings))
-            kept = [it["offset"] for it in records(tmp_path / f"out-{block}-{part}")]
+            kept = [record["offset"] for record in records(tmp_path / f"out-{block}-{part}")]
             assert kept == sorted(set(kept))
             assert {0, 1, 2, 3, 7, 8} <= set(kept)
             if magic in "01":
                 assert kept == [*range(9)]
-    assert all(it == results[0] for it in results)
+    assert all(entry == results[0] for entry in results)
     assert results[0][3]
 
 
@@ -305,9 +309,9 @@ def test_a_source_without_logs_and_one_in_the_middle_of_a_swap(tmp_path: Path) -
 def test_the_source_is_never_changed(tmp_path: Path) -> None:
     copy = tmp_path / "source"
     shutil.copytree(V1, copy)
-    before = {it.name: (it.read_bytes(), it.stat().st_mtime_ns) for it in copy.iterdir()}
-    for it in copy.iterdir():
-        it.chmod(0o444)
+    before = {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in copy.iterdir()}
+    for path in copy.iterdir():
+        path.chmod(0o444)
     copy.chmod(0o555)
     try:
         assert kfmt("convert-v0-to-v2", copy, tmp_path / "out").code == 0
@@ -315,7 +319,9 @@ def test_the_source_is_never_changed(tmp_path: Path) -> None:
         assert kfmt("index-check", copy).code == 0
     finally:
         copy.chmod(0o755)
-    assert {it.name: (it.read_bytes(), it.stat().st_mtime_ns) for it in copy.iterdir()} == before
+    assert {
+        path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in copy.iterdir()
+    } == before
 
 
 LIMITED = """
@@ -350,7 +356,7 @@ def test_a_disk_that_is_full_leaves_nothing(command: list[str], tmp_path: Path) 
     )
     assert done.returncode == 3, done.stderr
     assert b"cannot be written: File too large" in done.stderr
-    assert {it.name for it in tmp_path.iterdir()} <= {"lines.jsonl"}
+    assert {path.name for path in tmp_path.iterdir()} <= {"lines.jsonl"}
 
 
 def test_too_little_room_is_said_before_anything_is_written(
@@ -378,12 +384,12 @@ def test_a_process_that_is_asked_to_stop_cleans_up(tmp_path: Path) -> None:
         out.write(b'{"value":"x"}\n')
         out.flush()
         for _ in range(100):
-            if any(it.name.startswith(".kfmt") for it in tmp_path.iterdir()):
+            if any(path.name.startswith(".kfmt") for path in tmp_path.iterdir()):
                 break
             time.sleep(0.05)
         process.send_signal(signal.SIGTERM)
         process.wait(20)
-    assert {it.name for it in tmp_path.iterdir()} == {"lines"}
+    assert {path.name for path in tmp_path.iterdir()} == {"lines"}
 
 
 def test_a_killed_process_leaves_nothing_under_the_final_name(tmp_path: Path) -> None:
@@ -406,12 +412,12 @@ def test_a_killed_process_leaves_nothing_under_the_final_name(tmp_path: Path) ->
         process.send_signal(signal.SIGKILL)
         process.wait()
         assert not target.exists()
-        left = {it.name for it in tmp_path.iterdir()} - {"source"}
+        left = {path.name for path in tmp_path.iterdir()} - {"source"}
         killed_while_writing += bool(left)
-        assert all(PARTITION_TO_DELETE.fullmatch(it) for it in left)
+        assert all(PARTITION_TO_DELETE.fullmatch(text) for text in left)
         # A broker loads such a folder before it deletes it: no file may lie in it that counts.
         for name in left:
-            files = {it.name for it in (tmp_path / name).iterdir()}
+            files = {path.name for path in (tmp_path / name).iterdir()}
             assert files <= {"in-use", "files"}
     assert killed_while_writing
     time.sleep(0.6)
@@ -419,5 +425,5 @@ def test_a_killed_process_leaves_nothing_under_the_final_name(tmp_path: Path) ->
     assert small.code == 0
     for name in left:
         assert f"{tmp_path / name}: was left by a run that was killed" in small.err
-    assert {it.name for it in tmp_path.iterdir()} == {"source", "out"}
-    assert [it.name for it in source.iterdir()] == ["00000000000000000000.log"]
+    assert {path.name for path in tmp_path.iterdir()} == {"source", "out"}
+    assert [path.name for path in source.iterdir()] == ["00000000000000000000.log"]

@@ -325,7 +325,7 @@ def test_looking_ahead_at_much_damage_costs_a_share_of_the_file_and_loses_nothin
             return block(*args)
 
         monkeypatch.setattr(source, "block", counted)
-        batches = sum(len(it.batches) for it in LogReader(source).blocks())
+        batches = sum(len(block.batches) for block in LogReader(source).blocks())
         assert batches == n * 3 // 4
         reads.append(count)
     assert reads[1] < 2.5 * reads[0]

@@ -88,18 +88,18 @@ def test_a_batch_that_is_described_has_the_checksum_that_kafka_gave_it(
     batch["max_timestamp"] = time
     first = int(batch["base_offset"])
     records = [
-        {"type": "record", "offset": first + i, "timestamp": time, **it}
-        for i, it in enumerate(contents)
+        {"type": "record", "offset": first + i, "timestamp": time, **content}
+        for i, content in enumerate(contents)
     ]
     lines = tmp_path / "lines"
-    lines.write_text("".join(json.dumps(it) + "\n" for it in (batch, *records)))
+    lines.write_text("".join(json.dumps(row) + "\n" for row in (batch, *records)))
     folder = tmp_path / "built"
     assert kfmt("build", lines, folder).code == 0
     made = kfmt("dump", folder, "--records", "--json").rows
     assert (made[0]["size"], made[0]["crc"]) == (size, crc)
-    for record, it in zip(made[1:], contents, strict=True):
-        if "control" in it:
-            assert it["control"].items() <= record["control"].items()
+    for record, content in zip(made[1:], contents, strict=True):
+        if "control" in content:
+            assert content["control"].items() <= record["control"].items()
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ def built(folder: Path, values: list[tuple[int, int, str]]) -> Path:
             lines.append({**record, "value": f"{word}-{offset}"})
     file = folder.with_suffix(".jsonl")
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text("".join(json.dumps(it) + "\n" for it in lines))
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
     assert kfmt("build", file, folder).code == 0
     return folder
 
@@ -41,11 +41,11 @@ def verdict(done: Done) -> dict[str, Any]:
 
 
 def relations(done: Done) -> list[tuple[str, int, int]]:
-    return [(it["relation"], it["first_offset"], it["last_offset"]) for it in done.of("range")]
+    return [(row["relation"], row["first_offset"], row["last_offset"]) for row in done.of("range")]
 
 
 def test_replicas_that_are_the_same() -> None:
-    one, other = (SAMPLES / f"kafka-3.9.1-broker{it}/replicated-0" for it in (1, 2))
+    one, other = (SAMPLES / f"kafka-3.9.1-broker{name}/replicated-0" for name in (1, 2))
     done = kfmt("diff", one, other, "--json")
     assert (done.code, relations(done)) == (0, [("identical", 0, 3999)])
     assert verdict(done)["verdict"] == "identical"
@@ -94,15 +94,15 @@ def test_compaction_is_no_divergence(tmp_path: Path) -> None:
     for row in rows:
         if row["type"] == "batch":
             of_batch = row["records_count"]
-            kept.append({name: it for name, it in row.items() if name != "records_count"})
+            kept.append({name: value for name, value in row.items() if name != "records_count"})
             kept[-1] |= {"records_count": 0} if not of_batch else {}
         elif of_batch == 1 or row["offset"] % 3:
             kept.append(row)
-    (tmp_path / "lines").write_text("".join(json.dumps(it) + "\n" for it in kept))
+    (tmp_path / "lines").write_text("".join(json.dumps(row) + "\n" for row in kept))
     assert kfmt("build", tmp_path / "lines", tmp_path / "b/compacted-0").code == 0
     done = kfmt("diff", BROKER / "compacted-0", tmp_path / "b/compacted-0", "--json")
     assert (done.code, verdict(done)["verdict"]) == (0, "consistent"), done.out[-2000:]
-    assert "compacted" in {it["relation"] for it in done.of("range")}
+    assert "compacted" in {row["relation"] for row in done.of("range")}
 
 
 def test_damage_is_said(tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ def test_ranges_of_batches() -> None:
     def ranges(
         a: list[ReplicaBatch], b: list[ReplicaBatch], at: int | None
     ) -> list[tuple[Relation, int, int]]:
-        return [(it.relation, it.first, it.last) for it in compare(a, b, lambda *_: at)]
+        return [(owned.relation, owned.first, owned.last) for owned in compare(a, b, lambda *_: at)]
 
     same = [held(0, 9), held(10, 19)]
     assert ranges(same, same, None) == [(Relation.IDENTICAL, 0, 19)]
@@ -190,7 +190,7 @@ def test_a_directory_is_the_same_as_itself(tmp_path: Path) -> None:
         shutil.copytree(BROKER / "orders-0", tmp_path / "both" / name / "orders-0")
     done = kfmt("diff", tmp_path / "both", tmp_path / "both", "--json")
     assert done.code == 0
-    assert [it["file"] for it in done.of("diff")] == ["one/orders-0", "two/orders-0"]
+    assert [row["file"] for row in done.of("diff")] == ["one/orders-0", "two/orders-0"]
     shutil.copytree(BROKER, tmp_path / "other")
     done = kfmt("diff", tmp_path / "other", tmp_path / "both")
     assert done.code == 2

@@ -22,7 +22,7 @@ def test_made_pages_are_up_to_date() -> None:
     made |= {f"man/{name}": page for name, page in man_pages().items()}
     stale = [name for name, page in made.items() if (ROOT / "docs" / name).read_text() != page]
     assert not stale, "python -m tools.make_docs makes them anew"
-    assert {it.name for it in (ROOT / "docs/man").iterdir()} == set(man_pages())
+    assert {path.name for path in (ROOT / "docs/man").iterdir()} == set(man_pages())
 
 
 def test_the_page_of_commands_has_the_help_that_kfmt_shows() -> None:
@@ -59,7 +59,7 @@ def test_each_command_has_help_with_examples_that_work(name: str, tmp_path: Path
             pytest.skip("java not found")
     for number, example in enumerate(examples):
         target = str(tmp_path / f"dst-{number}")
-        ran = kfmt(*(target if it == "DST" else it for it in shlex.split(example)[1:]))
+        ran = kfmt(*(target if text == "DST" else text for text in shlex.split(example)[1:]))
         assert ran.code == (1 if "damaged" in example else 0), example
         assert ran.out
 

@@ -12,17 +12,17 @@ from tools.kafka import ROOT
 
 def test_all_codes_are_listed_once() -> None:
     rows = kfmt("explain", "--json").of("code")
-    names = [it["code"] for it in rows]
+    names = [row["code"] for row in rows]
     assert names == [code.name for _, codes in code_chapters() for code in codes]
     assert len(set(names)) == len(names)
     page = Path(ROOT / "docs/findings.md").read_text()
     assert re.findall(r"^### `(.+)`$", page, re.MULTILINE) == names
     listed = kfmt("explain").out
-    assert all(f" {it} " in listed for it in names)
+    assert all(f" {name} " in listed for name in names)
 
 
 def test_every_code_of_a_finding_has_a_page() -> None:
-    names = {it["code"] for it in kfmt("explain", "--json").of("code")}
+    names = {row["code"] for row in kfmt("explain", "--json").of("code")}
     found = kfmt("verify-crc", "--deep", "damaged_segments", "--json").codes
     found += kfmt("index-check", "damaged_segments", "--json").codes
     assert found

@@ -20,7 +20,7 @@ def test_a_page_fits_a_terminal(name: str) -> None:
         done = kfmt("explain", name, *path, COLUMNS="80")
         assert (done.code, done.err) == (0, "")
         assert done.out.startswith(PAGES[name].title)
-        assert max(len(it) for it in done.out.splitlines()) <= 80
+        assert max(len(line) for line in done.out.splitlines()) <= 80
         assert "Kafka: " in done.out
 
 
@@ -34,7 +34,7 @@ def test_the_numbers_are_those_of_the_partition() -> None:
     assert "Offset 14" in kfmt("explain", "look-up", ORDERS).out
     assert "30887 bytes" in kfmt("explain", "rolling", ORDERS).out
     (row,) = kfmt("explain", "transactions", "--json").of("topic")
-    assert any("91 transactions have ended" in str(it) for it in row["parts"])
+    assert any("91 transactions have ended" in str(item) for item in row["parts"])
 
 
 def test_the_list_has_codes_and_topics() -> None:

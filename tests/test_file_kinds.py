@@ -18,18 +18,18 @@ from tools.kafka import SAMPLES
 BROKER = SAMPLES / "kafka-3.9.1-broker1"
 METADATA = BROKER / "__cluster_metadata-0"
 SNAPSHOT = METADATA / "00000000000000000559-0000000001.checkpoint"
-FILES = sorted(it for it in SAMPLES.rglob("*") if it.is_file() and it.parent != SAMPLES)
+FILES = sorted(path for path in SAMPLES.rglob("*") if path.is_file() and path.parent != SAMPLES)
 
 
 def test_every_sample_is_of_a_known_kind() -> None:
     assert len(FILES) > 300
-    assert [it for it in FILES if kind_of(it.name)[0] not in KINDS] == []
+    assert [file for file in FILES if kind_of(file.name)[0] not in KINDS] == []
 
 
 def test_every_sample_is_shown_in_a_table_and_as_json() -> None:
     table = kfmt("dump", *FILES)
     assert table.code == 0, table.err
-    assert [it for it in FILES if str(it) not in table.out] == []
+    assert [file for file in FILES if str(file) not in table.out] == []
     rows = kfmt("dump", *FILES, "--json")
     assert rows.code == 0
     assert not rows.codes
@@ -87,13 +87,13 @@ def test_every_sample_is_shown_in_a_table_and_as_json() -> None:
             },
         ),
     ],
-    ids=lambda it: it.parent.name + "/" + it.name if isinstance(it, Path) else "",
+    ids=lambda item: item.parent.name + "/" + item.name if isinstance(item, Path) else "",
 )
 def test_a_small_file_is_one_row(file: Path, expected: dict[str, object]) -> None:
     done = kfmt("dump", file, "--json")
     (row,) = done.rows
     assert done.code == 0
-    assert {name: it for name, it in row.items() if name != "file"} == expected
+    assert {name: value for name, value in row.items() if name != "file"} == expected
     assert kfmt("dump", file).out.endswith("1 entry shown\n")
 
 
@@ -229,7 +229,7 @@ def test_damaged_small_files_give_findings_or_rows(data: st.DataObject) -> None:
     from kfmt_cli.errors import InputError
 
     names = ("meta.properties", "partition.metadata", "quorum-state", ".kafka_cleanshutdown")
-    file = data.draw(st.sampled_from([it for it in FILES if it.name in names]))
+    file = data.draw(st.sampled_from([file for file in FILES if file.name in names]))
     content = bytearray(file.read_bytes())
     for _ in range(data.draw(st.integers(1, 4))):
         if content:

@@ -32,43 +32,47 @@ def dumped(partition: Path) -> list[Row]:
     return kfmt("dump", partition, "--records", "--json").of("record")
 
 
-@pytest.mark.parametrize("partition", PARTITIONS, ids=lambda it: it.name)
+@pytest.mark.parametrize("partition", PARTITIONS, ids=lambda item: item.name)
 def test_an_offset_is_where_dump_shows_it(partition: Path) -> None:
     records = dumped(partition)
     for record in random.Random(2).sample(records, min(6, len(records))):
         (row,) = found(partition, "--offset", str(record["offset"]))
         assert row["file"] == record["file"]
         names = {"offset": "offset", "position": "batch_position", "record_position": "position"}
-        assert {it: row[it] for it in names} == {it: record[of] for it, of in names.items()}
-    last = max(it["offset"] for it in records)
+        assert {name: row[name] for name in names} == {
+            name: record[of] for name, of in names.items()
+        }
+    last = max(record["offset"] for record in records)
     assert found(partition, "--offset", str(last + 100_000)) == []
 
 
-@pytest.mark.parametrize("partition", PARTITIONS, ids=lambda it: it.name)
+@pytest.mark.parametrize("partition", PARTITIONS, ids=lambda item: item.name)
 def test_a_time_is_found_at_the_first_record_that_is_not_older(partition: Path) -> None:
-    records = [it for it in dumped(partition) if it["timestamp"] is not None]
-    times = sorted({it["timestamp"] for it in records})
+    records = [row for row in dumped(partition) if row["timestamp"] is not None]
+    times = sorted({record["timestamp"] for record in records})
     for time in [times[0], times[len(times) // 2], times[-1], times[-1] + 1, times[0] - 5]:
-        expected = next((it["offset"] for it in records if it["timestamp"] >= time), None)
+        expected = next(
+            (record["offset"] for record in records if record["timestamp"] >= time), None
+        )
         rows = found(partition, "--timestamp", str(time))
-        assert [it["offset"] for it in rows] == ([] if expected is None else [expected])
+        assert [row["offset"] for row in rows] == ([] if expected is None else [expected])
 
 
 def test_a_time_may_be_written_out() -> None:
     rows = [
-        found(BROKER / "orders-0", "--timestamp", it)
-        for it in ("2023-11-14T22:20", "2023-11-14T22:20:00Z", "2023-11-14T23:20+01:00")
+        found(BROKER / "orders-0", "--timestamp", name)
+        for name in ("2023-11-14T22:20", "2023-11-14T22:20:00Z", "2023-11-14T23:20+01:00")
     ]
     assert rows[0] == rows[1] == rows[2]
     assert kfmt("find", BROKER, "--timestamp", "yesterday").code == 2
 
 
 def test_every_record_of_a_key_is_found() -> None:
-    records = [it for it in dumped(BROKER / "orders-0") if it["key"] == "customer-7"]
+    records = [row for row in dumped(BROKER / "orders-0") if row["key"] == "customer-7"]
     for key in ("customer-7", "hex:" + b"customer-7".hex(), "base64:Y3VzdG9tZXItNw=="):
         rows = found(BROKER / "orders-0", "--key", key)
-        assert [(it["file"], it["offset"]) for it in rows] == [
-            (it["file"], it["offset"]) for it in records
+        assert [(row["file"], row["offset"]) for row in rows] == [
+            (record["file"], record["offset"]) for record in records
         ]
     assert len(records) > 5
     assert len(found(BROKER / "orders-0", "--key", "customer-7", "--limit", "4")) == 4
@@ -79,8 +83,8 @@ def test_every_record_of_a_key_is_found() -> None:
 def test_every_batch_of_a_producer_is_found() -> None:
     batches = kfmt("dump", BROKER / "txn-0", "--json").of("batch")
     rows = found(BROKER / "txn-0", "--producer-id", "1000")
-    expected = [it["position"] for it in batches if it["producer_id"] == 1000]
-    assert [it["position"] for it in rows] == expected
+    expected = [batch["position"] for batch in batches if batch["producer_id"] == 1000]
+    assert [row["position"] for row in rows] == expected
     assert len(expected) > 20
 
 
@@ -108,12 +112,12 @@ def test_an_index_that_is_not_sound_is_not_used(damage: str, tmp_path: Path) -> 
 
 
 def test_an_offset_that_compaction_took_is_not_found() -> None:
-    records = {it["offset"] for it in dumped(BROKER / "compacted-0")}
+    records = {row["offset"] for row in dumped(BROKER / "compacted-0")}
     batches = kfmt("dump", BROKER / "compacted-0", "--json").of("batch")
     inside = next(
         offset
-        for it in batches
-        for offset in range(it["base_offset"], it["last_offset"] + 1)
+        for batch in batches
+        for offset in range(batch["base_offset"], batch["last_offset"] + 1)
         if offset not in records
     )
     (row,) = found(BROKER / "compacted-0", "--offset", str(inside))
@@ -146,7 +150,7 @@ def test_a_time_index_that_ends_early_hides_nothing(tmp_path: Path) -> None:
     index.write_bytes(index.read_bytes()[:12])
     sought = ("--timestamp", "2023-11-14T22:17:00")
     (row,) = found(tmp_path / "orders-0", *sought)
-    assert [row["offset"]] == [it["offset"] for it in found(BROKER / "orders-0", *sought)]
+    assert [row["offset"]] == [row["offset"] for row in found(BROKER / "orders-0", *sought)]
 
 
 def test_names_are_shown_without_what_moves_a_terminal(tmp_path: Path) -> None:

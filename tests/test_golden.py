@@ -54,7 +54,7 @@ def transcript(commands: list[str], dst: str) -> str:
     """Each command with its output, what it says on standard error, and its exit code."""
     parts = []
     for command in commands:
-        words = [it.replace("DST", dst) for it in shlex.split(command)]
+        words = [text.replace("DST", dst) for text in shlex.split(command)]
         if words[0].startswith("COLUMNS="):
             columns = int(words.pop(0).partition("=")[2])
             out, err, code = on_terminal(columns, words[1:])
@@ -72,7 +72,9 @@ def test_the_transcript_is_what_kfmt_says(
 ) -> None:
     file = FOLDER / name
     commands = [
-        it[2:] for it in file.read_text().splitlines() if it.startswith(("$ kfmt ", "$ COLUMNS="))
+        line[2:]
+        for line in file.read_text().splitlines()
+        if line.startswith(("$ kfmt ", "$ COLUMNS="))
     ]
     assert commands
     said = transcript(commands, str(tmp_path / "made"))

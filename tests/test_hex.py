@@ -16,12 +16,12 @@ from tests.support.samples import ORDERS, TXN, Row, every_log, kfmt, name_of
 from tests.test_cli import on_a_terminal
 from tools.kafka import ROOT, SAMPLES
 
-LOGS = [it for it in every_log() if it.stat().st_size]
+LOGS = [path for path in every_log() if path.stat().st_size]
 OTHERS = sorted(
-    it
-    for it in SAMPLES.rglob("*")
-    if it.suffix in (".index", ".timeindex", ".txnindex", ".snapshot", ".metadata", ".properties")
-    or it.name.endswith("-checkpoint")
+    path
+    for path in SAMPLES.rglob("*")
+    if path.suffix in (".index", ".timeindex", ".txnindex", ".snapshot", ".metadata", ".properties")
+    or path.name.endswith("-checkpoint")
 )
 DAMAGED = ROOT / "damaged_segments"
 
@@ -61,11 +61,11 @@ def test_every_byte_of_a_batch_is_shown_once(log: Path) -> None:
 
 
 def test_every_byte_of_another_file_is_shown_once() -> None:
-    names = [it.name for it in FIELD.columns]
+    names = [column.name for column in FIELD.columns]
     for file in OTHERS:
         part = file_part(classify(str(file), file.name), None, None)
         lines = [line for node in part.nodes for line in lines_of(node)]
-        rows = [dict(zip(names, cells(it, part.data, 0, ""), strict=True)) for it in lines]
+        rows = [dict(zip(names, cells(line, part.data, 0, ""), strict=True)) for line in lines]
         assert (joined(rows) if rows else b"") == file.read_bytes(), file
     assert len(OTHERS) > 200
 

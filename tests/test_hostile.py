@@ -55,7 +55,7 @@ def ran(*arguments: str | Path) -> Done:
     done = Done(code, out.decode("utf-8", "replace"), err.decode())
     assert done.code in (0, 1, 2, 3), done
     outputs = (done.err,) if arguments[0] == "cat" else (done.out, done.err)
-    assert not any(it in words for it in UNSAFE for words in outputs), arguments
+    assert not any(text in words for text in UNSAFE for words in outputs), arguments
     if "--json" in arguments:
         for line in done.out.splitlines():
             json.loads(line, parse_constant=pytest.fail)
@@ -354,7 +354,7 @@ def test_an_export_that_was_killed_starts_over(tmp_path: Path) -> None:
     assert kfmt("export", source, "--to", to).code == 0
     whole = tmp_path / "whole"
     assert kfmt("export", source, "--to", whole).code == 0
-    names = [sorted(str(it.relative_to(top)) for it in top.rglob("*")) for top in (to, whole)]
+    names = [sorted(str(path.relative_to(top)) for path in top.rglob("*")) for top in (to, whole)]
     assert names[0] == names[1]
     assert kfmt("export", source, "--to", to).code == 2
 

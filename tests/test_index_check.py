@@ -29,11 +29,11 @@ from tools.kafka import SAMPLES
 
 # Of the live ones the preallocated indexes of the active segment are not kept: 10 MiB of zeros.
 LIVE = SAMPLES / "kafka-3.9.1-live"
-PARTITIONS = sorted({it.parent for it in SAMPLES.rglob("*index") if LIVE not in it.parents})
+PARTITIONS = sorted({path.parent for path in SAMPLES.rglob("*index") if LIVE not in path.parents})
 INDEXED = sorted(
-    it
-    for it in SAMPLES.rglob("*.index")
-    if it.stat().st_size and it.with_suffix(".log").exists() and it.stat().st_size < 1 << 20
+    path
+    for path in SAMPLES.rglob("*.index")
+    if path.stat().st_size and path.with_suffix(".log").exists() and path.stat().st_size < 1 << 20
 )
 # Not all have times: magic 0 has no timestamps.
 TIMED = [
@@ -57,7 +57,7 @@ def check(path: Path) -> list[Finding]:
 
 def errors(path: Path) -> set[str]:
     """The codes of all errors."""
-    return {it.code.name for it in check(path) if it.code.severity is Severity.ERROR}
+    return {finding.code.name for finding in check(path) if finding.code.severity is Severity.ERROR}
 
 
 @cache
@@ -77,7 +77,7 @@ def facts(log: Path) -> Segment:
 
 @pytest.mark.parametrize("folder", PARTITIONS, ids=name_of)
 def test_no_index_of_a_real_broker_is_accused(folder: Path) -> None:
-    assert not [it for it in check(folder) if it.code.severity is not Severity.NOTE]
+    assert not [finding for finding in check(folder) if finding.code.severity is not Severity.NOTE]
 
 
 def test_all_of_a_broker_at_once() -> None:
@@ -97,7 +97,9 @@ def test_the_indexes_of_a_live_broker_are_preallocated(tmp_path: Path) -> None:
                 out.truncate(size)
     done = kfmt("index-check", tmp_path / "live", "--json", "--strict")
     assert done.code == 0
-    assert [it for it in done.codes if it.startswith("index-pre")] == ["index-preallocated"] * 4
+    assert [code for code in done.codes if code.startswith("index-pre")] == [
+        "index-preallocated"
+    ] * 4
 
 
 @pytest.mark.parametrize("index", INDEXED, ids=name_of)
@@ -168,10 +170,10 @@ def test_an_index_of_a_damaged_log_is_not_accused(tmp_path: Path) -> None:
     for cut in (len(data) - 100, 20_000, 5_000):
         (tmp_path / ORDERS.name).write_bytes(data[:cut])
         done = kfmt("index-check", tmp_path, "--json")
-        errors = [it for it in done.of("finding") if it["severity"] == "error"]
-        truncated = [it for it in errors if it["code"] == "batch-truncated"]
+        errors = [finding for finding in done.of("finding") if finding["severity"] == "error"]
+        truncated = [error for error in errors if error["code"] == "batch-truncated"]
         assert len(truncated) == 1
-        rest = {it["code"] for it in errors} - {"batch-truncated"}
+        rest = {error["code"] for error in errors} - {"batch-truncated"}
         assert rest <= {"index-position-out-of-log"}  # after the end of the file
 
 
@@ -200,7 +202,9 @@ def test_a_transaction_index_is_held_against_the_markers(tmp_path: Path) -> None
     index.write_bytes(b"")
     assert len(check(index)) == len(data) // 34
     index.unlink()
-    (absent,) = [it for it in check(tmp_path / TXN.name) if it.code.severity is Severity.ERROR]
+    (absent,) = [
+        finding for finding in check(tmp_path / TXN.name) if finding.code.severity is Severity.ERROR
+    ]
     assert absent.code.name == "transaction-index-missing"
     assert f": {len(data) // 34};" in absent.message
 
@@ -228,7 +232,7 @@ def test_findings_say_which_entry_and_what_follows(tmp_path: Path) -> None:
 def test_a_look_up_finds_the_batch_that_a_scan_finds(offset: int) -> None:
     (row,) = kfmt("index-check", ORDERS, "--lookup-offset", str(offset), "--json").rows
     batches = kfmt("dump", ORDERS, "--json").rows
-    holding = [it for it in batches if it["last_offset"] >= offset]
+    holding = [batch for batch in batches if batch["last_offset"] >= offset]
     if not holding:
         assert row["batch"] is None
         return
@@ -240,7 +244,7 @@ def test_a_look_up_finds_the_batch_that_a_scan_finds(offset: int) -> None:
 def test_a_look_up_by_time(timestamp: int) -> None:
     (row,) = kfmt("index-check", ORDERS, "--lookup-timestamp", str(timestamp), "--json").rows
     batches = kfmt("dump", ORDERS, "--json").rows
-    young = [it for it in batches if it["max_timestamp"] >= timestamp]
+    young = [batch for batch in batches if batch["max_timestamp"] >= timestamp]
     assert (row["batch"] or {}).get("position") == (young[0]["position"] if young else None)
     table = kfmt("index-check", ORDERS, "--lookup-timestamp", str(timestamp))
     last = table.out.splitlines()[-1].split()

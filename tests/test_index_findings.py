@@ -38,7 +38,9 @@ def test_junk_behind_preallocated_zeros_makes_few_findings(suffix: str, tmp_path
         out.write(b"\x07")
     done = kfmt("index-check", tmp_path, "--json")
     assert 1 <= len(done.of("finding")) <= 8
-    (run,) = [it for it in done.of("finding") if it["code"].endswith("not-increasing")]
+    (run,) = [
+        finding for finding in done.of("finding") if finding["code"].endswith("not-increasing")
+    ]
     assert f"{n_entries}–" in run["message"]
     assert "in a row" in run["message"]
 
@@ -48,7 +50,7 @@ def scattered(folder: Path, n: int) -> Path:
     batch = batch_of(record(b"k", b"v"), 0, 1)
     log = b"".join(struct.pack(">q", i) + batch[8:] for i in range(2 * n + 1))
     entries = [(i, i * len(batch) + i % 2) for i in range(1, 2 * n + 1)]
-    segment(folder, log, b"".join(struct.pack(">ii", *it) for it in entries))
+    segment(folder, log, b"".join(struct.pack(">ii", *entry) for entry in entries))
     return folder / f"{NAME}.index"
 
 
@@ -73,7 +75,7 @@ def test_findings_of_a_log_are_capped_and_counted(command: str, tmp_path: Path) 
     write(tmp_path, log)
     done = kfmt(command, tmp_path, "--json", "--max-findings", "7")
     assert (done.code, done.codes) == (1, ["crc-mismatch"] * 7)
-    assert [it["count"] for it in done.of("findings_left_out")] == [33]
+    assert [row["count"] for row in done.of("findings_left_out")] == [33]
     table = kfmt(command, tmp_path, "--max-findings", "7")
     assert table.err.count("stored") == 7
     assert "and 33 more crc-mismatch" in table.err
@@ -82,7 +84,7 @@ def test_findings_of_a_log_are_capped_and_counted(command: str, tmp_path: Path) 
 def big_batches(sizes: list[int]) -> list[bytes]:
     """Batches of one record each, with values of these sizes."""
     made = [batch_of(record(b"k", bytes(size)), 0, 1) for size in sizes]
-    return [struct.pack(">q", i) + it[8:] for i, it in enumerate(made)]
+    return [struct.pack(">q", i) + data[8:] for i, data in enumerate(made)]
 
 
 def test_sparse_says_what_is_counted(tmp_path: Path) -> None:
@@ -92,7 +94,9 @@ def test_sparse_says_what_is_counted(tmp_path: Path) -> None:
     segment(tmp_path, b"".join(batches), index)
     arguments = (tmp_path, "--json", "--index-interval-bytes", "2000")
     (sparse,) = [
-        it for it in kfmt("index-check", *arguments).of("finding") if it["code"] == "index-sparse"
+        finding
+        for finding in kfmt("index-check", *arguments).of("finding")
+        if finding["code"] == "index-sparse"
     ]
     longest, threshold = at[-1] - at[3], 2000 + len(batches[6])
     assert (
@@ -132,8 +136,8 @@ def test_advice_for_a_time_index_depends_on_the_offset_index(tmp_path: Path) -> 
     alone = kfmt("index-check", log, "--json").of("finding")
     log.with_suffix(".index").unlink()
     both = kfmt("index-check", log, "--json").of("finding")
-    assert [it["code"] for it in alone] == ["time-index-missing"]
-    assert [it["code"] for it in both] == ["index-missing", "time-index-missing"]
+    assert [row["code"] for row in alone] == ["time-index-missing"]
+    assert [row["code"] for row in both] == ["index-missing", "time-index-missing"]
     assert "fills both" in both[1]["after_clean_shutdown"]
     assert alone[0]["advice"] is not None
     assert both[1]["advice"] is None
@@ -149,7 +153,7 @@ def test_the_summary_counts_indexes_only(tmp_path: Path) -> None:
     done = kfmt("index-check", tmp_path, "--json")
     summary = done.rows[-1]
     assert (summary["files"], summary["missing"], summary["damaged_logs"]) == (before - 1, 1, 1)
-    (absent,) = [it for it in done.of("file") if it["kind"] == "time_index" and it["errors"]]
+    (absent,) = [row for row in done.of("file") if row["kind"] == "time_index" and row["errors"]]
     assert absent["bytes"] is None
     last = kfmt("index-check", tmp_path).out.splitlines()[-1]
     assert last.startswith(f"{before - 1} indexes, ")
@@ -161,7 +165,7 @@ def test_a_look_up_without_an_index_says_null(tmp_path: Path) -> None:
     shutil.copy(ORDERS, tmp_path)
     log = tmp_path / ORDERS.name
     (row,) = kfmt("index-check", log, "--lookup-offset", "30", "--json").rows
-    assert [it["index"] for it in row["searches"]] == [None]
+    assert [item["index"] for item in row["searches"]] == [None]
     assert row["batch"]["base_offset"] == 20
     shown = kfmt("index-check", log, "--lookup-timestamp", "1700000050000").out
     assert "no time index" in shown
@@ -174,7 +178,7 @@ def test_a_time_index_of_no_bytes_in_a_closed_segment(tmp_path: Path) -> None:
     last = max(tmp_path.glob("*.timeindex"))
     last.write_bytes(b"")
     done = kfmt("index-check", tmp_path, "--json")
-    (finding,) = [it for it in done.of("finding") if it["severity"] == "error"]
+    (finding,) = [finding for finding in done.of("finding") if finding["severity"] == "error"]
     assert (finding["code"], finding["file"]) == ("time-index-empty", f"{NAME}.timeindex")
     assert "every later" in finding["after_clean_shutdown"]
     assert done.code == 1
@@ -195,7 +199,7 @@ def test_a_transaction_that_compaction_emptied_needs_no_entry(tmp_path: Path) ->
         data = record(b"k", b"v") if held else b""
         write(tmp_path, batch_of(data, 0x10, held) + marker)
         found = kfmt("index-check", tmp_path, "--json").codes
-        assert [it for it in found if it.startswith("transaction")] == codes
+        assert [text for text in found if text.startswith("transaction")] == codes
 
 
 @pytest.mark.parametrize("folder", ["kafka.logs-0", "app.log-0"])
@@ -204,8 +208,8 @@ def test_findings_name_files_beside_the_log(folder: str, tmp_path: Path) -> None
     log.parent.mkdir(parents=True)
     shutil.copy(ORDERS, log)
     done = kfmt("index-check", log, "--json")
-    expected = [str(log.with_suffix(it)) for it in (".index", ".timeindex")]
-    assert [it["file"] for it in done.of("finding")] == expected
+    expected = [str(log.with_suffix(name)) for name in (".index", ".timeindex")]
+    assert [finding["file"] for finding in done.of("finding")] == expected
 
 
 def test_a_log_that_is_being_deleted_has_siblings_with_its_suffix(tmp_path: Path) -> None:

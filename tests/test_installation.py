@@ -166,13 +166,13 @@ def test_an_installation_compiles_the_sources_of_the_clone(
         ("encode-varint", "300"),
         ("decode-varint", "d804"),
     ],
-    ids=lambda arguments: " ".join(Path(it).name for it in arguments),
+    ids=lambda arguments: " ".join(Path(argument).name for argument in arguments),
 )
 def test_every_command_works_everywhere_and_says_the_same(
     arguments: tuple[str | Path, ...], installed: Path, here: Path, tmp_path: Path
 ) -> None:
     def to(name: str) -> list[str]:
-        return [str(tmp_path / name if it == "DST" else it) for it in arguments]
+        return [str(tmp_path / name if argument == "DST" else argument) for argument in arguments]
 
     done = run(installed / "kfmt", *to("interpreted"), cwd=here)
     expected = kfmt(*to("compiled"), cwd=Path("/"))

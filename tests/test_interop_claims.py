@@ -94,7 +94,7 @@ def times(partition: Path) -> tuple[int, ...]:
     found: list[int] = []
     for file, content in sample(partition).items():
         if file.endswith(".timeindex") and content:
-            entries = [it for it, _ in struct.iter_unpack(">qi", content)]
+            entries = [item for item, _ in struct.iter_unpack(">qi", content)]
             found += [entries[len(entries) // 2], entries[-1]]
     return tuple(found)
 
@@ -122,12 +122,14 @@ def observed() -> Observed:
     with files of the log directory, have a broker to themselves.
     """
     broken = {name_of(claim): claim.broken() for claim in CLAIMS}
-    samples = {it.sample.name: it for it in broken.values()}
-    wholes = {key: Broken(it.sample, sample(it.sample), 0, 0, 0) for key, it in samples.items()}
+    samples = {each_broken.sample.name: each_broken for each_broken in broken.values()}
+    wholes = {
+        key: Broken(value.sample, sample(value.sample), 0, 0, 0) for key, value in samples.items()
+    }
     plans: list[Plan] = []
     places: dict[tuple[str, Start], tuple[int, str]] = {}
     for start in Start:
-        partitions = {f"whole-{i}": given(it) for i, it in enumerate(wholes.values())}
+        partitions = {f"whole-{i}": given(whole) for i, whole in enumerate(wholes.values())}
         for i, key in enumerate(wholes):
             places[key, start] = len(plans), f"whole-{i}"
         for i, claim in enumerate(CLAIMS):
@@ -195,7 +197,9 @@ def test_each_claim_can_fail(observed: Observed) -> None:
     """It does where nothing was damaged, or where nothing was done about the damage."""
     cannot = set()
     for (claim, start), its in observed.items():
-        facts = facts_of(next(it for it in CLAIMS if name_of(it) == claim), start)
+        facts = facts_of(
+            next(each_claim for each_claim in CLAIMS if name_of(each_claim) == claim), start
+        )
         outcome = Outcome(True, [], {}, [])
         untouched = replace(its.whole, given=given(its.broken), files=its.broken.files)
         for became in (its.whole, untouched):
@@ -212,8 +216,8 @@ def description(seen: Seen) -> str:
     if not seen.outcome.up:
         return f"the broker did not start: {seen.outcome.errors[:1]}"
     its = seen.became
-    reads = [(how, it.position, it.error, len(it.offsets)) for how, it in its.reads.items()]
-    seeks = [it.offsets[:1] for it in its.seeks]
+    reads = [(how, read.position, read.error, len(read.offsets)) for how, read in its.reads.items()]
+    seeks = [seek.offsets[:1] for seek in its.seeks]
     lost = sorted(seen.lost())
     return (
         f"log end {its.log_end}, logs {its.logs_before} became {its.logs}, reads {reads}, "
@@ -227,8 +231,8 @@ CODES = every_code()
 
 @pytest.mark.parametrize("code", CODES)
 def test_each_clause_about_a_broker_has_a_fact_behind_it_and_each_fact_is_told(code: str) -> None:
-    claims = [it for it in CLAIMS if it.code == code]
-    sentences = {it: sentence_of(CODES[code], it) for it in (Start.CRASH, Start.CLEAN)}
+    claims = [claim for claim in CLAIMS if claim.code == code]
+    sentences = {name: sentence_of(CODES[code], name) for name in (Start.CRASH, Start.CLEAN)}
     if code in NO_CLAIM:
         assert not claims
         assert set(sentences.values()) == {None}
@@ -236,19 +240,21 @@ def test_each_clause_about_a_broker_has_a_fact_behind_it_and_each_fact_is_told(c
     assert claims
     for start, sentence in sentences.items():
         facts = {
-            fact.words for it in claims for fact in (it.crash if start is Start.CRASH else it.clean)
+            fact.words
+            for claim in claims
+            for fact in (claim.crash if start is Start.CRASH else claim.clean)
         }
         assert sentence is not None
         low = sentence.lower()
-        assert [it for it in facts if it.lower() not in low] == []
+        assert [fact for fact in facts if fact.lower() not in low] == []
         for clause in re.split(r"[.;] ", low):
-            assert any(it.lower() in clause for it in facts), clause
-    told = {fact.words for it in claims for fact in it.advice + it.at_end}
-    assert [it for it in told if it not in (CODES[code].advice or "")] == []
+            assert any(fact.lower() in clause for fact in facts), clause
+    told = {fact.words for claim in claims for fact in claim.advice + claim.at_end}
+    assert [text for text in told if text not in (CODES[code].advice or "")] == []
 
 
 def test_kfmt_finds_what_the_claims_are_about(tmp_path: Path) -> None:
-    checked = [it for it in CLAIMS if it.checked]
+    checked = [claim for claim in CLAIMS if claim.checked]
     for i, claim in enumerate(checked):
         (tmp_path / f"given-{i}").mkdir()
         for file, content in claim.broken().files.items():
@@ -265,8 +271,8 @@ def test_kfmt_finds_what_the_claims_are_about(tmp_path: Path) -> None:
             assert folder
             found.setdefault(folder[0], set()).add(row["code"])
     wrong = [
-        (name_of(it), found.get(f"given-{i}"))
-        for i, it in enumerate(checked)
-        if it.code not in found.get(f"given-{i}", set())
+        (name_of(claim), found.get(f"given-{i}"))
+        for i, claim in enumerate(checked)
+        if claim.code not in found.get(f"given-{i}", set())
     ]
     assert wrong == []

@@ -63,11 +63,11 @@ def offsets(partition: Path) -> list[list[int]]:
     """The offsets in the logs of a partition, as ranges."""
     rows = kfmt("dump", partition, "--records", "--json").of("record")
     found: list[list[int]] = []
-    for it in sorted(row["offset"] for row in rows):
-        if found and it == found[-1][1] + 1:
-            found[-1][1] = it
+    for item in sorted(row["offset"] for row in rows):
+        if found and item == found[-1][1] + 1:
+            found[-1][1] = item
         else:
-            found.append([it, it])
+            found.append([item, item])
     return found
 
 

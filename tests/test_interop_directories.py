@@ -32,7 +32,7 @@ def bases(tmp_path_factory: pytest.TempPathFactory) -> Mapping[bool, Path]:
     found = {}
     for is_double in (False, True):
         found[is_double] = tmp_path_factory.mktemp("double" if is_double else "single")
-        topics = {it: dict(sample(ORDERS)) for it in TOPICS}
+        topics = {topic: dict(sample(ORDERS)) for topic in TOPICS}
         run_on(topics, found[is_double], is_double=is_double)
     return found
 
@@ -41,7 +41,7 @@ def told(case: Case, base: Path, folder: Path) -> list[Row]:
     """What kfmt says of the next start."""
     shutil.copytree(base, folder)
     case.change(folder)
-    paths = [it for it in ("one", "two") if (folder / it).is_dir()]
+    paths = [name for name in ("one", "two") if (folder / name).is_dir()]
     done = kfmt("check", *paths, "--json", "--jobs", "1", cwd=folder)
     assert done.code in (0, 1), f"{case.what}: {done.err}"
     return done.rows
@@ -49,10 +49,10 @@ def told(case: Case, base: Path, folder: Path) -> list[Row]:
 
 def difference(rows: list[Row], seen: Seen) -> list[str]:
     """How what was said differs from what was seen."""
-    nexts = {it["file"]: it for it in rows if it["type"] == "log_directory"}
-    up = all(it["starts"] for it in nexts.values())
+    nexts = {row["file"]: row for row in rows if row["type"] == "log_directory"}
+    up = all(following["starts"] for following in nexts.values())
     if up != seen.up:
-        reasons = [it["reason"] for it in nexts.values()]
+        reasons = [following["reason"] for following in nexts.values()]
         return [f"said up: {up} {reasons}, seen up: {seen.up} {seen.errors[:1]}"]
     found = []
     for topic in TOPICS if up else ():
@@ -60,15 +60,15 @@ def difference(rows: list[Row], seen: Seen) -> list[str]:
             folder, _, name = row.get("file", "").rpartition("/")
             is_its = row["type"] == "broker_start" and name == f"{topic}-0"
             if is_its and row["after"] == nexts[folder or "one"]["next_start"]:
-                found += [f"{topic}: {it}" for it in _difference(row, seen, topic)]
+                found += [f"{topic}: {text}" for text in _difference(row, seen, topic)]
     return found
 
 
 def _difference(row: Row, seen: Seen, topic: str) -> list[str]:
     served = seen.topics[topic]
-    left = {it for names in seen.left.values() for it in names if it.endswith("-stray")}
+    left = {name for names in seen.left.values() for name in names if name.endswith("-stray")}
     strays = sorted(left - {STRAY})
-    is_stray = any(it.startswith(f"{topic}-0.") for it in strays)
+    is_stray = any(stray.startswith(f"{topic}-0.") for stray in strays)
     became = row["becomes"]
     if (became == "stray") != is_stray:
         return [f"said {became}, left {strays}"]
@@ -81,19 +81,19 @@ def _difference(row: Row, seen: Seen, topic: str) -> list[str]:
     said = row["log_start_offset"], row["log_end_offset"]
     given = set(served[2])
     gone = [range(a, b + 1) for a, b in [*row["lost_offsets"], *row["unreachable_offsets"]]]
-    wrong = [str(it) for it in gone if given.intersection(it)]
+    wrong = [str(each_range) for each_range in gone if given.intersection(each_range)]
     return wrong + ([] if said == served[:2] else [f"said {said}, seen {served[:2]}"])
 
 
 def test_a_broker_does_with_its_directories_what_check_said(
     bases: Mapping[bool, Path], tmp_path: Path
 ) -> None:
-    every = [it for it in cases() if it.what not in NOT_FORETOLD]
+    every = [case for case in cases() if case.what not in NOT_FORETOLD]
     assert len(every) > 90
     wrong = {}
     for is_double, base in bases.items():
-        its = [it for it in every if it.is_double is is_double]
-        outcomes = start_all(base, [it.change for it in its], TOPICS)
+        its = [case for case in every if case.is_double is is_double]
+        outcomes = start_all(base, [case.change for case in its], TOPICS)
         for i, (case, seen) in enumerate(zip(its, outcomes, strict=True)):
             rows = told(case, base, tmp_path / f"{is_double}{i}" / "x")
             if words := difference(rows, seen):

@@ -63,11 +63,11 @@ def compare(partition: Path, interval: str, theirs: Path, ours: Path) -> int:
     done = kfmt("rebuild-index", partition, ours, "--index-interval-bytes", interval, *NEVER)
     assert done.code == 0, done.err
     files = {
-        it.name: it.read_bytes()
-        for it in theirs.iterdir()
-        if it.suffix in (".index", ".timeindex", ".txnindex", ".snapshot")
+        path.name: path.read_bytes()
+        for path in theirs.iterdir()
+        if path.suffix in (".index", ".timeindex", ".txnindex", ".snapshot")
     }
-    mine = {it.name: it.read_bytes() for it in ours.iterdir()}
+    mine = {path.name: path.read_bytes() for path in ours.iterdir()}
     if not sum(log.stat().st_size for log in partition.glob("*.log")):
         files = {name: data for name, data in files.items() if not name.endswith(".snapshot")}
     assert sorted(mine) == sorted(files), (partition, interval)
@@ -86,11 +86,15 @@ def test_overlaps_and_later_beginnings_are_rebuilt_as_by_a_broker(tmp_path: Path
     ]
     (partitions[2] / ORDERS.name).unlink()
     (partitions[3] / f"{480:020}.log").unlink()
-    outs = [tmp_path / f"broker-{it.name}" for it in partitions]
-    broker.recover_all([(it, out, {}) for it, out in zip(partitions, outs, strict=True)])
+    outs = [tmp_path / f"broker-{partition.name}" for partition in partitions]
+    broker.recover_all(
+        [(partition, out, {}) for partition, out in zip(partitions, outs, strict=True)]
+    )
     for partition, out in zip(partitions, outs, strict=True):
-        logs = {it.name: it.stat().st_size for it in partition.glob("*.log")}
-        assert logs.items() <= {it.name: it.stat().st_size for it in out.glob("*.log")}.items()
+        logs = {path.name: path.stat().st_size for path in partition.glob("*.log")}
+        assert (
+            logs.items() <= {path.name: path.stat().st_size for path in out.glob("*.log")}.items()
+        )
         assert compare(partition, "4096", out, tmp_path / f"kfmt-{partition.name}") > 2
 
 
@@ -98,8 +102,8 @@ def first_open_transaction(log: Path) -> int:
     """The offset of a batch inside of a transaction that began before it."""
     (transaction, *_) = kfmt("dump", log.with_suffix(".txnindex"), "--json").rows
     first, last = int(transaction["first_offset"]), int(transaction["last_offset"])
-    offsets = [int(it["base_offset"]) for it in kfmt("dump", log, "--json").of("batch")]
-    return next(it for it in offsets if first < it <= last)
+    offsets = [int(row["base_offset"]) for row in kfmt("dump", log, "--json").of("batch")]
+    return next(offset for offset in offsets if first < offset <= last)
 
 
 def test_in_place_sees_the_lock_of_a_running_broker(tmp_path: Path) -> None:
@@ -123,7 +127,7 @@ def test_in_place_sees_the_lock_of_a_running_broker(tmp_path: Path) -> None:
     check_unused(partition)
 
 
-SWAPPED = tuple(f"{it}.swap" for it in (".log", ".index", ".timeindex", ".txnindex"))
+SWAPPED = tuple(f"{name}.swap" for name in (".log", ".index", ".timeindex", ".txnindex"))
 WRITTEN = (".index", ".timeindex", ".txnindex", ".snapshot")
 
 
@@ -132,7 +136,9 @@ def test_damaged_logs_are_rebuilt_as_kafka_rebuilds_them(is_now: bool, tmp_path:
     """Logs with two and three damages, without indexes: what Kafka's own UnifiedLog writes."""
     loads = []
     for case in combined(1, 60):
-        logs = {it: data for it, data in case.files.items() if it.endswith((".log", *SWAPPED))}
+        logs = {
+            name: data for name, data in case.files.items() if name.endswith((".log", *SWAPPED))
+        }
         loads.append(Loading(logs, is_clean=False, is_closed=True, is_now=is_now))
     compared = 0
     for i, (given, judged) in enumerate(zip(loads, judge(loads), strict=True)):
@@ -143,7 +149,7 @@ def test_damaged_logs_are_rebuilt_as_kafka_rebuilds_them(is_now: bool, tmp_path:
         for name, data in given.files.items():
             (partition / name).write_bytes(data)
         assert kfmt("rebuild-index", partition, out, *(() if is_now else NEVER)).code in (0, 1)
-        theirs = {it: its for it, its in judged.contents.items() if it.endswith(WRITTEN)}
-        assert {it.name: it.read_bytes() for it in out.iterdir()} == theirs, given
+        theirs = {name: its for name, its in judged.contents.items() if name.endswith(WRITTEN)}
+        assert {path.name: path.read_bytes() for path in out.iterdir()} == theirs, given
         compared += 1
     assert compared > 40

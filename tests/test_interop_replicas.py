@@ -70,4 +70,4 @@ def test_the_later_epoch_stays_and_the_other_replica_is_cut_where_diff_says(
         assert found.cut_to[-1] == row["cut_to"], (what, found.cut_to, row)
     assert verdict(kfmt("diff", *truncated, "--json"))["verdict"] == "consistent"
     assert short.logs[0] == short.logs[1]
-    assert all(it >= 70 for it in short.cut_to)
+    assert all(number >= 70 for number in short.cut_to)

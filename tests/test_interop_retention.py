@@ -34,8 +34,8 @@ def told(case: Case, folder: Path) -> tuple[set[str], str]:
     (folder / "topic").write_text("\n".join(f"{k}={v}" for k, v in case.settings.items()))
     done = kfmt("retention", partition, "--json", "--config", folder / "topic")
     rows = done.of("retention")
-    gone = {it["file"].rpartition("/")[2] for it in rows if it["deletable"]}
-    assert {it["active"] for it in rows[:-1]} <= {False}
+    gone = {row["file"].rpartition("/")[2] for row in rows if row["deletable"]}
+    assert {row["active"] for row in rows[:-1]} <= {False}
     return gone, done.of("roll")[0]["reason"]
 
 

@@ -18,8 +18,8 @@ from tools import broker
 def without_last_marker(folder: Path) -> None:
     """txn-0 whose last marker is damaged."""
     shutil.copytree(BROKER / "txn-0", folder)
-    log = max(it for it in folder.glob("*.log") if it.stat().st_size)
-    (*_, last) = (it for it in kfmt("dump", log, "--json").of("batch"))
+    log = max(path for path in folder.glob("*.log") if path.stat().st_size)
+    (*_, last) = (row for row in kfmt("dump", log, "--json").of("batch"))
     assert last["attributes"]["control"]
     data = log.read_bytes()
     log.write_bytes(with_bytes(data, last["position"] + 70, b"\x77"))
@@ -42,8 +42,8 @@ def test_read_committed_consumers_wait_at_a_transaction_that_lost_its_end(tmp_pa
         (committed,) = broker.consume_all([tmp_path / "out"], recover, "read_committed")
         (everything,) = broker.consume_all([tmp_path / "out"], recover)
         assert committed
-        assert max(it.offset for it in committed) < int(offset)
-        assert max(it.offset for it in everything) >= int(offset)
+        assert max(consumed.offset for consumed in committed) < int(offset)
+        assert max(consumed.offset for consumed in everything) >= int(offset)
 
 
 @pytest.mark.interop
@@ -55,7 +55,7 @@ def test_a_broker_takes_what_was_salvaged_and_serves_all_of_it(tmp_path: Path) -
     for name in ("a flipped bit", "the largest length", "garbage put in", "zeros over the header"):
         at, end = positions(data)[5:7]
         sources.append(write(tmp_path / f"{name}-0", DAMAGES[name][0](data, at, end)).parent)
-    written = [tmp_path / "out" / it.name for it in sources]
+    written = [tmp_path / "out" / source.name for source in sources]
     for source, to in zip(sources, written, strict=True):
         salvaged(source, to)
     split = tmp_path / "split"
@@ -65,11 +65,11 @@ def test_a_broker_takes_what_was_salvaged_and_serves_all_of_it(tmp_path: Path) -
     assert len(records) > len(stay)
     for recover in (True, False):
         served = broker.consume_all(written, recover=recover)
-        assert [it.offset for it in served[0]] == stay
+        assert [consumed.offset for consumed in served[0]] == stay
         for partition, records in zip(written, served, strict=True):
             assert records == consumed(partition), (partition.name, recover)
     whole = kfmt("dump", ORDERS, "--records", "--json").of("record")
     for records in served[1:]:
-        found = [it.offset for it in records]
+        found = [record.offset for record in records]
         lost = range(100, 120) if len(found) < len(whole) else ()
-        assert found == [it["offset"] for it in whole if it["offset"] not in lost]
+        assert found == [row["offset"] for row in whole if row["offset"] not in lost]

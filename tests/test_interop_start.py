@@ -55,7 +55,7 @@ def told(case: Case, start: Start, folder: Path) -> list[Told]:
     if start is Start.CLEAN:
         (folder / ".kafka_cleanshutdown").write_text(CLEAN_SHUTDOWN)
     rows = kfmt("check", folder, "--json", "--jobs", "1").of("broker_start")
-    return [it for it in rows if it["after"] == AFTER[start]]
+    return [row for row in rows if row["after"] == AFTER[start]]
 
 
 def given(case: Case) -> Given:
@@ -71,25 +71,25 @@ def seen(found: Sequence[tuple[Case, Start]], said: list[list[Told]]) -> list[Ou
     alone = {
         i
         for i, (case, _) in enumerate(found)
-        if case.beside or not all(it["starts"] for it in said[i])
+        if case.beside or not all(row["starts"] for row in said[i])
     }
     while True:
         plans = [
             Plan(found[i][1], {"given": given(found[i][0])}, found[i][0].beside) for i in alone
         ]
         shared = {
-            start: [i for i, it in enumerate(found) if it[1] is start and i not in alone]
+            start: [i for i, pair in enumerate(found) if pair[1] is start and i not in alone]
             for start in Start
         }
         for start, its in shared.items():
             plans.append(Plan(start, {f"given{i}": given(found[i][0]) for i in its}))
         outcomes = observe(plans)
         down = {
-            int(it.removeprefix("given"))
+            int(item.removeprefix("given"))
             for outcome in outcomes[len(alone) :]
             if not outcome.up
             for words in outcome.errors
-            for it in _TOPIC.findall(words)
+            for item in _TOPIC.findall(words)
         }
         if not down:
             break
@@ -105,25 +105,25 @@ def seen(found: Sequence[tuple[Case, Start]], said: list[list[Told]]) -> list[Ou
 
 def difference(said: list[Told], outcome: Outcome, topic: str) -> str:
     """How what was said differs from what was seen; nothing where it does not."""
-    up = all(it["starts"] for it in said)
+    up = all(row["starts"] for row in said)
     if up != outcome.up:
         return f"said up: {up}, seen up: {outcome.up}, {outcome.errors[:1]}"
     if not up:
         return ""
-    its = next((it for it in said if it["file"] == "given-0"), None)
+    its = next((row for row in said if row["file"] == "given-0"), None)
     if its is None:
         return "nothing was said"
     became = outcome.partitions[topic]
     cut = {k: v for k, v in became.logs.items() if v < became.logs_before.get(k, 0)}
     gone = set(became.logs_before) - set(became.logs)
-    said_cut = {it["file"].rpartition("/")[2]: it["size"] for it in its["cut"]}  # type: ignore[attr-defined]
-    deleted = {it.rpartition("/")[2] for it in its["deleted"]}  # type: ignore[attr-defined]
-    said_gone = {it for it in deleted if it.endswith(".log")}
+    said_cut = {item["file"].rpartition("/")[2]: item["size"] for item in its["cut"]}  # type: ignore[attr-defined]
+    deleted = {item.rpartition("/")[2] for item in its["deleted"]}  # type: ignore[attr-defined]
+    said_gone = {item for item in deleted if item.endswith(".log")}
     answers = {
         "log end": (its["log_end_offset"], became.log_end),
         "cut": (said_cut, cut),
         "deleted": (said_gone, gone),
-        "other files deleted": ({it for it in deleted if it in became.files}, set()),
+        "other files deleted": ({item for item in deleted if item in became.files}, set()),
     }
     return "; ".join(f"{k}: {a}, seen {b}" for k, (a, b) in answers.items() if a != b)
 

@@ -77,7 +77,7 @@ def topics(text: str) -> tuple[set[tuple[Any, ...]], set[tuple[Any, ...]]]:
         ):
             leader = -1 if match[3] == "none" else int(match[3])
             replicas, isr = (
-                tuple(sorted(int(it) for it in words.split(",") if it))
+                tuple(sorted(int(each_str) for each_str in words.split(",") if each_str))
                 for words in match.group(4, 5)
             )
             partitions.add((match[1], int(match[2]), leader, replicas, isr))
@@ -99,7 +99,10 @@ def settings_of(text: str) -> dict[str, dict[str, str]]:
 def of_kind(rows: list[Row], kind: str, *names: str) -> set[tuple[Any, ...]]:
     """Some columns of the rows of a type; lists sorted."""
     return {
-        tuple(tuple(sorted(it)) if isinstance(it, list) else it for it in map(row.get, names))
+        tuple(
+            tuple(sorted(each_any)) if isinstance(each_any, list) else each_any
+            for each_any in map(row.get, names)
+        )
         for row in rows
         if row["type"] == kind
     }
@@ -146,15 +149,15 @@ def test_state_is_what_a_broker_of_3_9_says(tmp_path: Path) -> None:
     ours = of_kind(
         rows, "committed_offset", "group", "topic", "partition", "offset", "log_end_offset", "lag"
     )
-    assert {tuple(map(str, it)) for it in ours} == committed(said["offsets"])
+    assert {tuple(map(str, pair)) for pair in ours} == committed(said["offsets"])
     assert len(ours) == 3
     ours = of_kind(rows, "group", "group", "state", "members")
-    assert {tuple(map(str, it)) for it in ours} == states(said["states"])
+    assert {tuple(map(str, pair)) for pair in ours} == states(said["states"])
     assert ("reader", "Stable", 1) in ours
 
     theirs = {tuple(row[:1] + row[2:4]) for row in words_of(said["transactions"])[1:]}
     ours = of_kind(rows, "transactional_id", "transactional_id", "producer_id", "state")
-    assert {tuple(map(str, it)) for it in ours} == theirs
+    assert {tuple(map(str, pair)) for pair in ours} == theirs
     (open_one,) = [row for row in rows if row.get("transactional_id") == "pay-1"]
     assert open_one["partitions"][0]["topic"] == "made"
 
@@ -181,7 +184,7 @@ def test_state_is_what_a_broker_of_3_9_says(tmp_path: Path) -> None:
     (acl,) = [row for row in rows if row["type"] == "acl"]
     assert "principal=User:carol, host=*, operation=READ, permissionType=ALLOW" in said["acls"]
     assert [
-        acl[it] for it in ("principal", "host", "operation", "permission_type", "resource")
+        acl[name] for name in ("principal", "host", "operation", "permission_type", "resource")
     ] == [*("User:carol", "*", "READ", "ALLOW", "orders")]
 
 
@@ -239,7 +242,7 @@ def test_state_is_what_a_broker_of_4_2_says(tmp_path: Path) -> None:
     ours = of_kind(
         rows, "committed_offset", "group", "topic", "partition", "offset", "log_end_offset", "lag"
     )
-    assert {tuple(map(str, it)) for it in ours} == committed(offsets)
+    assert {tuple(map(str, pair)) for pair in ours} == committed(offsets)
     made, partitions = topics(described)
     assert of_kind(rows, "topic", "topic", "topic_id", "partitions") == made
     assert (
@@ -250,4 +253,4 @@ def test_state_is_what_a_broker_of_4_2_says(tmp_path: Path) -> None:
     assert theirs
     ours = of_kind(rows, "share_partition", "group", "partition", "start_offset")
     # One that nothing was read of yet has a start offset of -1, for which the command has a dash.
-    assert {it for it in ours if it[2] >= 0} == theirs
+    assert {pair for pair in ours if pair[2] >= 0} == theirs

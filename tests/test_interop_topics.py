@@ -43,9 +43,9 @@ def of_transaction(record: Row) -> tuple[str, str]:
     """A record of __transaction_state in the tool's words."""
     key, value = record["decoded_key"]["data"], record["decoded_value"]["data"]
     partitions = [
-        f"{it['topic']}-{number}"
-        for it in value["transaction_partitions"] or ()
-        for number in it["partition_ids"]
+        f"{item['topic']}-{number}"
+        for item in value["transaction_partitions"] or ()
+        for number in item["partition_ids"]
     ]
     return (
         f"transaction_metadata::transactionalId={key['transactional_id']}",
@@ -77,7 +77,7 @@ def of_remote(record: Row) -> str:
             f"eventTimestampMs={value['event_timestamp_ms']}, brokerId={value['broker_id']}}}"
         )
     epochs = ", ".join(
-        f"{it['leader_epoch']}={it['offset']}" for it in value["segment_leader_epochs"]
+        f"{item['leader_epoch']}={item['offset']}" for item in value["segment_leader_epochs"]
     )
     return (
         f"RemoteLogSegmentMetadata{{remoteLogSegmentId={id_}, "
@@ -127,7 +127,7 @@ def check(topic: str, record: Row, key: str | None, payload: str | None) -> None
 
 @pytest.mark.parametrize("topic", list(DECODERS))
 def test_records_are_decoded_as_by_the_tool(topic: str) -> None:
-    logs = sorted(it for it in SAMPLES.rglob(f"{topic}-*/*.log") if it.stat().st_size)
+    logs = sorted(path for path in SAMPLES.rglob(f"{topic}-*/*.log") if path.stat().st_size)
     if topic == "__cluster_metadata":
         logs += sorted(SAMPLES.rglob("*.checkpoint"))
     assert logs
@@ -180,8 +180,10 @@ def test_entries_are_those_of_the_tool(broker: str, tmp_path: Path) -> None:
     copy = tmp_path / broker  # the tool makes files next to those that it looks at
     shutil.copytree(SAMPLES / broker, copy)
     suffixes = (".index", ".timeindex", ".txnindex", ".snapshot")
-    files = sorted(it for it in copy.rglob("*") if it.suffix in suffixes and it.stat().st_size)
-    ours: dict[str, list[str | None]] = {str(it): [] for it in files}
+    files = sorted(
+        path for path in copy.rglob("*") if path.suffix in suffixes and path.stat().st_size
+    )
+    ours: dict[str, list[str | None]] = {str(file): [] for file in files}
     for row in kfmt("dump", *files, "--json").rows:
         ours[row["file"]].append(words(row))
     theirs: dict[str, list[str]] = {}

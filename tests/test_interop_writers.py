@@ -47,7 +47,7 @@ def consumed(path: Path) -> list[broker.Consumed]:
     for row in kfmt("dump", path, "--records", "--json", "--bytes", "hex").of("record"):
         if "control" in row:
             continue
-        headers = tuple((it["key"], _bytes(it["value"])) for it in row["headers"] or ())
+        headers = tuple((item["key"], _bytes(item["value"])) for item in row["headers"] or ())
         none = row["timestamp"] is None
         found.append(
             broker.Consumed(
@@ -69,7 +69,7 @@ def _bytes(text: str | None) -> bytes | None:
 @pytest.mark.interop
 @needs_kafka
 def test_kafka_dump_log_takes_every_magic_and_codec(tmp_path: Path) -> None:
-    logs = [next(write(tmp_path, *it).glob("*.log")) for it in WRITTEN]
+    logs = [next(write(tmp_path, *pair).glob("*.log")) for pair in WRITTEN]
     for log, text in kafka.dump_log(kafka.VERSION, logs, tmp_path).items():
         valid = re.findall(r"isvalid: (\w+)", text)
         assert set(valid) == {"true"}, log
@@ -78,7 +78,7 @@ def test_kafka_dump_log_takes_every_magic_and_codec(tmp_path: Path) -> None:
 
 
 # aiokafka refuses lz4 of magic 0 whoever wrote it; kafka-dump-log reads it above.
-@pytest.mark.parametrize(("magic", "codec"), [it for it in WRITTEN if it != ("0", "lz4")])
+@pytest.mark.parametrize(("magic", "codec"), [pair for pair in WRITTEN if pair != ("0", "lz4")])
 def test_aiokafka_reads_every_magic_and_codec(magic: str, codec: str, tmp_path: Path) -> None:
     memory_records = pytest.importorskip("aiokafka.record.memory_records")
     log = next(write(tmp_path, magic, codec).glob("*.log"))
@@ -86,8 +86,11 @@ def test_aiokafka_reads_every_magic_and_codec(magic: str, codec: str, tmp_path: 
     found = []
     while (batch := batches.next_batch()) is not None:
         assert batch.validate_crc()
-        found += [(it.offset, it.key, it.value) for it in batch]
-    assert found == [(it.offset, it.key, it.value) for it in consumed(log)]
+        found += [(item.offset, item.key, item.value) for item in batch]
+    assert found == [
+        (each_consumed.offset, each_consumed.key, each_consumed.value)
+        for each_consumed in consumed(log)
+    ]
 
 
 @pytest.mark.interop
@@ -153,7 +156,7 @@ def test_a_broker_starts_beside_what_killed_runs_left(tmp_path: Path) -> None:
         if command[0] == "build":
             process.stdin.write(lines * 20_000)  # and more might come
         until = time.monotonic() + 60
-        while not any(it.name.endswith(".log") for it in set(data.rglob("*")) - before):
+        while not any(path.name.endswith(".log") for path in set(data.rglob("*")) - before):
             assert process.poll() is None
             assert time.monotonic() < until
             if command[0] == "rebuild-index" and set(data.rglob("*")) - before:
@@ -166,6 +169,8 @@ def test_a_broker_starts_beside_what_killed_runs_left(tmp_path: Path) -> None:
     for aside, place in kept:
         aside.rename(place)
     (partition / ".kfmt-unfinished-abc.deleted").write_bytes(b"half an index")
-    served = [json.loads(it) for it in broker.run(data, [{}], "read_uncommitted").splitlines()]
-    assert [it[1] for it in served] == [it.offset for it in consumed(ORDERS.parent)]
+    served = [json.loads(line) for line in broker.run(data, [{}], "read_uncommitted").splitlines()]
+    assert [item[1] for item in served] == [
+        each_consumed.offset for each_consumed in consumed(ORDERS.parent)
+    ]
     assert not (partition / ".kfmt-unfinished-abc.deleted").exists()

@@ -32,7 +32,9 @@ SMALL = [
 
 # Those whose sources are written for Cython.
 CORE = ROOT / "kfmt_cli" / "core" / "native"
-TO_BE_COMPILED = sorted(it.stem for it in CORE.glob("*.py") if "import cython" in it.read_text())
+TO_BE_COMPILED = sorted(
+    path.stem for path in CORE.glob("*.py") if "import cython" in path.read_text()
+)
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +118,7 @@ def test_both_build_the_same(interpreted: Path, files: list[Path], tmp_path: Pat
         out = tmp_path / str(len(built))
         code, _ = run(home, "build", lines, out)
         assert code == 0
-        built.append({it.name: it.read_bytes() for it in out.iterdir()})
+        built.append({path.name: path.read_bytes() for path in out.iterdir()})
     assert built[0] == built[1]
     lines.write_bytes(lines.read_bytes() + b'{"value":"a \\" b","value":"b"}')
     said = [run(home, "build", lines, tmp_path / "none") for home in (ROOT, interpreted)]

@@ -43,6 +43,11 @@ def imported(module: Path) -> set[str]:
     return found
 
 
+def python_in(room: str) -> list[Path]:
+    """The Python files of a directory at the top level."""
+    return sorted((ROOT / room).rglob("*.py"))
+
+
 def part_of(module: Path) -> str:
     """The part of the package that a module belongs to; `__main__` is above all of them."""
     return module.relative_to(ROOT / "kfmt_cli").parts[0].removesuffix(".py")
@@ -50,7 +55,7 @@ def part_of(module: Path) -> str:
 
 @pytest.mark.parametrize(
     "module",
-    [it for it in MODULES if not part_of(it).startswith("__")],
+    [module for module in MODULES if not part_of(module).startswith("__")],
     ids=lambda module: str(module.relative_to(ROOT)),
 )
 def test_imports_point_down(module: Path) -> None:
@@ -90,6 +95,18 @@ def test_every_class_has_a_name_of_its_own() -> None:
         if isinstance(node, ast.ClassDef)
     ]
     assert [name for name, n in Counter(names).items() if n > 1] == []
+
+
+def test_variables_are_named_for_what_they_hold() -> None:
+    every = [*MODULES, *(file for room in ("tests", "tools", "bench") for file in python_in(room))]
+    vague = [
+        f"{file.relative_to(ROOT)}:{node.lineno}"
+        for file in every
+        for node in ast.walk(ast.parse(file.read_text()))
+        if (isinstance(node, ast.Name) and node.id == "it")
+        or (isinstance(node, ast.arg) and node.arg == "it")
+    ]
+    assert vague == []
 
 
 def test_no_name_of_a_module_is_given_more_than_twice() -> None:

@@ -58,7 +58,7 @@ def test_offsets_and_bits_of_a_format() -> None:
 
 
 def test_the_table_of_requests_is_that_of_the_reference() -> None:
-    assert [(it.key, it.name) for it in APIS] == [(it["key"], it["name"]) for it in API_KEYS]
+    assert [(api.key, api.name) for api in APIS] == [(key["key"], key["name"]) for key in API_KEYS]
     for its in API_KEYS:
         api = BY_KEY[its["key"]]
         assert api.removed == (not its["headers"])
@@ -87,7 +87,7 @@ def test_every_request_is_recognised_in_a_stream(data: st.DataObject) -> None:
     sent = []
     stream = b""
     for _ in range(data.draw(st.integers(1, 5))):
-        api = data.draw(st.sampled_from([it for it in APIS if not it.removed]))
+        api = data.draw(st.sampled_from([api for api in APIS if not api.removed]))
         version = data.draw(st.integers(api.first, api.last))
         client = data.draw(st.none() | st.text(max_size=10))
         correlation = data.draw(st.integers(-(1 << 31), (1 << 31) - 1))
@@ -95,13 +95,14 @@ def test_every_request_is_recognised_in_a_stream(data: st.DataObject) -> None:
         message = header + data.draw(st.binary(max_size=30))
         stream += struct.pack(">i", len(message)) + message
         sent.append((api.key, api.name, version, correlation, client))
-    names = [it.name for it in REQUEST.columns]
+    names = [column.name for column in REQUEST.columns]
     rows = [
-        dict(zip(names, cells(it, stream, REQUEST), strict=True)) for it in requests(stream, None)
+        dict(zip(names, cells(request, stream, REQUEST), strict=True))
+        for request in requests(stream, None)
     ]
     assert [row["fault"] for row in rows] == [None] * len(sent)
     shown = ("request_api_key", "api_name", "request_api_version", "correlation_id", "client_id")
-    assert [tuple(row[it] for it in shown) for row in rows] == sent
+    assert [tuple(row[text] for text in shown) for row in rows] == sent
 
 
 @given(st.binary(max_size=80), st.sampled_from([None, True, False]))
@@ -112,7 +113,7 @@ def test_any_bytes_are_answered(data: bytes, framed: bool | None) -> None:
 
 def test_requests_of_a_captured_stream_are_listed(tmp_path: Path) -> None:
     messages = [request(3, 9, 1, "kfmt"), request(1, 4, 2, None), request(18, 3, 3, "kfmt") + b"x"]
-    stream = b"".join(struct.pack(">i", len(it)) + it for it in messages)
+    stream = b"".join(struct.pack(">i", len(message)) + message for message in messages)
     file = tmp_path / "captured"
     for content in (stream, stream.hex().encode(), stream.hex(" ").encode() + b"\n"):
         file.write_bytes(content)
@@ -249,6 +250,6 @@ def test_partitions_are_those_that_kafka_computes(tmp_path: Path) -> None:
         check=True,
         env={"LC_ALL": "C.UTF-8", "PATH": "/usr/bin:/bin"},
     )
-    arguments = [it for name in ids for it in ("--group", name)]
+    arguments = [text for name in ids for text in ("--group", name)]
     ours = [row["partition"] for row in kfmt("partition-of", *arguments, "--json").rows]
     assert ours == list(map(int, done.stdout.split()))

@@ -24,17 +24,17 @@ from tools.kafka import ROOT, java, missing
 
 LATEST = "4.2.0"
 # The topics whose messages Kafka generates from tables.
-OF_KAFKA = [it for it in TOPICS if it.startswith("__")]
+OF_KAFKA = [topic for topic in TOPICS if topic.startswith("__")]
 
 
 def every_message() -> dict[str, Layout]:
     """The messages that kfmt knows, by name."""
     pages = (consumer_protocol, headers, kraft)
-    found = [it for page in pages for it in vars(page).values() if isinstance(it, Layout)]
+    found = [var for page in pages for var in vars(page).values() if isinstance(var, Layout)]
     for topic in TOPICS:
         for message in messages_of(topic):
             found += [message.value] if message.key is None else [message.key, message.value]
-    return {it.name: it for it in found if it.versions is not None}
+    return {item.name: item for item in found if item.versions is not None}
 
 
 MESSAGES = every_message()
@@ -62,22 +62,22 @@ def shape(wire: Layout | WireType) -> Any:
         return wire
     tagged = None
     if wire.tagged is not None:
-        tagged = {tag: (it.name, shape(it.type)) for tag, it in wire.tagged.known.items()}
-    return [*((it.name, shape(it.type)) for it in wire.fields), tagged]
+        tagged = {tag: (value.name, shape(value.type)) for tag, value in wire.tagged.known.items()}
+    return [*((field.name, shape(field.type)) for field in wire.fields), tagged]
 
 
 def test_every_message_of_the_reference_is_known() -> None:
     # The producer snapshot and the marker have Layouts that the kernel runs.
     assert set(REFERENCE) - set(MESSAGES) == {"ProducerSnapshot", "EndTxnMarker"}
     numbers = {
-        layout.name: (topic, it.id)
+        layout.name: (topic, message.id)
         for topic in OF_KAFKA
-        for it in messages_of(topic)
-        for layout in (it.key, it.value)
+        for message in messages_of(topic)
+        for layout in (message.key, message.value)
         if layout is not None
     }
-    of_topics = {name: it for name, it in REFERENCE.items() if it["where"] in OF_KAFKA}
-    assert numbers == {name: (it["where"], it["id"]) for name, it in of_topics.items()}
+    of_topics = {name: value for name, value in REFERENCE.items() if value["where"] in OF_KAFKA}
+    assert numbers == {name: (topic["where"], topic["id"]) for name, topic in of_topics.items()}
     for name, message in REFERENCE.items():
         if name in MESSAGES:
             assert list(map(str, versions_of(name))) == list(message["versions"])
@@ -163,10 +163,11 @@ def made_up(wire: Layout | WireType, some: random.Random, full: bool, tagged: bo
         assert isinstance(wire.of, Layout)
         return made_up(wire.of, some, full, tagged) if full or not wire.nullable else None
     if isinstance(wire, Layout):
-        values = {it.name: made_up(it.type, some, full, tagged) for it in wire.fields}
+        values = {field.name: made_up(field.type, some, full, tagged) for field in wire.fields}
         if wire.tagged is not None and tagged:
             values |= {
-                it.name: made_up(it.type, some, full, tagged) for it in wire.tagged.known.values()
+                each_tagged.name: made_up(each_tagged.type, some, full, tagged)
+                for each_tagged in wire.tagged.known.values()
             }
         return values
     if isinstance(wire, Boolean):
@@ -187,12 +188,12 @@ def made_up(wire: Layout | WireType, some: random.Random, full: bool, tagged: bo
 def without_underscores(value: Any) -> Any:
     """Names as Kafka's JSON and ours have in common."""
     if isinstance(value, list):
-        return [without_underscores(it) for it in value]
+        return [without_underscores(item) for item in value]
     if not isinstance(value, dict):
         return value
     return {
-        name.replace("_", "").lower(): without_underscores(it)
-        for name, it in value.items()
+        name.replace("_", "").lower(): without_underscores(item)
+        for name, item in value.items()
         if not (name.endswith("_name") and name.removesuffix("_name") in value)
     }
 

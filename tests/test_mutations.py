@@ -59,7 +59,7 @@ def read_everything(file: Path) -> tuple[list[Batch], list[Finding]]:
     headers = log_checks(Scope.HEADERS, 0)
     for block in LogReader(source, 0).blocks():
         findings += block.findings
-        findings += [it for check in headers for it in check.take(block, None)]
+        findings += [finding for check in headers for finding in check.take(block, None)]
         for run in runs(block):
             records = read_records(run, LIMIT)
             complete(run, records)
@@ -68,7 +68,9 @@ def read_everything(file: Path) -> tuple[list[Batch], list[Finding]]:
                 findings += check.take(run, records)
             rows = run.batches
             good = rows.select(rows["crc_valid"] == 1)
-            places = zip(*(good[it].tolist() for it in ("position", "size", "crc")), strict=True)
+            places = zip(
+                *(good[name].tolist() for name in ("position", "size", "crc")), strict=True
+            )
             batches += places
             for out in formats:
                 shown = record_rows(run, records)
@@ -133,7 +135,7 @@ MUTATIONS: list[Mutation] = [flip, zero, cut, insert, extreme]
 def test_any_mutation_costs_only_what_it_touches(log: Path, tmp_path: Path) -> None:
     original = log.read_bytes()
     whole, findings = read_everything(write(tmp_path, original))
-    assert not [it for it in findings if it.code.name != "offset-out-of-segment"]
+    assert not [finding for finding in findings if finding.code.name != "offset-out-of-segment"]
     rng = random.Random(name_of(log))
     for mutate in MUTATIONS * 3:
         data = bytearray(original)

@@ -195,7 +195,7 @@ def test_a_path_that_does_not_exist_is_said_in_the_same_words(
     command: list[str], tmp_path: Path
 ) -> None:
     name, *more = command
-    rest = [str(tmp_path / "to") if it == "DST" else it for it in more]
+    rest = [str(tmp_path / "to") if text == "DST" else text for text in more]
     gone = tmp_path / "gone"
     places = [str(gone), *rest] if "DST" in more else [*rest, str(gone)]
     done = kfmt(name, *places)

@@ -71,12 +71,12 @@ def test_only_what_a_broker_would_take_counts(command: str, disk: Path) -> None:
 
 def test_two_brokers_below_one_directory_are_two(disk: Path) -> None:
     rows = kfmt("check", disk, "--json").rows
-    partitions = {it["file"] for it in rows if it["type"] == "partition"}
-    assert {it for it in partitions if it.endswith("orders-0")} == {
+    partitions = {row["file"] for row in rows if row["type"] == "partition"}
+    assert {partition for partition in partitions if partition.endswith("orders-0")} == {
         "docker/broker-1/data/orders-0",
         "docker/broker-2/data/orders-0",
     }
-    assert not any("version-2" in it or "stage-0" in it for it in partitions)
+    assert not any("version-2" in partition or "stage-0" in partition for partition in partitions)
 
 
 def test_files_that_are_given_are_read_whatever_their_names(disk: Path) -> None:

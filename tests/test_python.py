@@ -20,7 +20,7 @@ EXAMPLES = re.findall(r"```python\n(.*?)```", (ROOT / "docs/python.md").read_tex
 SMALL = [log for log in every_log() if 0 < log.stat().st_size < 100_000]
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda it: it.split("\n")[-2][:30])
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda item: item.split("\n")[-2][:30])
 def test_the_examples_of_the_docs_run(example: str) -> None:
     if "arrow" in example:
         pytest.importorskip("pyarrow")
@@ -63,25 +63,27 @@ def test_columns_and_arrow_hold_the_same(log: Path) -> None:
     table = pyarrow.table(rows)
     columns = list(rows.columns())
     for name in ("offset", "key", "value", "sequence"):
-        found = [it for part in columns for it in np.ma.getdata(part[name]).tolist()]
+        found = [item for part in columns for item in np.ma.getdata(part[name]).tolist()]
         arrow = table.column(name).to_pylist()
-        assert [None if it == -1 and name == "sequence" else it for it in found] == arrow or (
+        assert [None if item == -1 and name == "sequence" else item for item in found] == arrow or (
             log is UPGRADED and name == "sequence"
         )
     objects = list(rows.objects())
-    assert [it["offset"] for it in objects] == table.column("offset").to_pylist()
-    assert [it["key"] for it in objects] == table.column("key").to_pylist()
+    assert [row["offset"] for row in objects] == table.column("offset").to_pylist()
+    assert [row["key"] for row in objects] == table.column("key").to_pylist()
 
 
 def test_findings_are_those_of_verify_crc() -> None:
     folder = ROOT / "damaged_segments"
     for deep in (False, True):
-        found = [finding_row(it) for it in kfmt_cli.verify(folder, deep=deep)]
+        found = [finding_row(finding) for finding in kfmt_cli.verify(folder, deep=deep)]
         told = kfmt("verify-crc", folder, "--json", *(["--deep"] if deep else []))
-        assert found == [{k: v for k, v in it.items() if k != "type"} for it in told.of("finding")]
+        assert found == [
+            {k: v for k, v in finding.items() if k != "type"} for finding in told.of("finding")
+        ]
     rows = kfmt_cli.read_records(folder)
     assert sum(1 for _ in rows.objects()) == 1720
-    assert {it.code.name for it in rows.findings} >= {"crc-mismatch", "zero-tail"}
+    assert {finding.code.name for finding in rows.findings} >= {"crc-mismatch", "zero-tail"}
 
 
 def test_bounds_and_columns() -> None:
@@ -111,8 +113,8 @@ def test_a_file_of_any_kind() -> None:
             shown = kfmt("dump", file, "--json")
             read = kfmt_cli.read_file(file)
             assert [row["type"] for row in read.objects()] == [row["type"] for row in shown.rows]
-    control = [it for it in kfmt_cli.read_records(TXN).objects() if "control" in it]
-    assert {it["control"]["type"] for it in control} == {"ABORT", "COMMIT"}
+    control = [row for row in kfmt_cli.read_records(TXN).objects() if "control" in row]
+    assert {row["control"]["type"] for row in control} == {"ABORT", "COMMIT"}
 
 
 def test_without_arrow_rows_are_columns(monkeypatch: pytest.MonkeyPatch) -> None:

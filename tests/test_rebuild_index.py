@@ -57,10 +57,10 @@ def test_in_place_keeps_the_old_files_and_leaves_right_ones_alone(tmp_path: Path
     assert f"{first.name}.old" in done.err
     assert (folder / f"{first.name}.old").read_bytes() == broken
     assert kfmt("index-check", folder).code == 0
-    times = {it.name: it.stat().st_mtime_ns for it in folder.iterdir()}
+    times = {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
     again = kfmt("rebuild-index", "--in-place", folder, "--index-interval-bytes", "2048")
     assert (again.code, again.err) == (0, "")
-    assert {it.name: it.stat().st_mtime_ns for it in folder.iterdir()} == times
+    assert {path.name: path.stat().st_mtime_ns for path in folder.iterdir()} == times
     other = kfmt("rebuild-index", "--in-place", folder, "--index-interval-bytes", "100000")
     assert f"{first.name}.old2" in other.err
     assert not list(folder.glob("*kfmt*"))
@@ -69,7 +69,7 @@ def test_in_place_keeps_the_old_files_and_leaves_right_ones_alone(tmp_path: Path
 def test_one_partition_goes_flat_several_keep_their_folders(tmp_path: Path) -> None:
     flat, deep, two = (tmp_path / name for name in ("flat", "deep", "two"))
     assert kfmt("rebuild-index", ORDERS, flat).code == 0
-    assert {it.name for it in flat.iterdir()} == {
+    assert {path.name for path in flat.iterdir()} == {
         "00000000000000000000.index",
         "00000000000000000000.timeindex",
         "00000000000000000240.snapshot",
@@ -77,7 +77,7 @@ def test_one_partition_goes_flat_several_keep_their_folders(tmp_path: Path) -> N
     assert kfmt("rebuild-index", SAMPLES / "kafka-3.9.1-broker2", deep).code == 0
     assert (deep / "txn-1/00000000000000000000.txnindex").exists()
     assert kfmt("rebuild-index", ORDERS.parent, TXN.parent, two).code == 0
-    assert {it.name for it in two.iterdir()} == {"orders-0", "txn-0"}
+    assert {path.name for path in two.iterdir()} == {"orders-0", "txn-0"}
 
 
 def test_an_existing_file_is_kept_without_force(tmp_path: Path) -> None:
@@ -135,7 +135,11 @@ def overlapping(to: Path, sample: Path, later: int) -> Path:
     to.mkdir(parents=True)
     data = sample.read_bytes()
     (to / sample.name).write_bytes(data)
-    at = next(it for it in positions(data) if int.from_bytes(data[it : it + 8], "big") == later)
+    at = next(
+        position
+        for position in positions(data)
+        if int.from_bytes(data[position : position + 8], "big") == later
+    )
     (to / f"{later:020}.log").write_bytes(data[at:])
     return to
 
@@ -150,8 +154,8 @@ def broken_copy(to: Path) -> Path:
 
 def state(folder: Path) -> dict[str, tuple[bytes, int]]:
     """Names, contents and times of the files below a folder."""
-    files = (it for it in sorted(folder.rglob("*")) if it.is_file())
-    return {str(it): (it.read_bytes(), it.stat().st_mtime_ns) for it in files}
+    files = (path for path in sorted(folder.rglob("*")) if path.is_file())
+    return {str(file): (file.read_bytes(), file.stat().st_mtime_ns) for file in files}
 
 
 @pytest.mark.parametrize("place", [".lock", "orders-0/.lock"])
@@ -239,12 +243,12 @@ def test_segments_that_overlap_get_a_snapshot_each(tmp_path: Path) -> None:
     done = kfmt("rebuild-index", folder, tmp_path / "out")
     assert done.code in (0, 1), done.err
     assert "cannot be written" not in done.err
-    names = {it.name for it in (tmp_path / "out").iterdir()}
+    names = {path.name for path in (tmp_path / "out").iterdir()}
     snapshots = {f"{offset:020}.snapshot" for offset in (100, 240)}
-    assert {it for it in names if it.endswith(".snapshot")} == snapshots
+    assert {name for name in names if name.endswith(".snapshot")} == snapshots
     assert kfmt("rebuild-index", "--in-place", "--all-files", folder).code == done.code
-    assert {it.name: it.read_bytes() for it in (tmp_path / "out").iterdir()} == {
-        it.name: it.read_bytes() for it in folder.iterdir() if it.suffix != ".log"
+    assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == {
+        path.name: path.read_bytes() for path in folder.iterdir() if path.suffix != ".log"
     }
 
 
@@ -266,7 +270,7 @@ def test_a_log_without_producers_that_begins_later_gets_its_snapshot(tmp_path: P
 def test_in_place_leaves_the_index_of_a_damaged_log_alone(tmp_path: Path) -> None:
     folder = tmp_path / "orders-0"
     shutil.copytree(ORDERS.parent, folder)
-    log, index = (folder / f"{240:020}{it}" for it in (".log", ".index"))
+    log, index = (folder / f"{240:020}{name}" for name in (".log", ".index"))
     data = bytearray(log.read_bytes())
     data[13500] ^= 1
     log.write_bytes(bytes(data))
@@ -309,5 +313,5 @@ def test_snapshots_leave_out_producers_that_expired(tmp_path: Path) -> None:
     assert kfmt("rebuild-index", source, tmp_path / "never", *NEVER).code == 0
     assert kfmt("rebuild-index", "--in-place", "--all-files", source).code == 0
     folders = (tmp_path / "now", tmp_path / "never", source)
-    now, never, in_place = (len(kfmt("dump", it / LAST, "--json").rows) for it in folders)
+    now, never, in_place = (len(kfmt("dump", folder / LAST, "--json").rows) for folder in folders)
     assert now < never == in_place

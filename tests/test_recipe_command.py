@@ -96,10 +96,12 @@ def test_a_command(run: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(cli.SECTIONS, "Why", {**cli.SECTIONS["Why"], "largest": "largest"})
     assert "largest" in run("--help")
     assert "How many batches." in run("largest", "--help")
-    rows = [json.loads(it) for it in run("largest", TXN, "--number", "3", "--json").splitlines()]
-    every = [json.loads(it) for it in run("dump", TXN, "--json").splitlines()]
-    wanted = heapq.nlargest(3, (it["size"] for it in every if it["type"] == "batch"))
-    assert [it["size"] for it in rows] == wanted
+    rows = [
+        json.loads(line) for line in run("largest", TXN, "--number", "3", "--json").splitlines()
+    ]
+    every = [json.loads(line) for line in run("dump", TXN, "--json").splitlines()]
+    wanted = heapq.nlargest(3, (item["size"] for item in every if item["type"] == "batch"))
+    assert [row["size"] for row in rows] == wanted
     assert list(rows[0]) == ["type", "file", "log", "position", "size", "base_offset"]
     assert run("largest", TXN, "--number", "3").splitlines()[-1] == "3 batches shown"
     heading, *lines = run("largest", TXN, "--number", "3", "--format", "csv").splitlines()
@@ -152,9 +154,9 @@ def test_the_state_of_a_topic(run: Ran, monkeypatch: pytest.MonkeyPatch, tmp_pat
     monkeypatch.setitem(TOPICS, "guests", topic)
     monkeypatch.setitem(states.REPLAYS, "guests", f"{HERE}:Guests")
     lines = [{"key": "ann", "value": "{}"}, {"key": "bob", "value": "{}"}, {"key": "ann"}]
-    (tmp_path / "lines").write_text("".join(json.dumps(it) + "\n" for it in lines))
+    (tmp_path / "lines").write_text("".join(json.dumps(line) + "\n" for line in lines))
     run("build", tmp_path / "lines", tmp_path / "guests-0")
     assert run.code == 0
-    rows = [json.loads(it) for it in run("state", tmp_path / "guests-0", "--json").splitlines()]
-    assert [(it["type"], it["name"]) for it in rows] == [("guest", "bob")]
+    rows = [json.loads(line) for line in run("state", tmp_path / "guests-0", "--json").splitlines()]
+    assert [(row["type"], row["name"]) for row in rows] == [("guest", "bob")]
     assert "who is there" in run("dump", tmp_path / "guests-0")

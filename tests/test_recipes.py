@@ -201,7 +201,7 @@ def test_a_check_of_a_partition(run: Ran, monkeypatch: pytest.MonkeyPatch) -> No
     assert (found["code"], found["message"]) == ("few-segments", "7 segments")
     run("verify-crc", ORDERS.parent, "--format", "csv")
     assert "few-segments" in run.err
-    assert [it.code for it in kfmt_cli.verify(ORDERS.parent)] == [FEW]
+    assert [finding.code for finding in kfmt_cli.verify(ORDERS.parent)] == [FEW]
     assert "### `few-segments`" in make_docs.findings()
 
 
@@ -321,7 +321,7 @@ class Lines(ObjectSink):
     """name=value pairs."""
 
     def line(self, row: Object) -> str:
-        return " ".join(f"{name}={json.dumps(it)}" for name, it in row.items()) + "\n"
+        return " ".join(f"{name}={json.dumps(value)}" for name, value in row.items()) + "\n"
 
 
 def test_an_output_format(run: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -332,7 +332,7 @@ def test_an_output_format(run: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
         assert len(batches) == len(run("dump", ORDERS, "--json").splitlines())
         assert batches[0].startswith('type="batch" file=')
         records = run("dump", ORDERS, "--records", "--format", "pairs", "--limit", "2")
-        assert [it.split()[0] for it in records.splitlines()] == [
+        assert [line.split()[0] for line in records.splitlines()] == [
             'type="batch"',
             'type="record"',
             'type="record"',
@@ -361,7 +361,7 @@ def fresh_commands(monkeypatch: pytest.MonkeyPatch) -> Any:
         for name in names:
             monkeypatch.delitem(sys.modules, name)
         yield
-        for name in [it for it in sys.modules if it.startswith("kfmt_cli.cli.")]:
+        for name in [module for module in sys.modules if module.startswith("kfmt_cli.cli.")]:
             del sys.modules[name]
 
     return anew()
@@ -397,7 +397,7 @@ def test_an_internal_topic(run: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyP
         | ({"value": None} if v is None else {"value": v.hex(), "value_encoding": "hex"})
         for i, (k, v) in enumerate(pairs)
     ]
-    (tmp_path / "lines").write_text("".join(json.dumps(it) + "\n" for it in lines))
+    (tmp_path / "lines").write_text("".join(json.dumps(line) + "\n" for line in lines))
     folder = tmp_path / "greetings-0"
     run("build", tmp_path / "lines", folder)
     assert not run.err
@@ -417,10 +417,10 @@ def test_an_internal_topic(run: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert '""GreetingKey""' in table[0]
     assert "ann" in run("dump", folder, "--records", "--limit", "3")
     made = kfmt_cli.read_records(folder).objects()
-    assert next(it for it in made if it["key"])["decoded_key"]["name"] == "GreetingKey"
+    assert next(row for row in made if row["key"])["decoded_key"]["name"] == "GreetingKey"
     arrow = pytest.importorskip("pyarrow")
     table = arrow.table(kfmt_cli.read_records(folder, columns=["key", "decoded_key"]))
-    for stored, text in zip(*(it.to_pylist() for it in table.columns), strict=True):
+    for stored, text in zip(*(column.to_pylist() for column in table.columns), strict=True):
         assert (text is None) == (stored is None)
     assert "decoded_key" not in run("dump", ORDERS.parents[1] / "txn-0", "--records", "--json")
 

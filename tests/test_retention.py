@@ -37,7 +37,7 @@ def segments(*days_old: float, size: int = 100) -> list[SegmentTimes]:
 def gone(found: list[SegmentTimes], settings: TopicSettings, bounds: HeldBack) -> list[int]:
     """The segments that go."""
     verdicts = retained(found, settings, bounds, NOW)
-    return [i for i, it in enumerate(verdicts) if it.deletable]
+    return [i for i, verdict in enumerate(verdicts) if verdict.deletable]
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_the_rules(
 
 def test_why_and_when() -> None:
     verdicts = retained(segments(6, 9, 1), TopicSettings(), HeldBack(), NOW)
-    assert [it.deletable for it in verdicts] == [False, False, False]
+    assert [verdict.deletable for verdict in verdicts] == [False, False, False]
     assert verdicts[0].at == verdicts[1].at == NOW + DAY + 1
     assert "earlier segment" in verdicts[1].why
     assert "active" in verdicts[2].why
@@ -122,12 +122,12 @@ def test_a_table_and_objects(tmp_path: Path) -> None:
     shutil.copytree(ORDERS, copy)
     done = kfmt("retention", copy, "--json", "--now", "2023-11-25T00:00")
     rows = done.of("retention")
-    assert [it["base_offset"] for it in rows] == list(range(0, 1500, 240))
-    assert all(it["deletable"] for it in rows)
-    assert [it["active"] for it in rows] == [False] * 6 + [True]
+    assert [row["base_offset"] for row in rows] == list(range(0, 1500, 240))
+    assert all(row["deletable"] for row in rows)
+    assert [row["active"] for row in rows] == [False] * 6 + [True]
     (roll,) = done.of("roll")
     assert (roll["reason"], roll["at_bytes"]) == ("retention", 1 << 30)
-    assert done.of("freed")[0]["bytes_now"] == sum(it["bytes"] for it in rows)
+    assert done.of("freed")[0]["bytes_now"] == sum(row["bytes"] for row in rows)
     later = kfmt("retention", copy, "--now", "2023-11-15")
     assert "stays until 2023-11-21" in later.out
     assert "by 2023-11-21" in later.out

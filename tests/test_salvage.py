@@ -38,7 +38,9 @@ def batches_of(data: bytes) -> list[bytes]:
 
 def tree(folder: Path) -> dict[str, bytes]:
     return {
-        str(it.relative_to(folder)): it.read_bytes() for it in folder.rglob("*") if it.is_file()
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
     }
 
 
@@ -49,7 +51,7 @@ def test_of_healthy_logs_nothing_is_left_out(directory: Path, tmp_path: Path) ->
     assert done.code == 0
     assert done.of("hole") == []
     assert tree(directory) == before
-    logs = [it for it in directory.rglob("*.log") if len(it.name) == 24]
+    logs = [path for path in directory.rglob("*.log") if len(path.name) == 24]
     for log in logs:
         kept = tmp_path / "out" / log.relative_to(directory)
         assert kept.read_bytes() == log.read_bytes()
@@ -155,7 +157,7 @@ def test_of_a_wrapper_that_is_damaged_the_offsets_are_said(tmp_path: Path) -> No
     data = WRAPPERS.read_bytes()
     places = positions(data)
     records = kfmt("dump", WRAPPERS, "--records", "--json").of("record")
-    inside = [it["offset"] for it in records if it["batch_position"] == places[1]]
+    inside = [record["offset"] for record in records if record["batch_position"] == places[1]]
     file = write(tmp_path / "in-0", with_bytes(data, places[1] + 60, b"\xff\xff"))
     (hole,) = salvaged(file, tmp_path / "out").of("hole")
     assert (hole["first_offset"], hole["last_offset"]) == (inside[0], inside[-1])
@@ -183,11 +185,11 @@ def damaged_partition(folder: Path) -> list[int]:
                 data = with_bytes(data, at + 80, bytes([data[at + 80] ^ 4]))
         log.write_bytes(data)
         lost |= {
-            it["offset"]
-            for it in records
-            if it["batch_position"] in gone and Path(it["file"]).name == log.name
+            record["offset"]
+            for record in records
+            if record["batch_position"] in gone and Path(record["file"]).name == log.name
         }
-    return [it["offset"] for it in records if it["offset"] not in lost]
+    return [record["offset"] for record in records if record["offset"] not in lost]
 
 
 def test_of_a_partition_all_logs_are_salvaged(tmp_path: Path) -> None:
@@ -196,18 +198,18 @@ def test_of_a_partition_all_logs_are_salvaged(tmp_path: Path) -> None:
     (tmp_path / "orders-0" / f"{0:020}.index").write_bytes(b"nonsense")
     done = salvaged(tmp_path / "orders-0", tmp_path / "out")
     records = kfmt("dump", tmp_path / "out", "--records", "--json").of("record")
-    assert [it["offset"] for it in records] == stay
+    assert [record["offset"] for record in records] == stay
     # A log without any undamaged batch is not written: the others say all there is.
-    assert sorted(it.name for it in (tmp_path / "out").glob("*.log")) == [
-        it.name for it in logs if it != logs[1]
+    assert sorted(path.name for path in (tmp_path / "out").glob("*.log")) == [
+        log.name for log in logs if log != logs[1]
     ]
-    of_second = [it for it in done.of("hole") if it["file"] == logs[1].name]
-    assert [it["last_offset"] for it in of_second] == [int(logs[2].stem) - 1]
+    of_second = [row for row in done.of("hole") if row["file"] == logs[1].name]
+    assert [row["last_offset"] for row in of_second] == [int(logs[2].stem) - 1]
     assert (tmp_path / "out" / "partition.metadata").exists()
     assert kfmt("index-check", tmp_path / "out").code == 0
     (summary,) = done.of("summary")
     assert summary["holes"] == len(done.of("hole"))
-    assert summary["batches_after"] == sum(it["batches_after"] for it in done.of("file"))
+    assert summary["batches_after"] == sum(row["batches_after"] for row in done.of("file"))
 
 
 def test_the_last_log_stays_even_if_it_is_empty(tmp_path: Path) -> None:
@@ -300,20 +302,20 @@ def test_it_is_the_same_whatever_a_block_holds_and_on_any_threads(
 ) -> None:
     log = many_batches(tmp_path / "in-0")
     whole = batches_of(log.read_bytes())
-    kept = b"".join(it for i, it in enumerate(whole) if i % 9)
+    kept = b"".join(data for i, data in enumerate(whole) if i % 9)
 
     def run(jobs: int) -> tuple[bytes, list[Row], int]:
         out = bytearray()
         holes: list[Hole] = []
         file = classify(str(log), log.name)
         done = Salvager(Limit(), jobs).salvage(file, NO_END, out.extend, holes.append)
-        rows = [{name: getattr(it, name) for name in Hole.__slots__} for it in holes]
+        rows = [{name: getattr(hole, name) for name in Hole.__slots__} for hole in holes]
         return bytes(out), rows, done.batches_after
 
     expected = run(0)
     assert expected[0] == kept
     assert len(expected[1]) == -(-len(whole) // 9)
-    assert all(it["last_offset"] - it["first_offset"] == 6 for it in expected[1][:-1])
+    assert all(row["last_offset"] - row["first_offset"] == 6 for row in expected[1][:-1])
     assert run(3) == expected
     monkeypatch.setattr(log_reader, "FIRST_BLOCK", 5_000)
     monkeypatch.setattr(log_reader, "BLOCK", 10_000)

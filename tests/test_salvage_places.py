@@ -39,17 +39,23 @@ def salvaged(files: Files, folder: Path) -> tuple[Done, bytes, bytes]:
         (source / file).write_bytes(data)
     done = kfmt("salvage", source, out, "--json")
     logs = sorted(out.rglob("*.log"))
-    main = [it for it in logs if ASIDE not in str(it.relative_to(out))]
+    main = [log for log in logs if ASIDE not in str(log.relative_to(out))]
     if main:
         assert kfmt("verify-crc", "--deep", *main).code == 0
         assert kfmt("index-check", *main).code == 0
-    aside = [it for it in logs if it not in main]
-    return done, b"".join(it.read_bytes() for it in main), b"".join(it.read_bytes() for it in aside)
+    aside = [log for log in logs if log not in main]
+    return (
+        done,
+        b"".join(path.read_bytes() for path in main),
+        b"".join(item.read_bytes() for item in aside),
+    )
 
 
 def every_batch() -> list[bytes]:
     files = sample(ORDERS)
-    return [it for file in sorted(files) if file.endswith(".log") for it in batches_of(files[file])]
+    return [
+        data for file in sorted(files) if file.endswith(".log") for data in batches_of(files[file])
+    ]
 
 
 def moved(files: Files) -> Files:
@@ -95,7 +101,7 @@ def emptied(files: Files) -> Files:
 @pytest.mark.parametrize(
     "change",
     [moved, exchanged, joined, swapped, short, renamed, emptied],
-    ids=lambda it: it.__name__,
+    ids=lambda item: item.__name__,
 )
 def test_every_batch_finds_its_place(change: Callable[[Files], Files], tmp_path: Path) -> None:
     done, main, aside = salvaged(change(sample(ORDERS)), tmp_path)
@@ -137,7 +143,7 @@ def test_a_wrong_offset_takes_no_batch_behind_other_damage_along(tmp_path: Path)
 
 
 def test_the_summary_says_what_is_missing(tmp_path: Path) -> None:
-    files = {it: data for it, data in sample(ORDERS).items() if it != name(240)}
+    files = {text: data for text, data in sample(ORDERS).items() if text != name(240)}
     done, _, _ = salvaged(files, tmp_path)
     (missing,) = done.of("missing")
     assert (missing["offsets"], missing["ranges"]) == (240, [[240, 479]])
@@ -165,7 +171,7 @@ def test_offsets_that_no_index_can_name_stop_nothing(
         done = kfmt("salvage", folder / "orders-0", folder / "out", *options)
         assert done.code == 1, done.err
         main = sorted((folder / "out").glob("*.log"))
-        batches = batches_of(b"".join(it.read_bytes() for it in main))
+        batches = batches_of(b"".join(path.read_bytes() for path in main))
         whole = every_batch()
         assert {*batches} >= {*whole[:16], *whole[17:]}
 
@@ -173,18 +179,18 @@ def test_offsets_that_no_index_can_name_stop_nothing(
 @pytest.mark.parametrize("seed", [11, 12])
 def test_of_combined_damages_no_undamaged_batch_is_lost(seed: int, tmp_path: Path) -> None:
     originals = {
-        it.name: [
+        partition.name: [
             batch
-            for file, data in sorted(sample(it).items())
+            for file, data in sorted(sample(partition).items())
             if file.endswith(".log")
             for batch in batches_of(data)
         ]
-        for it in set(combined_cases.PARTITIONS)
+        for partition in set(combined_cases.PARTITIONS)
     }
     for i, case in enumerate(combined(seed, 30)):
         logs = (data for file, data in case.files.items() if file.endswith((".log", ".log.swap")))
         given = b"\0|\0".join(logs)
         _, main, aside = salvaged(case.files, tmp_path / str(i))
         batches = originals[case.what.partition(":")[0]]
-        undamaged = [it for it in batches if it in given]
-        assert [it for it in undamaged if it not in main + aside] == [], case.what
+        undamaged = [batch for batch in batches if batch in given]
+        assert [data for data in undamaged if data not in main + aside] == [], case.what

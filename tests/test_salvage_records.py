@@ -26,7 +26,7 @@ PLACES = [
 ]
 
 
-@pytest.mark.parametrize(("sample", "batch"), PLACES, ids=[it[0] for it in PLACES])
+@pytest.mark.parametrize(("sample", "batch"), PLACES, ids=[place[0] for place in PLACES])
 def test_records_of_a_damaged_batch_are_kept_and_marked(
     sample: str, batch: int, tmp_path: Path
 ) -> None:
@@ -44,14 +44,14 @@ def test_records_of_a_damaged_batch_are_kept_and_marked(
     whole = kfmt("dump", source, "--records", "--json").of("record")
     mark = {"key": "kfmt.salvaged", "value": "crc-mismatch"}
     expected = []
-    for it in whole:
-        row = {name: it.get(name) for name in names}
-        if it["batch_position"] == at:
+    for entry in whole:
+        row = {name: entry.get(name) for name in names}
+        if entry["batch_position"] == at:
             row["headers"] = [*(row["headers"] or ()), mark]
         expected.append(row)
     after = kfmt("dump", tmp_path / "out", "--records", "--json")
-    assert [{name: it.get(name) for name in names} for it in after.of("record")] == expected
-    n_marked = sum(it["batch_position"] == at for it in whole)
+    assert [{name: row.get(name) for name in names} for row in after.of("record")] == expected
+    n_marked = sum(row["batch_position"] == at for row in whole)
     assert hole["reencoded"] == n_marked > 0
     (row,) = done.of("file")
     assert row["reencoded"] == n_marked
@@ -63,13 +63,13 @@ def test_records_before_a_fault_are_kept(tmp_path: Path) -> None:
     data = ORDERS.read_bytes()
     at = positions(data)[3]
     records = kfmt("dump", ORDERS, "--records", "--json").of("record")
-    fault = next(it for it in records if it["offset"] == 70)
+    fault = next(record for record in records if record["offset"] == 70)
     file = write(tmp_path / "in-0", with_bytes(data, fault["position"], b"\xff" * 12))
     kfmt("salvage", file, tmp_path / "out", "--records")
     after = kfmt("dump", tmp_path / "out", "--records", "--json")
-    offsets = [it["offset"] for it in after.of("record")]
-    assert offsets == [it for it in range(240) if not 70 <= it < 80]
-    assert {it["position"] for it in after.of("batch")} >= {0, at}
+    offsets = [row["offset"] for row in after.of("record")]
+    assert offsets == [number for number in range(240) if not 70 <= number < 80]
+    assert {row["position"] for row in after.of("batch")} >= {0, at}
 
 
 def test_of_a_transaction_records_are_kept_if_its_producer_is_known(tmp_path: Path) -> None:
@@ -88,12 +88,12 @@ def test_of_a_transaction_records_are_kept_if_its_producer_is_known(tmp_path: Pa
         assert hole["reencoded"] == (batch["records_count"] if known else 0)
         if known:
             (new,) = [
-                it
-                for it in kfmt("dump", to, "--json").of("batch")
-                if it["base_offset"] == batch["base_offset"]
+                row
+                for row in kfmt("dump", to, "--json").of("batch")
+                if row["base_offset"] == batch["base_offset"]
             ]
             names = ("producer_id", "producer_epoch", "base_sequence", "last_offset")
-            assert {it: new[it] for it in names} == {it: batch[it] for it in names}
+            assert {name: new[name] for name in names} == {name: batch[name] for name in names}
             assert new["attributes"]["transactional"]
         seen.add(batch["producer_id"])
 
@@ -106,7 +106,7 @@ def test_a_producer_of_an_earlier_log_is_known(tmp_path: Path) -> None:
     data = second.read_bytes()
     second.write_bytes(with_bytes(data, 17, bytes([data[17] ^ 1])))
     done = kfmt("salvage", tmp_path / "txn-0", tmp_path / "out", "--records", "--json")
-    assert [it["reencoded"] for it in done.of("hole")] == [first["records_count"]]
+    assert [row["reencoded"] for row in done.of("hole")] == [first["records_count"]]
 
 
 def test_much_that_is_damaged_is_split_as_it_comes(
@@ -125,6 +125,11 @@ def test_much_that_is_damaged_is_split_as_it_comes(
     done = salvager.salvage(classify(str(log), log.name), NO_END, out.extend, found.append)
     new = write(tmp_path / "out-0", bytes(out))
     records = kfmt("dump", new, "--records", "--json").of("record")
-    assert [it["offset"] for it in records] == list(range(12_000))
-    n_marked = sum(bool(it["headers"]) for it in records)
-    assert n_marked == sum(it.records for it in found) == done.reencoded > 7 * len(places[100:-100])
+    assert [record["offset"] for record in records] == list(range(12_000))
+    n_marked = sum(bool(record["headers"]) for record in records)
+    assert (
+        n_marked
+        == sum(hole.records for hole in found)
+        == done.reencoded
+        > 7 * len(places[100:-100])
+    )

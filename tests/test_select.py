@@ -168,7 +168,7 @@ def test_no_bound_selects_everything_and_is_false() -> None:
 
 def test_compressed_records_are_selected_after_they_were_inflated(tmp_path: Path) -> None:
     plain = [gzip.compress(record(b"k", b"v" * 3000)) for _ in range(5)]
-    file = write(tmp_path, b"".join(batch_of(it, 1, 1, i) for i, it in enumerate(plain)))
+    file = write(tmp_path, b"".join(batch_of(data, 1, 1, i) for i, data in enumerate(plain)))
     done = kfmt("dump", "--records", file, "--from-offset", "2", "--to-offset", "3", "--json")
     assert [row["offset"] for row in done.of("record")] == [2, 3]
     assert [row["base_offset"] for row in done.of("batch")] == [2, 3]

@@ -35,25 +35,25 @@ PARTITIONS = (ORDERS.parent, TXN.parent, SAMPLES / "kafka-3.9.1-broker2/replicat
 def told(events: Any) -> list[object]:
     """Events in a form that can be compared."""
     done: list[object] = []
-    for it in events:
-        if isinstance(it, Finding):
-            done.append(finding_row(it))
-        elif isinstance(it, Result):
-            done.append((it.row(), it.aside, list(it.findings.left_out())))
+    for event in events:
+        if isinstance(event, Finding):
+            done.append(finding_row(event))
+        elif isinstance(event, Result):
+            done.append((event.row(), event.aside, list(event.findings.left_out())))
         else:
-            done.append(it)
+            done.append(event)
     return done
 
 
 def alone(files: Any, sizes: Any = None) -> Any:
     """Units of one file each."""
     del sizes
-    return [[it] for it in files]
+    return [[file] for file in files]
 
 
 def harmed(folder: Path, rng: random.Random, suffixes: tuple[str, ...]) -> None:
     """Some bytes of some files of a partition are changed, cut or added."""
-    files = [it for it in sorted(folder.iterdir()) if it.suffix in suffixes]
+    files = [path for path in sorted(folder.iterdir()) if path.suffix in suffixes]
     for file in rng.sample(files, rng.randint(1, 3)):
         data = bytearray(file.read_bytes())
         if not data:
@@ -74,7 +74,7 @@ def harmed(folder: Path, rng: random.Random, suffixes: tuple[str, ...]) -> None:
         rng.choice(files).unlink(missing_ok=True)
 
 
-@pytest.mark.parametrize("partition", PARTITIONS, ids=lambda it: it.name)
+@pytest.mark.parametrize("partition", PARTITIONS, ids=lambda item: item.name)
 def test_index_check_of_packs(
     partition: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -95,7 +95,7 @@ def test_index_check_of_packs(
         with monkeypatch.context() as one_by_one:
             one_by_one.setattr(index_check, "_units", alone)
             assert check(folder, interval) == together, f"mutant {i}"
-        n_accused += any(isinstance(it, dict) for it in together)
+        n_accused += any(isinstance(each_object, dict) for each_object in together)
         shutil.rmtree(folder)
     assert n_accused > 60
 
@@ -119,7 +119,7 @@ def test_verify_crc_of_packs(deep: bool, tmp_path: Path, monkeypatch: pytest.Mon
         shutil.rmtree(folder)
 
 
-@pytest.mark.parametrize("log", [ORDERS, TXN, UPGRADED], ids=lambda it: it.parent.name)
+@pytest.mark.parametrize("log", [ORDERS, TXN, UPGRADED], ids=lambda item: item.parent.name)
 def test_a_large_log_in_pieces(log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each piece as a process would do it, in this one."""
     monkeypatch.setattr(verify_apart, "LARGE", 0)
@@ -154,18 +154,18 @@ def test_a_large_log_in_pieces(log: Path, tmp_path: Path, monkeypatch: pytest.Mo
 def test_dump_of_packs(options: list[str]) -> None:
     folder = ROOT / "damaged_segments"
     together = kfmt("dump", folder, *options)
-    logs = [it.split(",")[0] for it in kfmt("dump", folder, "--format", "csv").out.splitlines()]
-    names = list(dict.fromkeys(it for it in logs if it.endswith(".log")))
+    logs = [line.split(",")[0] for line in kfmt("dump", folder, "--format", "csv").out.splitlines()]
+    names = list(dict.fromkeys(log for log in logs if log.endswith(".log")))
     one_by_one = []
     for name in names:
         out = kfmt("dump", folder / name, *options).out
         one_by_one += out.replace(f"{folder}/", "").splitlines()
     lines = together.out.splitlines()
     if options == ["--json"]:  # of all files
-        lines = [it for it in lines if '.log"' in it]
+        lines = [line for line in lines if '.log"' in line]
     heading = lines[0]
     if not heading.startswith("{"):
-        one_by_one = [heading, *(it for it in one_by_one if it != heading)]
+        one_by_one = [heading, *(text for text in one_by_one if text != heading)]
     assert lines == one_by_one
 
 
@@ -175,7 +175,7 @@ def test_packs_hold_what_they_should(tmp_path: Path) -> None:
     assert list(task.plan((str(tmp_path),))) == []
     (unit,) = packs.packs(task._files, task._sizes)
     assert len(unit) == 7
-    assert all(it is not None for it in packs.verify_pack(unit, True, Limit()))
+    assert all(verified is not None for verified in packs.verify_pack(unit, True, Limit()))
 
 
 # Processes.
@@ -236,7 +236,7 @@ def test_an_interrupt_ends_every_process(tmp_path: Path) -> None:
     _, said = process.communicate(timeout=20)
     assert process.returncode in (130, 0)
     assert b"Traceback" not in said
-    wait_for(lambda: not any(Path(f"/proc/{it}").exists() for it in started))
+    wait_for(lambda: not any(Path(f"/proc/{number}").exists() for number in started))
 
 
 def same_disk(a: Path, b: Path) -> bool:
@@ -248,7 +248,7 @@ def children(pid: int) -> list[int]:
         found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     except OSError:
         return []
-    return [int(it) for it in found]
+    return [int(text) for text in found]
 
 
 def wait_for(what: Callable[[], bool]) -> None:

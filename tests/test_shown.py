@@ -53,18 +53,22 @@ def all_layouts() -> Iterator[Layout]:
     """Every Layout of the package `formats` that is no part of another."""
     for module in pkgutil.iter_modules(formats.__path__):
         names = vars(importlib.import_module(f"kfmt_cli.formats.{module.name}"))
-        layouts = {name: it for name, it in names.items() if isinstance(it, Layout)}
-        yield from (it for name, it in layouts.items() if not name.startswith("_"))
+        layouts = {name: value for name, value in names.items() if isinstance(value, Layout)}
+        yield from (layout for name, layout in layouts.items() if not name.startswith("_"))
 
 
 def test_every_layout_is_tested_and_documented() -> None:
-    names = {it.name for it in all_layouts()} - {"QuorumStateData"}  # that of the file is shown
-    shown = {it.name for chapter in chapters() for it in chapter.layouts}
+    names = {layout.name for layout in all_layouts()} - {
+        "QuorumStateData"
+    }  # that of the file is shown
+    shown = {layout.name for chapter in chapters() for layout in chapter.layouts}
     assert names <= shown
     parts = {RECORD_HEADER.name}  # as a part of the record's
     fronts = {"RecordType", "RecordVersion", "RecordEnvelope"}  # by the decoders of topics
-    text = {it.name for of in chapters() for it in of.layouts if it.text}  # by their files
-    assert shown - parts - fronts - text == {it.name for it in LAYOUTS} | (
+    text = {
+        layout.name for of in chapters() for layout in of.layouts if layout.text
+    }  # by their files
+    assert shown - parts - fronts - text == {layout.name for layout in LAYOUTS} | (
         set(MESSAGES) - {"QuorumStateData"}
     )
 
@@ -100,7 +104,7 @@ def rows(file: Path, *options: str) -> list[Row]:
         (TIME_INDEX_ENTRY, ORDERS.with_suffix(".timeindex")),
         (ABORTED_TRANSACTION, TXN.with_suffix(".txnindex")),
     ],
-    ids=lambda it: it.name,
+    ids=lambda item: item.name,
 )
 def test_every_field_of_the_first_row_is_shown(layout: Layout, file: Path) -> None:
     check(layout, stored(layout, file), rows(file)[0])
@@ -134,12 +138,12 @@ def test_every_field_of_a_record_is_shown() -> None:
     for header, shown in zip(headers, row["headers"], strict=True):
         check(RECORD_HEADER, header, shown)
     check(RECORD, values, row)
-    with_headers = next(it for it in records if it["headers"])
-    assert set(with_headers["headers"][0]) >= {it.name for it in RECORD_HEADER.fields}
+    with_headers = next(record for record in records if record["headers"])
+    assert set(with_headers["headers"][0]) >= {field.name for field in RECORD_HEADER.fields}
 
 
 def test_every_field_of_a_marker_is_shown() -> None:
-    marker = next(it for it in rows(TXN, "--records") if "control" in it)
+    marker = next(row for row in rows(TXN, "--records") if "control" in row)
     record = stored(RECORD, TXN, marker["position"])
     key, value = record["key"], record["value"]
     in_key = CONTROL_RECORD_KEY.read(key, 0, len(key), Origin("key")).values
@@ -152,7 +156,7 @@ def test_every_field_of_a_marker_is_shown() -> None:
 
 def test_every_bit_of_the_attributes_has_a_name_in_the_output() -> None:
     for layout in (RECORD_BATCH, MESSAGE_V0, MESSAGE_V1):
-        (field,) = (it for it in layout.fields if it.flags)
+        (field,) = (field for field in layout.fields if field.flags)
         assert field.flags is not None
         shown = rows(TXN)[0]["attributes"]
         assert {bits.name for bits in field.flags.bits} <= set(shown)

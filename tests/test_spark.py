@@ -44,7 +44,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
-BROKERS = sorted(it for it in SAMPLES.iterdir() if it.is_dir())
+BROKERS = sorted(path for path in SAMPLES.iterdir() if path.is_dir())
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 
 
@@ -79,7 +79,7 @@ def records(frame: Any) -> list[Key]:
     return of_rows(row.asDict(recursive=True) for row in with_micros.collect())
 
 
-@pytest.mark.parametrize("folder", BROKERS, ids=lambda it: it.name)
+@pytest.mark.parametrize("folder", BROKERS, ids=lambda item: item.name)
 def test_records_over_spark_are_those_of_dump(folder: Path, spark: Any) -> None:
     frame = spark.read.format("kfmt").option("maxSplitBytes", 400_000).load(str(folder))
     assert records(frame) == dumped(folder)
@@ -222,10 +222,10 @@ def test_verify_of_a_file_in_pieces_says_what_verify_crc_says(
     twice = with_bytes(data[: at[8]] + data[at[4] :], at[10] + 100, b"harm")
     log = with_index(tmp_path / "in", twice, twice)
     expected = kfmt("verify-crc", "--deep", log, "--json").of("finding")
-    assert [it["code"] for it in expected] == ["offsets-backwards", "crc-mismatch"]
+    assert [row["code"] for row in expected] == ["offsets-backwards", "crc-mismatch"]
     if torn:  # as if damage reached from one piece into the next
         monkeypatch.setattr(
-            "kfmt_cli.spark.work.torn_files", lambda it: {str(log)} if len(it) > 1 else set()
+            "kfmt_cli.spark.work.torn_files", lambda item: {str(log)} if len(item) > 1 else set()
         )
     to = tmp_path / "out"
     for job, more in (("verify", ["--deep"]), ("export", [])):
@@ -235,13 +235,15 @@ def test_verify_of_a_file_in_pieces_says_what_verify_crc_says(
             lines = (to / job / "findings/part-0.jsonl").read_text().splitlines()
             names = ("code", "position", "message", "offset")
             found = [[json.loads(line)[name] for name in names] for line in lines]
-            assert found == [[it[name] for name in names] for it in expected]
-        results = [json.loads(it.read_text()) for it in (to / job / "_kfmt/done").iterdir()]
-        done = {name for it in results for name in it}
+            assert found == [[row[name] for name in names] for row in expected]
+        results = [json.loads(path.read_text()) for path in (to / job / "_kfmt/done").iterdir()]
+        done = {name for item in results for name in item}
         assert len(done) > 5
-    rows = [json.loads(it) for it in (to / "verify/segments/part-0.jsonl").read_text().splitlines()]
-    assert [(it["batches"], it["errors"]) for it in rows] == [(16, 2)]
-    assert sum(it.read_text().count('"record"') for it in to.rglob("records/**/*.jsonl")) == 320
+    rows = [
+        json.loads(line) for line in (to / "verify/segments/part-0.jsonl").read_text().splitlines()
+    ]
+    assert [(row["batches"], row["errors"]) for row in rows] == [(16, 2)]
+    assert sum(path.read_text().count('"record"') for path in to.rglob("records/**/*.jsonl")) == 320
 
 
 @pytest.mark.usefixtures("in_this_session")
@@ -302,18 +304,18 @@ def test_export_is_resumed_and_has_nothing_twice(job: Job, tmp_path: Path) -> No
     assert "exit 0" in done.out
     everything = dumped(source)
     assert exported(to) == everything
-    topics = {it.parent.parent.name for it in to.rglob("records/**/*.parquet")}
+    topics = {path.parent.parent.name for path in to.rglob("records/**/*.parquet")}
     assert "topic=replicated" in topics
-    times = {it: it.stat().st_mtime_ns for it in to.rglob("records/**/*.parquet")}
+    times = {path: path.stat().st_mtime_ns for path in to.rglob("records/**/*.parquet")}
     # Half of it is lost, one input changes: only that is done again.
     results = sorted((to / "_kfmt/done").iterdir())
-    for it in results[::2]:
-        it.unlink()
+    for path in results[::2]:
+        path.unlink()
     log = next(source.glob("txn-1/*0.log"))
     log.write_bytes(log.read_bytes()[:-100])
     job("export", source, "--to", to, "--tables", "records,batches", code=1)
-    after = {it: it.stat().st_mtime_ns for it in to.rglob("records/**/*.parquet")}
-    assert sum(times[it] == after.get(it) for it in times) >= len(results) // 2 - 1
+    after = {path: path.stat().st_mtime_ns for path in to.rglob("records/**/*.parquet")}
+    assert sum(times[time] == after.get(time) for time in times) >= len(results) // 2 - 1
     assert exported(to) == dumped(source, code=1)
     refused = job("export", source, "--to", to, "--format", "csv", code=2)
     assert "other options" in refused.err
@@ -343,8 +345,8 @@ def test_a_job_that_is_killed_goes_on(tmp_path: Path) -> None:
         time.sleep(0.05)
     run("export", source, "--to", to)
     assert exported(to) == dumped(source)
-    left = [it.name for it in to.rglob("*.unfinished")]
-    assert all(it.startswith(".") for it in left)
+    left = [path.name for path in to.rglob("*.unfinished")]
+    assert all(text.startswith(".") for text in left)
 
 
 @pytest.mark.parametrize("format_", ["json", "csv"])
@@ -357,11 +359,11 @@ def test_export_as_text_is_what_dump_prints(format_: str, job: Job, tmp_path: Pa
     options = ("--records", "--format", format_, "--from-offset", "100", "--to-offset", "120")
     expected = kfmt("dump", TXN.absolute(), *options).out
     lines = file.read_text().splitlines()
-    offsets = [json.loads(it)["offset"] for it in lines if '"type":"record"' in it]
+    offsets = [json.loads(line)["offset"] for line in lines if '"type":"record"' in line]
     if format_ == "json":
         assert offsets == list(range(100, 121))
-        assert [it for it in lines if '"record"' in it] == [
-            it for it in expected.splitlines() if '"record"' in it
+        assert [line for line in lines if '"record"' in line] == [
+            line for line in expected.splitlines() if '"record"' in line
         ]
     else:
         assert file.read_text() == expected
@@ -372,16 +374,18 @@ def test_verify_says_what_verify_crc_says(job: Job, tmp_path: Path) -> None:
     out = job("verify", folder, "--to", tmp_path / "out", "--format", "json", "--deep", code=1).out
     assert "7 damaged" in out
     found = [
-        json.loads(it) for it in (tmp_path / "out/findings/part-0.jsonl").read_text().splitlines()
+        json.loads(line)
+        for line in (tmp_path / "out/findings/part-0.jsonl").read_text().splitlines()
     ]
     expected = kfmt("verify-crc", "--deep", folder, "--json").of("finding")
-    assert sorted((it["code"], it["position"]) for it in found) == sorted(
-        (it["code"], it["position"]) for it in expected
+    assert sorted((item["code"], item["position"]) for item in found) == sorted(
+        (row["code"], row["position"]) for row in expected
     )
     segments = [
-        json.loads(it) for it in (tmp_path / "out/segments/part-0.jsonl").read_text().splitlines()
+        json.loads(line)
+        for line in (tmp_path / "out/segments/part-0.jsonl").read_text().splitlines()
     ]
-    assert sum(it["errors"] > 0 for it in segments) == 7
+    assert sum(segment["errors"] > 0 for segment in segments) == 7
     again = job(
         "verify", folder, "--to", tmp_path / "out", "--format", "json", "--deep", code=1
     ).out
@@ -396,12 +400,17 @@ def test_segments_and_stats(job: Job, tmp_path: Path) -> None:
     out = job("stats", broker, "--to", tmp_path / "stats").out
     assert "orders" in out
     topics = {
-        it["topic"]: it for it in pq.read_table(tmp_path / "stats/topics.parquet").to_pylist()
+        item["topic"]: item for item in pq.read_table(tmp_path / "stats/topics.parquet").to_pylist()
     }
     assert (topics["orders"]["records"], topics["orders"]["batches"]) == (1500, 75)
     assert topics["txn"]["codecs"] == "lz4,none,zstd"
     producers = pq.read_table(tmp_path / "stats/producers.parquet").to_pylist()
-    assert {it["producer_id"] for it in producers if it["topic"] == "txn"} >= {0, 1, 2, 1000}
+    assert {producer["producer_id"] for producer in producers if producer["topic"] == "txn"} >= {
+        0,
+        1,
+        2,
+        1000,
+    }
     job("stats", broker, "--to", tmp_path / "stats", code=2)
 
 
@@ -447,8 +456,8 @@ def test_a_cluster_of_processes(tmp_path: Path) -> None:
         run("export", ORDERS.parent, "--to", to, "--master", "local-cluster[2,1,1024]")
         assert exported(to) == dumped(ORDERS.parent)
     finally:
-        for it in set(work.glob("*")) - before if work.exists() else ():
-            shutil.rmtree(it, ignore_errors=True)
+        for path in set(work.glob("*")) - before if work.exists() else ():
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def test_java_that_is_missing_or_too_old_is_said_in_one_line(

@@ -30,7 +30,7 @@ from kfmt_cli.spark.plan import Split  # noqa: E402
 from kfmt_cli.spark.request import request_of  # noqa: E402
 from kfmt_cli.spark.splits import read_split  # noqa: E402
 
-FOLDERS = sorted(it for it in SAMPLES.iterdir() if it.is_dir())
+FOLDERS = sorted(path for path in SAMPLES.iterdir() if path.is_dir())
 
 
 def asked(*paths: Path, **options: str) -> Request:
@@ -47,7 +47,7 @@ def rows_of(request: Request, splits: list[Split] | None = None) -> Iterator[dic
             yield from table.to_pylist()
 
 
-@pytest.mark.parametrize("folder", FOLDERS, ids=lambda it: it.name)
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda item: item.name)
 @pytest.mark.parametrize("split", ["134217728", "50000", "4000"])
 def test_records_are_those_of_dump_whatever_the_splits(folder: Path, split: str) -> None:
     request = asked(folder, maxSplitBytes=split)
@@ -127,18 +127,20 @@ def test_batches_have_the_fields_of_the_contract() -> None:
         flat = {**batch, **batch["attributes"], "attributes": batch["attributes"]["raw"]}
         names = ["size", "magic", "base_offset", "last_offset", "crc", "crc_valid", "attributes"]
         names += ["compression", "transactional", "control", "records_count", "producer_id"]
-        assert [row[it] for it in names] == [flat[it] for it in names]
+        assert [row[name] for name in names] == [flat[name] for name in names]
         assert row["max_timestamp"].timestamp() == pytest.approx(batch["max_timestamp"] / 1000)
         assert row["crc_computed"] is None
 
 
 def test_index_entries_are_those_of_dump() -> None:
     rows = list(rows_of(asked(ORDERS.parent, table="index_entries")))
-    first = [it for it in rows if it["file"] == str(ORDERS.with_suffix(".index"))]
+    first = [row for row in rows if row["file"] == str(ORDERS.with_suffix(".index"))]
     entries = kfmt("dump", ORDERS.with_suffix(".index"), "--json").rows
     names = ("position", "relative_offset", "offset", "log_position")
-    assert [[it[n] for n in names] for it in first] == [[it[n] for n in names] for it in entries]
-    assert {it["kind"] for it in rows} == {"offset_index", "time_index"}
+    assert [[row[n] for n in names] for row in first] == [
+        [entry[n] for n in names] for entry in entries
+    ]
+    assert {row["kind"] for row in rows} == {"offset_index", "time_index"}
 
 
 def test_bounds_topics_and_columns() -> None:
@@ -170,7 +172,7 @@ def test_offset_bounds_in_wrappers_whose_first_offset_is_unknown(name: str) -> N
     for first, last in ((150, 155), (0, 0), (7, 12), (whole[-1] - 3, whole[-1]), (99, 200)):
         bounds = {"first_offset": str(first), "lastOffset": str(last)}
         found = [row["offset"] for row in rows_of(asked(folder, **bounds))]
-        assert found == [it for it in whole if first <= it <= last]
+        assert found == [item for item in whole if first <= item <= last]
         of_dump = kfmt(
             "dump", *logs, "--json", "--from-offset", str(first), "--to-offset", str(last)
         )
@@ -205,7 +207,7 @@ def test_what_has_no_timestamp_is_in_no_time(bound: str, tmp_path: Path) -> None
 
 def test_batch_rows_bound_the_arrow_batches() -> None:
     request = asked(ORDERS.parent, batchRows="7")
-    sizes = [len(it) for split in plan(request) for it in read_split(request, split)]
+    sizes = [len(part) for split in plan(request) for part in read_split(request, split)]
     assert max(sizes) == 7
     assert sum(sizes) == 1500
 
@@ -218,15 +220,15 @@ def test_read_committed_leaves_out_what_a_consumer_is_not_given() -> None:
         for index in folder.glob("*.txnindex"):
             for row in kfmt("dump", index, "--json").rows:
                 aborted |= {
-                    it[1]
-                    for it in everything
-                    if it[7] == row["producer_id"]
-                    and row["first_offset"] <= it[1] <= row["last_offset"]
+                    pair[1]
+                    for pair in everything
+                    if pair[7] == row["producer_id"]
+                    and row["first_offset"] <= pair[1] <= row["last_offset"]
                 }
-        expected = [it for it in everything if not it[11] and it[1] not in aborted]
+        expected = [pair for pair in everything if not pair[11] and pair[1] not in aborted]
         if "live" in str(folder):
             # The fourth producer's transaction is open: nothing from its first offset on.
-            assert given == [it for it in expected if it[1] < 630]
+            assert given == [pair for pair in expected if pair[1] < 630]
             assert len(given) == 360
         else:
             assert given == expected
@@ -274,7 +276,7 @@ def test_planning_packs_small_files_and_cuts_big_ones(tmp_path: Path) -> None:
     with big.open("wb") as out:
         out.truncate(1 << 30)
     splits = plan(replace(asked(tmp_path), parallelism=2))
-    assert len([it for split in splits for it in split.pieces if it.path == str(big)]) == 8
+    assert len([piece for split in splits for piece in split.pieces if piece.path == str(big)]) == 8
     assert len(files_of(asked(tmp_path))) == 300
 
 
@@ -330,5 +332,5 @@ def test_object_stores_are_read_through_pyarrow(monkeypatch: pytest.MonkeyPatch)
     request = replace(request_of({}), paths=("s3://kafka-3.9.1-broker1/orders-0",))
     found = of_rows(rows_of(replace(request, max_split=9000)))
     expected = dumped(ORDERS.parent)
-    assert [it[1:] for it in found] == [it[1:] for it in expected]
+    assert [pair[1:] for pair in found] == [item[1:] for item in expected]
     assert found[0][0] == "s3://kafka-3.9.1-broker1/orders-0/00000000000000000000.log"

@@ -45,7 +45,7 @@ def of_verify_crc(log: Path, deep: bool = True) -> list[Row]:
     rows: list[Row] = []
     verifier = Verifier(deep, Limit(), 0)
     found = verifier.findings(classify(str(log), str(log)))
-    rows += [plain(finding_row(it)) for it in found]
+    rows += [plain(finding_row(finding)) for finding in found]
     return sorted(rows, key=str)
 
 
@@ -62,7 +62,7 @@ def of_pieces(log: Path, width: int, deep: bool = True) -> tuple[list[Row], int]
     for _, result in found:
         assert sum(result["codes"].values()) == len(result["findings"])
         severities = count_severities(result["codes"]).values()
-        assert sum(it or 0 for it in severities) == len(result["findings"])
+        assert sum(severity or 0 for severity in severities) == len(result["findings"])
     return sorted(rows, key=str), sum(result["edges"] is not None for _, result in found)
 
 

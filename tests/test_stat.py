@@ -13,45 +13,45 @@ from tools.kafka import SAMPLES
 
 BROKER = SAMPLES / "kafka-3.9.1-broker1"
 PARTITIONS = sorted(
-    it for it in [*BROKER.iterdir(), *(SAMPLES / "kafka-2.8.2").iterdir()] if it.is_dir()
+    path for path in [*BROKER.iterdir(), *(SAMPLES / "kafka-2.8.2").iterdir()] if path.is_dir()
 )
 
 
-@pytest.mark.parametrize("partition", PARTITIONS, ids=lambda it: it.name)
+@pytest.mark.parametrize("partition", PARTITIONS, ids=lambda item: item.name)
 def test_the_numbers_are_those_of_dump(partition: Path) -> None:
     rows = kfmt("stat", partition, "--deep", "--json").of("stat")
     dumped = kfmt("dump", partition, "--records", "--json")
-    batches = [it for it in dumped.of("batch") if it["file"].endswith(".log")]
-    every = [it for it in dumped.of("record") if it["file"].endswith(".log")]
+    batches = [row for row in dumped.of("batch") if row["file"].endswith(".log")]
+    every = [row for row in dumped.of("record") if row["file"].endswith(".log")]
     if not rows:
         assert not batches
         return
     (row,) = rows
     assert row["batches"] == len(batches)
     assert row["records"] == len(every)
-    data = [it for it in every if "control" not in it]
+    data = [row for row in every if "control" not in row]
     if batches:
-        assert row["null_keys"] == sum(it["key"] is None for it in data)
-        assert row["empty_keys"] == sum(it["key_size"] == 0 for it in data)
-        assert row["tombstones"] == sum(it["value"] is None for it in data)
-        assert row["last_offset"] == max(it["last_offset"] for it in batches)
+        assert row["null_keys"] == sum(row["key"] is None for row in data)
+        assert row["empty_keys"] == sum(row["key_size"] == 0 for row in data)
+        assert row["tombstones"] == sum(row["value"] is None for row in data)
+        assert row["last_offset"] == max(batch["last_offset"] for batch in batches)
     codecs: dict[str, int] = {}
-    for it in batches:
-        name = it["attributes"]["compression"]
+    for batch in batches:
+        name = batch["attributes"]["compression"]
         codecs[name] = codecs.get(name, 0) + 1
     assert row["codecs"] == codecs
     assert sum(n for _, n in row["records_histogram"]) == len(batches)
     assert sum(n for _, n in row["bytes_histogram"]) == len(batches)
-    ids = {it.get("producer_id") for it in batches} - {None, -1}
+    ids = {batch.get("producer_id") for batch in batches} - {None, -1}
     assert row["producers"] == len(ids)
-    assert row["bytes"] == sum(it.stat().st_size for it in partition.glob("*[0-9].log"))
+    assert row["bytes"] == sum(path.stat().st_size for path in partition.glob("*[0-9].log"))
 
 
 def test_rows() -> None:
     by_segment = kfmt("stat", BROKER / "orders-0", "--by", "segment", "--json").of("stat")
     assert len(by_segment) == 7
-    assert sum(it["records"] for it in by_segment) == 1500
-    topics = {it["file"] for it in kfmt("stat", BROKER, "--by", "topic", "--json").of("stat")}
+    assert sum(row["records"] for row in by_segment) == 1500
+    topics = {row["file"] for row in kfmt("stat", BROKER, "--by", "topic", "--json").of("stat")}
     assert {"orders", "txn", "empty"} <= topics
     (row,) = kfmt("stat", BROKER / "compacted-0", "--json").of("stat")
     assert row["offset_density"] < 0.5

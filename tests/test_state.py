@@ -34,7 +34,7 @@ def of(rows: list[Row], kind: str) -> list[Row]:
 def built(folder: Path, records: list[dict[str, Any]]) -> Path:
     """A partition with these records."""
     lines = folder.with_name(f"{folder.name}.jsonl")
-    lines.write_text("".join(json.dumps(it) + "\n" for it in records))
+    lines.write_text("".join(json.dumps(record) + "\n" for record in records))
     done = kfmt("build", lines, folder)
     assert done.code == 0, done.err
     return folder
@@ -42,8 +42,8 @@ def built(folder: Path, records: list[dict[str, Any]]) -> Path:
 
 def message(topic: str, number: int, part: str, version: int, values: dict[str, Any]) -> str:
     """A key or a value of a coordinator's topic, in hex."""
-    it = next(it for it in messages_of(topic) if it.id == number)
-    layout = it.key if part == "key" else it.value
+    wanted = next(message for message in messages_of(topic) if message.id == number)
+    layout = wanted.key if part == "key" else wanted.value
     assert layout is not None
     front = number if part == "key" else version
     return (front.to_bytes(2, "big") + at_version(layout, version).write(values)).hex()
@@ -74,7 +74,7 @@ def commit(offset: int, at: int | None, **more: Any) -> dict[str, Any]:
 
 def test_groups_and_their_offsets_with_the_lag() -> None:
     rows = state(OFFSETS)
-    assert [it["type"] for it in rows] == ["group", "committed_offset", "committed_offset"]
+    assert [row["type"] for row in rows] == ["group", "committed_offset", "committed_offset"]
     assert list(rows[0])[:7] == [
         *("type", "file", "group", "state", "protocol_type", "generation", "members")
     ]
@@ -83,7 +83,7 @@ def test_groups_and_their_offsets_with_the_lag() -> None:
         *("group", "topic", "partition", "offset", "leader_epoch", "metadata"),
         *("commit_timestamp", "log_end_offset", "lag"),
     ]
-    lags = {(it["topic"], it["offset"], it["log_end_offset"], it["lag"]) for it in rows[1:]}
+    lags = {(row["topic"], row["offset"], row["log_end_offset"], row["lag"]) for row in rows[1:]}
     assert lags == {("orders", 480, 1500, 1020), ("codec-lz4", 1048, 1200, 152)}
 
 
@@ -93,7 +93,7 @@ def test_without_the_logs_there_is_no_lag(tmp_path: Path) -> None:
     log.write_bytes((OFFSETS / log.name).read_bytes())
     for path in (log, log.parent):
         rows = of(state(path), "committed_offset")
-        assert {(it["log_end_offset"], it["lag"]) for it in rows} == {(None, None)}
+        assert {(row["log_end_offset"], row["lag"]) for row in rows} == {(None, None)}
 
 
 def test_the_last_value_counts_and_a_tombstone_takes_away(tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_the_last_value_counts_and_a_tombstone_takes_away(tmp_path: Path) -> Non
         tmp_path / "__consumer_offsets-0", [commit(0, 10), commit(1, 20), commit(2, None)]
     )
     at = {n: of(state(folder, "--at-offset", str(n)), "committed_offset") for n in range(3)}
-    assert [[it["offset"] for it in at[n]] for n in range(3)] == [[10], [20], []]
+    assert [[row["offset"] for row in at[n]] for n in range(3)] == [[10], [20], []]
     assert of(state(folder, "--at-offset", "1"), "group") == [
         {
             "type": "group",
@@ -117,10 +117,10 @@ def test_the_last_value_counts_and_a_tombstone_takes_away(tmp_path: Path) -> Non
         }
     ]
     changes = state(folder, "--since-offset", "0", "--at-offset", "1")
-    assert [(it["offset"], it["change"]) for it in changes] == [(20, "changed")]
+    assert [(change["offset"], change["change"]) for change in changes] == [(20, "changed")]
     assert changes[0]["before"] == {"offset": 10}
     changes = state(folder, "--since-offset", "1")
-    assert {(it["type"], it["change"]) for it in changes} == {
+    assert {(change["type"], change["change"]) for change in changes} == {
         ("committed_offset", "removed"),
         ("group", "removed"),
     }
@@ -143,13 +143,13 @@ def test_commits_of_a_transaction_count_when_it_is_committed(
 
 def test_transactional_ids() -> None:
     rows = state(BROKER / "__transaction_state-0")
-    assert {(it["transactional_id"], it["producer_id"], it["state"]) for it in rows} == {
+    assert {(row["transactional_id"], row["producer_id"], row["state"]) for row in rows} == {
         ("payments-0", 0, "CompleteCommit"),
         ("payments-2", 1, "CompleteCommit"),
         ("payments-hang", 2, "CompleteAbort"),
     }
     earlier = state(BROKER / "__transaction_state-0", "--at-offset", "184")
-    hanging = next(it for it in earlier if it["transactional_id"] == "payments-hang")
+    hanging = next(row for row in earlier if row["transactional_id"] == "payments-hang")
     assert hanging["state"] == "PrepareAbort"
     assert hanging["partitions"] == [{"topic": "txn", "partition": 0}]
 
@@ -159,11 +159,11 @@ def test_the_clusters_metadata_is_the_same_with_and_without_snapshots(tmp_path: 
     folder.mkdir()
     for log in METADATA.glob("*.log"):
         (folder / log.name).write_bytes(log.read_bytes())
-    replayed = [{**it, "file": ""} for it in state(folder)]
-    assert replayed == [{**it, "file": ""} for it in state(METADATA)]
-    kinds = {it["type"] for it in replayed}
+    replayed = [{**row, "file": ""} for row in state(folder)]
+    assert replayed == [{**row, "file": ""} for row in state(METADATA)]
+    kinds = {row["type"] for row in replayed}
     assert kinds >= {"broker", "controller", "topic", "partition", "config", "feature"}
-    (orders,) = [it for it in of(replayed, "topic") if it["topic"] == "orders"]
+    (orders,) = [row for row in of(replayed, "topic") if row["topic"] == "orders"]
     assert orders["topic_id"] == "WNfP4a0oQMKl7dpbxVNwOA"
     metadata = json.loads(
         kfmt("dump", BROKER / "orders-0/partition.metadata", "--json").out.splitlines()[0]
@@ -174,37 +174,37 @@ def test_the_clusters_metadata_is_the_same_with_and_without_snapshots(tmp_path: 
 def test_a_damaged_snapshot_is_passed_over(tmp_path: Path) -> None:
     folder = tmp_path / METADATA.name
     folder.mkdir()
-    for it in METADATA.iterdir():
-        if it.suffix in (".log", ".checkpoint"):
-            (folder / it.name).write_bytes(it.read_bytes())
+    for path in METADATA.iterdir():
+        if path.suffix in (".log", ".checkpoint"):
+            (folder / path.name).write_bytes(path.read_bytes())
     newest = folder / "00000000000000000559-0000000001.checkpoint"
     newest.write_bytes(newest.read_bytes()[:-75])
     done = kfmt("state", folder, "--json")
     assert done.code == 1
-    rows = [{**it, "file": ""} for it in done.rows if it["type"] != "finding"]
-    assert rows == [{**it, "file": ""} for it in state(METADATA)]
+    rows = [{**row, "file": ""} for row in done.rows if row["type"] != "finding"]
+    assert rows == [{**row, "file": ""} for row in state(METADATA)]
     assert done.codes == ["snapshot-footer-missing"]
 
 
 def test_a_snapshot_by_itself_is_a_state() -> None:
     snapshot = METADATA / "00000000000000000282-0000000001.checkpoint"
-    rows = [{**it, "file": ""} for it in state(snapshot)]
-    assert rows == [{**it, "file": ""} for it in state(METADATA, "--at-offset", "281")]
+    rows = [{**row, "file": ""} for row in state(snapshot)]
+    assert rows == [{**row, "file": ""} for row in state(METADATA, "--at-offset", "281")]
 
 
 def test_only_a_topic_or_a_group() -> None:
     rows = state(BROKER, "--topic", "orders")
-    assert {it["type"] for it in rows} == {"topic", "partition", "config", "committed_offset"}
-    assert {it.get("topic", it.get("resource")) for it in rows} == {"orders"}
+    assert {row["type"] for row in rows} == {"topic", "partition", "config", "committed_offset"}
+    assert {row.get("topic", row.get("resource")) for row in rows} == {"orders"}
     rows = state(BROKER, "--group", "billing")
-    assert {it["type"] for it in rows} == {"group", "committed_offset"}
+    assert {row["type"] for row in rows} == {"group", "committed_offset"}
     assert state(BROKER, "--group", "nobody") == []
 
 
 def test_remote_segments_are_those_that_the_bucket_holds() -> None:
     rows = of(state(TIERED / "broker"), "remote_segment")
-    finished = {it["segment_id"] for it in rows if it["state"] == "COPY_SEGMENT_FINISHED"}
-    held = {it.stem.split("-", 1)[1] for it in (TIERED / "remote").rglob("*.log")}
+    finished = {row["segment_id"] for row in rows if row["state"] == "COPY_SEGMENT_FINISHED"}
+    held = {path.stem.split("-", 1)[1] for path in (TIERED / "remote").rglob("*.log")}
     assert finished == held
     assert len(held) > 10
 
@@ -239,7 +239,7 @@ def test_a_share_partition_of_records(tmp_path: Path) -> None:
     snapshot = {"snapshot_epoch": 0, "state_epoch": 0, "leader_epoch": 0, "start_offset": 4}
     batches = [{"first_offset": 4, "last_offset": 9, "delivery_state": 2, "delivery_count": 1}]
     more = {"delivery_complete_count": 1, "create_timestamp": 1, "write_timestamp": 1}
-    names = {it.name for it in at_version(messages_of(topic)[0].value, 0).fields}
+    names = {field.name for field in at_version(messages_of(topic)[0].value, 0).fields}
     values = {k: v for k, v in {**snapshot, **more}.items() if k in names}
     folder = built(
         tmp_path / f"{topic}-0",
@@ -301,7 +301,7 @@ def test_a_transaction_does_not_undo_what_came_after_its_records(tmp_path: Path)
     ):
         folder = built(tmp_path / f"__consumer_offsets-{number}", records)
         rows = of(state(folder), "committed_offset")
-        assert [it["offset"] for it in rows] == expected
+        assert [row["offset"] for row in rows] == expected
 
 
 def test_wrong_usage(tmp_path: Path) -> None:
@@ -323,11 +323,11 @@ def test_wrong_usage(tmp_path: Path) -> None:
 
 
 def test_secrets_are_not_shown(tmp_path: Path) -> None:
-    names = {it.value.name: it for it in messages_of("__cluster_metadata")}
+    names = {message.value.name: message for message in messages_of("__cluster_metadata")}
 
     def said(name: str, values: dict[str, Any]) -> str:
-        it = names[name]
-        return (bytes([1, it.id, 0]) + at_version(it.value, 0).write(values)).hex()
+        wanted = names[name]
+        return (bytes([1, wanted.id, 0]) + at_version(wanted.value, 0).write(values)).hex()
 
     credential = {
         "name": "alice",
@@ -343,14 +343,16 @@ def test_secrets_are_not_shown(tmp_path: Path) -> None:
         said("ConfigRecord", {**config, "value": "hush"}),
     ]
     records = [
-        {"type": "record", "offset": n, "timestamp": 1, "value": it, "value_encoding": "hex"}
-        for n, it in enumerate(values)
+        {"type": "record", "offset": n, "timestamp": 1, "value": value, "value_encoding": "hex"}
+        for n, value in enumerate(values)
     ]
     rows = state(built(tmp_path / "__cluster_metadata-0", records))
     assert of(rows, "scram_user")[0]["iterations"] == 4096
     (hidden,) = of(rows, "config")
     assert (hidden["value"], hidden["hidden"]) == (None, True)
-    assert not any(it in json.dumps(rows) for it in ("SALT", "STORED", "SERVER", "hush", "U0FM"))
+    assert not any(
+        name in json.dumps(rows) for name in ("SALT", "STORED", "SERVER", "hush", "U0FM")
+    )
 
 
 # Java's hash, by which coordinators share out ids.

@@ -37,10 +37,10 @@ def test_it_fires_what_a_queue_does(
         due: list[tuple[int, str]] = []
         while queue and queue[0][0] <= now:
             due.append(heappop(queue))
-        got = [it for it in wheels.advance(now) if it.kind == "fired"]
-        assert sorted((it.now, it.timer.name) for it in got) == sorted(due)
-        assert [it.now for it in got] == sorted(it.now for it in got)
-        fired += [it.timer.name for it in got]
+        got = [step for step in wheels.advance(now) if step.kind == "fired"]
+        assert sorted((step.now, step.timer.name) for step in got) == sorted(due)
+        assert [step.now for step in got] == sorted(item.now for item in got)
+        fired += [step.timer.name for step in got]
     assert sorted(fired) == sorted(str(i) for i in range(len(delays)))
     assert wheels.next is None
 
@@ -67,7 +67,7 @@ def test_added_while_time_goes_on() -> None:
     list(wheels.advance(395))
     step = wheels.add(Timer("a", 450))
     assert (step.level, step.bucket, step.start) == (1, 2, 440)
-    assert [it.now for it in wheels.advance(500) if it.kind == "fired"] == [450]
+    assert [step.now for step in wheels.advance(500) if step.kind == "fired"] == [450]
 
 
 def test_the_page_draws_it() -> None:
@@ -75,4 +75,4 @@ def test_the_page_draws_it() -> None:
     assert done.code == 0
     assert "level 2" in done.out
     steps = kfmt("explain", "timing-wheel", "--timer", "450", "--at", "445", "--json").of("step")
-    assert [it["kind"] for it in steps] == ["added", "cascaded", "cascaded"]
+    assert [step["kind"] for step in steps] == ["added", "cascaded", "cascaded"]

@@ -28,7 +28,7 @@ HIDDEN = "source.cluster.sasl.jaas.config"
 
 def test_connectors_and_their_tasks_are_those_of_the_rest_interface() -> None:
     rows = state(CONNECT / "connect-configs-0")
-    connectors = {it["connector"]: it for it in of(rows, "connector")}
+    connectors = {row["connector"]: row for row in of(rows, "connector")}
     assert connectors.keys() == SAID["connectors"].keys()  # "gone" has been deleted
     for name, row in connectors.items():
         said = SAID["connectors"][name]
@@ -37,11 +37,11 @@ def test_connectors_and_their_tasks_are_those_of_the_rest_interface() -> None:
         assert row["tasks"] == len(said["info"]["tasks"])
         paused = said["status"]["connector"]["state"] == "PAUSED"
         assert row["target_state"] == ("PAUSED" if paused else "STARTED")
-    tasks = {(it["connector"], it["task"]): it["config"] for it in of(rows, "connector_task")}
+    tasks = {(row["connector"], row["task"]): row["config"] for row in of(rows, "connector_task")}
     assert tasks == {
-        (name, it["id"]["task"]): it["config"] | ({HIDDEN: None} if name == "broken" else {})
+        (name, item["id"]["task"]): item["config"] | ({HIDDEN: None} if name == "broken" else {})
         for name, of_connector in SAID["tasks"].items()
-        for it in of_connector
+        for item in of_connector
     }
     assert "kfmt-secret" not in json.dumps(rows)
 
@@ -50,17 +50,17 @@ def test_states_are_those_of_the_rest_interface() -> None:
     path = CONNECT / "connect-status-0"
     # Stopping the workers wrote states of its own; the last that it wrote were UNASSIGNED.
     stopped = state(path)
-    assert {it["state"] for it in of(stopped, "connector_status")} == {"UNASSIGNED"}
+    assert {row["state"] for row in of(stopped, "connector_status")} == {"UNASSIGNED"}
     records = kfmt("dump", "--records", "--json", path / "00000000000000000000.log").rows
-    offsets = [it["offset"] for it in of(records, "record")]
+    offsets = [row["offset"] for row in of(records, "record")]
     wanted = {
-        (name, it["id"]): (it["state"], it.get("trace"))
+        (name, item["id"]): (item["state"], item.get("trace"))
         for name, said in SAID["connectors"].items()
-        for it in said["status"]["tasks"]
+        for item in said["status"]["tasks"]
     }
     for offset in reversed(offsets):
         rows = of(state(path, "--at-offset", str(offset)), "task_status")
-        found = {(it["connector"], it["task"]): (it["state"], it["trace"]) for it in rows}
+        found = {(row["connector"], row["task"]): (row["state"], row["trace"]) for row in rows}
         if found == wanted:
             break
     else:
@@ -68,46 +68,52 @@ def test_states_are_those_of_the_rest_interface() -> None:
     assert wanted["broken", 0][0] == "FAILED"
     assert "\n\tat org.apache.kafka" in (wanted["broken", 0][1] or "")
     assert "5 task statuses" in kfmt("state", path).out
-    topics = {(it["connector"], it["topic"]) for it in of(stopped, "connector_topic")}
+    topics = {(row["connector"], row["topic"]) for row in of(stopped, "connector_topic")}
     assert ("mirror-source", "west.orders") in topics
 
 
 def test_source_offsets_are_those_of_the_rest_interface() -> None:
     rows = state(CONNECT / "connect-offsets-0")
     found = {
-        (it["connector"], json.dumps(it["source_partition"], sort_keys=True)): it["source_offset"]
-        for it in rows
+        (row["connector"], json.dumps(row["source_partition"], sort_keys=True)): row[
+            "source_offset"
+        ]
+        for row in rows
     }
-    assert {key: it for key, it in found.items() if key[0] != "gone"} == {
-        (name, json.dumps(it["partition"], sort_keys=True)): it["offset"]
+    assert {key: value for key, value in found.items() if key[0] != "gone"} == {
+        (name, json.dumps(item["partition"], sort_keys=True)): item["offset"]
         for name, said in SAID["offsets"].items()
-        for it in said["offsets"]
+        for item in said["offsets"]
     }
 
 
 def test_how_far_each_mirror_is() -> None:
     syncs = state(CONNECT / "mm2-offset-syncs.east.internal-0")
-    found = [tuple(it.values())[2:] for it in syncs]
+    found = [tuple(sync.values())[2:] for sync in syncs]
     assert found == [("orders", 0, 132, 133, 133, 0), ("orders", 1, 116, 117, 117, 0)]
     checkpoints = state(CONNECT / "west.checkpoints.internal-0")
     committed = of(
         state(CONNECT / "__consumer_offsets-0", "--group", "billing"), "committed_offset"
     )
-    assert [(it["topic"], it["upstream_offset"], it["offset"]) for it in checkpoints] == [
-        (f"west.{it['topic']}", it["offset"], it["offset"]) for it in committed
-    ]
+    assert [
+        (checkpoint["topic"], checkpoint["upstream_offset"], checkpoint["offset"])
+        for checkpoint in checkpoints
+    ] == [(f"west.{row['topic']}", row["offset"], row["offset"]) for row in committed]
     beats = state(CONNECT / "heartbeats-0")
-    assert [(it["source"], it["target"]) for it in beats] == [("south", "east"), ("west", "east")]
-    assert all(it["timestamp"] > 1_700_000_000_000 for it in beats)
+    assert [(beat["source"], beat["target"]) for beat in beats] == [
+        ("south", "east"),
+        ("west", "east"),
+    ]
+    assert all(beat["timestamp"] > 1_700_000_000_000 for beat in beats)
 
 
 def test_the_times_that_streams_keeps_with_its_offsets() -> None:
     rows = of(state(CONNECT / "__consumer_offsets-0"), "committed_offset")
-    assert {it["group"] for it in rows if "stream_time" in it} == {"shop"}
+    assert {row["group"] for row in rows if "stream_time" in row} == {"shop"}
     dumped = kfmt("dump", "--records", "--json", CONNECT / "orders-0").rows
-    newest = max(it["timestamp"] for it in of(dumped, "record"))
-    of_shop = [it for it in rows if it["group"] == "shop" and it["topic"] == "orders"]
-    assert {it["stream_time"] for it in of_shop if it["partition"] == 0} == {newest}
+    newest = max(row["timestamp"] for row in of(dumped, "record"))
+    of_shop = [row for row in rows if row["group"] == "shop" and row["topic"] == "orders"]
+    assert {row["stream_time"] for row in of_shop if row["partition"] == 0} == {newest}
 
 
 @pytest.mark.parametrize(
@@ -121,9 +127,9 @@ def test_the_times_that_streams_keeps_with_its_offsets() -> None:
 def test_records_of_mirrors_are_decoded_and_their_bytes_shown(topic: str, name: str) -> None:
     log = CONNECT / topic / "00000000000000000000.log"
     rows = of(kfmt("dump", "--records", "--json", log).rows, "record")
-    records = [it for it in rows if "control" not in it]
-    assert {it["decoded_key"]["name"] for it in records} == {name}
-    assert all(it["decoded_value"]["data"] for it in records)
+    records = [row for row in rows if "control" not in row]
+    assert {record["decoded_key"]["name"] for record in records} == {name}
+    assert all(record["decoded_value"]["data"] for record in records)
     shown = kfmt("hex", log, "--offset", str(records[0]["offset"])).out
     assert name in shown
     assert "upstream_offset" in shown or "timestamp" in shown
@@ -171,7 +177,7 @@ def test_records_of_other_topics_of_such_a_name_are_shown_as_they_are(
     folder = built(tmp_path / f"{topic}-0", [{"key": "user-1", "value": "hello"}])
     done = kfmt("dump", "--records", "--json", folder)
     assert done.code == 0
-    assert "decoded" not in json.dumps([it for it in done.rows if it.get("decoded_key")])
+    assert "decoded" not in json.dumps([row for row in done.rows if row.get("decoded_key")])
     assert not kfmt("state", folder, "--json").rows
 
 
@@ -223,7 +229,7 @@ def test_what_no_transaction_has_committed_waits(tmp_path: Path) -> None:
         ],
     )
     assert not state(folder, "--at-offset", "1")
-    assert [it["connector"] for it in state(folder)] == ["b"]
+    assert [row["connector"] for row in state(folder)] == ["b"]
 
 
 # Schema registries.
@@ -260,10 +266,15 @@ def registry(tmp_path: Path) -> Path:
     ]
     built(tmp_path / "_schemas-0", records)
     payloads = {1: b"\x06", 2: b"\x06\x04hi", 3: b'{"a":1}', 4: b"\x00", 5: b"\x06", 6: b"\x06"}
-    values = [bytes([0]) + number.to_bytes(4, "big") + it for number, it in payloads.items()]
+    values = [
+        bytes([0]) + number.to_bytes(4, "big") + payload for number, payload in payloads.items()
+    ]
     built(
         tmp_path / "orders-0",
-        [{"offset": i, "value": it.hex(), "value_encoding": "hex"} for i, it in enumerate(values)],
+        [
+            {"offset": i, "value": value.hex(), "value_encoding": "hex"}
+            for i, value in enumerate(values)
+        ],
     )
     return tmp_path
 
@@ -278,8 +289,8 @@ def test_the_topic_of_a_registry_is_a_registry(given: str, registry: Path) -> No
     }
     log = registry / "orders-0" / "00000000000000000000.log"
     done = kfmt("dump", "--records", "--json", "--value-format", "confluent", *options[given], log)
-    said = [it["decoded_value"] for it in of(done.rows, "record")]
-    assert [it.get("value") for it in said[:3]] == [
+    said = [row["decoded_value"] for row in of(done.rows, "record")]
+    assert [item.get("value") for item in said[:3]] == [
         {"n": 3},
         {"order": {"n": 3}, "text": "hi"},
         {"a": 1},
@@ -291,7 +302,7 @@ def test_the_topic_of_a_registry_is_a_registry(given: str, registry: Path) -> No
 
 def test_the_schemas_of_a_registry(registry: Path) -> None:
     rows = state(registry / "_schemas-0")
-    assert [(it["subject"], it["schema_id"], it["schema_type"]) for it in rows] == [
+    assert [(row["subject"], row["schema_id"], row["schema_type"]) for row in rows] == [
         ("broken", 5, "AVRO"),
         ("json", 3, "JSON"),
         ("line", 2, "AVRO"),
@@ -312,5 +323,5 @@ def test_a_folder_of_schemas_that_is_not_there_is_named(registry: Path) -> None:
     log = registry / "orders-0" / "00000000000000000000.log"
     options = ("--value-format", "confluent", "--schemas", registry / "typo")
     done = kfmt("dump", "--records", "--json", *options, log)
-    notes = {it["decoded_value"]["note"] for it in of(done.rows, "record")}
-    assert all("typo" in it for it in notes)
+    notes = {row["decoded_value"]["note"] for row in of(done.rows, "record")}
+    assert all("typo" in note for note in notes)

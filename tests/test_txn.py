@@ -92,18 +92,18 @@ def test_logs_that_are_given_one_by_one_are_one_partition() -> None:
     logs = sorted(partition.glob("*.log"))
     rows = kfmt("txn", *logs, "--json").of("transaction")
     names = set(whole[0]) - {"file"}
-    assert [{it: row[it] for it in names} for row in rows] == [
-        {it: row[it] for it in names} for row in whole
+    assert [{name: row[name] for name in names} for row in rows] == [
+        {name: row[name] for name in names} for row in whole
     ]
 
 
 def test_a_log_with_one_behind_it_does_not_say_what_hangs() -> None:
     logs = sorted((SAMPLES / "kafka-3.9.1-broker1/txn-0").glob("*.log"))
     rows = [
-        it for log in logs[:-1] for it in kfmt("txn", log, "--open", "--json").of("transaction")
+        row for log in logs[:-1] for row in kfmt("txn", log, "--open", "--json").of("transaction")
     ]
     assert rows
-    assert {it["hanging"] for it in rows} == {None}
+    assert {row["hanging"] for row in rows} == {None}
 
 
 def test_standard_input_is_not_taken() -> None:

@@ -39,7 +39,8 @@ from tools.kafka import ROOT
 
 REFERENCE = json.loads((ROOT / "tests/reference/kafka_messages_4.2.json").read_text())
 PLAIN: dict[str, WireType] = {
-    it.name: it for it in (Int8, Int16, Int32, Int64, UInt16, UInt32, Bool, Float64, UuidType)
+    integer.name: integer
+    for integer in (Int8, Int16, Int32, Int64, UInt16, UInt32, Bool, Float64, UuidType)
 }
 
 
@@ -47,31 +48,31 @@ def of_reference(name: str, fields: list[dict[str, Any]]) -> Layout:
     """The Layout of a version that the reference spells out."""
     done = []
     tagged: TaggedFields | None = None
-    for it in fields:
-        if "tagged" in it:
-            known = {int(tag): _field(inner) for tag, inner in it["tagged"].items()}
+    for field in fields:
+        if "tagged" in field:
+            known = {int(tag): _field(inner) for tag, inner in field["tagged"].items()}
             tagged = TaggedFields(known)
         else:
-            done.append(_field(it))
+            done.append(_field(field))
     return Layout(name, "", "", tuple(done), tagged=tagged)
 
 
-def _field(it: dict[str, Any]) -> Field:
-    words = it["type"].split("_")
+def _field(field: dict[str, Any]) -> Field:
+    words = field["type"].split("_")
     compact, nullable = "compact" in words, "nullable" in words
     of: WireType
     if words[-1] == "struct":
-        of = Struct(of_reference(it["name"], it["fields"]))
+        of = Struct(of_reference(field["name"], field["fields"]))
     elif words[-1] == "string":
         of = Text(COMPACT if compact else Int16, nullable)
     elif words[-1] == "bytes":
         of = Octets(COMPACT, nullable) if compact else Bytes(Int32, nullable)
     else:
         of = PLAIN[words[-1]]
-    kind = it.get("array")
+    kind = field.get("array")
     if kind is not None:
         of = List(COMPACT if "compact" in kind else Int32, of, "nullable" in kind)
-    return Field(it["name"], of, "")
+    return Field(field["name"], of, "")
 
 
 def messages() -> Iterator[Layout]:
@@ -109,14 +110,14 @@ def values_of(wire: WireType) -> st.SearchStrategy[Any]:
 
 def rows_of(layout: Layout) -> st.SearchStrategy[dict[str, Any]]:
     """Rows of a layout, with some of its tagged fields."""
-    fields = {it.name: values_of(it.type) for it in layout.fields}
+    fields = {field.name: values_of(field.type) for field in layout.fields}
     if layout.tagged is None:
         return st.fixed_dictionaries(fields)
-    optional = {it.name: values_of(it.type) for it in layout.tagged.known.values()}
+    optional = {tagged.name: values_of(tagged.type) for tagged in layout.tagged.known.values()}
     return st.fixed_dictionaries(fields, optional=optional)
 
 
-@pytest.mark.parametrize("layout", list(messages()), ids=lambda it: it.name.replace(" ", "-"))
+@pytest.mark.parametrize("layout", list(messages()), ids=lambda item: item.name.replace(" ", "-"))
 def test_every_message_of_kafka_is_written_and_read_back(layout: Layout) -> None:
     @settings(max_examples=8, deadline=None)
     @given(rows_of(layout), st.data())
@@ -161,7 +162,7 @@ MESSAGE = Layout(
 
 
 def test_a_version_has_the_fields_that_the_notation_says() -> None:
-    names = {v: [it.name for it in at_version(MESSAGE, v).fields] for v in range(4)}
+    names = {v: [field.name for field in at_version(MESSAGE, v).fields] for v in range(4)}
     assert names[0] == ["offset", "note", "members"]
     assert names[1] == ["offset", "epoch", "expires", "note", "members"]
     assert names[2] == names[3] == ["offset", "epoch", "note", "members"]
@@ -210,13 +211,14 @@ def test_a_tree_shows_what_stands_before_a_fault() -> None:
     layout = at_version(MESSAGE, 0)
     data = layout.write({"offset": 1, "note": "abc", "members": [{"id": "a"}, {"id": "b"}]})
     whole = [
-        (it.name, it.start, it.end, it.value) for it in leaves(tree(layout, data, 0, len(data)))
+        (leaf.name, leaf.start, leaf.end, leaf.value)
+        for leaf in leaves(tree(layout, data, 0, len(data)))
     ]
     assert whole[0] == ("offset", 0, 8, 1)
     assert whole[-1] == ("id", len(data) - 3, len(data), "b")
     cut = tree(layout, data, 0, len(data) - 1)
     found = list(leaves(cut))
-    assert [(it.name, it.start, it.end, it.value) for it in found[:-1]] == whole[:-1]
+    assert [(node.name, node.start, node.end, node.value) for node in found[:-1]] == whole[:-1]
     assert found[-1].fault == "a length of 1 where 0 bytes are left"
 
 

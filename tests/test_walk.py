@@ -56,7 +56,7 @@ def kfmt_bound(*arguments: str | Path) -> Done:
     return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda it: it[0])
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda item: item[0])
 def test_an_unreadable_directory_is_named_and_the_rest_is_done(
     command: tuple[str, ...], disk: Path
 ) -> None:
@@ -95,7 +95,7 @@ def test_a_directory_that_vanishes_during_the_walk_is_named(
     (disk / "lost+found").rmdir()
     target = target_of(str(disk))
     found = list(target.inputs(LOGS))
-    assert [it.name.split("/")[0] for it in found] == ["z-0"] * 7
+    assert [file.name.split("/")[0] for file in found] == ["z-0"] * 7
     assert target.unlisted == [f"{disk / 'a-0'}: No such file or directory"]
 
 

@@ -30,7 +30,7 @@ RUNS: list[tuple[list[str | Path], bytes]] = [
 ]
 
 
-@pytest.mark.parametrize(("arguments", "stdin"), RUNS, ids=lambda it: str(it)[:40])
+@pytest.mark.parametrize(("arguments", "stdin"), RUNS, ids=lambda item: str(item)[:40])
 def test_a_warm_run_does_what_a_fresh_one_does(arguments: list[str | Path], stdin: bytes) -> None:
     fresh = subprocess.run(
         [sys.executable, "-m", "kfmt_cli", *map(str, arguments)],

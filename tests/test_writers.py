@@ -141,7 +141,7 @@ def test_the_bulk_encoder_writes_what_the_layout_writes(
 ) -> None:
     from kfmt_cli.core.native import encode
 
-    slow = b"".join(RECORD.write(it) for it in records)  # type: ignore[arg-type]
+    slow = b"".join(RECORD.write(record) for record in records)  # type: ignore[arg-type]
     starts: IntArray = np.array([0])
     ends: IntArray = np.array([len(slow)])
     columns = RECORD.columns(slow, starts, ends, len(records))

@@ -49,16 +49,16 @@ def run_on(
         (one / f"{topic}-0").mkdir(parents=True)
         for name, content in files.items():
             (one / f"{topic}-0" / name).write_bytes(content)
-    settings: dict[str, dict[str, str]] = {it: {} for it in topics}
+    settings: dict[str, dict[str, str]] = {topic: {} for topic in topics}
     [outcome] = _run([(to, {"topics": settings, "as_is": False}, topics)], version)
     if not outcome["up"]:
         raise BrokerError("\n".join(outcome["errors"]))
     if is_double:
         (to / "two").mkdir()
         said = dict(
-            it.split("=", 1)
-            for it in (one / "meta.properties").read_text().splitlines()
-            if "=" in it
+            line.split("=", 1)
+            for line in (one / "meta.properties").read_text().splitlines()
+            if "=" in line
         )
         (to / "two/meta.properties").write_text(
             META.format(cluster=said["cluster.id"], directory=SECOND_ID)
@@ -89,7 +89,9 @@ def _run(
     ports = free_ports(2 * len(plans))
     starts = []
     for i, (folder, plan, topics) in enumerate(plans):
-        dirs = ",".join(str(it) for it in (folder / "one", folder / "two") if it.exists())
+        dirs = ",".join(
+            str(directory) for directory in (folder / "one", folder / "two") if directory.exists()
+        )
         broker, controller = ports[2 * i : 2 * i + 2]
         server = {
             "log.dirs": dirs,
@@ -118,5 +120,5 @@ def _seen(row: Mapping[str, Any], folder: Path) -> Seen:
         if "failed" not in found:
             read = found["reads"]["read_uncommitted"]
             topics[topic] = found["log_start"], found["log_end"], read["offsets"]
-    left = {it.name: sorted(child.name for child in it.iterdir()) for it in folder.iterdir()}
+    left = {path.name: sorted(child.name for child in path.iterdir()) for path in folder.iterdir()}
     return Seen(row["up"], row["errors"], topics, left)

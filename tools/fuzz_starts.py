@@ -40,15 +40,15 @@ def foretold(case: Combined, start: Start, folder: Path) -> dict[str, Any]:
     if start is Start.CLEAN:
         (folder / ".kafka_cleanshutdown").write_text(CLEAN_SHUTDOWN)
     done = kfmt("check", folder, "--json", "--jobs", "1")
-    rows = [it for it in done.of("broker_start") if it["after"] == AFTER[start]]
-    down = [it for it in rows if not it["starts"]]
-    told = [*down, *(it for it in rows if it["file"].endswith("given-0"))]
+    rows = [row for row in done.of("broker_start") if row["after"] == AFTER[start]]
+    down = [row for row in rows if not row["starts"]]
+    told = [*down, *(row for row in rows if row["file"].endswith("given-0"))]
     return told[0] if told and done.code in (0, 1) else {"failed": f"exit {done.code} {done.err}"}
 
 
 def inside(offsets: set[int], ranges: Ranges) -> set[int]:
     """Those of the offsets that lie in some ranges."""
-    return {it for it in offsets if any(a <= it <= b for a, b in ranges)}
+    return {offset for offset in offsets if any(a <= offset <= b for a, b in ranges)}
 
 
 def differences(case: Combined, said: dict[str, Any], seen: Judged) -> dict[str, str]:
@@ -61,9 +61,9 @@ def differences(case: Combined, said: dict[str, Any], seen: Judged) -> dict[str,
         return {}
     logs = {k: len(v) for k, v in case.files.items() if k.endswith(".log")}
     cut = {k: v for k, v in seen.files.items() if k in logs and v < logs[k]}
-    said_cut = {it["file"].rpartition("/")[2]: it["size"] for it in said["cut"]}
-    gone = {it for it in logs if it not in seen.files}
-    said_gone = {it.rpartition("/")[2] for it in said["deleted"] if it.endswith(".log")}
+    said_cut = {item["file"].rpartition("/")[2]: item["size"] for item in said["cut"]}
+    gone = {log for log in logs if log not in seen.files}
+    said_gone = {item.rpartition("/")[2] for item in said["deleted"] if item.endswith(".log")}
     answers = {
         "log end": (said["log_end_offset"], seen.log_end),
         "cut": (said_cut, cut),
@@ -72,7 +72,7 @@ def differences(case: Combined, said: dict[str, Any], seen: Judged) -> dict[str,
     if "log_start_offset" in said:
         answers["log start"] = (said["log_start_offset"], seen.log_start)
     found = {k: f"said {a}, seen {b}" for k, (a, b) in answers.items() if a != b}
-    told = [tuple(it) for it in [*said["lost_offsets"], *said["unreachable_offsets"]]]
+    told = [tuple(item) for item in [*said["lost_offsets"], *said["unreachable_offsets"]]]
     given = list(seen.reached)
     every = set(range(case.log_end))
     alarm = inside(inside(every, told), given)
@@ -92,17 +92,17 @@ def case_ranges(case: Combined) -> Ranges:
             if file.endswith(".log") and len(file) == 24:
                 (Path(scratch) / file).write_bytes(content)
         rows = kfmt("dump", scratch, "--records", "--json").of("record")
-    offsets = sorted(it["offset"] for it in rows if "control" not in it)
-    return [(it, it) for it in offsets]
+    offsets = sorted(row["offset"] for row in rows if "control" not in row)
+    return [(offset, offset) for offset in offsets]
 
 
 def _ranges(offsets: set[int]) -> str:
     found: list[list[int]] = []
-    for it in sorted(offsets):
-        if found and found[-1][1] == it - 1:
-            found[-1][1] = it
+    for offset in sorted(offsets):
+        if found and found[-1][1] == offset - 1:
+            found[-1][1] = offset
         else:
-            found.append([it, it])
+            found.append([offset, offset])
     return ", ".join(f"{a}–{b}" for a, b in found[:6]) + (" …" if len(found) > 6 else "")
 
 
@@ -117,8 +117,8 @@ def compare(cases: list[Combined]) -> list[tuple[Combined, Start, dict[str, str]
     ]
     wrong = []
     with tempfile.TemporaryDirectory() as scratch:
-        for i, (it, seen) in enumerate(zip(starts, judge(loadings), strict=True)):
-            case, start = it
+        for i, (pair, seen) in enumerate(zip(starts, judge(loadings), strict=True)):
+            case, start = pair
             said = foretold(case, start, Path(scratch) / str(i))
             if found := differences(case, said, seen):
                 wrong.append((case, start, found))
@@ -128,7 +128,7 @@ def compare(cases: list[Combined]) -> list[tuple[Combined, Start, dict[str, str]
 def main() -> None:
     seed = int(sys.argv[1]) if len(sys.argv) > 1 else 1
     cases = list(combined(seed, int(sys.argv[2]) if len(sys.argv) > 2 else 100))
-    starts = sum(len(it.kinds) for it in cases)
+    starts = sum(len(case.kinds) for case in cases)
     wrong = compare(cases)
     subjects: Counter[str] = Counter()
     for case, start, found in wrong:

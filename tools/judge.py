@@ -94,9 +94,9 @@ def judge(cases: Sequence[Loading], version: str = VERSION) -> list[Judged]:
         rows = map(json.loads, lines)
         found = []
         for i, (row, case) in enumerate(zip(rows, cases, strict=True)):
-            row["reached"] = [tuple(it) for it in row.get("reached", ())]
+            row["reached"] = [tuple(item) for item in row.get("reached", ())]
             if case.is_closed:
                 left = (Path(scratch) / str(i) / "given-0").iterdir()
-                row["contents"] = {it.name: it.read_bytes() for it in left if it.is_file()}
+                row["contents"] = {path.name: path.read_bytes() for path in left if path.is_file()}
             found.append(Judged(**row))
         return found

@@ -113,7 +113,7 @@ def dump_log(version: str, files: list[Path], cwd: Path) -> dict[Path, str]:
 def sample_logs() -> list[Path]:
     """Every log and KRaft snapshot among the samples that Kafka's tool accepts by name."""
     logs = [*SAMPLES.rglob("*.log"), *SAMPLES.rglob("*.checkpoint")]
-    return sorted(it for it in logs if "remote" not in it.parts)
+    return sorted(log for log in logs if "remote" not in log.parts)
 
 
 def kept_text(log: Path) -> Path:

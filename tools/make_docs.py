@@ -53,8 +53,8 @@ def formats() -> str:
         "| kind | names | belongs to a | rows |\n|---|---|---|---|\n"
     )
     for kind in kinds.KINDS:
-        shown = ", ".join(dict.fromkeys(f"`{it.name}`" for it in kind.row_types))
-        named = ", ".join(f"`{it}`" for it in kind.named)
+        shown = ", ".join(dict.fromkeys(f"`{type_.name}`" for type_ in kind.row_types))
+        named = ", ".join(f"`{text}`" for text in kind.named)
         parts.append(f"| `{kind.name}` | {named} | {kind.level.value} | {shown} |\n")
     parts += [_row_type(rows) for kind in kinds.KINDS for rows in _of_no_layout(kind)]
     return "".join(parts)
@@ -62,17 +62,22 @@ def formats() -> str:
 
 def _of_no_layout(kind: Kind) -> Iterator[RowType]:
     """The rows of a kind that no Layout on this page describes."""
-    known = {field.name for chapter in chapters() for it in chapter.layouts for field in it.fields}
+    known = {
+        field.name
+        for chapter in chapters()
+        for layout in chapter.layouts
+        for field in layout.fields
+    }
     if kind.holds_batches or kind.names == frozenset(CHECKPOINTS):
         return
     for rows in kind.row_types:
-        if {it.name for it in rows.leaves} - known - {"position", "offset"}:
+        if {leaf.name for leaf in rows.leaves} - known - {"position", "offset"}:
             yield rows
 
 
 def _row_type(rows: RowType) -> str:
     lines = [f"\n### `{rows.name}`\n\n{rows.doc}\n\n| column | |\n|---|---|\n"]
-    lines += [f"| `{it.name}` | {it.doc} |\n" for it in rows.leaves]
+    lines += [f"| `{leaf.name}` | {leaf.doc} |\n" for leaf in rows.leaves]
     return "".join(lines)
 
 
@@ -82,11 +87,15 @@ def _format(layout: Layout) -> str:
     versioned = layout.versions is not None
     heading = "| field | type | versions | |" if versioned else "| at | field | type | |"
     lines.append(f"{heading}\n|---|---|---|---|\n")
-    for it in entries_of(layout):
-        name, kind = f"`{'.'.join(it.path)}`", it.bits or it.type
-        cells = [name, kind, it.versions] if versioned else ["" if it.at is None else str(it.at)]
+    for entry in entries_of(layout):
+        name, kind = f"`{'.'.join(entry.path)}`", entry.bits or entry.type
+        cells = (
+            [name, kind, entry.versions]
+            if versioned
+            else ["" if entry.at is None else str(entry.at)]
+        )
         cells += [] if versioned else [name, kind]
-        lines.append(f"| {' | '.join(cells)} | {it.meaning} |\n")
+        lines.append(f"| {' | '.join(cells)} | {entry.meaning} |\n")
     return "".join(lines)
 
 
@@ -102,7 +111,7 @@ def json_contract() -> str:
     parts = [f"# JSON\n\n{MADE}\n{intro}\n"]
     for part in contract():
         parts.append(f"\n## {part.title}\n")
-        parts += [_object(it) for it in part.types]
+        parts += [_object(type_) for type_ in part.types]
     return "".join(parts)
 
 
@@ -124,17 +133,21 @@ def _object(rows: RowType) -> str:
     lines = [f"\n### `{rows.name}`\n\n{rows.doc}\n"]
     if rows.columns:
         lines.append("\n| member | type | |\n|---|---|---|\n")
-    for it in rows.columns:
-        lines.append(_member(it, ""))
-        lines += [_member(inner, f"{it.name}.") for inner in it.of if it.kind is ColumnKind.GROUP]
+    for column in rows.columns:
+        lines.append(_member(column, ""))
+        lines += [
+            _member(inner, f"{column.name}.")
+            for inner in column.of
+            if column.kind is ColumnKind.GROUP
+        ]
     return "".join(lines)
 
 
-def _member(it: Column, before: str) -> str:
-    kind = _KINDS[it.kind]
-    kind += ", may be null" if it.given else ""
-    kind += ", may be absent" if it.only else ""
-    return f"| `{before}{it.name}` | {kind} | {it.doc} |\n"
+def _member(column: Column, before: str) -> str:
+    kind = _KINDS[column.kind]
+    kind += ", may be null" if column.given else ""
+    kind += ", may be absent" if column.only else ""
+    return f"| `{before}{column.name}` | {kind} | {column.doc} |\n"
 
 
 def commands() -> str:
@@ -201,7 +214,7 @@ def spark_tables() -> str:
     parts = [f"# Tables and options of the data source\n\n{MADE}\n{intro}\n"]
     for name, rows in TABLES.items():
         parts.append(f"\n## {name}\n\n| column | type | |\n|---|---|---|\n")
-        parts += [f"| `{it.name}` | {type_name(it)} | {it.doc} |\n" for it in rows.leaves]
+        parts += [f"| `{leaf.name}` | {type_name(leaf)} | {leaf.doc} |\n" for leaf in rows.leaves]
     parts.append("\n## Options\n\n| option | |\n|---|---|\n")
     parts += [f"| `{name}` | {words} |\n" for name, words in OPTIONS.items()]
     return "".join(parts)
@@ -230,7 +243,10 @@ def damages() -> str:
         "What `kfmt check` was shown to find: `tests/support/matrix.py` makes each of these "
         "damages from real files, and `tests/test_check.py` looks for the finding and its place."
     )
-    rows = "".join(f"| [`{it.code}`](findings.md#{it.code}) | {it.words} |\n" for it in matrix())
+    rows = "".join(
+        f"| [`{damage.code}`](findings.md#{damage.code}) | {damage.words} |\n"
+        for damage in matrix()
+    )
     return f"# Damages that are found\n\n{MADE}\n{intro}\n\n| finding | damage |\n|---|---|\n{rows}"
 
 

@@ -23,7 +23,7 @@ def man_pages() -> dict[str, str]:
     commands = list(_commands())
     names = [path.replace(" ", "-") for path, _, _ in commands]
     return {
-        f"{name}.1": _page(name, command, context, [it for it in names if it != name])
+        f"{name}.1": _page(name, command, context, [text for text in names if text != name])
         for name, (_, command, context) in zip(names, commands, strict=True)
     }
 
@@ -70,8 +70,10 @@ def _page(name: str, command: click.Command, context: click.Context, others: lis
             assert job is not None
             lines += _entry(f"{name}-{inner}(1)", job.get_short_help_str(limit=1000))
     lines += [".SH EXIT STATUS", _text(EXIT_CODES.removeprefix("Exit codes: "))]
-    related = [it for it in others if it == "kfmt" or it.startswith(name) or name.startswith(it)]
-    lines += [".SH SEE ALSO", ", ".join(f"\\fB{_text(it)}\\fR(1)" for it in related)]
+    related = [
+        text for text in others if text == "kfmt" or text.startswith(name) or name.startswith(text)
+    ]
+    lines += [".SH SEE ALSO", ", ".join(f"\\fB{_text(text)}\\fR(1)" for text in related)]
     return "\n".join(lines) + "\n"
 
 
@@ -96,5 +98,5 @@ def _paragraphs(words: str) -> Iterator[str]:
 def _text(words: str) -> str:
     """Words that man(7) prints as they are."""
     escaped = words.replace("\\", "\\e").replace("-", "\\-")
-    escaped = "".join(it if it.isascii() else f"\\[u{ord(it):04X}]" for it in escaped)
+    escaped = "".join(text if text.isascii() else f"\\[u{ord(text):04X}]" for text in escaped)
     return f"\\&{escaped}" if escaped.startswith((".", "'")) else escaped

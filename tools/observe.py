@@ -129,9 +129,9 @@ class Outcome:
 def partition_files(partition: Path) -> Files:
     """The segments and snapshots of a partition directory."""
     return {
-        it.name: it.read_bytes()
-        for it in sorted(partition.iterdir())
-        if SEGMENT_FILE.fullmatch(it.name)
+        path.name: path.read_bytes()
+        for path in sorted(partition.iterdir())
+        if SEGMENT_FILE.fullmatch(path.name)
     }
 
 
@@ -143,7 +143,7 @@ def observe(plans: Sequence[Plan]) -> list[Outcome]:
     """
     outcomes = _observe(plans)
     for _ in range(_TRIES):
-        again = [i for i, it in enumerate(outcomes) if any(map(_is_stray, it.beside))]
+        again = [i for i, outcome in enumerate(outcomes) if any(map(_is_stray, outcome.beside))]
         if not again:
             break
         for i, outcome in zip(again, _observe([plans[i] for i in again]), strict=True):
@@ -212,7 +212,9 @@ def _prepare(plan: Plan, folder: Path, ports: Sequence[int]) -> dict[str, Any]:
     }
     return {
         "server": {**SERVER, **server, **plan.server},
-        "pause": int(max((it.pause for it in plan.partitions.values()), default=0) * 1000),
+        "pause": int(
+            max((partition.pause for partition in plan.partitions.values()), default=0) * 1000
+        ),
         "topics": {topic: dict(given.settings) for topic, given in plan.partitions.items()},
         "probes": {
             topic: {"isolations": given.isolations, "seeks": given.seeks, "times": given.times}
@@ -235,9 +237,9 @@ def _outcome(plan: Plan, folder: Path, row: dict[str, Any]) -> Outcome:
             {isolation: Read(**read) for isolation, read in found["reads"].items()},
             [Read(**read) for read in found["seeks"]],
             found["times"],
-            {it.name: it.read_bytes() for it in left.iterdir() if it.is_file()},
+            {path.name: path.read_bytes() for path in left.iterdir() if path.is_file()},
         )
-    beside = sorted(it.name for it in folder.iterdir())
+    beside = sorted(path.name for path in folder.iterdir())
     return Outcome(row["up"], row["errors"], partitions, beside)
 
 

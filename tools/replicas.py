@@ -33,7 +33,7 @@ def meet(pairs: Sequence[tuple[Path, Path]], version: str = VERSION) -> list[Met
     """Let the replicas of several partitions meet, each a leader and a follower; raises
     BrokerError."""
     with tempfile.TemporaryDirectory() as scratch:
-        nodes = [Path(scratch) / f"node-{it}" for it in (1, 2)]
+        nodes = [Path(scratch) / f"node-{name}" for name in (1, 2)]
         for node in nodes:
             node.mkdir()
         for i, pair in enumerate(pairs):
@@ -73,12 +73,12 @@ def meet(pairs: Sequence[tuple[Path, Path]], version: str = VERSION) -> list[Met
             )
         if done.returncode:
             raise BrokerError(f"exit status {done.returncode}\n{text(done.stderr)}")
-        rows = [json.loads(it) for it in done.stdout.splitlines()]
+        rows = [json.loads(line) for line in done.stdout.splitlines()]
         return [
             Met(row["cuts"].get("2", []), (_logs(nodes[0] / name), _logs(nodes[1] / name)))
-            for row, name in ((it, f"{it['topic']}-0") for it in rows)
+            for row, name in ((item, f"{item['topic']}-0") for item in rows)
         ]
 
 
 def _logs(partition: Path) -> bytes:
-    return b"".join(it.read_bytes() for it in sorted(partition.glob("*.log")))
+    return b"".join(path.read_bytes() for path in sorted(partition.glob("*.log")))

@@ -21,11 +21,11 @@ from tools.kafka import ROOT
 def run_action(package: str, paths: list[str]) -> int:
     """The exit code of the first step that fails, else 0."""
     action = yaml.safe_load((ROOT / "action.yml").read_text())
-    inputs = {name: it["default"] for name, it in action["inputs"].items()}
+    inputs = {name: value["default"] for name, value in action["inputs"].items()}
     inputs["paths"] = "\n".join(paths) or inputs["paths"]
 
     def expand(text: str) -> str:
-        return re.sub(r"\$\{\{ inputs\.([\w-]+) \}\}", lambda it: inputs[it[1]], text)
+        return re.sub(r"\$\{\{ inputs\.([\w-]+) \}\}", lambda item: inputs[item[1]], text)
 
     with tempfile.TemporaryDirectory() as folder:
         for step in action["runs"]["steps"]:

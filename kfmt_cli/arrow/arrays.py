@@ -108,7 +108,10 @@ def text(values: pa.Array) -> pa.Array:
         return values.cast(pa.string())
     except pa.ArrowInvalid:
         return pa.array(
-            [None if it is None else it.decode(errors="replace") for it in values.to_pylist()],
+            [
+                None if data is None else data.decode(errors="replace")
+                for data in values.to_pylist()
+            ],
             pa.string(),
         )
 

@@ -184,7 +184,7 @@ def edges_of(result: dict[str, Any]) -> Edges | None:
 def count_severities(counts: dict[str, int]) -> dict[str, int | None]:
     """How many errors, warnings and notes there are among findings that are counted by code."""
     codes = every_code()
-    found: dict[str, int | None] = {f"{it.value}s": 0 for it in Severity}
+    found: dict[str, int | None] = {f"{severity.value}s": 0 for severity in Severity}
     for name, n in counts.items():
         severity = f"{codes[name].severity.value}s"
         found[severity] = (found[severity] or 0) + n

@@ -94,7 +94,11 @@ def folder_of(table: str, piece: Piece) -> str:
 
 def _parquet(out: BinaryIO, table: str, request: Request, reader: PieceReader, piece: Piece) -> int:
     # Without what the directories say.
-    columns = [it for it in chosen(table, request.columns) if it.name not in ("topic", "partition")]
+    columns = [
+        column
+        for column in chosen(table, request.columns)
+        if column.name not in ("topic", "partition")
+    ]
     schema = schema_of(columns)
     make = record_batches if table == RECORDS.name else batch_batches
     few = [name for name in FEW_VALUES if name in schema.names]

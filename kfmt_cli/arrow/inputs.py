@@ -27,22 +27,26 @@ def files_of(request: Request) -> list[Piece]:
     found: dict[str, Piece] = {}
     for path in request.paths:
         given = list(listing(path))
-        for it in given:
+        for stored in given:
             alone = len(given) == 1
-            if it.trouble:
-                found[it.path] = Piece(it.path, UNKNOWN, None, 0, 0, 0, 0, trouble=it.trouble)
+            if stored.trouble:
+                found[stored.path] = Piece(
+                    stored.path, UNKNOWN, None, 0, 0, 0, 0, trouble=stored.trouble
+                )
                 continue
-            if is_transient(it.path) and not alone:
+            if is_transient(stored.path) and not alone:
                 continue
-            file = classify(it.path, it.path)
+            file = classify(stored.path, stored.path)
             known = file.kind in kinds or (alone and file.kind is UNKNOWN)
-            if known and _wanted(request, it.path):
+            if known and _wanted(request, stored.path):
                 base = file.base_offset
-                found[it.path] = Piece(it.path, file.kind, base, it.size, it.modified, 0, it.size)
+                found[stored.path] = Piece(
+                    stored.path, file.kind, base, stored.size, stored.modified, 0, stored.size
+                )
         if not given:
             raise InputError(f"{path}: no file in it")
-    if found and all(it.trouble for it in found.values()):
-        raise InputError("; ".join(f"{it.path}: {it.trouble}" for it in found.values()))
+    if found and all(piece.trouble for piece in found.values()):
+        raise InputError("; ".join(f"{piece.path}: {piece.trouble}" for piece in found.values()))
     return sorted(found.values(), key=_order)
 
 
@@ -64,9 +68,9 @@ def reader_of(request: Request) -> PieceReader:
 def packed(pieces: Sequence[Piece]) -> Iterator[list[Piece]]:
     """The pieces in their order, small local logs together, others alone."""
 
-    def size(it: Piece) -> int | None:
-        whole_log = it.kind is LOG and it.is_whole and not it.trouble
-        return it.size if whole_log and is_local(it.path) else None
+    def size(piece: Piece) -> int | None:
+        whole_log = piece.kind is LOG and piece.is_whole and not piece.trouble
+        return piece.size if whole_log and is_local(piece.path) else None
 
     return together(pieces, size)
 

@@ -69,7 +69,7 @@ def names_in(folder: str) -> set[str]:
 
         system, below = file_system_at(folder)
         found = system.get_file_info(fs.FileSelector(below, allow_not_found=True))
-        return {it.base_name for it in found}
+        return {info.base_name for info in found}
     except OSError:
         return set()
 

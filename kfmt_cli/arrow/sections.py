@@ -91,9 +91,9 @@ def record_batch(
     """Some columns as an Arrow batch. shared: gives those that all rows share, by name."""
     chosen = tuple(columns)
     made = []
-    for it in chosen:
-        column = shared(it.name, len(part))
-        made.append(array_of(part, it) if column is None else column)
+    for wanted in chosen:
+        column = shared(wanted.name, len(part))
+        made.append(array_of(part, wanted) if column is None else column)
     return pa.RecordBatch.from_arrays(made, schema=schema_of(chosen))
 
 

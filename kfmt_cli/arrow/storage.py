@@ -81,9 +81,9 @@ def listing(path: str) -> Iterator[StoredFile]:
         raise InputError(f"{path}: {error}") from error
     if info.type is fs.FileType.NotFound:
         raise InputError(f"{path}: is not there")
-    for it in found:
-        if it.type is fs.FileType.File:
-            yield StoredFile(prefix + it.path, it.size, it.mtime_ns or 0)
+    for item in found:
+        if item.type is fs.FileType.File:
+            yield StoredFile(prefix + item.path, item.size, item.mtime_ns or 0)
 
 
 def _local_listing(path: str) -> Iterator[StoredFile]:

@@ -191,7 +191,7 @@ def _findings(request: Request, piece: Piece, known: AbortedRanges | None) -> Ba
 
 def _of_objects(request: Request, rows: list[dict[str, object]]) -> pa.RecordBatch:
     schema = schema_of(request.shown)
-    columns = [pa.array([row[it.name] for row in rows], it.type) for it in schema]
+    columns = [pa.array([row[field.name] for row in rows], field.type) for field in schema]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 

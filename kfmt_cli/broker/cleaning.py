@@ -29,8 +29,8 @@ class TransactionsSeen:
 
     def __init__(self, aborted: Iterable[Aborted]) -> None:
         self._waiting: list[Aborted] = []
-        for it in aborted:
-            heappush(self._waiting, it)
+        for transaction in aborted:
+            heappush(self._waiting, transaction)
         # Of each producer: whether a batch of its aborted transaction has been seen.
         self._aborted: dict[int, bool] = {}
         self._committed: set[int] = set()
@@ -230,7 +230,7 @@ def dirty_of(
     below = [segment.base for segment in segments[:-1] if segment.base <= first]
     pending = [segment for segment in segments[:-1] if segment.base >= (below[-1] if below else 0)]
     if min_lag > 0:
-        young = next((it for it in pending if it.largest > now - min_lag), None)
+        young = next((segment for segment in pending if segment.largest > now - min_lag), None)
         if young is not None:
             bounds.append((young.base, "records younger than min.compaction.lag.ms"))
     limit, why = min(bounds)
@@ -238,9 +238,11 @@ def dirty_of(
     # Up to the beginning of the segment that the limit lies in.
     inside = [segment.base for segment in segments if segment.base <= limit] or [segments[0].base]
     end = inside[-1]
-    clean = sum(it.size for it in _between(segments, 0, first))
-    dirty = sum(it.size for it in _between(segments, min(first, end), end))
-    times = [it.first for it in pending if it.first is not None and it.first > 0]
+    clean = sum(segment.size for segment in _between(segments, 0, first))
+    dirty = sum(segment.size for segment in _between(segments, min(first, end), end))
+    times = [
+        segment.first for segment in pending if segment.first is not None and segment.first > 0
+    ]
     forced = bool(times) and 0 <= max_lag < now and min(times) < now - max_lag
     return Dirty(first, end, why, clean, dirty, forced and dirty > 0)
 

@@ -47,10 +47,10 @@ def committed_of(blocks: Iterable[Block]) -> Committed:
     following = Transactions()
     found = Committed()
     for block in blocks:
-        for it in following.take(block):
-            if it.aborted is not None:
-                first, marker = it.aborted
-                found.ends.setdefault(it.producer_id, []).append(marker)
-                found.firsts.setdefault(it.producer_id, []).append(first)
+        for transaction in following.take(block):
+            if transaction.aborted is not None:
+                first, marker = transaction.aborted
+                found.ends.setdefault(transaction.producer_id, []).append(marker)
+                found.firsts.setdefault(transaction.producer_id, []).append(first)
     found.stable = following.last_stable_offset
     return found

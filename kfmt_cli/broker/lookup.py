@@ -175,7 +175,7 @@ def _words(batches: BatchTable, i: int) -> dict[str, int]:
 
 def choose(found: list[Segment], offset: int | None, timestamp: int | None) -> Segment:
     """The segment that a broker looks in: by base offset, or the first that is young enough."""
-    logs = [it for it in found if it.log is not None]
+    logs = [segment for segment in found if segment.log is not None]
     if not logs:
         raise InputError("no log to look in")
     logs.sort(key=lambda log: (log.log.base_offset or 0) if log.log else 0)

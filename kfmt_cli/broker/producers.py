@@ -86,7 +86,7 @@ class Producers:
         chosen = np.flatnonzero((batches.is_v2 == 1) & (batches.producer_id >= 0))
         part = Block(block.name, block.data, block.position, batches)
         done = (self.apply(event) for event in events_of(part, chosen))
-        return [it for it in done if it is not None]
+        return [aborted for aborted in done if aborted is not None]
 
     def apply(self, event: Event) -> dict[str, int] | None:
         """The next batch of a producer; the aborted transaction that it ends."""
@@ -136,9 +136,9 @@ class Producers:
         with producer.id.expiration.ms when it reads a snapshot; not one whose transaction is
         open. Source: `ProducerStateManager.isProducerExpired`."""
         self.of = {
-            producer_id: its
-            for producer_id, its in self.of.items()
-            if its.timestamp > before or its.current_txn_first_offset != NONE
+            producer_id: producer
+            for producer_id, producer in self.of.items()
+            if producer.timestamp > before or producer.current_txn_first_offset != NONE
         }
 
     def load(self, rows: Table, end: int) -> None:
@@ -154,24 +154,27 @@ class Producers:
 
     def copied(self) -> dict[int, Producer]:
         """The producers as they are now."""
-        return {it: replace(its) for it, its in self.of.items()}
+        return {producer_id: replace(producer) for producer_id, producer in self.of.items()}
 
     def restore(self, of: dict[int, Producer]) -> None:
         """Take producers as they were once."""
-        self.of = {it: replace(its) for it, its in of.items()}
+        self.of = {producer_id: replace(producer) for producer_id, producer in of.items()}
         self._begin()
 
     def _begin(self) -> None:
         """Know the transactions that are open anew."""
-        opened = ((its.current_txn_first_offset, it) for it, its in self.of.items())
-        self._begun = [it for it in opened if it[0] != NONE]
+        opened = (
+            (producer.current_txn_first_offset, producer_id)
+            for producer_id, producer in self.of.items()
+        )
+        self._begun = [begun for begun in opened if begun[0] != NONE]
         heapify(self._begun)
 
     def snapshot(self) -> bytes:
         """The content of `.snapshot`, its producers in the order of Java's hash map."""
         states = b"".join(
-            PRODUCER_STATE.write({"producer_id": it, **_values(self.of[it])})
-            for it in _in_map_order(list(self.of))
+            PRODUCER_STATE.write({"producer_id": producer_id, **_values(self.of[producer_id])})
+            for producer_id in _in_map_order(list(self.of))
         )
         front = {"version": 1, "crc": 0, "producers_count": len(self.of)}
         checked = PRODUCER_SNAPSHOT.write(front)[PRODUCER_SNAPSHOT.offset_of("producers_count") :]

@@ -86,7 +86,7 @@ class Epochs:
     def end_of(self, epoch: int) -> tuple[int, int]:
         """The latest epoch that is not above one, and where that ends."""
         known = max((start for start in self.starts if start <= epoch), default=-1)
-        later = [start for it, start in self.starts.items() if it > known]
+        later = [start for epoch, start in self.starts.items() if epoch > known]
         return known, min(later, default=self.end)
 
 
@@ -158,17 +158,17 @@ def _steps(a: Iterator[ReplicaBatch], b: Iterator[ReplicaBatch], differs: Same) 
 
 def _differing(mine: list[ReplicaBatch], its: list[ReplicaBatch], differs: Same) -> Iterator[Range]:
     """Batches over the same offsets that are not the same, or cannot be compared."""
-    if not all(it.sound for it in (*mine, *its)):
+    if not all(batch.sound for batch in (*mine, *its)):
         yield _of(Relation.DAMAGED, mine, its)
         return
     at = differs(mine, its)
-    if at is None and {it.epoch for it in mine} == {it.epoch for it in its}:
+    if at is None and {owned.epoch for owned in mine} == {owned.epoch for owned in its}:
         yield _of(Relation.COMPACTED, mine, its)
         return
     found = _of(Relation.DIVERGED, mine, its)
     if at is not None:
         found.first = max(found.first, at)
-    ends = max(it.last for it in mine), max(it.last for it in its)
+    ends = max(owned.last for owned in mine), max(owned.last for owned in its)
     found.last = max(found.first, min(ends))
     yield found
     if max(ends) > found.last:  # only the longer one has the rest
@@ -178,18 +178,18 @@ def _differing(mine: list[ReplicaBatch], its: list[ReplicaBatch], differs: Same)
         )
 
 
-def _key(it: ReplicaBatch) -> tuple[int, int, int, int]:
-    return it.base, it.last, it.epoch, it.crc
+def _key(batch: ReplicaBatch) -> tuple[int, int, int, int]:
+    return batch.base, batch.last, batch.epoch, batch.crc
 
 
 def _of(relation: Relation, mine: list[ReplicaBatch], its: list[ReplicaBatch]) -> Range:
     every = [*mine, *its]
     return Range(
         relation,
-        min(it.base for it in every),
-        max(it.last for it in every),
+        min(batch.base for batch in every),
+        max(batch.last for batch in every),
         len(mine),
         len(its),
-        {it.epoch for it in mine},
-        {it.epoch for it in its},
+        {batch.epoch for batch in mine},
+        {batch.epoch for batch in its},
     )

@@ -87,26 +87,26 @@ def _deleted(
     if settings.deletes:
         size = sum(segment.size for segment in segments)
         left = size - settings.kept_bytes if settings.kept_bytes >= 0 else -1
-        for i, it in enumerate(segments):
+        for i, times in enumerate(segments):
             following = segments[i + 1].base_offset if i + 1 < len(segments) else None
             if following is None or following > bounds.log_start:
                 break
             if not _may_go(segments, i, bounds):
                 break
             gone[i] = f"it lies before the log start offset {bounds.log_start}"
-            left -= it.size
+            left -= times.size
         for i in range(len(gone), len(segments)):
             if left < 0 or not _may_go(segments, i, bounds) or left - segments[i].size < 0:
                 break
             left -= segments[i].size
             gone[i] = f"the log is larger than {settings.kept_bytes} bytes"
         for i in range(len(gone), len(segments)):
-            it = segments[i]
+            oldest = segments[i]
             if settings.kept_ms < 0 or not _may_go(segments, i, bounds):
                 break
-            if now - it.largest <= settings.kept_ms:
+            if now - oldest.largest <= settings.kept_ms:
                 break
-            gone[i] = _expired(it)
+            gone[i] = _expired(oldest)
     else:
         for i in range(len(segments) - 1):
             if segments[i + 1].base_offset > bounds.log_start or not _may_go(segments, i, bounds):
@@ -115,10 +115,10 @@ def _deleted(
     return gone
 
 
-def _expired(it: SegmentTimes) -> str:
-    if it.source == FILE_TIME:
-        return f"its file is older than retention allows; {it.why_file_time}"
-    if it.largest == 0:
+def _expired(segment: SegmentTimes) -> str:
+    if segment.source == FILE_TIME:
+        return f"its file is older than retention allows; {segment.why_file_time}"
+    if segment.largest == 0:
         return "its time index ends in zeros, so that its youngest record seems to be from 1970"
     return "its youngest record is older than retention allows"
 
@@ -140,11 +140,11 @@ def _bound(segments: Sequence[SegmentTimes], i: int, bounds: HeldBack) -> str:
     return ""
 
 
-def _time_of(it: SegmentTimes, settings: TopicSettings) -> int | None:
+def _time_of(segment: SegmentTimes, settings: TopicSettings) -> int | None:
     """The first millisecond at which the time rule lets a segment go."""
     if not settings.deletes or settings.kept_ms < 0:
         return None
-    return min(it.largest + settings.kept_ms + 1, LATEST)
+    return min(segment.largest + settings.kept_ms + 1, LATEST)
 
 
 def _when(before: Sequence[SegmentFate], at: int | None) -> int | None:
@@ -160,7 +160,7 @@ def _when(before: Sequence[SegmentFate], at: int | None) -> int | None:
 
 
 def _held(
-    it: SegmentTimes,
+    segment: SegmentTimes,
     segments: Sequence[SegmentTimes],
     i: int,
     settings: TopicSettings,
@@ -172,10 +172,10 @@ def _held(
     active = i == len(segments) - 1
     if not settings.deletes:
         return "cleanup.policy is compact: only the cleaner takes records away"
-    if active and it.size == 0:
+    if active and segment.size == 0:
         return "it is the active segment, and empty"
     bound = _bound(segments, i, bounds)
-    expired = settings.kept_ms >= 0 and now - it.largest > settings.kept_ms
+    expired = settings.kept_ms >= 0 and now - segment.largest > settings.kept_ms
     if bound:
         return bound
     if expired and held_by_earlier:
@@ -184,10 +184,10 @@ def _held(
         if settings.kept_bytes < 0:
             return "neither a time nor a size is set"
         return "only the size rule applies, and the log is not that much larger"
-    if it.largest > now:
+    if segment.largest > now:
         return "its youngest record has a timestamp in the future"
-    if it.source == FILE_TIME:
-        return f"its file is not old enough; {it.why_file_time}"
+    if segment.source == FILE_TIME:
+        return f"its file is not old enough; {segment.why_file_time}"
     if active:
         return "it is the active segment, and holds a record that is young enough"
     return "it holds a record that is young enough"

@@ -55,7 +55,7 @@ def checks_of(scope: Scope) -> list[Any]:
 
 def log_checks(scope: Scope, base_offset: int | None) -> list[LogCheck]:
     """A check of each kind, for a stretch of a log."""
-    return [it(base_offset) for it in checks_of(scope)]
+    return [check_type(base_offset) for check_type in checks_of(scope)]
 
 
 def code_chapters() -> Iterator[tuple[str, list[Code]]]:

@@ -96,7 +96,7 @@ def build(
     from kfmt_cli.commands.build import BUILT, Build, build_notes
 
     if layout is not None:
-        if any(it is not None and it is not False for it in shape.values()):
+        if any(part is not None and part is not False for part in shape.values()):
             raise UsageError(f"--layout {layout} has no batches: no option that shapes them")
         build_notes(run_of(common, writes=True), source, destination, force)
         return 0

@@ -56,7 +56,7 @@ def find(
     from kfmt_cli.commands.find import Find, Sought
     from kfmt_cli.core.times import milliseconds
 
-    given = [it for it in (offset, timestamp, key, producer_id) if it is not None]
+    given = [wanted for wanted in (offset, timestamp, key, producer_id) if wanted is not None]
     if len(given) != 1:
         raise UsageError("--offset, --timestamp, --key or --producer-id: one of them")
     run = run_of(common)

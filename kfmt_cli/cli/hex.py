@@ -58,7 +58,7 @@ def hex_command(
     from kfmt_cli.cli.runs import run_of
     from kfmt_cli.commands.hex import ShowHex, ShownPlace
 
-    if sum(it is not None for it in (offset, position, entry)) > 1:
+    if sum(place is not None for place in (offset, position, entry)) > 1:
         raise UsageError("--offset, --position and --entry: one of them")
     if alone and offset is None:
         raise UsageError("--alone needs --offset")

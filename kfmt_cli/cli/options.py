@@ -221,7 +221,7 @@ class Common:
 
 def common(*options: Callable[[F], F]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Give a command some of the shared options; it is called with them as one `Common`."""
-    names = tuple(it.name for it in fields(Common))
+    names = tuple(field.name for field in fields(Common))
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(function)

@@ -43,7 +43,7 @@ def partition_of(
     if not groups and not ids:
         raise UsageError("--group or --transactional-id: at least one of them")
     for name in (*groups, *ids):
-        if not name.isascii() and any("\ud800" <= it <= "\udfff" for it in name):
+        if not name.isascii() and any("\ud800" <= character <= "\udfff" for character in name):
             raise UsageError(f"{name!r} is not UTF-8")
     run = run_of(common)
     of = [(GROUPS, "group", group) for group in groups]

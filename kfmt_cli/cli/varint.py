@@ -39,8 +39,8 @@ class Encoding:
 
 
 ENCODINGS = {
-    it.name: it
-    for it in (
+    encoding.name: encoding
+    for encoding in (
         Encoding("varint", 32, True),
         Encoding("varlong", 64, True),
         Encoding("unsigned_varint", 32, False),

@@ -213,7 +213,7 @@ def find(
     """Find what is at an offset or a time, or of a key or a producer, as `kfmt find` does."""
     from kfmt_cli.commands.find import Find, Sought
 
-    if sum(it is not None for it in (offset, timestamp, key, producer_id)) != 1:
+    if sum(wanted is not None for wanted in (offset, timestamp, key, producer_id)) != 1:
         raise UsageError("offset, timestamp, key or producer_id: one of them")
 
     def command(run: Run) -> None:

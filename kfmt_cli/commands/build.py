@@ -84,7 +84,9 @@ class Build:
                 result = Result(BUILT, shown, LOG.name, numbers)
                 result.take(done.findings)
                 self.run.all(told(result))
-        for snapshot in (it for of_folder in writer.snapshots.values() for it in of_folder):
+        for snapshot in (
+            snapshot for of_folder in writer.snapshots.values() for snapshot in of_folder
+        ):
             shown = PurePath(snapshot.name).name if flat else snapshot.name
             numbers = {"bytes": snapshot.file.size, "batches": sum(snapshot.batches)}
             self.run.take(Result(BUILT, shown, KRAFT_SNAPSHOT.name, numbers))

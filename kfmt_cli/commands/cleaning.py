@@ -123,7 +123,9 @@ class Cleaning:
     def _map(self, start: int, end: int) -> OffsetMap:
         """The latest offset of each key in the dirty part, up to what there is room for."""
         map_ = OffsetMap(self.buffer_bytes, self.history.records)
-        seen = TransactionsSeen(it for it in self.history.aborted if it[1] >= start)
+        seen = TransactionsSeen(
+            transaction for transaction in self.history.aborted if transaction[1] >= start
+        )
         logs = self.partition.logs
         for i, file in enumerate(logs):
             base = file.base_offset or 0

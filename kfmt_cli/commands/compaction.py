@@ -140,9 +140,9 @@ class Compaction:
                         found.records += int(batches.records_count.clip(0).sum())
                         first = int(batches.max_timestamp[0])
                         found.firsts.setdefault(file.base_offset or 0, first)
-                    for it in following.take(block):
-                        if it.aborted is not None:
-                            found.aborted.append((*it.aborted, it.producer_id))
+                    for transaction in following.take(block):
+                        if transaction.aborted is not None:
+                            found.aborted.append((*transaction.aborted, transaction.producer_id))
         found.stable, found.log_end = following.last_stable_offset, following.log_end
         self.run.left_out(partition.name, findings)
         return found

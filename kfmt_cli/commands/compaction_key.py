@@ -77,9 +77,9 @@ def _places(partition: LogFiles, key: bytes, limit: Limit) -> list[RecordOfKey]:
     return found
 
 
-def _fate(it: RecordOfKey, later: list[RecordOfKey], dirty: Dirty) -> tuple[bool, str]:
+def _fate(record: RecordOfKey, later: list[RecordOfKey], dirty: Dirty) -> tuple[bool, str]:
     """Whether a record stays at the next cleaning, and why."""
-    if it.offset >= dirty.end:
+    if record.offset >= dirty.end:
         if not later:
             return True, "it is the latest of its key"
         return True, f"the cleaner does not come here yet: {dirty.why}"
@@ -89,6 +89,6 @@ def _fate(it: RecordOfKey, later: list[RecordOfKey], dirty: Dirty) -> tuple[bool
     if later:
         words = f"offset {later[-1].offset} has replaced it"
         return True, f"{words}, which the cleaner does not see yet: {dirty.why}"
-    if it.size < 0:
+    if record.size < 0:
         return True, "it is the latest of its key: a tombstone, which goes at its delete horizon"
     return True, "it is the latest of its key"

@@ -32,7 +32,9 @@ RANGE = RowType(
     "range",
     "Offsets in which two replicas relate in one way.",
     (
-        Column("relation", ColumnKind.TEXT, ", ".join(it.value for it in Relation) + "."),
+        Column(
+            "relation", ColumnKind.TEXT, ", ".join(relation.value for relation in Relation) + "."
+        ),
         Column("first_offset", doc="The first offset."),
         Column("last_offset", doc="The last offset."),
         Column("a_batches", doc="Batches of A."),
@@ -114,8 +116,8 @@ class Diff:
         if len(ours) == len(theirs) == 1:
             self._pair(ours[0], theirs[0])
         elif ours and theirs:
-            pairs = _paired(ours, theirs, lambda it: it.name)
-            pairs = pairs or _paired(ours, theirs, lambda it: it.folder.name)
+            pairs = _paired(ours, theirs, lambda partition: partition.name)
+            pairs = pairs or _paired(ours, theirs, lambda partition: partition.folder.name)
             if not pairs:
                 both = f"{printable(a)} and {printable(b)}"
                 raise UsageError(f"{both} have no partition in common")
@@ -125,7 +127,10 @@ class Diff:
 
     def _pair(self, one: LogFiles, other: LogFiles) -> None:
         run = self.run
-        a, b = (Side(it, self.limit, run.seen, Findings(run.most_findings)) for it in (one, other))
+        a, b = (
+            Side(partition, self.limit, run.seen, Findings(run.most_findings))
+            for partition in (one, other)
+        )
         try:
             ranges = list(compare(a.batches(), b.batches(), self._differs))
         except InputError as error:
@@ -173,7 +178,10 @@ class Diff:
             f"{epoch_b}"
         )
         lines = [f"{words}\n"]
-        alone = [_alone(ranges, parted.first, it) for it in (Relation.ONLY_A, Relation.ONLY_B)]
+        alone = [
+            _alone(ranges, parted.first, relation)
+            for relation in (Relation.ONLY_A, Relation.ONLY_B)
+        ]
         lines.append(f"  alone in A {alone[0]}, in B {alone[1]}\n")
         if later is not None:
             follower, leader = (a, b) if later == "B" else (b, a)
@@ -189,7 +197,7 @@ class Diff:
         """The first offset at which both have a record, and not the same one."""
         ours, theirs = self._records(mine), self._records(its)
         common = sorted(set(ours) & set(theirs))
-        return next((it for it in common if ours[it] != theirs[it]), None)
+        return next((position for position in common if ours[position] != theirs[position]), None)
 
     def _records(self, batches: list[ReplicaBatch]) -> dict[int, Row]:
         """The records of some batches by offset."""
@@ -254,28 +262,28 @@ PARTED = "they have parted before"
 HOLE, MISSING = "removed by compaction", "missing on the other side"
 
 
-def _why(it: Range, a: Side, b: Side, parted: Range | None) -> str | None:
+def _why(owned: Range, a: Side, b: Side, parted: Range | None) -> str | None:
     """What a range that only one replica has may come from."""
-    if it.relation not in (Relation.ONLY_A, Relation.ONLY_B):
+    if owned.relation not in (Relation.ONLY_A, Relation.ONLY_B):
         return None
-    if parted is not None and it.first > parted.first:
+    if parted is not None and owned.first > parted.first:
         return PARTED
-    other = b if it.relation is Relation.ONLY_A else a
-    if other.first is not None and it.last < other.first:
+    other = b if owned.relation is Relation.ONLY_A else a
+    if other.first is not None and owned.last < other.first:
         return BEFORE
-    if it.first >= other.end:
+    if owned.first >= other.end:
         return SHORTER
     return HOLE if other.has_holes else MISSING
 
 
-def _row(it: Range, why: str | None) -> tuple[str | int | None, ...]:
+def _row(owned: Range, why: str | None) -> tuple[str | int | None, ...]:
     return (
-        it.relation.value,
-        it.first,
-        it.last,
-        it.a_batches,
-        it.b_batches,
-        str(sorted(it.a_epochs)),
-        str(sorted(it.b_epochs)),
+        owned.relation.value,
+        owned.first,
+        owned.last,
+        owned.a_batches,
+        owned.b_batches,
+        str(sorted(owned.a_epochs)),
+        str(sorted(owned.b_epochs)),
         why,
     )

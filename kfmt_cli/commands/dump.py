@@ -85,8 +85,8 @@ class Dump:
 
     def _listed(self, files: Iterator[Input], path: str) -> Iterator[Input]:
         """The files that are shown."""
-        for it in files:
-            file = it if self.layout is None else replace(it, kind=self.layout)
+        for given in files:
+            file = given if self.layout is None else replace(given, kind=self.layout)
             shown = self.all_files or file.path == path or file.kind.level is not Level.SEGMENT
             if shown or not is_empty(file):
                 if is_segment(file):
@@ -113,7 +113,7 @@ class Dump:
         from kfmt_cli.checks.log.packs import packs
 
         units = packs(every, map(size_of, every))
-        for unit in map_ordered(self._pack, units, self.jobs, lambda it: len(it) == 1):
+        for unit in map_ordered(self._pack, units, self.jobs, lambda files: len(files) == 1):
             for piece in unit:
                 if isinstance(piece, Input):
                     self._file(piece)
@@ -225,7 +225,9 @@ class Dump:
             return
 
         def write(block: Block) -> Iterable[Piece]:
-            pieces = (it for part in reading.parts(block) for it in arrange(writer, part))
+            pieces = (
+                arranged for part in reading.parts(block) for arranged in arrange(writer, part)
+            )
             return pieces if is_heavy(block) else list(pieces)
 
         for written in map_ordered(write, blocks, workers, is_heavy):

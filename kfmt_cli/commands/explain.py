@@ -81,9 +81,9 @@ class Explain:
         for part in parts:
             lines.append("\n")
             if isinstance(part, str):
-                lines += [f"{it}\n" for it in wrapped(part, sink.out.width or 80, margin=0)]
+                lines += [f"{line}\n" for line in wrapped(part, sink.out.width or 80, margin=0)]
             else:
-                lines += [f"  {it}\n" for it in part]
+                lines += [f"  {line}\n" for line in part]
         row: dict[str, object] = {"topic": page.name, "title": page.title, "parts": parts}
         sink.document(PAGE, row, lines)
         if page.name == "timing-wheel" and not sink.for_people:
@@ -108,5 +108,5 @@ def _page(code: Code, theme: Theme, width: int | None) -> list[str]:
     severity = theme.paint(STYLES[code.severity], code.severity.value)
     lines = [f"{theme.paint('bold', code.name)}   {severity}: {MEANING[code.severity]}\n"]
     for label, words in (("meaning", code.meaning), *consequences(code)):
-        lines += [f"{it}\n" for it in wrapped(words, width, label, margin=2)]
+        lines += [f"{line}\n" for line in wrapped(words, width, label, margin=2)]
     return lines

@@ -66,11 +66,11 @@ class Export:
         elif not self.force and folder.is_dir() and any(folder.iterdir()):
             raise UsageError(f"{self.to}: is not empty; --force writes into it, over what is there")
         self._is_fresh = not folder.is_dir() or not any(folder.iterdir())
-        for it in files_of(self.request):
-            if it.trouble:
-                yield Unread(f"{it.path}: {it.trouble}")
+        for piece in files_of(self.request):
+            if piece.trouble:
+                yield Unread(f"{piece.path}: {piece.trouble}")
             else:
-                self._files.append(it)
+                self._files.append(piece)
         if not self._files:
             raise InputError("no log in the paths given")
         if self.log_starts is not None:
@@ -108,7 +108,7 @@ class Export:
         pieces = list(cut(self._files, share_of(self.request, self._files)))
         work = partial(_export, self.request, self.to, self.tables, self.format)
         done = zip(pieces, map_processes(work, pieces, self.jobs), strict=True)
-        for path, parts in groupby(done, lambda it: it[0].path):
+        for path, parts in groupby(done, lambda read: read[0].path):
             found = []
             for piece, made in parts:
                 advance(piece.end - piece.start)
@@ -174,7 +174,7 @@ def take_away(folder: Path) -> None:
         with mark.open() as held:
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
             try:
-                tables = [it for it in json.load(held) if it in TABLES]
+                tables = [name for name in json.load(held) if name in TABLES]
             except (ValueError, TypeError):
                 tables = []  # killed before it had written anything
             for table in tables:

@@ -61,10 +61,10 @@ class Find:
                 found += target.segments()
             except InputError as error:
                 self.run.complain(str(error))
-        logs = [it for it in found if it.log is not None]
+        logs = [segment for segment in found if segment.log is not None]
         starts = LogStarts(self.run)
         for _, group in groupby(logs, key=lambda log: str(Path(log.any_file.path).parent)):
-            partition = sorted(group, key=lambda it: it.any_file.base_offset or 0)
+            partition = sorted(group, key=lambda segment: segment.any_file.base_offset or 0)
             first = partition[0].any_file
             starts.tell(first.path, first.base_offset, first.name)
             self._partition(partition)
@@ -129,7 +129,11 @@ class Find:
             if fits.any():
                 i = int(np.argmax(sound if sound.any() else fits))
                 yield from self._record_in(
-                    block, i, lambda it: it.rows.offset == offset, start.via, or_batch=True
+                    block,
+                    i,
+                    lambda records: records.rows.offset == offset,
+                    start.via,
+                    or_batch=True,
                 )
                 return
             n_later += int(begins_later.sum())
@@ -145,7 +149,7 @@ class Find:
             late = (batches.max_timestamp >= timestamp) & (batches.has_timestamp == 1)
             for i in np.flatnonzero(late).tolist():
                 rows = self._record_in(
-                    block, i, lambda it: it.rows.timestamp >= timestamp, start.via
+                    block, i, lambda records: records.rows.timestamp >= timestamp, start.via
                 )
                 first = next(rows, None)
                 if first is not None:

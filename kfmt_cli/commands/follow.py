@@ -68,4 +68,4 @@ def _next(partition: LogFiles, file: Input) -> Input | None:
     later = [
         log for log in logs if is_segment(log) and (log.base_offset or 0) > (file.base_offset or 0)
     ]
-    return min(later, key=lambda it: it.base_offset or 0, default=None)
+    return min(later, key=lambda file: file.base_offset or 0, default=None)

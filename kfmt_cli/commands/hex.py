@@ -96,7 +96,7 @@ class ShowHex:
             for block in log.blocks:
                 i = _batch_of(block, place)
                 if i is not None:
-                    begins, size = (int(block.batches[it][i]) for it in ("position", "size"))
+                    begins, size = (int(block.batches[name][i]) for name in ("position", "size"))
                     data = _bytes_at(file, begins, size)
                     parts = batch_parts(block, i, data, decoder, self.limit)
                     self._show(file, map(self._chosen, parts))

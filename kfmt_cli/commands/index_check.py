@@ -49,7 +49,10 @@ class IndexCheck:
             except InputError as error:
                 unread.append(str(error))
         yield from map(Unread, unread)
-        self._segments = [(it, 0 if it.log is None else size_of(it.log)) for it in found.values()]
+        self._segments = [
+            (segment, 0 if segment.log is None else size_of(segment.log))
+            for segment in found.values()
+        ]
 
     @property
     def total(self) -> int:
@@ -136,9 +139,9 @@ def show_lookups(
     """Show the look-up of an offset or a timestamp in each partition; raises InputError."""
     for target in targets(paths, run.complain):
         found = [segment for segment in target.segments() if segment.log is not None]
-        folders = sorted({_folder(it) for it in found})
+        folders = sorted({_folder(segment) for segment in found})
         for folder in folders:
-            here = [it for it in found if _folder(it) == folder]
+            here = [segment for segment in found if _folder(segment) == folder]
             lookup = look_up(choose(here, offset, timestamp), offset, timestamp)
             run.sink.document(LOOKUP, _row(lookup), lookup_lines(lookup, run.host.theme))
         if not found and not target.unlisted:

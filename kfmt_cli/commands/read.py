@@ -41,7 +41,7 @@ def path_names(path: Path | Sequence[Path]) -> tuple[str, ...]:
     """One path or several, as text."""
     if isinstance(path, str | os.PathLike):
         return (os.fspath(path),)
-    return tuple(os.fspath(it) for it in path)
+    return tuple(os.fspath(each_path) for each_path in path)
 
 
 @dataclass(slots=True)

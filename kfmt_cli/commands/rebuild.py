@@ -63,7 +63,7 @@ class Rebuild:
             return False
         below = (Path(to, folder).resolve() for folder, _ in partitions)
         folders = {Path(group[0].path).parent.resolve() for _, group in partitions}
-        self.all_files |= (is_any := any(it in folders for it in below))
+        self.all_files |= (is_any := any(path in folders for path in below))
         return is_any
 
     def _partitions(self, paths: tuple[str, ...]) -> Iterator[tuple[str, list[Input]]]:
@@ -123,7 +123,7 @@ class Rebuild:
         if not self.force:
             check_unused(folder)
         self.run.left_over(take_away(folder))
-        sizes = {it.path: size_of(it) for it in group}
+        sizes = {file.path: size_of(file) for file in group}
         for done in self._rebuilt(group, progress):
             if size_of(done.log) != sizes[done.log.path] and not self.force:
                 raise UsageError(

@@ -86,7 +86,7 @@ _FRONTS = (KEY_FRONT, VALUE_FRONT, ENVELOPE)
 def _layouts_of(page: object) -> tuple[Layout, ...]:
     """The messages that a module defines."""
     found = (var for var in vars(page).values() if isinstance(var, Layout))
-    return tuple(it for it in found if it.versions is not None)
+    return tuple(layout for layout in found if layout.versions is not None)
 
 
 def _plain(name: str) -> str:
@@ -105,7 +105,7 @@ def found(name: str) -> list[Layout]:
     if own:
         return own[:1]
     kind, _, _ = kind_of(name.rpartition("/")[2])
-    ends = {_plain(it) for it in kind.named}
+    ends = {_plain(file_name) for file_name in kind.named}
     of_file = [
         layout
         for chapter in every
@@ -116,7 +116,7 @@ def found(name: str) -> list[Layout]:
     if of_file:
         return of_file
     known = [layout.name for chapter in every for layout in chapter.layouts]
-    near = [it for it in known if _plain(name) in _plain(it)]
+    near = [candidate for candidate in known if _plain(name) in _plain(candidate)]
     words = f"; there are {', '.join(near)}" if near else "; kfmt format lists them"
     raise UsageError(f"no format is named {name!r}{words}")
 
@@ -126,7 +126,7 @@ def show_formats(run: Run, names: tuple[str, ...]) -> None:
     sink = run.sink
     if not names:
         _show_list(run)
-    for layout in [it for name in names for it in found(name)]:
+    for layout in [layout for name in names for layout in found(name)]:
         if sink.for_people:
             sink.put("".join(drawn(layout, sink.out.theme, sink.out.width)))
             continue

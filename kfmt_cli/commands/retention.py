@@ -89,14 +89,14 @@ class Retention:
     ) -> None:
         sink = self.run.sink
         width = max(len(grouped(verdict.segment.size)) for verdict in verdicts)
-        for i, it in enumerate(verdicts):
-            if it.at is not None or it.deletable:
-                self._freed.append((max(it.at or self.now, self.now), it.segment.size))
+        for i, fate in enumerate(verdicts):
+            if fate.at is not None or fate.deletable:
+                self._freed.append((max(fate.at or self.now, self.now), fate.segment.size))
             lines = []
             if i == 0:
                 lines.append(self._heading(partition, settings, sources))
-            lines.append(self._line(it, width))
-            sink.document(RETENTION, {**_row(it), "settings": _told(settings, sources)}, lines)
+            lines.append(self._line(fate, width))
+            sink.document(RETENTION, {**_row(fate), "settings": _told(settings, sources)}, lines)
         row: dict[str, object] = {
             "file": roll.name,
             "reason": roll.reason,
@@ -111,28 +111,33 @@ class Retention:
         self, partition: LogFiles, settings: TopicSettings, sources: Mapping[str, str]
     ) -> str:
         told = _told(settings, sources)
-        words = [f"{name}={it['value']} ({it['source']})" for name, it in told.items()]
+        words = [
+            f"{name}={setting['value']} ({setting['source']})" for name, setting in told.items()
+        ]
         name = self.run.sink.out.theme.paint("bold", safe(partition.name))
         return f"{name}   {' '.join(words)}\n"
 
-    def _line(self, it: SegmentFate, width: int) -> str:
+    def _line(self, fate: SegmentFate, width: int) -> str:
         theme = self.run.sink.out.theme
-        if it.deletable:
+        if fate.deletable:
             verdict = theme.paint("warn", "goes now")
-        elif it.at is not None:
-            verdict = f"stays until {time_text(it.at)[:19]}"
+        elif fate.at is not None:
+            verdict = f"stays until {time_text(fate.at)[:19]}"
         else:
             verdict = theme.paint("good", "stays")
-        marks = " active" if it.active else ""
-        name = it.segment.name.rpartition("/")[2]
-        words = f"{verdict}: {it.why}"
-        return f" {safe(name)}{marks}  {grouped(it.segment.size):>{width}} bytes  {words}\n"
+        marks = " active" if fate.active else ""
+        name = fate.segment.name.rpartition("/")[2]
+        words = f"{verdict}: {fate.why}"
+        return f" {safe(name)}{marks}  {grouped(fate.segment.size):>{width}} bytes  {words}\n"
 
     def _total(self) -> None:
         """Bytes that are freed now and over time."""
         now = sum(size for at, size in self._freed if at <= self.now)
         sink = self.run.sink
-        row: dict[str, object] = {"bytes_now": now, "bytes_later": sum(it[1] for it in self._freed)}
+        row: dict[str, object] = {
+            "bytes_now": now,
+            "bytes_later": sum(freed[1] for freed in self._freed),
+        }
         later = [(at, size) for at, size in self._freed if at > self.now]
         row["bytes_later"] = sum(size for _, size in later)
         words = f"{grouped(now)} bytes go now, {grouped(sum(s for _, s in later))} later"
@@ -149,17 +154,17 @@ def _told(settings: TopicSettings, sources: Mapping[str, str]) -> dict[str, dict
     return with_sources(settings, sources, ("cleanup.policy", time, size))
 
 
-def _row(it: SegmentFate) -> dict[str, object]:
+def _row(fate: SegmentFate) -> dict[str, object]:
     return {
-        "file": it.segment.name,
-        "base_offset": it.segment.base_offset,
-        "bytes": it.segment.size,
-        "largest_timestamp": it.segment.largest,
-        "timestamp_source": it.segment.source,
-        "active": it.active,
-        "deletable": it.deletable,
-        "deletable_at": it.at,
-        "why": it.why,
+        "file": fate.segment.name,
+        "base_offset": fate.segment.base_offset,
+        "bytes": fate.segment.size,
+        "largest_timestamp": fate.segment.largest,
+        "timestamp_source": fate.segment.source,
+        "active": fate.active,
+        "deletable": fate.deletable,
+        "deletable_at": fate.at,
+        "why": fate.why,
     }
 
 

@@ -84,7 +84,7 @@ def _is_swap(log: Input) -> bool:
 
 def _is_orderly(partition: _SalvagedPartition, extents: Extents) -> bool:
     """Whether every undamaged batch lies where it belongs, so that no log waits for another."""
-    if any(isinstance(extents[it.path], LogExtent) for it in partition.more):
+    if any(isinstance(extents[file.path], LogExtent) for file in partition.more):
         return False
     end = -1
     for log in partition.logs:
@@ -209,10 +209,10 @@ class Salvage:
         self, staging: Staging, partition: _SalvagedPartition, progress: Progress
     ) -> None:
         """The logs of a partition, then what follows from them."""
-        extents = {it.path: self._extent(it) for it in (*partition.logs, *partition.more)}
-        for it in partition.more:
-            if extents[it.path] is None:
-                self._leave_behind(it)
+        extents = {file.path: self._extent(file) for file in (*partition.logs, *partition.more)}
+        for other in partition.more:
+            if extents[other.path] is None:
+                self._leave_behind(other)
         if _is_orderly(partition, extents):
             written = self._in_order(staging, partition, extents, progress)
         else:
@@ -221,7 +221,7 @@ class Salvage:
             return
         snapshot = f"{written[0].base_offset:020}{PRODUCER_SNAPSHOT.suffix}"
         known = (staging.folder / partition.below / snapshot).exists()
-        gaps = Gaps(min(_base_of(it) or 0 for it in (*partition.logs, *partition.more)) - 1)
+        gaps = Gaps(min(_base_of(file) or 0 for file in (*partition.logs, *partition.more)) - 1)
         how = How(self.interval)
         for made in rebuild(written, how, lambda _: None, from_nothing=not known, gaps=gaps):
             if any(finding.code.severity is Severity.ERROR for finding in made.findings):
@@ -309,12 +309,12 @@ class Salvage:
             self._index(staging, classify(str(staging.folder / name), name), PurePath(name).parent)
         for number, (one, result) in enumerate(zip(scanned, results, strict=True)):
             done, holes = told_of(scanned, number, made)
-            result.numbers = {it: getattr(done, it) for it in COUNTED}
+            result.numbers = {counted: getattr(done, counted) for counted in COUNTED}
             for hole in holes:
                 self._hole(one.log, hole)
             self._tell_result(result, done.holes)
         self._tell_arranged(partition, made)
-        return [classify(str(staging.folder / it), it) for it in written]
+        return [classify(str(staging.folder / name), name) for name in written]
 
     def _index(self, staging: Staging, log: Input, below: PurePath) -> None:
         """Give a log that is set aside its indexes, if its offsets fit into them."""
@@ -395,7 +395,7 @@ class Salvage:
             return None
         finally:
             out.abandon()
-        result.numbers = {it: getattr(done, it) for it in COUNTED}
+        result.numbers = {counted: getattr(done, counted) for counted in COUNTED}
         self._tell_result(result, done.holes)
         return done
 

@@ -45,7 +45,7 @@ def registry_of(path: str) -> SchemaRegistry | None:
     for partition in partitions_of((path,), TOPIC, lambda _: None):
         for log in partition.logs:
             with open_checked(log, read_ahead=False) as opened:
-                for it in stream(opened, Limit()):
-                    if not isinstance(it, Finding):
-                        replay.take(it)
+                for record in stream(opened, Limit()):
+                    if not isinstance(record, Finding):
+                        replay.take(record)
     return replay.every

@@ -116,8 +116,8 @@ class Stat:
         sink = self.run.sink
         if len(rows) > 1 and sink.for_people:
             everything = Statistics()
-            for it in rows.values():
-                everything.add(it)
+            for statistics in rows.values():
+                everything.add(statistics)
             rows = {**rows, "all": everything}
         room = None if sink.look.wide else sink.out.width
         table = LineTable(self.by, list(rows.items()), COLUMNS, sink.out.theme, room)

@@ -77,9 +77,9 @@ class ShowState:
             words = "--at-offset and --since-offset are offsets of one partition"
             raise UsageError(f"{words}; there are {len(partitions)}")
         found: list[tuple[TopicPartition, State]] = []
-        for it in partitions:
+        for topic_partition in partitions:
             try:
-                found.append((it, self._state_of(it)))
+                found.append((topic_partition, self._state_of(topic_partition)))
             except InputError as error:
                 self.run.complain(str(error))
         if self.run.sink.for_people:
@@ -101,7 +101,10 @@ class ShowState:
                 words = f"--since-offset {self.wanted.since_offset} lies after the last record"
                 self.run.sink.note(f"{partition.name}: {words}, at {last}\n")
             before = self._state_at(partition, self.wanted.since_offset, tell=False)
-            now = {it: _changes(it, before[it], rows) for it, rows in now.items()}
+            now = {
+                state_type: _changes(state_type, before[state_type], rows)
+                for state_type, rows in now.items()
+            }
         return {type_: self._chosen(type_, rows) for type_, rows in now.items()}
 
     def _state_at(self, partition: TopicPartition, at_offset: int | None, tell: bool) -> State:
@@ -146,17 +149,17 @@ class ShowState:
         """Replay a file from an offset on; whether it was whole."""
         whole = True
         with open_checked(file, read_ahead=False) as log:
-            for it in stream(log, self.limit):
-                if isinstance(it, Finding):
-                    whole &= it.code.severity is not Severity.ERROR
+            for record in stream(log, self.limit):
+                if isinstance(record, Finding):
+                    whole &= record.code.severity is not Severity.ERROR
                     if findings is not None:
-                        self._tell(it, findings)
-                elif at_offset is not None and it.offset > at_offset:
+                        self._tell(record, findings)
+                elif at_offset is not None and record.offset > at_offset:
                     break
-                elif it.offset >= start:
+                elif record.offset >= start:
                     self._n_records += findings is not None
-                    self._last = it.offset
-                    replay.take(it)
+                    self._last = record.offset
+                    replay.take(record)
         return whole
 
     def _tell(self, finding: Finding, findings: Findings) -> None:
@@ -248,7 +251,9 @@ def _changes(type_: StateType, before: dict[Row, Row], now: dict[Row, Row]) -> d
             changed[key] = (*row, "added", None)
         elif before[key] != row:
             columns = zip(type_.rows.columns, before[key], row, strict=True)
-            old = {it.name: _value(it, was) for it, was, value in columns if was != value}
+            old = {
+                column.name: _value(column, was) for column, was, value in columns if was != value
+            }
             changed[key] = (*row, "changed", json_text(old))
     for key, row in before.items():
         if key not in now:

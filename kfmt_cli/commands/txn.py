@@ -50,18 +50,20 @@ class ShowTransactions:
         sink = self.run.sink
         following = Transactions()
         counts = {"committed": 0, "aborted": 0, OPEN: 0}
-        for it in self._follow(partition, following, tell=True):
-            counts[it.outcome] += 1
+        for transaction in self._follow(partition, following, tell=True):
+            counts[transaction.outcome] += 1
         counts[OPEN] = len(following.open)
         if not any(counts.values()) and sink.for_people and not partition.given:
             return
         known = self._coordinators(partition.folder.parent)
-        begun = sorted(following.open.values(), key=lambda it: it.first_offset or 0)
-        opened = (self._row(partition, it, following, known) for it in begun)
+        begun = sorted(
+            following.open.values(), key=lambda transaction: transaction.first_offset or 0
+        )
+        opened = (self._row(partition, transaction, following, known) for transaction in begun)
         ended: Iterator[Cells] = iter(())
         if not self.only_open:
             again = self._follow(partition, Transactions(), tell=False)
-            ended = (self._row(partition, it, following, known) for it in again)
+            ended = (self._row(partition, transaction, following, known) for transaction in again)
         head = Head(partition.name, nouns=("transaction", "transactions"))
         self.run.rows(head, TRANSACTION, chain(in_pieces(opened), in_pieces(ended)))
         self._summary(partition, counts, following)
@@ -81,29 +83,33 @@ class ShowTransactions:
             self.run.left_out(partition.name, findings)
 
     def _row(
-        self, partition: LogFiles, it: Transaction, following: Transactions, known: Known
+        self, partition: LogFiles, transaction: Transaction, following: Transactions, known: Known
     ) -> Cells:
-        about = known.get(it.producer_id)
-        is_open = it.outcome == OPEN
-        end = None if is_open else it.end
-        duration = None if it.start is None or end is None else end - it.start
-        since = None if it.start is None or not is_open else max(following.newest - it.start, 0)
+        about = known.get(transaction.producer_id)
+        is_open = transaction.outcome == OPEN
+        end = None if is_open else transaction.end
+        duration = None if transaction.start is None or end is None else end - transaction.start
+        since = (
+            None
+            if transaction.start is None or not is_open
+            else max(following.newest - transaction.start, 0)
+        )
         values: dict[str, object] = {
-            "outcome": it.outcome,
-            "hanging": _is_hanging(partition, it, following, known) if is_open else None,
-            "producer_id": it.producer_id,
-            "producer_epoch": it.producer_epoch,
+            "outcome": transaction.outcome,
+            "hanging": _is_hanging(partition, transaction, following, known) if is_open else None,
+            "producer_id": transaction.producer_id,
+            "producer_epoch": transaction.producer_epoch,
             "transactional_id": None if about is None else about["transactional_id"],
-            "first_offset": it.first_offset,
-            "last_offset": it.last_offset,
-            "records": it.records,
-            "batches": it.batches,
-            "marker_offset": it.marker,
+            "first_offset": transaction.first_offset,
+            "last_offset": transaction.last_offset,
+            "records": transaction.records,
+            "batches": transaction.batches,
+            "marker_offset": transaction.marker,
             "duration_ms": duration,
-            "start_timestamp": it.start,
+            "start_timestamp": transaction.start,
             "end_timestamp": end,
             "open_for_ms": since,
-            "holds_last_stable_offset": int(it is following.holder),
+            "holds_last_stable_offset": int(transaction is following.holder),
         }
         return tuple(_cell(values[column.name]) for column in TRANSACTION.columns)
 
@@ -129,9 +135,9 @@ class ShowTransactions:
             for path in sorted(folder.glob("*.log")):
                 try:
                     with open_checked(classify(str(path), path.name), read_ahead=False) as log:
-                        for it in stream(log, Limit()):
-                            if not isinstance(it, Finding):
-                                replay.take(it)
+                        for record in stream(log, Limit()):
+                            if not isinstance(record, Finding):
+                                replay.take(record)
                 except InputError:
                     continue
             for row in replay.state()[TRANSACTIONAL_ID].values():
@@ -151,11 +157,11 @@ def _goes_on(partition: LogFiles) -> bool:
     """Whether a later log lies next to those of a partition."""
     last = max(log.base_offset or 0 for log in partition.logs)
     logs = (classify(str(path), path.name) for path in partition.folder.glob("*.log"))
-    return any((it.base_offset or 0) > last for it in logs)
+    return any((log.base_offset or 0) > last for log in logs)
 
 
 def _is_hanging(
-    partition: LogFiles, it: Transaction, following: Transactions, known: Known
+    partition: LogFiles, transaction: Transaction, following: Transactions, known: Known
 ) -> bool | None:
     """Whether nobody will end an open transaction, None where that cannot be told.
 
@@ -164,9 +170,12 @@ def _is_hanging(
     """
     if partition.given and _goes_on(partition):
         return None  # its end may lie in a log that was not given
-    about = known.get(it.producer_id)
+    about = known.get(transaction.producer_id)
     if about is None:
-        late = it.start is not None and following.newest - it.start > TRANSACTION_MAX_TIMEOUT_MS
+        late = (
+            transaction.start is not None
+            and following.newest - transaction.start > TRANSACTION_MAX_TIMEOUT_MS
+        )
         return True if late else None
     places = json.loads(str(about["partitions"] or "[]"))
     named = partition.folder.name

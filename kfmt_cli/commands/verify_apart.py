@@ -99,17 +99,17 @@ def in_processes(
 def _joined(parts: list[PieceFindings | None]) -> Outcome | None:
     """The pieces of a log as a whole; None where only reading it as a whole tells what is in it."""
     known = [part for part in parts if part is not None]
-    if len(known) < len(parts) or is_torn(it.edges for it in known):
+    if len(known) < len(parts) or is_torn(part.edges for part in known):
         return None
     seam = Seam(known[0].piece.path)
     findings: list[Finding] = []
     extent, records = Extent(), 0
-    for it in known:
-        here = [seam.numbered(finding) for finding in it.findings]
-        at_seam = list(seam.join(it.edges)) if it.edges is not None else []
+    for piece in known:
+        here = [seam.numbered(finding) for finding in piece.findings]
+        at_seam = list(seam.join(piece.edges)) if piece.edges is not None else []
         findings += in_order([*at_seam, *here])
-        extent.join(it.extent)
-        records += it.records
+        extent.join(piece.extent)
+        records += piece.records
     size = known[0].piece.size
     return Outcome(Verified(size, seam.n_batches, records, extent), findings)
 

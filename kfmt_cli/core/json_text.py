@@ -26,9 +26,9 @@ def json_text(value: object) -> str:
 def _finite(value: Any) -> Any:
     """A value with the numbers that JSON has not as text."""
     if isinstance(value, dict):
-        return {key: _finite(it) for key, it in value.items()}
+        return {key: _finite(member) for key, member in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(it) for it in value]
+        return [_finite(element) for element in value]
     if isinstance(value, float) and value - value != 0:
         return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"  # noqa: PLR0124
     return value

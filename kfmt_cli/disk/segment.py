@@ -80,9 +80,9 @@ def group(files: Iterable[Input]) -> list[Segment]:
             last = last if transient else max(last, file.base_offset or 0)
         else:
             segment.indexes[file.kind] = file
-    for it in found.values():
-        base = it.any_file.base_offset
-        it.is_last = base is None or base >= last
+    for each_segment in found.values():
+        base = each_segment.any_file.base_offset
+        each_segment.is_last = base is None or base >= last
     return list(found.values())
 
 

@@ -57,7 +57,7 @@ class GivenPath:
         folders = self.folders
         chosen = every_input(folders) if kinds is None else inputs_in(folders, kinds)
         found = list(chosen)
-        if all(it.kind is UNKNOWN for it in found) and not self.unlisted:
+        if all(file.kind is UNKNOWN for file in found) and not self.unlisted:
             raise InputError(no_log(self.path))
         yield from found
 

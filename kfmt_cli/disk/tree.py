@@ -189,8 +189,8 @@ def walk(top: str, several: bool, skip: Callable[[str], None]) -> list[Folder]:
             skip(f"{printable(str(error.filename or path))}: {error.strerror}")
             continue
         found.append((place, folder))
-        places += inside if place == os.curdir else [f"{place}{os.sep}{it}" for it in inside]
-    found.sort(key=lambda it: _order(it[0]))
+        places += inside if place == os.curdir else [f"{place}{os.sep}{name}" for name in inside]
+    found.sort(key=lambda found: _order(found[0]))
     return _of_brokers(found)
 
 
@@ -200,7 +200,7 @@ def _of_brokers(found: list[tuple[str, Folder]]) -> list[Folder]:
     Other programs have directories with names such as version-2, and files named *.log."""
     parents = set()
     if not any(kind_of(file)[1] is not None for _, folder in found for file in folder.files):
-        found = [(place, replace(it, takes_any=place == os.curdir)) for place, it in found]
+        found = [(place, replace(folder, takes_any=place == os.curdir)) for place, folder in found]
     for place, folder in found:
         names = [kind_of(file) for file in folder.files]
         known = (kind for kind, _, _ in names if kind is not UNKNOWN)

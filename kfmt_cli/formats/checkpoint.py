@@ -23,8 +23,8 @@ class Checkpoint:
 _PARTITION = ("topic", "partition", "offset")
 
 CHECKPOINTS = {
-    it.name: it
-    for it in (
+    checkpoint.name: checkpoint
+    for checkpoint in (
         Checkpoint(
             "recovery-point-offset-checkpoint",
             "Up to where each partition is known to be on disk.",

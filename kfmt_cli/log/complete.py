@@ -81,7 +81,7 @@ def decoded(block: Block, records: Records, decoder: Decoder, words: bool) -> Se
     from kfmt_cli.topics.saying import in_words
 
     # The column of a length follows that of its start.
-    added = [it for name in DECODED for it in (name, f"{name}_size", f"has_{name}")]
+    added = [column for name in DECODED for column in (name, f"{name}_size", f"has_{name}")]
     table = records.rows.adding(added)
     pieces: list[bytes] = []
     at = len(records.data)
@@ -93,12 +93,14 @@ def decoded(block: Block, records: Records, decoder: Decoder, words: bool) -> Se
             continue
         key, value = (_bytes(records.data, *places[i : i + 2]) for i in (0, 2))
         made = (None if key is None else decoder.key(key), decoder.value(key, value))
-        for name, it in zip(DECODED, made, strict=True):
-            if it is None:
+        for name, each_decoded in zip(DECODED, made, strict=True):
+            if each_decoded is None:
                 continue
-            if it.fault is not None:
-                records.findings.append(_malformed(block, records, row, name, it))
-            text = (in_words(it.values) if words else json_text(it.values)).encode()
+            if each_decoded.fault is not None:
+                records.findings.append(_malformed(block, records, row, name, each_decoded))
+            text = (
+                in_words(each_decoded.values) if words else json_text(each_decoded.values)
+            ).encode()
             table.data[table.names[name] + np.arange(3), row] = at, len(text), 1
             pieces.append(text)
             at += len(text)

@@ -47,7 +47,7 @@ class Damage(BatchSearch):
         header = self._header(position)
         window = OffsetWindow.after_damage(header, after_offset, None, self.sets)
         at = position + HEADER_UP_TO_MAGIC
-        ends = (it for it in self._ends(at, end, header) if window.holds(self._header(it)))
+        ends = (start for start in self._ends(at, end, header) if window.holds(self._header(start)))
         proven = self._proven_end(header, ends)
         if proven is not None and proven < end:
             return self._wrong_length(header, codes.LENGTH_TOO_BIG, proven)
@@ -132,8 +132,8 @@ class Damage(BatchSearch):
         """
         size = min(whole.position - torn.position, WINDOW)
         left, right = (
-            np.frombuffer(self._source.block(it.position, size, size), np.uint8)
-            for it in (torn, whole)
+            np.frombuffer(self._source.block(candidate.position, size, size), np.uint8)
+            for candidate in (torn, whole)
         )
         common = min(len(left), len(right))
         equal = left[:common] == right[:common]

@@ -16,7 +16,9 @@ from kfmt_cli.log.block import Block
 from kfmt_cli.log.control import name_control_batches
 from kfmt_cli.rows.log_tables import BATCH_COLUMNS, BatchTable
 
-HEADER, FOOTER = (CONTROL_TYPES.index(it) for it in ("SNAPSHOT_HEADER", "SNAPSHOT_FOOTER"))
+HEADER, FOOTER = (
+    CONTROL_TYPES.index(control_type) for control_type in ("SNAPSHOT_HEADER", "SNAPSHOT_FOOTER")
+)
 
 
 def with_ends_checked(name: str, blocks: Iterable[Block]) -> Iterator[Block]:

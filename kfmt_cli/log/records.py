@@ -146,7 +146,7 @@ def _malformed(
     except DecodeError as error:
         declared = int(block.batches.records_count[i])
         more = f" ({len(region) - at} bytes after the last record)" if record >= declared else ""
-        path = "".join(f" › {it}" for it in error.place.path)
+        path = "".join(f" › {part}" for part in error.place.path)
         words = f"{path}: {error.reason}, at {origin.byte(error.place.at)}{more}"
         code = codes.RECORD_MALFORMED
         return about_batch(block, i, code, words, position=error.place.position)

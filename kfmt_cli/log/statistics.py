@@ -140,7 +140,9 @@ class Statistics:
         for name in _SUMS:
             setattr(self, name, getattr(self, name) + getattr(later, name))
         for name in ("packed", "unpacked", "null_keys", "empty_keys", "tombstones"):
-            both = [it for it in (getattr(self, name), getattr(later, name)) if it is not None]
+            both = [
+                known for known in (getattr(self, name), getattr(later, name)) if known is not None
+            ]
             setattr(self, name, sum(both) if both else None)
         for codec, n in later.codecs.items():
             self.codecs[codec] = self.codecs.get(codec, 0) + n
@@ -151,7 +153,9 @@ class Statistics:
         self.timestamp_skew_ms = max(self.timestamp_skew_ms, later.timestamp_skew_ms)
         self.producer_ids |= later.producer_ids
         for name, of in (("min_timestamp", min), ("max_timestamp", max)):
-            known = [it for it in (getattr(self, name), getattr(later, name)) if it is not None]
+            known = [
+                known for known in (getattr(self, name), getattr(later, name)) if known is not None
+            ]
             setattr(self, name, of(known) if known else None)
 
     # Under the names of the JSON contract, as what is above.

@@ -44,7 +44,9 @@ def stream(log: OpenLog, limit: Limit) -> Iterator[Record | Finding]:
 def _records(run: Block, records: Records) -> Iterator[Record]:
     batches, data = run.batches, records.data
     owner = records.owner
-    of_batch = (batches[it][owner].tolist() for it in ("crc_valid", "transactional", "producer_id"))
+    of_batch = (
+        batches[name][owner].tolist() for name in ("crc_valid", "transactional", "producer_id")
+    )
     columns = (records.rows[name].tolist() for name in _NAMES)
     for valid, in_transaction, producer, *row in zip(*of_batch, *columns, strict=True):
         offset, key, key_size, value, value_size, control, control_type = row

@@ -258,7 +258,7 @@ def _explain(
     try:
         layout.read(bytes_, at, len(bytes_), origin, (name,))
     except DecodeError as error:
-        path = "".join(f" › {it}" for it in error.place.path)
+        path = "".join(f" › {part}" for part in error.place.path)
         words = f"{path}: {error.reason}, at {origin.byte(error.place.at)}"
         code = codes.MESSAGE_MALFORMED
         return about_batch(block, i, code, words, position=error.place.position)

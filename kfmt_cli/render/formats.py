@@ -44,4 +44,4 @@ REPORTS: list[OutputFormat] = [
 
 def sink_named(name: str) -> type[Sink]:
     """The class that writes a format."""
-    return next(it for it in (*FORMATS, *REPORTS) if it.name == name).load()
+    return next(output for output in (*FORMATS, *REPORTS) if output.name == name).load()

@@ -119,20 +119,20 @@ def _joined(parts: list[Write | bytes]) -> Write:
 
 
 def _token(name: str, null: bytes) -> Write:
-    def headers(it: Shown) -> bytes:
-        pairs = (key + b"=" + (null if value is None else value) for key, value in it.headers)
+    def headers(shown: Shown) -> bytes:
+        pairs = (key + b"=" + (null if value is None else value) for key, value in shown.headers)
         return b",".join(pairs)
 
     tokens: dict[str, Write] = {
-        "s": lambda it: null if it.value is None else it.value,
-        "S": lambda it: str(it.value_size).encode(),
-        "R": lambda it: struct.pack(">i", it.value_size),
-        "k": lambda it: null if it.key is None else it.key,
-        "K": lambda it: str(it.key_size).encode(),
-        "T": lambda it: str(it.timestamp).encode(),
+        "s": lambda shown: null if shown.value is None else shown.value,
+        "S": lambda shown: str(shown.value_size).encode(),
+        "R": lambda shown: struct.pack(">i", shown.value_size),
+        "k": lambda shown: null if shown.key is None else shown.key,
+        "K": lambda shown: str(shown.key_size).encode(),
+        "T": lambda shown: str(shown.timestamp).encode(),
         "h": headers,
-        "t": lambda it: it.topic.encode(),
-        "p": lambda it: str(it.partition).encode(),
-        "o": lambda it: str(it.offset).encode(),
+        "t": lambda shown: shown.topic.encode(),
+        "p": lambda shown: str(shown.partition).encode(),
+        "o": lambda shown: str(shown.offset).encode(),
     }
     return tokens[name]

@@ -66,7 +66,7 @@ def _changes(start: Start) -> list[str]:
     if len(start.deleted) > 2:
         words.append(f"{count(len(start.deleted), 'file')} deleted")
     else:
-        words += [f"{safe(_last(it))} is deleted" for it in start.deleted]
+        words += [f"{safe(_last(path))} is deleted" for path in start.deleted]
     if start.lost:
         words.append(f"offsets {_ranges(start.lost)} go")
     if start.unreachable:

@@ -67,7 +67,9 @@ def shell_quoted(words: str) -> str:
     if words.isprintable():
         return shlex.quote(words)
     data = os.fsencode(words)
-    inside = (chr(it) if 32 <= it < 127 and it not in b"'\\" else f"\\x{it:02x}" for it in data)
+    inside = (
+        chr(byte) if 32 <= byte < 127 and byte not in b"'\\" else f"\\x{byte:02x}" for byte in data
+    )
     return f"$'{''.join(inside)}'"
 
 

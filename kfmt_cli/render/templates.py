@@ -51,32 +51,32 @@ def _json_members(
         separator = ","
 
 
-def _json_member(builder: TemplateBuilder, it: Column, mode: str, separator: str) -> None:
-    builder.literal(f'{separator}"{it.name}":')
-    if not it.given:
-        _json_value(builder, it, mode)
+def _json_member(builder: TemplateBuilder, column: Column, mode: str, separator: str) -> None:
+    builder.literal(f'{separator}"{column.name}":')
+    if not column.given:
+        _json_value(builder, column, mode)
         return
-    with builder.when(it.given, 1):
-        _json_value(builder, it, mode)
-    with builder.when(it.given, 0):
+    with builder.when(column.given, 1):
+        _json_value(builder, column, mode)
+    with builder.when(column.given, 0):
         builder.literal("null")
 
 
-def _json_value(builder: TemplateBuilder, it: Column, mode: str) -> None:
-    if it.kind is ColumnKind.NUMBER:
-        builder.number(it.at)
-    elif it.kind is ColumnKind.FLAG:
-        builder.choice(it.at, ["false", "true"], ("", ""))
-    elif it.kind is ColumnKind.CHOICE:
-        builder.choice(it.at, [f'"{word}"' for word in it.words], ('"UNKNOWN-', '"'))
-    elif it.kind is ColumnKind.BYTES:
-        builder.json_bytes(it.at, mode)
-    elif it.kind is ColumnKind.TEXT:
-        builder.json_bytes(it.at, "auto")
-    elif it.kind is ColumnKind.JSON:
-        builder.raw(it.at)
-    elif it.kind is ColumnKind.GROUP:
-        _json_members(builder, it.of, mode, "{")
+def _json_value(builder: TemplateBuilder, column: Column, mode: str) -> None:
+    if column.kind is ColumnKind.NUMBER:
+        builder.number(column.at)
+    elif column.kind is ColumnKind.FLAG:
+        builder.choice(column.at, ["false", "true"], ("", ""))
+    elif column.kind is ColumnKind.CHOICE:
+        builder.choice(column.at, [f'"{word}"' for word in column.words], ('"UNKNOWN-', '"'))
+    elif column.kind is ColumnKind.BYTES:
+        builder.json_bytes(column.at, mode)
+    elif column.kind is ColumnKind.TEXT:
+        builder.json_bytes(column.at, "auto")
+    elif column.kind is ColumnKind.JSON:
+        builder.raw(column.at)
+    elif column.kind is ColumnKind.GROUP:
+        _json_members(builder, column.of, mode, "{")
         builder.literal("}")
     else:
         _json_headers(builder, mode)
@@ -130,23 +130,23 @@ def csv_template(
     return builder.build()
 
 
-def _enter(conditions: ExitStack, builder: TemplateBuilder, it: Column) -> None:
+def _enter(conditions: ExitStack, builder: TemplateBuilder, column: Column) -> None:
     """Write what follows only where the row has a value in the column."""
-    if it.only:
-        conditions.enter_context(builder.when(*it.only))
-    if it.given:
-        conditions.enter_context(builder.when(it.given, 1))
+    if column.only:
+        conditions.enter_context(builder.when(*column.only))
+    if column.given:
+        conditions.enter_context(builder.when(column.given, 1))
 
 
-def _csv_value(builder: TemplateBuilder, it: Column, mode: str) -> None:
-    if it.kind is ColumnKind.BYTES:
-        builder.csv_bytes(it.at, mode)
-    elif it.kind in (ColumnKind.TEXT, ColumnKind.JSON):
-        builder.csv_bytes(it.at, "utf8")
-    elif it.kind is ColumnKind.HEADERS:
+def _csv_value(builder: TemplateBuilder, column: Column, mode: str) -> None:
+    if column.kind is ColumnKind.BYTES:
+        builder.csv_bytes(column.at, mode)
+    elif column.kind in (ColumnKind.TEXT, ColumnKind.JSON):
+        builder.csv_bytes(column.at, "utf8")
+    elif column.kind is ColumnKind.HEADERS:
         with builder.quoted():
             _json_headers(builder, mode)
-    elif it.kind is ColumnKind.CHOICE:
-        builder.choice(it.at, list(it.words), ("UNKNOWN-", ""))
+    elif column.kind is ColumnKind.CHOICE:
+        builder.choice(column.at, list(column.words), ("UNKNOWN-", ""))
     else:
-        _json_value(builder, it, mode)
+        _json_value(builder, column, mode)

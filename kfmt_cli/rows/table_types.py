@@ -112,7 +112,7 @@ FINDINGS = RowType(
     ),
 )
 TABLES: dict[str, RowType] = {
-    it.name: it for it in (SEGMENTS, BATCHES, RECORDS, INDEX_ENTRIES, FINDINGS)
+    row_type.name: row_type for row_type in (SEGMENTS, BATCHES, RECORDS, INDEX_ENTRIES, FINDINGS)
 }
 
 

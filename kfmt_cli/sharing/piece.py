@@ -75,12 +75,12 @@ def pack(parts: Iterable[Piece], target: int) -> Iterator[list[Piece]]:
     """Parts together until they make a worker's share."""
     pieces: list[Piece] = []
     room = target
-    for it in parts:
-        cost = it.end - it.start + OPENING
+    for piece in parts:
+        cost = piece.end - piece.start + OPENING
         if pieces and cost > room:
             yield pieces
             pieces, room = [], target
-        pieces.append(it)
+        pieces.append(piece)
         room -= cost
     if pieces:
         yield pieces

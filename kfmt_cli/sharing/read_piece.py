@@ -104,7 +104,7 @@ class PieceReader:
                 return
             if len(here.batches):
                 edges.batches = int(here.batches.number[-1]) + 1
-            found = [it for check in checks for it in check.take(here, None)]
+            found = [finding for check in checks for finding in check.take(here, None)]
             edges.checks = facts_of(checks)
             for finding in in_order([*here.findings, *found]):
                 # A batch that was being appended at the planning continues after that end.

@@ -43,7 +43,10 @@ def with_transactions(splits: list[Split], files: list[Piece]) -> list[Split]:
     return [
         Split(
             split.pieces,
-            tuple((it, known[it]) for it in sorted({folder_of(p.path) for p in split.pieces})),
+            tuple(
+                (folder, known[folder])
+                for folder in sorted({folder_of(p.path) for p in split.pieces})
+            ),
         )
         for split in splits
     ]
@@ -59,9 +62,9 @@ def _transactions(folder: str, logs: list[Piece]) -> AbortedRanges:
         raise InputError(f"{folder}: isolation read_committed is for local directories")
     aborted: set[tuple[int, int, int]] = set()
     snapshots: list[Input] = []
-    for it in listing(folder):
-        file = classify(it.path, it.path)
-        if PurePath(it.path).parent != PurePath(local(folder)):
+    for stored in listing(folder):
+        file = classify(stored.path, stored.path)
+        if PurePath(stored.path).parent != PurePath(local(folder)):
             continue
         if file.kind is TRANSACTION_INDEX:
             aborted |= set(_aborted(read_rows(file).table))
@@ -78,8 +81,8 @@ def _transactions(folder: str, logs: list[Piece]) -> AbortedRanges:
         # All of a log is in the snapshot when the next one begins there or before.
         if following is None or (following.base_offset or 0) > producers.end:
             _replay(piece, producers)
-    open_ = [it.current_txn_first_offset for it in producers.of.values()]
-    first = min((it for it in open_ if it >= 0), default=None)
+    open_ = [producer.current_txn_first_offset for producer in producers.of.values()]
+    first = min((offset for offset in open_ if offset >= 0), default=None)
     return AbortedRanges(tuple(sorted(aborted)), first)
 
 

@@ -41,7 +41,7 @@ def check_packages() -> None:
             raise UsageError(f"{name} is not installed: pip install 'kfmt-cli[spark]'")
     import pyspark
 
-    version = tuple(int(it) for it in re.findall(r"\d+", pyspark.__version__)[:2])
+    version = tuple(int(digits) for digits in re.findall(r"\d+", pyspark.__version__)[:2])
     if version < LEAST_SPARK:
         raise UsageError(
             f"pyspark {pyspark.__version__} is too old, 4.0 is needed: "

@@ -65,9 +65,9 @@ class FilteringReader(KfmtReader):
         """Take bounds on offsets and times; Spark applies all filters once more."""
         from kfmt_cli.spark.filters import narrowed
 
-        for it in filters:
-            self.request = narrowed(self.request, it)
-            yield it
+        for filter_ in filters:
+            self.request = narrowed(self.request, filter_)
+            yield filter_
 
 
 class KfmtDataSource(DataSource):

@@ -179,7 +179,7 @@ def torn_files(found: list[tuple[Piece, Result]]) -> set[str]:
     """The files in which a piece does not end where the next one begins."""
     return {
         path
-        for path, parts in groupby(found, lambda it: it[0].path)
+        for path, parts in groupby(found, lambda read: read[0].path)
         if is_torn(edges_of(result) for _, result in parts)
     }
 
@@ -190,15 +190,15 @@ def sewn_together(found: list[tuple[Piece, Result]]) -> list[tuple[Piece, Result
     `findings` are then rows of that table, batches counted from the front of the file.
     """
     done: list[tuple[Piece, Result]] = []
-    for path, parts in groupby(found, lambda it: it[0].path):
+    for path, parts in groupby(found, lambda read: read[0].path):
         seam = Seam(path)
         for piece, result in parts:
-            findings = [seam.numbered(finding_of(it)) for it in result["findings"]]
+            findings = [seam.numbered(finding_of(row)) for row in result["findings"]]
             codes: Counter[str] = Counter(result["codes"])
             if edges := edges_of(result):
                 at_seam = list(seam.join(edges))
                 findings = in_order([*at_seam, *findings])
-                codes.update(it.code.name for it in at_seam)
+                codes.update(finding.code.name for finding in at_seam)
             rows = [finding_row(piece, finding) for finding in findings]
             done.append((piece, {**result, "findings": rows, "codes": codes}))
     return done
@@ -213,7 +213,7 @@ def _results(
 ) -> list[tuple[Piece, Result]]:
     """Do what is not done; the results of all pieces, in their order."""
     open_ = [piece for piece, result in ledger.results(pieces) if result is None]
-    splits = [Split(tuple(it)) for it in pack(open_, share_of(request, open_))]
+    splits = [Split(tuple(pieces)) for pieces in pack(open_, share_of(request, open_))]
     if splits:
         _run(spark, request, ledger, splits, advance)
         ledger.reread(splits)

@@ -131,7 +131,7 @@ _NAMED = (
     Topic("Strimzi's topics", "Strimzi: state of its operator", r"__strimzi[-_].*"),
     Topic("__amazon_msk_canary", "Amazon MSK: signs of life", r"__amazon_msk_canary.*"),
 )
-TOPICS: dict[str, Topic] = {it.name: it for it in _READ}
+TOPICS: dict[str, Topic] = {topic.name: topic for topic in _READ}
 
 
 @cache

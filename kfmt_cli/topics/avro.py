@@ -78,7 +78,7 @@ def _words(error: Exception) -> str:
 def _is_unbounded(schema: Any, names: dict[str, Any], within: frozenset[str]) -> bool:
     """Whether a value can have any number of items, or nest in itself."""
     if isinstance(schema, list):
-        return any(_is_unbounded(it, names, within) for it in schema)
+        return any(_is_unbounded(branch, names, within) for branch in schema)
     if isinstance(schema, str):
         if schema in within:
             return True
@@ -89,7 +89,7 @@ def _is_unbounded(schema: Any, names: dict[str, Any], within: frozenset[str]) ->
     if kind not in _RECORDS:
         return not isinstance(kind, str) and _is_unbounded(kind, names, within)
     inside = within | {schema["name"]}
-    return any(_is_unbounded(it["type"], names, inside) for it in schema["fields"])
+    return any(_is_unbounded(field["type"], names, inside) for field in schema["fields"])
 
 
 class _AvroBounds:
@@ -126,8 +126,8 @@ class _AvroBounds:
         elif kind == "fixed":
             self._skip(schema["size"])
         elif kind in _RECORDS:
-            for its in schema["fields"]:
-                self._value(its["type"], depth + 1)
+            for field in schema["fields"]:
+                self._value(field["type"], depth + 1)
         elif kind in ("array", "map"):
             self._blocks(schema, kind == "map", depth)
         else:
@@ -165,9 +165,9 @@ class _AvroBounds:
 def _plain(value: Any) -> Any:
     """An Avro value as JSON has it; bytes in hexadecimal."""
     if isinstance(value, dict):
-        return {key: _plain(it) for key, it in value.items()}
+        return {key: _plain(member) for key, member in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(it) for it in value]
+        return [_plain(element) for element in value]
     if isinstance(value, bytes):
         return value.hex()
     if value is None or isinstance(value, bool | int | float | str):

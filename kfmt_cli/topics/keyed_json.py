@@ -45,7 +45,7 @@ class JsonDecoder(Decoder):
             return None
         values = {"name": said.name, "data": None}
         if value is None:
-            about = ", ".join(f"{name} {it}" for name, it in said.data.items())
+            about = ", ".join(f"{name} {value}" for name, value in said.data.items())
             return Decoded(values | {"deletes": f"{said.name}: {about}" if about else said.name})
         try:
             data = json_payload(value)

@@ -125,8 +125,8 @@ def _no_constant(word: str) -> Any:
 
 _SCHEMAS = "kfmt_cli.topics.schemas"
 FORMATS = {
-    it.name: it
-    for it in (
+    payload.name: payload
+    for payload in (
         PayloadFormat("text", "UTF-8", bytes.decode),
         PayloadFormat("json", "JSON", read_json),
         PayloadFormat("hex", "the bytes in hexadecimal", bytes.hex),

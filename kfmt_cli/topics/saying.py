@@ -42,14 +42,14 @@ def in_words(values: dict[str, Any]) -> str:
         front.append(_members(values["data"]))
     if values.get("note"):
         front.append(f"({values['note']})")
-    return " ".join(it for it in front if it)
+    return " ".join(words for words in front if words)
 
 
 def _members(data: dict[str, Any]) -> str:
     named = {name for name in data if f"{name}_name" in data}
     shown = {name: data[f"{name}_name"] if name in named else data[name] for name in data}
     hidden = {f"{name}_name" for name in named}
-    return " ".join(f"{name}={_word(it)}" for name, it in shown.items() if name not in hidden)
+    return " ".join(f"{name}={_word(value)}" for name, value in shown.items() if name not in hidden)
 
 
 def _word(value: Any) -> str:
@@ -66,8 +66,8 @@ def _word(value: Any) -> str:
 def words_of(layout: Layout, values: dict[str, Value]) -> str:
     """A message in words: what it is, and its fields."""
     told = ", ".join(
-        f"{it.name.replace('_', ' ')} {values[it.name]!s}"
-        for it in fields_of(layout)
-        if it.name in values
+        f"{field.name.replace('_', ' ')} {values[field.name]!s}"
+        for field in fields_of(layout)
+        if field.name in values
     )
     return f"{layout.doc[:1].lower()}{layout.doc[1:].rstrip('.')}: {told}"

@@ -29,7 +29,7 @@ def _of_key(key: bytes) -> Said | None:
     name = _NAMES.get(str(data.get("keytype"))) if isinstance(data, dict) else None
     if name is None:
         return None
-    return Said(name, {it: value for it, value in data.items() if it != "keytype"})
+    return Said(name, {name: value for name, value in data.items() if name != "keytype"})
 
 
 REGISTRY = JsonDecoder(_of_key)

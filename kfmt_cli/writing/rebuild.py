@@ -113,7 +113,7 @@ class _Exact:
 
     def __init__(self, logs: Sequence[Input], swaps: Sequence[Input], how: How) -> None:
         first = Path(logs[0].path)
-        given = {Path(it.path).name for it in (*logs, *swaps)}
+        given = {Path(file.path).name for file in (*logs, *swaps)}
         snapshot = first.with_name(f"{logs[0].base_offset:020}{PRODUCER_SNAPSHOT.suffix}")
         if snapshot.exists():
             given.add(snapshot.name)
@@ -129,10 +129,10 @@ class _Exact:
         """Give a log the files of the segments that are left from an offset on up to another."""
         done.files.clear()
         done.entries = 0
-        for it in self._left:
-            if it.base >= first and (end is None or it.base < end):
-                done.files |= it.files
-                done.entries += it.entries
+        for segment in self._left:
+            if segment.base >= first and (end is None or segment.base < end):
+                done.files |= segment.files
+                done.entries += segment.entries
         if any(finding.code is PRODUCERS_UNKNOWN for finding in done.findings):
             return
         for offset, content in self._snapshots.items():
@@ -179,7 +179,7 @@ def _rebuild(
         checks = log_checks(Scope.HEADERS, log.base_offset)
         for block, n in kept(opened.blocks, log.base_offset):
             advance(len(block.data))
-            found = [it for check in checks for it in check.take(block, None)]
+            found = [finding for check in checks for finding in check.take(block, None)]
             done.findings += in_order([*block.findings, *found])
             if n:
                 batches = block.batches.select(slice(0, n))

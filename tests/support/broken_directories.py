@@ -48,7 +48,7 @@ def index(suffix: str, edit: Edit, base: int = CLOSED) -> Broken:
     file = name(base, suffix)
     its = whole()
     entries = edit(list(struct.iter_unpack(form, its.files[file])))
-    content = b"".join(struct.pack(form, *it) for it in entries)
+    content = b"".join(struct.pack(form, *entry) for entry in entries)
     return replace(with_file(its, file, content), base=base)
 
 
@@ -56,7 +56,7 @@ def aborts(edit: Edit) -> Broken:
     """The first transaction index of txn-0 with other entries."""
     its = whole(TXN)
     entries = edit(list(struct.iter_unpack(TRANSACTION, its.files[name(0, ".txnindex")])))
-    content = b"".join(struct.pack(TRANSACTION, *it) for it in entries)
+    content = b"".join(struct.pack(TRANSACTION, *entry) for entry in entries)
     return replace(with_file(its, name(0, ".txnindex"), content), base=0)
 
 
@@ -127,12 +127,12 @@ def offset_not_in_log() -> Broken:
     file = name(CLOSED, ".index")
     entries = list(struct.iter_unpack(OFFSET, its.files[file]))
     entries[3:5] = [(119, entries[3][1])]
-    return with_file(its, file, b"".join(struct.pack(OFFSET, *it) for it in entries))
+    return with_file(its, file, b"".join(struct.pack(OFFSET, *entry) for entry in entries))
 
 
 def time_offset_not_in_log() -> Broken:
     """An entry of the time index has an offset between two batches; the offset index is right."""
     its = _without_batch()
     file = name(CLOSED, ".index")
-    entries = [it for it in struct.iter_unpack(OFFSET, its.files[file]) if it[0] != 119]
-    return with_file(its, file, b"".join(struct.pack(OFFSET, *it) for it in entries))
+    entries = [pair for pair in struct.iter_unpack(OFFSET, its.files[file]) if pair[0] != 119]
+    return with_file(its, file, b"".join(struct.pack(OFFSET, *entry) for entry in entries))

@@ -39,7 +39,7 @@ def _swapped(entries: Entries, _: Segment) -> Entries | None:
 
 
 def _before_batch(entries: Entries, segment: Segment) -> Entries | None:
-    bases = {it[0]: it[2] for it in segment.batches}
+    bases = {batch[0]: batch[2] for batch in segment.batches}
     base = bases[entries[-1][1]] - segment.base
     low = entries[-2][0] + 1 if len(entries) > 1 else 0
     return _set(entries, -1, first=base - 1) if base - 1 >= low else None
@@ -48,7 +48,7 @@ def _before_batch(entries: Entries, segment: Segment) -> Entries | None:
 def _gap(entries: Entries, segment: Segment) -> Entries | None:
     """An offset after the last entry's that fell between two batches."""
     start = entries[-1][1]
-    behind = [it for it in segment.batches if it[0] >= start]
+    behind = [batch for batch in segment.batches if batch[0] >= start]
     for before, after in pairwise(behind):
         if after[2] > before[3] + 1:
             return _set(entries, -1, first=before[3] + 1 - segment.base)

@@ -45,7 +45,7 @@ class Broken:
 
     def files_of(self, suffix: str) -> list[str]:
         """The names of the files of one kind."""
-        return [it for it in self.files if it.endswith(suffix)]
+        return [file for file in self.files if file.endswith(suffix)]
 
     @property
     def log_end(self) -> int:
@@ -70,7 +70,7 @@ def changed(partition: Path, base: int, position: int, offset: int, log: bytes) 
     moved = len(log) - len(sample(partition)[name(base)])
     entries = struct.iter_unpack(">ii", files[name(base, ".index")])
     files[name(base, ".index")] = b"".join(
-        struct.pack(">ii", it, at + moved if at > position else at) for it, at in entries
+        struct.pack(">ii", item, at + moved if at > position else at) for item, at in entries
     )
     return Broken(partition, files, base, position, offset)
 
@@ -90,22 +90,22 @@ def batch(change: Change, base: int = CLOSED, number: int = BATCH) -> Broken:
 
 def put(at: int, new: bytes) -> Change:
     """Other bytes at a place of the batch."""
-    return lambda it: with_bytes(it, at, new)
+    return lambda data: with_bytes(data, at, new)
 
 
 def put_valid(at: int, new: bytes) -> Change:
     """Other bytes, and the checksum that fits them."""
-    return lambda it: with_crc(with_bytes(it, at, new))
+    return lambda data: with_crc(with_bytes(data, at, new))
 
 
-def flipped(it: bytes) -> bytes:
+def flipped(batch: bytes) -> bytes:
     """A bit of a record is another one."""
-    return with_bytes(it, 100, bytes([it[100] ^ 1]))
+    return with_bytes(batch, 100, bytes([batch[100] ^ 1]))
 
 
 def longer(by: int) -> Change:
     """The length field says more than there is."""
-    return lambda it: with_bytes(it, 8, int32(len(it) - 12 + by))
+    return lambda data: with_bytes(data, 8, int32(len(data) - 12 + by))
 
 
 def cut_short(base: int) -> Broken:
@@ -150,39 +150,39 @@ def varint(data: bytes, at: int) -> tuple[int, int]:
             return (value >> 1) ^ -(value & 1), n
 
 
-def record_malformed(it: bytes) -> bytes:
+def record_malformed(batch: bytes) -> bytes:
     """The third record says that it is shorter than it is."""
-    at = record_positions(it)[2]
-    return with_crc(with_bytes(it, at, b"\x02"))
+    at = record_positions(batch)[2]
+    return with_crc(with_bytes(batch, at, b"\x02"))
 
 
-def record_positions(it: bytes) -> list[int]:
+def record_positions(batch: bytes) -> list[int]:
     """Where each record of a batch begins."""
     found = [61]
-    while found[-1] < len(it):
-        size, n = varint(it, found[-1])
+    while found[-1] < len(batch):
+        size, n = varint(batch, found[-1])
         found.append(found[-1] + n + size)
     return found
 
 
-def delta_at(it: bytes, number: int) -> int:
+def delta_at(batch: bytes, number: int) -> int:
     """Where the offset delta of a record is: after its length, attributes and timestamp delta."""
-    at = record_positions(it)[number]
-    at += varint(it, at)[1] + 1
-    return at + varint(it, at)[1]
+    at = record_positions(batch)[number]
+    at += varint(batch, at)[1] + 1
+    return at + varint(batch, at)[1]
 
 
 def offset_delta(number: int, delta: int) -> Change:
     """A record whose offset is another one; the varint keeps its size of one byte."""
-    return lambda it: with_crc(with_bytes(it, delta_at(it, number), bytes([delta * 2])))
+    return lambda data: with_crc(with_bytes(data, delta_at(data, number), bytes([delta * 2])))
 
 
 def renamed(base: int, to: int) -> Broken:
     """A segment of orders-0 and its indexes under another name."""
     files = {
-        (name(to, Path(it).suffix) if it.startswith(name(base, "")) else it): content
-        for it, content in sample(ORDERS).items()
-        if not it.endswith(".snapshot")
+        (name(to, Path(text).suffix) if text.startswith(name(base, "")) else text): content
+        for text, content in sample(ORDERS).items()
+        if not text.endswith(".snapshot")
     }
     return Broken(ORDERS, files, to, 0, base)
 

@@ -85,14 +85,14 @@ def _cut(seen: Seen) -> bool:
 
 
 def _later_deleted(seen: Seen) -> bool:
-    later = {it for it in seen.became.logs_before if it > seen.broken.log}
+    later = {text for text in seen.became.logs_before if text > seen.broken.log}
     return bool(later) and not later & set(seen.became.logs)
 
 
 def _kept(seen: Seen) -> bool:
     given, left = seen.broken.files, seen.became.files
-    logs = [it for it in given if it.endswith(".log")]
-    return all(left.get(it) == given[it] for it in logs) and (
+    logs = [text for text in given if text.endswith(".log")]
+    return all(left.get(log) == given[log] for log in logs) and (
         seen.became.log_end == seen.whole.log_end
     )
 
@@ -100,7 +100,7 @@ def _kept(seen: Seen) -> bool:
 def _stops(seen: Seen, first: int, last: int) -> bool:
     """The read ended with an error at one of these offsets; it was given all before that."""
     read = seen.became.read
-    before = [it for it in seen.whole.read.offsets if it < read.position]
+    before = [offset for offset in seen.whole.read.offsets if offset < read.position]
     return bool(read.error) and first <= read.position <= last and read.offsets == before
 
 
@@ -165,7 +165,7 @@ ONLY_ZEROS = Fact(
 
 SEEKS_RIGHT = Fact(
     "no seek was seen to miss a record",
-    lambda s: [it.offsets[:1] for it in s.became.seeks] == [[it] for it in SEEKS],
+    lambda s: [seek.offsets[:1] for seek in s.became.seeks] == [[seek] for seek in SEEKS],
 )
 SEEKS_MISS = Fact(
     "seeks skip records without an error",
@@ -176,7 +176,7 @@ SEEKS_MISS = Fact(
 )
 NO_ERROR = Fact(
     "no read was seen to fail",
-    lambda s: not any(it.error for it in [s.became.read, *s.became.seeks]),
+    lambda s: not any(reading.error for reading in [s.became.read, *s.became.seeks]),
 )
 LOOKUPS_RIGHT = Fact(
     "no look-up by time was seen to fail", lambda s: s.became.times == s.whole.times

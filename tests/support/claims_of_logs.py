@@ -140,7 +140,7 @@ LOG_CLAIMS = [
     Claim(
         "magic-unknown",
         "5 in a log of magic 1",
-        lambda: message(lambda it: with_crc32(with_bytes(it, 16, b"\5"))),
+        lambda: message(lambda data: with_crc32(with_bytes(data, 16, b"\5"))),
         _cut,
         _stop,
     ),
@@ -171,7 +171,7 @@ LOG_CLAIMS = [
     Claim(
         "garbage",
         "over a batch",
-        lambda: batch(lambda it: GARBAGE * 6),
+        lambda: batch(lambda item: GARBAGE * 6),
         _cut,
         _stop,
         advice=(SEEK_SEGMENT,),

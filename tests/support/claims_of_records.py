@@ -122,7 +122,7 @@ RECORD_CLAIMS = [
     Claim(
         "message-malformed",
         "",
-        lambda: message(lambda it: with_crc32(with_bytes(it, 26, int32(5000)))),
+        lambda: message(lambda data: with_crc32(with_bytes(data, 26, int32(5000)))),
         (KEPT, FETCH),
         (KEPT, FETCH),
     ),
@@ -136,16 +136,18 @@ RECORD_CLAIMS = [
     Claim(
         "inner-set-malformed",
         "",
-        lambda: wrapper(lambda it: with_bytes(it, positions(it)[2] + 8, int32(3))),
+        lambda: wrapper(lambda data: with_bytes(data, positions(data)[2] + 8, int32(3))),
         _stop,
         _stop,
     ),
     Claim(
         "inner-set-truncated",
         "",
-        lambda: wrapper(lambda it: it[:-5]),
+        lambda: wrapper(lambda data: data[:-5]),
         (KEPT, *TRUNCATED),
         (KEPT, *TRUNCATED),
     ),
-    Claim("wrapper-offset-invalid", "", lambda: wrapper(lambda it: it, shift=-45), _stop, _stop),
+    Claim(
+        "wrapper-offset-invalid", "", lambda: wrapper(lambda data: data, shift=-45), _stop, _stop
+    ),
 ]

@@ -44,8 +44,8 @@ class _Partition:
 
     @property
     def bases(self) -> list[int]:
-        names = (it for it in self.files if it.endswith(".log") and len(it) == 24)
-        return sorted(int(it[:20]) for it in names)
+        names = (file for file in self.files if file.endswith(".log") and len(file) == 24)
+        return sorted(int(name[:20]) for name in names)
 
     def any_base(self, rng: random.Random) -> int:
         """A segment; the last one more often than others."""
@@ -154,7 +154,7 @@ def _hole(partition: _Partition, rng: random.Random) -> str:
 
 def _without(suffix: str) -> Damage:
     def damage(partition: _Partition, rng: random.Random) -> str:
-        names = [it for it in sorted(partition.files) if it.endswith(suffix)]
+        names = [file for file in sorted(partition.files) if file.endswith(suffix)]
         if not names or (suffix == ".log" and len(names) == 1):
             return ""
         gone = rng.choice([names[0], names[-1], rng.choice(names)])
@@ -166,9 +166,9 @@ def _without(suffix: str) -> Damage:
 
 def _every_gone(suffix: str) -> Damage:
     def damage(partition: _Partition, _: random.Random) -> str:
-        names = [it for it in partition.files if it.endswith(suffix)]
-        for it in names:
-            del partition.files[it]
+        names = [file for file in partition.files if file.endswith(suffix)]
+        for text in names:
+            del partition.files[text]
         return f"no {suffix} at all"
 
     return damage
@@ -180,7 +180,7 @@ def _index(partition: _Partition, rng: random.Random) -> str:
     data = partition.files.get(file, b"")
     if not data:
         return ""
-    other = rng.choice([it for it in partition.files if it.endswith(Path(file).suffix)])
+    other = rng.choice([text for text in partition.files if text.endswith(Path(file).suffix)])
     contents = {
         "empty": b"",
         "zeros": bytes(len(data)),
@@ -197,7 +197,7 @@ def _index(partition: _Partition, rng: random.Random) -> str:
 
 
 def _snapshot(partition: _Partition, rng: random.Random) -> str:
-    names = sorted(it for it in partition.files if it.endswith(".snapshot"))
+    names = sorted(file for file in partition.files if file.endswith(".snapshot"))
     if not names:
         return ""
     file = rng.choice([names[-1], rng.choice(names)])
@@ -342,7 +342,7 @@ DAMAGES: list[Damage] = [
     _in_batch("offset -1000", _offset(-1000)),
     _in_batch("offset +1000", _offset(1000)),
     _in_batch("offset +2^40", _offset(1 << 40)),
-    _in_batch("the largest offset", lambda it, _: struct.pack(">q", 2**63 - 20) + it[8:]),
+    _in_batch("the largest offset", lambda data, _: struct.pack(">q", 2**63 - 20) + data[8:]),
     _cut,
     _cut,
     _tail,

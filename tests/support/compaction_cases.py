@@ -56,10 +56,10 @@ def unended() -> Files:
     files = dict(sample(TXN))
     data = files[name(357)]
     spans = list(pairwise(positions(data)))
-    at, end = next(it for it in spans if data[it[0] + 22] & 0x20)
+    at, end = next(span for span in spans if data[span[0] + 22] & 0x20)
     marker = with_crc(with_bytes(data[at:end], 43, (999_999).to_bytes(8, "big")))
     files[name(357)] = data[:at] + marker + data[end:]
-    return {it: content for it, content in files.items() if not it.endswith(".snapshot")}
+    return {name: content for name, content in files.items() if not name.endswith(".snapshot")}
 
 
 def cases() -> Iterator[Case]:

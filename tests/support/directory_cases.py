@@ -32,7 +32,7 @@ class Case:
 def cases() -> Iterator[Case]:
     """Every case."""
     yield Case("nothing", lambda _: None)
-    yield Case("a crash", lambda it: (it / "one" / MARKER).unlink())
+    yield Case("a crash", lambda path: (path / "one" / MARKER).unlink())
     yield from _meta()
     yield from _partition_metadata()
     yield from _files()
@@ -47,15 +47,15 @@ def crashed(change: Change) -> Change:
 
     def both(path: Path) -> None:
         change(path)
-        for it in path.glob(f"*/{MARKER}"):
-            it.unlink()
+        for each_path in path.glob(f"*/{MARKER}"):
+            each_path.unlink()
 
     return both
 
 
 def _write(name: str, content: bytes | str) -> Change:
     data = content.encode() if isinstance(content, str) else content
-    return lambda it: void((it / name).write_bytes(data))
+    return lambda path: void((path / name).write_bytes(data))
 
 
 def _edit(name: str, pattern: str, to: str) -> Change:
@@ -88,11 +88,11 @@ def _folder(name: str) -> Change:
 
 
 def _renamed(name: str, to: str) -> Change:
-    return lambda it: void((it / name).rename(it / to))
+    return lambda path: void((path / name).rename(path / to))
 
 
 def _copied(name: str, to: str) -> Change:
-    return lambda it: void(shutil.copytree(it / name, it / to))
+    return lambda path: void(shutil.copytree(path / name, path / to))
 
 
 def _both(first: Change, then: Change) -> Change:
@@ -187,12 +187,12 @@ def _metadata_log() -> Iterator[Case]:
         return change
 
     def cut(by: int) -> Change:
-        return lambda it: void((it / log).write_bytes((it / log).read_bytes()[:-by]))
+        return lambda path: void((path / log).write_bytes((path / log).read_bytes()[:-by]))
 
     yield Case("a bit of the first metadata batches", flip(1))
     yield Case("a bit of the last metadata batches", flip(999))
     yield Case("the metadata log cut by 40 bytes", cut(40))
-    yield Case("zeros after the metadata log", lambda it: _append(it / log, bytes(100)))
+    yield Case("zeros after the metadata log", lambda path: _append(path / log, bytes(100)))
     yield Case("no metadata log", _gone("one/__cluster_metadata-0"))
     yield Case("quorum-state garbage", _write("one/__cluster_metadata-0/quorum-state", "x"))
     yield Case("quorum-state missing", _gone("one/__cluster_metadata-0/quorum-state"))

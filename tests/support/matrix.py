@@ -55,10 +55,10 @@ def _batch(at: int, new: bytes) -> Callable[[], Files]:
     def files() -> Files:
         its = dict(sample(TXN))
         data = its[name(357)]
-        spans = [it for it in pairwise(positions(data)) if not data[it[0] + 22] & 0x20]
+        spans = [pair for pair in pairwise(positions(data)) if not data[pair[0] + 22] & 0x20]
         first = spans[0][0]
         producer = data[first + 43 : first + 51]
-        start, end = [it for it in spans if data[it[0] + 43 : it[0] + 51] == producer][1]
+        start, end = [span for span in spans if data[span[0] + 43 : span[0] + 51] == producer][1]
         batch = with_crc(with_bytes(data[start:end], at, new))
         its[name(357)] = data[:start] + batch + data[end:]
         return its
@@ -82,7 +82,7 @@ def _open(late: bool) -> Callable[[], Files]:
         its = dict(sample(TXN))
         data = its[name(635)]
         spans = list(pairwise(positions(data)))
-        at, end = next(it for it in reversed(spans) if data[it[0] + 22] & 0x20)
+        at, end = next(span for span in reversed(spans) if data[span[0] + 22] & 0x20)
         marker = with_crc(with_bytes(data[at:end], 43, (999_999).to_bytes(8, "big")))
         data = data[:at] + marker + data[end:]
         if late:
@@ -199,7 +199,9 @@ MORE = [
     Damage("offsets-lost", "an index without its log", _of(_without_log)),
     Damage("partition-twice", "two log directories", _twice),
     Damage("quorum-state-malformed", "half an object", _quorum),
-    Damage("snapshot-header-missing", "no first batch", _kraft(lambda it: it[len(_first(it)) :])),
+    Damage(
+        "snapshot-header-missing", "no first batch", _kraft(lambda data: data[len(_first(data)) :])
+    ),
     Damage("snapshot-footer-missing", "only the first batch", _kraft(_first)),
     Damage(
         "decompression-limit",
@@ -227,4 +229,4 @@ def _claims() -> list[Damage]:
 
 def matrix() -> list[Damage]:
     """Every damage, by kind of finding."""
-    return sorted([*_claims(), *MORE], key=lambda it: (it.code, it.words))
+    return sorted([*_claims(), *MORE], key=lambda item: (item.code, item.words))

@@ -248,7 +248,7 @@ def judge(mutant: Mutant, data: bytes, places: list[int], file: Path) -> Verdict
     file.write_bytes(mutant.data)
     seen = shown(classify(str(file), file.name))
     of_the_log = {checked(data[start:end]) for start, end in pairwise(places)}
-    phantoms = {it for it in seen if mutant.checked(*it) not in of_the_log}
+    phantoms = {pair for pair in seen if mutant.checked(*pair) not in of_the_log}
     # Bytes that were cut out at a border can be read two ways: as the end of the batch before it,
     # or as the front of the one after it.
     real = seen - phantoms

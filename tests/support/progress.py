@@ -34,7 +34,7 @@ class Progress:
     def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
         """Each process has collected all tests; those of the first are counted."""
         if not self._total:
-            self._left.update(file_of(it) for it in ids)
+            self._left.update(file_of(id_) for id_ in ids)
             self._total = len(ids)
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
@@ -64,8 +64,8 @@ class Progress:
             self._say(line, red=bool(outcomes["failed"]))
         elif time.monotonic() - self._said > PATIENCE:
             now = time.monotonic()
-            oldest = sorted(self._running.items(), key=lambda it: it[1])
-            self._say("; ".join(f"{name_of(it)} {now - then:.0f} s" for it, then in oldest))
+            oldest = sorted(self._running.items(), key=lambda item: item[1])
+            self._say("; ".join(f"{name_of(text)} {now - then:.0f} s" for text, then in oldest))
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_report_teststatus(self) -> Generator[None, Status, Status]:

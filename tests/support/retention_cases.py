@@ -41,8 +41,8 @@ class Case:
 def last_times() -> list[int]:
     """The last timestamp of each time index of orders-0."""
     files = sample(ORDERS)
-    names = sorted(it for it in files if it.endswith(TIMES))
-    return [struct.unpack(">q", files[it][-12:-4])[0] for it in names]
+    names = sorted(file for file in files if file.endswith(TIMES))
+    return [struct.unpack(">q", files[name][-12:-4])[0] for name in names]
 
 
 def late(base: int, by: int) -> Files:
@@ -63,7 +63,7 @@ def cases() -> Iterator[Case]:
     orders, txn = dict(sample(ORDERS)), dict(sample(TXN))
     times = last_times()
     between = [ago((a + b) // 2) for a, b in pairwise(times)]
-    size = sum(len(content) for it, content in orders.items() if it.endswith(".log"))
+    size = sum(len(content) for name, content in orders.items() if name.endswith(".log"))
     first = len(orders[name(0)])
     ms, sizes = "retention.ms", "retention.bytes"
     day = str(24 * 3600 * 1000)
@@ -89,13 +89,13 @@ def cases() -> Iterator[Case]:
     yield Case("zeros in the first", first_zeros, {ms: str(ago(0) - 10**9), sizes: "-1"})
     for what, changed in (
         ("empty", {**orders, name(0, TIMES): b""}),
-        ("missing", {it: c for it, c in orders.items() if it != name(0, TIMES)}),
+        ("missing", {text: c for text, c in orders.items() if text != name(0, TIMES)}),
     ):
         yield Case(f"time index {what}, a young file", changed, {ms: day, sizes: "-1"})
         old = {name(0): 10 * 24 * 3600 * 1000}
         yield Case(f"time index {what}, an old file", changed, {ms: day, sizes: "-1"}, old)
     yield Case("transactions", txn, {ms: "1", sizes: "-1"})
-    open_ = {it: c for it, c in txn.items() if not it.endswith(".snapshot")}
+    open_ = {name: c for name, c in txn.items() if not name.endswith(".snapshot")}
     data = open_[name(635)]
     open_[name(635)] = data[: positions(data)[-3]]
     yield Case("cut, without snapshots", open_, {ms: "1", sizes: "-1"})

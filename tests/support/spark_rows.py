@@ -37,8 +37,8 @@ def _of_dump(top: Path, batch: dict[str, Any], row: dict[str, Any]) -> Key:
     headers = None
     if row["headers"] is not None:
         headers = tuple(
-            (bytes.fromhex(it["key"]).decode(errors="replace"), it["value"])
-            for it in row["headers"]
+            (bytes.fromhex(item["key"]).decode(errors="replace"), item["value"])
+            for item in row["headers"]
         )
     produced = batch["producer_id"] not in (None, -1)
     return (
@@ -71,7 +71,7 @@ def of_rows(rows: Iterable[dict[str, Any]]) -> list[Key]:
     for row in rows:
         headers = row["headers"]
         if headers is not None:
-            headers = tuple((it["key"], _hex(it["value"])) for it in headers)
+            headers = tuple((header["key"], _hex(header["value"])) for header in headers)
         values = {**row, "key": _hex(row["key"]), "value": _hex(row["value"]), "headers": headers}
         found.append(tuple(values[name] for name in COLUMNS))
     return sorted(found, key=_order)
@@ -92,7 +92,7 @@ def with_index(folder: Path, data: bytes, whole: bytes) -> Path:
     log.write_bytes(data)
     places = positions(whole)[1:-1]
     entries = [(struct.unpack_from(">q", whole, at)[0], at) for at in places]
-    log.with_suffix(".index").write_bytes(b"".join(struct.pack(">ii", *it) for it in entries))
+    log.with_suffix(".index").write_bytes(b"".join(struct.pack(">ii", *entry) for entry in entries))
     return log
 
 

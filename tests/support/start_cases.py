@@ -42,12 +42,12 @@ def long(value: int) -> bytes:
 
 def without(files: Files, *names: str) -> Files:
     """The files but for some."""
-    return {it: content for it, content in files.items() if it not in names}
+    return {name: content for name, content in files.items() if name not in names}
 
 
 def only(files: Files, *suffixes: str) -> Files:
     """The files of some kinds."""
-    return {it: content for it, content in files.items() if it.endswith(suffixes)}
+    return {name: content for name, content in files.items() if name.endswith(suffixes)}
 
 
 def segment(base: int) -> tuple[str, ...]:
@@ -193,7 +193,7 @@ def _copies(orders: Files) -> Iterator[Case]:
     yield Case("a deleted log", {**without(orders, log), f"{log}.deleted": data})
     yield Case("cleaned", {**orders, f"{log}.cleaned": data, f"{index}.cleaned": orders[index]})
     yield Case("a swapped log", {**orders, f"{log}.swap": data})
-    whole = {f"{it}.swap": orders[it] for it in (log, index, times)}
+    whole = {f"{text}.swap": orders[text] for text in (log, index, times)}
     yield Case("a swapped segment", {**without(orders, log), **whole})
     left = {**orders, f"{log}.swap": data[:at], f"{name(0)}.cleaned": b""}
     yield Case("swapped and cleaned", left)

@@ -80,7 +80,7 @@ class Server:
         asked, theirs = socket.socketpair()
         with theirs, self._lock:
             socket.send_fds(self._control, [b"r"], [theirs.fileno(), *streams])
-        request = {"argv": [it.hex() for it in argv], "cwd": str(cwd), "env": dict(env)}
+        request = {"argv": [data.hex() for data in argv], "cwd": str(cwd), "env": dict(env)}
         asked.sendall(json.dumps(request).encode() + b"\n")
         return Running(asked)
 
@@ -104,13 +104,16 @@ def start(
     stderr: int | IO[bytes],
 ) -> Running:
     """Start `kfmt ARGUMENTS` on these streams, which stay open here."""
-    own = frozenset(it for it in env.items() if it[0].startswith(INTERPRETERS_OWN))
+    own = frozenset(item for item in env.items() if item[0].startswith(INTERPRETERS_OWN))
     with _lock:
         server = _servers.get(own)
         if server is None:
             server = _servers[own] = Server(env)
-    streams = [it if isinstance(it, int) else it.fileno() for it in (stdin, stdout, stderr)]
-    return server.start([os.fsencode(it) for it in arguments], cwd, env, streams)
+    streams = [
+        each_int if isinstance(each_int, int) else each_int.fileno()
+        for each_int in (stdin, stdout, stderr)
+    ]
+    return server.start([os.fsencode(argument) for argument in arguments], cwd, env, streams)
 
 
 def run(
@@ -140,15 +143,15 @@ def run(
     finally:
         for fd in (in_read, out_write, err_write):
             os.close(fd)
-    threads = [threading.Thread(target=read, args=(it,)) for it in (out_read, err_read)]
+    threads = [threading.Thread(target=read, args=(number,)) for number in (out_read, err_read)]
     threads.append(threading.Thread(target=write))
-    for it in threads:
-        it.start()
+    for thread in threads:
+        thread.start()
     try:
         code = running.wait()
     finally:
-        for it in threads:
-            it.join()
+        for thread in threads:
+            thread.join()
     return code, found[out_read], found[err_read]
 
 

@@ -37,7 +37,7 @@ def preload() -> None:
     # As `kfmt_cli.__main__` sets it. A process with threads must not fork.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     package = importlib.import_module("kfmt_cli")
-    modules = (it.name for it in pkgutil.walk_packages(package.__path__, "kfmt_cli."))
+    modules = (entry.name for entry in pkgutil.walk_packages(package.__path__, "kfmt_cli."))
     for name in (*PACKAGES, *modules):
         if name != "kfmt_cli.__main__" and not name.startswith("kfmt_cli.spark"):
             with suppress(ImportError):  # a run that needs it says so

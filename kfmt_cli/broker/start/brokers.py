@@ -87,7 +87,10 @@ class Broker:
         known = [
             directory.identity for directory in self.directories if directory.identity is not None
         ]
-        whole = next((it for it in known if it.trouble is None and it.cluster_id), None)
+        whole = next(
+            (identity for identity in known if identity.trouble is None and identity.cluster_id),
+            None,
+        )
         if whole is None or not self.is_kraft:
             return
         image = self._image(CRASH)
@@ -98,12 +101,12 @@ class Broker:
             for broker, directory in zip(replica.brokers, replica.directories, strict=False)
             if broker == whole.node_id and not _is_reserved(directory)
         }
-        free = assigned - {it.directory_id for it in known}
+        free = assigned - {identity.directory_id for identity in known}
         missing = [directory for directory in self.directories if directory.identity is None]
         for directory in missing:
             lines = ["version=1", f"cluster.id={whole.cluster_id}", f"node.id={whole.node_id}"]
             if len(free) == len(missing) == 1:
-                lines += (f"directory.id={it}" for it in free)
+                lines += (f"directory.id={directory_id}" for directory_id in free)
             yield directory.path, lines
 
     def judge(self, replicas: Mapping[str, list[Replica]]) -> list[Start]:
@@ -121,10 +124,10 @@ class Broker:
     def _of_directory(
         self, directory: LogDirectory, replicas: list[Replica], after: str
     ) -> Iterable[Start]:
-        for it in replicas:
-            start = it.starts.get(after)
-            if start is not None and start.reason is None and it.name != METADATA_LOG:
-                self._identify(directory, it, start)
+        for other in replicas:
+            start = other.starts.get(after)
+            if start is not None and start.reason is None and other.name != METADATA_LOG:
+                self._identify(directory, other, start)
         troubles = list(directory.troubles)
         reasons = list(directory.offline)
         starts = [replica.starts[after] for replica in replicas if after in replica.starts]
@@ -225,20 +228,21 @@ class Broker:
     def _duplicates(self, replicas: Mapping[str, list[Replica]], after: str) -> None:
         known: dict[tuple[tuple[str, int], str], Replica] = {}
         for directory in self.directories:
-            for it in replicas.get(directory.path, []):
-                place, start = parsed_place(it.name), it.starts.get(after)
-                mark = suffix_of(it.name)
+            for replica in replicas.get(directory.path, []):
+                place, start = parsed_place(replica.name), replica.starts.get(after)
+                mark = suffix_of(replica.name)
                 if place is None or start is None or mark in ("delete", "stray"):
                     continue
                 if start.becomes in (STRAY, OFFLINE) or start.reason is not None:
                     continue
-                other = known.setdefault((place, mark), it)
-                if other is not it:
-                    start.reason = f"{it.shown}: {other.shown} is the same partition"
+                other = known.setdefault((place, mark), replica)
+                if other is not replica:
+                    start.reason = f"{replica.shown}: {other.shown} is the same partition"
                     start.is_twice = True
                 elif mark == "future" and self._promotes(directory, place, after, replicas):
                     start.reason = (
-                        f"{it.shown}: the broker makes it the partition, whose directory is there"
+                        f"{replica.shown}: the broker makes it the partition, whose directory is "
+                        "there"
                     )
 
     def _promotes(

@@ -125,9 +125,11 @@ def directory_at(path: Path) -> LogDirectory:
 
 
 def _listed_at(path: Path) -> LogDirectory:
-    names = tuple(it for it in sorted({*OF_LOG_DIRECTORY, BOOTSTRAP}) if (path / it).is_file())
+    names = tuple(
+        name for name in sorted({*OF_LOG_DIRECTORY, BOOTSTRAP}) if (path / name).is_file()
+    )
     named = (METADATA_LOG, *CLEAN_SHUTDOWN.names)
-    folders = tuple(it for it in named if (path / it).is_dir())
+    folders = tuple(name for name in named if (path / name).is_dir())
     return read_log_directory(Folder(str(path), str(path), folders, names))
 
 
@@ -160,6 +162,6 @@ def _wrong(
         except InputError as error:
             yield file.name, str(error)
             continue
-        wrong = [it for it in found if it.code.severity is Severity.ERROR]
+        wrong = [finding for finding in found if finding.code.severity is Severity.ERROR]
         if wrong:
             yield file.name, f"{file.name}: {wrong[0].message}"

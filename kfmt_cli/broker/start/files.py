@@ -68,9 +68,9 @@ class StartFiles:
                 valid.append(name)
         for name in cleaned:
             self.delete(name)
-        bounds = [self._bounds(it) for it in valid if it.removesuffix(SWAP).endswith(".log")]
+        bounds = [self._bounds(name) for name in valid if name.removesuffix(SWAP).endswith(".log")]
         if bounds:
-            first, end = min(it for it, _ in bounds), max(it for _, it in bounds)
+            first, end = min(first for first, _ in bounds), max(first for _, first in bounds)
             for name in list(self.of):
                 number = None if name.endswith(SWAP) else offset_of_name(name)
                 if number is not None and first <= number < end:
@@ -78,7 +78,7 @@ class StartFiles:
                     is_replaced = name + SWAP in self.of
                     quietly = not name.endswith(".log")
                     self.delete(name, is_replaced=is_replaced, quietly=quietly)
-        for name in [it for it in self.of if it.endswith(SWAP)]:
+        for name in [name for name in self.of if name.endswith(SWAP)]:
             of = name.removesuffix(SWAP)
             self.delete(of, is_replaced=True)
             self.of[of] = self.of.pop(name)

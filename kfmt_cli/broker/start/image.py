@@ -93,13 +93,13 @@ def _take(replay: Replay, files: Iterable[Input], first: int, end: int | None) -
     for file in files:
         try:
             with open_log(file, read_ahead=False) as log:
-                for it in stream(log, Limit()):
-                    if isinstance(it, Finding) or it.offset < first:
+                for record in stream(log, Limit()):
+                    if isinstance(record, Finding) or record.offset < first:
                         continue
-                    if end is not None and it.offset >= end:
+                    if end is not None and record.offset >= end:
                         return n_records
-                    replay.take(it)
-                    n_records += it.control is None
+                    replay.take(record)
+                    n_records += record.control is None
         except InputError:  # it has been said
             continue
     return n_records

@@ -112,8 +112,8 @@ class _Loader:
     def run(self) -> Loaded:
         self._check_epochs()
         self._files.swap()
-        snapshots = {it: file for it, file in self._files.of.items() if is_snapshot(it)}
-        self._snapshots.load({self._files.offset(it): file for it, file in snapshots.items()})
+        snapshots = {name: file for name, file in self._files.of.items() if is_snapshot(name)}
+        self._snapshots.load({self._files.offset(name): file for name, file in snapshots.items()})
         while not self._open_all():  # each round splits a segment
             pass
         end = None
@@ -175,7 +175,7 @@ class _Loader:
             rows = entries_of(file, EPOCH_TYPES)
         except (CheckpointError, NumberError) as error:
             raise StartFailed(str(error), is_offline=isinstance(error, CheckpointError)) from error
-        if any(it < 0 for row in rows for it in row if isinstance(it, int)):
+        if any(part < 0 for row in rows for part in row if isinstance(part, int)):
             raise StartFailed(f"{file.name}: an epoch or an offset is negative")
 
     def _open_all(self) -> bool:
@@ -243,7 +243,11 @@ class _Loader:
     def _recover(self, segment: OpenSegment) -> int:
         """Recover a segment; how many bytes were cut."""
         snapshots = self._snapshots
-        before = [it for base, it in sorted(self._segments.items()) if base <= segment.base]
+        before = [
+            open_segment
+            for base, open_segment in sorted(self._segments.items())
+            if base <= segment.base
+        ]
         snapshots.load(snapshots.files)
         snapshots.rebuild(before, self._found.log_start, segment.base, after_clean=False)
         segment.is_recovered = True

@@ -131,7 +131,9 @@ class Snapshots:
         """Go over what lies after the newest snapshot; raises CorruptError, StartFailed."""
         if after_clean and not self.files:
             return
-        self.files = {it: file for it, file in self.files.items() if log_start < it <= end}
+        self.files = {
+            offset: file for offset, file in self.files.items() if log_start < offset <= end
+        }
         if end != self._map_end:
             self._load_newest(log_start)
         if end > self._map_end:

@@ -136,7 +136,7 @@ class _ReachSearch:
         found: Ranges = []
         unanswered: Ranges = []
         offsets, _ = self._segment.entries
-        cuts = sorted({int(it) for it in offsets.filled if low < it <= high})
+        cuts = sorted({int(offset) for offset in offsets.filled if low < offset <= high})
         for first, last in zip([low, *cuts], [*(cut - 1 for cut in cuts), high], strict=True):
             at = first
             start = self._segment.lookup(at)

@@ -51,7 +51,9 @@ def recovered(
     for segment in done.segments:
         segment.close()
     left = [_files(segment, snapshots.aborted.get(segment.base, ())) for segment in done.segments]
-    return left, {it: snapshots.contents[it] for it, file in snapshots.files.items() if not file}
+    return left, {
+        offset: snapshots.contents[offset] for offset, file in snapshots.files.items() if not file
+    }
 
 
 def _files(segment: OpenSegment, aborted: Iterable[dict[str, int]]) -> Recovered:

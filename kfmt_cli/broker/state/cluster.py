@@ -85,8 +85,8 @@ class Cluster(Replay):
             self._held = []
         elif said.name in ("EndTransactionRecord", "AbortTransactionRecord"):
             held, self._held = self._held or [], None
-            for name, it in held if said.name == "EndTransactionRecord" else ():
-                self._apply(name, it)
+            for name, row in held if said.name == "EndTransactionRecord" else ():
+                self._apply(name, row)
         elif self._held is not None:
             self._held.append((said.name, data))
         else:
@@ -218,7 +218,7 @@ class Cluster(Replay):
             yield PRODUCER_IDS, self._producer_ids
 
 
-def _end_points(it: Data) -> list[Data]:
+def _end_points(record: Data) -> list[Data]:
     """Where a node listens, with the names of the protocols."""
     known = dict(enumerate(SECURITY_PROTOCOLS))
     return [
@@ -230,14 +230,14 @@ def _end_points(it: Data) -> list[Data]:
                 point["security_protocol"], f"unknown-{point['security_protocol']}"
             ),
         }
-        for point in it["end_points"]
+        for point in record["end_points"]
     ]
 
 
-def _named(message: Any, it: Data) -> Data:
+def _named(message: Any, record: Data) -> Data:
     """The data of a message with names for its numbers."""
     return {
-        field.name: field.symbol(it[field.name]) or it[field.name]
+        field.name: field.symbol(record[field.name]) or record[field.name]
         for field in message.fields
-        if field.name in it
+        if field.name in record
     }

@@ -107,7 +107,7 @@ class Configs(ReadCommitted):
         if not isinstance(count, int):
             return "a commit does not say how many tasks there are"
         written = self._written.pop(name, {})
-        if len(written) == count and all(0 <= it < count for it in written):
+        if len(written) == count and all(0 <= task < count for task in written):
             self._tasks.setdefault(name, {}).update(written)
         self._counts[name] = count
         return None
@@ -139,7 +139,9 @@ class Configs(ReadCommitted):
 
 def _shown(config: Config) -> Config:
     """A configuration without what may be secrets."""
-    return {name: None if is_connector_secret(name) else it for name, it in config.items()}
+    return {
+        name: None if is_connector_secret(name) else setting for name, setting in config.items()
+    }
 
 
 class Status(LatestOfKeys):
@@ -150,11 +152,11 @@ class Status(LatestOfKeys):
 
     def rows(self) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
         types = {"ConnectorStatus": CONNECTOR_STATUS, "TaskStatus": TASK_STATUS}
-        for name, key, it in self.said():
+        for name, key, value in self.said():
             if name in types:
-                yield types[name], {**it, **key}
+                yield types[name], {**value, **key}
             elif name == "TopicStatus":
-                said = it.get("topic")
+                said = value.get("topic")
                 known = said if isinstance(said, dict) else {}
                 found = known.get("discoverTimestamp")
                 yield (
@@ -170,9 +172,9 @@ class SourceOffsets(LatestOfKeys):
     types = (SOURCE_OFFSET,)
 
     def rows(self) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
-        for _, key, it in self.said():
+        for _, key, value in self.said():
             place = key["source_partition"]
             if isinstance(place, dict):
                 place = dict(sorted(place.items()))  # workers write them in any order
-            row = {"connector": key["connector"], "source_partition": place, "source_offset": it}
+            row = {"connector": key["connector"], "source_partition": place, "source_offset": value}
             yield SOURCE_OFFSET, row

@@ -32,21 +32,21 @@ class Groups(LatestOfKeys):
         classic: dict[str, Data] = {}
         newer: dict[tuple[str, str], dict[str, list[tuple[Data, Data]]]] = {}
         committing: dict[str, None] = {}
-        for name, key, it in self.said():
+        for name, key, value in self.said():
             message = name.removesuffix("Key")
             if message in ("OffsetCommit", "LegacyOffsetCommit"):
                 committing[key["group"]] = None
-                time = stream_time(it["metadata"])
-                yield COMMITTED_OFFSET, {**key, **it, "stream_time": time}
+                time = stream_time(value["metadata"])
+                yield COMMITTED_OFFSET, {**key, **value, "stream_time": time}
             elif message == "GroupMetadata":
-                classic[key["group"]] = it
+                classic[key["group"]] = value
             else:
                 for prefix in NEWER:
                     if message.startswith(prefix):
                         parts = newer.setdefault((prefix, key["group_id"]), {})
-                        parts.setdefault(message.removeprefix(prefix), []).append((key, it))
-        for group, it in classic.items():
-            yield from _classic(group, it)
+                        parts.setdefault(message.removeprefix(prefix), []).append((key, value))
+        for group, members in classic.items():
+            yield from _classic(group, members)
         for (prefix, group), parts in newer.items():
             if "Metadata" in parts:
                 yield from _newer(prefix, group, parts)
@@ -57,19 +57,19 @@ class Groups(LatestOfKeys):
                 yield GROUP, {"group": group, "state": EMPTY, "members": 0, "group_type": "classic"}
 
 
-def _classic(group: str, it: Data) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
-    members = it["members"]
+def _classic(group: str, metadata: Data) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
+    members = metadata["members"]
     yield (
         GROUP,
         {
             "group": group,
             "state": STABLE if members else EMPTY,
-            "protocol_type": it["protocol_type"],
-            "generation": it["generation"],
+            "protocol_type": metadata["protocol_type"],
+            "generation": metadata["generation"],
             "members": len(members),
             "group_type": "classic",
-            "protocol": it["protocol"],
-            "leader": it["leader"],
+            "protocol": metadata["protocol"],
+            "leader": metadata["leader"],
         },
     )
     for member in members:
@@ -81,7 +81,7 @@ def _classic(group: str, it: Data) -> Iterator[tuple[StateType, Mapping[str, Any
                 "instance_id": member.get("group_instance_id"),
                 "client_id": member["client_id"],
                 "host": member["client_host"],
-                "assignment": _assigned(it, member),
+                "assignment": _assigned(metadata, member),
             },
         )
 
@@ -94,8 +94,8 @@ def _assigned(group: Data, member: Data) -> Any:
     if opened is None:
         return None
     return [
-        {"topic": it["topic"], "partitions": it["partitions"]}
-        for it in opened["assigned_partitions"]
+        {"topic": assigned["topic"], "partitions": assigned["partitions"]}
+        for assigned in opened["assigned_partitions"]
     ]
 
 
@@ -104,10 +104,10 @@ def _newer(
 ) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
     """A group whose members, assignments and epochs are records of their own."""
     epoch = parts["Metadata"][0][1]["epoch"]
-    members = {key["member_id"]: it for key, it in parts.get("MemberMetadata", ())}
-    current = {key["member_id"]: it for key, it in parts.get("CurrentMemberAssignment", ())}
+    members = {key["member_id"]: value for key, value in parts.get("MemberMetadata", ())}
+    current = {key["member_id"]: value for key, value in parts.get("CurrentMemberAssignment", ())}
     targets = parts.get("TargetAssignmentMetadata", ())
-    target = next((it["assignment_epoch"] for _, it in targets), 0)
+    target = next((target["assignment_epoch"] for _, target in targets), 0)
     yield (
         GROUP,
         {
@@ -121,16 +121,16 @@ def _newer(
             "group_type": NEWER[prefix],
         },
     )
-    for member, it in members.items():
+    for member, described in members.items():
         has = current.get(member, {})
         yield (
             MEMBER,
             {
                 "group": group,
                 "member_id": member,
-                "instance_id": it.get("instance_id"),
-                "client_id": it["client_id"],
-                "host": it["client_host"],
+                "instance_id": described.get("instance_id"),
+                "client_id": described["client_id"],
+                "host": described["client_host"],
                 "member_epoch": has.get("member_epoch"),
                 "assignment": has.get("assigned_partitions", has.get("active_tasks")),
             },
@@ -154,6 +154,7 @@ def _state(
     if epoch > target:
         return ASSIGNING
     settled = all(
-        it is not None and it["state"] == 0 and it["member_epoch"] == target for it in current
+        assignment is not None and assignment["state"] == 0 and assignment["member_epoch"] == target
+        for assignment in current
     )
     return STABLE if settled else RECONCILING

@@ -19,8 +19,8 @@ class OffsetSyncs(LatestOfKeys):
     types = (MIRROR_SYNC,)
 
     def rows(self) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
-        for _, key, it in self.said():
-            yield MIRROR_SYNC, {**key, **it}
+        for _, key, value in self.said():
+            yield MIRROR_SYNC, {**key, **value}
 
 
 class Checkpoints(LatestOfKeys):
@@ -30,8 +30,8 @@ class Checkpoints(LatestOfKeys):
     types = (MIRROR_CHECKPOINT,)
 
     def rows(self) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
-        for _, key, it in self.said():
-            yield MIRROR_CHECKPOINT, {**key, **it}
+        for _, key, value in self.said():
+            yield MIRROR_CHECKPOINT, {**key, **value}
 
 
 class Heartbeats(LatestOfKeys):
@@ -41,12 +41,12 @@ class Heartbeats(LatestOfKeys):
     types = (MIRROR_HEARTBEAT,)
 
     def rows(self) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
-        for _, key, it in self.said():
+        for _, key, value in self.said():
             yield (
                 MIRROR_HEARTBEAT,
                 {
                     "source": key["source_cluster_alias"],
                     "target": key["target_cluster_alias"],
-                    "timestamp": it["timestamp"],
+                    "timestamp": value["timestamp"],
                 },
             )

@@ -62,8 +62,8 @@ class ClusterPartitions:
         name = data["topic_name"]
         for topic_id, partitions in self._partitions.items():
             if not name or self._topics.get(topic_id) == name:
-                for it in partitions.values():
-                    it["eligible_leader_replicas"] = it["last_known_elr"] = []
+                for row in partitions.values():
+                    row["eligible_leader_replicas"] = row["last_known_elr"] = []
 
     def rows(self) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
         """Topics, then partitions."""
@@ -71,13 +71,13 @@ class ClusterPartitions:
             n_partitions = len(self._partitions.get(topic_id, {}))
             yield TOPIC, {"topic": name, "topic_id": topic_id, "partitions": n_partitions}
         for topic_id, partitions in self._partitions.items():
-            for number, it in partitions.items():
-                recovery = it.get("leader_recovery_state", 0)
+            for number, value in partitions.items():
+                recovery = value.get("leader_recovery_state", 0)
                 known = 0 <= recovery < len(RECOVERY_STATES)
                 yield (
                     PARTITION,
                     {
-                        **it,
+                        **value,
                         "topic": self._topics.get(topic_id, topic_id),
                         "partition": number,
                         "leader_recovery_state": (

@@ -69,17 +69,17 @@ class Remote(Replay):
                 del self._segments[segment]
 
     def rows(self) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
-        for (_, segment), it in self._segments.items():
-            custom = it["custom_metadata"]
+        for (_, segment), segment_state in self._segments.items():
+            custom = segment_state["custom_metadata"]
             yield (
                 REMOTE_SEGMENT,
                 {
-                    **it,
-                    **_names(it["remote_log_segment_id"]["topic_id_partition"]),
+                    **segment_state,
+                    **_names(segment_state["remote_log_segment_id"]["topic_id_partition"]),
                     "segment_id": segment,
-                    "state": _SEGMENT_STATE.symbol(it["remote_log_segment_state"]),
-                    "max_timestamp": it["max_timestamp_ms"],
-                    "event_timestamp": it["event_timestamp_ms"],
+                    "state": _SEGMENT_STATE.symbol(segment_state["remote_log_segment_state"]),
+                    "max_timestamp": segment_state["max_timestamp_ms"],
+                    "event_timestamp": segment_state["event_timestamp_ms"],
                     "custom_metadata": None
                     if custom is None
                     else base64.b64encode(custom).decode(),

@@ -74,7 +74,9 @@ class Replay(ABC):
                 _cell(column.kind, values.get(column.name)) for column in type_.rows.columns
             )
             found[type_][row[: type_.n_key]] = row
-        return {it: dict(sorted(rows.items(), key=_order)) for it, rows in found.items()}
+        return {
+            state_type: dict(sorted(rows.items(), key=_order)) for state_type, rows in found.items()
+        }
 
 
 def _cell(kind: ColumnKind, value: Any) -> str | int | None:
@@ -88,8 +90,8 @@ def _cell(kind: ColumnKind, value: Any) -> str | int | None:
 def _order(item: tuple[Row, Row]) -> list[tuple[int, int, str]]:
     """Numbers before text, null first."""
     return [
-        (0, 0, "") if it is None else (1, it, "") if isinstance(it, int) else (2, 0, it)
-        for it in item[0]
+        (0, 0, "") if part is None else (1, part, "") if isinstance(part, int) else (2, 0, part)
+        for part in item[0]
     ]
 
 
@@ -150,8 +152,8 @@ class LatestOfKeys(Replay):
         if record.control is not None:
             if producer is not None and record.control in (ABORT, COMMIT):
                 kept = self._open.pop(producer, {})
-                for key, it in kept.items() if record.control == COMMIT else ():
-                    self._put(key, it)
+                for key, data in kept.items() if record.control == COMMIT else ():
+                    self._put(key, data)
         elif record.key is None:
             self.not_understood(record, "a record without a key")
         elif producer is not None:

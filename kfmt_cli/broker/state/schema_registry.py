@@ -51,27 +51,27 @@ class RegistryReplay(LatestOfKeys):
         )
 
     def rows(self) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
-        for name, key, it in self.said():
+        for name, key, value in self.said():
             if name == "Schema":
-                yield SCHEMA, _row(key, it)
+                yield SCHEMA, _row(key, value)
 
 
-def _version(it: Data) -> tuple[str, int]:
+def _version(value: Data) -> tuple[str, int]:
     """A subject and its version."""
-    return str(it.get("subject")), _number(it.get("version"))
+    return str(value.get("subject")), _number(value.get("version"))
 
 
 def _number(value: object) -> int:
     return value if isinstance(value, int) else -1
 
 
-def _row(key: Data, it: Data) -> Data:
+def _row(key: Data, value: Data) -> Data:
     return {
         "subject": key.get("subject"),
         "version": _number(key.get("version")),
-        "schema_id": it.get("id"),
-        "schema_type": it.get("schemaType") or AVRO,
-        "deleted": bool(it.get("deleted")),
-        "schema": it.get("schema"),
-        "references": it.get("references"),
+        "schema_id": value.get("id"),
+        "schema_type": value.get("schemaType") or AVRO,
+        "deleted": bool(value.get("deleted")),
+        "schema": value.get("schema"),
+        "references": value.get("references"),
     }

@@ -44,7 +44,9 @@ class Settings:
 
     def quota(self, data: Data) -> None:
         """A quota is set or taken away."""
-        entity = tuple(sorted((it["entity_type"], it["entity_name"]) for it in data["entity"]))
+        entity = tuple(
+            sorted((part["entity_type"], part["entity_name"]) for part in data["entity"])
+        )
         of = self._quotas.setdefault(entity, {})
         of.pop(data["key"], None)
         if not data["remove"]:

@@ -47,17 +47,17 @@ class Shares(Replay):
             _update(self._known[place], data)
 
     def rows(self) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
-        for (group, topic_id, partition), it in self._known.items():
+        for (group, topic_id, partition), state in self._known.items():
             yield (
                 SHARE_PARTITION,
                 {
-                    **it,
+                    **state,
                     "group": group,
                     "topic_id": topic_id,
                     "partition": partition,
                     "state_batches": [
                         {**batch, "delivery_state_name": _name(batch["delivery_state"])}
-                        for batch in it["state_batches"]
+                        for batch in state["state_batches"]
                     ],
                 },
             )
@@ -109,6 +109,6 @@ def _joined(batches: list[Data]) -> list[Data]:
     return done
 
 
-def _follows(before: Data, it: Data) -> bool:
-    same = all(before[name] == it[name] for name in ("delivery_state", "delivery_count"))
-    return same and bool(before["last_offset"] + 1 == it["first_offset"])
+def _follows(before: Data, state: Data) -> bool:
+    same = all(before[name] == state[name] for name in ("delivery_state", "delivery_count"))
+    return same and bool(before["last_offset"] + 1 == state["first_offset"])

@@ -19,8 +19,8 @@ _STATUS = TRANSACTION_LOG_VALUE.field("transaction_status")
 _ONGOING = (_STATUS.symbols or ()).index("Ongoing")
 
 
-def _has_timed_out(it: Mapping[str, Any]) -> int:
-    end = it["transaction_start_timestamp_ms"] + it["transaction_timeout_ms"]
+def _has_timed_out(value: Mapping[str, Any]) -> int:
+    end = value["transaction_start_timestamp_ms"] + value["transaction_timeout_ms"]
     return int(end < time.time() * 1000)
 
 
@@ -31,23 +31,23 @@ class TransactionalIds(LatestOfKeys):
     types = (TRANSACTIONAL_ID,)
 
     def rows(self) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
-        for _, key, it in self.said():
-            status = it["transaction_status"]
+        for _, key, value in self.said():
+            status = value["transaction_status"]
             yield (
                 TRANSACTIONAL_ID,
                 {
                     "transactional_id": key["transactional_id"],
-                    "producer_id": it["producer_id"],
-                    "producer_epoch": it["producer_epoch"],
+                    "producer_id": value["producer_id"],
+                    "producer_epoch": value["producer_epoch"],
                     "state": _STATUS.symbol(status) or f"unknown-{status}",
                     "partitions": [
                         {"topic": of["topic"], "partition": partition}
-                        for of in it["transaction_partitions"] or ()
+                        for of in value["transaction_partitions"] or ()
                         for partition in of["partition_ids"]
                     ],
-                    "transaction_timeout_ms": it["transaction_timeout_ms"],
-                    "start_timestamp": it["transaction_start_timestamp_ms"],
-                    "timed_out": _has_timed_out(it) if status == _ONGOING else None,
-                    "last_update_timestamp": it["transaction_last_update_timestamp_ms"],
+                    "transaction_timeout_ms": value["transaction_timeout_ms"],
+                    "start_timestamp": value["transaction_start_timestamp_ms"],
+                    "timed_out": _has_timed_out(value) if status == _ONGOING else None,
+                    "last_update_timestamp": value["transaction_last_update_timestamp_ms"],
                 },
             )

@@ -61,7 +61,7 @@ class History:
     @property
     def has_transactions(self) -> bool:
         """Whether some batch belongs to a transaction, or ends one."""
-        return any(it.control_type is not None or it.transactional for it in self.events)
+        return any(event.control_type is not None or event.transactional for event in self.events)
 
     def take(self, block: Block) -> None:
         """The next block of the log."""

@@ -41,7 +41,7 @@ def _lost(known: Witnesses) -> Iterator[tuple[int, int, str]]:
         is_index = file.kind is OFFSET_INDEX and not kind_of(file.path.rpartition("/")[2])[2]
         if not is_index or base is None or base in logs or not size_of(file):
             continue
-        following = next((it for it in bases if it > base), None)
+        following = next((later for later in bases if later > base), None)
         if following is not None:
             proven.append((base, following - 1))
             yield base, following - 1, f"{_last(file.name)} is there and its log is not"
@@ -70,7 +70,7 @@ def _after_end(known: Witnesses, bases: list[int]) -> Iterator[tuple[int, int, s
             told[name] = base
     if not told:
         return
-    witness = max(told, key=lambda it: told[it])
+    witness = max(told, key=lambda path: told[path])
     if told[witness] > end:
         yield end, told[witness] - 1, f"the log ends at {end}, {witness} says {told[witness]}"
 

@@ -16,7 +16,7 @@ class FailingStarts(StartCheck):
     codes = (codes.START_FAILS, codes.PARTITION_TWICE)
 
     def look(self, start: Start, found: Iterable[Finding]) -> Iterator[Finding]:
-        if start.starts or any(it.code.severity is Severity.ERROR for it in found):
+        if start.starts or any(finding.code.severity is Severity.ERROR for finding in found):
             return
         code = codes.PARTITION_TWICE if start.is_twice else codes.START_FAILS
         yield Finding(start.file, code, None, start.reason or "")

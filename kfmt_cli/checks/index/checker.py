@@ -91,7 +91,7 @@ class IndexChecker:
             return rows[kind].table if kind in rows else None
 
         offsets, times = table(OFFSET_INDEX), table(TIME_INDEX)
-        with_offset = [it for it in (offsets, times) if it is not None]
+        with_offset = [table for table in (offsets, times) if table is not None]
         facts = IndexFacts(offsets, with_offset, table(TRANSACTION_INDEX), self.limit)
         return IndexReading(segment, rows, facts)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from kfmt_cli.checks.index.entry_rules import AT_BATCH, HOLDER, MARKER
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.native.table import Table
@@ -14,10 +15,7 @@ from kfmt_cli.log.decoding import read_records
 from kfmt_cli.log.records import Records
 from kfmt_cli.rows.log_tables import BATCH_NAMES, BatchTable
 
-AT_BATCH = ("starts", "at_number", "at_base", "at_last", "in_damage")
-HOLDER = ("held", "holder_position", "holder_number", "holder_max", "earlier_max", "of_record")
 KEY = ("offset", "timestamp")
-MARKER = ("contradicted",)
 ABORT = CONTROL_TYPES.index("ABORT")
 
 
@@ -165,7 +163,7 @@ class IndexFacts:
         for i, here in zip(each.tolist(), np.split(doubtful, starts[1:]), strict=False):
             rows = self._records(block, i).rows
             known = set(zip(rows.offset.tolist(), rows.timestamp.tolist(), strict=True))
-            wanted = zip(*(entries[it][chosen[here]].tolist() for it in KEY), strict=True)
+            wanted = zip(*(entries[column][chosen[here]].tolist() for column in KEY), strict=True)
             found = np.fromiter((pair in known for pair in wanted), np.bool_, len(here))
             holders.put("of_record", chosen[here], found)
 

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from kfmt_cli.checks.index.entry_rules import ORDER
 from kfmt_cli.core.native.table import BoolArray, Table
-from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, TIME_INDEX
+from kfmt_cli.disk.kinds.fixed import TIME_INDEX
 from kfmt_cli.disk.kinds.kind import Contents, Input
 from kfmt_cli.disk.segment import Segment
 from kfmt_cli.findings import indexes as codes
@@ -47,25 +48,16 @@ def padding_finding(segment: Segment, file: Input, rows: Contents) -> Finding:
 
 def order_findings(file: Input, table: Table) -> Iterator[Finding]:
     """Entries that do not come after the one before them."""
-    if file.kind is OFFSET_INDEX:
-        first, second, code = "offset", "log_position", codes.INDEX_NOT_INCREASING
-        wrong = (np.diff(table[first]) <= 0) | (np.diff(table[second]) <= 0)
-    elif file.kind is TIME_INDEX:
-        first, second, code = "timestamp", "offset", codes.TIME_INDEX_NOT_INCREASING
-        wrong = (np.diff(table[first]) <= 0) | (np.diff(table[second]) < 0)
-    else:
-        first, second = "last_offset", "last_offset"
-        code = codes.TRANSACTION_INDEX_NOT_INCREASING
-        wrong = np.diff(table[first]) <= 0
-    names = [first] if first == second else [first, second]
-    for i, end in runs_of(wrong):
+    rule = ORDER[file.kind]
+    first = next(iter(rule.steps))
+    for i, end in runs_of(rule.is_broken(table)):
         before, here = (
-            ", ".join(f"{name.replace('_', ' ')} {table[name][row]}" for name in names)
+            ", ".join(f"{name.replace('_', ' ')} {table[name][row]}" for name in rule.steps)
             for row in (i, i + 1)
         )
         yield Finding(
             file.name,
-            code,
+            rule.code,
             int(table["position"][i + 1]),
             f"{entries_words(i + 1, end + 1)}: {here}, after {before}",
             offset=int(table["offset"][i + 1]) if "offset" in table.names else None,

@@ -1,8 +1,8 @@
-"""The indexes of many small segments at once: the rules of `rules.py` over columns of all of them.
+"""The indexes of many small segments at once: the rules of `entry_rules.py` over all their entries.
 
 Only segments in which nothing at all is odd come out of it. Every other one is left to
-`check.py`, which looks at it by itself and says what and where; so this may doubt too much and must
-never doubt too little.
+`checker.py`, which looks at it by itself and says what and where; so this may doubt too much and
+must never doubt too little.
 """
 
 from __future__ import annotations
@@ -13,9 +13,20 @@ from itertools import pairwise
 
 import numpy as np
 
+from kfmt_cli.checks.index.entry_rules import (
+    AT_BATCH,
+    HOLDER,
+    MARKER,
+    ORDER,
+    RULES,
+    IndexEntries,
+    ends_early,
+    is_further_on,
+    is_sparse,
+)
 from kfmt_cli.checks.log.packs import Pack, read_pack, read_small
-from kfmt_cli.core.layout.layout import IntArray, Layout
-from kfmt_cli.core.native.table import BoolArray
+from kfmt_cli.core.layout.layout import IntArray
+from kfmt_cli.core.native.table import BoolArray, Table
 from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, TIME_INDEX
 from kfmt_cli.disk.kinds.kind import Kind
 from kfmt_cli.disk.segment import Segment
@@ -33,14 +44,15 @@ Sizes = list[tuple[Kind, int, int]]
 class _PackEntries:
     """The entries of one kind of index of all segments."""
 
+    kind: Kind
     owner: IntArray
     """Each entry's segment."""
     sizes: IntArray
     """Bytes of each file."""
     counts: IntArray
-    offset: IntArray
-    """Counted from the base."""
-    value: IntArray
+    """IndexEntries of each file."""
+    table: Table
+    """The rows, as a reader of one file gives them."""
 
 
 def check_pack(segments: Sequence[Segment], interval: int) -> list[Sizes | None]:
@@ -59,8 +71,8 @@ def sizes_of_indexes(segments: Sequence[Segment], logs: Pack, interval: int) -> 
     pack.good &= counts > 0
     if not pack.good.any():
         return [None] * len(segments)
-    found = {kind: _entries(segments, kind, pack.good) for kind in LAYOUTS}
     facts = _PackFacts(pack, segments)
+    found = {kind: _entries(segments, kind, pack.good, facts.bases) for kind in LAYOUTS}
     facts.check_offsets(found[OFFSET_INDEX], interval)
     facts.check_times(found[TIME_INDEX])
     good = pack.good.tolist()
@@ -75,12 +87,16 @@ def _is_plain(segment: Segment) -> bool:
 
 
 def _sizes(found: dict[Kind, _PackEntries], i: int) -> Sizes:
-    return [(kind, int(it.sizes[i]), int(it.counts[i])) for kind, it in found.items()]
+    return [
+        (kind, int(entries.sizes[i]), int(entries.counts[i])) for kind, entries in found.items()
+    ]
 
 
-def _entries(segments: Sequence[Segment], kind: Kind, good: BoolArray) -> _PackEntries:
+def _entries(
+    segments: Sequence[Segment], kind: Kind, good: BoolArray, bases: IntArray
+) -> _PackEntries:
     """The entries of an index of all segments; those of odd files are none."""
-    layout: Layout = LAYOUTS[kind]
+    layout = LAYOUTS[kind]
     width = layout.dtype.itemsize
     pieces: list[bytes] = []
     for i, segment in enumerate(segments):
@@ -91,12 +107,15 @@ def _entries(segments: Sequence[Segment], kind: Kind, good: BoolArray) -> _PackE
             data = b""
         pieces.append(data)
     sizes = np.array([len(piece) for piece in pieces], np.int64)
-    rows = np.frombuffer(b"".join(pieces), layout.dtype)
+    stored = np.frombuffer(b"".join(pieces), layout.dtype)
     counts = sizes // width
     owner = np.repeat(np.arange(len(segments)), counts)
-    value = "log_position" if kind is OFFSET_INDEX else "timestamp"
-    offset = rows["relative_offset"].astype(np.int64)
-    return _PackEntries(owner, sizes, counts, offset, rows[value].astype(np.int64))
+    names = [field.name for field in layout.fields]
+    table = Table.empty([*names, "offset"], len(stored))
+    for name in names:
+        table[name] = stored[name]
+    table["offset"] = table["relative_offset"] + bases[owner]
+    return _PackEntries(kind, owner, sizes, counts, table)
 
 
 class _PackFacts:
@@ -104,86 +123,95 @@ class _PackFacts:
 
     def __init__(self, pack: Pack, segments: Sequence[Segment]) -> None:
         self._pack = pack
+        self.bases = np.array([segment.any_file.base_offset or 0 for segment in segments], np.int64)
+        """The base offset of each segment."""
         batches, owner = pack.batches, pack.owner
-        self._owner = owner
-        bases = np.array([segment.any_file.base_offset or 0 for segment in segments], np.int64)
-        self._is_last = np.array([segment.is_last for segment in segments])
-        self._base = batches.base_offset - bases[owner]
-        self._last = batches.last_offset - bases[owner]
-        self._position = batches.position
-        self._size = batches.size
+        self._batches, self._owner = batches, owner
         self._times = max_timestamps(batches)
+        self._earlier = self._earlier_times()
         # In a segment that is not good, offsets may be anything; its entries are not looked at.
-        rank = (owner << SHIFT) + self._last.clip(0, (1 << SHIFT) - 1)
+        last = batches.last_offset - self.bases[owner]
+        rank = (owner << SHIFT) + last.clip(0, (1 << SHIFT) - 1)
         self._by_offset = np.maximum.accumulate(rank)
-        self._by_position = (owner << SHIFT) + self._position
+        self._by_position = (owner << SHIFT) + batches.position
         n = len(segments)
-        ends = np.searchsorted(owner, np.arange(n), side="right")
-        self._final = (ends - 1).clip(0)
+        self._is_last = np.array([segment.is_last for segment in segments])
+        final = (np.searchsorted(owner, np.arange(n), side="right") - 1).clip(0)
+        self._ends = batches.position[final] + batches.size[final]
+        self._last = batches.last_offset[final]
         self._largest_batch = np.zeros(n, np.int64)
-        np.maximum.at(self._largest_batch, owner, self._size)
+        np.maximum.at(self._largest_batch, owner, batches.size)
         self._largest_time = np.full(n, -1)
         np.maximum.at(self._largest_time, owner, self._times)
 
     def _doubt(self, owner: IntArray, wrong: BoolArray) -> None:
         self._pack.good[owner[wrong]] = False
 
-    def _in_order(self, entries: _PackEntries, least_step: int) -> None:
-        """Values increase from entry to entry, offsets by so much at least."""
-        same = np.diff(entries.owner) == 0
-        steps = np.diff(entries.offset) < least_step
-        self._doubt(entries.owner[1:], same & ((np.diff(entries.value) <= 0) | steps))
-
-    def _holders(self, entries: _PackEntries) -> IntArray:
-        """The batch that holds each entry's offset; doubts what none holds."""
+    def _apply(self, entries: _PackEntries, at: Table, holder: Table) -> IndexEntries:
+        """Doubt the segments of entries that break a rule."""
         owner = entries.owner
-        wanted = (owner << SHIFT) + entries.offset.clip(0)
-        found: IntArray = np.searchsorted(self._by_offset, wanted).clip(0, len(self._owner) - 1)
-        wrong = (entries.offset < 0) | (self._owner[found] != owner)
-        wrong |= (self._base[found] > entries.offset) | (self._last[found] < entries.offset)
-        self._doubt(owner, wrong)
-        return found
+        same = np.diff(owner) == 0
+        self._doubt(owner[1:], same & ORDER[entries.kind].is_broken(entries.table))
+        known = IndexEntries(
+            *(entries.table, at, holder, Table.empty(MARKER, 0)),
+            *(self._pack.sizes[owner], self.bases[owner], self._last[owner]),
+        )
+        for rule in RULES[entries.kind]:
+            self._doubt(owner, rule.is_broken(known))
+        return known
+
+    def _pointed_at(self, entries: _PackEntries) -> Table:
+        """`AT_BATCH` of the entries of offset indexes."""
+        batches, owner = self._batches, entries.owner
+        position = entries.table["log_position"]
+        found = np.searchsorted(self._by_position, (owner << SHIFT) + position.clip(0))
+        found = found.clip(0, len(self._owner) - 1)
+        at = Table.empty(AT_BATCH, len(owner))
+        at["starts"] = (self._owner[found] == owner) & (batches.position[found] == position)
+        at["at_base"] = batches.base_offset[found]
+        at["at_last"] = batches.last_offset[found]
+        return at
+
+    def _holders(self, entries: _PackEntries) -> Table:
+        """`HOLDER` of the entries; timestamps of records in a batch are not looked for."""
+        batches, owner = self._batches, entries.owner
+        offset = entries.table["offset"]
+        wanted = (owner << SHIFT) + entries.table["relative_offset"].clip(0)
+        found = np.searchsorted(self._by_offset, wanted).clip(0, len(self._owner) - 1)
+        held = (self._owner[found] == owner) & (batches.base_offset[found] <= offset)
+        holder = Table.empty(HOLDER, len(owner))
+        holder["held"] = held & (batches.last_offset[found] >= offset)
+        holder["holder_position"] = batches.position[found]
+        holder["holder_max"] = self._times[found]
+        holder["earlier_max"] = self._earlier[found]
+        return holder
 
     def check_offsets(self, entries: _PackEntries, interval: int) -> None:
         """The rules of an offset index."""
-        owner, position = entries.owner, entries.value
-        self._in_order(entries, 1)
-        held = self._holders(entries)
-        at = np.searchsorted(self._by_position, (owner << SHIFT) + position.clip(0))
-        at = at.clip(0, len(self._owner) - 1)
-        wrong = (position <= 0) | (self._owner[at] != owner) | (self._position[at] != position)
-        wrong |= (self._base[at] > entries.offset) | (self._last[at] < entries.offset)
-        wrong |= self._position[held] < position
-        self._doubt(owner, wrong)
+        known = self._apply(entries, self._pointed_at(entries), self._holders(entries))
+        self._doubt(entries.owner, is_further_on(known))
         self._doubt_sparse(entries, interval)
 
     def _doubt_sparse(self, entries: _PackEntries, interval: int) -> None:
-        """Stretches without an entry that are longer than the interval and the largest batch."""
-        n = len(self._pack.good)
-        most = interval + self._largest_batch
-        ends = self._position[self._final] + self._size[self._final]
-        first = np.searchsorted(entries.owner, np.arange(n))
-        after = np.searchsorted(entries.owner, np.arange(n), side="right")
+        """Doubt segments with long stretches without an entry."""
+        n, owner, ends = len(self._pack.good), entries.owner, self._ends
+        places = np.append(entries.table["log_position"], 0)
+        first = np.searchsorted(owner, np.arange(n))
+        after = np.searchsorted(owner, np.arange(n), side="right")
         has = after > first
-        places = np.append(entries.value, 0)
-        front = np.where(has, places[first.clip(0, len(places) - 1)], ends)
-        back = np.where(has, ends - places[(after - 1).clip(0)], 0)
         # Without an entry nothing is said of how far apart they are.
-        self._pack.good &= ~(has & ((front > most) | (back > most)))
-        same = np.diff(entries.owner) == 0
-        apart = np.diff(entries.value)
-        self._doubt(entries.owner[1:], same & (apart > most[entries.owner[1:]]))
+        for lengths in (places[first.clip(0, len(places) - 1)], ends - places[(after - 1).clip(0)]):
+            self._pack.good &= ~(has & is_sparse(lengths, interval, self._largest_batch))
+        apart, here = np.diff(places[:-1]), owner[1:]
+        wide = is_sparse(apart, interval, self._largest_batch[here])
+        self._doubt(here, (np.diff(owner) == 0) & wide)
 
     def check_times(self, entries: _PackEntries) -> None:
         """The rules of a time index."""
-        owner, time = entries.owner, entries.value
-        self._in_order(entries, 0)
-        held = self._holders(entries)
-        wrong = self._times[held] != time
-        self._doubt(owner, wrong | (self._earlier()[held] >= time))
+        self._apply(entries, Table.empty(AT_BATCH, 0), self._holders(entries))
         self._doubt_ends(entries)
 
-    def _earlier(self) -> IntArray:
+    def _earlier_times(self) -> IntArray:
         """The largest timestamp in the segment before each batch."""
         earlier = np.full(len(self._owner), -1)
         for first, end in self._runs():
@@ -196,11 +224,11 @@ class _PackFacts:
         return pairwise(edges)
 
     def _doubt_ends(self, entries: _PackEntries) -> None:
-        """A closed segment's last entry is its largest timestamp; zeros are no entries."""
-        n = len(self._pack.good)
-        after = np.searchsorted(entries.owner, np.arange(n), side="right")
-        times = np.append(entries.value, -1)
-        last = np.where(entries.counts > 0, times[(after - 1).clip(0)], -1)
-        closed = ~self._is_last
-        self._pack.good &= ~(closed & (last < self._largest_time))
-        self._pack.good &= ~((entries.counts > 0) & (last == 0))
+        """Doubt closed segments whose last entry is not their largest timestamp; zeros are no
+        entries."""
+        after = np.searchsorted(entries.owner, np.arange(len(self._pack.good)), side="right")
+        times = np.append(entries.table["timestamp"], -1)
+        has = entries.counts > 0
+        last = np.where(has, times[(after - 1).clip(0)], -1)
+        self._pack.good &= ~(~self._is_last & ends_early(last, self._largest_time))
+        self._pack.good &= ~(has & (last == 0))

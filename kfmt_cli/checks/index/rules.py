@@ -1,18 +1,21 @@
-"""The rules for the entries of an index.
-
-They are those that hold for the files of every broker version, so that no healthy index is accused:
-leaders, followers, the cleaner and recovery, and old and new brokers, each write entries of their
-own kind. Source: `org.apache.kafka.storage.internals.log.OffsetIndex`, `TimeIndex`, `LogSegment`.
-"""
+"""What is wrong with an index: the rules for its entries, and for all of it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from kfmt_cli.checks.base import Check, Scope
+from kfmt_cli.checks.index.entry_rules import (
+    HOLDER,
+    RULES,
+    IndexEntries,
+    ends_early,
+    is_further_on,
+    is_sparse,
+)
 from kfmt_cli.checks.index.facts import IndexFacts
 from kfmt_cli.checks.index.order import entries_words, order_findings, padding_finding, runs_of
 from kfmt_cli.core.layout.layout import IntArray
@@ -74,37 +77,30 @@ class IndexRules(Check):
         if not len(table) or self.file.kind is TRANSACTION_INDEX:
             return
         if self.file.kind is OFFSET_INDEX:
-            yield from self._offsets(self.facts.holders[0], log_size)
+            yield from self._offsets(log_size)
             yield from self._sparse(interval)
         else:
-            yield from self._times(self.facts.holders[-1])
+            yield from self._times(log_size)
 
-    def _each(
-        self,
-        wrong: BoolArray,
-        done: BoolArray,
-        code: Code,
-        words: Callable[[int], str],
-        *,
-        found: str,
-        expected: str | IntArray,
-    ) -> Iterator[Finding]:
-        """A finding for each run of entries that break a rule and have not broken one before.
+    def _broken(self, entries: IndexEntries, done: BoolArray) -> Iterator[Finding]:
+        """A finding for each run of entries that break a rule, and have not broken one before.
 
-        found: the column that is wrong; expected: what should be in it, for all or each of them.
+        done: the entries that nothing more is said about; those that break a rule are added.
         """
         table = self.rows.table
-        for i, end in runs_of(wrong & ~done):
-            yield Finding(
-                self.file.name,
-                code,
-                int(table["position"][i]),
-                f"{entries_words(i, end)}: {words(i)}",
-                offset=int(table["offset"][i]) if "offset" in table.names else None,
-                expected=expected if isinstance(expected, str) else int(expected[i]),
-                found=int(table[found][i]),
-            )
-        done |= wrong
+        for rule in RULES[self.file.kind]:
+            wrong = rule.is_broken(entries)
+            for i, end in runs_of(wrong & ~done):
+                yield Finding(
+                    self.file.name,
+                    rule.code,
+                    int(table["position"][i]),
+                    f"{entries_words(i, end)}: {rule.words(entries, i)}",
+                    offset=int(table["offset"][i]) if "offset" in table.names else None,
+                    expected=rule.expected_of(entries, i),
+                    found=int(table[rule.found][i]),
+                )
+            done |= wrong
 
     def _note(self, rows: IntArray, code: Code, words: str) -> Iterator[Finding]:
         """One note for all the entries that it is true of."""
@@ -112,69 +108,24 @@ class IndexRules(Check):
             position = int(self.rows.table["position"][rows[0]])
             yield Finding(self.file.name, code, position, words, found=len(rows))
 
-    def _out_of_segment(self) -> BoolArray:
-        """Entries before the segment, or after its last offset where that is known."""
-        table = self.rows.table
-        out: BoolArray = table["relative_offset"] < 0
-        if not self.damaged:
-            out |= table["offset"] > self.facts.last_offset
-        return out
+    def _entries(self, holder: Table, log_size: int) -> IndexEntries:
+        facts, base = self.facts, self.file.base_offset or 0
+        return IndexEntries(
+            *(self.rows.table, facts.at, holder, facts.markers),
+            *(log_size, base, facts.last_offset, self.damaged),
+        )
 
-    def _segment_words(self) -> str:
-        return f"the segment holds {self.file.base_offset or 0}–{self.facts.last_offset}"
-
-    def _offsets(self, holders: Table, log_size: int) -> Iterator[Finding]:
-        table, at = self.rows.table, self.facts.at
+    def _offsets(self, log_size: int) -> Iterator[Finding]:
+        table, facts = self.rows.table, self.facts
+        entries = self._entries(facts.holders[0], log_size)
         position, offset = table["log_position"], table["offset"]
-        unknown = at["in_damage"] == 1
+        unknown = facts.at["in_damage"] == 1
         if self.damaged:
-            unknown |= (offset > self.facts.last_offset) | (position >= self.facts.end)
+            unknown |= (offset > facts.last_offset) | (position >= facts.end)
         done = unknown & (position > 0) & (position < log_size)
         in_damage = np.flatnonzero(done)
-        yield from self._each(
-            (position <= 0) | (position >= log_size),
-            done,
-            codes.INDEX_POSITION_OUT_OF_LOG,
-            lambda i: f"offset {offset[i]} at byte {position[i]} of a log of {log_size} bytes",
-            expected=f"1–{log_size - 1}",
-            found="log_position",
-        )
-        yield from self._each(
-            self._out_of_segment(),
-            done,
-            codes.INDEX_OFFSET_OUT_OF_SEGMENT,
-            lambda i: f"offset {offset[i]}; {self._segment_words()}",
-            expected=f"{self.file.base_offset or 0}–{self.facts.last_offset}",
-            found="offset",
-        )
-        yield from self._each(
-            at["starts"] == 0,
-            done,
-            codes.INDEX_NOT_AT_BATCH,
-            lambda i: f"offset {offset[i]} at byte {position[i]} of the log, where no batch begins",
-            expected="the first byte of a batch",
-            found="log_position",
-        )
-        yield from self._each(
-            at["at_base"] > offset,
-            done,
-            codes.INDEX_OFFSET_BEFORE_BATCH,
-            lambda i: (
-                f"offset {offset[i]} at byte {position[i]}, where batch {at['at_number'][i]} "
-                f"begins with offset {at['at_base'][i]}"
-            ),
-            expected="that of the batch at its position, or a later one",
-            found="offset",
-        )
-        yield from self._each(
-            (holders["held"] == 0) | (holders["holder_position"] < position),
-            done,
-            codes.INDEX_OFFSET_NOT_IN_LOG,
-            lambda i: f"no batch from byte {position[i]} on holds offset {offset[i]}",
-            expected="an offset of a batch",
-            found="offset",
-        )
-        further = np.flatnonzero((offset > at["at_last"]) & ~done)
+        yield from self._broken(entries, done)
+        further = np.flatnonzero(is_further_on(entries) & ~done)
         yield from self._note(
             further,
             codes.INDEX_FURTHER_ON,
@@ -190,7 +141,7 @@ class IndexRules(Check):
         """Stretches without an entry that even the largest batch does not explain."""
         lengths = self.facts.stretches()
         largest = self.facts.largest_batch
-        sparse = lengths > interval + largest
+        sparse = is_sparse(lengths, interval, largest)
         if not sparse.any():
             return
         words = (
@@ -201,58 +152,20 @@ class IndexRules(Check):
         )
         yield Finding(self.file.name, codes.INDEX_SPARSE, None, words, found=int(sparse.sum()))
 
-    def _times(self, holders: Table) -> Iterator[Finding]:
-        table = self.rows.table
-        time, offset = table["timestamp"], table["offset"]
-        done = (offset > self.facts.last_offset) & self.damaged
+    def _times(self, log_size: int) -> Iterator[Finding]:
+        table, facts = self.rows.table, self.facts
+        entries = self._entries(facts.holders[-1], log_size)
+        done = np.zeros(len(table), np.bool_)
         if self.damaged:
-            done |= holders["held"] == 0
+            done = (table["offset"] > facts.last_offset) | (entries.holder["held"] == 0)
         in_damage = np.flatnonzero(done)
-        yield from self._each(
-            self._out_of_segment(),
-            done,
-            codes.TIME_INDEX_OFFSET_OUT_OF_SEGMENT,
-            lambda i: f"offset {offset[i]}; {self._segment_words()}",
-            expected=f"{self.file.base_offset or 0}–{self.facts.last_offset}",
-            found="offset",
-        )
-        yield from self._each(
-            holders["held"] == 0,
-            done,
-            codes.TIME_INDEX_OFFSET_NOT_IN_LOG,
-            lambda i: f"no batch holds offset {offset[i]}",
-            expected="an offset of a batch",
-            found="offset",
-        )
-        yield from self._each(
-            (holders["holder_max"] != time) & (holders["of_record"] == 0),
-            done,
-            codes.TIME_INDEX_TIMESTAMP_NOT_IN_LOG,
-            lambda i: (
-                f"timestamp {time[i]} for offset {offset[i]}, whose batch "
-                f"{holders['holder_number'][i]} has max timestamp {holders['holder_max'][i]}"
-            ),
-            expected=holders["holder_max"],
-            found="timestamp",
-        )
-        yield from self._each(
-            holders["earlier_max"] >= time,
-            done,
-            codes.TIME_INDEX_NOT_LARGEST,
-            lambda i: (
-                f"timestamp {time[i]} for offset {offset[i]}, but a batch before it has "
-                f"{holders['earlier_max'][i]}"
-            ),
-            expected="more than all before it",
-            found="timestamp",
-        )
-        largest = self.facts.max_timestamp
-        closed = not self.segment.is_last and not self.damaged
-        if closed and int(time[-1]) < largest:
-            words = f"the last entry has {time[-1]}, the segment {largest}"
-            last = int(table["position"][-1])
+        yield from self._broken(entries, done)
+        last, largest = int(table["timestamp"][-1]), facts.max_timestamp
+        if not self.segment.is_last and not self.damaged and ends_early(last, largest):
+            words = f"the last entry has {last}, the segment {largest}"
+            position = int(table["position"][-1])
             code = codes.TIME_INDEX_ENDS_EARLY
-            yield Finding(self.file.name, code, last, words, expected=largest, found=int(time[-1]))
+            yield Finding(self.file.name, code, position, words, expected=largest, found=last)
         yield from self._in_damage(in_damage)
 
     def _no_times(self) -> Iterator[Finding]:
@@ -267,25 +180,6 @@ class IndexRules(Check):
         yield Finding(self.file.name, code, None, words, expected=facts.max_timestamp)
 
     def _markers(self) -> Iterator[Finding]:
-        table = self.rows.table
-        done = np.zeros(len(table), np.bool_)
-        yield from self._each(
-            table["version"] != 0,
-            done,
-            codes.TRANSACTION_INDEX_VERSION,
-            lambda i: f"version {table['version'][i]}, only 0 is known",
-            expected="0",
-            found="version",
-        )
-        yield from self._each(
-            self.facts.markers["contradicted"] == 1,
-            done,
-            codes.TRANSACTION_INDEX_NOT_A_MARKER,
-            lambda i: (
-                f"producer {table['producer_id'][i]}: offset {table['last_offset'][i]} is no "
-                "ABORT marker of it"
-            ),
-            expected="the offset of an ABORT marker",
-            found="last_offset",
-        )
-        yield from missing_aborts(self.file, table, self.facts)
+        entries = self._entries(Table.empty(HOLDER, 0), 0)
+        yield from self._broken(entries, np.zeros(len(self.rows.table), np.bool_))
+        yield from missing_aborts(self.file, self.rows.table, self.facts)

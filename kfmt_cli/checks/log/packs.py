@@ -180,7 +180,7 @@ def look_inside(pack: Pack, limit: Limit) -> None:
 def _further(scope: Scope) -> list[type[LogCheck]]:
     """The checks of a scope that can find something in a pack, but for those of `_is_odd`."""
     every: list[type[LogCheck]] = checks_of(scope)
-    return [it for it in every if it not in _IN_BULK and PACKED in it.magics]
+    return [check for check in every if check not in _IN_BULK and PACKED in check.magics]
 
 
 def _look(run: Block, records: Records | None, scope: Scope) -> Iterator[Finding]:
@@ -192,19 +192,19 @@ def _look(run: Block, records: Records | None, scope: Scope) -> Iterator[Finding
 
 def _look_by_file(pack: Pack, scope: Scope, limit: Limit | None) -> None:
     """Refuse the files in which other checks find something. limit: records are decoded."""
-    stateful = [it for it in _further(scope) if not it.is_local()]
+    stateful = [check for check in _further(scope) if not check.is_local()]
     if not stateful:
         return
     for i in np.flatnonzero(pack.good).tolist():
         block, base = pack.block(i), pack.files[i].base_offset
         records = None if limit is None else read_records(block, limit)
-        found = (it for check in stateful for it in check(base).take(block, records))
+        found = (finding for check in stateful for finding in check(base).take(block, records))
         pack.good[i] = next(found, None) is None
 
 
 def _extents(batches: BatchTable, owner: IntArray, n_files: int) -> Iterator[Extent]:
     """The offsets that each file holds."""
-    base, last, counts = (batches[it] for it in ("base_offset", "last_offset", "records_count"))
+    base, last, counts = (batches[name] for name in ("base_offset", "last_offset", "records_count"))
     holes = counts < last - base + 1
     inside = np.diff(owner) == 0
     holes[1:] |= inside & (base[1:] > last[:-1] + 1)

@@ -79,7 +79,7 @@ class Stretch:
     def take_records(self, run: Block, records: Records) -> list[tuple[LogCheck, Finding]]:
         """The records of the next run of batches; what each check finds."""
         self.records += len(records.rows)
-        found = [(check, it) for check in self.checks for it in check.take(run, records)]
+        found = [(check, finding) for check in self.checks for finding in check.take(run, records)]
         self.extent.take(run, records)
         return found
 

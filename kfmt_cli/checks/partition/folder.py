@@ -15,7 +15,7 @@ class FolderChecks:
     """The checks of one directory, whose logs come in their order."""
 
     def __init__(self) -> None:
-        self._of_partition = [it() for it in checks_of(Scope.PARTITION)]
+        self._of_partition = [check_type() for check_type in checks_of(Scope.PARTITION)]
 
     def take(self, file: Input, verified: Verified | None) -> None:
         """The next log; None for what could not be read."""
@@ -30,6 +30,6 @@ class FolderChecks:
 
     def finish(self, folder: Folder) -> list[Finding]:
         """What is wrong, after the last log."""
-        of_directory = [it() for it in checks_of(Scope.DIRECTORY)]
-        found = [it for check in of_directory for it in check.look(folder)]
-        return found + [it for check in self._of_partition for it in check.finish()]
+        of_directory = [check_type() for check_type in checks_of(Scope.DIRECTORY)]
+        found = [finding for check in of_directory for finding in check.look(folder)]
+        return found + [finding for check in self._of_partition for finding in check.finish()]

@@ -61,7 +61,7 @@ def _swapped(folder: Folder) -> Iterator[Finding]:
     if not any(name.endswith(SWAP) for name in folder.files):
         return
     names = (file for file in folder.files if file.endswith(CLEANED))
-    made = [it for it in map(offset_of_name, names) if it is not None]
+    made = [base for base in map(offset_of_name, names) if base is not None]
     for name in folder.files:
         offset = int(name.partition(".")[0]) if _SWAP.match(name) else None
         if offset is None or (made and offset >= min(made)):

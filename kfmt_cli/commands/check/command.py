@@ -65,7 +65,7 @@ class CheckPaths:
         folders = self._folders(found)
         self._complain_of_none(found, folders)
         groups = self._groups(found, folders)
-        given = frozenset(str(Path(it.path)) for it in found if it.file is None)
+        given = frozenset(str(Path(target.path)) for target in found if target.file is None)
         partitions = CheckedPartitions(
             self._reports,
             self._finding,
@@ -81,7 +81,7 @@ class CheckPaths:
         self._findings(self._of_indexes)
         for folder in folders:
             self._other_files(folder.input(name) for name in folder.readable)
-        files = (it.file for it in found if it.file is not None)
+        files = (target.file for target in found if target.file is not None)
         self._other_files(file for file in files if file.kind not in SEGMENT_KINDS)
         self._findings(self._of_histories)
         partitions.losses(folders)

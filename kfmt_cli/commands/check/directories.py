@@ -64,7 +64,7 @@ class CheckedPartitions:
     def histories_of(self, folder: Folder) -> list[HistoryCheck]:
         """What follows the logs of a partition, with the files next to them."""
         files = _history_files(folder, self._log_start(folder))
-        return [it(files) for it in checks_of(Scope.HISTORY)]
+        return [check_type(files) for check_type in checks_of(Scope.HISTORY)]
 
     def starts(self, folders: list[Folder], given: frozenset[str]) -> Iterator[Start]:
         """What a broker would make of each partition, and what keeps it down.
@@ -76,7 +76,9 @@ class CheckedPartitions:
             directory = self.directories.get(str(Path(folder.path)))
             if directory is not None:
                 odd = not_partitions(folder)
-                directory.troubles += ((it.file, f"{it.file}: {it.message}") for it in odd)
+                directory.troubles += (
+                    (finding.file, f"{finding.file}: {finding.message}") for finding in odd
+                )
             above = self._above(folder)
             if not _is_partition(folder, is_inside=above.path in self.directories):
                 continue
@@ -87,9 +89,9 @@ class CheckedPartitions:
             with suppress(InputError):  # it has been said
                 found += starts_of(self._facts(folder), above, self.interval)
             held = [(first, end - 1) for first, end in report.extents.values() if end > first]
-            replica = Replica(folder, report.shown, {it.after: it for it in found}, held)
+            replica = Replica(folder, report.shown, {start.after: start for start in found}, held)
             replicas.setdefault(above.path, []).append(replica)
-        above_only = (it for path, it in self._around.items() if path in replicas)
+        above_only = (directory for path, directory in self._around.items() if path in replicas)
         for broker in group([*self.directories.values(), *above_only], given):
             _end_metadata(broker, replicas)
             self.missing += broker.missing_identities()
@@ -174,10 +176,10 @@ class CheckedPartitions:
         for folder in folders:
             directory = self.directories.get(str(Path(folder.path)))
             if directory is not None:
-                below = [it for it in folders if str(Path(it.path).parent) == folder.path]
+                below = [inner for inner in folders if str(Path(inner.path).parent) == folder.path]
                 extents = {
-                    place_of(it.path.rpartition("/")[2]): self.reports[it.name].extents
-                    for it in below
+                    place_of(folder.path.rpartition("/")[2]): self.reports[folder.name].extents
+                    for folder in below
                 }
                 for check in checks_of(Scope.CHECKPOINTS):
                     self._tell_all(check().look(folder, directory, extents))

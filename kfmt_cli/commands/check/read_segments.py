@@ -36,7 +36,7 @@ class SegmentGroup:
 def segments_in(folder: Folder) -> list[Segment]:
     """The segments of a directory that a broker uses, and logs of other kinds, by their names."""
     found = list(folder.used_segments)
-    others = (it for it in inputs_in([folder], LOGS) if it.kind is not LOG)
+    others = (file for file in inputs_in([folder], LOGS) if file.kind is not LOG)
     found += (Segment(other, wanted=frozenset()) for other in others)
     return sorted(found, key=_name)
 

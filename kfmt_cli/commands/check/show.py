@@ -61,7 +61,9 @@ class Outlook(Protocol):
 
 def show(run: Run, reports: list[Report], starts: list[Start], found: Outlook) -> None:
     """Everything that was found, the worst partition first."""
-    listed = sorted((report for report in reports if not report.is_empty), key=lambda it: it.rank)
+    listed = sorted(
+        (report for report in reports if not report.is_empty), key=lambda finding: finding.rank
+    )
     sink = run.sink
     if sink.is_report:
         for report in listed:

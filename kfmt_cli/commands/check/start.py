@@ -130,8 +130,8 @@ def start_row(start: Start) -> dict[str, object]:
         "log_end_offset": start.log_end_offset,
         "cut": [{"file": file, "size": size} for file, size in start.cut],
         "deleted": start.deleted,
-        "lost_offsets": [list(it) for it in start.lost],
-        "unreachable_offsets": [list(it) for it in start.unreachable],
+        "lost_offsets": [list(range_) for range_ in start.lost],
+        "unreachable_offsets": [list(range_) for range_ in start.unreachable],
         "becomes": start.becomes,
         "observed_on": list(OBSERVED_ON),
     }

@@ -261,16 +261,18 @@ def _min_size(wire: WireType) -> int:
 def check_bulk(layout: Layout) -> None:
     """Raise TypeError where a Layout has a field that the kernel does not run."""
     arrays = 0
-    for it in layout.fields:
+    for each_field in layout.fields:
         try:
-            it.type.instruction  # noqa: B018 (raises)
+            each_field.type.instruction  # noqa: B018 (raises)
         except TypeError as error:
-            raise TypeError(f"{layout.name}.{it.name}: {error}") from None
-        if isinstance(it.type, Array):
+            raise TypeError(f"{layout.name}.{each_field.name}: {error}") from None
+        if isinstance(each_field.type, Array):
             arrays += 1
-            inner = [field.type for field in it.type.of.fields]
+            inner = [field.type for field in each_field.type.of.fields]
             if not all(isinstance(of, Bytes) and isinstance(of.length, Varint) for of in inner):
-                raise TypeError(f"{layout.name}.{it.name}: the kernel runs arrays of bytes only")
+                raise TypeError(
+                    f"{layout.name}.{each_field.name}: the kernel runs arrays of bytes only"
+                )
     if arrays > 1:
         raise TypeError(f"{layout.name}: the kernel runs one array a row")
 

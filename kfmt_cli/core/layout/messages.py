@@ -40,7 +40,7 @@ def read_message(layout: Layout, data: Buffer, at: int, end: int) -> MessageRead
     try:
         values, after = layout.read_values(data, at, end)
     except WireError as error:
-        path = "".join(f"{it} › " for it in error.path)
+        path = "".join(f"{part} › " for part in error.path)
         known = _known(tree(layout, data, at, end))
         assert isinstance(known, dict)
         return MessageReading(known, error.at, f"byte {error.at}, {path}{error}")
@@ -69,7 +69,7 @@ def plain(layout: Layout, values: Values, around: Values | None = None) -> dict[
 
     around: the values of the message that it is a part of.
     """
-    fields = {it.name: it for it in fields_of(layout)}
+    fields = {field.name: field for field in fields_of(layout)}
     context = {**(around or {}), **values}
     done: dict[str, Any] = {}
     for name, value in values.items():
@@ -86,7 +86,7 @@ def plain(layout: Layout, values: Values, around: Values | None = None) -> dict[
 def fields_of(layout: Layout) -> list[Field]:
     """The fields of a version of a message, the tagged ones after the others."""
     tagged = layout.tagged.known if isinstance(layout.tagged, TaggedFields) else {}
-    return [*layout.fields, *(it for it in tagged.values() if isinstance(it, Field))]
+    return [*layout.fields, *(field for field in tagged.values() if isinstance(field, Field))]
 
 
 def _of_field(field: Field, value: Value, context: Values) -> Any:
@@ -101,9 +101,9 @@ def _of_type(type_: object, value: Value, context: Values) -> Any:
     if isinstance(type_, Struct) and isinstance(value, dict) and isinstance(type_.of, Layout):
         return plain(type_.of, value, context)
     if isinstance(type_, List) and isinstance(value, list):
-        return [_of_type(type_.of, it, context) for it in value]
+        return [_of_type(type_.of, element, context) for element in value]
     if isinstance(type_, Array) and isinstance(value, list):
-        return [plain_value(it) for it in value]
+        return [plain_value(element) for element in value]
     return plain_value(value)
 
 
@@ -112,9 +112,9 @@ def plain_value(value: Value) -> Any:
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
     if isinstance(value, dict):
-        return {name: plain_value(it) for name, it in value.items()}
+        return {name: plain_value(member) for name, member in value.items()}
     if isinstance(value, list):
-        return [plain_value(it) for it in value]
+        return [plain_value(element) for element in value]
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)  # JSON has no number for it
     return value

@@ -201,7 +201,7 @@ class List(NotBulk):
         if value is None:
             return self.count.write(-1)
         assert isinstance(value, list)
-        return self.count.write(len(value)) + b"".join(self.of.write(it) for it in value)
+        return self.count.write(len(value)) + b"".join(self.of.write(element) for element in value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,13 +59,13 @@ class Node:
 def tree(layout: Layout, data: Buffer, at: int, end: int) -> Node:
     """The structure at byte `at` of a buffer that ends for it at `end`."""
     node = Node(layout.name, layout.name, at, at, layout=layout)
-    for it in layout.fields:
-        child = _of_field(it, data, node.end, end)
+    for inner in layout.fields:
+        child = _of_field(inner, data, node.end, end)
         node.children.append(child)
         node.end = child.end
         if not child.is_whole:
             return node
-        if it.frames:
+        if inner.frames:
             assert isinstance(child.value, int)
             if not 0 <= child.value <= end - child.end:
                 child.fault = f"a length of {child.value} where {end - child.end} bytes are left"
@@ -80,9 +80,9 @@ def tree(layout: Layout, data: Buffer, at: int, end: int) -> Node:
     return node
 
 
-def _of_field(it: Field, data: Buffer, at: int, end: int) -> Node:
-    node = _node(it.name, it.type, data, at, end)
-    node.spec = it
+def _of_field(field: Field, data: Buffer, at: int, end: int) -> Node:
+    node = _node(field.name, field.type, data, at, end)
+    node.spec = field
     return node
 
 

@@ -23,8 +23,12 @@ NOT_COMPILED = "not_compiled.txt"
 def reason() -> str:
     """Why modules run as Python, for `kfmt --version`."""
     folder = Path(__file__).parent
-    extensions = sorted(it.name for it in folder.glob("kernel.*.*") if it.suffix in (".so", ".pyd"))
-    if extensions and not any(it.endswith(tuple(EXTENSION_SUFFIXES[:-1])) for it in extensions):
+    extensions = sorted(
+        path.name for path in folder.glob("kernel.*.*") if path.suffix in (".so", ".pyd")
+    )
+    if extensions and not any(
+        extension.endswith(tuple(EXTENSION_SUFFIXES[:-1])) for extension in extensions
+    ):
         this = f"{sys.implementation.name} {sys.version_info.major}.{sys.version_info.minor}"
         return f"{folder} has extensions for another Python version, and this is {this}"
     try:

@@ -91,5 +91,5 @@ class TableColumn:
 
 def columns_of(kind: type[Table]) -> tuple[str, ...]:
     """The columns that a kind of table says, in their order."""
-    every = (it for one in reversed(kind.__mro__) for it in vars(one).items())
-    return tuple(name for name, it in every if isinstance(it, TableColumn))
+    every = (member for one in reversed(kind.__mro__) for member in vars(one).items())
+    return tuple(name for name, member in every if isinstance(member, TableColumn))

@@ -93,7 +93,8 @@ def _values(kind: Checkpoint, line: bytes) -> list[str | int] | None:
         return None
     pairs = zip(kind.columns, values, strict=True)
     fits = (
-        isinstance(it, str) or -(1 << _bits(name)) <= it < 1 << _bits(name) for name, it in pairs
+        isinstance(part, str) or -(1 << _bits(name)) <= part < 1 << _bits(name)
+        for name, part in pairs
     )
     return values if all(fits) else None
 

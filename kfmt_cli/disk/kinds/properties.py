@@ -118,9 +118,12 @@ def _value_of(field: Field, value: object) -> str | int | None:
 def _in_snake_case(value: object) -> object:
     """The names inside of a value as kfmt spells them."""
     if isinstance(value, list):
-        return [_in_snake_case(it) for it in value]
+        return [_in_snake_case(element) for element in value]
     if isinstance(value, dict):
-        return {_SNAKE.sub(r"_\1", name).lower(): _in_snake_case(it) for name, it in value.items()}
+        return {
+            _SNAKE.sub(r"_\1", name).lower(): _in_snake_case(member)
+            for name, member in value.items()
+        }
     return value
 
 

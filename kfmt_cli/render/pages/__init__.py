@@ -9,8 +9,8 @@ from kfmt_cli.render.pages.page import ListedPage
 
 _HERE = "kfmt_cli.render.pages"
 PAGES: dict[str, ListedPage] = {
-    it.name: it
-    for it in (
+    listed_page.name: listed_page
+    for listed_page in (
         ListedPage(
             "record-batch", "What a batch of records looks like", f"{_HERE}.batch_pages:batch"
         ),

@@ -165,15 +165,22 @@ def transactions(facts: PageFacts) -> Iterator[Part]:
         "When the transaction ends, its coordinator has a marker written into each partition: "
         "COMMIT or ABORT."
     )
-    committed = sum(it.outcome == "committed" for it in ended)
+    committed = sum(transaction.outcome == "committed" for transaction in ended)
     yield (
         f"{facts.words}: {len(ended)} transactions have ended, {committed} by COMMIT and "
         f"{len(ended) - committed} by ABORT; {len(following.open)} are open."
     )
     lines = ["producer  records      marker  outcome"]
-    for it in ended[:6]:
-        span = "–" if it.first_offset is None else f"{it.first_offset}–{it.last_offset}"
-        lines.append(f"{it.producer_id:>8}  {span:<11}  {it.marker or 0:>6}  {it.outcome}")
+    for transaction in ended[:6]:
+        span = (
+            "–"
+            if transaction.first_offset is None
+            else f"{transaction.first_offset}–{transaction.last_offset}"
+        )
+        lines.append(
+            f"{transaction.producer_id:>8}  {span:<11}  {transaction.marker or 0:>6}  "
+            f"{transaction.outcome}"
+        )
     yield lines
     yield (
         "The last stable offset is the first offset of the oldest open transaction: a consumer of "

@@ -214,7 +214,8 @@ def leader_epochs(facts: PageFacts) -> Iterator[Part]:
         with open_log(file, read_ahead=False) as log:
             for block in log.blocks:
                 pairs = (
-                    block.batches[it].tolist() for it in ("partition_leader_epoch", "base_offset")
+                    block.batches[name].tolist()
+                    for name in ("partition_leader_epoch", "base_offset")
                 )
                 for epoch, offset in zip(*pairs, strict=True):
                     seen.setdefault(epoch, offset)

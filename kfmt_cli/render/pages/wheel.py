@@ -32,7 +32,7 @@ def timing_wheel(facts: PageFacts) -> Iterator[Part]:
         "timers fires, or, from a coarser wheel, goes down into a finer one:"
     )
     until = at if at is not None else max(delays, default=0)
-    steps = [words_of(it) for it in wheels.advance(until)]
+    steps = [words_of(step) for step in wheels.advance(until)]
     yield steps or [f"{until:>6} ms  nothing has happened yet"]
     if at is not None:
         yield [line for i, level in enumerate(wheels.levels) for line in draw(level, i)]

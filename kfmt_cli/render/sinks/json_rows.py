@@ -33,7 +33,7 @@ class JsonRows(RowWriter):
         names: tuple[tuple[str, ...], ...],
     ) -> tuple[Template, Template | None]:
         literals = Literals()
-        places = [{name: i for i, name in enumerate(it)} for it in names]
+        places = [{name: i for i, name in enumerate(columns)} for columns in names]
         above = json_template(outer, self._files, places[0], self._mode, literals)
         if inner is None:
             return above, None

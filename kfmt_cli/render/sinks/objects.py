@@ -64,5 +64,5 @@ class ObjectRows(RowWriter):
                     yield memoryview(self._sink.line(inner).encode())
 
     def _objects(self, section: Section) -> Iterator[Object]:
-        for it in objects(section, self._sink.look.mode):
-            yield {"type": section.type.name, "file": self._file, **it}
+        for row in objects(section, self._sink.look.mode):
+            yield {"type": section.type.name, "file": self._file, **row}

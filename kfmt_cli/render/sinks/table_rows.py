@@ -98,7 +98,9 @@ class BatchRows(TableRows):
             self.choose(self._wanted(batches), ahead, narrow)
         if fresh:
             yield memoryview(heading(self.columns, self.theme).encode())
-        self._flags |= any(bool(batches[it][first:last].any()) for it, _, _ in batch_table.FLAGS)
+        self._flags |= any(
+            bool(batches[flag][first:last].any()) for flag, _, _ in batch_table.FLAGS
+        )
         builder = TemplateBuilder(batches.names)
         write_line(builder, self.columns, self.theme, cut=self.screen is not None)
         yield from write_rows(builder.build(), b"", batches, NO_CHILDREN, first, last)
@@ -106,7 +108,10 @@ class BatchRows(TableRows):
     def _wanted(self, batches: Columns) -> list[ShownColumn]:
         columns: list[ShownColumn] = [*batch_table.DEFAULT]
         if self.look.columns:
-            every = {it.name: it for it in (*batch_table.DEFAULT, *batch_table.MORE)}
+            every = {
+                shown_column.name: shown_column
+                for shown_column in (*batch_table.DEFAULT, *batch_table.MORE)
+            }
             columns = [every[name] for name in self.look.columns]
         elif self.look.wide:
             columns = [*batch_table.DEFAULT[:-1], *batch_table.MORE, batch_table.DEFAULT[-1]]

@@ -31,7 +31,9 @@ def columns_of(rows: RowType, table: Table) -> list[ShownColumn]:
         for leaf in rows.leaves
         if not leaf.hidden and (leaf.only is None or (table[leaf.only[0]] == leaf.only[1]).any())
     ]
-    return [_column(it, keep + it.minor * len(chosen)) for keep, it in enumerate(chosen)]
+    return [
+        _column(column, keep + column.minor * len(chosen)) for keep, column in enumerate(chosen)
+    ]
 
 
 def _column(shown: Column, keep: int) -> ShownColumn:

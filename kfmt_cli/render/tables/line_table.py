@@ -63,7 +63,9 @@ class LineTable(Generic[R]):
 
     def heading(self) -> str:
         """The line above the rows."""
-        cells = [self._padded(it.heading, width, it.right) for it, width in self._columns]
+        cells = [
+            self._padded(column.heading, width, column.right) for column, width in self._columns
+        ]
         return self._theme.paint("bold", self._line(self._noun, cells)) + "\n"
 
     def line(self, name: str, row: R) -> str:

@@ -56,7 +56,7 @@ class ResultTable:
             self._fit = shown, min(self.name_width, room)
         shown, width = self._fit
         cells = [f" {clip_left(name, width):<{width}}"]
-        cells += [f"{words:>{self.type.widths[it]}}" for it, words in numbers if it in shown]
+        cells += [f"{words:>{self.type.widths[name]}}" for name, words in numbers if name in shown]
         return "  ".join([*cells, verdict]) + "\n"
 
     def _shown(self) -> list[str]:
@@ -80,7 +80,7 @@ class ResultTable:
             _counted(total[width], width) for width in self.type.widths if "bytes" not in width
         ]
         words += _verdict(summary)
-        words += [_counted(total[it], it) for it in ("warnings", "notes") if total[it]]
+        words += [_counted(total[name], name) for name in ("warnings", "notes") if total[name]]
         bad = summary.damaged or summary.folders or any(summary.aside.values())
         style = "bad" if bad else "warn" if summary.unread else "good"
         line = self.theme.paint(style, ", ".join(words))

@@ -94,7 +94,7 @@ def arrange(logs: Sequence[HeldBatches], spare: HeldBatches | None = None) -> Ar
         taken.add(len(logs), spare, np.arange(len(spare.base)))
     every = [*logs, *([] if spare is None else [spare])]
     done.segments = _segments(every, taken, rows.bases)
-    aside = [it for it in refused if not taken.has_copy(logs[it[0]], it[1])]
+    aside = [place for place in refused if not taken.has_copy(logs[place[0]], place[1])]
     done.copies = len(refused) - len(aside)
     done.aside = _lanes(logs, aside)
     return done
@@ -229,7 +229,7 @@ def _beyond(taken: _Taken, number: int, log: HeldBatches, rows: BoolArray) -> li
         goes_on = row > 0 and int(log.last[row - 1]) + 1 == base
         is_among = len(taken.base) and last < int(taken.last[-1])
         refused += (
-            [(number, it) for it in taken.add(number, log, np.array([row]))]
+            [(number, n) for n in taken.add(number, log, np.array([row]))]
             if goes_on or is_among
             else [(number, row)]
         )
@@ -252,7 +252,7 @@ def _moved(
         if has_room and not taken.fits(base, last, bounds[0]):
             refused.append((number, row))
         else:
-            refused += ((number, it) for it in taken.add(number, log, np.array([row])))
+            refused += ((number, n) for n in taken.add(number, log, np.array([row])))
     return refused
 
 
@@ -284,7 +284,7 @@ def _segments(
 
 def _lanes(logs: Sequence[HeldBatches], aside: list[tuple[int, int]]) -> list[list[Neighbours]]:
     """Batches that are set aside, so that those of a lane do not overlap."""
-    aside.sort(key=lambda it: int(logs[it[0]].base[it[1]]))
+    aside.sort(key=lambda place: int(logs[place[0]].base[place[1]]))
     lanes: list[list[tuple[int, int]]] = []
     ends: list[int] = []
     for number, row in aside:

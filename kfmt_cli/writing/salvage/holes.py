@@ -96,7 +96,7 @@ class Holes:
         self.reasons = deque(sorted([*mine, *left_out]))
         if sum(len(part.written.data) for part in self.split) > MOST_HELD:
             rest = list(self.split)[len(self.split) // 2 :]
-            self._write(rest[0].position, self.until, [it.base_offset for it in rest])
+            self._write(rest[0].position, self.until, [reencoded.base_offset for reencoded in rest])
         self.split.extend(split)
 
     def close(self, position: int, next_offset: int | None) -> None:
@@ -123,12 +123,12 @@ class Holes:
         """Write what is left of the batches before a byte, if it has a place."""
         found = []
         while self.split and self.split[0].position < position:
-            it = self.split.popleft()
-            known = it.producer is None or it.producer in self.producers
-            if known and it.last_offset < until:
-                found.append(it)
-        base = np.array([it.base_offset for it in found], np.int64)
-        last = np.array([it.last_offset for it in found], np.int64)
+            batch = self.split.popleft()
+            known = batch.producer is None or batch.producer in self.producers
+            if known and batch.last_offset < until:
+                found.append(batch)
+        base = np.array([reencoded.base_offset for reencoded in found], np.int64)
+        last = np.array([reencoded.last_offset for reencoded in found], np.int64)
         taken = in_sequence(base, last, self.done.last_offset, following)
         for i in np.flatnonzero(taken).tolist():
             self.put(found[i].written.data)

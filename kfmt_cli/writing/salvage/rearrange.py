@@ -38,35 +38,39 @@ class Rearranged:
     def placed(self, number: int) -> list[Reencoded]:
         """What is left of damaged batches of a log, and has found a place."""
         every = (part for _, parts in self.arranged.segments for part in parts)
-        mine = [(it.position, it.position + it.size) for it in every if it.log == self.n_logs]
+        mine = [
+            (around.position, around.position + around.size)
+            for around in every
+            if around.log == self.n_logs
+        ]
         found, at = [], 0
-        for log, it in self.split:
+        for log, reencoded in self.split:
             if log == number and any(begin <= at < end for begin, end in mine):
-                found.append(it)
-            at += len(it.written.data)
+                found.append(reencoded)
+            at += len(reencoded.written.data)
         return found
 
 
 def rearranged(scanned: Sequence[Scanned]) -> Rearranged:
     """The place of every undamaged batch, and of what is left of damaged ones where it is free."""
-    producers = {producer for it in scanned for producer in it.producers}
+    producers = {producer for part in scanned for producer in part.producers}
     split = [
         (i, part)
         for i, one in enumerate(scanned)
         for part in one.split
         if part.producer is None or part.producer in producers
     ]
-    data = [it.written.data for _, it in split]
+    data = [reencoded.written.data for _, reencoded in split]
     ends = np.cumsum([0, *map(len, data)])
     spare = HeldBatches(
         0,
         ends[:-1],
         np.diff(ends),
-        np.array([it.base_offset for _, it in split], np.int64),
-        np.array([it.last_offset for _, it in split], np.int64),
+        np.array([reencoded.base_offset for _, reencoded in split], np.int64),
+        np.array([reencoded.last_offset for _, reencoded in split], np.int64),
         np.zeros(len(split), np.int64),
     )
-    held = [it.held if not it.named else _unfinished(it.held) for it in scanned]
+    held = [part.held if not part.named else _unfinished(part.held) for part in scanned]
     return Rearranged(arrange(held, spare), split, b"".join(map(bytes, data)), len(scanned))
 
 
@@ -156,19 +160,22 @@ def told_of(
 ) -> tuple[Salvaged, list[Hole]]:
     """What came of a log: its numbers, and the bytes that are not among the segments."""
     one = scanned[number]
-    bases = (it.held.base_offset for it in scanned)
+    bases = (part.held.base_offset for part in scanned)
     until = min((base for base in bases if base > one.held.base_offset), default=NO_END)
     every = (part for _, parts in made.arranged.segments for part in parts)
-    mine = sorted((it for it in every if it.log == number), key=lambda it: it.position)
+    mine = sorted(
+        (replaced for replaced in every if replaced.log == number),
+        key=lambda replaced: replaced.position,
+    )
     done = Salvaged(-1, bytes=one.bytes, batches=len(one.positions))
-    done.batches_after = sum(it.batches for it in mine)
-    done.bytes_after = sum(it.size for it in mine)
+    done.batches_after = sum(around.batches for around in mine)
+    done.bytes_after = sum(around.size for around in mine)
     named = sorted([*one.named, *_out_of_place(one, mine, until)])
     split = made.placed(number)
-    for it in split:
+    for reencoded in split:
         done.batches_after += 1
-        done.bytes_after += len(it.written.data)
-        done.reencoded += it.records
+        done.bytes_after += len(reencoded.written.data)
+        done.reencoded += reencoded.records
     holes = []
     at, after = 0, one.held.base_offset - 1
     for part in mine:
@@ -184,8 +191,8 @@ def told_of(
 
 def _out_of_place(one: Scanned, mine: Sequence[Neighbours], until: int) -> list[tuple[int, str]]:
     """The undamaged batches of a log that are not among the segments."""
-    begins = np.array([it.position for it in mine], np.int64)
-    ends = np.array([it.position + it.size for it in mine], np.int64)
+    begins = np.array([around.position for around in mine], np.int64)
+    ends = np.array([around.position + around.size for around in mine], np.int64)
     at = np.searchsorted(begins, one.held.position, side="right") - 1
     inside = (at >= 0) & (one.held.position < np.append(ends, 0)[at])
     is_beyond = one.held.last >= until

@@ -127,7 +127,7 @@ class Salvager:
                 split += piece.split
                 batches = piece.run.batches
                 rows = np.flatnonzero(piece.sound)
-                tables.append(np.array([batches[it][rows] for it in _HELD]))
+                tables.append(np.array([batches[column][rows] for column in _HELD]))
                 positions.append(batches.position.copy())
                 producers |= _transactional(batches, rows)
             size = opened.reader.bytes_read
@@ -190,8 +190,12 @@ class Salvager:
     ) -> list[Reencoded]:
         damaged = np.flatnonzero(~sound).tolist()
         made = (reencoded(run, i, self.limit, findings) for i in damaged)
-        fitting = (it for it in made if it is not None)
-        return [it for it in fitting if it.last_offset - base <= MAX_RELATIVE_OFFSET]
+        fitting = (reencoded for reencoded in made if reencoded is not None)
+        return [
+            reencoded
+            for reencoded in fitting
+            if reencoded.last_offset - base <= MAX_RELATIVE_OFFSET
+        ]
 
     def _ahead(self, blocks: Iterator[Block], advance: Callable[[int], None]) -> Iterator[Block]:
         for block in blocks:
@@ -239,7 +243,7 @@ def _transactional(batches: BatchTable, rows: IntArray) -> set[Producer]:
     """The producers of transactions among some batches."""
     rows = rows[(batches.transactional[rows] == 1) & (batches.is_v2[rows] == 1)]
     both = np.unique(
-        np.array([batches[it][rows] for it in ("producer_id", "producer_epoch")]), axis=1
+        np.array([batches[name][rows] for name in ("producer_id", "producer_epoch")]), axis=1
     )
     return {(int(id_), int(epoch)) for id_, epoch in both.T}
 
@@ -294,7 +298,7 @@ def extent_of(log: Input, limit: Limit) -> LogExtent | None:
                 read_records(run, limit)  # where wrappers begin
             rows = np.flatnonzero(_sound(run, run.findings))
             if len(rows):
-                bases, ends = (run.batches[it][rows] for it in ("base_offset", "last_offset"))
+                bases, ends = (run.batches[name][rows] for name in ("base_offset", "last_offset"))
                 is_ordered &= bool((bases > np.append(end, ends[:-1])).all())
                 first, last = min(first, int(bases.min())), max(last, int(ends.max()))
                 end = int(ends[-1])
