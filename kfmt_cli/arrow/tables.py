@@ -14,6 +14,7 @@ from kfmt_cli.arrow.inputs import input_of, packed, reader_of
 from kfmt_cli.arrow.schema import schema_of
 from kfmt_cli.arrow.sections import ArrowPart, part_of, record_batch, slices
 from kfmt_cli.arrow.storage import local
+from kfmt_cli.broker.committed import Committed
 from kfmt_cli.checks.log.packs import read_pack
 from kfmt_cli.core.native.table import BoolArray
 from kfmt_cli.disk.kinds.fixed import read_rows
@@ -25,10 +26,8 @@ from kfmt_cli.findings.finding import Finding
 from kfmt_cli.log.block import Block
 from kfmt_cli.log.complete import batch_rows, complete, record_rows
 from kfmt_cli.log.records import Records
-from kfmt_cli.rows.log_tables import BatchTable
 from kfmt_cli.rows.section import Rows
 from kfmt_cli.rows.table_types import BATCHES, RECORDS
-from kfmt_cli.sharing.aborted import AbortedRanges
 from kfmt_cli.sharing.piece import Piece
 from kfmt_cli.sharing.read_piece import PieceReader
 from kfmt_cli.sharing.request import Request
@@ -63,7 +62,7 @@ def shared_by_file(path: str, kind: str) -> Callable[[str, int], pa.Array | None
 
 
 def record_batches(
-    request: Request, reader: PieceReader, piece: Piece, known: AbortedRanges | None = None
+    request: Request, reader: PieceReader, piece: Piece, known: Committed | None = None
 ) -> Batches:
     """The records of a piece; without aborted and open transactions where they are known."""
     columns = request.shown_of(RECORDS)
@@ -74,7 +73,7 @@ def record_batches(
 
 
 def wanted_records(
-    reader: PieceReader, piece: Piece, known: AbortedRanges | None = None, decode: bool = True
+    reader: PieceReader, piece: Piece, known: Committed | None = None, decode: bool = True
 ) -> Iterator[Rows]:
     """The records of a piece that are wanted, below their batches.
 
@@ -96,32 +95,14 @@ def select(records: Records, keep: BoolArray | None) -> Records:
 
 
 def _wanted(
-    reader: PieceReader, run: Block, records: Records, known: AbortedRanges | None
+    reader: PieceReader, run: Block, records: Records, known: Committed | None
 ) -> BoolArray | None:
     """Which records are; None for all."""
     keep = reader.wanted.of_records(records) if reader.wanted else None
     if known is None:
         return keep
-    owner = records.owner
-    committed: BoolArray = _committed(run.batches, known)[owner]
-    if known.stable is not None:
-        committed &= records.rows.offset < known.stable
+    committed = known.of_batches(run.batches)[records.owner]
     return committed if keep is None else keep & committed
-
-
-def _committed(batches: BatchTable, known: AbortedRanges) -> BoolArray:
-    """Batches that are neither control batches nor of an aborted transaction."""
-    gone = batches.control == 1
-    transactional = batches.transactional == 1
-    for producer, first, last in known.aborted:
-        gone |= (
-            transactional
-            & (batches.producer_id == producer)
-            & (batches.base_offset >= first)
-            & (batches.last_offset <= last)
-        )
-    kept: BoolArray = ~gone
-    return kept
 
 
 def batch_batches(request: Request, reader: PieceReader, piece: Piece) -> Batches:
@@ -167,23 +148,23 @@ def _batches_of_pack(request: Request, pieces: Sequence[Piece]) -> pa.RecordBatc
     return record_batch(part_of(batch_rows(chosen)), request.shown, shared)
 
 
-def _records(request: Request, piece: Piece, known: AbortedRanges | None) -> Batches:
+def _records(request: Request, piece: Piece, known: Committed | None) -> Batches:
     return record_batches(request, reader_of(request), piece, known)
 
 
-def _batches(request: Request, piece: Piece, known: AbortedRanges | None) -> Batches:
+def _batches(request: Request, piece: Piece, known: Committed | None) -> Batches:
     del known
     return batch_batches(request, reader_of(request), piece)
 
 
-def _segments(request: Request, piece: Piece, known: AbortedRanges | None) -> Batches:
+def _segments(request: Request, piece: Piece, known: Committed | None) -> Batches:
     del known
     if not reader_of(request).is_troubled(piece):
         checked = check_piece(request, piece)
         yield _of_objects(request, [checked.summary.as_row()])
 
 
-def _findings(request: Request, piece: Piece, known: AbortedRanges | None) -> Batches:
+def _findings(request: Request, piece: Piece, known: Committed | None) -> Batches:
     del known
     if findings := check_piece(request, piece).findings:
         yield _of_objects(request, [finding_row(piece, finding) for finding in findings])
@@ -195,7 +176,7 @@ def _of_objects(request: Request, rows: list[dict[str, object]]) -> pa.RecordBat
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _index_entries(request: Request, piece: Piece, known: AbortedRanges | None) -> Batches:
+def _index_entries(request: Request, piece: Piece, known: Committed | None) -> Batches:
     del known
     reader = reader_of(request)
     if reader.is_troubled(piece):
@@ -211,7 +192,7 @@ def _index_entries(request: Request, piece: Piece, known: AbortedRanges | None) 
         yield record_batch(ArrowPart(contents.sections[0]), request.shown, shared_by(piece))
 
 
-MAKERS: dict[str, Callable[[Request, Piece, AbortedRanges | None], Batches]] = {
+MAKERS: dict[str, Callable[[Request, Piece, Committed | None], Batches]] = {
     "records": _records,
     "batches": _batches,
     "findings": _findings,

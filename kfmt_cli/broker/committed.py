@@ -1,56 +1,70 @@
 """What a consumer that reads committed records is given of a partition.
 
 Records of aborted transactions are left out, and nothing is given from the first open transaction
-on. Which they are follows from the log alone, so that no transaction index is needed. Source:
-`org.apache.kafka.clients.consumer.internals.CompletedFetch`.
+on. Source: `org.apache.kafka.clients.consumer.internals.CompletedFetch`.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from kfmt_cli.broker.transactions import Transactions
+from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.native.table import BoolArray
 from kfmt_cli.log.block import Block
+from kfmt_cli.rows.log_tables import BatchTable
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Committed:
-    """The aborted transactions of a partition and its last stable offset."""
+    """The aborted transactions of a partition, and where what is committed ends."""
 
-    stable: int = 0
-    ends: dict[int, list[int]] = field(default_factory=dict)
-    """The offsets of the markers of each producer's aborted transactions, in order."""
-    firsts: dict[int, list[int]] = field(default_factory=dict)
-    """The first offset of each."""
+    producer: IntArray
+    """The producers of the aborted transactions, in order."""
+    first: IntArray
+    """The first offset of each; those of one producer are in order."""
+    last: IntArray
+    """The offset of its marker."""
+    stable: int | None
+    """Nothing is given from this offset on; None where no transaction is open."""
 
-    def of_batches(self, block: Block) -> BoolArray:
-        """Which batches' records are given."""
-        batches = block.batches
-        keep: BoolArray = (batches.control == 0) & (batches.last_offset < self.stable)
-        for i in np.flatnonzero(keep & (batches.transactional == 1)).tolist():
-            keep[i] = not self._is_aborted(int(batches.producer_id[i]), int(batches.base_offset[i]))
-        return keep
+    @classmethod
+    def of(cls, aborted: Iterable[tuple[int, int, int]], stable: int | None) -> Committed:
+        """Of transactions as producer, first offset, and offset of the marker."""
+        rows = np.array(sorted(aborted), np.int64).reshape(-1, 3)
+        return cls(rows[:, 0], rows[:, 1], rows[:, 2], stable)
 
-    def _is_aborted(self, producer: int, offset: int) -> bool:
-        ends = self.ends.get(producer, [])
-        i = bisect_left(ends, offset)
-        return i < len(ends) and self.firsts[producer][i] <= offset
+    def of_batches(self, batches: BatchTable) -> BoolArray:
+        """The batches whose records are given."""
+        given: BoolArray = batches.control == 0
+        if self.stable is not None:
+            given &= batches.last_offset < self.stable
+        chosen = np.flatnonzero(given & (batches.transactional == 1))
+        producers = batches.producer_id[chosen]
+        for producer in np.unique(producers).tolist():
+            own = slice(*np.searchsorted(self.producer, [producer, producer + 1]))
+            rows = chosen[producers == producer]
+            offset = batches.base_offset[rows]
+            # The transaction that begins at the offset or before, if any does.
+            i = np.searchsorted(self.first[own], offset, side="right") - 1
+            rows, offset, i = rows[i >= 0], offset[i >= 0], i[i >= 0]
+            given[rows] = offset > self.last[own][i]
+        return given
 
 
 def committed_of(blocks: Iterable[Block]) -> Committed:
-    """What is committed in the logs of a partition, whose blocks come in order."""
+    """What is committed in the logs of a partition, whose blocks come in order.
+
+    All of it follows from the logs; no transaction index is needed.
+    """
     following = Transactions()
-    found = Committed()
-    for block in blocks:
-        for transaction in following.take(block):
-            if transaction.aborted is not None:
-                first, marker = transaction.aborted
-                found.ends.setdefault(transaction.producer_id, []).append(marker)
-                found.firsts.setdefault(transaction.producer_id, []).append(first)
-    found.stable = following.last_stable_offset
-    return found
+    aborted = [
+        (transaction.producer_id, *transaction.aborted)
+        for block in blocks
+        for transaction in following.take(block)
+        if transaction.aborted is not None
+    ]
+    return Committed.of(aborted, following.last_stable_offset)

@@ -97,7 +97,7 @@ class Cat:
         place = topic or "", -1 if partition is None else partition
         keep = block.batches.crc_valid == 1
         if committed is not None:
-            keep &= committed.of_batches(block)
+            keep &= committed.of_batches(block.batches)
         else:
             keep &= block.batches.control == 0
         if not keep.all():

@@ -13,6 +13,7 @@ from pathlib import PurePath
 
 from kfmt_cli.arrow.inputs import files_of
 from kfmt_cli.arrow.storage import is_local, listing, local, open_stored
+from kfmt_cli.broker.committed import Committed
 from kfmt_cli.broker.producers import Producers
 from kfmt_cli.core.native.table import Table
 from kfmt_cli.disk.kinds.fixed import PRODUCER_SNAPSHOT, TRANSACTION_INDEX, read_rows
@@ -20,7 +21,6 @@ from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.tree import classify
 from kfmt_cli.errors import InputError
 from kfmt_cli.log.reader import LogReader
-from kfmt_cli.sharing.aborted import AbortedRanges
 from kfmt_cli.sharing.piece import Piece
 from kfmt_cli.sharing.request import Request
 from kfmt_cli.spark.plan import Split, plan
@@ -30,16 +30,16 @@ def splits_of(request: Request) -> list[Split]:
     """The request shared out, with what is committed where that is asked for."""
     splits = plan(request)
     if request.committed and request.table == "records":
-        return with_transactions(splits, files_of(request))
+        return with_committed(splits, files_of(request))
     return splits
 
 
-def with_transactions(splits: list[Split], files: list[Piece]) -> list[Split]:
+def with_committed(splits: list[Split], files: list[Piece]) -> list[Split]:
     """The splits, each with what it needs to know of its directories; raises InputError."""
     logs: dict[str, list[Piece]] = defaultdict(list)
     for file in files:
         logs[folder_of(file.path)].append(file)
-    known = {folder: _transactions(folder, pieces) for folder, pieces in logs.items()}
+    known = {folder: _committed_in(folder, pieces) for folder, pieces in logs.items()}
     return [
         Split(
             split.pieces,
@@ -57,7 +57,7 @@ def folder_of(path: str) -> str:
     return path.rpartition("/")[0]
 
 
-def _transactions(folder: str, logs: list[Piece]) -> AbortedRanges:
+def _committed_in(folder: str, logs: list[Piece]) -> Committed:
     if not is_local(folder):
         raise InputError(f"{folder}: isolation read_committed is for local directories")
     aborted: set[tuple[int, int, int]] = set()
@@ -83,7 +83,7 @@ def _transactions(folder: str, logs: list[Piece]) -> AbortedRanges:
             _replay(piece, producers)
     open_ = [producer.current_txn_first_offset for producer in producers.of.values()]
     first = min((offset for offset in open_ if offset >= 0), default=None)
-    return AbortedRanges(tuple(sorted(aborted)), first)
+    return Committed.of(aborted, first)
 
 
 def _aborted(table: Table) -> list[tuple[int, int, int]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kfmt_cli.arrow.inputs import files_of
-from kfmt_cli.sharing.aborted import AbortedRanges
+from kfmt_cli.broker.committed import Committed
 from kfmt_cli.sharing.piece import Piece, cut, pack
 from kfmt_cli.sharing.request import Request, share_of
 
@@ -18,8 +18,8 @@ class Split:
     """What one task reads."""
 
     pieces: tuple[Piece, ...]
-    transactions: tuple[tuple[str, AbortedRanges], ...] = ()
-    """The aborted transactions of each directory, where they are asked for."""
+    committed: tuple[tuple[str, Committed], ...] = ()
+    """What is committed in each directory, where that is asked for."""
 
 
 def plan(request: Request) -> list[Split]:

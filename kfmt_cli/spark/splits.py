@@ -18,8 +18,8 @@ def read_split(request: Request, split: Split) -> Iterator[pa.RecordBatch]:
     if request.table == BATCHES.name:
         yield from batches_of(request, split.pieces)
         return
-    transactions = dict(split.transactions)
+    committed = dict(split.committed)
     for piece in split.pieces:
-        known = transactions.get(piece.path.rpartition("/")[0])
+        known = committed.get(piece.path.rpartition("/")[0])
         with telling(piece):
             yield from MAKERS[request.table](request, piece, known)
