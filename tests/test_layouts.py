@@ -15,11 +15,11 @@ from kfmt_cli.core.layout.layout import Layout
 from kfmt_cli.core.layout.place import DecodeError, Origin
 from kfmt_cli.core.layout.wire import Array, Bytes, Integer, Varint
 from kfmt_cli.core.native import kernel
+from kfmt_cli.disk.kinds import KINDS
+from kfmt_cli.disk.kinds.fixed import FixedReader
 from kfmt_cli.formats.batch import RECORD, RECORD_BATCH
 from kfmt_cli.formats.control import CONTROL_RECORD_KEY, END_TXN_MARKER
-from kfmt_cli.formats.index import ABORTED_TRANSACTION, OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
 from kfmt_cli.formats.legacy import MESSAGE_V0, MESSAGE_V1, NOTES_V0
-from kfmt_cli.formats.snapshot import PRODUCER_SNAPSHOT, PRODUCER_STATE
 from kfmt_cli.rows.batch import BATCH
 from kfmt_cli.rows.log_tables import BATCH_COLUMNS, RECORD_COLUMNS
 from kfmt_cli.rows.record import RECORD as RECORD_ROWS
@@ -29,8 +29,7 @@ from tests.support.segments import positions
 LAYOUTS = [
     *(RECORD_BATCH, RECORD, MESSAGE_V0, MESSAGE_V1, CONTROL_RECORD_KEY, END_TXN_MARKER),
     NOTES_V0,
-    *(OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY, ABORTED_TRANSACTION),
-    *(PRODUCER_SNAPSHOT, PRODUCER_STATE),
+    *(layout for kind in KINDS if isinstance(kind.read, FixedReader) for layout in kind.layouts),
 ]
 STATUS_NAMES = {number: name for name, number in kernel.STATUSES.items()}
 

@@ -29,7 +29,7 @@ from kfmt_cli.core.layout.layout import Layout
 from kfmt_cli.core.layout.protocol import String
 from kfmt_cli.core.layout.versions import at_version
 from kfmt_cli.core.layout.wire import Int8, Int32, Int64
-from kfmt_cli.disk import kinds
+from kfmt_cli.disk.kinds import KINDS, kind_of
 from kfmt_cli.disk.kinds.fixed import FixedReader, rows_of
 from kfmt_cli.disk.kinds.kind import Contents, Input, Kind, Level, read_whole
 from kfmt_cli.findings.finding import Finding, Severity, code
@@ -80,13 +80,14 @@ def rows(out: str, type_: str) -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-def new_kinds(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Kind]]:
+def new_kinds() -> Iterator[list[Kind]]:
     """The registry of kinds, as it was again after the test."""
-    kept = [*kinds.KINDS]
-    monkeypatch.setattr(kinds, "KINDS", kept)
-    kinds.kind_of.cache_clear()
-    yield kept
-    kinds.kind_of.cache_clear()
+    kept = [*KINDS]
+    kind_of.cache_clear()
+    yield KINDS
+    KINDS[:] = kept
+    registry.every_code.cache_clear()
+    kind_of.cache_clear()
 
 
 # A binary kind: a Layout, a reader of it, a Kind.
@@ -106,6 +107,8 @@ MARKS = Kind(
     Level.SEGMENT,
     suffix=".marks",
     row_types=(rows_of("watermark", WATERMARK),),
+    layouts=(WATERMARK,),
+    codes=(ODD,),
     read=FixedReader(rows_of("watermark", WATERMARK), WATERMARK, ODD),
 )
 
@@ -126,6 +129,9 @@ def test_a_binary_kind(run: Ran, new_kinds: list[Kind], tmp_path: Path) -> None:
     assert arrow.Table.from_batches(read.arrow())["watermark"].to_pylist() == [7, 9]
     assert ".marks" in run("dump", "--help")
     assert "`marks`" in make_docs.formats()
+    registry.every_code.cache_clear()
+    assert "does not end with a whole entry" in run("explain", "marks-trailing-bytes")
+    assert "Who it was." in run("format", "x.marks")
     assert "How far someone has read." in make_docs.formats()
 
 

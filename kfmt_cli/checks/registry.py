@@ -5,7 +5,7 @@ A check is imported when something of its scope is looked at.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from types import ModuleType
@@ -60,21 +60,27 @@ def log_checks(scope: Scope, base_offset: int | None) -> list[LogCheck]:
 
 def code_chapters() -> Iterator[tuple[str, list[Code]]]:
     """All kinds of findings, by what they are about: those that reading, writing and starts make,
-    and those of every check."""
+    and those of every kind of file and of every check."""
+    from kfmt_cli.disk.kinds import KINDS
     from kfmt_cli.findings import damage, files, history, writing
 
     yield "Logs", _codes(damage, scopes=(Scope.HEADERS, Scope.RECORDS))
-    yield "Indexes, snapshots and checkpoints", _codes(files, writing, scopes=(Scope.SEGMENT,))
+    of_kinds = [code for kind in KINDS for code in kind.codes]
+    of_files = _codes(files, writing, scopes=(Scope.SEGMENT,), more=of_kinds)
+    yield "Indexes, snapshots and checkpoints", of_files
     yield "Directories", _codes(scopes=(Scope.PARTITION, Scope.DIRECTORY))
     together = (Scope.HISTORY, Scope.OFFSETS, Scope.CHECKPOINTS, Scope.STARTS)
     yield "Producers, transactions and leaders", _codes(history, scopes=together)
 
 
-def _codes(*modules: ModuleType, scopes: tuple[Scope, ...]) -> list[Code]:
-    """The codes that modules declare and those of the checks of some scopes, by name."""
+def _codes(
+    *modules: ModuleType, scopes: tuple[Scope, ...], more: Iterable[Code] = ()
+) -> list[Code]:
+    """The codes that modules declare, those of the checks of some scopes, and more, by name."""
     found = {
         var.name: var for page in modules for var in vars(page).values() if isinstance(var, Code)
     }
+    found |= {code.name: code for code in more}
     for scope in scopes:
         for check in checks_of(scope):
             found |= {code.name: code for code in check.codes}

@@ -7,23 +7,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kfmt_cli.commands.run import Run
-from kfmt_cli.core.layout.field import Field
 from kfmt_cli.core.layout.layout import Layout
-from kfmt_cli.disk.kinds import kind_of
+from kfmt_cli.disk.kinds import KINDS, kind_of
+from kfmt_cli.disk.kinds.kind import Kind
 from kfmt_cli.errors import UsageError
 from kfmt_cli.formats import consumer_protocol, headers, kraft
 from kfmt_cli.formats.batch import RECORD, RECORD_BATCH, RECORD_HEADER
-from kfmt_cli.formats.checkpoint import CHECKPOINTS, COLUMNS
 from kfmt_cli.formats.control import CONTROL_RECORD_KEY, END_TXN_MARKER
-from kfmt_cli.formats.index import ABORTED_TRANSACTION, OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
 from kfmt_cli.formats.legacy import MESSAGE_V0, MESSAGE_V1, NOTES_V0
-from kfmt_cli.formats.properties import (
-    CLEAN_SHUTDOWN,
-    META_PROPERTIES,
-    PARTITION_METADATA,
-    QUORUM_STATE,
-)
-from kfmt_cli.formats.snapshot import PRODUCER_SNAPSHOT, PRODUCER_STATE
 from kfmt_cli.render.reference import drawn
 from kfmt_cli.render.style import count
 from kfmt_cli.rows.documents import FORMAT, FORMAT_FIELD
@@ -49,19 +40,8 @@ def chapters() -> Iterator[Chapter]:
     control = (CONTROL_RECORD_KEY, END_TXN_MARKER, *kraft.KRAFT_MESSAGES.values())
     yield Chapter("Control records", control, ("*.checkpoint",))
     yield Chapter("Messages, magic 0 and 1", (MESSAGE_V0, MESSAGE_V1))
-    yield Chapter("Offset index", (OFFSET_INDEX_ENTRY,), ("*.index",))
-    yield Chapter("Time index", (TIME_INDEX_ENTRY,), ("*.timeindex",))
-    yield Chapter("Transaction index", (ABORTED_TRANSACTION,), ("*.txnindex",))
-    yield Chapter("Producer snapshot", (PRODUCER_SNAPSHOT, PRODUCER_STATE), ("*.snapshot",))
-    text = (META_PROPERTIES, CLEAN_SHUTDOWN, PARTITION_METADATA, QUORUM_STATE)
-    names = ("meta.properties", ".kafka_cleanshutdown", "partition.metadata", "quorum-state")
-    for layout, name in zip(text, names, strict=True):
-        yield Chapter(f"The file {name}", (layout,), (name,))
-    for name, checkpoint in CHECKPOINTS.items():
-        fields = tuple(Field(column, *COLUMNS[column]) for column in checkpoint.columns)
-        files = (name, "*.leader_epoch_checkpoint") if name.startswith("leader") else (name,)
-        layout = Layout(name, checkpoint.doc, checkpoint.source, fields, text=True)
-        yield Chapter(f"The file {name}: a version, a count, lines of", (layout,), files)
+    for kind in KINDS:
+        yield from _of_kind(kind)
     yield Chapter("What comes before the records of internal topics", _FRONTS)
     for topic in TOPICS:
         messages = messages_of(topic)
@@ -78,6 +58,19 @@ def chapters() -> Iterator[Chapter]:
     yield Chapter("Inside of the members of classic consumer groups", inside)
     yield Chapter("Headers of requests and responses", _layouts_of(headers))
     yield Chapter("For teaching", (NOTES_V0,))
+
+
+def _of_kind(kind: Kind) -> Iterator[Chapter]:
+    """The formats of a kind of file; of files that have names, each has a chapter."""
+    if kind.layouts and not kind.names:
+        yield Chapter(kind.title, kind.layouts, tuple(kind.named))
+    elif len(kind.names) == 1:
+        (name,) = kind.names
+        yield Chapter(f"The file {name}", kind.layouts, (name,))
+    else:
+        for layout in kind.layouts:
+            title = f"The file {layout.name}: a version, a count, lines of"
+            yield Chapter(title, (layout,), (layout.name,))
 
 
 _FRONTS = (KEY_FRONT, VALUE_FRONT, ENVELOPE)

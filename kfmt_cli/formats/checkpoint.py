@@ -5,6 +5,8 @@ Source: `org.apache.kafka.server.common.CheckpointFile`; columns are parted by w
 
 from dataclasses import dataclass
 
+from kfmt_cli.core.layout.field import Field
+from kfmt_cli.core.layout.layout import Layout
 from kfmt_cli.core.layout.protocol import String
 from kfmt_cli.core.layout.wire import Int32, Int64, WireType
 
@@ -65,3 +67,9 @@ COLUMNS: dict[str, tuple[WireType, str]] = {
     "epoch": (Int32, "The leader epoch."),
     "start_offset": (Int64, "Its first offset."),
 }
+
+
+def layout_of(checkpoint: Checkpoint) -> Layout:
+    """A line of a checkpoint file, under the name of the file."""
+    fields = tuple(Field(column, *COLUMNS[column]) for column in checkpoint.columns)
+    return Layout(checkpoint.name, checkpoint.doc, checkpoint.source, fields, text=True)

@@ -12,7 +12,7 @@ from kfmt_cli.disk.kinds.fixed import POSITION
 from kfmt_cli.disk.kinds.kind import TRANSIENT, Contents, Input, Kind, Level, read_whole
 from kfmt_cli.findings import files as codes
 from kfmt_cli.findings.finding import Code, Finding
-from kfmt_cli.formats.checkpoint import CHECKPOINTS, COLUMNS, Checkpoint
+from kfmt_cli.formats.checkpoint import CHECKPOINTS, COLUMNS, Checkpoint, layout_of
 from kfmt_cli.rows.column import Column, ColumnKind, RowType
 from kfmt_cli.rows.section import section_of
 
@@ -110,5 +110,7 @@ CHECKPOINT = Kind(
     suffix=REMOTE_SUFFIX,
     names=frozenset(CHECKPOINTS),
     row_types=tuple(ROWS.values()),
+    codes=(codes.CHECKPOINT_MALFORMED,),
+    layouts=tuple(map(layout_of, CHECKPOINTS.values())),
     read=read_checkpoint,
 )

@@ -60,6 +60,12 @@ class FixedReader:
     one_zero_row: bool = False
     """A file of one row of zeros holds that row."""
 
+    @property
+    def layouts(self) -> tuple[Layout, ...]:
+        """What comes before the rows, and a row."""
+        front = () if self.front_layout is None else (self.front_layout,)
+        return (*front, self.layout)
+
     def __call__(self, file: Input) -> Contents:
         """All rows of a file; raises InputError."""
         if self.padded:
@@ -144,7 +150,13 @@ def _snapshot_front(name: str, data: bytes, findings: list[Finding]) -> int:
 
 
 def _kind(name: str, suffix: str, reader: FixedReader) -> Kind:
-    return Kind(name, Level.SEGMENT, suffix, row_types=(reader.rows,), read=reader)
+    return Kind(
+        *(name, Level.SEGMENT, suffix),
+        row_types=(reader.rows,),
+        layouts=reader.layouts,
+        codes=(reader.odd,),
+        read=reader,
+    )
 
 
 OFFSET_INDEX = _kind(

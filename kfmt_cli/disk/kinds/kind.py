@@ -8,11 +8,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from kfmt_cli.core.layout.layout import Layout
 from kfmt_cli.core.lazy import load
 from kfmt_cli.core.source import FileSource, open_source
 from kfmt_cli.disk.kinds.foreign import START, foreign_words
 from kfmt_cli.errors import InputError
-from kfmt_cli.findings.finding import Finding
+from kfmt_cli.findings.finding import Code, Finding
 from kfmt_cli.rows.column import RowType
 from kfmt_cli.rows.section import Section
 
@@ -49,6 +50,10 @@ class Kind:
     """What the pattern means."""
     row_types: tuple[RowType, ...] = ()
     """The types of the rows that are in it."""
+    layouts: tuple[Layout, ...] = ()
+    """The structures that are in it."""
+    codes: tuple[Code, ...] = ()
+    """What its reader can find wrong."""
     read: Callable[[Input], Contents] | None = None
     """Gives that; None for files of batches, which `log/reader.py` reads, and for files that are
     not read."""
@@ -60,6 +65,11 @@ class Kind:
         """The kind with its article, for messages."""
         name = self.name.replace("_", " ")
         return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
+
+    @property
+    def title(self) -> str:
+        """The kind as a heading."""
+        return self.name.replace("_", " ").capitalize()
 
     @property
     def named(self) -> list[str]:
@@ -77,7 +87,8 @@ class Kind:
 class LazyKind(Kind):
     """A kind of file of which there is one, by its name; its reader is imported when it is used.
 
-    reader: where that is, "module:NAME"; it has the row type as `rows`.
+    reader: where that is, "module:NAME"; it has the row type as `rows`, the structure as `layout`,
+    and the finding for what cannot be read as `malformed`.
     """
 
     reader: str
@@ -99,8 +110,18 @@ class LazyKind(Kind):
 
     @property
     def row_types(self) -> tuple[RowType, ...]:
-        """What is in it."""
+        """The type of its row."""
         return (load(self.reader).rows,)
+
+    @property
+    def layouts(self) -> tuple[Layout, ...]:
+        """What is in it."""
+        return (load(self.reader).layout,)
+
+    @property
+    def codes(self) -> tuple[Code, ...]:
+        """What its reader can find wrong."""
+        return (load(self.reader).malformed,)
 
 
 @dataclass(frozen=True, slots=True)
