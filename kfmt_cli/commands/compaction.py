@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from kfmt_cli.broker.cleaning import (
@@ -24,10 +23,9 @@ from kfmt_cli.commands.log_settings import DEFAULT, SettingsOf, with_sources
 from kfmt_cli.commands.retention import active_of, facts_of
 from kfmt_cli.commands.run import Run
 from kfmt_cli.core.codecs.decompress import Limit
-from kfmt_cli.core.times import time_text
 from kfmt_cli.disk.names import place_of
 from kfmt_cli.findings.finding import Findings, Severity
-from kfmt_cli.render.style import count, grouped, safe
+from kfmt_cli.render.compaction_lines import cleaning_lines
 from kfmt_cli.rows.documents import COMPACTION
 from kfmt_cli.topics import CLUSTER_METADATA
 
@@ -182,44 +180,5 @@ class Compaction:
             "segments_after": cleaning.segments_after(settings),
             "remaining_offsets": cleaning.remaining if self.offsets else None,
         }
-        self.run.sink.document(COMPACTION, row, self._lines(partition, dirty, told, row))
-
-    def _lines(
-        self, partition: LogFiles, dirty: Dirty, told: Kept, row: dict[str, object]
-    ) -> Iterator[str]:
-        theme = self.run.sink.out.theme
-        if row["never_because"] is not None:
-            words = str(row["never_because"])
-            if words.startswith("cleanup.policy"):
-                words += "; --cleanup-policy compact shows what it would do"
-            yield f"{theme.paint('bold', safe(partition.name))}   not cleaned: {words}\n"
-            return
-        yield f"{theme.paint('bold', safe(partition.name))}   clean up to offset {dirty.first}, "
-        yield f"dirty up to {dirty.end}: {dirty.why} holds what follows\n"
-        total = dirty.clean_bytes + dirty.dirty_bytes
-        will = "the broker would pick it" if row["picked"] else "the broker leaves it alone for now"
-        yield (
-            f"   {grouped(dirty.dirty_bytes)} of {grouped(total)} bytes are dirty, "
-            f"ratio {dirty.ratio:.2f}: {will}\n"
-        )
-        kept = count(told.kept, "record")
-        yield (
-            f"   a cleaning keeps {kept} and removes {grouped(told.removed)}: "
-            f"{grouped(told.replaced)} replaced or deleted, {grouped(told.keyless)} without a key, "
-            f"{grouped(told.aborted)} of aborted transactions\n"
-        )
-        if told.tombstones or told.markers:
-            when = "a delete horizon is set by the next cleaning"
-            if told.horizon is not None:
-                when = f"the first may go at {time_text(told.horizon)[:19]}"
-            tombstones = count(told.tombstones, "tombstone")
-            yield f"   {tombstones} and {count(told.markers, 'marker')} stay; {when}\n"
-        yield (
-            f"   {count(len(partition.logs), 'segment')} become {row['segments_after']}, "
-            f"in {count(int(str(row['passes'])), 'pass', 'passes')}\n"
-        )
-        if self.offsets:
-            remaining = row["remaining_offsets"]
-            assert isinstance(remaining, list)
-            for first, last in remaining:
-                yield f"   {first}\n" if first == last else f"   {first}–{last}\n"
+        lines = cleaning_lines(row, self.run.sink.out.theme)
+        self.run.sink.document(COMPACTION, row, lines)

@@ -11,13 +11,13 @@ from kfmt_cli.broker.seek import blocks_from
 from kfmt_cli.commands.log_files import LogFiles
 from kfmt_cli.commands.run import Run
 from kfmt_cli.core.codecs.decompress import Limit
-from kfmt_cli.core.times import time_text
 from kfmt_cli.log.block import runs
 from kfmt_cli.log.complete import complete
 from kfmt_cli.log.decoding import read_records
 from kfmt_cli.log.decompress import decompress_ahead
 from kfmt_cli.log.matching import Match
-from kfmt_cli.render.style import count, safe
+from kfmt_cli.render.compaction_lines import key_lines
+from kfmt_cli.render.style import count
 from kfmt_cli.rows.documents import KEY_FATE
 
 
@@ -37,7 +37,6 @@ def show_key(run: Run, partition: LogFiles, key: bytes, dirty: Dirty, limit: Lim
     places = _places(partition, key, limit)
     if not places:
         return
-    theme = run.sink.out.theme
     for i, place in enumerate(places):
         stays, why = _fate(place, places[i + 1 :], dirty)
         row: dict[str, object] = {
@@ -49,12 +48,8 @@ def show_key(run: Run, partition: LogFiles, key: bytes, dirty: Dirty, limit: Lim
             "stays": stays,
             "why": why,
         }
-        time = "" if place.timestamp is None else time_text(place.timestamp)[:19]
-        what = "tombstone" if place.size < 0 else f"{place.size} bytes"
-        verdict = theme.paint("good", "stays") if stays else theme.paint("warn", "goes")
-        head = f"{theme.paint('bold', safe(partition.name))}\n" if i == 0 else ""
-        line = f" {place.offset:>10}  {time}  {what:>12}  {verdict}: {why}   {safe(place.file)}\n"
-        run.sink.document(KEY_FATE, row, [head, line])
+        heading = partition.name if i == 0 else None
+        run.sink.document(KEY_FATE, row, key_lines(row, run.sink.out.theme, heading))
     run.sink.remark(count(len(places), "record"))
 
 

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import textwrap
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
 from kfmt_cli.checks.registry import code_chapters
 from kfmt_cli.commands.run import Run
 from kfmt_cli.errors import UsageError
-from kfmt_cli.findings.finding import Code, Severity
-from kfmt_cli.render.finding import STYLES, consequences, wrapped
+from kfmt_cli.findings.finding import Code
+from kfmt_cli.render.explain_lines import code_line, code_page, topic_line, topic_page
 from kfmt_cli.render.pages import PAGES
 from kfmt_cli.render.pages.page import ListedPage, facts_of
-from kfmt_cli.render.style import Theme, count
+from kfmt_cli.render.style import count
 from kfmt_cli.rows.documents import CODE, PAGE, STEP
-
-MEANING = {
-    Severity.ERROR: "bytes are lost, or a broker or its consumers trip over it; exit code 1",
-    Severity.WARNING: "a broker lives with it, a person should know; exit code 1 with --strict",
-    Severity.NOTE: "worth knowing, nothing to do",
-}
 
 
 @dataclass(slots=True)
@@ -53,7 +46,7 @@ class Explain:
                 self._code(title, code, whole=False)
             for page in PAGES.values():
                 row: dict[str, object] = {"topic": page.name, "title": page.title}
-                sink.document(PAGE, row, [f" {page.name:<43} {page.title}\n"])
+                sink.document(PAGE, row, topic_line(page))
             kinds = count(len(every), "kind")
             sink.remark(f"{kinds} of findings, {count(len(PAGES), 'topic')}; kfmt explain NAME")
         sink.flush()
@@ -69,7 +62,7 @@ class Explain:
             "after_clean_shutdown": code.after_clean_shutdown,
             "advice": code.advice,
         }
-        lines = (_page if whole else _line)(code, sink.out.theme, sink.out.width)
+        lines = (code_page if whole else code_line)(code, sink.out.theme, sink.out.width)
         sink.document(CODE, row, lines)
 
     def _topic(self, page: ListedPage) -> None:
@@ -77,15 +70,8 @@ class Explain:
         sink = self.run.sink
         facts = replace(facts_of(self.path), wheel=self.wheel)
         parts = list(page.parts(facts))
-        lines = [f"{sink.out.theme.paint('bold', page.title)}\n"]
-        for part in parts:
-            lines.append("\n")
-            if isinstance(part, str):
-                lines += [f"{line}\n" for line in wrapped(part, sink.out.width or 80, margin=0)]
-            else:
-                lines += [f"  {line}\n" for line in part]
         row: dict[str, object] = {"topic": page.name, "title": page.title, "parts": parts}
-        sink.document(PAGE, row, lines)
+        sink.document(PAGE, row, topic_page(page, parts, sink.out.theme, sink.out.width))
         if page.name == "timing-wheel" and not sink.for_people:
             from kfmt_cli.render.pages.wheel import steps_of
 
@@ -93,20 +79,3 @@ class Explain:
                 of = {"at": step.now, "kind": step.kind, "timer": step.timer.name}
                 where = {"level": step.level, "bucket": step.bucket, "looked_at": step.start}
                 sink.document(STEP, {**of, **where}, ())
-
-
-def _line(code: Code, theme: Theme, width: int | None) -> list[str]:
-    """A line of the list."""
-    room = max((width or 1 << 20) - 46, 20)
-    words = textwrap.shorten(code.meaning, room, placeholder=" …")
-    severity = theme.paint(STYLES[code.severity], f"{code.severity.value:<7}")
-    return [f" {severity}  {code.name:<34} {words}\n"]
-
-
-def _page(code: Code, theme: Theme, width: int | None) -> list[str]:
-    """What is known of a kind of finding."""
-    severity = theme.paint(STYLES[code.severity], code.severity.value)
-    lines = [f"{theme.paint('bold', code.name)}   {severity}: {MEANING[code.severity]}\n"]
-    for label, words in (("meaning", code.meaning), *consequences(code)):
-        lines += [f"{line}\n" for line in wrapped(words, width, label, margin=2)]
-    return lines

@@ -26,14 +26,13 @@ from kfmt_cli.commands.log_files import LogFiles, each_partition
 from kfmt_cli.commands.log_settings import SettingsOf, with_sources
 from kfmt_cli.commands.run import Run
 from kfmt_cli.core.source import READ_ONLY
-from kfmt_cli.core.times import time_text
 from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX
 from kfmt_cli.disk.kinds.fixed import TIME_INDEX as TIMES
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.tree import modified_ms, size_of
 from kfmt_cli.formats.index import OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
-from kfmt_cli.render.plot import steps
-from kfmt_cli.render.style import grouped, safe
+from kfmt_cli.render.retention_lines import Freed, fate_line, freed_lines, heading, roll_line
+from kfmt_cli.render.style import grouped
 from kfmt_cli.rows.documents import FREED, RETENTION, ROLL
 from kfmt_cli.topics import CLUSTER_METADATA
 
@@ -50,9 +49,8 @@ class Retention:
     run: Run
     settings: SettingsOf
     now: int
-    """In milliseconds. every: a table of all segments is shown, not only of the first of each kind.
-    """
-    _freed: list[tuple[int, int]] = field(default_factory=list)
+    """In milliseconds."""
+    _freed: Freed = field(default_factory=list)
 
     def paths(self, paths: tuple[str, ...]) -> None:
         """Show what becomes of the segments below some paths."""
@@ -87,61 +85,30 @@ class Retention:
         settings: TopicSettings,
         sources: Mapping[str, str],
     ) -> None:
-        sink = self.run.sink
+        sink, told = self.run.sink, _told(settings, sources)
         width = max(len(grouped(verdict.segment.size)) for verdict in verdicts)
         for i, fate in enumerate(verdicts):
             if fate.at is not None or fate.deletable:
                 self._freed.append((max(fate.at or self.now, self.now), fate.segment.size))
-            lines = []
-            if i == 0:
-                lines.append(self._heading(partition, settings, sources))
-            lines.append(self._line(fate, width))
-            sink.document(RETENTION, {**_row(fate), "settings": _told(settings, sources)}, lines)
+            lines = [heading(partition.name, told, sink.out.theme)] if i == 0 else []
+            lines.append(fate_line(fate, width, sink.out.theme))
+            sink.document(RETENTION, {**_row(fate), "settings": told}, lines)
         row: dict[str, object] = {
             "file": roll.name,
             "reason": roll.reason,
             "at_bytes": roll.at_bytes,
             "at_time": roll.at_time,
         }
-        when = "" if roll.at_time is None else f", or a record of {time_text(roll.at_time)[:19]}"
-        sizes = f"at {grouped(roll.at_bytes)} bytes{when}"
-        sink.document(ROLL, row, [f"   rolls next by {roll.words} ({roll.reason}; {sizes})\n"])
-
-    def _heading(
-        self, partition: LogFiles, settings: TopicSettings, sources: Mapping[str, str]
-    ) -> str:
-        told = _told(settings, sources)
-        words = [
-            f"{name}={setting['value']} ({setting['source']})" for name, setting in told.items()
-        ]
-        name = self.run.sink.out.theme.paint("bold", safe(partition.name))
-        return f"{name}   {' '.join(words)}\n"
-
-    def _line(self, fate: SegmentFate, width: int) -> str:
-        theme = self.run.sink.out.theme
-        if fate.deletable:
-            verdict = theme.paint("warn", "goes now")
-        elif fate.at is not None:
-            verdict = f"stays until {time_text(fate.at)[:19]}"
-        else:
-            verdict = theme.paint("good", "stays")
-        marks = " active" if fate.active else ""
-        name = fate.segment.name.rpartition("/")[2]
-        words = f"{verdict}: {fate.why}"
-        return f" {safe(name)}{marks}  {grouped(fate.segment.size):>{width}} bytes  {words}\n"
+        sink.document(ROLL, row, [roll_line(roll)])
 
     def _total(self) -> None:
         """Bytes that are freed now and over time."""
-        now = sum(size for at, size in self._freed if at <= self.now)
         sink = self.run.sink
         row: dict[str, object] = {
-            "bytes_now": now,
-            "bytes_later": sum(freed[1] for freed in self._freed),
+            "bytes_now": sum(size for at, size in self._freed if at <= self.now),
+            "bytes_later": sum(size for at, size in self._freed if at > self.now),
         }
-        later = [(at, size) for at, size in self._freed if at > self.now]
-        row["bytes_later"] = sum(size for _, size in later)
-        words = f"{grouped(now)} bytes go now, {grouped(sum(s for _, s in later))} later"
-        sink.document(FREED, row, [f"{words}\n", *steps(self.now, later, sink.out.width)])
+        sink.document(FREED, row, freed_lines(self.now, self._freed, sink.out.width))
 
 
 def _told(settings: TopicSettings, sources: Mapping[str, str]) -> dict[str, dict[str, object]]:

@@ -1,0 +1,53 @@
+"""The pages of `explain` as text: findings and mechanisms, alone and in a list."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable
+
+from kfmt_cli.findings.finding import Code, Severity
+from kfmt_cli.render.finding import STYLES, consequences, wrapped
+from kfmt_cli.render.pages.page import ListedPage, Part
+from kfmt_cli.render.style import Theme
+
+MEANING = {
+    Severity.ERROR: "bytes are lost, or a broker or its consumers trip over it; exit code 1",
+    Severity.WARNING: "a broker lives with it, a person should know; exit code 1 with --strict",
+    Severity.NOTE: "worth knowing, nothing to do",
+}
+
+
+def code_line(code: Code, theme: Theme, width: int | None) -> list[str]:
+    """A line of the list."""
+    room = max((width or 1 << 20) - 46, 20)
+    words = textwrap.shorten(code.meaning, room, placeholder=" …")
+    severity = theme.paint(STYLES[code.severity], f"{code.severity.value:<7}")
+    return [f" {severity}  {code.name:<34} {words}\n"]
+
+
+def code_page(code: Code, theme: Theme, width: int | None) -> list[str]:
+    """What is known of a kind of finding."""
+    severity = theme.paint(STYLES[code.severity], code.severity.value)
+    lines = [f"{theme.paint('bold', code.name)}   {severity}: {MEANING[code.severity]}\n"]
+    for label, words in (("meaning", code.meaning), *consequences(code)):
+        lines += [f"{line}\n" for line in wrapped(words, width, label, margin=2)]
+    return lines
+
+
+def topic_line(page: ListedPage) -> list[str]:
+    """A mechanism in the list."""
+    return [f" {page.name:<43} {page.title}\n"]
+
+
+def topic_page(
+    page: ListedPage, parts: Iterable[Part], theme: Theme, width: int | None
+) -> list[str]:
+    """A mechanism's page: sentences, and lines that are shown as they are."""
+    lines = [f"{theme.paint('bold', page.title)}\n"]
+    for part in parts:
+        lines.append("\n")
+        if isinstance(part, str):
+            lines += [f"{line}\n" for line in wrapped(part, width or 80, margin=0)]
+        else:
+            lines += [f"  {line}\n" for line in part]
+    return lines

@@ -1,0 +1,48 @@
+"""What `retention` says of segments: what becomes of each, the next roll, what is freed when."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kfmt_cli.broker.retention_rules import Roll, SegmentFate
+from kfmt_cli.core.times import time_text
+from kfmt_cli.render.plot import steps
+from kfmt_cli.render.style import Theme, grouped, safe
+
+Freed = list[tuple[int, int]]
+"""When, in milliseconds, and how many bytes."""
+
+
+def heading(partition: str, settings: Mapping[str, Mapping[str, object]], theme: Theme) -> str:
+    """A partition and the settings that decide, each with where it comes from."""
+    words = [f"{name}={told['value']} ({told['source']})" for name, told in settings.items()]
+    return f"{theme.paint('bold', safe(partition))}   {' '.join(words)}\n"
+
+
+def fate_line(fate: SegmentFate, width: int, theme: Theme) -> str:
+    """A segment. width: of the number of its bytes."""
+    if fate.deletable:
+        verdict = theme.paint("warn", "goes now")
+    elif fate.at is not None:
+        verdict = f"stays until {time_text(fate.at)[:19]}"
+    else:
+        verdict = theme.paint("good", "stays")
+    marks = " active" if fate.active else ""
+    name = fate.segment.name.rpartition("/")[2]
+    words = f"{verdict}: {fate.why}"
+    return f" {safe(name)}{marks}  {grouped(fate.segment.size):>{width}} bytes  {words}\n"
+
+
+def roll_line(roll: Roll) -> str:
+    """When the active segment is followed by a new one."""
+    when = "" if roll.at_time is None else f", or a record of {time_text(roll.at_time)[:19]}"
+    sizes = f"at {grouped(roll.at_bytes)} bytes{when}"
+    return f"   rolls next by {roll.words} ({roll.reason}; {sizes})\n"
+
+
+def freed_lines(now: int, freed: Freed, width: int | None) -> list[str]:
+    """The bytes that are freed now and over time."""
+    later = [(at, size) for at, size in freed if at > now]
+    at_once = sum(size for at, size in freed if at <= now)
+    words = f"{grouped(at_once)} bytes go now, {grouped(sum(size for _, size in later))} later"
+    return [f"{words}\n", *steps(now, later, width)]
