@@ -19,8 +19,6 @@ import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 from kfmt_cli.broker.committed import committed_of
-from kfmt_cli.cli.payload_options import NAMES
-from kfmt_cli.topics.payloads import FORMATS
 from tests.support.broken_partitions import ORDERS, TXN, name, record_malformed, sample
 from tests.support.samples import kfmt
 from tests.support.segments import positions
@@ -232,11 +230,6 @@ def test_damaged_batches_are_left_out(tmp_path: Path) -> None:
     assert "crc-mismatch" in done.err
     assert [int(text) for text in done.out.split()] == [*range(60), *range(80, 240)]
     assert kfmt("cat", tmp_path / "nothing").code == 3
-
-
-def test_the_formats_of_the_help_are_those_that_there_are() -> None:
-    """The options name them by themselves, so that the help imports no decoder."""
-    assert tuple(FORMATS) == NAMES
 
 
 def test_findings_of_records_are_capped(tmp_path: Path) -> None:

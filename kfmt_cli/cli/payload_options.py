@@ -16,7 +16,22 @@ if TYPE_CHECKING:
     from kfmt_cli.topics.payloads import Read
 
 F = TypeVar("F", bound=Callable[..., Any])
-NAMES = ("text", "json", "hex", "int", "long", "double", "uuid", "avro", "protobuf", "confluent")
+
+
+class PayloadName(click.Choice[str]):
+    """The name of a payload format. The formats are imported when one is asked for."""
+
+    case_sensitive = True
+
+    def __init__(self) -> None:
+        """The names are not known yet."""
+
+    @property
+    def choices(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The names of the registry."""
+        from kfmt_cli.topics.payloads import FORMATS
+
+        return tuple(FORMATS)
 
 
 def payload_formats(function: F) -> F:
@@ -45,7 +60,7 @@ def payload_formats(function: F) -> F:
         )(command)
         command = click.option(
             f"--{name}-format",
-            type=click.Choice(NAMES),
+            type=PayloadName(),
             help=f"What the {name} is; where it does not decode, it is shown as it is stored.",
         )(command)
     made: F = click.option(

@@ -3,50 +3,18 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 import click
 
 from kfmt_cli.cli.options import Common, color, common, output_format
 from kfmt_cli.cli.screen import Screen
 from kfmt_cli.core.layout import varint
+from kfmt_cli.core.layout.varint import ENCODINGS, Encoding
 from kfmt_cli.errors import UsageError
 from kfmt_cli.render.formats import sink_named
-from kfmt_cli.render.style import Theme
+from kfmt_cli.render.varint_lines import varint_lines
 from kfmt_cli.rows.documents import VARINT
 
-
-@dataclass(frozen=True, slots=True)
-class Encoding:
-    """A kind of varint."""
-
-    name: str
-    bits: int
-    signed: bool
-
-    @property
-    def lowest(self) -> int:
-        return -(1 << self.bits - 1) if self.signed else 0
-
-    @property
-    def highest(self) -> int:
-        return (1 << self.bits - self.signed) - 1
-
-    @property
-    def fixed(self) -> str:
-        """The fixed-size type of the same range."""
-        return f"{'' if self.signed else 'u'}int{self.bits}"
-
-
-ENCODINGS = {
-    encoding.name: encoding
-    for encoding in (
-        Encoding("varint", 32, True),
-        Encoding("varlong", 64, True),
-        Encoding("unsigned_varint", 32, False),
-        Encoding("unsigned_varlong", 64, False),
-    )
-}
 ALIASES = {
     "unsigned": "unsigned_varint",
     "uvarint": "unsigned_varint",
@@ -190,44 +158,6 @@ def _show(found: list[tuple[int, bytes]], encoding: Encoding, format_: str, colo
             "hex": data.hex(),
             "size": len(data),
         }
-        lines = ["\n" if i else "", draw(value, data, encoding, screen.theme)]
+        lines = ["\n" if i else "", varint_lines(value, data, encoding, screen.theme)]
         sink.document(VARINT, row, lines)
     sink.flush()
-
-
-def draw(value: int, data: bytes, encoding: Encoding, theme: Theme) -> str:
-    """The way from a number to its bytes, a line a step."""
-    bits = encoding.bits
-    raw = varint.zigzag(value, bits) if encoding.signed else value
-    groups = varint.groups(raw)
-    continued = [f"{theme.paint('flag', str(byte >> 7))}·{byte & 0x7F:07b}" for byte in data]
-    kind = f"{'zigzag' if encoding.signed else 'unsigned'}, {bits} bits"
-    steps = [("value", f"{_binary(value, bits)}   {theme.paint('offset', str(value))}")]
-    if encoding.signed:
-        how = f"({value} << 1) ^ ({value} >> {bits - 1})"
-        steps.append(
-            ("zigzag", f"{_binary(raw, bits)}   {theme.paint('offset', str(raw))} = {how}")
-        )
-    steps += [
-        ("groups of 7", "  ".join(f"{group:07b}" for group in reversed(groups)) + "   high … low"),
-        ("low first", "  ".join(continued) + "   continuation bit · group"),
-        ("bytes", f"{theme.paint('good', data.hex(' ').upper())}   {_size(len(data), encoding)}"),
-    ]
-    article = "an" if encoding.name[0] == "u" else "a"
-    lines = [theme.paint("bold", f" {value} as {article} {encoding.name} ({kind})")]
-    lines += [f"   {theme.paint('dim', f'{name:<12}')} {words}" for name, words in steps]
-    return "\n".join(lines) + "\n"
-
-
-def _binary(value: int, bits: int) -> str:
-    """Two's complement in nibbles, two to a byte; leading bytes of equal bits are left out."""
-    raw = value & varint.MASKS[bits]
-    digits = f"{raw:0{bits}b}"
-    return "  ".join(f"{digits[i : i + 4]} {digits[i + 4 : i + 8]}" for i in range(0, bits, 8))
-
-
-def _size(n: int, encoding: Encoding) -> str:
-    fixed = encoding.bits // 8
-    saved = fixed - n
-    gain = f"{saved} saved" if saved > 0 else f"{-saved} more" if saved < 0 else "none saved"
-    return f"{n} byte{'s' if n > 1 else ''}; an {encoding.fixed} takes {fixed}: {gain}"

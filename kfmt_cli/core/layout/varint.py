@@ -7,6 +7,8 @@ are accepted.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 MASKS = {32: 0xFFFFFFFF, 64: 0xFFFFFFFFFFFFFFFF}
 MAX_BYTES = {32: 5, 64: 10}
 
@@ -57,3 +59,39 @@ def decode(data: bytes | memoryview, at: int, end: int, bits: int) -> tuple[int,
         f"a varint of {bits} bits has at most {MAX_BYTES[bits]} bytes, this one continues",
         "VARINT_TOO_LONG",
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Encoding:
+    """A kind of varint."""
+
+    name: str
+    bits: int
+    signed: bool
+    """Values are zigzagged."""
+
+    @property
+    def lowest(self) -> int:
+        """The least value."""
+        return -(1 << self.bits - 1) if self.signed else 0
+
+    @property
+    def highest(self) -> int:
+        """The greatest value."""
+        return (1 << self.bits - self.signed) - 1
+
+    @property
+    def fixed(self) -> str:
+        """The fixed-size type of the same range."""
+        return f"{'' if self.signed else 'u'}int{self.bits}"
+
+
+ENCODINGS = {
+    encoding.name: encoding
+    for encoding in (
+        Encoding("varint", 32, True),
+        Encoding("varlong", 64, True),
+        Encoding("unsigned_varint", 32, False),
+        Encoding("unsigned_varlong", 64, False),
+    )
+}

@@ -1,0 +1,45 @@
+"""A number and its varint, with the way from one to the other drawn."""
+
+from __future__ import annotations
+
+from kfmt_cli.core.layout import varint
+from kfmt_cli.core.layout.varint import Encoding
+from kfmt_cli.render.style import Theme
+
+
+def varint_lines(value: int, data: bytes, encoding: Encoding, theme: Theme) -> str:
+    """The way from a number to its bytes, a line a step."""
+    bits = encoding.bits
+    raw = varint.zigzag(value, bits) if encoding.signed else value
+    groups = varint.groups(raw)
+    continued = [f"{theme.paint('flag', str(byte >> 7))}·{byte & 0x7F:07b}" for byte in data]
+    kind = f"{'zigzag' if encoding.signed else 'unsigned'}, {bits} bits"
+    steps = [("value", f"{_binary(value, bits)}   {theme.paint('offset', str(value))}")]
+    if encoding.signed:
+        how = f"({value} << 1) ^ ({value} >> {bits - 1})"
+        steps.append(
+            ("zigzag", f"{_binary(raw, bits)}   {theme.paint('offset', str(raw))} = {how}")
+        )
+    steps += [
+        ("groups of 7", "  ".join(f"{group:07b}" for group in reversed(groups)) + "   high … low"),
+        ("low first", "  ".join(continued) + "   continuation bit · group"),
+        ("bytes", f"{theme.paint('good', data.hex(' ').upper())}   {_size(len(data), encoding)}"),
+    ]
+    article = "an" if encoding.name[0] == "u" else "a"
+    lines = [theme.paint("bold", f" {value} as {article} {encoding.name} ({kind})")]
+    lines += [f"   {theme.paint('dim', f'{name:<12}')} {words}" for name, words in steps]
+    return "\n".join(lines) + "\n"
+
+
+def _binary(value: int, bits: int) -> str:
+    """Two's complement in nibbles, two to a byte; leading bytes of equal bits are left out."""
+    raw = value & varint.MASKS[bits]
+    digits = f"{raw:0{bits}b}"
+    return "  ".join(f"{digits[i : i + 4]} {digits[i + 4 : i + 8]}" for i in range(0, bits, 8))
+
+
+def _size(n: int, encoding: Encoding) -> str:
+    fixed = encoding.bits // 8
+    saved = fixed - n
+    gain = f"{saved} saved" if saved > 0 else f"{-saved} more" if saved < 0 else "none saved"
+    return f"{n} byte{'s' if n > 1 else ''}; an {encoding.fixed} takes {fixed}: {gain}"
