@@ -19,7 +19,7 @@ from kfmt_cli.core.layout.wire import Integer, WireType
 from kfmt_cli.core.uuids import uuid_text
 from kfmt_cli.formats import consumer_protocol, headers, kraft
 from kfmt_cli.topics import TOPICS, decoder_for, messages_of
-from tests.test_versions import REFERENCE, of_reference, rows_of
+from tests.test_message_versions import REFERENCE, of_reference, rows_of
 from tools.kafka import ROOT, java, missing
 
 LATEST = "4.2.0"

@@ -21,7 +21,7 @@ from pathlib import Path
 from tools.kafka import ROOT
 
 TESTS = [
-    "tests/test_kernel_twins.py",
+    "tests/test_interpreted_kernel.py",
     "tests/test_layouts.py",
     "tests/test_compression.py",
     "tests/test_writers.py",
