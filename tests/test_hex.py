@@ -125,6 +125,20 @@ def test_what_is_no_batch_is_shown_as_far_as_it_is_one() -> None:
     assert joined(rows) == file.read_bytes()[7702:]
 
 
+def test_a_wrong_size_of_an_old_message_is_said_and_the_rest_is_shown(tmp_path: Path) -> None:
+    content = bytearray((SAMPLES / "kafka-0.8.2.2/real08-gzip-0" / name_of(0)).read_bytes())
+    content[8] = 1
+    (tmp_path / name_of(0)).write_bytes(content)
+    done = kfmt("hex", tmp_path / name_of(0), "--entry", "0", "--json")
+    rows = {row["name"]: row for row in reversed(done.of("field"))}
+    size = rows["message_size"]
+    assert size["bad"]
+    assert size["value"] >> 24 == 1
+    assert size["meaning"].startswith(f"✗ {size['value'] & 0xFFFFFF}, as the checksum says")
+    assert rows["crc"]["meaning"].startswith("✓")
+    assert rows["key"]["value"] is None
+
+
 @settings(max_examples=25, deadline=None)
 @given(st.data())
 def test_damage_never_ends_in_a_crash(data: st.DataObject) -> None:

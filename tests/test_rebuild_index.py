@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from kfmt_cli.cli.options import Common
-from kfmt_cli.cli.runs import run_of
 from kfmt_cli.commands import rebuild as rebuilding
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.errors import UsageError
@@ -192,7 +191,7 @@ def test_in_place_refuses_a_log_that_grows(tmp_path: Path, monkeypatch: pytest.M
     for force in (False, True):
         folder = broken_copy(tmp_path / str(force))
         (folder / f"{240:020}.index").write_bytes(b"")
-        run = run_of(Common("never"), rebuilding.REBUILT)
+        run = Common("never").run(rebuilding.REBUILT)
         task = rebuilding.Rebuild(run, 4096, force, all_files=False)
         if force:
             task.rebuild((str(folder),), None)

@@ -19,13 +19,12 @@ import pytest
 from kfmt_cli import cli
 from kfmt_cli.broker import state as states
 from kfmt_cli.broker.state.replay import LatestOfKeys
-from kfmt_cli.checks.log.verifier import open_checked
 from kfmt_cli.cli.options import Common, color, common, output_format, paths
-from kfmt_cli.commands.log_files import LogFiles, each_partition
+from kfmt_cli.commands.each_partition import blocks_of, each_partition
 from kfmt_cli.commands.run import Run
+from kfmt_cli.disk.partitions import Partition
 from kfmt_cli.render import pages
 from kfmt_cli.render.pages.page import ListedPage, PageFacts
-from kfmt_cli.render.sinks.sink import Head
 from kfmt_cli.rows.column import Column, ColumnKind, RowType
 from kfmt_cli.rows.state_types import StateType
 from kfmt_cli.topics import TOPICS, Topic
@@ -55,20 +54,16 @@ LARGE_BATCH = RowType(
 def largest_batches(run: Run, given: tuple[str, ...], number: int) -> None:
     """Show the largest batches of each partition."""
 
-    def take(partition: LogFiles) -> None:
-        every: list[tuple[int, str, int, int]] = []
-        for file in partition.logs:
-            with open_checked(file, read_ahead=False) as log:
-                for block in log.blocks:
-                    columns = (
-                        block.batches[name].tolist() for name in ("size", "position", "base_offset")
-                    )
-                    every += [
-                        (size, file.name, at, base) for size, at, base in zip(*columns, strict=True)
-                    ]
-                    every = heapq.nlargest(number, every)
-        cells = [(name, at, size, base) for size, name, at, base in every]
-        run.rows(Head(partition.name, nouns=("batch", "batches")), LARGE_BATCH, [cells])
+    def take(partition: Partition) -> None:
+        largest: list[tuple[int, str, int, int]] = []
+        for log, block in blocks_of(partition):
+            batches = block.batches
+            columns = (batches.size, batches.position, batches.base_offset)
+            for size, position, base in zip(*(column.tolist() for column in columns), strict=True):
+                largest.append((size, log.name, position, base))
+            largest = heapq.nlargest(number, largest)
+        rows = [(log, position, size, base) for size, log, position, base in largest]
+        run.rows(partition.name, LARGE_BATCH, [rows], ("batch", "batches"))
 
     each_partition(run, given, take)
     run.sink.flush()
@@ -81,9 +76,8 @@ def largest_batches(run: Run, given: tuple[str, ...], number: int) -> None:
 @common(output_format, color)
 def largest(paths: tuple[str, ...], number: int, common: Common) -> int:
     """Show the largest batches of each partition."""
-    from kfmt_cli.cli.runs import run_of
 
-    task = run_of(common)
+    task = common.run()
     largest_batches(task, paths, number)
     return task.host.exit_code
 

@@ -170,7 +170,6 @@ def test_files_that_are_given_one_by_one_are_no_partition(partition: Path) -> No
 def test_processes_say_the_same(partition: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from kfmt_cli.checks.log.verifier import Verifier
     from kfmt_cli.cli.options import Common
-    from kfmt_cli.cli.runs import run_of
     from kfmt_cli.cli.screen import Screen
     from kfmt_cli.commands import verify
     from kfmt_cli.core.codecs.decompress import Limit
@@ -184,7 +183,7 @@ def test_processes_say_the_same(partition: Path, monkeypatch: pytest.MonkeyPatch
     def run(jobs: int) -> list[str]:
         texts.clear()
         task = verify.Verify(Verifier(False, Limit(), jobs), jobs)
-        shown = run_of(Common("never", "json"), verify.LOG_RESULT)
+        shown = Common("never", "json").run(verify.LOG_RESULT)
         assert shown.whole(task, (str(partition),)) == 1
         return [line for text in texts for line in text.splitlines()]
 

@@ -92,13 +92,12 @@ def build(
       kfmt build sample_segments/hand-made.jsonl DST --compression zstd --batch-records 2
     """
     from kfmt_cli.broker.rolling import Rolling
-    from kfmt_cli.cli.runs import run_of
     from kfmt_cli.commands.build import BUILT, Build, build_notes
 
     if layout is not None:
         if any(part is not None and part is not False for part in shape.values()):
             raise UsageError(f"--layout {layout} has no batches: no option that shapes them")
-        build_notes(run_of(common, writes=True), source, destination, force)
+        build_notes(common.run(writes=True), source, destination, force)
         return 0
     options = _options(**shape)
     default = Rolling()
@@ -109,7 +108,7 @@ def build(
         index_interval_bytes,
         by_file=not any((segment_bytes, segment_ms, segment_index_bytes)),
     )
-    run = run_of(common, BUILT, writes=True)
+    run = common.run(BUILT, writes=True)
     Build(run, options, rolling).build(source, destination, force)
     return run.host.exit_code
 

@@ -102,7 +102,6 @@ def cat(
       kfmt cat sample_segments/kafka-3.9.1-broker1/orders-0 --key-regex 'customer-1$' -f '%o\\n'
       kfmt cat sample_segments/kafka-3.9.1-broker1/txn-0 --isolation read_committed --limit 5
     """
-    from kfmt_cli.cli.runs import run_of
     from kfmt_cli.commands.cat import Cat
     from kfmt_cli.log.matching import Match
     from kfmt_cli.log.select import Selection
@@ -114,7 +113,7 @@ def cat(
         *(_pattern(key, key_regex, "key"), _pattern(value, value_regex, "value")),
         *((*map(_header, header), *map(_header_regex, header_regex)), producer_id),
     )
-    run = run_of(common)
+    run = common.run()
     Cat(
         run,
         writer(form, os.fsencode(null)),

@@ -65,7 +65,6 @@ def check(
       kfmt check damaged_segments --format sarif
     """
     from kfmt_cli.checks.registry import every_code
-    from kfmt_cli.cli.runs import run_of
     from kfmt_cli.commands.check.command import CheckPaths, of_codes
     from kfmt_cli.commands.check.report import CHECK_RESULT
     from kfmt_cli.core.throttle import PACE
@@ -76,7 +75,7 @@ def check(
             raise UsageError(f"no finding is named {name!r}; kfmt explain lists all")
     if throttle is not None:
         PACE.limit(int(throttle * 1_000_000))
-    run = run_of(replace(common, strict=fail_on == "warning"), CHECK_RESULT)
+    run = replace(common, strict=fail_on == "warning").run(CHECK_RESULT)
     task = CheckPaths(
         run,
         common.jobs if throttle is None else 1,

@@ -75,7 +75,6 @@ def compaction(
       kfmt compaction sample_segments/kafka-2.8.2/v1-compacted-0 --offsets --json
       kfmt compaction sample_segments/kafka-3.9.1-broker1/compacted-0 --key user-60
     """
-    from kfmt_cli.cli.runs import run_of
     from kfmt_cli.commands.compaction import Compaction
     from kfmt_cli.commands.log_settings import SettingsOf
     from kfmt_cli.core.times import milliseconds
@@ -89,7 +88,7 @@ def compaction(
     changes: dict[str, object] = {k: v for k, v in given.items() if v is not None}
     if cleanup_policy is not None:
         changes["policy"] = frozenset(part.strip() for part in cleanup_policy.split(","))
-    run = run_of(common)
+    run = common.run()
     at = int(time.time() * 1000) if now is None else milliseconds("--now", now)
     task = Compaction(run, SettingsOf(config, changes), at, offsets)
     task.key = None if key is None else bytes_of(key)

@@ -48,13 +48,12 @@ def convert_v0_to_v2(
       kfmt convert-v0-to-v2 sample_segments/kafka-2.8.2/v0-gzip-0 DST
       kfmt convert-v0-to-v2 sample_segments/kafka-0.8.2.2 DST --compression zstd
     """
-    from kfmt_cli.cli.runs import run_of
     from kfmt_cli.commands.convert import CONVERTED, Convert
     from kfmt_cli.writing.build.drafts import BatchBounds
     from kfmt_cli.writing.convert.converter import Converter
 
     codec = None if compression == "keep" else compression
     converter = Converter(codec, BatchBounds(batch_bytes), common.limit, common.jobs)
-    run = run_of(common, CONVERTED, writes=True)
+    run = common.run(CONVERTED, writes=True)
     Convert(run, converter, skip_damaged).convert(source, destination)
     return run.host.exit_code

@@ -36,9 +36,8 @@ def diff(
       kfmt diff sample_segments/kafka-3.9.1-broker1 sample_segments/kafka-3.9.1-broker2
       kfmt diff sample_segments/kafka-3.9.1-live sample_segments/kafka-3.9.1-broker1 --json
     """
-    from kfmt_cli.cli.runs import run_of
     from kfmt_cli.commands.diff import Diff
 
-    run = run_of(common)
+    run = common.run()
     Diff(run, common.limit).paths(a, b)
     return run.host.exit_code

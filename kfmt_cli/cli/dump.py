@@ -97,7 +97,6 @@ def dump(
       kfmt dump sample_segments/kafka-3.9.1-broker1/txn-0 --bits --limit 1
       kfmt dump sample_segments/kafka-2.8.2/upgraded-0 --records --format json
     """
-    from kfmt_cli.cli.runs import run_of
     from kfmt_cli.commands.dump import Dump
     from kfmt_cli.disk.kinds.logs import LOGS
     from kfmt_cli.log.reading import RowsReading
@@ -111,7 +110,7 @@ def dump(
         raise UsageError("--bits draws batches in a table: not with --records, --format or --json")
     wanted = Selection(*_bounds(from_offset, to_offset))
     look = Look(mode, common.wide, names, bits)
-    run = run_of(common, look=look)
+    run = common.run(look=look)
     reading = RowsReading(records, wanted, common.limit)
     only_logs = records or bits or names or wanted or not sink.mixes_types
     every = all_files or not sink.for_people

@@ -41,7 +41,6 @@ def explain(
       kfmt explain look-up sample_segments/kafka-3.9.1-broker1/orders-0
       kfmt explain timing-wheel --timer 5ms --timer 450ms --at 445ms
     """
-    from kfmt_cli.cli.runs import run_of
     from kfmt_cli.commands.explain import Explain
     from kfmt_cli.render.pages import PAGES
 
@@ -50,7 +49,7 @@ def explain(
         path, names = names[-1], names[:-1]
         if not names:
             raise UsageError(f"{path} is a path: which topic is to be told with it?")
-    run = run_of(common)
+    run = common.run()
     delays = tuple(_milliseconds(timer) for timer in timers) or (5, 130, 450)
     wheel = (_milliseconds(tick), size, delays, None if at is None else _milliseconds(at))
     if wheel[0] < 1:

@@ -94,9 +94,8 @@ def export(
     if find_spec("pyarrow") is None:
         raise UsageError("pyarrow is not installed: pip install 'kfmt-cli[arrow]'")
     from kfmt_cli.arrow.exporting import FILE_FORMATS
-    from kfmt_cli.cli.runs import run_of
+    from kfmt_cli.commands.each_partition import LogStarts
     from kfmt_cli.commands.export import Export, exported
-    from kfmt_cli.commands.log_files import LogStarts
     from kfmt_cli.sharing.request import request_with
 
     if columns and not FILE_FORMATS[file_format].takes_columns:
@@ -114,7 +113,7 @@ def export(
     )
     request = replace(request, parallelism=common.jobs)
     names = tuple(tables.split(","))
-    run = run_of(common, exported(names))
+    run = common.run(exported(names))
     task = Export(request, to, names, file_format, common.jobs, force, common.max_findings)
     task.log_starts = LogStarts(run)
     return run.whole(task, paths)

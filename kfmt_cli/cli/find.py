@@ -52,14 +52,13 @@ def find(
       kfmt find sample_segments/kafka-3.9.1-broker1/orders-0 --key customer-7 --limit 3
       kfmt find sample_segments/kafka-3.9.1-broker1 --producer-id 1000 --limit 5 --json
     """
-    from kfmt_cli.cli.runs import run_of
     from kfmt_cli.commands.find import Find, Sought
     from kfmt_cli.core.times import milliseconds
 
     given = [wanted for wanted in (offset, timestamp, key, producer_id) if wanted is not None]
     if len(given) != 1:
         raise UsageError("--offset, --timestamp, --key or --producer-id: one of them")
-    run = run_of(common)
+    run = common.run()
     at = None if timestamp is None else milliseconds("--timestamp", timestamp)
     sought = Sought(offset, at, None if key is None else bytes_of(key), producer_id)
     Find(run, sought, limit, common.limit).paths(paths)

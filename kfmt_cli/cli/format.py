@@ -26,9 +26,8 @@ def format_command(
       kfmt format .snapshot
       kfmt format OffsetCommitValue --json
     """
-    from kfmt_cli.cli.runs import run_of
     from kfmt_cli.commands.reference import show_formats
 
-    run = run_of(common)
+    run = common.run()
     show_formats(run, names)
     return run.host.exit_code

@@ -55,14 +55,13 @@ def hex_command(
       kfmt hex sample_segments/kafka-3.9.1-broker1/txn-0/00000000000000000736.snapshot
       kfmt hex sample_segments/kafka-2.8.2/v1-lz4-0/00000000000000000000.log --position 0
     """
-    from kfmt_cli.cli.runs import run_of
     from kfmt_cli.commands.hex import ShowHex, ShownPlace
 
     if sum(place is not None for place in (offset, position, entry)) > 1:
         raise UsageError("--offset, --position and --entry: one of them")
     if alone and offset is None:
         raise UsageError("--alone needs --offset")
-    run = run_of(common)
+    run = common.run()
     place = ShownPlace(offset, position, entry, alone)
     ShowHex(run, place, common.limit, whole, topic, layout).path(file)
     return run.host.exit_code

@@ -51,12 +51,11 @@ def index_check(
       kfmt index-check sample_segments/kafka-3.9.1-broker1/txn-0 --lookup-offset 500
     """
     from kfmt_cli.checks.index.checker import DAMAGED_LOG, INDEX_RESULT, MISSING, IndexChecker
-    from kfmt_cli.cli.runs import run_of
     from kfmt_cli.commands.index_check import IndexCheck, show_lookups
 
     if lookup_offset is not None and lookup_timestamp is not None:
         raise UsageError("--lookup-offset and --lookup-timestamp: one at a time")
-    run = run_of(common, INDEX_RESULT)
+    run = common.run(INDEX_RESULT)
     if lookup_offset is not None or lookup_timestamp is not None:
         show_lookups(run, paths, lookup_offset, lookup_timestamp)
         return run.host.exit_code

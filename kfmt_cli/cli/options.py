@@ -19,7 +19,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 TABLE = "kfmt.table"  # in the context: what --table says
 
 if TYPE_CHECKING:
+    from kfmt_cli.commands.run import Run
     from kfmt_cli.core.codecs.decompress import Limit
+    from kfmt_cli.render.sinks.sink import Look
+    from kfmt_cli.rows.result import ResultType
 
     _IntType = click.ParamType[int]
 else:  # not generic in every version of click
@@ -217,6 +220,28 @@ class Common:
         from kfmt_cli.core.codecs.decompress import Limit
 
         return Limit.of_option(self.max_decompressed)
+
+    def run(
+        self, type_: ResultType | None = None, *, look: Look | None = None, writes: bool = False
+    ) -> Run:
+        """A run on the process's own streams.
+
+        type_: of the results that it gives. look: how rows are shown, where more than --wide says
+        so. writes: it makes files, whoever reads what it prints.
+        """
+        from kfmt_cli.cli.screen import Screen
+        from kfmt_cli.commands.run import Run
+        from kfmt_cli.render.formats import sink_named
+        from kfmt_cli.render.sinks.sink import Look
+
+        screen = Screen(self.color, goes_on=writes)
+        context = click.get_current_context(silent=True)
+        table = None if context is None else context.meta.get(TABLE)
+        look = look or Look(wide=self.wide)
+        if table is not None:
+            look = replace(look, table=table)
+        sink = sink_named(self.format_)(screen, look)
+        return Run(screen, sink, type_, self.strict, self.max_findings)
 
 
 def common(*options: Callable[[F], F]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

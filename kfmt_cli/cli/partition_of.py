@@ -37,7 +37,6 @@ def partition_of(
       kfmt partition-of --transactional-id payments-0 --partitions 2 --json
     """
     from kfmt_cli.broker.placement import GROUPS, TRANSACTIONS, partition_of_id, string_hash
-    from kfmt_cli.cli.runs import run_of
     from kfmt_cli.render.style import safe
 
     if not groups and not ids:
@@ -45,7 +44,7 @@ def partition_of(
     for name in (*groups, *ids):
         if not name.isascii() and any("\ud800" <= character <= "\udfff" for character in name):
             raise UsageError(f"{name!r} is not UTF-8")
-    run = run_of(common)
+    run = common.run()
     of = [(GROUPS, "group", group) for group in groups]
     of += [(TRANSACTIONS, "transactional_id", id_) for id_ in ids]
     for topic, kind, name in of:

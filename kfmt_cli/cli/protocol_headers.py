@@ -35,10 +35,9 @@ def request_header(
       kfmt request-header 0000001b00120003000000070006636c69656e7400056b666d7404302e3100
       kfmt request-header 0003000900000001000361646d00 --no-size --json
     """
-    from kfmt_cli.cli.runs import run_of
     from kfmt_cli.commands.protocol_headers import REQUEST, read_argument, requests, show
 
-    run = run_of(common)
+    run = common.run()
     try:
         name, data = read_argument(source)
     except InputError as error:
@@ -71,7 +70,6 @@ def response_header(
       kfmt response-header 00000007
       kfmt response-header 0000000700 --api Metadata --api-version 12
     """
-    from kfmt_cli.cli.runs import run_of
     from kfmt_cli.commands.protocol_headers import RESPONSE, api_of, read_argument, responses, show
 
     if (api is None) != (api_version is None):
@@ -80,7 +78,7 @@ def response_header(
     if asked is not None and api_version is not None and api_version > asked.last:
         raise UsageError(f"{asked.name} has versions up to {asked.last}, not {api_version}")
     version = 0 if asked is None or api_version is None else asked.response_header(api_version)
-    run = run_of(common)
+    run = common.run()
     try:
         name, data = read_argument(source)
     except InputError as error:

@@ -64,13 +64,12 @@ def rebuild_index(
       kfmt rebuild-index sample_segments/kafka-3.9.1-broker1/orders-0 DST
       kfmt rebuild-index sample_segments/kafka-3.9.1-broker1/txn-0 DST --index-interval-bytes 1024
     """
-    from kfmt_cli.cli.runs import run_of
     from kfmt_cli.commands.rebuild import REBUILT, Rebuild
     from kfmt_cli.errors import UsageError
 
     if not in_place and len(paths) < 2:
         raise UsageError("give the logs and then DST, a directory; or --in-place")
-    run = run_of(common, REBUILT, writes=True)
+    run = common.run(REBUILT, writes=True)
     if producer_id_expiration_ms is None and not in_place:
         producer_id_expiration_ms = PRODUCER_ID_EXPIRATION_MS
     expired_before = None

@@ -50,7 +50,6 @@ def retention(
       kfmt retention sample_segments/kafka-3.9.1-broker1/orders-0 --retention-ms 604800000
       kfmt retention sample_segments/kafka-3.9.1-broker1/orders-0 --retention-bytes 100000 --json
     """
-    from kfmt_cli.cli.runs import run_of
     from kfmt_cli.commands.log_settings import SettingsOf
     from kfmt_cli.commands.retention import Retention
     from kfmt_cli.core.times import milliseconds
@@ -65,7 +64,7 @@ def retention(
     changes = {name: value for name, value in given.items() if value is not None}
     if cleanup_policy is not None:
         changes["policy"] = frozenset(part.strip() for part in cleanup_policy.split(","))
-    run = run_of(common)
+    run = common.run()
     at = int(time.time() * 1000) if now is None else milliseconds("--now", now)
     Retention(run, SettingsOf(config, changes), at).paths(paths)
     return run.host.exit_code

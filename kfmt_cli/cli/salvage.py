@@ -53,10 +53,9 @@ def salvage(
       kfmt salvage damaged_segments/flipped-bit-0 DST
       kfmt salvage damaged_segments DST --records --json
     """
-    from kfmt_cli.cli.runs import run_of
     from kfmt_cli.commands.salvage import SALVAGED, Salvage
 
-    run = run_of(common, SALVAGED, writes=True)
+    run = common.run(SALVAGED, writes=True)
     limit = common.limit
     Salvage(run, limit, common.jobs, index_interval_bytes, records).salvage(source, destination)
     return run.host.exit_code

@@ -63,11 +63,10 @@ def stat(
       kfmt stat sample_segments/kafka-3.9.1-broker1/orders-0 --by segment --histogram
       kfmt stat sample_segments/kafka-3.9.1-broker1/orders-0 --deep --what-if zstd --what-if gzip:9
     """
-    from kfmt_cli.cli.runs import run_of
     from kfmt_cli.commands.stat import Stat
 
     codecs = tuple(map(_codec, what_if))
-    run = run_of(common)
+    run = common.run()
     limit = common.limit
     Stat(run, by, deep, codecs, histogram, common.jobs, limit).paths(paths)
     return run.host.exit_code

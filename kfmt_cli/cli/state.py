@@ -64,10 +64,9 @@ def state(
       kfmt state sample_segments/kafka-3.9.1-broker1/__transaction_state-0 --json
       kfmt state sample_segments/kafka-3.9.1-connect/connect-status-0
     """
-    from kfmt_cli.cli.runs import run_of
     from kfmt_cli.commands.state import ShowState, Wanted
 
-    run = run_of(common)
+    run = common.run()
     wanted = Wanted(at_offset, since_offset, group, topic, of_topic)
     ShowState(run, wanted, common.limit).paths(paths)
     return run.host.exit_code

@@ -36,9 +36,8 @@ def txn(
       kfmt txn sample_segments/kafka-3.9.1-broker1/txn-0
       kfmt txn sample_segments/kafka-3.9.1-live --open
     """
-    from kfmt_cli.cli.runs import run_of
     from kfmt_cli.commands.txn import ShowTransactions
 
-    run = run_of(common)
+    run = common.run()
     ShowTransactions(run, only_open).paths(paths)
     return run.host.exit_code

@@ -49,10 +49,9 @@ def verify_crc(
       kfmt verify-crc damaged_segments --format json
     """
     from kfmt_cli.checks.log.verifier import Verifier
-    from kfmt_cli.cli.runs import run_of
     from kfmt_cli.commands.verify import LOG_RESULT, Verify
 
-    run = run_of(common, LOG_RESULT)
+    run = common.run(LOG_RESULT)
     if layout is not None:
         from kfmt_cli.commands.verify import VerifyKind
         from kfmt_cli.disk.kinds.notes import LAYOUTS

@@ -10,12 +10,13 @@ import numpy as np
 
 from kfmt_cli.broker.committed import Committed, committed_of
 from kfmt_cli.checks.log.verifier import open_checked
+from kfmt_cli.commands.each_partition import blocks_of, each_partition
 from kfmt_cli.commands.follow import followed
-from kfmt_cli.commands.log_files import LogFiles, each_partition
 from kfmt_cli.commands.run import Run
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.names import partition_of
+from kfmt_cli.disk.partitions import Partition
 from kfmt_cli.findings.finding import Finding, Findings
 from kfmt_cli.log.block import Block, runs
 from kfmt_cli.log.complete import complete
@@ -61,12 +62,10 @@ class Cat:
         if self._n_notes > MOST_NOTES:
             self.run.sink.note(f"… and {self._n_notes - MOST_NOTES} more do not decode\n")
 
-    def _partition(self, partition: LogFiles) -> None:
+    def _partition(self, partition: Partition) -> None:
         committed = None
         if self.committed:
-            committed = committed_of(
-                block for file in partition.logs for block in self._blocks(file, None)
-            )
+            committed = committed_of(block for _, block in blocks_of(partition))
         for file in partition.logs:
             findings = Findings(self.run.most_findings)
             for block in self._blocks(file, findings):
@@ -81,12 +80,11 @@ class Cat:
                 if self.most == 0:
                     return
 
-    def _blocks(self, file: Input, findings: Findings | None) -> Iterator[Block]:
+    def _blocks(self, file: Input, findings: Findings) -> Iterator[Block]:
         """The blocks of a log. findings: what is wrong with it is told, and counted there."""
         with open_checked(file, read_ahead=True) as log:
             for block in log.blocks:
-                if findings is not None:
-                    self._tell(block.findings, findings)
+                self._tell(block.findings, findings)
                 yield block
 
     def _block(

@@ -20,11 +20,11 @@ from kfmt_cli.broker.defaults import DEDUPE_BUFFER_BYTES
 from kfmt_cli.broker.offset_map import OffsetMap
 from kfmt_cli.broker.seek import blocks_from
 from kfmt_cli.broker.topic_settings import TopicSettings
-from kfmt_cli.commands.log_files import LogFiles
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.native.table import BoolArray
 from kfmt_cli.disk.kinds.kind import Input
+from kfmt_cli.disk.partitions import Partition
 from kfmt_cli.disk.tree import modified_ms, size_of
 from kfmt_cli.log.block import Block, runs
 from kfmt_cli.log.complete import complete
@@ -58,7 +58,7 @@ class CleanerHistory:
 class Cleaning:
     """A cleaning of one partition, which changes nothing."""
 
-    partition: LogFiles
+    partition: Partition
     history: CleanerHistory
     dirty: Dirty
     settings: TopicSettings

@@ -15,15 +15,14 @@ from kfmt_cli.broker.start.checkpoints import LOG_STARTS
 from kfmt_cli.broker.start.directory import CLEANER_OFFSETS
 from kfmt_cli.broker.topic_settings import TopicSettings
 from kfmt_cli.broker.transactions import Transactions
-from kfmt_cli.checks.log.verifier import open_checked
 from kfmt_cli.commands.cleaning import CleanerHistory, Cleaning
 from kfmt_cli.commands.compaction_key import show_key
-from kfmt_cli.commands.log_files import LogFiles, each_partition
+from kfmt_cli.commands.each_partition import blocks_of, each_partition
 from kfmt_cli.commands.log_settings import DEFAULT, SettingsOf, with_sources
 from kfmt_cli.commands.retention import active_of, facts_of
 from kfmt_cli.commands.run import Run
 from kfmt_cli.core.codecs.decompress import Limit
-from kfmt_cli.disk.names import place_of
+from kfmt_cli.disk.partitions import Partition
 from kfmt_cli.findings.finding import Findings, Severity
 from kfmt_cli.render.compaction_lines import cleaning_lines
 from kfmt_cli.rows.documents import COMPACTION
@@ -60,7 +59,7 @@ class Compaction:
         each_partition(self.run, paths, self._partition)
         self.run.sink.flush()
 
-    def _partition(self, partition: LogFiles) -> None:
+    def _partition(self, partition: Partition) -> None:
         directory, place, settings = self.settings.around(partition)
         history = self._history(partition)
         active, end = active_of(partition.logs[-1])
@@ -97,16 +96,16 @@ class Compaction:
         told = cleaning.clean() if cleans else cleaning.leave()
         self._show(partition, dirty, told, cleaning, picked, settings, never)
 
-    def _sources(self, partition: LogFiles) -> dict[str, str]:
+    def _sources(self, partition: Partition) -> dict[str, str]:
         """Where the settings of a partition's topic come from."""
-        return self.settings.sources(place_of(partition.folder.name)[0], partition.folder.parent)
+        return self.settings.sources(partition.place[0], partition.log_directory)
 
     def _never(
-        self, partition: LogFiles, history: CleanerHistory, settings: TopicSettings
+        self, partition: Partition, history: CleanerHistory, settings: TopicSettings
     ) -> str | None:
         """Why the cleaner does nothing with a partition, whatever its ratio; None if it may."""
-        topic, _ = place_of(partition.folder.name)
-        log_directory = partition.folder.parent
+        topic, _ = partition.place
+        log_directory = partition.log_directory
         sources = self._sources(partition)
         if topic == CLUSTER_METADATA:
             return "it is the metadata log, which snapshots shorten and the cleaner does not know"
@@ -122,32 +121,30 @@ class Compaction:
             )
         return None
 
-    def _history(self, partition: LogFiles) -> CleanerHistory:
+    def _history(self, partition: Partition) -> CleanerHistory:
         """One look at the headers of all logs."""
         found, following = CleanerHistory(), Transactions()
         findings = Findings(self.run.most_findings)
-        for file in partition.logs:
-            with open_checked(file, read_ahead=True) as log:
-                for block in log.blocks:
-                    for finding in block.findings:
-                        found.is_damaged |= finding.code.severity is Severity.ERROR
-                        self.run.tell(finding, findings)
-                    found.is_damaged |= bool((block.batches.crc_valid == 0).any())
-                    batches = block.batches
-                    if len(batches):
-                        found.records += int(batches.records_count.clip(0).sum())
-                        first = int(batches.max_timestamp[0])
-                        found.firsts.setdefault(file.base_offset or 0, first)
-                    for transaction in following.take(block):
-                        if transaction.aborted is not None:
-                            found.aborted.append((*transaction.aborted, transaction.producer_id))
+        for file, block in blocks_of(partition):
+            for finding in block.findings:
+                found.is_damaged |= finding.code.severity is Severity.ERROR
+                self.run.tell(finding, findings)
+            batches = block.batches
+            found.is_damaged |= bool((batches.crc_valid == 0).any())
+            if len(batches):
+                found.records += int(batches.records_count.clip(0).sum())
+                first = int(batches.max_timestamp[0])
+                found.firsts.setdefault(file.base_offset or 0, first)
+            for transaction in following.take(block):
+                if transaction.aborted is not None:
+                    found.aborted.append((*transaction.aborted, transaction.producer_id))
         found.stable, found.log_end = following.last_stable_offset, following.log_end
         self.run.left_out(partition.name, findings)
         return found
 
     def _show(
         self,
-        partition: LogFiles,
+        partition: Partition,
         dirty: Dirty,
         told: Kept,
         cleaning: Cleaning,

@@ -8,9 +8,9 @@ import numpy as np
 
 from kfmt_cli.broker.cleaning import Dirty
 from kfmt_cli.broker.seek import blocks_from
-from kfmt_cli.commands.log_files import LogFiles
 from kfmt_cli.commands.run import Run
 from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.disk.partitions import Partition
 from kfmt_cli.log.block import runs
 from kfmt_cli.log.complete import complete
 from kfmt_cli.log.decoding import read_records
@@ -32,7 +32,7 @@ class RecordOfKey:
     size: int
 
 
-def show_key(run: Run, partition: LogFiles, key: bytes, dirty: Dirty, limit: Limit) -> None:
+def show_key(run: Run, partition: Partition, key: bytes, dirty: Dirty, limit: Limit) -> None:
     """Show every record of a key in a partition."""
     places = _places(partition, key, limit)
     if not places:
@@ -53,7 +53,7 @@ def show_key(run: Run, partition: LogFiles, key: bytes, dirty: Dirty, limit: Lim
     run.sink.remark(count(len(places), "record"))
 
 
-def _places(partition: LogFiles, key: bytes, limit: Limit) -> list[RecordOfKey]:
+def _places(partition: Partition, key: bytes, limit: Limit) -> list[RecordOfKey]:
     match, found = Match(key=key), []
     for file in partition.logs:
         for block in blocks_from(file, read_ahead=True):

@@ -15,16 +15,15 @@ from kfmt_cli.broker.start.checkpoints import (
     entries_of,
 )
 from kfmt_cli.checks.log.verifier import open_checked
-from kfmt_cli.commands.log_files import LogFiles, partitions_below
 from kfmt_cli.commands.run import Run
 from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.disk.partitions import Partition, partitions_below
 from kfmt_cli.disk.tree import classify, printable
 from kfmt_cli.errors import ExitCode, InputError, UsageError
 from kfmt_cli.findings.finding import Finding, Findings
 from kfmt_cli.log.block import Block, is_legacy, part_of, runs
 from kfmt_cli.log.decoding import read_records
 from kfmt_cli.log.records import Records
-from kfmt_cli.render.sinks.sink import Head
 from kfmt_cli.rows.column import Column, ColumnKind, RowType
 from kfmt_cli.rows.documents import DIFF
 
@@ -51,7 +50,7 @@ Row = tuple[object, ...]
 class Side:
     """A replica as it is gone over."""
 
-    files: LogFiles
+    files: Partition
     limit: Limit
     """How much wrappers of old magics may decompress to."""
     seen: Callable[[Finding], None]
@@ -125,7 +124,7 @@ class Diff:
                 self._pair(one, other)
         self.run.sink.flush()
 
-    def _pair(self, one: LogFiles, other: LogFiles) -> None:
+    def _pair(self, one: Partition, other: Partition) -> None:
         run = self.run
         a, b = (
             Side(partition, self.limit, run.seen, Findings(run.most_findings))
@@ -143,8 +142,7 @@ class Diff:
             run.left_out(side.files.name, side.findings)
         parted = next((range_ for range_ in ranges if range_.relation is Relation.DIVERGED), None)
         rows = [_row(range_, _why(range_, a, b, parted)) for range_ in ranges]
-        head = Head(f"A {one.name}, B {other.name}", nouns=("range", "ranges"))
-        run.rows(head, RANGE, [rows])
+        run.rows(f"A {one.name}, B {other.name}", RANGE, [rows], ("range", "ranges"))
         self._verdict(ranges, parted, a, b)
 
     def _verdict(self, ranges: list[Range], parted: Range | None, a: Side, b: Side) -> None:
@@ -223,10 +221,10 @@ class Diff:
 
 
 def _paired(
-    ours: list[LogFiles], theirs: list[LogFiles], name: Callable[[LogFiles], str]
-) -> list[tuple[LogFiles, LogFiles]]:
+    ours: list[Partition], theirs: list[Partition], name: Callable[[Partition], str]
+) -> list[tuple[Partition, Partition]]:
     """The partitions of the same name; raises UsageError where one side has two of a name."""
-    by_name: dict[str, LogFiles] = {}
+    by_name: dict[str, Partition] = {}
     for their in theirs:
         other = by_name.setdefault(name(their), their)
         if other is not their:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from kfmt_cli.checks.log.verifier import open_checked
-from kfmt_cli.commands.log_files import LogStarts
+from kfmt_cli.commands.each_partition import LogStarts
 from kfmt_cli.commands.run import Run
 from kfmt_cli.core.parallel import map_ordered
 from kfmt_cli.disk.kinds import UNKNOWN, kind_of

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from kfmt_cli.arrow.exporting import Exported, export_piece
 from kfmt_cli.arrow.inputs import files_of
-from kfmt_cli.commands.log_files import LogStarts
+from kfmt_cli.commands.each_partition import LogStarts
 from kfmt_cli.commands.run import Event, Unread
 from kfmt_cli.errors import InputError, UsageError
 from kfmt_cli.findings.finding import MOST_FINDINGS, Findings

@@ -11,7 +11,7 @@ import numpy as np
 
 from kfmt_cli.broker.seek import SCAN, ReadingStart, blocks_from, start_for_offset, start_for_time
 from kfmt_cli.checks.log.verifier import open_checked
-from kfmt_cli.commands.log_files import LogStarts
+from kfmt_cli.commands.each_partition import LogStarts
 from kfmt_cli.commands.run import Cells, Run, in_pieces
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.native.table import BoolArray
@@ -24,7 +24,6 @@ from kfmt_cli.log.complete import complete
 from kfmt_cli.log.decoding import read_records
 from kfmt_cli.log.matching import Match
 from kfmt_cli.log.records import Records
-from kfmt_cli.render.sinks.sink import Head
 from kfmt_cli.render.style import count, safe
 from kfmt_cli.rows.found import FOUND
 
@@ -98,8 +97,8 @@ class Find:
         first = next(rows, None)
         if first is None:
             return 0
-        head = Head(segment.log.name, nouns=("place", "places"))
-        n_found = self.run.rows(head, FOUND, in_pieces(chain([first], rows)))
+        pieces = in_pieces(chain([first], rows))
+        n_found = self.run.rows(segment.log.name, FOUND, pieces, ("place", "places"))
         self._n_files += 1
         self._n_found += n_found
         self.most_rows = None if self.most_rows is None else self.most_rows - n_found

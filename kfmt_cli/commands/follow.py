@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from kfmt_cli.broker.seek import blocks_from
-from kfmt_cli.commands.log_files import LogFiles
 from kfmt_cli.disk.kinds.kind import Input
+from kfmt_cli.disk.partitions import Partition
 from kfmt_cli.disk.tree import classify, is_segment, size_of
 from kfmt_cli.errors import InputError
 from kfmt_cli.log.block import Block
 
 
-def followed(partition: LogFiles, wait: Callable[[], None]) -> Iterator[tuple[Input, Block]]:
+def followed(partition: Partition, wait: Callable[[], None]) -> Iterator[tuple[Input, Block]]:
     """The blocks that are added to the last log of a partition, and to later ones; never ends.
 
     wait: is called when there is nothing new. A batch is given when all of it is there.
@@ -62,7 +62,7 @@ def _new(file: Input, position: int) -> Iterator[Block]:
         return
 
 
-def _next(partition: LogFiles, file: Input) -> Input | None:
+def _next(partition: Partition, file: Input) -> Input | None:
     """The log after one, once the broker has rolled."""
     logs = [classify(str(path), path.name) for path in partition.folder.glob("*.log")]
     later = [

@@ -24,7 +24,6 @@ from kfmt_cli.log.anatomy.other_files import file_part
 from kfmt_cli.log.anatomy.part import AnatomyPart
 from kfmt_cli.log.block import HEADER_SIZE, LOG_OVERHEAD, Block
 from kfmt_cli.render.hexdump import Hexdump
-from kfmt_cli.render.sinks.sink import Head
 from kfmt_cli.rows.anatomy import FIELD, cells, lines_of
 from kfmt_cli.topics import decoder_for
 
@@ -150,7 +149,7 @@ class ShowHex:
             for node in part.nodes
             for line in lines_of(node, *_top(node))
         )
-        self.run.rows(Head(file.name), FIELD, in_pieces(rows))
+        self.run.rows(file.name, FIELD, in_pieces(rows))
 
     def _draw(self, parts: Iterator[AnatomyPart] | list[AnatomyPart]) -> None:
         sink = self.run.sink

@@ -17,9 +17,9 @@ from kfmt_cli.broker.topic_settings import (
     properties,
     with_properties,
 )
-from kfmt_cli.commands.log_files import LogFiles
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.names import place_of
+from kfmt_cli.disk.partitions import Partition
 from kfmt_cli.disk.tree import classify
 from kfmt_cli.errors import UsageError
 from kfmt_cli.rows.state_types import CONFIG
@@ -52,13 +52,13 @@ class SettingsOf:
     _directories: dict[Path, LogDirectory] = field(default_factory=dict)
     _known: dict[Path, dict[str, dict[str, str]]] = field(default_factory=dict)
 
-    def around(self, partition: LogFiles) -> tuple[LogDirectory, tuple[str, int], TopicSettings]:
+    def around(self, partition: Partition) -> tuple[LogDirectory, tuple[str, int], TopicSettings]:
         """The log directory that a partition lies in, its topic and number there, its settings;
         raises UsageError."""
-        log_directory = partition.folder.parent
+        log_directory = partition.log_directory
         if log_directory not in self._directories:
             self._directories[log_directory] = directory_at(log_directory)
-        topic, number = place_of(partition.folder.name)
+        topic, number = partition.place
         return (
             self._directories[log_directory],
             (topic or "", number or 0),

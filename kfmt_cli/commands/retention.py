@@ -22,13 +22,14 @@ from kfmt_cli.broker.start.checkpoints import HIGH_WATERMARKS, LOG_STARTS
 from kfmt_cli.broker.start.directory import LogDirectory
 from kfmt_cli.broker.start.stored import CorruptError, LogBytes, StartFailed, batches
 from kfmt_cli.broker.topic_settings import TopicSettings
-from kfmt_cli.commands.log_files import LogFiles, each_partition
+from kfmt_cli.commands.each_partition import each_partition
 from kfmt_cli.commands.log_settings import SettingsOf, with_sources
 from kfmt_cli.commands.run import Run
 from kfmt_cli.core.source import READ_ONLY
 from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX
 from kfmt_cli.disk.kinds.fixed import TIME_INDEX as TIMES
 from kfmt_cli.disk.kinds.kind import Input
+from kfmt_cli.disk.partitions import Partition
 from kfmt_cli.disk.tree import modified_ms, size_of
 from kfmt_cli.formats.index import OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
 from kfmt_cli.render.retention_lines import Freed, fate_line, freed_lines, heading, roll_line
@@ -58,7 +59,7 @@ class Retention:
         self._total()
         self.run.sink.flush()
 
-    def _partition(self, partition: LogFiles) -> None:
+    def _partition(self, partition: Partition) -> None:
         directory, place, settings = self.settings.around(partition)
         marks = directory.offsets.get(HIGH_WATERMARKS, {})
         if place[0] == CLUSTER_METADATA:
@@ -74,12 +75,12 @@ class Retention:
         verdicts = retained(facts, settings, bounds, self.now)
         is_expired = len(verdicts) > 0 and all(verdict.deletable for verdict in verdicts)
         roll = rolled(active, settings, self.now, is_expired)
-        sources = self.settings.sources(place[0], partition.folder.parent)
+        sources = self.settings.sources(place[0], partition.log_directory)
         self._show(partition, verdicts, roll, settings, sources)
 
     def _show(
         self,
-        partition: LogFiles,
+        partition: Partition,
         verdicts: list[SegmentFate],
         roll: Roll,
         settings: TopicSettings,

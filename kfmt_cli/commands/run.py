@@ -171,11 +171,20 @@ class Run:
         if findings.admits(finding):
             self.sink.finding(finding)
 
-    def rows(self, head: Head, type_: RowType, pieces: Iterable[Sequence[Cells]]) -> int:
-        """Show the rows of a file, each piece when it is there; how many there were."""
+    def rows(
+        self,
+        name: str,
+        type_: RowType,
+        pieces: Iterable[Sequence[Cells]],
+        nouns: tuple[str, str] = ("entry", "entries"),
+    ) -> int:
+        """Show rows below a name, each piece when it is there; how many there were.
+
+        nouns: what one row is, and what many are.
+        """
         from kfmt_cli.rows.section import Rows, section_of
 
-        writer = self.sink.rows(head, type_)
+        writer = self.sink.rows(Head(name, nouns=nouns), type_)
         n_rows = 0
         for piece in pieces:
             self.sink.flush()

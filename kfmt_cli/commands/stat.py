@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from kfmt_cli.broker.seek import blocks_from
-from kfmt_cli.commands.log_files import LogFiles, partitions_below, tell_log_start
+from kfmt_cli.commands.each_partition import tell_log_start
 from kfmt_cli.commands.run import Run
 from kfmt_cli.core.codecs.compress import compress
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.source import open_source
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.names import partition_of
+from kfmt_cli.disk.partitions import Partition, partitions_below
 from kfmt_cli.disk.tree import size_of
 from kfmt_cli.errors import InputError
 from kfmt_cli.log.block import HEADER_SIZE
@@ -105,7 +106,7 @@ class Stat:
             self._try(codec, partitions)
         self.run.sink.flush()
 
-    def _name(self, partition: LogFiles, file: Input) -> str:
+    def _name(self, partition: Partition, file: Input) -> str:
         """The row that a log belongs to."""
         if self.by == SEGMENT:
             return file.name
@@ -127,7 +128,7 @@ class Stat:
             lines += more_lines(found) if self.deep or self.histogram else []
             sink.document(STATISTICS, {"file": name, **stat_row(found)}, lines)
 
-    def _try(self, codec: Codec, partitions: list[LogFiles]) -> None:
+    def _try(self, codec: Codec, partitions: list[Partition]) -> None:
         """What another codec would make of a sample of each partition."""
         total = Trial()
         for partition in partitions:
@@ -175,7 +176,7 @@ def look(file: Input, deep: bool, limit: Limit) -> Statistics | str:
     return found
 
 
-def trial(partition: LogFiles, codec: Codec, limit: Limit) -> Trial:
+def trial(partition: Partition, codec: Codec, limit: Limit) -> Trial:
     """What a codec makes of the first records of each of a partition's logs; raises InputError."""
     found = Trial()
     share = SAMPLE // max(len(partition.logs), 1)

@@ -21,7 +21,6 @@ from kfmt_cli.errors import InputError, UsageError
 from kfmt_cli.findings.damage import PAYLOAD_MALFORMED
 from kfmt_cli.findings.finding import Finding, Findings, Severity
 from kfmt_cli.log.stream import stream
-from kfmt_cli.render.sinks.sink import Head
 from kfmt_cli.render.style import count
 from kfmt_cli.rows.column import Column, ColumnKind
 from kfmt_cli.rows.state_types import COMMITTED_OFFSET, MIRROR_SYNC, StateType, with_change
@@ -87,7 +86,7 @@ class ShowState:
         else:
             for partition, state in found:
                 for type_, rows in state.items():
-                    self._write(Head(partition.name), type_, list(rows.values()))
+                    self._write(partition.name, type_, list(rows.values()))
         self.run.sink.flush()
 
     # What it comes to.
@@ -204,7 +203,7 @@ class ShowState:
             for type_ in states[0]:
                 nouns = (_noun_of(type_.name, 1), _noun_of(type_.name, 2))
                 for title, its in _tables_of(topic, names, [state[type_] for state in states]):
-                    self._write(Head(f"{title}: {nouns[1]}", nouns=nouns), type_, its)
+                    self._write(f"{title}: {nouns[1]}", type_, its, nouns)
         told = [count(n, _noun_of(name, 1), _noun_of(name, 2)) for name, n in self._n_rows.items()]
         words = ", ".join(told) or ("nothing changed" if self._since else "nothing")
         words += f", from {count(self._n_records, 'record')}"
@@ -217,14 +216,20 @@ class ShowState:
     def _since(self) -> bool:
         return self.wanted.since_offset is not None
 
-    def _write(self, head: Head, type_: StateType, rows: list[Row]) -> None:
+    def _write(
+        self,
+        name: str,
+        type_: StateType,
+        rows: list[Row],
+        nouns: tuple[str, str] = ("entry", "entries"),
+    ) -> None:
         if not rows:
             return
         run = self.run
         if type_.n_key:
             self._n_rows[type_.name] = self._n_rows.get(type_.name, 0) + len(rows)
         row_type = with_change(type_.rows) if self._since else type_.rows
-        run.rows(head, row_type, [rows])
+        run.rows(name, row_type, [rows], nouns)
 
 
 def _noun_of(name: str, n: int) -> str:

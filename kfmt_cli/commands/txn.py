@@ -12,14 +12,14 @@ from kfmt_cli.broker.defaults import TRANSACTION_MAX_TIMEOUT_MS
 from kfmt_cli.broker.state import replay_of
 from kfmt_cli.broker.transactions import OPEN, Transaction, Transactions
 from kfmt_cli.checks.log.verifier import open_checked
-from kfmt_cli.commands.log_files import LogFiles, each_partition
+from kfmt_cli.commands.each_partition import each_partition
 from kfmt_cli.commands.run import Cells, Run, in_pieces
 from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.disk.partitions import Partition
 from kfmt_cli.disk.tree import classify
 from kfmt_cli.errors import InputError
 from kfmt_cli.findings.finding import Finding, Findings
 from kfmt_cli.log.stream import stream
-from kfmt_cli.render.sinks.sink import Head
 from kfmt_cli.render.style import grouped
 from kfmt_cli.rows.documents import TRANSACTIONS
 from kfmt_cli.rows.state_types import TRANSACTIONAL_ID
@@ -45,7 +45,7 @@ class ShowTransactions:
         each_partition(self.run, paths, self._partition)
         self.run.sink.flush()
 
-    def _partition(self, partition: LogFiles) -> None:
+    def _partition(self, partition: Partition) -> None:
         """Go over it for what is open at its end, then again for what has ended, in order."""
         sink = self.run.sink
         following = Transactions()
@@ -55,7 +55,7 @@ class ShowTransactions:
         counts[OPEN] = len(following.open)
         if not any(counts.values()) and sink.for_people and not partition.given:
             return
-        known = self._coordinators(partition.folder.parent)
+        known = self._coordinators(partition.log_directory)
         begun = sorted(
             following.open.values(), key=lambda transaction: transaction.first_offset or 0
         )
@@ -64,12 +64,12 @@ class ShowTransactions:
         if not self.only_open:
             again = self._follow(partition, Transactions(), tell=False)
             ended = (self._row(partition, transaction, following, known) for transaction in again)
-        head = Head(partition.name, nouns=("transaction", "transactions"))
-        self.run.rows(head, TRANSACTION, chain(in_pieces(opened), in_pieces(ended)))
+        pieces = chain(in_pieces(opened), in_pieces(ended))
+        self.run.rows(partition.name, TRANSACTION, pieces, ("transaction", "transactions"))
         self._summary(partition, counts, following)
 
     def _follow(
-        self, partition: LogFiles, following: Transactions, tell: bool
+        self, partition: Partition, following: Transactions, tell: bool
     ) -> Iterator[Transaction]:
         """The transactions that end in the logs of a partition. tell: of damage, too."""
         findings = Findings(self.run.most_findings)
@@ -83,7 +83,7 @@ class ShowTransactions:
             self.run.left_out(partition.name, findings)
 
     def _row(
-        self, partition: LogFiles, transaction: Transaction, following: Transactions, known: Known
+        self, partition: Partition, transaction: Transaction, following: Transactions, known: Known
     ) -> Cells:
         about = known.get(transaction.producer_id)
         is_open = transaction.outcome == OPEN
@@ -114,7 +114,7 @@ class ShowTransactions:
         return tuple(_cell(values[column.name]) for column in TRANSACTION.columns)
 
     def _summary(
-        self, partition: LogFiles, counts: dict[str, int], following: Transactions
+        self, partition: Partition, counts: dict[str, int], following: Transactions
     ) -> None:
         stable = following.last_stable_offset
         row: dict[str, object] = {"file": partition.name, **counts}
@@ -153,7 +153,7 @@ def _cell(value: object) -> str | int | None:
     return value if value is None or isinstance(value, str) else int(value)  # type: ignore[call-overload]
 
 
-def _goes_on(partition: LogFiles) -> bool:
+def _goes_on(partition: Partition) -> bool:
     """Whether a later log lies next to those of a partition."""
     last = max(log.base_offset or 0 for log in partition.logs)
     logs = (classify(str(path), path.name) for path in partition.folder.glob("*.log"))
@@ -161,7 +161,7 @@ def _goes_on(partition: LogFiles) -> bool:
 
 
 def _is_hanging(
-    partition: LogFiles, transaction: Transaction, following: Transactions, known: Known
+    partition: Partition, transaction: Transaction, following: Transactions, known: Known
 ) -> bool | None:
     """Whether nobody will end an open transaction, None where that cannot be told.
 

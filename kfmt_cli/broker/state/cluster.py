@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar
 
-from kfmt_cli.broker.state.partitions import ClusterPartitions
+from kfmt_cli.broker.state.partition_states import ClusterPartitions
 from kfmt_cli.broker.state.replay import Data, Replay
 from kfmt_cli.broker.state.settings import Settings
 from kfmt_cli.core.layout.messages import read_message, self_versioned

@@ -72,9 +72,8 @@ def _batch(
         header.child("base_timestamp").meaning += " delete horizon"
     length = header.child("batch_length")
     length.meaning = "bytes after this field"
-    if numbers["batch_length"] != (expected := len(data) - LOG_OVERHEAD):
-        length.is_bad = True
-        length.meaning = f"✗ {expected}, as the checksum says"
+    if numbers["batch_length"] != len(data) - LOG_OVERHEAD:
+        _mended(length, len(data))
     if numbers["base_sequence"] >= 0:
         last = (numbers["base_sequence"] + delta) & MAX_SEQUENCE
         header.child("base_sequence").meaning = f"the last is {last}"
@@ -112,6 +111,12 @@ def _say(node: Node, covered: str, computed: int) -> None:
     """Say whether a checksum is the computed one."""
     node.is_bad = node.value != computed
     node.meaning = f"✗ {covered} is {computed:08x}" if node.is_bad else f"✓ {covered}"
+
+
+def _mended(length: Node, size: int) -> None:
+    """Say that a batch has another length than it says. size: its bytes."""
+    length.is_bad = True
+    length.meaning = f"✗ {size - LOG_OVERHEAD}, as the checksum says"
 
 
 def _decompressed(node: Node, codec: int, data: bytes, limit: Limit, magic: int) -> bytes | None:
@@ -185,8 +190,14 @@ def _message(
     block: Block, i: int, data: bytes, position: int, decoder: Decoder | None, limit: Limit
 ) -> Iterator[AnatomyPart]:
     magic = int(block.batches.magic[i])
+    stored, at = data, MESSAGES[magic].offset_of("message_size")
+    data = stored[:at] + (len(stored) - LOG_OVERHEAD).to_bytes(4, "big") + stored[at + 4 :]
     node = tree(MESSAGES[magic], data, 0, len(data))
     node.name = f"message of magic {magic}"
+    size = node.child("message_size")
+    if data != stored:
+        size.value = int.from_bytes(stored[at : at + 4], "big", signed=True)
+        _mended(size, len(stored))
     _crc(node.child("crc"), block, i)
     codec = int(block.batches.compression[i])
     value = next((child for child in node.children if child.name == "value"), None)
@@ -194,10 +205,10 @@ def _message(
     if not codec or value is None or place is None:
         if value is not None:
             open_payload(node.child("key"), value, data, False, decoder)
-        yield AnatomyPart(_title(block, i, data), data, position, iter((node,)))
+        yield AnatomyPart(_title(block, i, data), stored, position, iter((node,)))
         return
     plain = _decompressed(value, codec, data[place[0] : place[1]], limit, magic)
-    yield AnatomyPart(_title(block, i, data), data, position, iter((node,)))
+    yield AnatomyPart(_title(block, i, data), stored, position, iter((node,)))
     if plain is not None:
         words = f"what bytes {position + place[0]:x}..{position + place[1] - 1:x} decompress to"
         inner = list(_inner(plain, decoder))

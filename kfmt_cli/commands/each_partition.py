@@ -1,10 +1,9 @@
-"""The partitions below some paths, each with its logs in order."""
+"""Each partition that a command takes, with what consumers no longer see of it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from kfmt_cli.broker.start.checkpoints import (
@@ -13,52 +12,17 @@ from kfmt_cli.broker.start.checkpoints import (
     NumberError,
     offsets_of,
 )
+from kfmt_cli.checks.log.verifier import open_checked
 from kfmt_cli.commands.run import Run
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.names import place_of
-from kfmt_cli.disk.targets import GivenPath, targets
-from kfmt_cli.disk.tree import classify, no_log, printable
+from kfmt_cli.disk.partitions import Partition, partitions_below
+from kfmt_cli.disk.tree import classify
 from kfmt_cli.errors import InputError
+from kfmt_cli.log.block import Block
 
 
-@dataclass(frozen=True, slots=True)
-class LogFiles:
-    """A partition: its logs in the order of their base offsets, or one log that was given."""
-
-    name: str
-    """Its name as it is shown."""
-    folder: Path
-    """The directory."""
-    logs: list[Input]
-    given: bool = False
-    """Only one of its files was named."""
-
-
-def partitions_below(paths: tuple[str, ...], complain: Callable[[str], None]) -> list[LogFiles]:
-    """The partitions below the paths, each once; raises UsageError.
-
-    Logs that are given one by one are a partition where they lie in one directory. complain: is
-    told what cannot be read.
-    """
-    found: dict[Path, LogFiles] = {}
-    for target in targets(paths, complain):
-        partitions = list(_in(target, len(paths) > 1))
-        if not partitions and not target.unlisted:
-            complain(no_log(target.path))
-        for partition in partitions:
-            held = found.setdefault(partition.folder, partition)
-            if held is partition:
-                continue
-            paths_held = {Path(log.path).resolve() for log in held.logs}
-            more = [log for log in partition.logs if Path(log.path).resolve() not in paths_held]
-            if held.given and more:
-                logs = sorted([*held.logs, *more], key=lambda log: log.base_offset or 0)
-                name = printable(str(Path(target.path).parent))
-                found[partition.folder] = LogFiles(name, partition.folder, logs, partition.given)
-    return list(found.values())
-
-
-def tell_log_start(run: Run, partition: LogFiles) -> None:
+def tell_log_start(run: Run, partition: Partition) -> None:
     """Say which records of a partition are deleted for consumers already: those below the log
     start offset, as after DeleteRecords, stay in the files until their segment goes."""
     if partition.logs:
@@ -100,7 +64,7 @@ class LogStarts:
             self._run.sink.note(f"{name.rpartition('/')[0] or name}: {words}\n")
 
 
-def each_partition(run: Run, paths: tuple[str, ...], take: Callable[[LogFiles], None]) -> None:
+def each_partition(run: Run, paths: tuple[str, ...], take: Callable[[Partition], None]) -> None:
     """Take each partition below the paths; one that cannot be read is told of, and the rest goes
     on. Raises UsageError."""
     for partition in partitions_below(paths, run.complain):
@@ -111,12 +75,9 @@ def each_partition(run: Run, paths: tuple[str, ...], take: Callable[[LogFiles], 
             run.complain(str(error))
 
 
-def _in(target: GivenPath, several: bool) -> Iterator[LogFiles]:
-    """The partitions at a path, in order."""
-    if target.file is not None:
-        yield LogFiles(target.file.name, Path(target.path).resolve().parent, [target.file], True)
-    for folder in target.folders:
-        if logs := folder.logs:
-            is_top = folder.path == target.path and not several
-            name = printable(target.path) if is_top else folder.name
-            yield LogFiles(name, Path(folder.path).resolve(), logs)
+def blocks_of(partition: Partition) -> Iterator[tuple[Input, Block]]:
+    """The batches of a partition, block by block, each with its log; raises InputError."""
+    for file in partition.logs:
+        with open_checked(file, read_ahead=True) as log:
+            for block in log.blocks:
+                yield file, block

@@ -1,0 +1,70 @@
+"""The partitions below some paths, each with its logs in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from kfmt_cli.disk.kinds.kind import Input
+from kfmt_cli.disk.names import place_of
+from kfmt_cli.disk.targets import GivenPath, targets
+from kfmt_cli.disk.tree import no_log, printable
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """A partition: its logs in the order of their base offsets, or one log that was given."""
+
+    name: str
+    """Its name as it is shown."""
+    folder: Path
+    """The directory."""
+    logs: list[Input]
+    given: bool = False
+    """Only one of its files was named."""
+
+    @property
+    def place(self) -> tuple[str | None, int | None]:
+        """The topic and the partition that the directory is named for."""
+        return place_of(self.folder.name)
+
+    @property
+    def log_directory(self) -> Path:
+        """The directory in which the partitions of a broker lie."""
+        return self.folder.parent
+
+
+def partitions_below(paths: tuple[str, ...], complain: Callable[[str], None]) -> list[Partition]:
+    """The partitions below the paths, each once; raises UsageError.
+
+    Logs that are given one by one are a partition where they lie in one directory. complain: is
+    told what cannot be read.
+    """
+    found: dict[Path, Partition] = {}
+    for target in targets(paths, complain):
+        partitions = list(_in(target, len(paths) > 1))
+        if not partitions and not target.unlisted:
+            complain(no_log(target.path))
+        for partition in partitions:
+            held = found.setdefault(partition.folder, partition)
+            if held is partition:
+                continue
+            paths_held = {Path(log.path).resolve() for log in held.logs}
+            more = [log for log in partition.logs if Path(log.path).resolve() not in paths_held]
+            if held.given and more:
+                logs = sorted([*held.logs, *more], key=lambda log: log.base_offset or 0)
+                name = printable(str(Path(target.path).parent))
+                found[partition.folder] = Partition(name, partition.folder, logs, partition.given)
+    return list(found.values())
+
+
+def _in(target: GivenPath, several: bool) -> Iterator[Partition]:
+    """The partitions at a path, in order."""
+    if target.file is not None:
+        yield Partition(target.file.name, Path(target.path).resolve().parent, [target.file], True)
+    for folder in target.folders:
+        if logs := folder.logs:
+            is_top = folder.path == target.path and not several
+            name = printable(target.path) if is_top else folder.name
+            yield Partition(name, Path(folder.path).resolve(), logs)
