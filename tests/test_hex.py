@@ -126,17 +126,18 @@ def test_what_is_no_batch_is_shown_as_far_as_it_is_one() -> None:
 
 
 def test_a_wrong_size_of_an_old_message_is_said_and_the_rest_is_shown(tmp_path: Path) -> None:
-    content = bytearray((SAMPLES / "kafka-0.8.2.2/real08-gzip-0" / name_of(0)).read_bytes())
+    log = SAMPLES / "kafka-0.8.2.2/real08-gzip-0/00000000000000000000.log"
+    content = bytearray(log.read_bytes())
     content[8] = 1
-    (tmp_path / name_of(0)).write_bytes(content)
-    done = kfmt("hex", tmp_path / name_of(0), "--entry", "0", "--json")
-    rows = {row["name"]: row for row in reversed(done.of("field"))}
-    size = rows["message_size"]
-    assert size["bad"]
+    (tmp_path / log.name).write_bytes(content)
+    done = kfmt("hex", tmp_path / log.name, "--entry", "0", "--json")
+    fields = {row["path"].rpartition(".")[2]: row for row in reversed(done.of("field"))}
+    size = fields["message_size"]
+    assert size["hex"] == content[8:12].hex()
     assert size["value"] >> 24 == 1
     assert size["meaning"].startswith(f"✗ {size['value'] & 0xFFFFFF}, as the checksum says")
-    assert rows["crc"]["meaning"].startswith("✓")
-    assert rows["key"]["value"] is None
+    assert fields["crc"]["meaning"].startswith("✓")
+    assert fields["key"]["hex"] == "ffffffff"
 
 
 @settings(max_examples=25, deadline=None)
