@@ -18,7 +18,7 @@ from kfmt_cli.disk.kinds.notes import LAYOUTS
 from kfmt_cli.disk.tree import classify, is_folder, printable, topic_of
 from kfmt_cli.errors import InputError, UsageError
 from kfmt_cli.findings.finding import Finding, Severity
-from kfmt_cli.formats.batch import RECORD_BATCH
+from kfmt_cli.formats import header_numbers as header
 from kfmt_cli.log.anatomy.batches import batch_parts, loose_part
 from kfmt_cli.log.anatomy.other_files import file_part
 from kfmt_cli.log.anatomy.part import AnatomyPart
@@ -184,8 +184,7 @@ def _leads_to(record: Node) -> int | None:
 def _loose_bytes(file: Input, position: int) -> bytes:
     """Some bytes of a file from one on: as many as a batch there says that it has."""
     head = _bytes_at(file, position, HEADER_SIZE)
-    at = RECORD_BATCH.offset_of("batch_length")
-    declared = int.from_bytes(head[at : at + 4], "big", signed=True) + LOG_OVERHEAD
+    declared = LOG_OVERHEAD + header.batch_length(head) if len(head) >= LOG_OVERHEAD else 0
     return _bytes_at(file, position, min(max(declared, HEADER_SIZE), MOST_LOOSE))
 
 

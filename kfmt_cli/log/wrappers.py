@@ -20,6 +20,7 @@ from kfmt_cli.core.native import kernel, scan
 from kfmt_cli.core.native.table import Table, TableColumn, columns_of
 from kfmt_cli.findings import damage as codes
 from kfmt_cli.findings.finding import Finding
+from kfmt_cli.formats.header_numbers import COMPRESSION
 from kfmt_cli.formats.legacy import MESSAGES
 from kfmt_cli.log.block import CHECKED_FROM, NO_TIMESTAMP_TYPE, Block, about_batch, batch_finding
 from kfmt_cli.log.candidate import HEADER_UP_TO_MAGIC, MINIMUMS
@@ -206,7 +207,7 @@ def _check_inner(
             found=f"{stored:08x}",
             offset=int(inner.offset[row]),
         )
-    for row in np.flatnonzero(inner.attributes & 7).tolist():
+    for row in np.flatnonzero(inner.attributes & COMPRESSION.mask).tolist():
         yield batch_finding(
             block,
             int(inner.batch[row]),

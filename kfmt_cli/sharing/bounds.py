@@ -19,6 +19,7 @@ from kfmt_cli.core.source import Source
 from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX
 from kfmt_cli.disk.kinds.logs import LOG
 from kfmt_cli.errors import InputError
+from kfmt_cli.formats import header_numbers as header
 from kfmt_cli.formats.index import OFFSET_INDEX_ENTRY
 from kfmt_cli.log.block import LOG_OVERHEAD, read_batches
 from kfmt_cli.log.candidate import HEADER_UP_TO_MAGIC, MINIMUMS
@@ -126,7 +127,7 @@ def _length(source: Source, position: int, size: int) -> int:
     head = source.block(position, HEADER_UP_TO_MAGIC, HEADER_UP_TO_MAGIC)
     if len(head) < HEADER_UP_TO_MAGIC or head[-1] >= len(MINIMUMS):
         return 0
-    declared = int.from_bytes(head[8:12], "big", signed=True)
+    declared = header.batch_length(head)
     length = LOG_OVERHEAD + declared
     if declared < int(MINIMUMS[head[-1]]) or position + length > size:
         return 0

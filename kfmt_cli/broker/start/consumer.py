@@ -16,11 +16,12 @@ from dataclasses import dataclass
 from kfmt_cli.broker.start.stored import LEAST_SIZE, CorruptError, LogBytes, StoredBatch, is_valid
 from kfmt_cli.core.codecs.decompress import CompressionError, Limit, decompress
 from kfmt_cli.core.layout.varint import VarintError, decode, unzigzag
-from kfmt_cli.formats.batch import ATTRIBUTES, RECORD_BATCH
-from kfmt_cli.log.block import HEADER_SIZE, LOG_OVERHEAD
+from kfmt_cli.formats import header_numbers as header
+from kfmt_cli.formats.batch import ATTRIBUTES
+from kfmt_cli.formats.legacy import MESSAGES
+from kfmt_cli.log.block import CHECKED_FROM, HEADER_SIZE, LOG_OVERHEAD
 from kfmt_cli.log.candidate import HEADER_UP_TO_MAGIC
 
-_AT = RECORD_BATCH.offset_of
 _CODECS = tuple(word for word in ATTRIBUTES["compression"].words if not word.startswith("unknown"))
 _LAST_OF_LEGACY = _CODECS.index("lz4")  # of the codecs of magic 0 and 1
 _MOST_BYTES = 64 << 20  # of a batch that is looked at record by record
@@ -69,12 +70,12 @@ def fault_of_header(log: LogBytes, at: int, end: int) -> Fault:
     head = log.read(at, min(HEADER_UP_TO_MAGIC, end - at))
     if len(head) < LOG_OVERHEAD:
         return Fault.NONE
-    (size,) = _INT32.unpack_from(head, 8)
+    size = header.batch_length(head)
     if size < LEAST_SIZE:
         return Fault.ERROR
     if len(head) < HEADER_UP_TO_MAGIC:
         return Fault.NONE
-    if not 0 <= struct.unpack_from(">b", head, _AT("magic"))[0] <= 2:
+    if not 0 <= header.magic(head) <= 2:
         return Fault.ERROR
     # A size whose sum with 12 does not fit 32 bits is negative for it.
     return Fault.POISON if size + LOG_OVERHEAD > (1 << 31) - 1 else Fault.NONE
@@ -92,8 +93,8 @@ def _offsets(log: LogBytes, batch: StoredBatch) -> Iterator[int]:
 
 
 def _of_v2(data: bytes, batch: StoredBatch) -> Iterator[int]:
-    count = _INT32.unpack_from(data, _AT("records_count"))[0]
-    codec = batch.attributes & ATTRIBUTES["compression"].mask
+    count = header.records_count(data)
+    codec = header.COMPRESSION.of(batch.attributes)
     if count == 0:
         return
     if codec >= len(_CODECS):
@@ -164,7 +165,10 @@ def _record(body: bytes, start: int) -> tuple[int, int]:
 
 def _of_message(data: bytes, batch: StoredBatch) -> Iterator[int]:
     """Of a message of magic 0 or 1, or of a wrapper."""
-    codec = data[17] & ATTRIBUTES["compression"].mask if len(data) > 17 else 0
+    try:
+        codec = _codec(data)
+    except struct.error:
+        codec = 0
     if not codec:
         _check_message(data)
         yield batch.base_offset
@@ -189,7 +193,7 @@ def _of_message(data: bytes, batch: StoredBatch) -> Iterator[int]:
         if first < 0:
             raise _Error
     for offset, message in messages:
-        if message[16] != batch.magic or message[17] & 7:
+        if header.magic(message) != batch.magic or _codec(message):
             raise _Error
         _check_message(message)
         yield first + offset
@@ -198,23 +202,24 @@ def _of_message(data: bytes, batch: StoredBatch) -> Iterator[int]:
 def first_of_wrapper(message: bytes, last: int) -> int:
     """The first offset of a wrapper of magic 0 or 1, whose checksum is right, or of a message."""
     try:
-        codec = message[17] & ATTRIBUTES["compression"].mask
+        codec, magic = _codec(message), header.magic(message)
         if not 0 < codec < len(_CODECS):
             return last
         value = message[_value_at(message) :]
-        inside = decompress(_CODECS[codec], value, Limit().of(len(value)), message[16])
+        inside = decompress(_CODECS[codec], value, Limit().of(len(value)), magic)
         offsets = [offset for offset, _ in _messages(inside)]
     except (CompressionError, _Error, struct.error):
         return last
     if not offsets:
         return last
-    return offsets[0] if message[16] == 0 else last - offsets[-1] + offsets[0]
+    return offsets[0] if magic == 0 else last - offsets[-1] + offsets[0]
 
 
 def _messages(data: bytes) -> Iterator[tuple[int, bytes]]:
     at = 0
     while at + HEADER_UP_TO_MAGIC <= len(data):
-        offset, size = struct.unpack_from(">qi", data, at)
+        head = data[at : at + HEADER_UP_TO_MAGIC]
+        offset, size = header.base_offset(head), header.batch_length(head)
         if size < LEAST_SIZE:
             raise _Error
         end = at + LOG_OVERHEAD + size
@@ -226,7 +231,7 @@ def _messages(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 def _value_at(message: bytes) -> int:
     """Where the bytes of a message's value begin."""
-    at = 18 + (8 if message[16] == 1 else 0)
+    at = MESSAGES[int(header.magic(message) == 1)].offset_of("key")
     size = int(_INT32.unpack_from(message, at)[0])
     return at + 8 + max(size, 0)
 
@@ -243,10 +248,15 @@ def _value(message: bytes) -> bytes | None:
     return message[at : at + size] if size >= 0 else None
 
 
+def _codec(message: bytes) -> int:
+    """The codec of a message; raises `struct.error` where it ends before it."""
+    return header.COMPRESSION.of(header.message_attributes(message))
+
+
 def _check_message(message: bytes) -> None:
     """Raise what a consumer does at a message whose checksum or whose sizes are wrong."""
     if len(message) < LOG_OVERHEAD + LEAST_SIZE:
         raise _Error
-    if zlib.crc32(message[16:]) != int.from_bytes(message[12:16], "big"):
+    if zlib.crc32(message[CHECKED_FROM[0] :]) != header.message_crc(message):
         raise _Error
     _value(message)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -11,8 +10,9 @@ from kfmt_cli.core.source import open_source
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.findings.damage import BATCH_TRUNCATED
 from kfmt_cli.findings.finding import Severity
-from kfmt_cli.formats.batch import RECORD_BATCH
+from kfmt_cli.formats import header_numbers as header
 from kfmt_cli.formats.index import MAX_RELATIVE_OFFSET
+from kfmt_cli.log.block import HEADER_SIZE
 from kfmt_cli.log.reader import LogReader
 
 _COLUMNS = (
@@ -111,7 +111,7 @@ def ranges_of(file: Input, base: int) -> LogRanges:
                 if finding.code.severity is Severity.ERROR and finding.position is not None:
                     found.bad.add(finding.position)
                 if finding.code is BATCH_TRUNCATED and finding.position is not None:
-                    head = source.block(finding.position, RECORD_BATCH.dtype.itemsize, 1)
+                    head = source.block(finding.position, HEADER_SIZE, 1)
                     _add_truncated(found, head, finding.position)
             columns = (block.batches[name].tolist() for name in _COLUMNS)
             for at, low, last, known, is_valid, count, start, end in zip(*columns, strict=True):
@@ -132,10 +132,9 @@ def ranges_of(file: Input, base: int) -> LogRanges:
 
 def _add_truncated(found: LogRanges, head: bytes, position: int) -> None:
     """The offsets of a batch that the file's end cuts, where its header is whole."""
-    if len(head) < RECORD_BATCH.dtype.itemsize or head[RECORD_BATCH.offset_of("magic")] != 2:
+    if len(head) < HEADER_SIZE or header.magic(head) != 2:
         return
-    first = struct.unpack_from(">q", head)[0]
-    delta = struct.unpack_from(">i", head, RECORD_BATCH.offset_of("last_offset_delta"))[0]
+    first, delta = header.base_offset(head), header.last_offset_delta(head)
     found.batches.append(HeldBatch(position, first, first + delta, False))
 
 

@@ -14,17 +14,18 @@ from dataclasses import dataclass
 from kfmt_cli.core.codecs.checksum import RunningCrc
 from kfmt_cli.core.layout.varint import VarintError, decode, unzigzag
 from kfmt_cli.core.source import Source, open_source
-from kfmt_cli.formats.batch import ATTRIBUTES, RECORD_BATCH
+from kfmt_cli.formats import header_numbers as header
+from kfmt_cli.formats.batch import ATTRIBUTES
+from kfmt_cli.formats.legacy import MESSAGES
 from kfmt_cli.log.block import CHECKED_FROM, HEADER_SIZE, LOG_OVERHEAD, POLYNOMIALS, STORED_CRC_AT
 from kfmt_cli.log.candidate import HEADER_UP_TO_MAGIC
 from kfmt_cli.log.control import KEY_SIZE, MARKER_SIZE, MARKERS
 
 _ABORT = MARKERS[0]
+_MESSAGE_TIME_END = MESSAGES[1].offset_of("key")
 LEAST_SIZE = 14  # of a message of magic 0, after offset and size
 WINDOW = 1 << 20
 PIECE = 16 << 20  # of a batch whose checksum is computed
-_AT = RECORD_BATCH.offset_of
-_START = struct.Struct(">qi")
 
 
 def wrapped(value: int) -> int:
@@ -109,7 +110,7 @@ def batches(log: LogBytes, start: int, end: int) -> Iterator[StoredBatch]:
         head = log.read(at, HEADER_SIZE)
         if len(head) < HEADER_UP_TO_MAGIC:
             return
-        offset, size = _START.unpack_from(head)
+        offset, size = header.base_offset(head), header.batch_length(head)
         if size < LEAST_SIZE:
             raise CorruptError(f"{log.name} byte {at}: a batch of {size} bytes")
         if at > end - LOG_OVERHEAD - size:
@@ -119,17 +120,17 @@ def batches(log: LogBytes, start: int, end: int) -> Iterator[StoredBatch]:
 
 
 def _batch(log: LogBytes, at: int, size: int, offset: int, head: bytes) -> StoredBatch:
-    magic = struct.unpack_from(">b", head, _AT("magic"))[0]
+    magic = header.magic(head)
     if magic < 2:
-        time = struct.unpack_from(">q", head, 18)[0] if magic == 1 and len(head) >= 26 else -1
+        has_time = magic == 1 and len(head) >= _MESSAGE_TIME_END
+        time = header.message_timestamp(head) if has_time else -1
         return StoredBatch(at, size, magic, offset, offset, time)
     if len(head) < HEADER_SIZE:
         raise StartFailed(f"{log.name} byte {at}: the file ends inside the header of a batch")
-    delta = struct.unpack_from(">i", head, _AT("last_offset_delta"))[0]
-    time = struct.unpack_from(">q", head, _AT("max_timestamp"))[0]
-    attributes = struct.unpack_from(">h", head, _AT("attributes"))[0]
-    producer = struct.unpack_from(">q", head, _AT("producer_id"))[0]
-    return StoredBatch(at, size, magic, offset, wrapped(offset + delta), time, attributes, producer)
+    return StoredBatch(
+        *(at, size, magic, offset, wrapped(offset + header.last_offset_delta(head))),
+        *(header.max_timestamp(head), header.attributes(head), header.producer_id(head)),
+    )
 
 
 def is_valid(log: LogBytes, batch: StoredBatch) -> bool:
@@ -167,7 +168,7 @@ def read_marker(log: LogBytes, batch: StoredBatch) -> Marker | None:
     for it.
     """
     data = log.read(batch.position, min(batch.size, WINDOW))
-    if int.from_bytes(data[_AT("records_count") : HEADER_SIZE], "big") == 0:
+    if header.records_count(data) == 0:
         return None
     try:
         _, at = decode(data, HEADER_SIZE, len(data), 32)
@@ -195,6 +196,5 @@ def read_marker(log: LogBytes, batch: StoredBatch) -> Marker | None:
     marker_version, coordinator_epoch = struct.unpack_from(">hi", data, at)
     if marker_version < 0:
         raise CorruptError("the marker of a transaction has a negative version")
-    base_timestamp = struct.unpack_from(">q", data, _AT("base_timestamp"))[0]
-    timestamp = wrapped(base_timestamp + unzigzag(delta))
+    timestamp = wrapped(header.base_timestamp(data) + unzigzag(delta))
     return Marker(type_ == _ABORT, coordinator_epoch, timestamp)

@@ -6,7 +6,8 @@ the bulk kernel, the writer, the NumPy dtype, and the names that outputs and doc
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import struct
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -15,7 +16,16 @@ import numpy as np
 from kfmt_cli.core.layout.field import Field
 from kfmt_cli.core.layout.place import DecodeError, Origin, Place
 from kfmt_cli.core.layout.tagged import TaggedFields
-from kfmt_cli.core.layout.wire import Array, Buffer, Bytes, Value, Varint, WireError, WireType
+from kfmt_cli.core.layout.wire import (
+    Array,
+    Buffer,
+    Bytes,
+    Integer,
+    Value,
+    Varint,
+    WireError,
+    WireType,
+)
 from kfmt_cli.core.native import encode, kernel
 
 IntArray = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
@@ -93,6 +103,20 @@ class Layout:
             assert field.type.size is not None, f"{field.name} has no fixed size"
             at += field.type.size
         raise KeyError(name)
+
+    def number(self, name: str) -> Callable[[bytes], int]:
+        """What reads a field of fixed size, before which all are, out of the bytes of a row; it
+        raises `struct.error` where they end before it does."""
+        type_ = self.field(name).type
+        assert isinstance(type_, Integer)
+        code = {1: "b", 2: "h", 4: "i", 8: "q"}[type_.size]
+        read = struct.Struct(f">{code if type_.signed else code.upper()}").unpack_from
+        at = self.offset_of(name)
+
+        def number(data: bytes) -> int:
+            return int(read(data, at)[0])
+
+        return number
 
     def before(self, name: str) -> Layout:
         """The fields before `name` as a Layout of their own, which frames nothing."""

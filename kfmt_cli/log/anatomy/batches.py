@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from kfmt_cli.core.codecs.decompress import CompressionError, Limit, decompress
 from kfmt_cli.core.layout.tree import Node, tree
 from kfmt_cli.core.times import time_text
-from kfmt_cli.formats.batch import CODECS, MAX_SEQUENCE, RECORD, RECORD_BATCH
+from kfmt_cli.formats.batch import ATTRIBUTES, CODECS, MAX_SEQUENCE, RECORD, RECORD_BATCH
+from kfmt_cli.formats.header_numbers import COMPRESSION
 from kfmt_cli.formats.legacy import MESSAGES
 from kfmt_cli.log.anatomy.part import AnatomyPart
 from kfmt_cli.log.anatomy.payloads import bytes_of, open_payload
@@ -37,8 +38,10 @@ def loose_part(data: bytes, position: int) -> AnatomyPart:
     header = tree(layout, data, 0, len(data))
     title = f"byte {position}, which is in no batch; read as if one began there"
     numbers = {child.name: child.value for child in header.children if isinstance(child.value, int)}
-    if magic == 2 and header.is_whole and not numbers["attributes"] & 7:
-        records = _Inside(numbers, bool(numbers["attributes"] & 32), None).records
+    if magic == 2 and header.is_whole and not COMPRESSION.of(numbers["attributes"]):
+        records = _Inside(
+            numbers, bool(ATTRIBUTES["control"].of(numbers["attributes"])), None
+        ).records
         return AnatomyPart(title, data, position, _in_turn(header, records(data, header.end)))
     nodes = [header]
     if header.end < len(data):
@@ -178,7 +181,7 @@ class _Inside:
             open_payload(named["key"], named["value"], data, self.control, self.decoder)
 
     def _timestamp(self, delta: int) -> str:
-        if self.header["attributes"] & 8:
+        if ATTRIBUTES["timestamp_type"].of(self.header["attributes"]):
             return time_text(self.header["max_timestamp"])
         return time_text(self.header["base_timestamp"] + delta)
 

@@ -1,0 +1,27 @@
+"""Single numbers of a batch's header, out of bytes that begin with it: for code that looks at one
+batch. Each raises `struct.error` where the bytes end before it does.
+
+Up to the magic, and in the attributes' codec, batches and messages are the same.
+"""
+
+from __future__ import annotations
+
+from kfmt_cli.core.layout.field import Bits
+from kfmt_cli.formats.batch import ATTRIBUTES, RECORD_BATCH
+from kfmt_cli.formats.legacy import MESSAGES
+
+base_offset = RECORD_BATCH.number("base_offset")
+batch_length = RECORD_BATCH.number("batch_length")
+magic = RECORD_BATCH.number("magic")
+attributes = RECORD_BATCH.number("attributes")
+last_offset_delta = RECORD_BATCH.number("last_offset_delta")
+base_timestamp = RECORD_BATCH.number("base_timestamp")
+max_timestamp = RECORD_BATCH.number("max_timestamp")
+producer_id = RECORD_BATCH.number("producer_id")
+records_count = RECORD_BATCH.number("records_count")
+
+message_crc = MESSAGES[0].number("crc")
+message_attributes = MESSAGES[0].number("attributes")
+message_timestamp = MESSAGES[1].number("timestamp")
+
+COMPRESSION: Bits = ATTRIBUTES["compression"]
