@@ -28,7 +28,7 @@ def dumped() -> dict[str, list[dict[str, object]]]:
 def test_fields_are_those_of_the_kept_text(
     log: Path, text: str, dumped: dict[str, list[dict[str, object]]]
 ) -> None:
-    theirs, ours = parse(text), dumped.get(name_of(log), [])
+    theirs, ours = parse(text), dumped.get(str(log), [])
     assert len(theirs) == len(ours)
     for their_row, our_row in zip(theirs, ours, strict=True):
         check(their_row, our_row)

@@ -14,14 +14,23 @@ import pytest
 from kfmt_cli.rows.batch import BATCH
 from kfmt_cli.rows.record import RECORD
 from kfmt_cli.writing.build.jsonl import AttributesOfLine, Batch, ControlOfLine, Record
-from tests.support.samples import ORDERS, UPGRADED, Row, environment, every_log, kfmt, name_of
+from tests.support.samples import (
+    NOWHERE,
+    ORDERS,
+    UPGRADED,
+    Row,
+    environment,
+    every_log,
+    kfmt,
+    name_of,
+)
 from tools.kafka import ROOT, SAMPLES
 
 LOGS = [log for log in every_log() if log.suffix == ".log" and log.stat().st_size]
 METADATA = next(path.parent for path in sorted(SAMPLES.rglob("*.checkpoint")) if "-" in path.name)
 # They follow from how the codec's library compresses.
 OF_TOPICS = ("decoded_key", "decoded_value")  # by the directory's name
-DERIVED = ("file", "position", "batch_position", "size", "batch_length", "crc", *OF_TOPICS)
+DERIVED = (*NOWHERE, "position", "batch_position", "size", "batch_length", "crc", *OF_TOPICS)
 
 
 def rows(path: Path) -> list[Row]:

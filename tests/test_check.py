@@ -86,7 +86,8 @@ def damaged(folder: Path, *codes: str) -> None:
 
 def test_the_worst_partition_comes_first(tmp_path: Path) -> None:
     damaged(tmp_path, "index-sparse", "crc-mismatch", "producer-sequence-gap")
-    names = [row["file"] for row in kfmt("check", tmp_path, "--json").of("partition")]
+    rows = kfmt("check", tmp_path, "--json").of("partition")
+    names = [Path(row["file"]).name for row in rows]
     assert names[0] == "crc-mismatch-0"
     assert names[-1] == "orders-0"
 
@@ -106,15 +107,16 @@ def test_the_two_starts(tmp_path: Path) -> None:
     starts = {
         start["after"]: start
         for start in kfmt("check", tmp_path, "--json").of("broker_start")
-        if start["file"] == "crc-mismatch-0"
+        if start["file"] == str(tmp_path / "crc-mismatch-0")
     }
     crash, clean = starts["crash"], starts["clean-shutdown"]
+    start_of = crash["file"]
     assert crash["starts"]
     assert clean["starts"]
     assert crash["log_end_offset"] == 340
     assert crash["lost_offsets"] == [[340, 1499]]
-    assert crash["cut"] == [{"file": f"crc-mismatch-0/{240:020}.log", "size": 13357}]
-    later = [f"crc-mismatch-0/{base:020}.log" for base in range(480, 1500, 240)]
+    assert crash["cut"] == [{"file": f"{start_of}/{240:020}.log", "size": 13357}]
+    later = [f"{start_of}/{base:020}.log" for base in range(480, 1500, 240)]
     assert [item for item in crash["deleted"] if item.endswith(".log")] == later
     assert clean["log_end_offset"] == 1500
     assert clean["lost_offsets"] == clean["deleted"] == clean["cut"] == []
@@ -124,7 +126,9 @@ def test_the_two_starts(tmp_path: Path) -> None:
 def test_a_partition_is_named_as_it_is_on_the_disk(tmp_path: Path) -> None:
     damaged(tmp_path, "crc-mismatch")
     done = kfmt("check", tmp_path / "crc-mismatch-0", "--json")
-    assert {start["file"] for start in done.of("broker_start")} == {"crc-mismatch-0"}
+    assert {start["file"] for start in done.of("broker_start")} == {
+        str(tmp_path / "crc-mismatch-0")
+    }
     # The recovery point of the log directory above counts.
     (tmp_path / "recovery-point-offset-checkpoint").write_text("0\n1\ncrc-mismatch 0 1500\n")
     done = kfmt("check", tmp_path / "crc-mismatch-0", "--json")
@@ -136,7 +140,7 @@ def test_a_file_that_keeps_the_broker_down(tmp_path: Path) -> None:
     (tmp_path / "replication-offset-checkpoint").write_bytes(b"1\n0\n")
     starts = kfmt("check", tmp_path, "--json").of("broker_start")
     down = [start for start in starts if not start["starts"]]
-    assert {row["file"] for row in down} == {"replication-offset-checkpoint"}
+    assert {row["file"] for row in down} == {str(tmp_path / "replication-offset-checkpoint")}
     assert all(row["log_end_offset"] is None and "version 1" in row["reason"] for row in down)
     table = kfmt("check", tmp_path)
     assert "the broker does not start" in table.out
@@ -149,13 +153,14 @@ def test_junit(tmp_path: Path) -> None:
         kfmt("check", tmp_path, "--format", "junit").out
     )
     assert root.tag == "testsuites"
-    suites = {element.attrib["name"]: element for element in root}
+    suites = {Path(element.attrib["name"]).name: element for element in root}
     assert set(suites) == {"crc-mismatch-0", "orders-0"}
     for suite in suites.values():
         cases = suite.findall("testcase")
         assert int(suite.attrib["tests"]) == len(cases) > 0
         assert int(suite.attrib["failures"]) == len(suite.findall("testcase/failure"))
         assert all({"name", "classname"} <= set(case.attrib) for case in cases)
+        assert all(Path(case.attrib["file"]).exists() for case in cases if "file" in case.attrib)
     failures = suites["crc-mismatch-0"].findall("testcase/failure")
     assert [failure.attrib["type"] for failure in failures] == ["crc-mismatch"]
 
@@ -165,7 +170,7 @@ def test_sarif(tmp_path: Path) -> None:
     log = json.loads(kfmt("check", tmp_path, "--format", "sarif").out)
     assert log["version"] == "2.1.0"
     (run,) = log["runs"]
-    assert set(run) == {"tool", "results"}
+    assert set(run) == {"tool", "results", "originalUriBaseIds"}
     rules = {item["id"]: item for item in run["tool"]["driver"]["rules"]}
     assert {item["ruleId"] for item in run["results"]} == set(rules)
     assert {"crc-mismatch", "producer-sequence-gap"} <= set(rules)
@@ -174,18 +179,20 @@ def test_sarif(tmp_path: Path) -> None:
         assert result["message"]["text"]
         (place,) = result["locations"]
         where = place["physicalLocation"]
-        assert (tmp_path / where["artifactLocation"]["uri"]).exists()
-        assert where.get("region", {"byteOffset": 0})["byteOffset"] >= 0
+        assert Path(where["artifactLocation"]["uri"].removeprefix("file://")).exists()
+        assert where["region"]["startLine"] == 1
+        assert where["region"].get("byteOffset", 0) >= 0
     assert json.loads(kfmt("check", HEALTHY[0], "--format", "sarif").out)["runs"]
 
 
 def test_annotations_of_github(tmp_path: Path) -> None:
     damaged(tmp_path, "crc-mismatch", "producer-sequence-gap")
     lines = kfmt("check", tmp_path, "--format", "github").out.splitlines()
-    form = re.compile(r"::(error|warning|notice) file=[^:,]+,title=[a-z-]+::.+")
+    form = re.compile(r"::(error|warning|notice) file=([^:,]+),line=1,title=[a-z-]+::.+")
     assert lines
-    assert all(form.fullmatch(line) for line in lines)
-    assert any(line.startswith("::error file=crc-mismatch-0/") for line in lines)
+    shown = [form.fullmatch(line) for line in lines]
+    assert all(found is not None and Path(found[2]).exists() for found in shown)
+    assert any(line.startswith(f"::error file={tmp_path}/crc-mismatch-0/") for line in lines)
 
 
 def test_a_slow_check_finds_the_same(tmp_path: Path) -> None:
@@ -349,7 +356,8 @@ def test_a_tree_is_walked_once_and_each_log_of_it_is_read_once(
     rows = {row["file"]: row for row in answer.of("partition")}
     assert len(logs) == sum(int(str(row["segments"])) for row in rows.values())
     # A start is followed file by file where something is odd; metadata is replayed.
-    told = {name for name, row in rows.items() if row["notes"]} | {"__cluster_metadata-0"}
+    told = {Path(name).name for name, row in rows.items() if row["notes"]}
+    told |= {"__cluster_metadata-0"}
     plain = {name: n for name, n in logs.items() if Path(name).parent.name not in told}
     assert len(plain) >= 10
     assert {name for name, n in plain.items() if n > 1} == set()

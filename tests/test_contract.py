@@ -10,7 +10,7 @@ import pytest
 import kfmt_cli
 from kfmt_cli.commands.contract import contract, type_names
 from kfmt_cli.errors import UsageError
-from kfmt_cli.rows.column import ColumnKind, RowType
+from kfmt_cli.rows.column import PLACE, ColumnKind, Placed, RowType
 from kfmt_cli.rows.documents import STATISTICS, members
 from tests.support.samples import Row, kfmt
 from tools.kafka import ROOT, SAMPLES
@@ -71,6 +71,10 @@ def fits(row: Row, type_: RowType) -> str:
     """Why an object is not of a type; empty where it is."""
     columns = {column.name: column for column in type_.columns}
     names = [text for text in row if text != "type" and text not in OF_CHANGES]
+    if type_.placed is not Placed.NOWHERE:
+        if names[: len(type_.front)] != list(type_.front):
+            return f"it begins with {names[: len(type_.front)]}"
+        names = [text for text in names if text not in PLACE]
     known = [column for column in columns if column in names]
     extra = [name for name in names if name not in columns and name != "file"]
     extra = [text for text in extra if not text.endswith("_encoding")]
@@ -129,18 +133,18 @@ def test_types_are_documented() -> None:
 
 def test_csv_is_one_table_and_says_what_it_leaves_out() -> None:
     done = kfmt("retention", f"{BROKER}/orders-0", "--format", "csv")
-    assert done.out.splitlines()[0].startswith("file,base_offset,")
+    assert done.out.splitlines()[0].startswith("file,topic,partition,log_dir,base_offset,")
     assert len({line.count(",") for line in done.out.splitlines() if '"' not in line}) == 1
     assert "--table roll writes it" in done.err
     other = kfmt("retention", f"{BROKER}/orders-0", "--format", "csv", "--table", "roll")
-    assert other.out.splitlines()[0] == "file,reason,at_bytes,at_time"
+    assert other.out.splitlines()[0] == "file,topic,partition,log_dir,reason,at_bytes,at_time"
     assert len(other.out.splitlines()) == 2
     assert not other.err
 
 
 def test_the_table_of_results_is_that_of_files(tmp_path: Path) -> None:
     done = kfmt("salvage", DAMAGED, tmp_path / "new", "--format", "csv")
-    assert done.out.startswith("file,kind,")
+    assert done.out.startswith("file,topic,partition,log_dir,kind,")
     assert "--table hole writes it" in done.err
 
 

@@ -13,7 +13,7 @@ from kfmt_cli.core.source import open_source
 from kfmt_cli.log import search
 from kfmt_cli.log.reader import LogReader
 from tests.support.rebuild import batch_of, record
-from tests.support.samples import ORDERS, TXN, UPGRADED, Row, kfmt
+from tests.support.samples import NOWHERE, ORDERS, TXN, UPGRADED, Row, kfmt
 from tests.support.segments import DAMAGES, GARBAGE, int32, positions, with_bytes, write
 from tools.kafka import SAMPLES
 
@@ -244,7 +244,7 @@ def test_messages_with_a_wrong_length_are_shown_whole_and_in_their_place(
             done = kfmt("dump", file, "--records", "--json")
             assert len(done.codes) == 1
             shown = done.of("record")
-            assert [{**row, "file": ""} for row in shown] == [{**row, "file": ""} for row in whole]
+            assert [{**row, **NOWHERE} for row in shown] == [{**row, **NOWHERE} for row in whole]
 
 
 def test_a_malformed_record_has_its_place_among_compressed_batches(tmp_path: Path) -> None:

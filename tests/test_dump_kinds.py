@@ -197,7 +197,7 @@ def test_a_directory_is_shown_in_order(tmp_path: Path) -> None:
     done = kfmt("dump", tmp_path, "--json")
     assert done.code == 0
     assert done.of("unknown_file") == [
-        {"type": "unknown_file", "file": "orders-0/notes.txt", "bytes": 4}
+        {"type": "unknown_file", "file": str(folder / "notes.txt"), "bytes": 4}
     ]
     files = list(dict.fromkeys(Path(row["file"]).name for row in done.rows))
     assert files[:6] == [

@@ -73,8 +73,8 @@ def test_two_brokers_below_one_directory_are_two(disk: Path) -> None:
     rows = kfmt("check", disk, "--json").rows
     partitions = {row["file"] for row in rows if row["type"] == "partition"}
     assert {partition for partition in partitions if partition.endswith("orders-0")} == {
-        "docker/broker-1/data/orders-0",
-        "docker/broker-2/data/orders-0",
+        str(disk / "docker/broker-1/data/orders-0"),
+        str(disk / "docker/broker-2/data/orders-0"),
     }
     assert not any("version-2" in partition or "stage-0" in partition for partition in partitions)
 

@@ -123,7 +123,10 @@ def test_a_binary_kind(run: Ran, new_kinds: list[Kind], tmp_path: Path) -> None:
     assert run.code == 1
     assert "marks-trailing-bytes" in run.err
     assert [row["watermark"] for row in rows(run("dump", file, "--json"), "watermark")] == [7, 9]
-    assert run("dump", file, "--format", "csv").splitlines()[0] == "file,position,watermark,reader"
+    assert (
+        run("dump", file, "--format", "csv").splitlines()[0]
+        == "file,topic,partition,log_dir,position,watermark,reader"
+    )
     read = kfmt_cli.read_file(file)
     assert [row["reader"] for row in read.objects()] == [1, 2]
     assert next(read.columns())["watermark"].tolist() == [7, 9]
@@ -201,8 +204,7 @@ class Segments(PartitionCheck):
 def test_a_check_of_a_partition(run: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
     listed = registry.ListedCheck(Scope.PARTITION, f"{HERE}:Segments")
     monkeypatch.setattr(registry, "CHECKS", [*registry.CHECKS, listed])
-    run("verify-crc", ORDERS.parent)
-    assert "few-segments" in run.err
+    assert "few-segments" in run("verify-crc", ORDERS.parent)
     out = run("verify-crc", ORDERS.parent, "--json", "--strict")
     assert run.code == 1
     (found,) = rows(out, "finding")
@@ -281,7 +283,7 @@ def test_a_check_of_small_logs(run: Ran, monkeypatch: pytest.MonkeyPatch) -> Non
     listed = registry.ListedCheck(Scope.RECORDS, f"{HERE}:FirstBatch")
     monkeypatch.setattr(registry, "CHECKS", [*known, listed])
     found = rows(run(*command), "finding")
-    assert [row["file"] for row in found] == [log.name for log in logs]
+    assert [row["file"] for row in found] == [str(log) for log in logs]
     never = registry.ListedCheck(Scope.RECORDS, f"{HERE}:NoFault")
     monkeypatch.setattr(registry, "CHECKS", [*known, never])
     read.clear()

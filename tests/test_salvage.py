@@ -203,7 +203,7 @@ def test_of_a_partition_all_logs_are_salvaged(tmp_path: Path) -> None:
     assert sorted(path.name for path in (tmp_path / "out").glob("*.log")) == [
         log.name for log in logs if log != logs[1]
     ]
-    of_second = [row for row in done.of("hole") if row["file"] == logs[1].name]
+    of_second = [row for row in done.of("hole") if row["file"] == str(logs[1])]
     assert [row["last_offset"] for row in of_second] == [int(logs[2].stem) - 1]
     assert (tmp_path / "out" / "partition.metadata").exists()
     assert kfmt("index-check", tmp_path / "out").code == 0

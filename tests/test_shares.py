@@ -158,8 +158,7 @@ def test_dump_of_packs(options: list[str]) -> None:
     names = list(dict.fromkeys(log for log in logs if log.endswith(".log")))
     one_by_one = []
     for name in names:
-        out = kfmt("dump", folder / name, *options).out
-        one_by_one += out.replace(f"{folder}/", "").splitlines()
+        one_by_one += kfmt("dump", name, *options).out.splitlines()
     lines = together.out.splitlines()
     if options == ["--json"]:  # of all files
         lines = [line for line in lines if '.log"' in line]

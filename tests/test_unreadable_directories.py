@@ -69,13 +69,14 @@ def test_an_unreadable_directory_is_named_and_the_rest_is_done(
     assert f"kfmt: {disk / 'lost+found'}: Permission denied\n" in done.err
     assert "Traceback" not in done.err
     assert "none damaged" not in done.out
-    for partition in ("a-0", "z-0"):
-        assert f"{partition}/00000000000000001440" in done.out
+    if name == "dump":
+        for partition in ("a-0", "z-0"):
+            assert f"{partition}/00000000000000001440" in done.out
     if name == "dump":
         assert "kfmt: 60 files read, 1 not\n" in done.err
     else:
         assert "0 of these damaged, 1 not read" in done.out
-        assert done.out.splitlines()[-1].endswith("exit 3") or name == "convert-v0-to-v2"
+        assert done.out.splitlines()[-1].endswith("exit code 3") or name == "convert-v0-to-v2"
     if name == "convert-v0-to-v2":
         assert (disk.parent / "new/z-0" / ORDERS.name).exists()
         assert "1 file or directory that could not be read" in done.err
@@ -95,7 +96,7 @@ def test_a_directory_that_vanishes_during_the_walk_is_named(
     (disk / "lost+found").rmdir()
     target = target_of(str(disk))
     found = list(target.inputs(LOGS))
-    assert [file.name.split("/")[0] for file in found] == ["z-0"] * 7
+    assert [Path(file.name).parent for file in found] == [disk / "z-0"] * 7
     assert target.unlisted == [f"{disk / 'a-0'}: No such file or directory"]
 
 
@@ -133,7 +134,8 @@ def test_one_unreadable_file_does_not_end_the_walk(disk: Path) -> None:
         done = kfmt_bound(command, disk)
         assert done.code == 3
         assert f"kfmt: {disk / 'a-0' / ORDERS.name}: Permission denied\n" in done.err
-        assert "z-0/00000000000000001440.log" in done.out
+        listed = done.out if command == "dump" else kfmt_bound(command, disk, "--all").out
+        assert "z-0/00000000000000001440.log" in listed
         assert "none damaged" not in done.out
 
 

@@ -25,7 +25,7 @@ from kfmt_cli.formats.checkpoint import CHECKPOINTS
 from kfmt_cli.render.finding import consequences
 from kfmt_cli.render.pages import PAGES
 from kfmt_cli.render.pages.page import facts_of
-from kfmt_cli.rows.column import Column, ColumnKind, RowType
+from kfmt_cli.rows.column import PLACE, Column, ColumnKind, Placed, RowType
 from kfmt_cli.rows.format_entries import entries_of, size_words
 from kfmt_cli.rows.table_types import TABLES
 from kfmt_cli.spark.request import OPTIONS
@@ -133,14 +133,24 @@ def _object(rows: RowType) -> str:
     lines = [f"\n### `{rows.name}`\n\n{rows.doc}\n"]
     if rows.columns:
         lines.append("\n| member | type | |\n|---|---|---|\n")
+    if rows.placed is not Placed.NOWHERE and "file" not in rows.by_name:
+        lines += _places()
     for column in rows.columns:
         lines.append(_member(column, ""))
+        if rows.placed is not Placed.NOWHERE and column.name == "file":
+            lines += _places()
         lines += [
             _member(inner, f"{column.name}.")
             for inner in column.of
             if column.kind is ColumnKind.GROUP
         ]
     return "".join(lines)
+
+
+def _places() -> Iterator[str]:
+    for name, words in PLACE.items():
+        kind = "integer" if name == "partition" else "text"
+        yield f"| `{name}` | {kind}, may be null | {words} |\n"
 
 
 def _member(column: Column, before: str) -> str:

@@ -12,10 +12,12 @@ from kfmt_cli.cli.options import (
     common,
     index_interval,
     jobs,
+    lists_all,
     max_decompressed,
     max_findings,
     paths,
     report_format,
+    shows_notes,
     wide,
 )
 from kfmt_cli.errors import UsageError
@@ -40,7 +42,10 @@ from kfmt_cli.errors import UsageError
     "disks that a broker is using.",
 )
 @index_interval("The broker's setting, by which recovery writes the indexes.")
-@common(wide, report_format, color, max_findings, jobs, max_decompressed)
+@common(
+    *(lists_all, shows_notes, wide, report_format, color),
+    *(max_findings, jobs, max_decompressed),
+)
 def check(
     paths: tuple[str, ...],
     fail_on: str,
@@ -75,7 +80,7 @@ def check(
             raise UsageError(f"no finding is named {name!r}; kfmt explain lists all")
     if throttle is not None:
         PACE.limit(int(throttle * 1_000_000))
-    run = replace(common, strict=fail_on == "warning").run(CHECK_RESULT)
+    run = replace(common, strict=fail_on == "warning").run(CHECK_RESULT, finds=True)
     task = CheckPaths(
         run,
         common.jobs if throttle is None else 1,
@@ -84,5 +89,4 @@ def check(
         common.max_findings,
         of_codes(only, ignore),
     )
-    task.paths(paths)
-    return run.end()
+    return task.paths(paths)

@@ -6,15 +6,16 @@ import click
 
 from kfmt_cli.cli.options import (
     Common,
-    all_files,
     color,
     common,
     index_interval,
     jobs,
+    lists_all,
     max_decompressed,
     max_findings,
     output_format,
     paths,
+    shows_notes,
     strict,
     wide,
 )
@@ -28,14 +29,15 @@ from kfmt_cli.errors import UsageError
     "--lookup-timestamp", type=int, help="Show how a broker finds this time (ms since 1970)."
 )
 @index_interval("The broker's setting, for the notes on stretches without an entry.")
-@all_files
-@common(wide, output_format, color, strict, max_findings, jobs, max_decompressed)
+@common(
+    *(lists_all, shows_notes, wide, output_format, color),
+    *(strict, max_findings, jobs, max_decompressed),
+)
 def index_check(
     paths: tuple[str, ...],
     lookup_offset: int | None,
     lookup_timestamp: int | None,
     index_interval_bytes: int,
-    all_files: bool,
     common: Common,
 ) -> int:
     """Check .index, .timeindex and .txnindex against their log.
@@ -55,13 +57,12 @@ def index_check(
 
     if lookup_offset is not None and lookup_timestamp is not None:
         raise UsageError("--lookup-offset and --lookup-timestamp: one at a time")
-    run = common.run(INDEX_RESULT)
+    run = common.run(INDEX_RESULT, finds=True)
     if lookup_offset is not None or lookup_timestamp is not None:
         show_lookups(run, paths, lookup_offset, lookup_timestamp)
         return run.host.exit_code
     checker = IndexChecker(common.limit, index_interval_bytes, common.max_findings)
-    lists_empty = all_files or not run.sink.for_people
-    task = IndexCheck(checker, common.jobs, lists_empty, run.summary.passed_over)
+    task = IndexCheck(checker, common.jobs, run.summary.passed_over)
     for name in (MISSING, DAMAGED_LOG):
         run.summary.aside[name] = 0
     return run.whole(task, paths)

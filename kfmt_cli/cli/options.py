@@ -12,7 +12,7 @@ import click
 from kfmt_cli.broker.defaults import INDEX_INTERVAL_BYTES
 from kfmt_cli.core.parallel import available_cores
 from kfmt_cli.errors import UsageError
-from kfmt_cli.findings.finding import MOST_FINDINGS
+from kfmt_cli.findings.finding import MOST_FINDINGS, MOST_PLACES
 from kfmt_cli.render.formats import FORMATS, REPORTS, OutputFormat
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -145,10 +145,11 @@ def max_findings(function: F) -> F:
     """--max-findings."""
     return click.option(
         "--max-findings",
+        "given_findings",
         type=click.IntRange(min=1),
-        default=MOST_FINDINGS,
-        show_default=True,
-        help="Findings of one kind to show of one file; the rest is counted.",
+        default=None,
+        show_default=f"{MOST_PLACES} in the table, {MOST_FINDINGS} of each file elsewhere",
+        help="Findings of one kind to show; the rest is counted.",
     )(function)
 
 
@@ -159,6 +160,26 @@ def all_files(function: F) -> F:
         "all_files",
         is_flag=True,
         help="In the table, also list the empty files of a directory.",
+    )(function)
+
+
+def lists_all(function: F) -> F:
+    """--all."""
+    return click.option(
+        "--all",
+        "lists_all",
+        is_flag=True,
+        help="In the table, also list what is healthy.",
+    )(function)
+
+
+def shows_notes(function: F) -> F:
+    """--notes."""
+    return click.option(
+        "--notes",
+        "shows_notes",
+        is_flag=True,
+        help="Show notes like other findings, and do not only count them.",
     )(function)
 
 
@@ -210,7 +231,9 @@ class Common:
     format_: str = "table"
     wide: bool = False
     strict: bool = False
-    max_findings: int = MOST_FINDINGS
+    given_findings: int | None = None
+    lists_all: bool = False
+    shows_notes: bool = False
     jobs: int = 1
     max_decompressed: int | None = None
 
@@ -221,13 +244,24 @@ class Common:
 
         return Limit.of_option(self.max_decompressed)
 
+    @property
+    def max_findings(self) -> int:
+        """Findings of one kind in one file that are held."""
+        return MOST_FINDINGS if self.given_findings is None else self.given_findings
+
     def run(
-        self, type_: ResultType | None = None, *, look: Look | None = None, writes: bool = False
+        self,
+        type_: ResultType | None = None,
+        *,
+        look: Look | None = None,
+        writes: bool = False,
+        finds: bool = False,
     ) -> Run:
         """A run on the process's own streams.
 
-        type_: of the results that it gives. look: how rows are shown, where more than --wide says
-        so. writes: it makes files, whoever reads what it prints.
+        type_: of the results that it gives. look: how rows are shown, where more than the shared
+        options says so. writes: it makes files, whoever reads what it prints. finds: findings are
+        what it was asked for.
         """
         from kfmt_cli.cli.screen import Screen
         from kfmt_cli.commands.run import Run
@@ -237,7 +271,13 @@ class Common:
         screen = Screen(self.color, goes_on=writes)
         context = click.get_current_context(silent=True)
         table = None if context is None else context.meta.get(TABLE)
-        look = look or Look(wide=self.wide)
+        look = replace(
+            look or Look(wide=self.wide),
+            finds=finds,
+            lists_all=self.lists_all,
+            shows_notes=self.shows_notes,
+            places=self.given_findings or MOST_PLACES,
+        )
         if table is not None:
             look = replace(look, table=table)
         sink = sink_named(self.format_)(screen, look)

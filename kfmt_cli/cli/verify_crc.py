@@ -6,15 +6,16 @@ import click
 
 from kfmt_cli.cli.options import (
     Common,
-    all_files,
     color,
     common,
     jobs,
     layout,
+    lists_all,
     max_decompressed,
     max_findings,
     output_format,
     paths,
+    shows_notes,
     strict,
     wide,
 )
@@ -28,13 +29,14 @@ from kfmt_cli.cli.options import (
     help="Also decompress and decode every record; compare counts, offsets and timestamps.",
 )
 @layout
-@all_files
-@common(wide, output_format, color, strict, max_findings, jobs, max_decompressed)
+@common(
+    *(lists_all, shows_notes, wide, output_format, color),
+    *(strict, max_findings, jobs, max_decompressed),
+)
 def verify_crc(
     paths: tuple[str, ...],
     deep: bool,
     layout: str | None,
-    all_files: bool,
     common: Common,
 ) -> int:
     """Check structure and checksum of every batch of logs.
@@ -51,16 +53,13 @@ def verify_crc(
     from kfmt_cli.checks.log.verifier import Verifier
     from kfmt_cli.commands.verify import LOG_RESULT, Verify
 
-    run = common.run(LOG_RESULT)
+    run = common.run(LOG_RESULT, finds=True)
     if layout is not None:
         from kfmt_cli.commands.verify import VerifyKind
         from kfmt_cli.disk.kinds.notes import LAYOUTS
 
         return run.whole(VerifyKind(LAYOUTS[layout][0], common.max_findings), paths)
     verifier = Verifier(deep, common.limit, common.jobs)
-    lists_all = all_files or not run.sink.for_people
-    task = Verify(
-        verifier, common.jobs, common.max_findings, lambda file: lists_all or file.path in paths
-    )
+    task = Verify(verifier, common.jobs, common.max_findings)
     task.passed_over = run.summary.passed_over
     return run.whole(task, paths)

@@ -185,7 +185,7 @@ def check(paths: Paths, *, jobs: int | None = None) -> Answer:
         task = CheckPaths(run, n, Limit(), INDEX_INTERVAL_BYTES, MOST_FINDINGS, takes)
         task.paths(path_names(paths))
 
-    return _answer(command, CHECK_RESULT, is_whole=True)
+    return _answer(command, CHECK_RESULT)
 
 
 def stat(paths: Paths, *, by: str = "partition", deep: bool = False) -> Answer:

@@ -37,7 +37,7 @@ class Build:
     def build(self, source: str, destination: str, force: bool) -> None:
         """Build DST from the lines; raises InputError, UsageError, OutputError."""
         run = self.run
-        run.sink.results(BUILT, ["0" * 20 + LOG.suffix])
+        run.sink.results(BUILT)
         with staged(destination, force) as staging:
             run.left_over(staging.left_over)
             writer = RollingWriter(staging, self.rolling)

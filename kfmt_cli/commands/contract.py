@@ -18,7 +18,7 @@ from kfmt_cli.commands.verify import LOG_RESULT
 from kfmt_cli.disk.kinds import KINDS
 from kfmt_cli.rows.anatomy import FIELD
 from kfmt_cli.rows.batch import BATCH
-from kfmt_cli.rows.column import Column, ColumnKind, RowType
+from kfmt_cli.rows.column import Column, ColumnKind, Placed, RowType
 from kfmt_cli.rows.documents import DOCUMENTS, FINDING, FINDINGS_LEFT_OUT
 from kfmt_cli.rows.found import FOUND
 from kfmt_cli.rows.record import RECORD
@@ -76,7 +76,7 @@ def _result(command: str, type_: ResultType) -> RowType:
             for severity in SEVERITIES
         ),
     )
-    return RowType("file", f"What came of a file: {command}.", columns)
+    return RowType("file", f"What came of a file: {command}.", columns, Placed.FILE)
 
 
 _SUMMARY = RowType(

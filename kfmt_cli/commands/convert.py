@@ -47,24 +47,24 @@ class Convert:
         need_new(source, destination)
         run = self.run
         files = list(_files(source, run.complain))
-        logs = [file for file in files if file.kind is LOG]
+        logs = [file for file, _ in files if file.kind is LOG]
         if not logs:
             unread = " that could be read" if run.summary.unread else ""
             raise InputError(f"{printable(source)}: no log in it{unread}")
-        sizes = {file.path: size_of(file) for file in files}
+        sizes = {file.path: size_of(file) for file, _ in files}
         need_room(destination, sum(sizes.values()) + SPARE)
-        run.sink.results(CONVERTED, [log.name for log in logs])
+        run.sink.results(CONVERTED)
         damaged = False
         read = 2 * sum(sizes[log.path] for log in logs)
         with run.host.progress(read) as progress, staged(destination) as staging:
             run.left_over(staging.left_over)
-            for file in files:
+            for file, below in files:
                 if file.kind is LOG:
-                    damaged |= self._convert(staging, file, progress)
+                    damaged |= self._convert(staging, file, below, progress)
                 elif Path(file.path).name.endswith(LEFT_BEHIND):
                     self.left.append(file.name)
                 elif file.kind not in MADE_ANEW or not _beside_log(file):
-                    carry(staging, file, file.name)
+                    carry(staging, file, below)
                     self.carried += 1
             if damaged and not self.skip_damaged:
                 staging.refuse()
@@ -72,30 +72,30 @@ class Convert:
         self._last_words(destination, damaged and not self.skip_damaged)
         run.sink.flush()
 
-    def _convert(self, staging: Staging, log: Input, progress: Progress) -> bool:
-        """Convert a log and read it back; whether something in it is damaged."""
+    def _convert(self, staging: Staging, log: Input, below: str, progress: Progress) -> bool:
+        """Convert a log and read it back; whether something in it is damaged. below: DST."""
         base = log.base_offset
         if base is None:
             raise InputError(f"{log.name}: its name does not begin with a base offset of 20 digits")
-        writer = SegmentWriter(staging, log.name, base)
+        writer = SegmentWriter(staging, below, base)
         try:
             counts = self.converter.convert(log, writer, progress.advance)
             writer.close()
         finally:
             writer.abandon()
         if not counts.damaged or self.skip_damaged:
-            self._read_back(staging, log, counts.digest, progress)
+            self._read_back(staging.folder / below, log, counts.digest, progress)
         numbers: dict[str, int | None] = {name: getattr(counts, name) for name in COUNTED}
         numbers |= {"bytes": Path(log.path).stat().st_size, "bytes_after": writer.size}
         result = Result(CONVERTED, log.name, log.kind.name, numbers)
         result.take(counts.findings)
         self.run.all(told(result))
-        shutil.copystat(log.path, staging.folder / log.name)
+        shutil.copystat(log.path, staging.folder / below)
         return counts.damaged
 
-    def _read_back(self, staging: Staging, log: Input, digest: bytes, progress: Progress) -> None:
+    def _read_back(self, made: Path, log: Input, digest: bytes, progress: Progress) -> None:
         """Raise OutputError when the new log does not hold the records of the old one."""
-        new = classify(str(staging.folder / log.name), log.name)
+        new = classify(str(made), log.name)
         if self.converter.digest(new, progress.advance) != digest:
             raise OutputError(
                 f"{log.name}: what was written does not read back as what was read; "
@@ -125,8 +125,8 @@ class Convert:
         )
 
 
-def _files(source: str, skip: Callable[[str], None]) -> Iterator[Input]:
-    """Everything that is converted or carried along, under its name below DST.
+def _files(source: str, skip: Callable[[str], None]) -> Iterator[tuple[Input, str]]:
+    """Everything that is converted or carried along, with its path below DST.
 
     skip: is told of what could not be looked at.
     """
@@ -134,7 +134,7 @@ def _files(source: str, skip: Callable[[str], None]) -> Iterator[Input]:
     if target.file is not None:
         if target.file.kind is not LOG:
             raise InputError(f"{target.file.name}: is not named .log")
-        yield classify(source, Path(source).name)
+        yield target.file, Path(source).name
         return
     for words in target.unlisted:
         skip(words)
@@ -149,15 +149,15 @@ def _files(source: str, skip: Callable[[str], None]) -> Iterator[Input]:
             if name == ".lock" or not regular:
                 continue
             below = str(Path(folder.below) / name)
-            file = classify(str(path), below)
+            file = folder.input(name)
             if name.endswith(SWAP):
                 raise InputError(
                     f"{file.name}: a broker was stopped while it replaced segments; start it once "
                     "on a copy, so that it finishes, and convert that"
                 )
             if name.endswith(LEFT_BEHIND):
-                file = Input(file.path, below, UNKNOWN)
-            yield Input(file.path, below, file.kind, file.base_offset)
+                file = Input(file.path, file.name, UNKNOWN)
+            yield file, below
 
 
 def _beside_log(index: Input) -> bool:

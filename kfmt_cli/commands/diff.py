@@ -24,13 +24,14 @@ from kfmt_cli.findings.finding import Finding, Findings
 from kfmt_cli.log.block import Block, is_legacy, part_of, runs
 from kfmt_cli.log.decoding import read_records
 from kfmt_cli.log.records import Records
-from kfmt_cli.rows.column import Column, ColumnKind, RowType
+from kfmt_cli.rows.column import Column, ColumnKind, Placed, RowType
 from kfmt_cli.rows.documents import DIFF
 
 RANGE = RowType(
     "range",
-    "Offsets in which two replicas relate in one way.",
+    "Offsets in which two replicas relate in one way: A, which is `file`, and B.",
     (
+        Column("other", ColumnKind.TEXT, "B's directory or file.", hidden=True),
         Column(
             "relation", ColumnKind.TEXT, ", ".join(relation.value for relation in Relation) + "."
         ),
@@ -42,6 +43,7 @@ RANGE = RowType(
         Column("b_leader_epochs", ColumnKind.JSON, "Leader epochs of B's batches."),
         Column("why", ColumnKind.TEXT, "What that may come from.", given="has_why"),
     ),
+    Placed.PARTITION,
 )
 Row = tuple[object, ...]
 
@@ -141,8 +143,9 @@ class Diff:
                 run.sink.finding(finding)
             run.left_out(side.files.name, side.findings)
         parted = next((range_ for range_ in ranges if range_.relation is Relation.DIVERGED), None)
-        rows = [_row(range_, _why(range_, a, b, parted)) for range_ in ranges]
-        run.rows(f"A {one.name}, B {other.name}", RANGE, [rows], ("range", "ranges"))
+        rows = [_row(range_, _why(range_, a, b, parted), other) for range_ in ranges]
+        title = f"A {one.name}, B {other.name}"
+        run.rows(one.name, RANGE, [rows], ("range", "ranges"), title=title)
         self._verdict(ranges, parted, a, b)
 
     def _verdict(self, ranges: list[Range], parted: Range | None, a: Side, b: Side) -> None:
@@ -274,8 +277,9 @@ def _why(owned: Range, a: Side, b: Side, parted: Range | None) -> str | None:
     return HOLE if other.has_holes else MISSING
 
 
-def _row(owned: Range, why: str | None) -> tuple[str | int | None, ...]:
+def _row(owned: Range, why: str | None, other: Partition) -> tuple[str | int | None, ...]:
     return (
+        other.name,
         owned.relation.value,
         owned.first,
         owned.last,

@@ -82,10 +82,6 @@ class Export:
         """Bytes of all files."""
         return sum(file.size for file in self._files)
 
-    def names(self) -> Iterator[str]:
-        """The names of the files."""
-        return (self._name(file.path) for file in self._files)
-
     def _name(self, path: str) -> str:
         """A file as the user gave it, or below the directory given; files are opened by paths that
         every process understands."""

@@ -10,10 +10,9 @@ from pathlib import Path
 
 from kfmt_cli.broker.lookup import Lookup, choose, look_up
 from kfmt_cli.checks.index.checker import IndexChecker
-from kfmt_cli.commands.run import Event, Run, Unlisted, Unread, told
+from kfmt_cli.commands.run import Event, Run, Unread, told
 from kfmt_cli.core.parallel import together
-from kfmt_cli.disk.kinds.fixed import TIME_INDEX
-from kfmt_cli.disk.segment import Segment, sibling_name
+from kfmt_cli.disk.segment import Segment
 from kfmt_cli.disk.targets import targets
 from kfmt_cli.disk.tree import size_of
 from kfmt_cli.errors import InputError
@@ -30,8 +29,6 @@ class IndexCheck:
     checker: IndexChecker
     jobs: int = 1
     """Processes."""
-    lists_empty: bool = True
-    """What belongs to empty logs has lines, too."""
     passed_over: Counter[str] = field(default_factory=Counter)
     """Counts the files of directories that are not looked at, by kind."""
     _segments: list[tuple[Segment, int]] = field(default_factory=list)
@@ -59,16 +56,6 @@ class IndexCheck:
         """Bytes of all logs."""
         return sum(size for _, size in self._segments)
 
-    def names(self) -> Iterator[str]:
-        """The longest names of files that may have a line."""
-        for segment, size in self._segments:
-            if self._lists(segment, size):
-                yield sibling_name(segment.any_file.name, TIME_INDEX)
-
-    def _lists(self, segment: Segment, size: int) -> bool:
-        """Whether the files of a segment have lines."""
-        return size > 0 or segment.log is None or segment.given or self.lists_empty
-
     def events(self, advance: Callable[[int], None] = lambda _: None) -> Iterator[Event]:
         """Check every segment; what is found, in their order."""
         units = list(_units(self._segments))
@@ -77,23 +64,20 @@ class IndexCheck:
         outcomes = map_processes(work, units, jobs, at_once(len(units), jobs))
         for unit, done in zip(units, outcomes, strict=True):
             for (segment, size), outcome in zip(unit, done, strict=True):
-                listed = self._lists(segment, size)
                 if isinstance(outcome, Unread):
                     yield outcome
                 elif outcome is None:
-                    yield from self._alone(segment, listed, advance)
+                    yield from self._alone(segment, advance)
                 else:
                     advance(size)
                     for result in outcome:
-                        yield from _told(result, listed)
+                        yield from told(result)
 
-    def _alone(
-        self, segment: Segment, listed: bool, advance: Callable[[int], None]
-    ) -> Iterator[Event]:
+    def _alone(self, segment: Segment, advance: Callable[[int], None]) -> Iterator[Event]:
         """Check a segment here, which reads its log in blocks."""
         try:
             for result in self.checker.check(segment, advance):
-                yield from _told(result, listed)
+                yield from told(result)
         except InputError as error:
             yield Unread.of(error)
 
@@ -123,14 +107,6 @@ def check_unit(
         except InputError as error:
             done.append(Unread.of(error))
     return done
-
-
-def _told(result: Result, listed: bool) -> Iterator[Event]:
-    entries = result.numbers["entries"]
-    if listed or result.aside or entries or result.errors or result.warnings:
-        yield from told(result)
-    else:
-        yield Unlisted(result)
 
 
 def show_lookups(

@@ -41,7 +41,7 @@ def partitions_of(
     found: dict[str, TopicPartition] = {}
     for target in targets(paths, complain):
         try:
-            here = dict(_in(target, len(paths) > 1, of_topic))
+            here = dict(_in(target, of_topic))
         except InputError as error:
             complain(str(error))
             continue
@@ -56,9 +56,7 @@ def partitions_of(
     return list(found.values())
 
 
-def _in(
-    target: GivenPath, several: bool, of_topic: str | None
-) -> Iterator[tuple[str, TopicPartition]]:
+def _in(target: GivenPath, of_topic: str | None) -> Iterator[tuple[str, TopicPartition]]:
     """The partitions at a path, by their real path; raises InputError."""
     path = target.path
     if target.file is not None:
@@ -69,8 +67,7 @@ def _in(
         topic = partition_of(f"{real}/x")[0] or (of_topic if given else None)
         if topic is None or not is_replayed(topic) or (mark_of(real.name) and not given):
             continue
-        name = printable(path) if given and not several else folder.name
-        partition = _of_folder(folder, name, topic, str(real.parent))
+        partition = _of_folder(folder, folder.name, topic, str(real.parent))
         if partition.logs or partition.snapshots:
             yield str(real), partition
 

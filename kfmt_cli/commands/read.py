@@ -19,6 +19,7 @@ from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.parallel import available_cores, map_ordered
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.kinds.logs import LOGS
+from kfmt_cli.disk.place import with_place
 from kfmt_cli.disk.targets import target_of
 from kfmt_cli.disk.tree import classify, distinct, topic_of
 from kfmt_cli.errors import InputError, UsageError
@@ -107,7 +108,8 @@ class LogRows:
         for file, rows in self._rows():
             section = _counted(rows)
             for row in objects(section, "bytes"):
-                yield {"type": section.type.name, "file": file.name, **row}
+                members = with_place({"file": file.name}, section.type.placed)
+                yield {"type": section.type.name, **members, **row}
 
     def _rows(self) -> Iterator[tuple[Input, Rows]]:
         for file in _logs(self._paths, self.unread):
@@ -144,7 +146,7 @@ def _logs(paths: tuple[str, ...], unread: list[str]) -> Iterator[Input]:
     seen: set[str] = set()
     for path in paths:
         try:
-            target = target_of(path, several=True)
+            target = target_of(path)
         except UsageError as error:
             raise InputError(str(error), file=path) from error
         unread += target.unlisted

@@ -43,7 +43,7 @@ class Rebuild:
         """Rebuild below the directory `to`, or next to the logs without one."""
         partitions = list(self._partitions(paths))
         logs = [log for _, group in partitions for log in group]
-        self.run.sink.results(REBUILT, [log.name for log in logs])
+        self.run.sink.results(REBUILT)
         total = sum(map(size_of, logs))
         with self.run.host.progress(total) as progress:
             if to is None or self._is_beside(to, partitions):

@@ -42,14 +42,7 @@ class Unread:
         return cls(str(error), error.file, error.is_gone)
 
 
-@dataclass(frozen=True, slots=True)
-class Unlisted:
-    """An empty file that is counted and has no line of its own."""
-
-    result: Result
-
-
-Event = Finding | Result | Unread | Unlisted
+Event = Finding | Result | Unread
 
 
 class Progress(Protocol):
@@ -78,9 +71,6 @@ class Task(Protocol):
 
     def plan(self, paths: tuple[str, ...]) -> Iterable[Event]:
         """Find the files; what cannot be looked at."""
-
-    def names(self) -> Iterable[str]:
-        """The names of the files that will have a line."""
 
     def events(self, advance: Callable[[int], None]) -> Iterable[Event]:
         """Do it. advance: is told how many bytes more are done."""
@@ -111,7 +101,6 @@ class Run:
     most_findings: int = MOST_FINDINGS
     """Findings of one kind in one file that are shown."""
     summary: Summary = field(init=False)
-    _held: list[Finding] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.summary = Summary(self.type or ResultType((), {}))
@@ -119,7 +108,7 @@ class Run:
     def whole(self, task: Task, paths: tuple[str, ...]) -> ExitCode:
         """Plan a task and do it; the exit code."""
         self.all(task.plan(paths))
-        self.sink.results(self.summary.type, task.names())
+        self.sink.results(self.summary.type)
         with self.host.progress(task.total) as progress:
             self.all(task.events(progress.advance))
         return self.end()
@@ -133,15 +122,9 @@ class Run:
         """An event of a task."""
         if isinstance(event, Finding):
             self.seen(event)
-            if self.sink.tells_inline:
-                self.sink.finding(event)
-            else:
-                self._held.append(event)
+            self.sink.finding(event)
         elif isinstance(event, Result):
             self._result(event)
-        elif isinstance(event, Unlisted):
-            self.summary.add(event.result)
-            self.summary.unlisted += 1
         else:
             self.complain(event.words)
 
@@ -155,15 +138,8 @@ class Run:
         if result.errors or (self.strict and result.warnings):
             self.host.reached(ExitCode.FINDINGS)
         self.summary.add(result)
-        if self.sink.tells_inline:
-            self.left_out(result.file, result.findings)
-            self.sink.result(result)
-            return
-        self.sink.result(result)
-        for finding in self._held:
-            self.sink.finding(finding)
-        self._held.clear()
         self.left_out(result.file, result.findings)
+        self.sink.result(result)
 
     def tell(self, finding: Finding, findings: Findings) -> None:
         """Show a finding as soon as it is found, unless there were too many of its kind."""
@@ -177,14 +153,16 @@ class Run:
         type_: RowType,
         pieces: Iterable[Sequence[Cells]],
         nouns: tuple[str, str] = ("entry", "entries"),
+        *,
+        title: str = "",
     ) -> int:
-        """Show rows below a name, each piece when it is there; how many there were.
+        """Show rows about a file or directory, each piece when it is there; how many there were.
 
-        nouns: what one row is, and what many are.
+        nouns: what one row is, and what many are. title: what people read in place of the name.
         """
         from kfmt_cli.rows.section import Rows, section_of
 
-        writer = self.sink.rows(Head(name, nouns=nouns), type_)
+        writer = self.sink.rows(Head(name, nouns=nouns, title=title), type_)
         n_rows = 0
         for piece in pieces:
             self.sink.flush()

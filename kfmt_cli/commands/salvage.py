@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import os
 import shutil
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -58,6 +59,12 @@ class _SalvagedPartition:
     logs: list[Input]
     more: list[Input] = field(default_factory=list)
     """Other files with batches that a broker would take for logs, or put in their place."""
+
+    @property
+    def name(self) -> str:
+        """Their directory in SRC, as it is shown."""
+        folder, _, _ = [*self.logs, *self.more][0].name.rpartition(os.sep)
+        return folder or os.curdir
 
 
 class UnreadableLog(enum.Enum):
@@ -127,7 +134,7 @@ class Salvage:
             raise InputError(f"{printable(source)}: no log in it{unread}")
         sizes = sum(map(size_of, logs))
         need_room(destination, sizes + SPARE)
-        run.sink.results(SALVAGED, [log.name for log in logs])
+        run.sink.results(SALVAGED)
         with run.host.progress(sizes) as progress, staged(destination) as staging:
             run.left_over(staging.left_over)
             for file, below in self._carried:
@@ -242,7 +249,7 @@ class Salvage:
         shown = [f"{first}–{last}" if last > first else str(first) for first, last in gaps]
         most = self.run.most_findings
         row: dict[str, object] = {
-            "file": str(partition.below),
+            "file": partition.name,
             "offsets": number,
             "ranges": [list(gap) for gap in gaps],
         }
@@ -330,7 +337,7 @@ class Salvage:
         aside = sum(part.batches for lane in found.aside for part in lane)
         folder = partition.below / ASIDE
         row: dict[str, object] = {
-            "file": str(partition.below),
+            "file": partition.name,
             "aside_batches": aside,
             "aside": str(folder) if aside else None,
             "copies": found.copies,

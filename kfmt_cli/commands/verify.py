@@ -9,7 +9,7 @@ from typing import Any
 
 from kfmt_cli.checks.log.verifier import Verified, Verifier
 from kfmt_cli.checks.partition.folder import FolderChecks
-from kfmt_cli.commands.run import Event, Unlisted, Unread, told
+from kfmt_cli.commands.run import Event, Unread, told
 from kfmt_cli.commands.verify_apart import Outcome, Share, healthy, in_processes, shares_of
 from kfmt_cli.disk.kinds.kind import Input, Kind
 from kfmt_cli.disk.kinds.logs import LOG, LOGS
@@ -44,8 +44,6 @@ class Verify:
     jobs: int = 1
     """Processes."""
     most_findings: int = MOST_FINDINGS
-    lists: Callable[[Input], bool] = lambda _: True
-    """Which files have a line even if they are empty."""
     passed_over: Counter[str] = field(default_factory=Counter)
     """Counts the files of directories that are not looked at, by kind."""
     _groups: list[_Files] = field(default_factory=list)
@@ -77,12 +75,6 @@ class Verify:
     def total(self) -> int:
         """Bytes of all files."""
         return sum(self._sizes)
-
-    def names(self) -> Iterator[str]:
-        """The names of the files that will have a line."""
-        for file, size in zip(self._files, self._sizes, strict=True):
-            if size or self.lists(file):
-                yield file.name
 
     def events(self, advance: Callable[[int], None] = lambda _: None) -> Iterator[Event]:
         """Check all files; what is found, in their order."""
@@ -129,7 +121,7 @@ class Verify:
         except InputError as error:
             yield Unread.of(error)
             return None
-        yield self._finished(file, result, verified)
+        yield self._finished(result, verified)
         return verified
 
     def _tell(self, file: Input, outcome: Outcome) -> Generator[Event, None, Verified | None]:
@@ -140,13 +132,13 @@ class Verify:
             return None
         result = self._result(file.name, _kind_name(file))
         yield from _counted(result, iter(outcome.findings))
-        yield self._finished(file, result, outcome.verified)
+        yield self._finished(result, outcome.verified)
         return outcome.verified
 
-    def _finished(self, file: Input, result: Result, verified: Verified) -> Event:
+    @staticmethod
+    def _finished(result: Result, verified: Verified) -> Result:
         result.numbers = {number: getattr(verified, number) for number in LOG_RESULT.numbers}
-        found = result.errors or result.warnings or result.notes
-        return result if verified.bytes or found or self.lists(file) else Unlisted(result)
+        return result
 
     def _result(self, name: str, kind: str) -> Result:
         return Result(LOG_RESULT, name, kind, findings=Findings(self.most_findings))
@@ -205,10 +197,6 @@ class VerifyKind:
     def total(self) -> int:
         """Bytes of all files."""
         return sum(map(size_of, self._files))
-
-    def names(self) -> Iterator[str]:
-        """The names of the files that will have a line."""
-        return (file.name for file in self._files)
 
     def events(self, advance: Callable[[int], None] = lambda _: None) -> Iterator[Event]:
         """Check all files; what is found, in their order."""

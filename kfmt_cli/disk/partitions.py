@@ -43,7 +43,7 @@ def partitions_below(paths: tuple[str, ...], complain: Callable[[str], None]) ->
     """
     found: dict[Path, Partition] = {}
     for target in targets(paths, complain):
-        partitions = list(_in(target, len(paths) > 1))
+        partitions = list(_in(target))
         if not partitions and not target.unlisted:
             complain(no_log(target.path))
         for partition in partitions:
@@ -59,12 +59,10 @@ def partitions_below(paths: tuple[str, ...], complain: Callable[[str], None]) ->
     return list(found.values())
 
 
-def _in(target: GivenPath, several: bool) -> Iterator[Partition]:
+def _in(target: GivenPath) -> Iterator[Partition]:
     """The partitions at a path, in order."""
     if target.file is not None:
         yield Partition(target.file.name, Path(target.path).resolve().parent, [target.file], True)
     for folder in target.folders:
         if logs := folder.logs:
-            is_top = folder.path == target.path and not several
-            name = printable(target.path) if is_top else folder.name
-            yield Partition(name, Path(folder.path).resolve(), logs)
+            yield Partition(folder.name, Path(folder.path).resolve(), logs)

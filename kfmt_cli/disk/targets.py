@@ -91,18 +91,17 @@ class GivenPath:
         return segment
 
 
-def target_of(path: str, several: bool = False, *, takes_pipe: bool = False) -> GivenPath:
+def target_of(path: str, *, takes_pipe: bool = False) -> GivenPath:
     """What lies at a path.
 
-    several: it is one of several paths, so that names in a directory begin with its path; else they
-    are those below it. takes_pipe: - is standard input. Raises InputError for a path that does not
-    exist, and UsageError for - where it cannot be read.
+    takes_pipe: - is standard input. Raises InputError for a path that does not exist, and
+    UsageError for - where it cannot be read.
     """
     if path == PIPE and not takes_pipe:
         raise UsageError("-: this command cannot read standard input")
     if path and is_folder(path):
         unlisted: list[str] = []
-        return GivenPath(path, None, walk(path, several, unlisted.append), unlisted)
+        return GivenPath(path, None, walk(path, unlisted.append), unlisted)
     if not path or (path != PIPE and _is_missing(path)):
         words = f"{printable(path)}: No such file or directory"
         raise InputError(words, file=path, is_gone=True)
@@ -120,7 +119,7 @@ def targets(
         target_of(PIPE)
     for path in paths:
         try:
-            target = target_of(path, len(paths) > 1, takes_pipe=takes_pipe)
+            target = target_of(path, takes_pipe=takes_pipe)
         except InputError as error:
             complain(str(error))
             continue

@@ -104,9 +104,9 @@ class Folder:
     """A directory as it was listed."""
 
     path: str
-    """The path to open it by."""
+    """The path to open it by: as it was given, with what lies below that."""
     below: str
-    """What the names of its files begin with."""
+    """The path below the directory that was given."""
     folders: tuple[str, ...]
     """The names of the directories in it, in order."""
     files: tuple[str, ...]
@@ -116,26 +116,23 @@ class Folder:
     links: frozenset[str] = frozenset()
     """The files that are symbolic links."""
     prefix: str | None = None
-    """What the names of its files begin with, where that is not `below`."""
+    """What the names of its files begin with, where that is not its path."""
     takes_any: bool = False
     """Logs with names of their own count, as no file here has a broker's."""
 
     @property
     def name(self) -> str:
-        """What it is shown as: like its files, it is named below the directory that was given."""
-        return printable(self.below)
+        """What it is shown as: the path that opens it."""
+        return printable(self.path)
 
     def input(self, file: str) -> Input:
         """A file of it."""
         found = self._inputs.get(file)
         if found is None:
             kind, base_offset, _ = kind_of(file)
-            prefix = self.prefix
-            if prefix is None:
-                prefix = "" if self.below == os.curdir else f"{self.below}{os.sep}"
-            path = f"{self.path.rstrip(os.sep) or os.sep}{os.sep}{file}"
-            is_link = file in self.links
-            found = Input(path, printable(prefix + file), kind, base_offset, is_link)
+            path = f"{self.path.rstrip(os.sep)}{os.sep}{file}"
+            name = path if self.prefix is None else self.prefix + file
+            found = Input(path, printable(name), kind, base_offset, file in self.links)
             self._inputs[file] = found
         return found
 
@@ -172,10 +169,10 @@ class Folder:
                 yield segment
 
 
-def walk(top: str, several: bool, skip: Callable[[str], None]) -> list[Folder]:
+def walk(top: str, skip: Callable[[str], None]) -> list[Folder]:
     """A directory and those below it, topics by name and partitions by number.
 
-    several and skip: as for `discover`. Links to directories are not followed.
+    skip: is told of directories that cannot be listed. Links to directories are not followed.
     """
     found: list[tuple[str, Folder]] = []
     places = [os.curdir]
@@ -184,7 +181,7 @@ def walk(top: str, several: bool, skip: Callable[[str], None]) -> list[Folder]:
         path = top if place == os.curdir else os.path.join(top, place)  # noqa: PTH118 (many)
         try:
             with os.scandir(path) as entries:
-                folder, inside = listed(path, path if several else place, entries)
+                folder, inside = listed(path, place, entries)
         except OSError as error:
             skip(f"{printable(str(error.filename or path))}: {error.strerror}")
             continue
@@ -229,7 +226,7 @@ def listing(path: str) -> Folder:
     """A directory as it is, without those below it; raises InputError."""
     try:
         with os.scandir(path) as entries:
-            return listed(path, path, entries)[0]
+            return listed(path, os.curdir, entries)[0]
     except OSError as error:
         raise InputError(f"{printable(path)}: {error.strerror}") from error
 

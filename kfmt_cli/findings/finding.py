@@ -6,7 +6,9 @@ import enum
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-MOST_FINDINGS = 100  # of one kind in one file are shown, unless the user asks for more
+# What is shown of one kind, unless the user asks for more: findings in one file, and places where
+# people are shown each kind once.
+MOST_FINDINGS, MOST_PLACES = 100, 5
 
 
 class Severity(enum.Enum):

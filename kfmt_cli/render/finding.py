@@ -39,16 +39,28 @@ def consequences(code: Code) -> Iterator[tuple[str, str]]:
         yield "what to do", code.advice
 
 
-def wrapped(words: str, width: int | None, label: str = "", margin: int = 9) -> list[str]:
-    """Words in lines after a margin and a label, which the later lines leave room for."""
+def wrapped(
+    words: str, width: int | None, label: str = "", margin: int = 9, hanging: int | None = None
+) -> list[str]:
+    """Words in lines after a margin and a label, which the later lines leave room for. No word is
+    broken, as it may be a path.
+
+    hanging: the margin of later lines, where it is another one.
+    """
     indent = " " * margin
     first = f"{indent}{label:<{LABEL}}" if label else indent
     if width is None:
         return [first + words]
     import textwrap
 
-    hanging = indent + " " * (len(first) - len(indent))
-    return textwrap.wrap(words, max(width, 50), initial_indent=first, subsequent_indent=hanging)
+    return textwrap.wrap(
+        words,
+        max(width, 50),
+        initial_indent=first,
+        subsequent_indent=" " * (len(first) if hanging is None else hanging),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def left_out_line(code: Code, number: int) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from kfmt_cli.broker.start.brokers import Next
 from kfmt_cli.broker.start.outcome import CLEAN, CRASH, OFFLINE, STRAY, UNSERVED, Start
@@ -14,6 +16,8 @@ _BECOMES = {
     OFFLINE: "the broker starts without this log directory, and the partition is offline",
     UNSERVED: "the broker starts and does not serve the partition",
 }
+MOST_LINES = 10
+MOST_LOST = 3  # partitions of which each is said what is lost
 LABELS = {CRASH: "after a crash", CLEAN: "after a clean shutdown"}
 
 
@@ -44,19 +48,81 @@ def outcome(start: Start) -> str:
     return f"{words[0].upper()}{words[1:]}."
 
 
-def start_lines(start: Start, label: str, theme: Theme) -> Iterator[str]:
+def _start_line(start: Start, label: str, theme: Theme) -> str:
     """What a start does that somebody should know."""
-    if not start.harms:
-        return
     head = f"{theme.paint('bold', safe(start.file))} {label}: "
     if start.becomes is not None:
-        yield f"{head}{theme.paint('bad', _BECOMES[start.becomes])}: {safe(start.reason or '')}\n"
-        return
+        return f"{head}{theme.paint('bad', _BECOMES[start.becomes])}: {safe(start.reason or '')}"
     if not start.starts:
-        words_ = theme.paint("bad", "the broker does not start")
-        yield f"{head}{words_}: {safe(start.reason or '')}\n"
+        words = theme.paint("bad", "the broker does not start")
+        return f"{head}{words}: {safe(start.reason or '')}"
+    return f"{head}{'; '.join(_changes(start))}"
+
+
+def _start_lines(starts: Sequence[Start], theme: Theme) -> Iterator[str]:
+    """What starts do, a line each; one where both kinds come to the same."""
+    for i, start in enumerate(starts):
+        if i and _same(starts[i - 1], start):
+            continue
+        following = starts[i + 1] if i + 1 < len(starts) else None
+        is_any = following is not None and _same(start, following)
+        yield _start_line(start, "at any start" if is_any else LABELS[start.after], theme)
+
+
+def _same(one: Start, other: Start) -> bool:
+    """Whether two starts on the same partition come to the same."""
+    return replace(one, after=other.after) == other
+
+
+def next_start_lines(nexts: Sequence[Next], starts: Sequence[Start], theme: Theme) -> Iterator[str]:
+    """Whether the broker starts, and what keeps it from that."""
+    failing = [start for start in starts if start.fails]
+    yield from _start_lines(failing[:MOST_LINES], theme)
+    if len(failing) > MOST_LINES:
+        yield f"… and {count(len(failing) - MOST_LINES, 'more start')} that fail; --json has all"
+    words = Counter(map(next_start_words, nexts))
+    for said, number in words.items():
+        files = [following.file for following in nexts if next_start_words(following) == said]
+        where = "" if len(nexts) == 1 else f"{safe(files[0])}: "
+        where = f"{count(number, 'log directory', 'log directories')}: " if number > 1 else where
+        yield theme.paint("bold", f"{where}{said}")
+    if not nexts:
+        yield theme.paint("bold", either_start_words(starts))
+
+
+def lost_lines(starts: Sequence[Start], theme: Theme) -> Iterator[str]:
+    """What is lost when a broker starts: for each of a few partitions, or in all."""
+    harmed = [start for start in starts if start.loses and not start.fails]
+    if len({start.file for start in harmed}) <= MOST_LOST:
+        yield from _start_lines(harmed, theme)
         return
-    yield f"{head}{'; '.join(_changes(start))}\n"
+    for kind in (CRASH, CLEAN):
+        of_kind = [start for start in harmed if start.after == kind]
+        for ranges, words in (("lost", "go"), ("unreachable", "are out of reach")):
+            hit = [getattr(start, ranges) for start in of_kind if getattr(start, ranges)]
+            number = sum(map(size_of_ranges, hit))
+            if number:
+                place = count(len(hit), "partition")
+                yield f"{LABELS[kind]}, {count(number, 'offset')} {words}, in {place}"
+
+
+def step_lines(steps: Sequence[tuple[str, str, str]], theme: Theme) -> Iterator[str]:
+    """What to do next: commands, each with the one for all partitions, where there is one, and its
+    price."""
+    joint = Counter(step[1] for step in steps if step[1])
+    found: dict[str, str] = {}
+    for command, of_all, price in steps:
+        number = joint[of_all] if of_all else 1
+        if number > 1:
+            found[of_all] = f"for {number} partitions and those next to them"
+        else:
+            found[command] = price
+    if found:
+        yield theme.paint("bold", "what to do next")
+    for command, price in list(found.items())[:MOST_LINES]:
+        yield f"  {command}   {price}"
+    if len(found) > MOST_LINES:
+        yield f"  … and {count(len(found) - MOST_LINES, 'more step')}; --json has all"
 
 
 def _changes(start: Start) -> list[str]:
@@ -106,4 +172,6 @@ def either_start_words(starts: Sequence[Start]) -> str:
     crash, clean = (
         "would not start" if kind in fails else "would start" for kind in (CRASH, CLEAN)
     )
+    if crash == clean:
+        return f"a broker {crash}, after a crash as after a clean shutdown"
     return f"a broker {crash} after a crash, and {clean} after a clean shutdown"

@@ -41,6 +41,9 @@ COLOUR = Theme(
 )
 
 
+GAP = 2  # columns between two of a table
+
+
 def grouped(number: int) -> str:
     """A number with its thousands apart."""
     return f"{number:,}".replace(",", " ")

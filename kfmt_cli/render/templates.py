@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 
 from kfmt_cli.core.json_text import json_text
+from kfmt_cli.disk.place import with_place
 from kfmt_cli.render.csv_text import csv_line
 from kfmt_cli.render.template import Literals, Template, TemplateBuilder
 from kfmt_cli.rows.column import Column, ColumnKind, RowType
@@ -25,15 +26,20 @@ def json_template(
     files: one for all rows, or several that the column `file_number` chooses from.
     """
     builder = TemplateBuilder(columns, HEADER_NAMES, literals, constants)
-    builder.literal(f'{{"type":{json_text(rows.name)},"file":')
-    _file(builder, [json_text(file) for file in files])
+    builder.literal(f'{{"type":{json_text(rows.name)},')
+    _file(builder, [json_text(_front(file, rows))[1:-1] for file in files])
     _json_members(builder, rows.columns, mode, ",")
     builder.literal("}\n")
     return builder.build()
 
 
+def _front(file: str, rows: RowType) -> dict[str, object]:
+    """The file of a row, and its place."""
+    return with_place({"file": file}, rows.placed)
+
+
 def _file(builder: TemplateBuilder, words: list[str]) -> None:
-    """The file of a row."""
+    """What a row of each file begins with."""
     if len(words) == 1:
         builder.literal(words[0])
     else:
@@ -95,7 +101,7 @@ def _json_headers(builder: TemplateBuilder, mode: str) -> None:
 
 def csv_names(rows: RowType) -> list[str]:
     """The columns of the CSV: groups opened up, `_encoding` after each bytes column."""
-    names = ["file"]
+    names = [*rows.front]
     for leaf in rows.leaves:
         names += (
             [leaf.name, f"{leaf.name}_encoding"] if leaf.kind is ColumnKind.BYTES else [leaf.name]
@@ -115,7 +121,7 @@ def csv_template(
     files: as in `json_template`.
     """
     builder = TemplateBuilder(columns, HEADER_NAMES, None, constants)
-    _file(builder, [csv_line([file]).rstrip("\n") for file in files])
+    _file(builder, [csv_line(_front(file, rows).values()).rstrip("\n") for file in files])
     for leaf in rows.leaves:
         builder.literal(",")
         with ExitStack() as conditions:

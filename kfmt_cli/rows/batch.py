@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from kfmt_cli.core.layout.field import MILLISECONDS, Field
 from kfmt_cli.formats.batch import RECORD_BATCH, TIMESTAMP_TYPES
-from kfmt_cli.rows.column import Column, ColumnKind, RowType, column_of
+from kfmt_cli.rows.column import Column, ColumnKind, Placed, RowType, column_of
 
 TIMESTAMP_WORDS = (*TIMESTAMP_TYPES, "NoTimestampType")
 POSITION = Column("position", doc="Byte in the file where the batch begins.")
@@ -79,4 +79,6 @@ def _columns() -> Iterator[Column]:
         yield from _BEHIND.get(field.name, ())
 
 
-BATCH = RowType("batch", "A batch, or a message of magic 0 or 1 by its own header.", (*_columns(),))
+BATCH = RowType(
+    "batch", "A batch, or a message of magic 0 or 1 by its own header.", (*_columns(),), Placed.FILE
+)

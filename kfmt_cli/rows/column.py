@@ -86,6 +86,25 @@ class Column:
         return self.flat or self.name
 
 
+class Placed(enum.Enum):
+    """Whether objects of a type say of which topic, partition and log directory they are.
+
+    NOWHERE: no. FILE: by the directory of their file. PARTITION: their file may be that directory.
+    """
+
+    NOWHERE = enum.auto()
+    FILE = enum.auto()
+    PARTITION = enum.auto()
+
+
+# What such an object has after `file`.
+PLACE = {
+    "topic": "Topic, by the name of the directory; null where it is not that of a partition.",
+    "partition": "Partition, by the name of the directory.",
+    "log_dir": "The directory that the partition lies in.",
+}
+
+
 @dataclass(frozen=True, eq=False)
 class RowType:
     """The columns of a kind of rows.
@@ -97,6 +116,8 @@ class RowType:
     """The `type` of such an object in JSON."""
     doc: str
     columns: tuple[Column, ...]
+    placed: Placed = Placed.NOWHERE
+    """Whether objects of it have `PLACE`."""
 
     @cached_property
     def leaves(self) -> tuple[Column, ...]:
@@ -107,6 +128,19 @@ class RowType:
     def by_name(self) -> Mapping[str, Column]:
         """The leaves by their flat names."""
         return {leaf.name: leaf for leaf in self.leaves}
+
+    @cached_property
+    def front(self) -> tuple[str, ...]:
+        """What an object of rows in a file begins with, after its type."""
+        return ("file",) if self.placed is Placed.NOWHERE else ("file", *PLACE)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The members of an object that has its file among its columns."""
+        found: list[str] = []
+        for column in self.columns:
+            found += self.front if column.name == "file" else (column.name,)
+        return tuple(found)
 
     @cached_property
     def sources(self) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kfmt_cli.rows.column import (
+    Placed,
     RowType,
     flag,
     json_value,
@@ -62,6 +63,7 @@ FINDING = RowType(
         json_value("found", "What is there instead.", null=True),
         *_CONSEQUENCES,
     ),
+    Placed.PARTITION,
 )
 FINDINGS_LEFT_OUT = RowType(
     "findings_left_out",
@@ -72,6 +74,7 @@ FINDINGS_LEFT_OUT = RowType(
         _SEVERITY,
         number("count", "How many of them are not shown."),
     ),
+    Placed.PARTITION,
 )
 
 # check
@@ -87,6 +90,7 @@ PARTITION = RowType(
         number("warnings", "Findings of severity warning."),
         number("notes", "Findings of severity note."),
     ),
+    Placed.PARTITION,
 )
 BROKER_START = RowType(
     "broker_start",
@@ -110,6 +114,7 @@ BROKER_START = RowType(
         text("becomes", "The name that it gives the directory.", null=True),
         _OBSERVED_ON,
     ),
+    Placed.PARTITION,
 )
 NEXT_STEP = RowType(
     "next",
@@ -119,6 +124,7 @@ NEXT_STEP = RowType(
         text("command", "The command, ready to paste."),
         text("price", "What is lost or changed by it."),
     ),
+    Placed.PARTITION,
 )
 LOG_DIRECTORY = RowType(
     "log_directory",
@@ -194,6 +200,7 @@ RETENTION = RowType(
         text("why", "The rule that decides."),
         json_value("settings", "The settings of the topic, and where each comes from."),
     ),
+    Placed.FILE,
 )
 ROLL = RowType(
     "roll",
@@ -204,6 +211,7 @@ ROLL = RowType(
         number("at_bytes", "The size at which it is rolled."),
         milliseconds("at_time", "The time of the record with which it is rolled.", null=True),
     ),
+    Placed.FILE,
 )
 FREED = RowType(
     "freed",
@@ -243,6 +251,7 @@ COMPACTION = RowType(
             "remaining_offsets", "The offsets that stay; null without --offsets.", null=True
         ),
     ),
+    Placed.PARTITION,
 )
 KEY_FATE = RowType(
     "key",
@@ -256,6 +265,7 @@ KEY_FATE = RowType(
         flag("stays", "Whether it stays."),
         text("why", "The rule that decides."),
     ),
+    Placed.FILE,
 )
 TRANSACTIONS = RowType(
     "transactions",
@@ -268,6 +278,7 @@ TRANSACTIONS = RowType(
         number("last_stable_offset", "Up to which read_committed reads."),
         number("log_end_offset", "The offset after the last."),
     ),
+    Placed.PARTITION,
 )
 
 # diff
@@ -288,6 +299,7 @@ DIFF = RowType(
             "cut_to", "To which offset the other one is cut when they meet.", null=True, only=True
         ),
     ),
+    Placed.PARTITION,
 )
 
 # salvage
@@ -304,6 +316,7 @@ HOLE = RowType(
         number("reencoded", "Records of them that are kept in a batch of their own."),
         json_value("codes", "The kinds of findings there."),
     ),
+    Placed.FILE,
 )
 MISSING_OFFSETS = RowType(
     "missing",
@@ -313,6 +326,7 @@ MISSING_OFFSETS = RowType(
         number("offsets", "How many they are."),
         json_value("ranges", "Their ranges, each first and last."),
     ),
+    Placed.PARTITION,
 )
 REARRANGED = RowType(
     "rearranged",
@@ -323,6 +337,7 @@ REARRANGED = RowType(
         text("aside", "The directory in which those are.", null=True),
         number("copies", "Batches that lay there twice and are kept once."),
     ),
+    Placed.PARTITION,
 )
 
 # index-check
@@ -339,6 +354,7 @@ LOOKUP = RowType(
         json_value("scanned", "The first of those."),
         json_value("batch", "The batch that it finds.", null=True),
     ),
+    Placed.PARTITION,
 )
 
 # explain, format, varints, partition-of, dump

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kfmt_cli.core.layout.field import BYTE, BYTES, MILLISECONDS, OFFSET
-from kfmt_cli.rows.column import Column, ColumnKind, RowType
+from kfmt_cli.rows.column import Column, ColumnKind, Placed, RowType
 
 FOUND = RowType(
     "found",
@@ -42,4 +42,5 @@ FOUND = RowType(
         ),
         Column("via", ColumnKind.TEXT, "index or scan: how it was found."),
     ),
+    Placed.FILE,
 )

@@ -8,7 +8,7 @@ from kfmt_cli.core.layout.field import MILLISECONDS
 from kfmt_cli.formats.batch import RECORD as LAYOUT
 from kfmt_cli.formats.control import CONTROL_RECORD_KEY, CONTROL_TYPES, END_TXN_MARKER
 from kfmt_cli.rows.batch import TIMESTAMP_WORDS
-from kfmt_cli.rows.column import Column, ColumnKind, RowType, column_of
+from kfmt_cli.rows.column import Column, ColumnKind, Placed, RowType, column_of
 
 
 def _sized(name: str) -> tuple[Column, Column]:
@@ -74,6 +74,7 @@ RECORD = RowType(
         column_of(LAYOUT.field("headers"), given="is_v2"),
         CONTROL,
     ),
+    Placed.FILE,
 )
 
 # What a decoder of the topic makes of the key and the value comes after the rest.

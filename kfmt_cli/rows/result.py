@@ -12,7 +12,6 @@ from kfmt_cli.findings.finding import Finding, Findings, Tally
 
 SEVERITIES = ("errors", "warnings", "notes")
 SEGMENTS = ("segment", "segments")
-EMPTY_SEGMENTS = ("empty segment", "empty segments")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +25,6 @@ class ResultType:
     first."""
     noun: tuple[str, str] = SEGMENTS
     """What a file is called, one and several."""
-    empty_noun: tuple[str, str] = EMPTY_SEGMENTS
     hint: str = "--json"
     """The option that shows what a narrow table leaves out."""
 
@@ -84,8 +82,6 @@ class Summary:
     """Directories with errors."""
     unread: int = 0
     """Inputs that could not be read."""
-    unlisted: int = 0
-    """Empty files without a line of their own."""
     totals: dict[str, int] = field(default_factory=dict)
     """The sums over all results, by name."""
     aside: dict[str, int] = field(default_factory=dict)
@@ -93,6 +89,8 @@ class Summary:
     passed_over: Counter[str] = field(default_factory=Counter)
     """Files that were not looked at, by kind."""
     exit_code: ExitCode = ExitCode.CLEAN
+    answer: str = ""
+    """What people read at the end of the last line."""
 
     def __post_init__(self) -> None:
         self.totals = dict.fromkeys((*self.type.numbers, *SEVERITIES), 0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kfmt_cli.core.layout.field import OFFSET
-from kfmt_cli.rows.column import Column, ColumnKind, RowType, milliseconds, number
+from kfmt_cli.rows.column import Column, ColumnKind, Placed, RowType, milliseconds, number
 
 TRANSACTION = RowType(
     "transaction",
@@ -51,4 +51,5 @@ TRANSACTION = RowType(
             minor=True,
         ),
     ),
+    Placed.PARTITION,
 )

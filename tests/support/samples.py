@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kfmt_cli.rows.column import PLACE
 from tests.support import warm
 from tools.kafka import ROOT, SAMPLES, kept_text, sample_logs
 
@@ -17,6 +18,10 @@ Row = dict[str, Any]
 ORDERS = SAMPLES / "kafka-3.9.1-broker1/orders-0/00000000000000000000.log"
 TXN = SAMPLES / "kafka-3.9.1-broker1/txn-0/00000000000000000000.log"
 UPGRADED = SAMPLES / "kafka-2.8.2/upgraded-0/00000000000000000000.log"
+
+
+# What says in which file an object is; of tests that compare files.
+NOWHERE = {"file": "", **dict.fromkeys(PLACE)}
 
 
 @dataclass(frozen=True)

@@ -49,8 +49,18 @@ class Start:
         return self.reason is None or self.becomes is not None
 
     @property
+    def fails(self) -> bool:
+        """Whether the broker does not start, or does not serve the partition."""
+        return not self.starts or self.becomes is not None
+
+    @property
+    def loses(self) -> bool:
+        """Whether consumers cannot read afterwards what is on the disk now."""
+        return bool(self.lost or self.unreachable)
+
+    @property
     def harms(self) -> bool:
-        """Whether anything is lost by it."""
+        """Whether it changes anything, or fails."""
         changed = self.cut or self.deleted or self.lost or self.unreachable or self.becomes
         return not self.starts or bool(changed)
 

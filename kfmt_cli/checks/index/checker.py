@@ -26,7 +26,6 @@ INDEX_RESULT = ResultType(
     ("bytes", "entries"),
     {"entries": 9, "bytes": 12},
     ("index", "indexes"),
-    ("index of an empty segment", "indexes of empty segments"),
     "--wide",
 )
 # What has a line without being an index, as the summary calls it.
@@ -130,11 +129,11 @@ class IndexChecker:
     def _absent(self, log: Input, kind: Kind, code: Code, facts: IndexFacts) -> Result:
         """What is said of an index that is not there, under the name that it would have."""
         name = sibling_name(log.name, kind)
-        words, offset = f"{log.name} is there, {kind.suffix} is not", None
+        words, offset = f"the log is there, {kind.suffix} is not", None
         if kind is TRANSACTION_INDEX:
             producer, offset, last = facts.aborted[0]
             words = (
-                f"aborted transactions in {log.name}: {len(facts.aborted)}; the first is of "
+                f"aborted transactions in the log: {len(facts.aborted)}; the first is of "
                 f"producer {producer} at offsets {offset}–{last}"
             )
         result = self._new(name, kind.name, aside=MISSING, bytes=None)

@@ -24,6 +24,8 @@ class NextStep:
     file: str
     command: str
     price: str
+    joint: str = ""
+    """The command for all partitions of the log directory at once."""
 
 
 # Files and directories that keep a broker from starting, and that it does not need.
@@ -38,9 +40,10 @@ def next_steps(report: Report) -> Iterator[NextStep]:
     """What to do about a partition."""
     crash, clean = report.after(CRASH), report.after(CLEAN)
     path = shell_quoted(report.path)
+    all_ = shell_quoted(str(Path(report.path).parent))
     if (crash and crash.lost) or (clean and (clean.lost or clean.unreachable)):
         words = "every undamaged batch, in a copy; reads the logs once"
-        yield NextStep(report.shown, f"kfmt salvage {path} DST", words)
+        yield NextStep(report.shown, f"kfmt salvage {path} DST", words, f"kfmt salvage {all_} DST")
     is_worse = clean is not None and (clean.lost or clean.unreachable or not clean.starts)
     is_worse = is_worse and clean is not None and clean.becomes is None
     of_metadata = Path(report.path).name.startswith(CLUSTER_METADATA)
@@ -59,7 +62,8 @@ def next_steps(report: Report) -> Iterator[NextStep]:
     )
     if wants_index and not is_damaged:
         words = f"reads {grouped(report.bytes)} bytes; the broker must be stopped"
-        yield NextStep(report.shown, f"kfmt rebuild-index --in-place {path}", words)
+        command = "kfmt rebuild-index --in-place"
+        yield NextStep(report.shown, f"{command} {path}", words, f"{command} {all_}")
 
 
 def identify(path: str, lines: list[str]) -> NextStep:

@@ -20,7 +20,7 @@ from kfmt_cli.checks.partition.folder import FolderChecks
 from kfmt_cli.checks.whole_segment import CheckedSegment, SegmentChecker
 from kfmt_cli.commands.check.directories import CheckedPartitions
 from kfmt_cli.commands.check.read_segments import Outcome, SegmentGroup, SegmentsRead, segments_in
-from kfmt_cli.commands.check.report import Report
+from kfmt_cli.commands.check.report import CHECK_RESULT, Report
 from kfmt_cli.commands.check.show import show
 from kfmt_cli.commands.run import Run
 from kfmt_cli.core.codecs.decompress import Limit
@@ -30,7 +30,7 @@ from kfmt_cli.disk.kinds.logs import LOGS
 from kfmt_cli.disk.segment import SEGMENT_KINDS, Segment
 from kfmt_cli.disk.targets import GivenPath, targets
 from kfmt_cli.disk.tree import Folder, is_of_broker, is_segment, no_log, printable, size_of
-from kfmt_cli.errors import InputError
+from kfmt_cli.errors import ExitCode, InputError
 from kfmt_cli.findings import history as codes
 from kfmt_cli.findings.damage import BATCH_TRUNCATED, FILE_GREW, GARBAGE, ZERO_TAIL
 from kfmt_cli.findings.finding import MOST_FINDINGS, Finding, Findings
@@ -59,8 +59,10 @@ class CheckPaths:
     _of_indexes: list[Finding] = field(default_factory=list)
     _of_histories: list[Finding] = field(default_factory=list)
 
-    def paths(self, paths: tuple[str, ...]) -> None:
-        """Check everything below some paths, and show what came of it; raises UsageError."""
+    def paths(self, paths: tuple[str, ...]) -> ExitCode:
+        """Check everything below some paths, and show what came of it; the exit code. Raises
+        UsageError."""
+        self.run.sink.results(CHECK_RESULT)
         found = list(targets(paths, self.run.complain))
         folders = self._folders(found)
         self._complain_of_none(found, folders)
@@ -87,7 +89,7 @@ class CheckPaths:
         partitions.losses(folders)
         starts = list(partitions.starts(folders, given))
         partitions.checkpoints(folders, starts)
-        show(self.run, list(self._reports.values()), starts, partitions)
+        return show(self.run, list(self._reports.values()), starts, partitions)
 
     @property
     def _checker(self) -> SegmentChecker:
@@ -100,10 +102,8 @@ class CheckPaths:
         for target in found:
             for folder in target.folders:
                 by_path.setdefault(str(Path(folder.path).resolve()), folder)
-        for real, folder in by_path.items():
-            name = folder.name
-            shown = real.rpartition("/")[2] if name == "." else name
-            self._reports[name] = Report(shown, folder.path, folder)
+        for folder in by_path.values():
+            self._reports[folder.name] = Report(folder.name, folder.path, folder)
             self._places.add(str(Path(folder.path)))
         return list(by_path.values())
 

@@ -50,6 +50,13 @@ class Report(Tally):
         return not (self.segments or self.starts or self.all)
 
     @property
+    def is_bad(self) -> bool:
+        """Whether somebody should look at it."""
+        return bool(
+            self.errors or self.warnings or any(start.fails or start.loses for start in self.starts)
+        )
+
+    @property
     def rank(self) -> tuple[int, ...]:
         """Worse ones come first."""
         fails = any(not start.starts for start in self.starts)

@@ -1,34 +1,32 @@
-"""check: what is shown: a line a partition, worst first; findings; what to do next."""
+"""check: what was found, and then whether a broker starts, what is lost, and what to do."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import asdict, replace
 from typing import Protocol
 
 from kfmt_cli.broker.start.brokers import Next
 from kfmt_cli.broker.start.outcome import CLEAN, CRASH, Start
-from kfmt_cli.commands.check.advice import identify, next_steps, out_of_the_way
+from kfmt_cli.commands.check.advice import NextStep, identify, next_steps, out_of_the_way
 from kfmt_cli.commands.check.report import CHECK_RESULT, Report
 from kfmt_cli.commands.check.start import OBSERVED_ON, start_row
-from kfmt_cli.commands.run import Run, told
+from kfmt_cli.commands.run import Run
+from kfmt_cli.errors import ExitCode
 from kfmt_cli.findings.finding import Finding
-from kfmt_cli.findings.indexes import INDEX_PREALLOCATED
 from kfmt_cli.render.start_lines import (
-    LABELS,
-    either_start_words,
-    next_start_words,
+    lost_lines,
+    next_start_lines,
     outcome,
-    start_lines,
     start_words,
+    step_lines,
 )
-from kfmt_cli.render.style import count, grouped, safe
+from kfmt_cli.render.style import count, grouped
 from kfmt_cli.render.tables.line_table import LineColumn, LineTable
 from kfmt_cli.rows.documents import BROKER_START, LOG_DIRECTORY, NEXT_STEP, PARTITION
 from kfmt_cli.rows.result import Result
 
 LEAST_NAME = 16
-MOST_STEPS = 20  # next commands that are shown to people
 
 
 def _start_words(report: Report, kind: str) -> str:
@@ -47,7 +45,7 @@ _COLUMNS: tuple[LineColumn[Report], ...] = (
         style=lambda report: report.verdict[1],
     ),
     LineColumn("after a crash", lambda report: _start_words(report, CRASH), right=False),
-    LineColumn("after a clean shutdown", lambda report: _start_words(report, CLEAN), right=False),
+    LineColumn("clean shutdown", lambda report: _start_words(report, CLEAN), right=False),
 )
 
 
@@ -59,69 +57,91 @@ class Outlook(Protocol):
     missing: list[tuple[str, list[str]]]
 
 
-def show(run: Run, reports: list[Report], starts: list[Start], found: Outlook) -> None:
-    """Everything that was found, the worst partition first."""
-    listed = sorted(
-        (report for report in reports if not report.is_empty), key=lambda finding: finding.rank
-    )
+def show(run: Run, reports: list[Report], starts: list[Start], found: Outlook) -> ExitCode:
+    """Show everything that was found; the exit code."""
+    listed = sorted((report for report in reports if not report.is_empty), key=_rank)
     sink = run.sink
     if sink.is_report:
         for report in listed:
-            run.all(told(_result(report)))
-        return
-    named = [(report.shown, report) for report in listed]
-    table = LineTable("partition", named, _COLUMNS, sink.out.theme, sink.out.width, LEAST_NAME)
-    for i, report in enumerate(listed):
-        above = [] if i else [table.heading()]
-        sink.document(PARTITION, _row(report), [*above, table.line(report.shown, report)])
+            result = _result(report)
+            run.summary.add(result)
+            sink.result(result)
+            _find(run, [report], with_outcome=False)
+        return run.end()
+    for report in listed:
         run.summary.add(_result(report))
-    _show_findings(run, listed)
-    for i, start in enumerate(starts):
-        before = starts[i - 1] if i else None
-        following = starts[i + 1] if i + 1 < len(starts) else None
-        lines: Iterable[str] = ()
-        if before is None or not _same(before, start):
-            label = LABELS[start.after]
-            if following is not None and _same(start, following):
-                label = "at any start"
-            lines = start_lines(start, label, sink.out.theme)
-        sink.document(BROKER_START, start_row(start), lines)
-    down = {start.file for start in starts if not start.starts}
-    steps = [identify(path, lines) for path, lines in found.missing]
-    steps += (step for report in listed for step in out_of_the_way(report, down))
-    steps += (step for report in listed for step in next_steps(report))
-    for i, step in enumerate(steps):
-        lines = [] if i >= MOST_STEPS else [f"  {step.command}   {step.price}\n"]
-        head = [f"{sink.out.theme.paint('bold', 'what to do next')}\n"] if i == 0 else []
+    steps = list(_steps(listed, starts, found))
+    if sink.for_people:
+        return _show_people(run, listed, starts, found, steps)
+    for report in listed:
+        sink.document(PARTITION, _row(report), ())
+    _find(run, listed)
+    for start in starts:
+        sink.document(BROKER_START, start_row(start), ())
+    for step in steps:
         row: dict[str, object] = {"file": step.file, "command": step.command, "price": step.price}
-        sink.document(NEXT_STEP, row, [*head, *lines])
+        sink.document(NEXT_STEP, row, ())
     for next_start in found.nexts:
         row = asdict(next_start)
         row["next_start"] = row.pop("after")
         row["observed_on"] = list(OBSERVED_ON)
         sink.document(LOG_DIRECTORY, row, ())
-        where = f"{safe(next_start.file)}: " if len(found.nexts) > 1 else ""
-        sink.remark(f"{where}{next_start_words(next_start)}", "bold")
-    if not found.nexts:
-        sink.remark(either_start_words(starts), "bold")
+    return run.end()
 
 
-def _show_findings(run: Run, listed: list[Report]) -> None:
-    """What is wrong in each directory. Preallocated indexes are as they should be: people are told
-    how many there are."""
-    sink = run.sink
-    preallocated = 0
+def _rank(report: Report) -> tuple[int, ...]:
+    return report.rank
+
+
+def _show_people(
+    run: Run, listed: list[Report], starts: list[Start], found: Outlook, steps: list[NextStep]
+) -> ExitCode:
+    """The findings by kind, the directories that somebody should look at, and the answers."""
+    sink, theme = run.sink, run.sink.out.theme
+    _find(run, listed)
+    sink.end_findings()
+    bad = [report for report in listed if report.is_bad]
+    shown = [*(report for report in listed if not report.is_bad), *reversed(bad)]
+    if not sink.look.lists_all:
+        shown = bad[::-1]
+    if shown:
+        width = None if sink.look.wide else sink.out.width
+        named = [(report.shown, report) for report in shown]
+        table = LineTable("directory", named, _COLUMNS, theme, width, LEAST_NAME)
+        sink.put(table.heading() + "".join(table.line(name, report) for name, report in named))
+    if bad and len(shown) < len(listed):
+        healthy = count(len(listed) - len(shown), "healthy directory", "healthy directories")
+        sink.remark(f"{healthy} not listed; --all lists them")
+    answers = [*next_start_lines(found.nexts, starts, theme)]
+    if len(answers) == 1 and not bad:
+        run.summary.answer, answers = answers[0], []
+    exit_code = run.end()
+    answers += lost_lines(starts, theme)
+    answers += step_lines([(step.command, step.joint, step.price) for step in steps], theme)
+    sink.put("".join(f"{line}\n" for line in answers))
+    sink.flush()
+    return exit_code
+
+
+def _steps(listed: list[Report], starts: list[Start], found: Outlook) -> Iterator[NextStep]:
+    """What to do next."""
+    down = {start.file for start in starts if not start.starts}
+    yield from (identify(path, lines) for path, lines in found.missing)
+    yield from (step for report in listed for step in out_of_the_way(report, down))
+    yield from (step for report in listed for step in next_steps(report))
+
+
+def _find(run: Run, listed: list[Report], *, with_outcome: bool = True) -> None:
+    """What is wrong in each directory.
+
+    with_outcome: findings say what a start makes of their partition, in place of what it does as a
+    rule.
+    """
     for report in listed:
         for finding in report.findings:
             run.seen(finding)
-            if sink.for_people and finding.code is INDEX_PREALLOCATED:
-                preallocated += 1
-            else:
-                sink.finding(_with_outcome(finding, report))
+            run.sink.finding(_with_outcome(finding, report) if with_outcome else finding)
         run.left_out(report.shown, report.findings)
-    if preallocated:
-        what = count(preallocated, "index is preallocated", "indexes are preallocated")
-        sink.remark(f"{what}, as while a broker runs, or after it was killed")
 
 
 def _result(report: Report) -> Result:
@@ -136,13 +156,8 @@ def _row(report: Report) -> dict[str, object]:
     return {"file": report.shown, **{name: getattr(report, name) for name in names}}
 
 
-def _same(one: Start, other: Start) -> bool:
-    """Whether two starts on the same partition come to the same."""
-    return replace(one, after=other.after) == other
-
-
 def _with_outcome(finding: Finding, report: Report) -> Finding:
-    """A finding with what a start does with this partition, in place of what it does as a rule."""
+    """A finding with what a start does with this partition."""
     crash, clean = report.after(CRASH), report.after(CLEAN)
     code = finding.code
     if (

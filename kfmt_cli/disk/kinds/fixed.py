@@ -19,7 +19,7 @@ from kfmt_cli.disk.kinds.kind import Contents, Input, Kind, Level, read_filled, 
 from kfmt_cli.findings import files as codes
 from kfmt_cli.findings.finding import Code, Finding
 from kfmt_cli.formats import index, snapshot
-from kfmt_cli.rows.column import Column, RowType, column_of
+from kfmt_cli.rows.column import Column, Placed, RowType, column_of
 from kfmt_cli.rows.section import Section
 
 MOST_BYTES = 256 << 20  # a broker makes indexes of 10 MiB
@@ -40,7 +40,7 @@ def rows_of(name: str, layout: Layout) -> RowType:
         columns.append(column_of(field, heading=heading, hidden=is_relative))
         if is_relative:
             columns.append(_OFFSET)
-    return RowType(name, layout.doc, tuple(columns))
+    return RowType(name, layout.doc, tuple(columns), Placed.FILE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from kfmt_cli.core.json_text import json_text
+from kfmt_cli.disk.place import with_place
 from kfmt_cli.render.csv_text import csv_line
 from kfmt_cli.render.sinks.sink import Head, Look, NoRows, Out, RowWriter, Sink
+from kfmt_cli.rows.column import Placed
 from kfmt_cli.rows.documents import members
 from kfmt_cli.rows.result import Result, ResultType
 
@@ -63,21 +65,22 @@ class Csv(Sink):
         self._head(csv_names(type_))
         return CsvRows(files, self.look.mode)
 
-    def results(self, type_: ResultType, names: Iterable[str]) -> None:
-        del type_, names
+    def results(self, type_: ResultType) -> None:
+        del type_
         self._table = self._table or OF_RESULTS
 
     def result(self, result: Result) -> None:
         if self._holds(OF_RESULTS):
-            self._head(result.type.names)
-            self.put(csv_line(result.row().values()))
+            row = with_place(result.row(), Placed.FILE)
+            self._head(row)
+            self.put(csv_line(row.values()))
 
     def document(self, type_: RowType, row: Mapping[str, object], lines: Iterable[str]) -> None:
         del lines
         if self._holds(type_.name):
-            cells = members(type_, row)
-            self._head(column.name for column in type_.columns)
-            self.put(csv_line(_cell(cells.get(column.name)) for column in type_.columns))
+            cells = with_place(members(type_, row), type_.placed)
+            self._head(type_.names)
+            self.put(csv_line(_cell(cells.get(name)) for name in type_.names))
 
 
 def _cell(value: object) -> object:

@@ -6,8 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from kfmt_cli.core.json_text import json_text
+from kfmt_cli.disk.place import with_place
 from kfmt_cli.findings.finding import Code, Finding
 from kfmt_cli.render.sinks.sink import Head, RowWriter, Sink
+from kfmt_cli.rows.column import Placed
 from kfmt_cli.rows.documents import FINDING, FINDINGS_LEFT_OUT, members
 from kfmt_cli.rows.finding_row import finding_row, left_out_row
 from kfmt_cli.rows.result import Result, Summary
@@ -44,11 +46,11 @@ class Json(Sink):
         self.document(FINDINGS_LEFT_OUT, left_out_row(file, code, number), ())
 
     def result(self, result: Result) -> None:
-        self.put(_line("file", result.row()))
+        self.put(_line("file", with_place(result.row(), Placed.FILE)))
 
     def summary(self, summary: Summary) -> None:
         self.put(_line("summary", summary.row()))
 
     def document(self, type_: RowType, row: Mapping[str, object], lines: Iterable[str]) -> None:
         del lines
-        self.put(_line(type_.name, members(type_, row)))
+        self.put(_line(type_.name, with_place(members(type_, row), type_.placed)))

@@ -7,6 +7,7 @@ from xml.sax.saxutils import escape, quoteattr
 from kfmt_cli.findings.finding import Code, Finding, Severity
 from kfmt_cli.render.finding import consequences
 from kfmt_cli.render.sinks.report import ReportSink
+from kfmt_cli.render.sinks.repository import path_in_repository
 from kfmt_cli.rows.result import Result, Summary
 
 
@@ -30,7 +31,7 @@ class JUnit(ReportSink):
         place = "" if finding.position is None else f" byte {finding.position}"
         text = _text(f"{finding.file}{place}\n" + "\n".join(words))
         name = _attribute(f"{code.name} {finding.file}{place}")
-        case = f'    <testcase name={name} classname={_attribute(self._name)} time="0">\n'
+        case = self._case(name, finding.file)
         if code.severity is Severity.ERROR:
             self._failures += 1
             about = f"message={_attribute(finding.message)} type={_attribute(code.name)}"
@@ -41,11 +42,17 @@ class JUnit(ReportSink):
 
     def left_out(self, file: str, code: Code, number: int) -> None:
         name = _attribute(f"{number} more {code.name} {file}")
-        case = f'    <testcase name={name} classname={_attribute(self._name)} time="0">\n'
+        case = self._case(name, file)
         if code.severity is Severity.ERROR:
             self._failures += 1
             case += f"      <failure message={name} type={_attribute(code.name)}></failure>\n"
         self._cases.append(case + "    </testcase>\n")
+
+    def _case(self, name: str, file: str) -> str:
+        """The front of a case. name: as an attribute."""
+        path, _ = path_in_repository(file)
+        about = f"classname={_attribute(self._name)} file={_attribute(path)}"
+        return f'    <testcase name={name} {about} time="0">\n'
 
     @property
     def _name(self) -> str:

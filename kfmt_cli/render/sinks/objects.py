@@ -9,9 +9,10 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 
+from kfmt_cli.disk.place import with_place
 from kfmt_cli.findings.finding import Code, Finding
 from kfmt_cli.render.sinks.sink import Head, RowWriter, Sink
-from kfmt_cli.rows.column import RowType
+from kfmt_cli.rows.column import Placed, RowType
 from kfmt_cli.rows.documents import FINDING, FINDINGS_LEFT_OUT, members
 from kfmt_cli.rows.finding_row import finding_row, left_out_row
 from kfmt_cli.rows.result import Result, Summary
@@ -38,14 +39,18 @@ class ObjectSink(Sink):
         self.document(FINDINGS_LEFT_OUT, left_out_row(file, code, number), ())
 
     def result(self, result: Result) -> None:
-        self.put(self.line({"type": "file", **result.row()}))
+        self.put(self.line({"type": "file", **with_place(result.row(), Placed.FILE)}))
 
     def summary(self, summary: Summary) -> None:
         self.put(self.line({"type": "summary", **summary.row()}))
 
     def document(self, type_: RowType, row: Mapping[str, object], lines: Iterable[str]) -> None:
         del lines
-        self.put(self.line({"type": type_.name, **members(type_, row)}))
+        self.put(self.line(_object(type_, members(type_, row))))
+
+
+def _object(type_: RowType, members: Object) -> Object:
+    return {"type": type_.name, **with_place(members, type_.placed)}
 
 
 class ObjectRows(RowWriter):
@@ -65,4 +70,4 @@ class ObjectRows(RowWriter):
 
     def _objects(self, section: Section) -> Iterator[Object]:
         for row in objects(section, self._sink.look.mode):
-            yield {"type": section.type.name, "file": self._file, **row}
+            yield _object(section.type, {"file": self._file, **row})

@@ -10,8 +10,10 @@ from kfmt_cli.core.json_text import json_text
 from kfmt_cli.findings.finding import Code, Finding, Severity
 from kfmt_cli.render.finding import consequences
 from kfmt_cli.render.sinks.report import ReportSink
+from kfmt_cli.render.sinks.repository import path_in_repository, repository_root
 from kfmt_cli.rows.result import Result, Summary
 
+ROOT = "%SRCROOT%"
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "note"}
 
@@ -28,17 +30,21 @@ class Sarif(ReportSink):
         del result
 
     def finding(self, finding: Finding) -> None:
-        region = None if finding.position is None else {"byteOffset": finding.position}
-        self._result(finding.code, finding.file, finding.message, region)
+        self._result(finding.code, finding.file, finding.message, finding.position)
 
     def left_out(self, file: str, code: Code, number: int) -> None:
         self._result(code, file, f"{number} more findings of this kind", None)
 
-    def _result(self, code: Code, file: str, words: str, region: dict[str, int] | None) -> None:
+    def _result(self, code: Code, file: str, words: str, position: int | None) -> None:
         self._rules.setdefault(code.name, code)
-        place: dict[str, Any] = {"artifactLocation": {"uri": quote(file)}}
-        if region is not None:
-            place["region"] = region
+        path, is_inside = path_in_repository(file)
+        location = {"uri": quote(path), "uriBaseId": ROOT}
+        if not is_inside:
+            location = {"uri": f"file://{quote(path)}"}
+        region = {"startLine": 1}  # without one, GitHub shows nothing
+        if position is not None:
+            region["byteOffset"] = position
+        place: dict[str, Any] = {"artifactLocation": location, "region": region}
         row = {
             "ruleId": code.name,
             "level": _LEVELS[code.severity],
@@ -61,16 +67,18 @@ class Sarif(ReportSink):
             "version": __version__,
             "rules": [_rule(rule) for rule in self._rules.values()],
         }
-        self.put(f'\n],"tool":{json_text({"driver": driver})}}}]}}\n')
+        bases = {ROOT: {"uri": f"{repository_root().as_uri()}/"}}
+        self.put(f'\n],"originalUriBaseIds":{json_text(bases)},')
+        self.put(f'"tool":{json_text({"driver": driver})}}}]}}\n')
 
 
 def _rule(code: Code) -> dict[str, Any]:
     more = "\n".join(f"{label}: {text}" for label, text in consequences(code))
-    rule: dict[str, Any] = {
+    return {
         "id": code.name,
         "shortDescription": {"text": code.meaning},
+        "fullDescription": {"text": more or code.meaning},
+        "help": {"text": f"{more or code.meaning}\nkfmt explain {code.name} says the same."},
+        "helpUri": f"urn:kfmt:finding:{code.name}",
         "defaultConfiguration": {"level": _LEVELS[code.severity]},
     }
-    if more:
-        rule["fullDescription"] = {"text": more}
-    return rule

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from kfmt_cli.errors import ExitCode
-from kfmt_cli.findings.finding import Code, Finding
+from kfmt_cli.findings.finding import MOST_PLACES, Code, Finding
 from kfmt_cli.render.finding import finding_line, left_out_line
 from kfmt_cli.render.style import Theme
 from kfmt_cli.rows.result import Result, ResultType, Summary
@@ -68,6 +68,14 @@ class Look:
     """The attribute bits of batches are drawn."""
     table: str = ""
     """The type of the rows that a format writes that holds one table; empty for the first."""
+    finds: bool = False
+    """Findings are what the command was asked for: people read them on standard output."""
+    lists_all: bool = False
+    """People are shown a line for what is healthy, too."""
+    shows_notes: bool = False
+    """People are shown notes like other findings."""
+    places: int = MOST_PLACES
+    """Places of one kind of finding that people are shown, where findings are grouped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +91,8 @@ class Head:
     """What else names say of it."""
     nouns: tuple[str, str] = ("entry", "entries")
     """What one row is, and what many are."""
+    title: str = ""
+    """What people read in place of the file's name."""
 
 
 class RowWriter(ABC):
@@ -181,8 +191,11 @@ class Sink(ABC):
         del file
         self.note(left_out_line(code, number))
 
-    def results(self, type_: ResultType, names: Iterable[str]) -> None:  # noqa: B027
-        """Results of this type are to come. names: of the files that will have a line."""
+    def results(self, type_: ResultType) -> None:  # noqa: B027
+        """Results of this type are to come, and findings, which people read in groups."""
+
+    def end_findings(self) -> None:  # noqa: B027
+        """All findings have come: people can read them."""
 
     @abstractmethod
     def result(self, result: Result) -> None:

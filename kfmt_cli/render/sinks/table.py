@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from kfmt_cli.findings.finding import Code, Finding
+from kfmt_cli.render.finding_groups import FindingGroups
 from kfmt_cli.render.sinks.sink import Head, RowWriter, Sink
 from kfmt_cli.render.style import clip_left, grouped, safe
 from kfmt_cli.render.tables.results import ResultTable
@@ -13,15 +15,14 @@ from kfmt_cli.rows.result import Result, ResultType, Summary
 if TYPE_CHECKING:
     from kfmt_cli.rows.column import RowType
 
-NO_LIMIT = 1 << 30
-
 
 class TableSink(Sink):
-    """Rows on standard output, findings and what is left out on standard error."""
+    """Rows on standard output; findings too, in groups, where they are what was asked for, and
+    otherwise on standard error, as they come."""
 
     for_people = True
     _results: ResultTable | None = None
-    _has_heading = False
+    _groups: FindingGroups | None = None
     _has_rows = False
 
     def remark(self, words: str, style: str = "dim") -> None:
@@ -38,7 +39,7 @@ class TableSink(Sink):
 
     def _title(self, head: Head) -> str:
         """The line above a file's table."""
-        name, screen = safe(head.file), self.out.width
+        name, screen = safe(head.title or head.file), self.out.width
         details = "" if head.size is None else f"   {grouped(head.size)} bytes"
         details += "" if head.base_offset is None else f"   base offset {head.base_offset}"
         details += "".join(f"   {note}" for note in head.notes)
@@ -47,26 +48,43 @@ class TableSink(Sink):
             details = ""
         return self.out.theme.paint("bold", clip_left(name, room)) + details + "\n"
 
-    def results(self, type_: ResultType, names: Iterable[str]) -> None:
-        room = (None if self.look.wide else self.out.width) or NO_LIMIT
-        width = max([len(type_.noun[0]), *(len(safe(name)) for name in names)])
-        self._results = ResultTable(type_, self.out.theme, room, width)
+    def results(self, type_: ResultType) -> None:
+        self._results = ResultTable(type_, self.look.lists_all)
+        self._groups = FindingGroups(self.look.places, self.look.shows_notes)
+
+    def finding(self, finding: Finding) -> None:
+        if self._groups is None:
+            super().finding(finding)
+        else:
+            self._groups.add(finding)
+
+    def left_out(self, file: str, code: Code, number: int) -> None:
+        if self._groups is None:
+            super().left_out(file, code, number)
+        else:
+            self._groups.left_out(code, number)
+
+    def end_findings(self) -> None:
+        if self._groups is None:
+            return
+        if self.look.finds:
+            self.put("".join(self._groups.lines(self.out.theme, self.out.width)))
+        else:
+            self.note("".join(self._groups.lines(self.out.err_theme, self.out.err_width)))
 
     def result(self, result: Result) -> None:
+        self._table(result.type).add(result)
+
+    def _table(self, type_: ResultType) -> ResultTable:
         if self._results is None:
-            self.results(result.type, [result.file])
+            self.results(type_)
         assert self._results is not None
-        if not self._has_heading:
-            self.put(self._results.heading())
-            self._has_heading = True
-        self.put(self._results.line(result))
+        return self._results
 
     def summary(self, summary: Summary) -> None:
-        if self._results is None:
-            self.results(summary.type, [])
-        assert self._results is not None
-        if summary.files or self._has_heading:
-            self.put("".join(self._results.last_lines(summary)))
+        self.end_findings()
+        width = None if self.look.wide else self.out.width
+        self.put("".join(self._table(summary.type).lines(summary, self.out.theme, width)))
 
     def document(self, type_: RowType, row: Mapping[str, object], lines: Iterable[str]) -> None:
         del type_, row

@@ -8,10 +8,8 @@ from dataclasses import dataclass
 
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.native.table import Table
-from kfmt_cli.render.style import Theme
+from kfmt_cli.render.style import GAP, Theme
 from kfmt_cli.render.template import TemplateBuilder
-
-GAP = 2
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from kfmt_cli.render.style import Theme, clip_left, safe
-from kfmt_cli.render.tables.columns import GAP
+from kfmt_cli.render.style import GAP, Theme, safe
 
 R = TypeVar("R")
 
@@ -49,11 +48,14 @@ class LineTable(Generic[R]):
             for column in columns
         ]
         least = names if least_name is None else min(names, least_name)
+        self.n_hidden = 0
+        """Columns for which the screen has no room."""
         while room is not None and self._width() + least > room:
             last = max(self._columns, key=lambda pair: pair[0].keep)
             if not last[0].keep:
                 break
             self._columns.remove(last)
+            self.n_hidden += 1
         left = names if room is None else room - self._width()
         self._name_width = min(names, max(left, least_name or 8))
 
@@ -80,8 +82,10 @@ class LineTable(Generic[R]):
         return self._line(safe(name), cells) + "\n"
 
     def _line(self, name: str, cells: list[str]) -> str:
+        """A line, or two where the name takes one for itself: so it can be pasted."""
         width = self._name_width
-        return (" " * GAP).join([f" {clip_left(name, width):<{width}}", *cells]).rstrip()
+        above = f" {name}\n" if len(name) > width else ""
+        return above + (" " * GAP).join([f" {'' if above else name:<{width}}", *cells]).rstrip()
 
     @staticmethod
     def _padded(text: str, width: int, right: bool) -> str:

@@ -7,10 +7,10 @@ from contextlib import contextmanager
 
 from kfmt_cli.core.native.table import Table
 from kfmt_cli.formats.control import CONTROL_TYPES
-from kfmt_cli.render.style import Theme
+from kfmt_cli.render.style import GAP, Theme
 from kfmt_cli.render.tables import batch_table
 from kfmt_cli.render.tables.batch_table import CODECS, TIME_WIDTH
-from kfmt_cli.render.tables.columns import GAP, ShownColumn, digits
+from kfmt_cli.render.tables.columns import ShownColumn, digits
 from kfmt_cli.render.template import Literals, Template, TemplateBuilder
 from kfmt_cli.rows.record import DECODED
 from kfmt_cli.rows.section import Section

@@ -1,101 +1,97 @@
-"""The table of results: a line a file, as wide as the screen, and the words of the last lines."""
+"""What came of files, for people: a line for each that somebody should look at, and an answer."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 
-from kfmt_cli.render.style import Theme, clip_left, count, grouped, hidden_words, safe
+from kfmt_cli.errors import ExitCode
+from kfmt_cli.render.style import Theme, count, grouped, hidden_words
+from kfmt_cli.render.tables.line_table import LineColumn, LineTable
 from kfmt_cli.rows.result import Result, ResultType, Summary
 
 NO_DAMAGE = "none damaged"
-VERDICT = 12
-MIN_NAME = 16
+LEAST_NAME = 16
 
 
 @dataclass(slots=True)
 class ResultTable:
-    """Lines of one type of results."""
+    """Results of one type. Healthy ones are counted, unless they are asked for or there is one."""
 
     type: ResultType
-    theme: Theme
-    room: int
-    """The screen's columns."""
-    name_width: int = 0
-    """The longest name's."""
-    _fit: tuple[list[str], int] | None = None
+    lists_all: bool = False
+    _bad: list[Result] = field(default_factory=list)
+    _healthy: list[Result] = field(default_factory=list)
+    _n_healthy: int = 0
 
-    def heading(self) -> str:
-        """The line above the first file's."""
-        heads = [(name, name.replace("_", " ")) for name in self.type.widths]
-        return self.theme.paint("bold", self._cells(self.type.noun[0], heads, "result"))
+    def add(self, result: Result) -> None:
+        """One more."""
+        if result.errors or result.warnings:
+            self._bad.append(result)
+            return
+        self._n_healthy += not result.aside
+        if self.lists_all or self._n_healthy == 1:
+            self._healthy.append(result)
 
-    def line(self, result: Result) -> str:
-        """A file's line."""
-        numbers = [
-            (name, "" if result.of_directory else _number(result.numbers[name]))
-            for name in self.type.widths
+    def lines(self, summary: Summary, theme: Theme, room: int | None) -> Iterator[str]:
+        """The table, the worst at its end; what it does not show; the line that answers the
+        question. room: the screen's columns."""
+        is_alone = self._n_healthy == 1 and not self._bad
+        shown = [*(self._healthy if self.lists_all or is_alone else ()), *self._bad]
+        columns = [
+            LineColumn(name.replace("_", " "), _cell_of(name), keep=i)
+            for i, name in enumerate(self.type.widths, 1)
         ]
-        return self._cells(safe(result.file), numbers, self._verdict_of(result))
+        columns.append(LineColumn("result", _verdict_words, right=False, style=_verdict_style))
+        if shown:
+            rows = [(result.file, result) for result in shown]
+            table = LineTable(self.type.noun[0], rows, columns, theme, room, LEAST_NAME)
+            yield table.heading()
+            yield from (table.line(name, result) for name, result in rows)
+            if table.n_hidden:
+                yield theme.paint("dim", hidden_words(table.n_hidden, self.type.hint)) + "\n"
+        if self._n_healthy and not self.lists_all and not is_alone and self._bad:
+            words = f"{count(self._n_healthy, 'healthy file')} not listed; --all lists them"
+            yield theme.paint("dim", words) + "\n"
+        if summary.passed_over:
+            kinds = ", ".join(_kind_words(*item) for item in sorted(summary.passed_over.items()))
+            yield theme.paint("dim", f"not looked at: {kinds}") + "\n"
+        if summary.files or shown:
+            yield self._last_line(summary, theme)
 
-    def _verdict_of(self, result: Result) -> str:
-        verdict = self.theme.paint("good", "ok")
-        if result.errors:
-            return self.theme.paint("bad", count(result.errors, "error"))
-        if result.warnings:
-            return self.theme.paint("warn", count(result.warnings, "warning"))
-        if result.notes:
-            verdict += self.theme.paint("dim", f", {count(result.notes, 'note')}")
-        return verdict
-
-    def _cells(self, name: str, numbers: list[tuple[str, str]], verdict: str) -> str:
-        """A line; on a narrow screen without the numbers that matter less."""
-        if self._fit is None:  # for all lines, so that they stay aligned
-            shown = self._shown()
-            room = max(self.room - self._width(shown), MIN_NAME)
-            self._fit = shown, min(self.name_width, room)
-        shown, width = self._fit
-        cells = [f" {clip_left(name, width):<{width}}"]
-        cells += [f"{words:>{self.type.widths[name]}}" for name, words in numbers if name in shown]
-        return "  ".join([*cells, verdict]) + "\n"
-
-    def _shown(self) -> list[str]:
-        """The numbers for which there is room."""
-        shown = list(self.type.widths)
-        while shown and self._width(shown) + MIN_NAME > self.room:
-            shown.pop()
-        return shown
-
-    def _width(self, shown: list[str]) -> int:
-        """What a line takes besides the name."""
-        return 1 + sum(self.type.widths[name] + 2 for name in shown) + 2 + VERDICT
-
-    def last_lines(self, summary: Summary) -> Iterator[str]:
-        """What the table does not show, and the line that answers the question."""
-        for remark in self._remarks(summary):
-            yield self.theme.paint("dim", remark) + "\n"
+    def _last_line(self, summary: Summary, theme: Theme) -> str:
         total = summary.totals
         words = [count(summary.files, *self.type.noun)]
-        words += [
-            _counted(total[width], width) for width in self.type.widths if "bytes" not in width
-        ]
+        words += [_counted(total[name], name) for name in self.type.widths if "bytes" not in name]
         words += _verdict(summary)
         words += [_counted(total[name], name) for name in ("warnings", "notes") if total[name]]
         bad = summary.damaged or summary.folders or any(summary.aside.values())
         style = "bad" if bad else "warn" if summary.unread else "good"
-        line = self.theme.paint(style, ", ".join(words))
-        yield f"{line}   exit {int(summary.exit_code)}\n"
+        line = theme.paint(style, ", ".join(words))
+        line += f"; {summary.answer}" if summary.answer else ""
+        if summary.exit_code is ExitCode.CLEAN:
+            return f"{line}\n"
+        return f"{line}   exit code {int(summary.exit_code)}\n"
 
-    def _remarks(self, summary: Summary) -> Iterator[str]:
-        hidden = len(self.type.widths) - len(self._shown())
-        if hidden:
-            yield hidden_words(hidden, self.type.hint)
-        if summary.unlisted:
-            empty = count(summary.unlisted, *self.type.empty_noun)
-            yield f"{empty} not listed; --all lists them"
-        if summary.passed_over:
-            kinds = ", ".join(_kind_words(*item) for item in sorted(summary.passed_over.items()))
-            yield f"not looked at: {kinds}"
+
+def _cell_of(name: str) -> Callable[[Result], str]:
+    def cell(result: Result) -> str:
+        value = result.numbers[name]
+        return "" if result.of_directory else "–" if value is None else grouped(value)
+
+    return cell
+
+
+def _verdict_words(result: Result) -> str:
+    if result.errors:
+        return count(result.errors, "error")
+    if result.warnings:
+        return count(result.warnings, "warning")
+    return f"ok, {count(result.notes, 'note')}" if result.notes else "ok"
+
+
+def _verdict_style(result: Result) -> str:
+    return "bad" if result.errors else "warn" if result.warnings else "good"
 
 
 def _verdict(summary: Summary) -> Iterator[str]:
@@ -109,10 +105,6 @@ def _verdict(summary: Summary) -> Iterator[str]:
     yield from others
     if summary.folders:
         yield f"{count(summary.folders, 'directory', 'directories')} with errors"
-
-
-def _number(value: int | None) -> str:
-    return "–" if value is None else grouped(value)
 
 
 def _counted(number: int, nouns: str) -> str:

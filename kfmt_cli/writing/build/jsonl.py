@@ -19,7 +19,7 @@ from kfmt_cli.core.parallel import available_cores, map_ordered
 from kfmt_cli.core.source import Source, open_source
 from kfmt_cli.errors import ExitCode, InputError
 from kfmt_cli.rows.batch import BATCH
-from kfmt_cli.rows.column import ColumnKind, RowType
+from kfmt_cli.rows.column import PLACE, ColumnKind, RowType
 from kfmt_cli.rows.record import RECORD
 
 PIECE = 256 << 10
@@ -109,11 +109,12 @@ def _with_derived(line: type[_Line], rows: RowType) -> type[_Line]:
     """A line with what a dump derives, too: it may be there, and it is not read."""
     known = set(line.__struct_fields__)
     types = {ColumnKind.FLAG: bool | None, ColumnKind.NUMBER: int | None}
-    derived = [
+    derived: list[tuple[str, Any, None]] = [
         (column.name, types[column.kind], None)
         for column in rows.columns
         if column.name not in known
     ]
+    derived += [(name, int | str | None, None) for name in PLACE]
     name = rows.name.capitalize()
     made = msgspec.defstruct(
         name,

@@ -1,0 +1,60 @@
+"""Of which topic, partition and log directory something is, by the path that it is shown under."""
+
+from __future__ import annotations
+
+import os
+from functools import lru_cache
+
+from kfmt_cli.disk.names import place_of
+from kfmt_cli.rows.column import PLACE, Placed
+
+PIPE = "-"
+
+
+@lru_cache(maxsize=4096)
+def place_members(path: str, placed: Placed) -> dict[str, object]:
+    """`PLACE` of a path: each null where the directory is not named as that of a partition.
+
+    placed: whether the path is a file's or may be that of a partition's directory.
+    """
+    if path == PIPE:
+        return dict.fromkeys(PLACE)
+    folder = path
+    topic: str | None = None
+    if placed is Placed.PARTITION:
+        topic, number = place_of(_base_name(path))
+    if topic is None:
+        folder = _above(path)
+        topic, number = place_of(_base_name(folder))
+    members = (topic, number, None if topic is None else _above(folder))
+    return dict(zip(PLACE, members, strict=True))
+
+
+def with_place(row: dict[str, object], placed: Placed) -> dict[str, object]:
+    """An object with `PLACE` after its file, where its type has one."""
+    if placed is Placed.NOWHERE or not isinstance(row.get("file"), str):
+        return row
+    made: dict[str, object] = {}
+    for name, value in row.items():
+        made[name] = value
+        if name == "file":
+            made |= place_members(str(value), placed)
+    return made
+
+
+def _base_name(path: str) -> str:
+    """The last name of a path, also of one that ends with dots."""
+    name = path.rstrip(os.sep).rpartition(os.sep)[2]
+    if name in ("", os.curdir, os.pardir):
+        name = os.path.abspath(path).rpartition(os.sep)[2]  # noqa: PTH100
+    return name
+
+
+def _above(path: str) -> str:
+    """The directory above a path, as it is reached from here."""
+    above, separator, name = path.rstrip(os.sep).rpartition(os.sep)
+    if name in ("", os.curdir):
+        return os.pardir
+    if name == os.pardir:
+        return f"{path}{os.sep}{os.pardir}"
+    return above or (os.sep if separator else os.curdir)

@@ -1,0 +1,105 @@
+"""Findings for people, each kind once: its meaning, its places, what follows, what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from kfmt_cli.findings.finding import MOST_PLACES, Code, Finding, Severity
+from kfmt_cli.render.finding import STYLES, consequences, wrapped
+from kfmt_cli.render.style import Theme, count, grouped, safe
+
+MOST_EXPLAINED = 3  # kinds; of more, `kfmt explain` says what a broker does about them
+_ORDER = [Severity.ERROR, Severity.WARNING, Severity.NOTE]
+MARGIN = 2
+
+
+@dataclass(slots=True)
+class _Group:
+    """The findings of one kind."""
+
+    code: Code
+    held: list[Finding] = field(default_factory=list)
+    """Those that are shown."""
+    number: int = 0
+    """All of them."""
+    said: list[tuple[str, str]] = field(default_factory=list)
+    """What is true of all of them: what a broker does, and what to do, each with its label."""
+
+
+@dataclass(slots=True)
+class FindingGroups:
+    """Findings as they come, by their kind. Memory is bounded by the number of kinds."""
+
+    most: int = MOST_PLACES
+    """Places of a kind that are shown."""
+    shows_notes: bool = False
+    """Notes are shown like other findings, and not only counted."""
+    _groups: dict[str, _Group] = field(default_factory=dict)
+
+    def add(self, finding: Finding) -> None:
+        """One more finding."""
+        group = self._group(finding.code)
+        if len(group.held) < self.most:
+            group.held.append(finding)
+        group.number += 1
+        said = set(consequences(finding.code))
+        group.said = [pair for pair in group.said if pair in said]
+
+    def left_out(self, code: Code, number: int) -> None:
+        """More findings, which are only counted."""
+        self._group(code).number += number
+
+    def _group(self, code: Code) -> _Group:
+        group = self._groups.get(code.name)
+        if group is None:
+            group = self._groups[code.name] = _Group(code, said=list(consequences(code)))
+        return group
+
+    def lines(self, theme: Theme, width: int | None) -> Iterator[str]:
+        """All of them, the worst kinds first; then they are forgotten."""
+        groups = sorted(self._groups.values(), key=lambda group: _ORDER.index(group.code.severity))
+        self._groups = {}
+        notes = [group for group in groups if group.code.severity is Severity.NOTE]
+        shown = groups if self.shows_notes else [group for group in groups if group not in notes]
+        for group in shown:
+            yield from _lines(group, theme, width, explained=len(shown) <= MOST_EXPLAINED)
+        if shown and len(shown) > MOST_EXPLAINED:
+            words = "kfmt explain CODE says what a broker does about a finding, and what to do"
+            yield theme.paint("dim", words) + "\n"
+        if notes and not self.shows_notes:
+            yield from _counted(notes, theme, width)
+
+
+def _lines(group: _Group, theme: Theme, width: int | None, *, explained: bool) -> Iterator[str]:
+    """What a kind of finding means, and where it is."""
+    code = group.code
+    head = f"{code.severity.value:<7}  {code.name}{_times(group)}"
+    first, *more = wrapped(f"{head}   {code.meaning}", width, margin=0, hanging=9)
+    yield theme.paint(STYLES[code.severity], head) + first.removeprefix(head) + "\n"
+    yield from (f"{line}\n" for line in more)
+    for finding in group.held:
+        place = safe(finding.file)
+        if finding.position is not None:
+            place += f" byte {grouped(finding.position)}"
+        words = f"{place}: {safe(finding.message)}"
+        yield from (f"{line}\n" for line in wrapped(words, width, margin=MARGIN, hanging=4))
+    if group.number > len(group.held):
+        places = count(group.number - len(group.held), "more place")
+        yield f"  … and {places}: --max-findings shows more\n"
+    if explained:
+        for label, words in group.said:
+            said = wrapped(words, width, label, margin=MARGIN)
+            yield from (theme.paint("dim", line) + "\n" for line in said)
+
+
+def _times(group: _Group) -> str:
+    return f" ×{grouped(group.number)}" if group.number > 1 else ""
+
+
+def _counted(notes: list[_Group], theme: Theme, width: int | None) -> Iterator[str]:
+    """Notes in a line."""
+    number = sum(group.number for group in notes)
+    kinds = ", ".join(f"{group.code.name}{_times(group)}" for group in notes)
+    words = f"{count(number, 'note')}, nothing to do ({kinds}); --notes lists them"
+    yield from (theme.paint("dim", line) + "\n" for line in wrapped(words, width, margin=0))
