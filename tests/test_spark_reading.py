@@ -287,7 +287,7 @@ def test_planning_packs_small_files_and_cuts_big_ones(tmp_path: Path) -> None:
         ({"columns": "offset,nonsense"}, "no column 'nonsense'"),
         ({"firstOffsets": "1"}, "no option 'firstoffsets'"),
         ({"startOffset": "x"}, "no number"),
-        ({"startTime": "yesterday"}, "no time"),
+        ({"startTime": "yesterday"}, "not a time"),
         ({"mode": "DROPMALFORMED"}, "mode is 'DROPMALFORMED'"),
         ({"isolation": "serializable"}, "isolation"),
     ],

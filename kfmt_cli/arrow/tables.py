@@ -98,7 +98,7 @@ def _wanted(
     reader: PieceReader, run: Block, records: Records, known: Committed | None
 ) -> BoolArray | None:
     """Which records are; None for all."""
-    keep = reader.wanted.of_records(records) if reader.wanted else None
+    keep = reader.wanted.of_records(run, records) if reader.wanted else None
     if known is None:
         return keep
     committed = known.of_batches(run.batches)[records.owner]

@@ -18,7 +18,7 @@ from kfmt_cli.cli.options import (
     output_format,
     paths,
 )
-from kfmt_cli.cli.payload_options import bytes_of
+from kfmt_cli.cli.selection_options import bytes_of
 
 
 @click.command()
@@ -91,7 +91,7 @@ def compaction(
     run = common.run()
     at = int(time.time() * 1000) if now is None else milliseconds("--now", now)
     task = Compaction(run, SettingsOf(config, changes), at, offsets)
-    task.key = None if key is None else bytes_of(key)
+    task.key = None if key is None else bytes_of("--key", key)
     task.insists = min_cleanable_ratio is not None
     task.buffer_bytes = dedupe_buffer_bytes
     task.limit = common.limit

@@ -21,10 +21,12 @@ from kfmt_cli.cli.options import (
     wide,
 )
 from kfmt_cli.cli.payload_options import payload_formats
+from kfmt_cli.cli.selection_options import last, selection
 from kfmt_cli.errors import UsageError
 
 if TYPE_CHECKING:
     from kfmt_cli.disk.kinds.kind import Kind
+    from kfmt_cli.log.select import Selection
     from kfmt_cli.topics.decoder import Decoder
     from kfmt_cli.topics.payloads import Read
 
@@ -47,8 +49,8 @@ class DumpCommand(click.Command):
 @paths
 @click.option("--records", is_flag=True, help="Show the records, beneath their batch.")
 @click.option("--bits", is_flag=True, help="Draw the attribute bits of each batch.")
-@click.option("--from-offset", type=int, help="Skip what comes before this offset.")
-@click.option("--to-offset", type=int, help="Leave out what comes after this offset.")
+@selection
+@last
 @click.option("--limit", type=click.IntRange(min=1), help="Stop after this many rows.")
 @click.option(
     "--bytes",
@@ -73,8 +75,8 @@ def dump(
     paths: tuple[str, ...],
     records: bool,
     bits: bool,
-    from_offset: int | None,
-    to_offset: int | None,
+    wanted: Selection,
+    last: int | None,
     limit: int | None,
     mode: str,
     topic: str | None,
@@ -100,22 +102,22 @@ def dump(
     from kfmt_cli.commands.dump import Dump
     from kfmt_cli.disk.kinds.logs import LOGS
     from kfmt_cli.log.reading import RowsReading
-    from kfmt_cli.log.select import Selection
     from kfmt_cli.render.formats import sink_named
     from kfmt_cli.render.sinks.sink import Look
 
     sink = sink_named(common.format_)
+    records = records or wanted.match.of_records
     names = _column_names(columns, records or bits or not sink.for_people)
     if bits and (records or not sink.for_people):
         raise UsageError("--bits draws batches in a table: not with --records, --format or --json")
-    wanted = Selection(*_bounds(from_offset, to_offset))
     look = Look(mode, common.wide, names, bits)
     run = common.run(look=look)
     reading = RowsReading(records, wanted, common.limit)
-    only_logs = records or bits or names or wanted or not sink.mixes_types
+    only_logs = records or bits or names or wanted or last or not sink.mixes_types
     every = all_files or not sink.for_people
     kinds = LOGS if only_logs else None
     task = Dump(run, reading, limit, common.jobs, every, topic, kinds, _kind_of(layout))
+    task.last = last
     task.decoder = _decoder(records, *payloads)
     task.paths(paths)
     return run.host.exit_code
@@ -140,12 +142,6 @@ def _kind_of(layout: str | None) -> Kind | None:
     from kfmt_cli.disk.kinds.notes import LAYOUTS
 
     return LAYOUTS[layout][0]
-
-
-def _bounds(first: int | None, last: int | None) -> tuple[int | None, int | None]:
-    if first is not None and last is not None and first > last:
-        raise UsageError(f"--from-offset {first} lies after --to-offset {last}")
-    return first, last
 
 
 def _column_names(columns: str | None, elsewhere: bool) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import click
 
@@ -18,8 +19,12 @@ from kfmt_cli.cli.options import (
     paths,
     strict,
 )
+from kfmt_cli.cli.selection_options import selection
 from kfmt_cli.errors import UsageError
 from kfmt_cli.render.formats import FORMATS
+
+if TYPE_CHECKING:
+    from kfmt_cli.log.select import Selection
 
 
 @click.command(name="export")
@@ -50,10 +55,7 @@ from kfmt_cli.render.formats import FORMATS
 )
 @click.option("--columns", default="", help="Columns of the records, with commas between them.")
 @click.option("--topics", default="", help="Only these, with commas between them.")
-@click.option("--from-offset", type=int, help="Skip what comes before this offset.")
-@click.option("--to-offset", type=int, help="Leave out what comes after this offset.")
-@click.option("--from-time", help="Leave out what is older: ISO-8601 in UTC, or milliseconds.")
-@click.option("--to-time", help="Leave out what is younger.")
+@selection
 @click.option(
     "--max-split-bytes",
     type=Size(),
@@ -71,10 +73,7 @@ def export(
     tables: str,
     columns: str,
     topics: str,
-    from_offset: int | None,
-    to_offset: int | None,
-    from_time: str | None,
-    to_time: str | None,
+    wanted: Selection,
     max_split_bytes: int,
     force: bool,
 ) -> int:
@@ -104,10 +103,7 @@ def export(
         paths,
         columns=columns,
         topics=topics,
-        first_offset=from_offset,
-        last_offset=to_offset,
-        first_time=from_time,
-        last_time=to_time,
+        wanted=wanted,
         max_split=max_split_bytes,
         max_decompressed=common.max_decompressed,
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from kfmt_cli.cli.options import (
@@ -15,8 +17,11 @@ from kfmt_cli.cli.options import (
     strict,
     wide,
 )
-from kfmt_cli.cli.payload_options import bytes_of
+from kfmt_cli.cli.selection_options import selection
 from kfmt_cli.errors import UsageError
+
+if TYPE_CHECKING:
+    from kfmt_cli.log.select import Selection
 
 
 @click.command(name="find")
@@ -26,24 +31,22 @@ from kfmt_cli.errors import UsageError
     "--timestamp",
     help="The first record that is not older: milliseconds, or a time such as 2026-11-20T15:24.",
 )
-@click.option("--key", help="Every record with this key: text, or hex:… or base64:….")
-@click.option("--producer-id", type=int, help="Every batch of this producer.")
+@selection
 @click.option("--limit", type=click.IntRange(min=1), help="Stop after this many places.")
 @common(wide, output_format, color, strict, max_findings, max_decompressed)
 def find(
     paths: tuple[str, ...],
     offset: int | None,
     timestamp: str | None,
-    key: str | None,
-    producer_id: int | None,
+    wanted: Selection,
     limit: int | None,
     common: Common,
 ) -> int:
-    """Find an offset, a time, a key or a producer: in which segment, batch and byte it is.
+    """Find an offset, a time, or records: in which segment, batch and byte they are.
 
     Offsets and times are looked up through the indexes where these are sound; where they are not,
     that is said, and the log is read from its beginning. PATH is a log, a partition or a log
-    directory; of several partitions each is looked in.
+    directory; of several partitions each is looked in. With --producer-id alone, batches are found.
 
     \b
     Examples:
@@ -55,11 +58,11 @@ def find(
     from kfmt_cli.commands.find import Find, Sought
     from kfmt_cli.core.times import milliseconds
 
-    given = [wanted for wanted in (offset, timestamp, key, producer_id) if wanted is not None]
-    if len(given) != 1:
-        raise UsageError("--offset, --timestamp, --key or --producer-id: one of them")
+    asked = [offset is not None, timestamp is not None, bool(wanted)]
+    if sum(asked) != 1:
+        raise UsageError("give --offset, --timestamp, or what records must have, such as --key")
     run = common.run()
     at = None if timestamp is None else milliseconds("--timestamp", timestamp)
-    sought = Sought(offset, at, None if key is None else bytes_of(key), producer_id)
+    sought = Sought(offset, at, wanted)
     Find(run, sought, limit, common.limit).paths(paths)
     return run.host.exit_code

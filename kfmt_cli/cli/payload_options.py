@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-
-from kfmt_cli.errors import UsageError
 
 if TYPE_CHECKING:
     from kfmt_cli.topics.payloads import Read
@@ -93,18 +90,3 @@ def reader_of(
         folder = schemas if registry is None else None
     found = FORMATS[format_]
     return format_, found.reader(Schema(Path(file) if file else None, message, folder, registry))
-
-
-def bytes_of(text: str) -> bytes:
-    """Bytes as they are given on the command line: text, or hex or base64 after its name."""
-    import base64
-
-    encoding, _, digits = text.partition(":")
-    try:
-        if encoding == "hex":
-            return bytes.fromhex(digits)
-        if encoding == "base64":
-            return base64.b64decode(digits, validate=True)
-    except ValueError:
-        raise UsageError(f"{digits!r} is no {encoding}") from None
-    return os.fsencode(text)

@@ -16,10 +16,12 @@ from kfmt_cli.cli.options import (
     paths,
     wide,
 )
+from kfmt_cli.cli.selection_options import selection
 from kfmt_cli.errors import UsageError
 
 if TYPE_CHECKING:
     from kfmt_cli.commands.stat import Codec
+    from kfmt_cli.log.select import Selection
 
 
 @click.command()
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     metavar="CODEC[:LEVEL]",
     help="Compress a sample with another codec, and say what it would save.",
 )
+@selection
 @common(wide, output_format, color, jobs, max_decompressed)
 def stat(
     paths: tuple[str, ...],
@@ -50,12 +53,14 @@ def stat(
     deep: bool,
     histogram: bool,
     what_if: tuple[str, ...],
+    wanted: Selection,
     common: Common,
 ) -> int:
     """Show what logs hold, in numbers: bytes, batches, records, codecs, times, producers.
 
     From the headers of batches alone, whose checksums are not looked at: verify-crc does. Wrappers
-    of magic 0 and 1 count as one record without --deep.
+    of magic 0 and 1 count as one record without --deep. With --key and the like, what is counted is
+    the records that are wanted, and the bytes of the batches that hold them.
 
     \b
     Examples:
@@ -67,8 +72,10 @@ def stat(
 
     codecs = tuple(map(_codec, what_if))
     run = common.run()
-    limit = common.limit
-    Stat(run, by, deep, codecs, histogram, common.jobs, limit).paths(paths)
+    if wanted and (deep or codecs):
+        raise UsageError("--deep and --what-if look at whole batches: not with a selection")
+    task = Stat(run, by, deep, codecs, histogram, common.jobs, common.limit, wanted)
+    task.paths(paths)
     return run.host.exit_code
 
 

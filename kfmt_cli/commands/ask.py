@@ -212,12 +212,15 @@ def find(
 ) -> Answer:
     """Find what is at an offset or a time, or of a key or a producer, as `kfmt find` does."""
     from kfmt_cli.commands.find import Find, Sought
+    from kfmt_cli.log.matching import Match
+    from kfmt_cli.log.select import Selection
 
     if sum(wanted is not None for wanted in (offset, timestamp, key, producer_id)) != 1:
         raise UsageError("offset, timestamp, key or producer_id: one of them")
 
     def command(run: Run) -> None:
-        sought = Sought(offset, timestamp, key, producer_id)
+        match = Match(key, producer_id=producer_id)
+        sought = Sought(offset, timestamp, Selection(match=match))
         Find(run, sought, limit, Limit()).paths(path_names(paths))
 
     return _answer(command)

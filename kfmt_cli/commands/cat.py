@@ -12,6 +12,7 @@ from kfmt_cli.broker.committed import Committed, committed_of
 from kfmt_cli.checks.log.verifier import open_checked
 from kfmt_cli.commands.each_partition import blocks_of, each_partition
 from kfmt_cli.commands.follow import followed
+from kfmt_cli.commands.last_records import first_of_last
 from kfmt_cli.commands.run import Run
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.disk.kinds.kind import Input
@@ -22,7 +23,7 @@ from kfmt_cli.log.block import Block, runs
 from kfmt_cli.log.complete import complete
 from kfmt_cli.log.decoding import read_records
 from kfmt_cli.log.decompress import decompress_ahead
-from kfmt_cli.log.matching import Match, headers_of
+from kfmt_cli.log.matching import headers_of
 from kfmt_cli.log.records import Records
 from kfmt_cli.log.select import Selection
 from kfmt_cli.render.record_format import Shown, Write, visible
@@ -41,7 +42,6 @@ class Cat:
     write: Write
     """A record as it is to be written."""
     wanted: Selection = field(default_factory=Selection)
-    match: Match = field(default_factory=Match)
     key: tuple[str, Read] | None = None
     """How keys are read, None for as they are."""
     value: tuple[str, Read] | None = None
@@ -51,6 +51,8 @@ class Cat:
     follow: bool = False
     most: int | None = None
     """Records in all."""
+    last: int | None = None
+    """Only the last records of each partition: how many."""
     limit: Limit = field(default_factory=Limit)
     sleep: Callable[[float], None] = time.sleep
     _n_notes: int = 0
@@ -66,17 +68,21 @@ class Cat:
         committed = None
         if self.committed:
             committed = committed_of(block for _, block in blocks_of(partition))
-        for file in partition.logs:
+        wanted = self.wanted
+        if self.last is not None:
+            first = first_of_last(partition, self.last, self.limit)
+            wanted = wanted.beginning(first)
+        for file in wanted.logs(partition.logs):
             findings = Findings(self.run.most_findings)
             for block in self._blocks(file, findings):
-                self._block(file, block, committed, findings)
+                self._block(file, block, wanted, committed, findings)
                 if self.most == 0:
                     return
             self.run.left_out(file.name, findings)
         if self.follow:
             findings = Findings(self.run.most_findings)
             for file, block in followed(partition, lambda: self.sleep(POLL)):
-                self._block(file, block, None, findings)
+                self._block(file, block, self.wanted, None, findings)
                 if self.most == 0:
                     return
 
@@ -88,7 +94,12 @@ class Cat:
                 yield block
 
     def _block(
-        self, file: Input, block: Block, committed: Committed | None, findings: Findings
+        self,
+        file: Input,
+        block: Block,
+        wanted: Selection,
+        committed: Committed | None,
+        findings: Findings,
     ) -> None:
         """Write the wanted records of a block."""
         topic, partition = partition_of(file.path)
@@ -101,15 +112,15 @@ class Cat:
         if not keep.all():
             block = Block(block.name, block.data, block.position, block.batches.select(keep))
         block.findings = []
-        if self.wanted:
-            block = self.wanted.batches(block)
+        if wanted:
+            block = wanted.batches(block)
         for part in decompress_ahead(block, self.limit):
             self._tell(part.findings, findings)
-            for run in runs(part):
+            for run in map(wanted.match.near, runs(part)):
                 records = read_records(run, self.limit)
                 complete(run, records)
                 self._tell(records.findings, findings)
-                self._records(run, records, place)
+                self._records(run, records, wanted, place)
                 if self.most == 0:
                     return
 
@@ -117,21 +128,27 @@ class Cat:
         for finding in found:
             self.run.tell(finding, findings)
 
-    def _records(self, run: Block, records: Records, place: tuple[str, int]) -> None:
+    def _records(
+        self, run: Block, records: Records, wanted: Selection, place: tuple[str, int]
+    ) -> None:
         rows = records.rows
-        wanted = self.wanted.of_records(records) if self.wanted else np.ones(len(rows), np.bool_)
-        chosen = self.match.rows(run, records, np.flatnonzero(wanted))
+        chosen = np.arange(len(rows))
+        if wanted:
+            chosen = np.flatnonzero(wanted.of_records(run, records))
         if self.most is not None:
             chosen = chosen[: self.most]
             self.most -= len(chosen)
         if not len(chosen):
             return
-        names = ("offset", "timestamp", "has_timestamp", "key", "key_size", "value", "value_size")
+        names = (
+            *("offset", "timestamp", "has_timestamp", "timestamp_type"),
+            *("key", "key_size", "value", "value_size"),
+        )
         columns = (rows[name][chosen].tolist() for name in names)
         data, lines = records.data, []
         is_terminal = self.run.host.width is not None
         has_headers = "headers" in rows.names and bool((rows["headers"][chosen] > 0).any())
-        for row, offset, at, has_time, key, key_size, value, value_size in zip(
+        for row, offset, at, has_time, timestamp_type, key, key_size, value, value_size in zip(
             chosen.tolist(), *columns, strict=True
         ):
             shown = Shown(
@@ -143,6 +160,7 @@ class Cat:
                 key_size,
                 value_size,
                 headers_of(records, row) if has_headers else [],
+                timestamp_type,
             )
             lines.append(self.write(visible(shown) if is_terminal else shown))
         self.run.sink.flush()

@@ -5,17 +5,21 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import groupby
+from pathlib import Path
 
 import numpy as np
 
 from kfmt_cli.checks.log.verifier import open_checked
 from kfmt_cli.commands.each_partition import LogStarts
+from kfmt_cli.commands.last_records import first_of_last
 from kfmt_cli.commands.run import Run
 from kfmt_cli.core.parallel import map_ordered
 from kfmt_cli.disk.kinds import UNKNOWN, kind_of
 from kfmt_cli.disk.kinds.kind import Input, Kind, Level
 from kfmt_cli.disk.kinds.logs import LOGS
 from kfmt_cli.disk.names import mark_of
+from kfmt_cli.disk.partitions import Partition
 from kfmt_cli.disk.targets import targets
 from kfmt_cli.disk.tree import distinct, is_empty, is_segment, size_of, topic_of
 from kfmt_cli.errors import InputError
@@ -57,6 +61,8 @@ class Dump:
     """What the files given are, whatever their names say."""
     decoder: Decoder | None = None
     _no_decoder: Decoder | None = None
+    last: int | None = None
+    """Only the last records of each partition: how many."""
     _given: tuple[str, ...] = ()
     _is_unknown: bool = False
     _starts: LogStarts = field(init=False)
@@ -98,10 +104,20 @@ class Dump:
     def _files(self, files: Iterator[Input]) -> None:
         """Dump files in their order, many small ones together where the format can do that."""
         packs_wanted = self.run.sink.writes_packs and self.kinds is not None
-        if not packs_wanted or self.most_rows is not None or self.reading.wanted:
-            for file in files:
-                if self.most_rows != 0:
-                    self._file(file)
+        if self.last is not None:
+            given = self.reading
+            for partition, held in _partitions(files):
+                first = first_of_last(partition, self.last, given.limit)
+                self.reading = replace(given, wanted=given.wanted.beginning(first))
+                self._each(self.reading.wanted.logs(held))
+            self.reading = given
+            return
+        if self.reading.wanted and self.kinds is not None:
+            for _, held in _partitions(files):
+                self._each(self.reading.wanted.logs(held))
+            return
+        if not packs_wanted or self.most_rows is not None:
+            self._each(files)
             return
         every = list(files)
         if not self.run.sink.mixes_types and self.reading.records:
@@ -147,6 +163,12 @@ class Dump:
             self.run.complain(str(error))
         else:
             self._n_read += 1
+
+    def _each(self, files: Iterable[Input]) -> None:
+        """Dump files one by one."""
+        for file in files:
+            if self.most_rows != 0:
+                self._file(file)
 
     def _contents(self, file: Input) -> None:
         """Dump a file that is no log."""
@@ -254,6 +276,13 @@ class Dump:
         run.seen(piece)
         if findings.admits(piece):
             run.sink.finding(piece)
+
+
+def _partitions(files: Iterable[Input]) -> Iterator[tuple[Partition, list[Input]]]:
+    """Logs by their directory, in the order of their base offsets."""
+    for folder, group in groupby(files, key=lambda file: file.path.rpartition(os.sep)[0]):
+        held = sorted(group, key=lambda file: file.base_offset or 0)
+        yield Partition(held[0].name, Path(folder or os.curdir), held), held
 
 
 def notes_of(file: Input) -> tuple[str, ...]:

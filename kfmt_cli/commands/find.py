@@ -22,8 +22,10 @@ from kfmt_cli.findings.finding import Findings
 from kfmt_cli.log.block import Block, part_of, runs
 from kfmt_cli.log.complete import complete
 from kfmt_cli.log.decoding import read_records
+from kfmt_cli.log.decompress import decompress_ahead
 from kfmt_cli.log.matching import Match
 from kfmt_cli.log.records import Records
+from kfmt_cli.log.select import Selection
 from kfmt_cli.render.style import count, safe
 from kfmt_cli.rows.found import FOUND
 
@@ -36,8 +38,8 @@ class Sought:
 
     offset: int | None = None
     timestamp: int | None = None
-    key: bytes | None = None
-    producer_id: int | None = None
+    wanted: Selection = field(default_factory=Selection)
+    """What records must have."""
 
 
 @dataclass(slots=True)
@@ -84,9 +86,12 @@ class Find:
                 if self._segment(segment, self._of_time):
                     return
         else:
-            look = self._of_key if sought.key is not None else self._of_producer
+            look = self._of_batches if sought.wanted == _of_producer(sought) else self._of_records
+            files = [segment.log for segment in logs if segment.log is not None]
+            reached = {file.path for file in sought.wanted.logs(files)}
             for segment in logs:
-                self._segment(segment, look)
+                if segment.any_file.path in reached or segment.log is None:
+                    self._segment(segment, look)
 
     def _segment(self, segment: Segment, look: Callable[[Segment], Iterator[Cells]]) -> int:
         """Look in a segment and show what is found; how many places."""
@@ -188,22 +193,22 @@ class Find:
         if or_batch and not n_found:
             yield _row(block, i, via)
 
-    # By key and by producer.
+    # By what records have, and by producer.
 
-    def _of_key(self, segment: Segment) -> Iterator[Cells]:
-        match = Match(key=self.sought.key)
+    def _of_records(self, segment: Segment) -> Iterator[Cells]:
+        wanted = self.sought.wanted
         for block in self._all(segment):
-            for run in runs(block):
-                records = read_records(run, self.limit)
-                complete(run, records)
-                for row in match.rows(run, records, np.arange(len(records.rows))).tolist():
-                    i = int(np.searchsorted(records.ends, row, side="right"))
-                    yield _row(run, i, SCAN, records, row)
+            for part in decompress_ahead(wanted.batches(block), self.limit):
+                for run in map(wanted.match.near, runs(part)):
+                    records = read_records(run, self.limit)
+                    complete(run, records)
+                    for row in np.flatnonzero(wanted.of_records(run, records)).tolist():
+                        i = int(np.searchsorted(records.ends, row, side="right"))
+                        yield _row(run, i, SCAN, records, row)
 
-    def _of_producer(self, segment: Segment) -> Iterator[Cells]:
+    def _of_batches(self, segment: Segment) -> Iterator[Cells]:
         for block in self._all(segment):
-            of_producer = block.batches.producer_id == self.sought.producer_id
-            for i in np.flatnonzero(of_producer & (block.batches.is_v2 == 1)).tolist():
+            for i in np.flatnonzero(self.sought.wanted.match.batches(block.batches)).tolist():
                 yield _row(block, i, SCAN)
 
     def _all(self, segment: Segment) -> Iterator[Block]:
@@ -216,6 +221,11 @@ class Find:
                     self.run.tell(finding, findings)
                 yield block
         self.run.left_out(segment.log.name, findings)
+
+
+def _of_producer(sought: Sought) -> Selection:
+    """A selection by the same producer, and by nothing else."""
+    return Selection(match=Match(producer_id=sought.wanted.match.producer_id))
 
 
 def _row(

@@ -20,6 +20,7 @@ from kfmt_cli.errors import InputError
 from kfmt_cli.log.block import HEADER_SIZE
 from kfmt_cli.log.decompress import decompress_ahead
 from kfmt_cli.log.reader import BLOCK, LogReader
+from kfmt_cli.log.select import Selection
 from kfmt_cli.log.statistics import Statistics
 from kfmt_cli.render.statistics_lines import COLUMNS, more_lines
 from kfmt_cli.render.style import grouped
@@ -81,15 +82,21 @@ class Stat:
     """People are shown how batches are spread, too."""
     jobs: int = 1
     limit: Limit = field(default_factory=Limit)
+    wanted: Selection = field(default_factory=Selection)
+    """What is counted."""
 
     def paths(self, paths: tuple[str, ...]) -> None:
         """Show the numbers of everything below some paths."""
         partitions = partitions_below(paths, self.run.complain)
         for partition in partitions:
             tell_log_start(self.run, partition)
-        logs = [(partition, file) for partition in partitions for file in partition.logs]
+        logs = [
+            (partition, file)
+            for partition in partitions
+            for file in self.wanted.logs(partition.logs)
+        ]
         total = sum(size_of(file) for _, file in logs)
-        work = partial(look, deep=self.deep, limit=self.limit)
+        work = partial(look, deep=self.deep, limit=self.limit, wanted=self.wanted)
         files = [file for _, file in logs]
         jobs = self.jobs if total >= MANY_BYTES else 1
         outcomes = map_processes(work, files, jobs, at_once(len(files), jobs))
@@ -155,7 +162,7 @@ class Stat:
         self.run.sink.document(WHAT_IF, row, [f"{line}\n"])
 
 
-def look(file: Input, deep: bool, limit: Limit) -> Statistics | str:
+def look(file: Input, deep: bool, limit: Limit, wanted: Selection) -> Statistics | str:
     """The numbers of a log, or why it cannot be read."""
     found = Statistics(segments=1)
     try:
@@ -163,12 +170,16 @@ def look(file: Input, deep: bool, limit: Limit) -> Statistics | str:
     except InputError as error:
         return str(error)
     try:
-        reader = LogReader(source, file.base_offset, checked=deep, first_block=BLOCK)
+        checked = deep or bool(wanted)
+        reader = LogReader(source, file.base_offset, checked=checked, first_block=BLOCK)
+        n_bytes = 0
         for block in reader.blocks():
-            found.take(block)
+            for part in wanted.counted(block, limit) if wanted else (block,):
+                n_bytes += int(part.batches.size.sum())
+                found.take(part)
             if deep:
                 found.look_inside(block, limit)
-        found.finish(reader.bytes_read)
+        found.finish(n_bytes if wanted else reader.bytes_read)
     except InputError as error:
         return str(error)
     finally:

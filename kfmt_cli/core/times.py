@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+import re
+import time
 from datetime import datetime, timedelta, timezone
 
 from kfmt_cli.errors import UsageError
 
+_BEFORE_NOW = re.compile(r"now(?:-(\d+)([smhd]))?")
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 def milliseconds(name: str, text: str) -> int:
     """A time as milliseconds since the epoch; raises UsageError.
 
-    text: a number of them, or ISO 8601, in UTC unless it says another zone. name: what is given so.
+    text: a number of them; ISO 8601, in UTC unless it says another zone; or now, now-90s, now-5m,
+    now-1h, now-7d. name: what is given so.
     """
+    if (before := _BEFORE_NOW.fullmatch(text)) is not None:
+        seconds = int(before[1] or 0) * _SECONDS.get(before[2] or "s", 1)
+        return round(time.time() * 1000) - 1000 * seconds
     if text.lstrip("-").isdigit():
         return int(text)
     try:
         moment = datetime.fromisoformat(text.replace("Z", "+00:00"))
     except ValueError:
-        raise UsageError(f"{name} is {text!r}, no time such as 2026-11-20T15:00") from None
+        words = "not a time; give 2026-11-20T15:00 (UTC), now-1h or milliseconds"
+        raise UsageError(f"{name} {text!r}: {words}") from None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=timezone.utc)
     return round(moment.timestamp() * 1000)

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import base64
+import os
 import re
-from dataclasses import dataclass
+import struct
+import uuid
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from kfmt_cli.core.layout.layout import IntArray
+from kfmt_cli.core.native.table import BoolArray
+from kfmt_cli.errors import UsageError
 from kfmt_cli.log.block import Block
 from kfmt_cli.log.records import Records
+from kfmt_cli.rows.log_tables import BatchTable
 
 Pattern = bytes | re.Pattern[bytes]
+MOST_AT_ONCE = 32  # bytes of a pattern that are compared in columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +34,44 @@ class Match:
     """Name and pattern, None for any value."""
     producer_id: int | None = None
     """The producer of its batch."""
+
+    def __bool__(self) -> bool:
+        """Whether there is anything that a record must have."""
+        return self != Match()
+
+    @property
+    def of_records(self) -> bool:
+        """Whether only the records themselves say it, and not their batch."""
+        return self.key is not None or self.value is not None or bool(self.headers)
+
+    def batches(self, batches: BatchTable) -> BoolArray:
+        """Which batches can hold such a record, by their headers."""
+        if self.producer_id is None:
+            return np.ones(len(batches), np.bool_)
+        of_producer: BoolArray = (batches.producer_id == self.producer_id) & (batches.is_v2 == 1)
+        return of_producer
+
+    def near(self, block: Block) -> Block:
+        """The block without batches in whose bytes what is looked for is not. Its records are
+        decompressed where they were compressed; wrappers of old magics stay."""
+        wanted = [self.key, self.value, *(value for _, value in self.headers)]
+        exact = [pattern for pattern in wanted if isinstance(pattern, bytes) and pattern]
+        batches = block.batches
+        is_plain = block.decompressed is not None or not batches.compression.any()
+        if not exact or not is_plain or not batches.is_v2.all():
+            return block
+        plain = (block.data, batches.start, batches.end)
+        data, starts, ends = block.decompressed or plain
+        places = _places(data, max(exact, key=len), len(batches))
+        if places is None:
+            return block
+        i = np.searchsorted(starts, places, side="right") - 1
+        keep = np.zeros(len(batches), np.bool_)
+        keep[i[(i >= 0) & (places < ends[i])]] = True
+        if keep.all():
+            return block
+        held = None if block.decompressed is None else (data, starts[keep], ends[keep])
+        return replace(block, batches=batches.select(keep), decompressed=held)
 
     def rows(self, run: Block, records: Records, chosen: IntArray) -> IntArray:
         """Those of some rows that match."""
@@ -40,13 +87,33 @@ class Match:
         return chosen
 
 
+def _places(data: bytes, pattern: bytes, most: int) -> IntArray | None:
+    """Where some bytes occur; None where that is in most batches, as then all are looked into."""
+    found = []
+    at = data.find(pattern)
+    while at >= 0:
+        found.append(at)
+        if len(found) > 4 * most:
+            return None
+        at = data.find(pattern, at + 1)
+    return np.array(found, np.int64)
+
+
 def _matching(records: Records, chosen: IntArray, name: str, pattern: Pattern) -> IntArray:
     starts, sizes = records.rows[name], records.rows[f"{name}_size"]
     data = records.data
     if isinstance(pattern, bytes):
         near = chosen[sizes[chosen] == len(pattern)]
-        places = zip(near.tolist(), starts[near].tolist(), strict=True)
+        view: np.ndarray[tuple[int, ...], np.dtype[np.uint8]] = np.frombuffer(data, np.uint8)
+        at = starts[near]
+        for i, byte in enumerate(pattern[:MOST_AT_ONCE]):
+            same = view[at + i] == byte
+            near, at = near[same], at[same]
+        if len(pattern) <= MOST_AT_ONCE:
+            exact: IntArray = near
+            return exact
         size = len(pattern)
+        places = zip(near.tolist(), at.tolist(), strict=True)
         found = [row for row, start in places if data[start : start + size] == pattern]
         return np.array(found, np.int64)
     near = chosen[sizes[chosen] >= 0]
@@ -79,3 +146,49 @@ def _has(records: Records, row: int, name: bytes, pattern: Pattern | None) -> bo
         if value == pattern if isinstance(pattern, bytes) else pattern.search(value):
             return True
     return False
+
+
+def match_of(
+    key: str | None, value: str | None, headers: Iterable[str], producer_id: int | None
+) -> Match:
+    """What a record must have, as people write it; raises UsageError."""
+    return Match(
+        None if key is None else pattern_of("--key", key),
+        None if value is None else pattern_of("--value", value),
+        tuple(map(_header, headers)),
+        producer_id,
+    )
+
+
+def pattern_of(option: str, text: str) -> Pattern:
+    """What is looked for, as it was given: text, a regular expression after ~, or a value after the
+    name of its encoding. Raises UsageError."""
+    if text.startswith("~"):
+        try:
+            return re.compile(os.fsencode(text[1:]), re.DOTALL)
+        except re.error as error:
+            raise UsageError(f"{option} {text!r}: not a regular expression: {error}") from None
+    encoding, colon, value = text.partition(":")
+    if not colon or encoding not in ENCODINGS:
+        return os.fsencode(text)
+    try:
+        return ENCODINGS[encoding](value)
+    except (ValueError, struct.error):
+        raise UsageError(f"{option} {text!r}: {value!r} is not {encoding}") from None
+
+
+# How values are given whose bytes are no text.
+ENCODINGS: dict[str, Callable[[str], bytes]] = {
+    "text": os.fsencode,
+    "hex": bytes.fromhex,
+    "base64": lambda text: base64.b64decode(text, validate=True),
+    "int": lambda text: struct.pack(">i", int(text)),
+    "long": lambda text: struct.pack(">q", int(text)),
+    "double": lambda text: struct.pack(">d", float(text)),
+    "uuid": lambda text: uuid.UUID(text).bytes,
+}
+
+
+def _header(text: str) -> tuple[bytes, Pattern | None]:
+    name, equals, value = text.partition("=")
+    return os.fsencode(name), pattern_of("--header", value) if equals else None

@@ -83,7 +83,7 @@ class RowsReading:
         if not self.records:
             yield RowsPart(batch_rows(block), block.findings)
             return
-        for run in runs(block):
+        for run in map(self.wanted.match.near, runs(block)):
             records = read_records(run, self.limit)
             complete(run, records)
             chosen = self.wanted.rows(run, records) if self.wanted else (run, records)

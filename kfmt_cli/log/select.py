@@ -7,15 +7,21 @@ producers and brokers say that there is none) is outside of any bound of time.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 
 import numpy as np
 
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.native.table import BoolArray
-from kfmt_cli.log.block import NO_TIMESTAMP, Block
+from kfmt_cli.disk.kinds.kind import Input
+from kfmt_cli.log.block import NO_TIMESTAMP, Block, runs
+from kfmt_cli.log.complete import complete
 from kfmt_cli.log.decoding import read_records
+from kfmt_cli.log.decompress import decompress_ahead
+from kfmt_cli.log.matching import Match
 from kfmt_cli.log.records import Records
 from kfmt_cli.rows.log_tables import BatchTable
 
@@ -24,16 +30,39 @@ LOG_APPEND_TIME = 1
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Bounds that belong to what is wanted; None is no bound. Times are in milliseconds."""
+    """Bounds that belong to what is wanted, and what a record must have. None is no bound. Times
+    are in milliseconds."""
 
     first_offset: int | None = None
     last_offset: int | None = None
     first_time: int | None = None
     last_time: int | None = None
+    match: Match = field(default_factory=Match)
+    """What records must have."""
 
     def __bool__(self) -> bool:
-        """Whether there is any bound."""
+        """Whether anything is not wanted."""
         return self != Selection()
+
+    def beginning(self, offset: int) -> Selection:
+        """The same from an offset on."""
+        return replace(self, first_offset=max(offset, self.first_offset or 0))
+
+    def logs(self, logs: Sequence[Input]) -> Sequence[Input]:
+        """Those of a partition's logs, in the order of their base offsets, that can hold something
+        that is wanted."""
+        return [
+            log
+            for log, later in zip_longest(logs, logs[1:])
+            if not self._is_before(later)
+            and (self.last_offset is None or (log.base_offset or 0) <= self.last_offset)
+        ]
+
+    def _is_before(self, later: Input | None) -> bool:
+        """Whether all that is wanted comes with this log or after it."""
+        if self.first_offset is None or later is None or later.base_offset is None:
+            return False
+        return later.base_offset <= self.first_offset
 
     @property
     def _has_times(self) -> bool:
@@ -63,8 +92,11 @@ class Selection:
 
     def rows(self, run: Block, records: Records) -> tuple[Block, Records]:
         """The wanted batches of a run that was decoded, and the wanted records in them."""
-        keep = self.of_records(records)
+        keep = self.of_records(run, records)
         reaches = self._reaches(run.batches)
+        if self.match.of_records:  # and then a batch is there for its records
+            held = np.concatenate([[0], np.cumsum(keep)])[records.ends]
+            reaches &= np.diff(held, prepend=0) > 0
         if keep.all() and reaches.all():
             return run, records
         counts = records.counts
@@ -73,13 +105,35 @@ class Selection:
         ends = kept[records.ends][reaches]
         return _select(run, reaches), replace(records, rows=records.rows.select(keep), ends=ends)
 
-    def of_records(self, records: Records) -> BoolArray:
-        """Which records are within the bounds."""
+    def counted(self, block: Block, limit: Limit) -> Iterator[Block]:
+        """The undamaged batches with something that is wanted, with its offsets and its number in
+        place of their own."""
+        sound = _select(block, block.batches.crc_valid == 1)
+        for part in decompress_ahead(self.batches(sound), limit):
+            for run in map(self.match.near, runs(part)):
+                records = read_records(run, limit)
+                complete(run, records)
+                kept = np.flatnonzero(self.of_records(run, records))
+                ends = np.searchsorted(kept, records.ends)
+                counts = np.diff(ends, prepend=0)
+                held = _select(run, counts > 0)
+                batches, ends, counts = held.batches.copy(), ends[counts > 0], counts[counts > 0]
+                offsets = records.rows.offset[kept]
+                batches.records_count, batches.has_base_offset = counts, 1
+                batches.base_offset, batches.last_offset = offsets[ends - counts], offsets[ends - 1]
+                yield replace(held, batches=batches, findings=[])
+
+    def of_records(self, run: Block, records: Records) -> BoolArray:
+        """Which records are wanted."""
         keep = self.holds(records.rows.offset)
         if self._has_times:
             times = records.rows.timestamp
             keep &= (records.rows.has_timestamp == 1) & (times != NO_TIMESTAMP)
             keep &= _within(times, self.first_time, self.last_time)
+        if self.match:
+            matching = np.zeros(len(keep), np.bool_)
+            matching[self.match.rows(run, records, np.flatnonzero(keep))] = True
+            keep = matching
         return keep
 
     def _reaches(self, batches: BatchTable) -> BoolArray:
@@ -91,7 +145,7 @@ class Selection:
             keep &= (batches.base_offset <= self.last_offset) | (batches.has_base_offset == 0)
         if self._has_times:
             keep &= self._reaches_times(batches)
-        return keep
+        return keep & self.match.batches(batches)
 
     def _reaches_times(self, batches: BatchTable) -> BoolArray:
         largest = batches.max_timestamp

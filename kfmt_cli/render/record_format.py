@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from kfmt_cli.core.json_text import json_text
 from kfmt_cli.errors import UsageError
 from kfmt_cli.render.style import safe
 
@@ -25,6 +27,8 @@ class Shown:
     key_size: int
     value_size: int
     headers: list[tuple[bytes, bytes | None]]
+    timestamp_type: int = 0
+    """0 for CreateTime, 1 for LogAppendTime, others for none."""
 
 
 Write = Callable[[Shown], bytes]
@@ -93,6 +97,40 @@ def writer(form: str, null: bytes) -> Write:
             parts.append(char.encode())
             at += 1
     return _joined(_merged(parts))
+
+
+def kcat_json(shown: Shown) -> bytes:
+    """A record as `kcat -J` writes it. Bytes that are no UTF-8 are base64, and say so."""
+    row: dict[str, object] = {
+        "topic": shown.topic,
+        "partition": shown.partition,
+        "offset": shown.offset,
+        "tstype": _TIMESTAMP_TYPES.get(shown.timestamp_type, "unknown"),
+        "ts": shown.timestamp,
+        "broker": -1,
+    }
+    if shown.headers:
+        row["headers"] = [
+            text for name, value in shown.headers for text in (_text(name)[0], _text(value)[0])
+        ]
+    for name, data in (("key", shown.key), ("payload", shown.value)):
+        row[name], encoding = _text(data)
+        if encoding is not None:
+            row[f"{name}_encoding"] = encoding
+    return json_text(row).encode() + b"\n"
+
+
+_TIMESTAMP_TYPES = {0: "create", 1: "logappend"}
+
+
+def _text(data: bytes | None) -> tuple[str | None, str | None]:
+    """Bytes as text, and the name of their encoding where they are none."""
+    if data is None:
+        return None, None
+    try:
+        return data.decode(), None
+    except UnicodeDecodeError:
+        return base64.b64encode(data).decode(), "base64"
 
 
 def _names() -> list[str]:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.parallel import available_cores
-from kfmt_cli.core.times import milliseconds
 from kfmt_cli.errors import UsageError
+from kfmt_cli.log.matching import Match
 from kfmt_cli.log.select import Selection
 from kfmt_cli.rows.column import Column, RowType
 from kfmt_cli.rows.table_types import TABLES, chosen
@@ -31,6 +31,7 @@ class Request:
     last_offset: int | None = None
     first_time: int | None = None
     last_time: int | None = None
+    match: Match = field(default_factory=Match)
     topics: frozenset[str] = frozenset()
     committed: bool = False
     max_split: int = SPLIT
@@ -52,8 +53,9 @@ class Request:
 
     @property
     def wanted(self) -> Selection:
-        """The offsets and times that are wanted."""
-        return Selection(self.first_offset, self.last_offset, self.first_time, self.last_time)
+        """The offsets and times that are wanted, and what records must have."""
+        bounds = (self.first_offset, self.last_offset, self.first_time, self.last_time)
+        return Selection(*bounds, self.match)
 
 
 def share_of(request: Request, pieces: list[Piece]) -> int:
@@ -68,17 +70,14 @@ def request_with(
     *,
     columns: str = "",
     topics: str = "",
-    first_offset: int | None = None,
-    last_offset: int | None = None,
-    first_time: str | None = None,
-    last_time: str | None = None,
+    wanted: Selection,
     max_split: int = SPLIT,
     max_decompressed: int | None = None,
     deep: bool = False,
 ) -> Request:
     """The request that a command line makes; raises UsageError.
 
-    columns, topics: names with commas between them. Times: ISO-8601 in UTC, or milliseconds.
+    columns, topics: names with commas between them.
     """
     names = names_in(columns)
     for name in names:
@@ -88,10 +87,11 @@ def request_with(
         paths=tuple(_absolute(path) for path in paths),
         columns=names,
         topics=frozenset(names_in(topics)),
-        first_offset=first_offset,
-        last_offset=last_offset,
-        first_time=milliseconds("--from-time", first_time) if first_time else None,
-        last_time=milliseconds("--to-time", last_time) if last_time else None,
+        first_offset=wanted.first_offset,
+        last_offset=wanted.last_offset,
+        first_time=wanted.first_time,
+        last_time=wanted.last_time,
+        match=wanted.match,
         max_split=max_split,
         limit=Limit.of_option(max_decompressed),
         deep=deep,

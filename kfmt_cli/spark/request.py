@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.times import milliseconds
 from kfmt_cli.errors import UsageError
+from kfmt_cli.log.matching import match_of
 from kfmt_cli.rows.table_types import TABLES
 from kfmt_cli.sharing.request import BATCH_ROWS, SPLIT, Request, names_in
 
@@ -18,6 +19,9 @@ OPTIONS = {
     "columns": "names with commas between them; the others are not made",
     "firstOffset, lastOffset": "offsets, both included",
     "firstTime, lastTime": "ISO-8601 (UTC without a zone) or milliseconds, both included",
+    "key, value, header": "what records must have: text, ~REGEX, or int:5, hex:… and the like; "
+    "of a header NAME or NAME=VALUE",
+    "producerId": "the producer that records must be of",
     "topics": "names with commas between them",
     "isolation": "read_uncommitted (the default) or read_committed",
     "maxSplitBytes": "bytes of files for one task, 128 MiB",
@@ -64,6 +68,10 @@ def request_of(options: Mapping[str, str]) -> Request:
         last_offset=_number(given, "lastoffset"),
         first_time=_time(given, "firsttime"),
         last_time=_time(given, "lasttime"),
+        match=match_of(
+            *(given.get("key"), given.get("value")),
+            *((given["header"],) if "header" in given else (), _number(given, "producerid")),
+        ),
         topics=frozenset(names_in(given.get("topics", ""))),
         committed=isolation == "read_committed",
         max_split=_number(given, "maxsplitbytes") or SPLIT,
@@ -77,7 +85,7 @@ def request_of(options: Mapping[str, str]) -> Request:
 
 
 def options_of(request: Request) -> dict[str, str]:
-    """The inverse of `request_of`, but for the paths."""
+    """The inverse of `request_of`, but for the paths and what records must have."""
     wanted = {
         "table": request.table,
         "columns": ",".join(request.columns),

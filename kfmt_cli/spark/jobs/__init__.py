@@ -58,10 +58,14 @@ _EXPORT = (
     JobOption(
         "--columns", "Columns of the records, with commas between them (Parquet only).", default=""
     ),
-    JobOption("--from-offset", "Skip what comes before this offset.", type=int),
-    JobOption("--to-offset", "Leave out what comes after this offset.", type=int),
-    JobOption("--from-time", "Leave out what is older: ISO-8601 in UTC, or milliseconds."),
-    JobOption("--to-time", "Leave out what is younger."),
+    JobOption("--from-offset", "Skip what is before this offset.", type=int),
+    JobOption("--to-offset", "Skip what is after this offset.", type=int),
+    JobOption("--from-time", "Skip what is older: ISO 8601 in UTC, now-1h or milliseconds."),
+    JobOption("--to-time", "Skip what is younger."),
+    JobOption("--key", "Only records with this key: text, ~REGEX, or int:5, hex:… and the like."),
+    JobOption("--value", "Only records with this value, given alike."),
+    JobOption("--header", "Only records with this header: NAME, or NAME=VALUE, given alike."),
+    JobOption("--producer-id", "Only records of this producer.", type=int),
 )
 _VERIFY = (
     JobOption("--deep", "Decode every record, too.", is_flag=True),

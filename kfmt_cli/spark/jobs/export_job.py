@@ -45,6 +45,7 @@ def run_job(context: Context) -> JobSummary:
         "columns": list(request.columns),
         "offsets": [request.first_offset, request.last_offset],
         "times": [request.first_time, request.last_time],
+        "match": repr(request.match) if request.match else None,
     }
     job = Job("export", export(tables, context.format), options)
     ledger = Ledger(context.to, job)

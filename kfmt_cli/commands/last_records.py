@@ -1,0 +1,51 @@
+"""The last records of a partition: the offset at which they begin."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kfmt_cli.broker.seek import blocks_from
+from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.disk.kinds.kind import Input
+from kfmt_cli.disk.partitions import Partition
+from kfmt_cli.log.block import part_of, runs
+from kfmt_cli.log.complete import complete
+from kfmt_cli.log.decoding import read_records
+
+
+def first_of_last(partition: Partition, number: int, limit: Limit) -> int:
+    """The offset of the first of the last records; markers are not counted. Raises InputError."""
+    first = 0
+    for log in reversed(partition.logs):
+        for position, base, count in reversed(_batches(log)):
+            if count < number:
+                number, first = number - count, base
+                continue
+            offsets = _offsets(log, position, limit)
+            if len(offsets) >= number:
+                return offsets[-number]
+            number, first = number - len(offsets), base
+    return first
+
+
+def _batches(log: Input) -> list[tuple[int, int, int]]:
+    """Position, base offset and number of records of a log's undamaged batches."""
+    found: list[tuple[int, int, int]] = []
+    for block in blocks_from(log, read_ahead=True):
+        batches = block.batches
+        wanted = batches.select((batches.control == 0) & (batches.crc_valid == 1))
+        counts = np.where(wanted.is_v2 == 1, wanted.records_count.clip(0), 1)
+        columns = (wanted.position, wanted.base_offset, counts)
+        found += zip(*(column.tolist() for column in columns), strict=True)
+    return found
+
+
+def _offsets(log: Input, position: int, limit: Limit) -> list[int]:
+    """The offsets of the records in the batch at a byte."""
+    block = next(blocks_from(log, position))
+    found: list[int] = []
+    for run in runs(part_of(block, 0, 1)):
+        records = read_records(run, limit)
+        complete(run, records)
+        found += np.sort(records.rows.offset).tolist()
+    return found

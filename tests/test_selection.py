@@ -1,0 +1,142 @@
+"""What is wanted of a log means the same in every command that takes it."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.support.samples import ORDERS, TXN, UPGRADED, Row, kfmt
+from tools.kafka import SAMPLES
+
+FOLDER = ORDERS.parent
+SELECTIONS = [
+    ("--key", "customer-1"),
+    ("--key", "~customer-[1-3]$"),
+    ("--key", "hex:637573746f6d65722d31"),
+    ("--value", "~hazel"),
+    ("--header", "trace-id"),
+    ("--header", "trace-id=00000033"),
+    ("--header", "trace-id=~^0+3"),
+    ("--from-offset", "700", "--to-offset", "731"),
+    ("--from-time", "2023-11-14T22:20", "--to-time", "2023-11-14T22:21:30"),
+    ("--from-time", "2023-11-14T22:20", "--key", "~customer-4"),
+]
+
+
+def records(log: Path) -> list[Row]:
+    return kfmt("dump", log, "--records", "--json").of("record")
+
+
+def offsets_of_cat(*arguments: str | Path) -> list[int]:
+    return [int(line) for line in kfmt("cat", *arguments, "-f", "%o\\n").out.splitlines()]
+
+
+@pytest.mark.parametrize("options", SELECTIONS, ids=" ".join)
+@pytest.mark.parametrize("folder", [FOLDER, SAMPLES / "kafka-3.9.1-broker1/codec-zstd-0"])
+def test_every_command_takes_the_same_records(
+    options: tuple[str, ...], folder: Path, tmp_path: Path
+) -> None:
+    wanted = offsets_of_cat(folder, *options)
+    assert wanted or folder != FOLDER
+    rows = kfmt("dump", folder, *options, "--records", "--json").of("record")
+    assert [row["offset"] for row in rows] == wanted
+    (numbers,) = kfmt("stat", folder, *options, "--json").of("stat")
+    assert numbers["records"] == len(wanted)
+    if wanted:
+        assert (numbers["first_offset"], numbers["last_offset"]) == (wanted[0], wanted[-1])
+    found = kfmt("find", folder, *options, "--json").of("found")
+    assert [row["offset"] for row in found] == wanted
+    pytest.importorskip("pyarrow")
+    done = kfmt("export", folder, "--to", tmp_path / "out", "--format", "json", *options)
+    assert done.code == 0, done.err
+    lines = [
+        json.loads(line)
+        for file in sorted((tmp_path / "out").rglob("*.jsonl"))
+        for line in file.read_text().splitlines()
+    ]
+    exported = [line["offset"] for line in lines if line["type"] == "record"]
+    assert exported == wanted
+
+
+def test_a_selection_is_what_a_filter_of_all_records_is() -> None:
+    every = [row for log in sorted(FOLDER.glob("*.log")) for row in records(log)]
+    keyed = [row["offset"] for row in every if row["key"] == "customer-1"]
+    assert offsets_of_cat(FOLDER, "--key", "customer-1") == keyed
+    hazel = [row["offset"] for row in every if "hazel" in (row["value"] or "")]
+    assert offsets_of_cat(FOLDER, "--value", "~hazel") == hazel
+    of_2 = [row for row in every if any(item["key"] == "trace-id" for item in row["headers"])]
+    assert offsets_of_cat(FOLDER, "--header", "trace-id") == [row["offset"] for row in of_2]
+
+
+def test_batches_with_a_wanted_record_are_shown_with_it_alone() -> None:
+    done = kfmt("dump", FOLDER, "--key", "customer-1", "--json")
+    batches, found = done.of("batch"), done.of("record")
+    assert {row["key"] for row in found} == {"customer-1"}
+    spans = [(row["base_offset"], row["last_offset"]) for row in batches]
+    assert all(any(a <= row["offset"] <= b for a, b in spans) for row in found)
+    assert all(any(a <= row["offset"] <= b for row in found) for a, b in spans)
+
+
+def test_typed_patterns(tmp_path: Path) -> None:
+    lines = [
+        {"type": "record", "offset": 0, "key": "00000005", "key_encoding": "hex", "value": "int"},
+        {"type": "record", "offset": 1, "key": "5", "value": "text"},
+        {"type": "record", "offset": 2, "key": "~5", "value": "tilde"},
+        {"type": "record", "offset": 3, "key": "0" * 15 + "7", "key_encoding": "hex", "value": "l"},
+    ]
+    (tmp_path / "lines").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    folder = tmp_path / "typed-0"
+    assert kfmt("build", tmp_path / "lines", folder).code == 0
+    for pattern, offset in (("int:5", 0), ("5", 1), ("text:~5", 2), ("long:7", 3)):
+        assert offsets_of_cat(folder, "--key", pattern) == [offset], pattern
+    for pattern, words in (
+        ("int:x", "'x' is not int"),
+        ("uuid:5", "'5' is not uuid"),
+        ("~(", "not a regular expression"),
+    ):
+        done = kfmt("cat", folder, "--key", pattern)
+        assert done.code == 2
+        assert words in done.err
+
+
+@pytest.mark.parametrize("log", [FOLDER, TXN.parent, UPGRADED.parent], ids=lambda path: path.name)
+@pytest.mark.parametrize("number", [1, 7, 30, 100_000])
+def test_the_last_records(log: Path, number: int) -> None:
+    every = offsets_of_cat(log)
+    assert offsets_of_cat(log, "--last", str(number)) == every[-number:]
+    rows = kfmt("dump", log, "--last", str(number), "--records", "--json").of("record")
+    assert [row["offset"] for row in rows if "control" not in row] == every[-number:]
+
+
+def test_times_before_now() -> None:
+    now = round(time.time() * 1000)
+    for text, back in (("now", 0), ("now-90s", 90), ("now-2h", 7200), ("now-1d", 86400)):
+        done = kfmt("dump", FOLDER, "--from-time", text, "--records", "--json")
+        assert (done.code, done.rows) == (0, []), f"{text}: {now - 1000 * back}"
+    done = kfmt("dump", FOLDER, "--to-time", "now", "--records", "--json")
+    assert len(done.of("record")) == 1500
+    done = kfmt("cat", FOLDER, "--from-time", "yesterday")
+    assert done.code == 2
+    assert "--from-time 'yesterday': not a time" in done.err
+
+
+def test_json_of_cat_is_that_of_kcat() -> None:
+    done = kfmt("cat", FOLDER, "--from-offset", "50", "--limit", "3", "--json")
+    rows = [json.loads(line) for line in done.out.splitlines()]
+    stored = records(ORDERS)[50:53]
+    for row, record in zip(rows, stored, strict=True):
+        assert list(row)[:6] == ["topic", "partition", "offset", "tstype", "ts", "broker"]
+        assert (row["topic"], row["partition"], row["tstype"]) == ("orders", 0, "create")
+        assert (row["offset"], row["ts"]) == (record["offset"], record["timestamp"])
+        assert (row["key"], row["payload"]) == (record["key"], record["value"])
+        pairs = row.get("headers", [])
+        assert pairs[::2] == [item["key"] for item in record["headers"]]
+
+
+def test_segments_outside_of_the_asked_offsets_are_not_shown() -> None:
+    done = kfmt("dump", FOLDER, "--from-offset", "700", "--to-offset", "730")
+    assert done.out.count("batches shown") + done.out.count("batch shown") == 2
+    assert "0 batches shown" not in done.out
