@@ -3,6 +3,7 @@
 KfmtError
 ├── UsageError       the command was called wrongly                          exit 2
 ├── InputError       an input could not be read at all                       exit 3
+├── NotFoundError    a look-up found nothing                                 exit 1
 ├── OutputError      an output could not be written                          exit 3
 ├── OutputClosed     nobody reads the output any more                        the code so far
 └── DecodeError      bytes that are not what their Layout says (in `core/layout/place.py`)
@@ -45,6 +46,12 @@ class InputError(KfmtError):
         super().__init__(words)
         self.file = file
         self.is_gone = is_gone
+
+
+class NotFoundError(KfmtError):
+    """What was asked for is not in the input."""
+
+    exit_code = ExitCode.FINDINGS
 
 
 class OutputError(KfmtError):

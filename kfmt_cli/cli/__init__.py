@@ -65,13 +65,25 @@ class Commands(click.Group):
         command: click.Command = getattr(module, name)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if self.get_command(ctx, name) is None and not name.startswith("-"):
+            from difflib import get_close_matches
+
+            near = get_close_matches(name, MODULES, 3, 0.6)
+            words = f"; did you mean {' or '.join(near)}?" if near else ""
+            ctx.fail(f"there is no command {name!r}{words}")
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, names in SECTIONS.items():
             rows = []
             for name in names:
                 command = self.get_command(ctx, name)
                 assert command is not None
-                rows.append((name, command.get_short_help_str(limit=80)))
+                rows.append((name, command.short_help or ""))
             with formatter.section(title):
                 formatter.write_dl(rows)
 
@@ -92,6 +104,7 @@ def _print_version(ctx: click.Context, _param: click.Parameter, value: bool) -> 
 
 @click.group(
     cls=Commands,
+    invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog=EXIT_CODES,
 )
@@ -103,8 +116,17 @@ def _print_version(ctx: click.Context, _param: click.Parameter, value: bool) -> 
     callback=_print_version,
     help="Show the version, Python, and whether the modules that do the work are compiled.",
 )
-def kfmt() -> None:
-    """Shows and checks what is really on a Kafka broker's disk.
+@click.pass_context
+def kfmt(context: click.Context) -> None:
+    """Show and check what is really on a Kafka broker's disk.
 
-    Paths may be files, partition directories or whole log directories. Inputs are never changed.
+    \b
+    Try first:
+      kfmt check DIR              is it whole, does a broker start, what is lost
+      kfmt dump FILE              every field of every batch; --records, --json
+      kfmt stat DIR               how much of what is there
+
+    PATH is a file, a partition's directory or a whole log directory. Inputs are never changed.
     """
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())

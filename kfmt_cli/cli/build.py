@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kfmt_cli.writing.build.options import Options
 
 
-@click.command(name="build")
+@click.command(name="build", short_help="Write segments from JSON lines.")
 @click.argument("source", metavar="JSONL")
 @click.argument("destination", metavar="DST")
 @click.option("--batch-records", type=click.IntRange(min=1), help="Records in a batch at most.")

@@ -37,7 +37,7 @@ class CatCommand(click.Command):
             formatter.write_text("and \\n, \\r, \\t, \\0, \\\\ and \\xHH for bytes.")
 
 
-@click.command(cls=CatCommand)
+@click.command(cls=CatCommand, short_help="Write records as a stream, as kcat does.")
 @paths
 @click.option("-f", "--form", default="%s\\n", show_default=True, help="How to write a record.")
 @click.option("--json", "json_", is_flag=True, help="Write each record as kcat -J does.")

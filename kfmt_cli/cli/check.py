@@ -23,7 +23,7 @@ from kfmt_cli.cli.options import (
 from kfmt_cli.errors import UsageError
 
 
-@click.command()
+@click.command(short_help="Check everything, and foretell a broker's start.")
 @paths
 @click.option(
     "--fail-on",

@@ -21,7 +21,7 @@ from kfmt_cli.cli.options import (
 from kfmt_cli.cli.selection_options import bytes_of
 
 
-@click.command()
+@click.command(short_help="Show what a cleaning would keep and remove.")
 @paths
 @click.option(
     "--min-cleanable-ratio",

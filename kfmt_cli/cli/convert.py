@@ -8,7 +8,7 @@ from kfmt_cli.cli.options import Common, Size, color, common, jobs, max_decompre
 from kfmt_cli.formats.batch import CODECS
 
 
-@click.command(name="convert-v0-to-v2")
+@click.command(name="convert-v0-to-v2", short_help="Rewrite old message formats as magic 2.")
 @click.argument("source", metavar="SRC")
 @click.argument("destination", metavar="DST")
 @click.option(

@@ -15,7 +15,7 @@ from kfmt_cli.cli.options import (
 )
 
 
-@click.command(name="diff")
+@click.command(name="diff", short_help="Compare two replicas of a partition.")
 @click.argument("a")
 @click.argument("b")
 @common(wide, output_format, color, strict, max_decompressed)

@@ -45,7 +45,9 @@ class DumpCommand(click.Command):
                     formatter.write(f"  {title:<18} {name}\n")
 
 
-@click.command(name="dump", cls=DumpCommand)
+@click.command(
+    name="dump", cls=DumpCommand, short_help="Show every field of every batch, record or entry."
+)
 @paths
 @click.option("--records", is_flag=True, help="Show the records, beneath their batch.")
 @click.option("--bits", is_flag=True, help="Draw the attribute bits of each batch.")

@@ -10,7 +10,7 @@ from kfmt_cli.cli.options import Common, color, common, output_format
 from kfmt_cli.errors import UsageError
 
 
-@click.command(name="explain")
+@click.command(name="explain", short_help="Say what a finding means, or how a broker works.")
 @click.argument("names", nargs=-1, metavar="[CODE | TOPIC]... [PATH]")
 @click.option("--tick", default="1ms", show_default=True, help="timing-wheel: a bucket's time.")
 @click.option(

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from kfmt_cli.log.select import Selection
 
 
-@click.command(name="export")
+@click.command(name="export", short_help="Write records or batches as Parquet files.")
 @paths
 @click.option("--to", required=True, metavar="DIR", help="Where the files go.")
 @click.option(

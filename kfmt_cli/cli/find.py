@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from kfmt_cli.log.select import Selection
 
 
-@click.command(name="find")
+@click.command(name="find", short_help="Find an offset, a time or records.")
 @paths
 @click.option("--offset", type=click.IntRange(min=0), help="The batch and the record with it.")
 @click.option(

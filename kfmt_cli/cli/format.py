@@ -7,7 +7,7 @@ import click
 from kfmt_cli.cli.options import Common, color, common, output_format
 
 
-@click.command(name="format")
+@click.command(name="format", short_help="Show the fields of a format.")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @common(output_format, color)
 def format_command(

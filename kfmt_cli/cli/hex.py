@@ -16,7 +16,7 @@ from kfmt_cli.cli.options import (
 from kfmt_cli.errors import UsageError
 
 
-@click.command(name="hex")
+@click.command(name="hex", short_help="Show the bytes of a batch, each next to its field.")
 @click.argument("file")
 @click.option("--offset", type=int, help="The batch that holds this offset.")
 @click.option("--position", type=int, help="The batch or entry that holds this byte of the file.")
@@ -46,7 +46,8 @@ def hex_command(
 
     Attribute bits, records and varints are shown one by one, also those inside of a compressed
     block, which are numbered from its first decompressed byte. Damage is marked where it is. With
-    no option, the first batch of a log or all of another file is shown.
+    no option, the first batch of a log or all of another file is shown. FILE may be - for standard
+    input, or hex: and the digits of a batch.
 
     \b
     Examples:

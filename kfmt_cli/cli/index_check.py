@@ -22,7 +22,7 @@ from kfmt_cli.cli.options import (
 from kfmt_cli.errors import UsageError
 
 
-@click.command(name="index-check")
+@click.command(name="index-check", short_help="Check indexes against their log.")
 @paths
 @click.option("--lookup-offset", type=int, help="Show how a broker finds this offset.")
 @click.option(

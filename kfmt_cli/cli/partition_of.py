@@ -9,7 +9,7 @@ from kfmt_cli.errors import UsageError
 from kfmt_cli.rows.documents import PLACEMENT
 
 
-@click.command(name="partition-of")
+@click.command(name="partition-of", short_help="Show to which partition an id belongs.")
 @click.option("--group", "groups", multiple=True, help="A group; may be given several times.")
 @click.option(
     "--transactional-id", "ids", multiple=True, help="A transactional id; may be repeated."

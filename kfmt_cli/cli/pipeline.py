@@ -95,7 +95,7 @@ class Jobs(click.Group):
         return next((_command(job) for job in JOBS if job.name == cmd_name), None)
 
 
-@click.group(name="pipeline", cls=Jobs)
+@click.group(name="pipeline", cls=Jobs, short_help="Decode, check and export on Spark.")
 def pipeline() -> None:
     """Decode, check and export thousands of segments on Spark.
 

@@ -15,7 +15,7 @@ _framed = click.option(
 )
 
 
-@click.command(name="request-header")
+@click.command(name="request-header", short_help="Decode the headers of requests.")
 @click.argument("source", metavar="HEX|FILE")
 @_framed
 @common(wide, output_format, color)
@@ -47,7 +47,7 @@ def request_header(
     return run.host.exit_code
 
 
-@click.command(name="response-header")
+@click.command(name="response-header", short_help="Decode the headers of responses.")
 @click.argument("source", metavar="HEX|FILE")
 @click.option("--api", help="The request that was answered, by name or number.")
 @click.option("--api-version", type=click.IntRange(min=0), help="Its version.")

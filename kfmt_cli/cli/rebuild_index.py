@@ -10,7 +10,7 @@ from kfmt_cli.broker.defaults import PRODUCER_ID_EXPIRATION_MS
 from kfmt_cli.cli.options import Common, Size, color, common, output_format, strict
 
 
-@click.command(name="rebuild-index")
+@click.command(name="rebuild-index", short_help="Write the indexes that a broker would write.")
 @click.argument("paths", nargs=-1, required=True, metavar="LOG... DST")
 @click.option(
     "--in-place",

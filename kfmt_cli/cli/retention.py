@@ -10,7 +10,7 @@ import click
 from kfmt_cli.cli.options import Common, Size, color, common, output_format, paths, wide
 
 
-@click.command()
+@click.command(short_help="Show why a segment is still here, and when it goes.")
 @paths
 @click.option("--retention-ms", type=int, help="retention.ms; -1 for no limit.")
 @click.option("--retention-bytes", type=int, help="retention.bytes; -1 for no limit.")

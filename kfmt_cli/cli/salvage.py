@@ -15,7 +15,7 @@ from kfmt_cli.cli.options import (
 )
 
 
-@click.command(name="salvage")
+@click.command(name="salvage", short_help="Write every undamaged batch into new logs.")
 @click.argument("source", metavar="SRC")
 @click.argument("destination", metavar="DST")
 @click.option(

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from kfmt_cli.log.select import Selection
 
 
-@click.command()
+@click.command(short_help="Show sizes, counts, codecs and times of logs.")
 @paths
 @click.option(
     "--by",

@@ -17,7 +17,7 @@ from kfmt_cli.cli.options import (
 )
 
 
-@click.command(name="state")
+@click.command(name="state", short_help="Show groups, offsets and metadata of internal topics.")
 @paths
 @click.option(
     "--at-offset",

@@ -16,7 +16,7 @@ from kfmt_cli.cli.options import (
 )
 
 
-@click.command(name="txn")
+@click.command(name="txn", short_help="Show the transactions of partitions.")
 @paths
 @click.option("--open", "only_open", is_flag=True, help="Only those that have not ended.")
 @common(wide, output_format, color, strict, max_findings)

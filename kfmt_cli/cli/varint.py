@@ -44,7 +44,9 @@ _type_option = click.option(
 _NUMBERS = {"ignore_unknown_options": True}
 
 
-@click.command(name="encode-varint", context_settings=_NUMBERS)
+@click.command(
+    name="encode-varint", context_settings=_NUMBERS, short_help="Show how numbers become varints."
+)
 @click.argument("numbers", nargs=-1, required=True, metavar="N...")
 @_type_option
 @common(output_format, color)
@@ -71,7 +73,7 @@ def encode_varint(
     )
 
 
-@click.command(name="decode-varint")
+@click.command(name="decode-varint", short_help="Show what varints say.")
 @click.argument("hex_", nargs=-1, required=True, metavar="HEX...")
 @_type_option
 @common(output_format, color)

@@ -21,7 +21,7 @@ from kfmt_cli.cli.options import (
 )
 
 
-@click.command(name="verify-crc")
+@click.command(name="verify-crc", short_help="Check structure and checksum of every batch.")
 @paths
 @click.option(
     "--deep",

@@ -64,10 +64,16 @@ class LogStarts:
             self._run.sink.note(f"{name.rpartition('/')[0] or name}: {words}\n")
 
 
-def each_partition(run: Run, paths: tuple[str, ...], take: Callable[[Partition], None]) -> None:
+def each_partition(
+    run: Run,
+    paths: tuple[str, ...],
+    take: Callable[[Partition], None],
+    *,
+    takes_pipe: bool = False,
+) -> None:
     """Take each partition below the paths; one that cannot be read is told of, and the rest goes
     on. Raises UsageError."""
-    for partition in partitions_below(paths, run.complain):
+    for partition in partitions_below(paths, run.complain, takes_pipe=takes_pipe):
         tell_log_start(run, partition)
         try:
             take(partition)

@@ -17,7 +17,7 @@ from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.native.table import BoolArray
 from kfmt_cli.disk.segment import Segment
 from kfmt_cli.disk.targets import targets
-from kfmt_cli.errors import InputError
+from kfmt_cli.errors import ExitCode, InputError
 from kfmt_cli.findings.finding import Findings
 from kfmt_cli.log.block import Block, part_of, runs
 from kfmt_cli.log.complete import complete
@@ -73,6 +73,8 @@ class Find:
             self.run.sink.remark(count(self._n_found, "place"))
         elif logs and not self._n_found:
             self.run.sink.remark("not found")
+        if logs and not self._n_found:
+            self.run.host.reached(ExitCode.FINDINGS)
         self.run.sink.flush()
 
     def _partition(self, logs: list[Segment]) -> None:

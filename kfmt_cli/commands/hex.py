@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
@@ -14,9 +16,10 @@ from kfmt_cli.core.layout.layout import Layout
 from kfmt_cli.core.layout.tree import Node
 from kfmt_cli.core.source import open_source
 from kfmt_cli.disk.kinds.kind import Input
+from kfmt_cli.disk.kinds.logs import LOG
 from kfmt_cli.disk.kinds.notes import LAYOUTS
 from kfmt_cli.disk.tree import classify, is_folder, printable, topic_of
-from kfmt_cli.errors import InputError, UsageError
+from kfmt_cli.errors import InputError, NotFoundError, UsageError
 from kfmt_cli.findings.finding import Finding, Severity
 from kfmt_cli.formats import header_numbers as header
 from kfmt_cli.log.anatomy.batches import batch_parts, loose_part
@@ -24,10 +27,13 @@ from kfmt_cli.log.anatomy.other_files import file_part
 from kfmt_cli.log.anatomy.part import AnatomyPart
 from kfmt_cli.log.block import HEADER_SIZE, LOG_OVERHEAD, Block
 from kfmt_cli.render.hexdump import Hexdump
+from kfmt_cli.render.style import safe
 from kfmt_cli.rows.anatomy import FIELD, cells, lines_of
 from kfmt_cli.topics import decoder_for
 
 MOST_DAMAGE = 5  # findings that are shown where what is asked for is not there
+PIPE, DIGITS = "-", "hex:"
+MOST_GIVEN = 64 << 20  # bytes of standard input
 MOST_LOOSE = 1 << 16  # bytes of what is no batch
 
 
@@ -60,22 +66,29 @@ class ShowHex:
     def path(self, path: str) -> None:
         """Show what is asked for of a file."""
         try:
-            if path == "-":
-                raise UsageError("hex reads a file, not standard input")
             if is_folder(path):
                 raise UsageError(f"{printable(path)} is a directory; hex shows a part of a file")
-            file = classify(path, path)
-            of_layout = None
-            if self.layout is not None:
-                kind, of_layout = LAYOUTS[self.layout]
-                file = replace(file, kind=kind)
-            if file.kind.read is not None:
-                self._file(file, of_layout)
+            if path == PIPE or path.startswith(DIGITS):
+                with TemporaryDirectory() as folder:
+                    self._show_file(_stored(path, Path(folder)))
             else:
-                self._log(file)
+                self._show_file(classify(path, path))
+        except NotFoundError as error:
+            self.run.host.reached(error.exit_code)
+            self.run.sink.note(f"kfmt: {safe(str(error))}\n")
         except InputError as error:
             self.run.complain(str(error))
         self.run.sink.flush()
+
+    def _show_file(self, file: Input) -> None:
+        of_layout = None
+        if self.layout is not None:
+            kind, of_layout = LAYOUTS[self.layout]
+            file = replace(file, kind=kind)
+        if file.kind.read is not None:
+            self._file(file, of_layout)
+        else:
+            self._log(file)
 
     def _file(self, file: Input, layout: Layout | None) -> None:
         assert file.kind.read is not None
@@ -118,8 +131,13 @@ class ShowHex:
                 return
             words = f"there is no byte {place.position}"
         elif place.offset is None:
+            data = b"" if place.entry else _loose_bytes(file, 0)
+            if data:
+                self._show(file, [loose_part(data, 0)])
+                self._damaged()
+                return
             words = f"there is no batch {place.entry or 0}"
-        self.run.complain(f"{file.name}: {words}")
+        raise NotFoundError(f"{file.name}: {words}")
 
     def _chosen(self, part: AnatomyPart) -> AnatomyPart:
         """The part, of its records only the one with the offset where that is wanted."""
@@ -179,6 +197,27 @@ def _top(node: Node) -> tuple[tuple[str, ...], bool]:
 def _leads_to(record: Node) -> int | None:
     """The offset of a record; None of anything else."""
     return next((child.offset for child in record.children if child.offset is not None), None)
+
+
+def _stored(given: str, folder: Path) -> Input:
+    """Standard input, or hex digits, as a log that can be read more than once; raises InputError.
+
+    What comes from a pipe may be hex digits, too.
+    """
+    name = given if given == PIPE else DIGITS
+    data = given.removeprefix(DIGITS).encode()
+    if given == PIPE:
+        source = open_source(PIPE)
+        data = source.block(0, MOST_GIVEN, MOST_GIVEN)
+    text = b"".join(data.split())
+    is_text = text and not text.strip(b"0123456789abcdefABCDEF")
+    if is_text and len(text) % 2 == 0:
+        data = bytes.fromhex(text.decode())
+    elif given != PIPE:
+        raise InputError(f"{name}: hexadecimal has two digits for each byte")
+    path = folder / f"given{LOG.suffix}"
+    path.write_bytes(data)
+    return Input(str(path), name, LOG)
 
 
 def _loose_bytes(file: Input, position: int) -> bytes:

@@ -15,7 +15,7 @@ from kfmt_cli.core.parallel import together
 from kfmt_cli.disk.segment import Segment
 from kfmt_cli.disk.targets import targets
 from kfmt_cli.disk.tree import size_of
-from kfmt_cli.errors import InputError
+from kfmt_cli.errors import ExitCode, InputError
 from kfmt_cli.render.lookup import lookup_lines
 from kfmt_cli.rows.documents import LOOKUP
 from kfmt_cli.rows.result import Result
@@ -120,6 +120,8 @@ def show_lookups(
             here = [segment for segment in found if _folder(segment) == folder]
             lookup = look_up(choose(here, offset, timestamp), offset, timestamp)
             run.sink.document(LOOKUP, _row(lookup), lookup_lines(lookup, run.host.theme))
+            if lookup.batch is None:
+                run.host.reached(ExitCode.FINDINGS)
         if not found and not target.unlisted:
             raise InputError(f"{target.path}: no log to look in")
     run.sink.flush()

@@ -87,7 +87,7 @@ class Stat:
 
     def paths(self, paths: tuple[str, ...]) -> None:
         """Show the numbers of everything below some paths."""
-        partitions = partitions_below(paths, self.run.complain)
+        partitions = partitions_below(paths, self.run.complain, takes_pipe=not self.what_if)
         for partition in partitions:
             tell_log_start(self.run, partition)
         logs = [

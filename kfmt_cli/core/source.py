@@ -13,8 +13,11 @@ import select
 import stat
 import sys
 import threading
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
+from kfmt_cli.core.packed import packed_suffix, reader
 from kfmt_cli.core.throttle import PACE
 from kfmt_cli.errors import InputError
 
@@ -172,17 +175,22 @@ class SourceWindow:
 
 
 class StreamSource:
-    """A pipe: read once, keeping only what has not been released.
+    """A pipe, or a file that was compressed as a whole: read once, keeping only what has not been
+    released.
 
-    fd: a descriptor; the source closes it if it is_own.
+    fd: a descriptor; the source closes it if it is_own. read: gives the next bytes, where they are
+    not those of the descriptor.
     """
 
     largest = STREAM_WINDOW
 
-    def __init__(self, fd: int, name: str, is_own: bool) -> None:
+    def __init__(
+        self, fd: int, name: str, is_own: bool, read: Callable[[int], bytes] | None = None
+    ) -> None:
         self.name = name
         self.size: int | None = None
         self._fd = fd
+        self._read = read or partial(os.read, fd)
         self._is_own = is_own
         self._start = 0
         self._window = bytearray()
@@ -193,7 +201,7 @@ class StreamSource:
         assert at >= 0, "asked for bytes that were released"
         while len(self._window) < at + least and not self._ended:
             try:
-                piece = os.read(self._fd, READ_AT_ONCE)
+                piece = self._read(READ_AT_ONCE)
             except OSError as error:
                 raise InputError(f"{self.name}: cannot be read: {error.strerror}") from error
             self._ended = not piece
@@ -236,7 +244,11 @@ def open_source(path: str, name: str | None = None) -> Source:
         raise InputError(f"{shown}: {error.strerror}", file=path, is_gone=is_gone) from error
     mode = os.fstat(fd).st_mode
     if stat.S_ISREG(mode):
-        return FileSource(fd, name)
+        suffix = packed_suffix(path)
+        if not suffix:
+            return FileSource(fd, name)
+        read = reader(os.fdopen(fd, "rb", closefd=False), suffix, shown)
+        return StreamSource(fd, name, is_own=True, read=read)
     if stat.S_ISFIFO(mode):
         if not path.startswith("/dev/") and not _is_written(fd):
             os.close(fd)

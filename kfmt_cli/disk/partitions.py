@@ -35,14 +35,16 @@ class Partition:
         return self.folder.parent
 
 
-def partitions_below(paths: tuple[str, ...], complain: Callable[[str], None]) -> list[Partition]:
+def partitions_below(
+    paths: tuple[str, ...], complain: Callable[[str], None], *, takes_pipe: bool = False
+) -> list[Partition]:
     """The partitions below the paths, each once; raises UsageError.
 
     Logs that are given one by one are a partition where they lie in one directory. complain: is
     told what cannot be read.
     """
     found: dict[Path, Partition] = {}
-    for target in targets(paths, complain):
+    for target in targets(paths, complain, takes_pipe=takes_pipe):
         partitions = list(_in(target))
         if not partitions and not target.unlisted:
             complain(no_log(target.path))

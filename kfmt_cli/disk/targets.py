@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from kfmt_cli.core.packed import packed_suffix
 from kfmt_cli.disk.kinds import UNKNOWN
 from kfmt_cli.disk.kinds.kind import Input, Kind
 from kfmt_cli.disk.kinds.logs import LOG
@@ -80,6 +81,8 @@ class GivenPath:
         """The segment of a file that was given."""
         if file.kind not in SEGMENT_KINDS:
             raise InputError(f"{file.name}: is neither a log nor an index")
+        if packed_suffix(file.path):
+            return Segment(file, wanted=frozenset(), given=True)
         folder = folder_beside(file.path)
         name = Path(file.path).name
         segment = next((segment for segment in folder.segments if name in _names(segment)), None)

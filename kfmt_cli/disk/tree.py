@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
+from kfmt_cli.core.packed import packed_suffix
 from kfmt_cli.disk.kinds import UNKNOWN, in_order, kind_of
 from kfmt_cli.disk.kinds.kind import Input, Kind, Level
 from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT
@@ -29,8 +30,10 @@ _PARTITION = re.compile(r"^(.+)-(\d+)$")
 
 
 def classify(path: str, name: str) -> Input:
-    """What the file's name says."""
-    kind, base_offset, _ = kind_of(path.rpartition(os.sep)[2])
+    """What the file's name says; a log may be compressed as a whole."""
+    stem = path.rpartition(os.sep)[2]
+    stem = stem.removesuffix(packed_suffix(stem))
+    kind, base_offset, _ = kind_of(stem)
     return Input(path, printable(name), kind, base_offset)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from kfmt_cli.core.source import open_source
 from kfmt_cli.disk.kinds import UNKNOWN, is_transient
-from kfmt_cli.disk.kinds.foreign import OTHER_FILES, START, foreign_words
+from kfmt_cli.disk.kinds.foreign import OTHER_FILES, START, foreign_words, is_packed
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT, LOG
 from kfmt_cli.errors import InputError
@@ -72,11 +72,13 @@ def _checked(file: Input, reader: LogReader, start: bytes) -> Iterator[Block]:
     if first is None:
         return iter(())
     foreign = foreign_words(start)
+    if is_packed(start) and not (len(first.batches) and first.batches.position[0] == 0):
+        raise InputError(f"{file.name}: not a Kafka log: it is {foreign}")
     if len(first.batches) or reader.plausible or (file.named_by_kafka and not foreign):
         return chain([first], blocks)
     second = next(blocks, None)
     if second is None and foreign:
-        raise InputError(f"{file.name}: is not a log of Kafka's but {foreign}")
+        raise InputError(f"{file.name}: not a Kafka log: it is {foreign}")
     if second is None:
-        raise InputError(f"{file.name}: is not a log of Kafka's: no batch in it")
+        raise InputError(f"{file.name}: not a Kafka log: no batch found")
     return chain([first, second], blocks)

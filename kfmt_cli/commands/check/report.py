@@ -47,7 +47,7 @@ class Report(Tally):
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to say of it."""
-        return not (self.segments or self.starts or self.all)
+        return not (self.segments or self.records or self.starts or self.all)
 
     @property
     def is_bad(self) -> bool:

@@ -13,9 +13,23 @@ _SIGNATURES = (
     (b"<html", "an HTML page"),
     (b"<?xml", "an XML document"),
 )
+# Of files that are compressed as a whole, in whose bytes whole batches may lie.
+_PACKED = (
+    (b"\x1f\x8b\x08", "gzip: gunzip -c FILE | kfmt dump -, or give it the name *.gz"),
+    (b"\x28\xb5\x2f\xfd", "zstd: zstd -dc FILE | kfmt dump -, or give it the name *.zst"),
+    (b"\x04\x22\x4d\x18", "lz4: lz4 -dc FILE | kfmt dump -, or give it the name *.lz4"),
+    (b"PK\x03\x04", "a zip archive: unzip it first"),
+)
+
+
+def is_packed(start: bytes) -> bool:
+    """Whether a file that begins with these bytes is compressed as a whole."""
+    return any(start.startswith(signature) for signature, _ in _PACKED)
 
 
 def foreign_words(start: bytes) -> str | None:
     """What a file is that begins with these bytes, None where they do not tell."""
     text = start.removeprefix(b"\xef\xbb\xbf").lstrip().lower()
-    return next((words for signature, words in _SIGNATURES if text.startswith(signature)), None)
+    known = [words for signature, words in _PACKED if start.startswith(signature)]
+    known += (words for signature, words in _SIGNATURES if text.startswith(signature))
+    return next(iter(known), None)

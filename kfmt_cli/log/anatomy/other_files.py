@@ -9,14 +9,14 @@ from kfmt_cli.core.layout.layout import Layout
 from kfmt_cli.core.layout.tree import Node, tree
 from kfmt_cli.disk.kinds.fixed import MOST_BYTES, FixedReader
 from kfmt_cli.disk.kinds.kind import Input, read_whole
-from kfmt_cli.errors import InputError
+from kfmt_cli.errors import NotFoundError
 from kfmt_cli.log.anatomy.part import AnatomyPart
 
 
 def file_part(
     file: Input, entry: int | None, position: int | None, layout: Layout | None = None
 ) -> AnatomyPart:
-    """A file, or one of its entries, counted from 0; raises InputError.
+    """A file, or one of its entries, counted from 0; raises InputError, and NotFoundError.
 
     layout: of the entries, where the file's kind does not say it.
     """
@@ -33,7 +33,9 @@ def file_part(
             nodes = [node for node in nodes if node.start <= position < node.end]
             asked = f"byte {position}"
         if not nodes:
-            raise InputError(f"{file.name}: {asked} is not there; it has {len(numbered)} entries")
+            raise NotFoundError(
+                f"{file.name}: {asked} is not there; it has {len(numbered)} entries"
+            )
     return AnatomyPart(title, data, 0, iter(nodes))
 
 

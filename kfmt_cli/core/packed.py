@@ -1,0 +1,71 @@
+"""Files that were compressed as a whole, by the ends of their names: read as a stream."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Callable
+from typing import BinaryIO, cast
+
+from kfmt_cli.errors import InputError
+
+Read = Callable[[int], bytes]
+
+
+def _gzip(file: BinaryIO) -> Read:
+    return gzip.GzipFile(fileobj=file).read
+
+
+def _zstd(file: BinaryIO) -> Read:
+    import zstandard
+
+    frame = zstandard.ZstdDecompressor().decompressobj()
+    packed = b""
+
+    def read(size: int) -> bytes:
+        nonlocal frame, packed
+        while True:
+            if frame.eof:  # another one may follow
+                packed = frame.unused_data or file.read(size)
+                if not packed:
+                    return b""
+                frame = zstandard.ZstdDecompressor().decompressobj()
+            else:
+                packed = file.read(size)
+                if not packed:
+                    raise EOFError("the file ends inside a frame")
+            if piece := frame.decompress(packed):
+                return piece
+
+    return read
+
+
+def _lz4(file: BinaryIO) -> Read:
+    import lz4.frame
+
+    return cast(Read, lz4.frame.LZ4FrameFile(file).read)
+
+
+_OPENERS: dict[str, Callable[[BinaryIO], Read]] = {".gz": _gzip, ".zst": _zstd, ".lz4": _lz4}
+
+
+def packed_suffix(path: str) -> str:
+    """What says that a file is compressed as a whole; empty where nothing does."""
+    return next((suffix for suffix in _OPENERS if path.endswith(suffix)), "")
+
+
+def reader(file: BinaryIO, suffix: str, name: str) -> Read:
+    """What reads the decompressed bytes; it raises InputError where they are damaged."""
+    read_on = _OPENERS[suffix](file)
+
+    def read(size: int) -> bytes:
+        try:
+            return read_on(size)
+        except (OSError, EOFError, RuntimeError, zlib.error) as error:
+            raise InputError(f"{name}: cannot be decompressed: {error}") from error
+        except Exception as error:  # of the zstandard library, whose error is its own
+            if type(error).__name__ != "ZstdError":
+                raise
+            raise InputError(f"{name}: cannot be decompressed: {error}") from error
+
+    return read
