@@ -211,7 +211,7 @@ def test_one_file(tmp_path: Path) -> None:
     assert kfmt("check", tmp_path / "nothing").code == 3
     (tmp_path / "notes.txt").write_text("no log")
     done = kfmt("check", tmp_path / "notes.txt")
-    assert (done.code, "is not a log" in done.err) == (3, True)
+    assert (done.code, "not a Kafka log" in done.err) == (3, True)
     snapshot = tmp_path / "orders-0" / f"{1500:020}.snapshot"
     assert kfmt("check", snapshot).code == 0
     snapshot.write_bytes(b"x")

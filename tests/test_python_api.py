@@ -105,7 +105,7 @@ def test_what_cannot_be_read_or_asked_for() -> None:
         list(kfmt_cli.read_records("/no/such/file"))
     with pytest.raises(InputError, match="No such file"):
         kfmt_cli.verify("/no/such/file")
-    with pytest.raises(InputError, match="not a log"):
+    with pytest.raises(InputError, match="not a Kafka log"):
         kfmt_cli.read_file(ROOT / "README.md").objects().__next__()
 
 

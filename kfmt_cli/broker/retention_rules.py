@@ -119,8 +119,8 @@ def _expired(segment: SegmentTimes) -> str:
     if segment.source == FILE_TIME:
         return f"its file is older than retention allows; {segment.why_file_time}"
     if segment.largest == 0:
-        return "its time index ends in zeros, so that its youngest record seems to be from 1970"
-    return "its youngest record is older than retention allows"
+        return "its time index ends in zeros, so that its newest record seems to be from 1970"
+    return "its newest record is older than retention.ms"
 
 
 def _may_go(segments: Sequence[SegmentTimes], i: int, bounds: HeldBack) -> bool:
@@ -185,12 +185,12 @@ def _held(
             return "neither a time nor a size is set"
         return "only the size rule applies, and the log is not that much larger"
     if segment.largest > now:
-        return "its youngest record has a timestamp in the future"
+        return "its newest record has a timestamp in the future"
     if segment.source == FILE_TIME:
         return f"its file is not old enough; {segment.why_file_time}"
     if active:
-        return "it is the active segment, and holds a record that is young enough"
-    return "it holds a record that is young enough"
+        return "it is the active segment, and its newest record is within retention.ms"
+    return "its newest record is within retention.ms"
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,23 +236,23 @@ def rolled(active: ActiveFacts, settings: TopicSettings, now: int, is_expired: b
         return Roll(active.name, reason, at_bytes, at_time, words)
 
     if is_expired:
-        return roll("retention", "everything in it has expired: the next check of retention")
+        return roll("retention", "at the next check of retention, as everything in it has expired")
     if active.entries >= settings.segment_index_bytes // 8:
-        return roll("index", "its offset index is full: the next append")
+        return roll("index", "at the next append: its offset index is full")
     if active.times >= settings.segment_index_bytes // 12 - 1:
-        return roll("index", "its time index is full: the next append")
+        return roll("index", "at the next append: its time index is full")
     if active.last_offset - active.base_offset >= MAX_RELATIVE_OFFSET:
-        return roll("offset", "its offsets are 2^31 - 1 above its base offset: the next append")
+        return roll("offset", "at the next append: its offsets are 2^31 - 1 above its base offset")
     if active.size >= at_bytes:
-        return roll("size", "it is as large as segment.bytes allows: the next append")
+        return roll("size", "at the next append: segment.bytes is reached")
     if at_time is not None and now >= at_time:
-        return roll("time", "its first batch is older than segment.ms: the next append")
+        return roll("time", "at the next append: its first batch is older than segment.ms")
     if at_time is None:
-        return roll("size", "its size; without a timestamp, time counts from the broker's start")
+        return roll("size", "by size; without a timestamp, time counts from the broker's start")
     by_size = _reached(active, at_bytes)
     if by_size is not None and by_size < at_time:
-        return roll("size", "its size, if records go on coming as fast as in it")
-    return roll("time", "the age of its first batch")
+        return roll("size", "by size, if records keep coming as fast as in it")
+    return roll("time", "by the age of its first batch")
 
 
 def _reached(active: ActiveFacts, size: int) -> int | None:

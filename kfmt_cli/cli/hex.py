@@ -59,7 +59,7 @@ def hex_command(
     from kfmt_cli.commands.hex import ShowHex, ShownPlace
 
     if sum(place is not None for place in (offset, position, entry)) > 1:
-        raise UsageError("--offset, --position and --entry: one of them")
+        raise UsageError("give one of --offset, --position and --entry")
     if alone and offset is None:
         raise UsageError("--alone needs --offset")
     run = common.run()

@@ -25,8 +25,7 @@ from kfmt_cli.rows.documents import PLACEMENT
 def partition_of(
     groups: tuple[str, ...], ids: tuple[str, ...], partitions: int, common: Common
 ) -> int:
-    """Tell in which partition of __consumer_offsets a group is, and in which of
-    __transaction_state a transactional id.
+    """Show which partition, and so which coordinator, a group or transactional id belongs to.
 
     The broker that leads the partition coordinates the id. It is Java's hash of the text, without
     its sign, modulo the number of partitions.
@@ -40,7 +39,7 @@ def partition_of(
     from kfmt_cli.render.style import safe
 
     if not groups and not ids:
-        raise UsageError("--group or --transactional-id: at least one of them")
+        raise UsageError("give --group or --transactional-id")
     for name in (*groups, *ids):
         if not name.isascii() and any("\ud800" <= character <= "\udfff" for character in name):
             raise UsageError(f"{name!r} is not UTF-8")

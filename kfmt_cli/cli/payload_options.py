@@ -53,7 +53,7 @@ def payload_formats(function: F) -> F:
         command = click.option(
             f"--{name}-schema",
             metavar="FILE[:MESSAGE]",
-            help=f"Of the {name}: an Avro schema, or descriptors of Protobuf and a message.",
+            help=f"Schema of the {name}: an Avro file, or a Protobuf descriptor set and a message.",
         )(command)
         command = click.option(
             f"--{name}-format",
@@ -64,7 +64,7 @@ def payload_formats(function: F) -> F:
         "--schemas",
         type=click.Path(path_type=Path),
         metavar="DIR",
-        help="Of confluent: ID.avsc, ID.desc or ID.json by the schema's id, or the topic _schemas; "
+        help="For confluent: the directory with ID.avsc, ID.desc or ID.json, or a topic _schemas; "
         "without it, the topic _schemas in the same log directory as PATH.",
     )(command)
     return made

@@ -45,8 +45,8 @@ def salvage(
     something was damaged.
 
     --records splits damaged batches and keeps the records that can be read as batches of magic 2;
-    nothing proves them, so each has a header more, kfmt.salvaged, with the code of the finding. Of
-    a transaction they are kept only if an undamaged batch before them names its producer.
+    nothing proves them, so each gets an extra header, kfmt.salvaged, with the code of the finding.
+    Of a transaction they are kept only if an undamaged batch before them names its producer.
 
     \b
     Examples:

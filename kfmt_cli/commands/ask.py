@@ -216,7 +216,7 @@ def find(
     from kfmt_cli.log.select import Selection
 
     if sum(wanted is not None for wanted in (offset, timestamp, key, producer_id)) != 1:
-        raise UsageError("offset, timestamp, key or producer_id: one of them")
+        raise UsageError("give one of offset, timestamp, key and producer_id")
 
     def command(run: Run) -> None:
         match = Match(key, producer_id=producer_id)

@@ -51,8 +51,8 @@ class Build:
                 raise InputError(f"{source}: no record in it")
             self._finish(staging, writer)
         if builder.ignored:
-            words = count(builder.ignored, "line")
-            run.sink.note(f"left out: {words} that say what was found, not what is in a log\n")
+            words = count(builder.ignored, "line that says", "lines that say")
+            run.sink.note(f"left out: {words} what was found, not what is in a log\n")
         if builder.growing.other_counts:
             words = count(builder.growing.other_counts, "batch", "batches")
             why = "that of the records that follow"

@@ -34,7 +34,7 @@ class Explain:
         for name in names:
             if name not in by_name and name not in PAGES:
                 near = get_close_matches(name, [*by_name, *PAGES], 3, 0.5)
-                words = f"there is {' and '.join(near)}" if near else "kfmt explain lists all"
+                words = f"did you mean {', '.join(near)}?" if near else "kfmt explain lists all"
                 raise UsageError(f"no finding and no topic is named {name!r}; {words}")
         for name in names:
             if name in PAGES:

@@ -110,8 +110,8 @@ def found(name: str) -> list[Layout]:
         return of_file
     known = [layout.name for chapter in every for layout in chapter.layouts]
     near = [candidate for candidate in known if _plain(name) in _plain(candidate)]
-    words = f"; there are {', '.join(near)}" if near else "; kfmt format lists them"
-    raise UsageError(f"no format is named {name!r}{words}")
+    words = f"did you mean {', '.join(near)}?" if near else "kfmt format lists them"
+    raise UsageError(f"no format {name!r}; {words}")
 
 
 def show_formats(run: Run, names: tuple[str, ...]) -> None:

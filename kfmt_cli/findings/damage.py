@@ -82,7 +82,7 @@ ZERO_TAIL = code(
     "zero-tail",
     _error,
     "The file ends in zeros: space that was reserved and not written, or lost in a crash.",
-    "As it should be in the active segment of a broker with log.preallocate=true that was killed. "
+    "Normal for the active segment of a broker with log.preallocate=true that was killed. "
     "Otherwise: " + RECOVER + "cuts only the zeros" + RECOVER_PRICE,
     after_crash=CUT,
     after_clean_shutdown="In the last segment: the broker does not start. In a closed one the "

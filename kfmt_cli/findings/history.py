@@ -32,8 +32,7 @@ MARKER_ALONE = code(
     "transaction-marker-alone",
     _note,
     "A marker ends a transaction that has no record in the log.",
-    "As it should be where nothing was written to this partition, or where its records were "
-    "compacted.",
+    "Normal where nothing was written to this partition, or where its records were compacted.",
 )
 TRANSACTION_OPEN = code(
     "transaction-open",

@@ -93,9 +93,8 @@ INDEX_PREALLOCATED = code(
     "index-preallocated",
     _note,
     "The index of the last segment ends in zeros: space that is kept for entries to come.",
-    "As it should be while a broker runs, or after it was killed; a clean shutdown leaves "
-    "no zeros.",
-    after_crash="The broker drops the bytes after the last entry when it stops.",
+    "Normal while a broker runs, or after it was killed; a clean shutdown leaves no zeros.",
+    after_crash="The broker drops the bytes after the last entry at its next clean stop.",
     after_clean_shutdown=TAKEN
     + " No seek was seen to miss a record. If it is a time index, look-ups by time in it find "
     "nothing.",
@@ -122,7 +121,7 @@ INDEX_IN_DAMAGE = code(
     "index-entry-in-damage",
     _note,
     "Entries point into, or speak of, a damaged part of the log and cannot be checked.",
-    "What becomes of the log decides; see its own findings.",
+    "This follows from the damage in the log; see the log's findings.",
 )
 TIME_INDEX_NOT_INCREASING = code(
     "time-index-entries-not-increasing",

@@ -63,8 +63,7 @@ SEGMENTS_OVERLAP = code(
 SEGMENTS_GAP = code(
     "segments-gap",
     _note,
-    "Offsets are missing between two segments, and nothing inside them is, as it is where a log "
-    "was compacted.",
+    "Offsets are missing between two segments although the log has no other gaps.",
     (
         "Compaction and deleted records leave such gaps; otherwise a segment was lost, and only "
         "a replica has its records."
@@ -77,7 +76,7 @@ LOG_EMPTY = code(
     _note,
     "A log of 0 bytes has offsets before it or after it.",
     (
-        "As it should be for a last segment in which nothing was written yet; otherwise only a "
+        "Normal for a last segment in which nothing was written yet; otherwise only a "
         "replica has its records."
     ),
     after_crash=EMPTY,

@@ -39,10 +39,12 @@ def cleaning_lines(row: Mapping[str, Any], theme: Theme) -> Iterator[str]:
         if row["next_delete_horizon"] is not None:
             when = f"the first may go at {time_text(row['next_delete_horizon'])[:19]}"
         yield f"   {count(tombstones, 'tombstone')} and {count(markers, 'marker')} stay; {when}\n"
-    yield (
-        f"   {count(row['segments_before'], 'segment')} become {row['segments_after']}, "
-        f"in {count(row['passes'], 'pass', 'passes')}\n"
-    )
+    before, after = row["segments_before"], row["segments_after"]
+    verb = f"{'stays' if before == 1 else 'stay'} {after}"
+    if before != after:
+        verb = f"{'becomes' if before == 1 else 'become'} {after}"
+    passes = f"in {count(row['passes'], 'pass', 'passes')}" if row["passes"] else "without a pass"
+    yield f"   {count(before, 'segment')} {verb}, {passes}\n"
     for first, last in row["remaining_offsets"] or ():
         yield f"   {first}\n" if first == last else f"   {first}–{last}\n"
 

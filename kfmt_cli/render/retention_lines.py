@@ -35,9 +35,8 @@ def fate_line(fate: SegmentFate, width: int, theme: Theme) -> str:
 
 def roll_line(roll: Roll) -> str:
     """When the active segment is followed by a new one."""
-    when = "" if roll.at_time is None else f", or a record of {time_text(roll.at_time)[:19]}"
-    sizes = f"at {grouped(roll.at_bytes)} bytes{when}"
-    return f"   rolls next by {roll.words} ({roll.reason}; {sizes})\n"
+    when = "" if roll.at_time is None else f", or at a record after {time_text(roll.at_time)[:19]}"
+    return f"   rolls {roll.words} (otherwise at {grouped(roll.at_bytes)} bytes{when})\n"
 
 
 def freed_lines(now: int, freed: Freed, width: int | None) -> list[str]:

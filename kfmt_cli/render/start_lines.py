@@ -167,7 +167,7 @@ def next_start_words(following: Next) -> str:
 def either_start_words(starts: Sequence[Start]) -> str:
     """Whether a broker comes up where it is not known how it stopped."""
     if not starts:
-        return "no partition directory was given, so a broker's start was not checked"
+        return "not a partition directory, so no broker start is predicted"
     fails = {start.after for start in starts if not start.starts}
     crash, clean = (
         "would not start" if kind in fails else "would start" for kind in (CRASH, CLEAN)

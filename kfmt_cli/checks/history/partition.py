@@ -121,7 +121,9 @@ class PartitionHistory(HistoryCheck):
         if event.control_type is not None:
             self._begun.pop(event.producer_id, None)
             if not is_open:
-                words = f"producer {event.producer_id}: nothing was open that it ends"
+                words = (
+                    f"it ends a transaction of producer {event.producer_id} without records here"
+                )
                 found = event.base_offset
                 yield Finding(file, codes.MARKER_ALONE, event.position, words, offset=found)
         elif event.transactional and not is_open:

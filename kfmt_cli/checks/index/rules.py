@@ -145,10 +145,8 @@ class IndexRules(Check):
         if not sparse.any():
             return
         words = (
-            f"{int(sparse.sum())} of {len(lengths)} stretches between entries are longer than "
-            f"{interval + largest} bytes, which are the index interval of {interval} and the "
-            f"largest batch, {largest}; the longest has {lengths.max()} bytes, and "
-            f"{int((lengths > interval).sum())} are longer than the interval alone"
+            f"the index has gaps of up to {lengths.max()} bytes; at most {interval + largest} are "
+            f"expected (index interval {interval}, largest batch {largest})"
         )
         yield Finding(self.file.name, codes.INDEX_SPARSE, None, words, found=int(sparse.sum()))
 

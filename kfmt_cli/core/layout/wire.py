@@ -57,10 +57,16 @@ class WireType(Protocol):
         """The inverse of `read`."""
 
 
+def needed_words(size: int, left: int) -> str:
+    """What is said where bytes are missing."""
+    needed = "1 byte is needed" if size == 1 else f"{size} bytes are needed"
+    return f"{needed}, {left} {'is' if left == 1 else 'are'} left"
+
+
 def need(size: int, at: int, end: int) -> None:
     """Raise WireError unless that many bytes are left."""
     if size > end - at:
-        raise WireError(f"{size} bytes are needed, {end - at} are left", at, "EXHAUSTED")
+        raise WireError(needed_words(size, end - at), at, "EXHAUSTED")
 
 
 def read_each(

@@ -168,7 +168,7 @@ def transactions(facts: PageFacts) -> Iterator[Part]:
     committed = sum(transaction.outcome == "committed" for transaction in ended)
     yield (
         f"{facts.words}: {len(ended)} transactions have ended, {committed} by COMMIT and "
-        f"{len(ended) - committed} by ABORT; {len(following.open)} are open."
+        f"{len(ended) - committed} by ABORT; {_open(len(following.open))}."
     )
     lines = ["producer  records      marker  outcome"]
     for transaction in ended[:6]:
@@ -215,3 +215,7 @@ def request(facts: PageFacts) -> Iterator[Part]:
         "before it knows any version."
     )
     yield "Kafka: org.apache.kafka.common.requests.RequestHeader. kfmt request-header reads yours."
+
+
+def _open(number: int) -> str:
+    return "1 is open" if number == 1 else f"{number} are open"

@@ -17,6 +17,7 @@ from kfmt_cli.core.times import time_text
 from kfmt_cli.disk.tree import size_of
 from kfmt_cli.log.open_log import open_log
 from kfmt_cli.render.pages.page import PageFacts, Part
+from kfmt_cli.render.style import count
 
 _ROWS = 5
 
@@ -90,7 +91,7 @@ def _steps(facts: PageFacts, offset: int) -> list[str]:
             f"{step.value}, {step.verdict}"
             for step in search.steps
         ]
-    passed = f"{done.n_scanned} batches passed over"
+    passed = f"{count(done.n_scanned, 'batch', 'batches')} passed over"
     lines.append(f"3  scan       from byte {done.scan_from}, {passed}")
     if done.batch is not None:
         lines.append(
