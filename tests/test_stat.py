@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -51,7 +52,7 @@ def test_rows() -> None:
     by_segment = kfmt("stat", BROKER / "orders-0", "--by", "segment", "--json").of("stat")
     assert len(by_segment) == 7
     assert sum(row["records"] for row in by_segment) == 1500
-    topics = {row["file"] for row in kfmt("stat", BROKER, "--by", "topic", "--json").of("stat")}
+    topics = {row["topic"] for row in kfmt("stat", BROKER, "--by", "topic", "--json").of("stat")}
     assert {"orders", "txn", "empty"} <= topics
     (row,) = kfmt("stat", BROKER / "compacted-0", "--json").of("stat")
     assert row["offset_density"] < 0.5
@@ -91,3 +92,38 @@ def test_a_table_and_damage() -> None:
     assert "records a batch" in table.out
     assert kfmt("stat", "damaged_segments").code == 0
     assert kfmt("stat", "nothing-there").code == 3
+
+
+def test_what_fills_the_disk(tmp_path: Path) -> None:
+    broker = tmp_path / "data"
+    shutil.copytree(BROKER, broker)
+    partition = broker / "orders-0"
+    with (partition / f"{1440:020}.index").open("r+b") as index:
+        index.truncate(10 << 20)  # as a broker preallocates it
+    (partition / f"{0:020}.log.deleted").write_bytes(b"x" * 5000)
+    shutil.copytree(partition, broker / f"old-0.{'0' * 32}-delete")
+    (broker / "remote-log-index-cache").mkdir()
+    (broker / "remote-log-index-cache" / "0_abc.index").write_bytes(b"x" * 100)
+    (broker / "notes.txt").write_text("mine")
+    rows = {row["purpose"]: row for row in kfmt("stat", broker, "--json").of("disk_usage")}
+    files = [path for path in broker.rglob("*") if path.is_file()]
+    assert sum(row["files"] for row in rows.values()) == len(files)
+    assert sum(row["bytes"] for row in rows.values()) == sum(file.stat().st_size for file in files)
+    assert rows["indexes"]["bytes"] > 10 << 20 > rows["indexes"]["disk_bytes"]
+    assert (rows["left_over"]["files"], rows["left_over"]["bytes"]) == (1, 5000)
+    assert rows["remote_index_cache"]["bytes"] == 100
+    assert rows["other"]["bytes"] == 4
+    marked = sum(file.stat().st_size for file in files if "-delete" in str(file))
+    assert rows["marked_delete"]["bytes"] == marked
+    shown = kfmt("stat", broker).out
+    assert "left over: The broker deletes it." in shown
+    assert "kfmt retention" in shown
+
+
+def test_rows_by_size_and_totals() -> None:
+    rows = kfmt("stat", BROKER, "--sort", "bytes", "--json").of("stat")
+    sizes = [row["bytes"] for row in rows]
+    assert sizes == sorted(sizes, reverse=True)
+    shown = kfmt("stat", BROKER).out
+    assert " topic __consumer_offsets " in shown
+    assert " 100% " in next(line for line in shown.splitlines() if line.startswith(" all "))

@@ -15,6 +15,7 @@ from kfmt_cli.findings.finding import Severity
 from kfmt_cli.render.style import COLOUR, PLAIN, Theme, safe
 
 PATIENCE = 1.0  # seconds of work before a progress bar is worth its place
+MUCH = 256 << 20  # bytes of which it is said at once how far they are
 
 # From this size on it matters whether the modules that read them are compiled.
 LARGE = 8 << 20
@@ -105,13 +106,16 @@ class Screen:
         self.note(f"kfmt: {safe(words)}\n")
 
     @contextmanager
-    def progress(self, total: int | None) -> Iterator[ProgressBar]:
+    def progress(self, total: int | None, *, beside_rows: bool = False) -> Iterator[ProgressBar]:
         """A bar on standard error for `total` bytes, when it is a terminal and it takes long.
 
-        total: None or 0 for a stream, whose bytes count as they come.
+        total: None or 0 for a stream, whose bytes count as they come. beside_rows: rows are
+        written meanwhile, among which no bar is wanted.
         """
         self.expect(total or 0)
-        progress = ProgressBar(total, self.err_is_terminal, self.expect)
+        wanted = self.err_is_terminal and not (beside_rows and self.out_is_terminal)
+        progress = ProgressBar(total, wanted, self.expect)
+        progress.advance(0)
         try:
             yield progress
         finally:
@@ -134,10 +138,17 @@ class ProgressBar:
         self._done += n_bytes
         if not self._total:
             self._expect(n_bytes)
-        if not self._wanted or time.monotonic() - self._since < PATIENCE:
+        is_soon = (self._total or 0) < MUCH and time.monotonic() - self._since < PATIENCE
+        if not self._wanted or is_soon:
             return
         from rich.console import Console
-        from rich.progress import BarColumn, DownloadColumn, Progress, TransferSpeedColumn
+        from rich.progress import (
+            BarColumn,
+            DownloadColumn,
+            Progress,
+            TimeRemainingColumn,
+            TransferSpeedColumn,
+        )
 
         if self._bar is None:
             console = Console(stderr=True)
@@ -145,13 +156,16 @@ class ProgressBar:
                 BarColumn(),
                 DownloadColumn(),
                 TransferSpeedColumn(),
+                TimeRemainingColumn(compact=True),
                 console=console,
                 transient=True,
             )
             bar.start()
             bar.add_task("", total=self._total)
         assert isinstance(self._bar, Progress)
-        self._bar.update(self._bar.task_ids[0], completed=self._done)
+        self._bar.update(
+            self._bar.task_ids[0], completed=min(self._done, self._total or self._done)
+        )
 
     def stop(self) -> None:
         """Take the bar away."""

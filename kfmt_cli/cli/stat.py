@@ -34,6 +34,13 @@ if TYPE_CHECKING:
     help="What a row is.",
 )
 @click.option(
+    "--sort",
+    type=click.Choice(["name", "bytes", "records"]),
+    default="name",
+    show_default=True,
+    help="What rows are sorted by; the largest first.",
+)
+@click.option(
     "--deep",
     is_flag=True,
     help="Also read the records: null and empty keys, tombstones, how much compression saves.",
@@ -50,6 +57,7 @@ if TYPE_CHECKING:
 def stat(
     paths: tuple[str, ...],
     by: str,
+    sort: str,
     deep: bool,
     histogram: bool,
     what_if: tuple[str, ...],
@@ -74,7 +82,7 @@ def stat(
     run = common.run()
     if wanted and (deep or codecs):
         raise UsageError("--deep and --what-if look at whole batches: not with a selection")
-    task = Stat(run, by, deep, codecs, histogram, common.jobs, common.limit, wanted)
+    task = Stat(run, by, deep, codecs, histogram, common.jobs, common.limit, wanted, sort)
     task.paths(paths)
     return run.host.exit_code
 

@@ -151,8 +151,8 @@ class _Nobody:
         del n_bytes
 
     @contextmanager
-    def progress(self, total: int | None) -> Iterator[Progress]:
-        del total
+    def progress(self, total: int | None, *, beside_rows: bool = False) -> Iterator[Progress]:
+        del total, beside_rows
         yield self
 
     def advance(self, n_bytes: int) -> None:

@@ -60,7 +60,7 @@ class Cat:
     def paths(self, paths: tuple[str, ...]) -> None:
         """Write the records of every partition below some paths."""
         is_one_pass = not self.committed and self.last is None and not self.follow
-        each_partition(self.run, paths, self._partition, takes_pipe=is_one_pass)
+        each_partition(self.run, paths, self._partition, takes_pipe=is_one_pass, reads_all=True)
         self.run.sink.flush()
         if self._n_notes > MOST_NOTES:
             self.run.sink.note(f"… and {self._n_notes - MOST_NOTES} more do not decode\n")

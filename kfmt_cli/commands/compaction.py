@@ -56,7 +56,7 @@ class Compaction:
 
     def paths(self, paths: tuple[str, ...]) -> None:
         """Show what the cleaner would make of the partitions below some paths."""
-        each_partition(self.run, paths, self._partition)
+        each_partition(self.run, paths, self._partition, reads_all=True)
         self.run.sink.flush()
 
     def _partition(self, partition: Partition) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from kfmt_cli.broker.start.checkpoints import (
     entries_of,
 )
 from kfmt_cli.checks.log.verifier import open_checked
+from kfmt_cli.commands.each_partition import reading
 from kfmt_cli.commands.run import Run
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.disk.partitions import Partition, partitions_below
@@ -114,14 +116,20 @@ class Diff:
         """Compare two partitions, or every partition that two log directories have in common."""
         complain = self.run.complain
         ours, theirs = partitions_below((a,), complain), partitions_below((b,), complain)
-        if len(ours) == len(theirs) == 1:
-            self._pair(ours[0], theirs[0])
-        elif ours and theirs:
-            pairs = _paired(ours, theirs, lambda partition: partition.name)
+        pairs = [(ours[0], theirs[0])] if len(ours) == len(theirs) == 1 else []
+        if not pairs and ours and theirs:
+            tops = {id(partition): a for partition in ours}
+            tops |= {id(partition): b for partition in theirs}
+            pairs = _paired(
+                *(ours, theirs),
+                lambda partition: os.path.relpath(partition.name, printable(tops[id(partition)])),
+            )
             pairs = pairs or _paired(ours, theirs, lambda partition: partition.folder.name)
             if not pairs:
                 both = f"{printable(a)} and {printable(b)}"
                 raise UsageError(f"{both} have no partition in common")
+        logs = [log for pair in pairs for partition in pair for log in partition.logs]
+        with reading(self.run, logs):
             for one, other in pairs:
                 self._pair(one, other)
         self.run.sink.flush()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from kfmt_cli.broker.start.checkpoints import (
@@ -14,10 +14,11 @@ from kfmt_cli.broker.start.checkpoints import (
 )
 from kfmt_cli.checks.log.verifier import open_checked
 from kfmt_cli.commands.run import Run
+from kfmt_cli.core.throttle import PACE
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.names import place_of
 from kfmt_cli.disk.partitions import Partition, partitions_below
-from kfmt_cli.disk.tree import classify
+from kfmt_cli.disk.tree import classify, size_of
 from kfmt_cli.errors import InputError
 from kfmt_cli.log.block import Block
 
@@ -70,15 +71,36 @@ def each_partition(
     take: Callable[[Partition], None],
     *,
     takes_pipe: bool = False,
+    reads_all: bool = False,
 ) -> None:
     """Take each partition below the paths; one that cannot be read is told of, and the rest goes
-    on. Raises UsageError."""
-    for partition in partitions_below(paths, run.complain, takes_pipe=takes_pipe):
-        tell_log_start(run, partition)
-        try:
-            take(partition)
-        except InputError as error:
-            run.complain(str(error))
+    on. Raises UsageError.
+
+    reads_all: all of the logs is read, so that it can be said how far that is.
+    """
+    partitions = partitions_below(paths, run.complain, takes_pipe=takes_pipe)
+    logs = [log for partition in partitions for log in partition.logs] if reads_all else []
+    with reading(run, logs):
+        for partition in partitions:
+            tell_log_start(run, partition)
+            try:
+                take(partition)
+            except InputError as error:
+                run.complain(str(error))
+
+
+@contextmanager
+def reading(run: Run, logs: Iterable[Input]) -> Iterator[None]:
+    """Meanwhile, say how much of some logs this process has read."""
+    total = sum(map(size_of, logs))
+    if not total:
+        yield
+        return
+    with (
+        run.host.progress(total, beside_rows=True) as progress,
+        PACE.telling(progress.advance),
+    ):
+        yield
 
 
 def blocks_of(partition: Partition) -> Iterator[tuple[Input, Block]]:

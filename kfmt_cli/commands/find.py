@@ -11,7 +11,7 @@ import numpy as np
 
 from kfmt_cli.broker.seek import SCAN, ReadingStart, blocks_from, start_for_offset, start_for_time
 from kfmt_cli.checks.log.verifier import open_checked
-from kfmt_cli.commands.each_partition import LogStarts
+from kfmt_cli.commands.each_partition import LogStarts, reading
 from kfmt_cli.commands.run import Cells, Run, in_pieces
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.native.table import BoolArray
@@ -64,11 +64,13 @@ class Find:
                 self.run.complain(str(error))
         logs = [segment for segment in found if segment.log is not None]
         starts = LogStarts(self.run)
-        for _, group in groupby(logs, key=lambda log: str(Path(log.any_file.path).parent)):
-            partition = sorted(group, key=lambda segment: segment.any_file.base_offset or 0)
-            first = partition[0].any_file
-            starts.tell(first.path, first.base_offset, first.name)
-            self._partition(partition)
+        read = [segment.any_file for segment in logs] if self.sought.wanted else []
+        with reading(self.run, read):
+            for _, group in groupby(logs, key=lambda log: str(Path(log.any_file.path).parent)):
+                partition = sorted(group, key=lambda segment: segment.any_file.base_offset or 0)
+                first = partition[0].any_file
+                starts.tell(first.path, first.base_offset, first.name)
+                self._partition(partition)
         if self._n_files > 1:
             self.run.sink.remark(count(self._n_found, "place"))
         elif logs and not self._n_found:

@@ -55,8 +55,13 @@ class Progress(Protocol):
 class Host(Out, Protocol):
     """Where a run takes place: streams, and someone to tell how far it is."""
 
-    def progress(self, total: int | None) -> AbstractContextManager[Progress]:
-        """A bar for `total` bytes; None or 0 for a stream, whose bytes count as they come."""
+    def progress(
+        self, total: int | None, *, beside_rows: bool = False
+    ) -> AbstractContextManager[Progress]:
+        """A bar for `total` bytes; None or 0 for a stream, whose bytes count as they come.
+
+        beside_rows: rows are written meanwhile.
+        """
 
     def expect(self, n_bytes: int) -> None:
         """Count bytes that are to be read, and say once that they take long if that is so."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import time
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
 from functools import partial
 
 from kfmt_cli.broker.seek import blocks_from
@@ -15,21 +17,27 @@ from kfmt_cli.core.source import open_source
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.names import partition_of
 from kfmt_cli.disk.partitions import Partition, partitions_below
-from kfmt_cli.disk.tree import size_of
+from kfmt_cli.disk.place import place_members
+from kfmt_cli.disk.tree import is_folder, size_of
+from kfmt_cli.disk.usage import usage_below
 from kfmt_cli.errors import InputError
 from kfmt_cli.log.block import HEADER_SIZE
 from kfmt_cli.log.decompress import decompress_ahead
 from kfmt_cli.log.reader import BLOCK, LogReader
 from kfmt_cli.log.select import Selection
 from kfmt_cli.log.statistics import Statistics
-from kfmt_cli.render.statistics_lines import COLUMNS, more_lines
+from kfmt_cli.render.statistics_lines import columns, more_lines, usage_lines
 from kfmt_cli.render.style import grouped
 from kfmt_cli.render.tables.line_table import LineTable
-from kfmt_cli.rows.documents import STATISTICS, WHAT_IF
+from kfmt_cli.rows.column import PLACE, Placed
+from kfmt_cli.rows.documents import DISK_USAGE, STATISTICS, WHAT_IF
 from kfmt_cli.sharing.processes import MANY_BYTES, at_once, map_processes
 
 SAMPLE = 8 << 20  # bytes of records that another codec is tried on, of each partition
 TOPIC, PARTITION, SEGMENT = "topic", "partition", "segment"
+NAME = "name"
+LEAST_NAME = 24  # columns; a longer one has a line of its own where others need the room
+_OF_SUBJECT = {"file", *PLACE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +75,17 @@ class Trial:
         self.seconds += other.seconds
 
 
+@dataclass(frozen=True, slots=True)
+class StatSubject:
+    """What numbers are about."""
+
+    file: str
+    """The log or the directory, empty for a topic."""
+    topic: str | None = None
+    partition: int | None = None
+    log_dir: str | None = None
+
+
 @dataclass(slots=True)
 class Stat:
     """One call of `stat`."""
@@ -84,6 +103,8 @@ class Stat:
     limit: Limit = field(default_factory=Limit)
     wanted: Selection = field(default_factory=Selection)
     """What is counted."""
+    sort: str = NAME
+    """What rows are sorted by: their name, or a number, the largest first."""
 
     def paths(self, paths: tuple[str, ...]) -> None:
         """Show the numbers of everything below some paths."""
@@ -100,40 +121,69 @@ class Stat:
         files = [file for _, file in logs]
         jobs = self.jobs if total >= MANY_BYTES else 1
         outcomes = map_processes(work, files, jobs, at_once(len(files), jobs))
-        rows: dict[str, Statistics] = {}
+        rows: dict[StatSubject, Statistics] = {}
+        places: dict[str | None, set[str]] = {}
         with self.run.host.progress(total) as progress:
             for (partition, file), found in zip(logs, outcomes, strict=True):
                 progress.advance(size_of(file))
                 if isinstance(found, str):
                     self.run.complain(found)
                     continue
-                rows.setdefault(self._name(partition, file), Statistics()).add(found)
-        self._show(rows)
+                subject = self._subject(partition, file)
+                rows.setdefault(subject, Statistics()).add(found)
+                places.setdefault(subject.topic, set()).add(_above(partition.name))
+        self._show(rows, places)
+        if not self.wanted:
+            for path in filter(is_folder, paths):
+                self._usage(path, len(rows) > 1)
         for codec in self.what_if:
             self._try(codec, partitions)
         self.run.sink.flush()
 
-    def _name(self, partition: Partition, file: Input) -> str:
-        """The row that a log belongs to."""
+    def _subject(self, partition: Partition, file: Input) -> StatSubject:
+        """What the row that a log belongs to is about."""
         if self.by == SEGMENT:
-            return file.name
-        topic = partition_of(file.path)[0]
-        return topic if self.by == TOPIC and topic is not None else partition.name
+            return StatSubject(file.name, *partition_of(file.path), _above(partition.name))
+        topic, number = partition_of(file.path)
+        if self.by == TOPIC and topic is not None:
+            return StatSubject("", topic)
+        return StatSubject(partition.name, topic, number, _above(partition.name))
 
-    def _show(self, rows: dict[str, Statistics]) -> None:
+    def _show(
+        self, rows: dict[StatSubject, Statistics], places: dict[str | None, set[str]]
+    ) -> None:
+        """The rows; people are shown totals below them. places: the log directories of a topic."""
         sink = self.run.sink
-        if len(rows) > 1 and sink.for_people:
-            everything = Statistics()
-            for statistics in rows.values():
-                everything.add(statistics)
-            rows = {**rows, "all": everything}
+        shown = list(rows.items())
+        if self.sort != NAME:
+            shown.sort(key=lambda row: -getattr(row[1], self.sort))
+        lines = [(subject.file or str(subject.topic), found) for subject, found in shown]
+        total = sum(found.bytes for _, found in lines)
+        totals = list(_totals(shown)) if len(shown) > 1 and sink.for_people else []
         room = None if sink.look.wide else sink.out.width
-        table = LineTable(self.by, list(rows.items()), COLUMNS, sink.out.theme, room)
-        for i, (name, found) in enumerate(rows.items()):
-            lines = [] if i else [table.heading()]
-            lines.append(table.line(name, found))
-            lines += more_lines(found) if self.deep or self.histogram else []
-            sink.document(STATISTICS, {"file": name, **stat_row(found)}, lines)
+        heads = list(columns(total if len(shown) > 1 else None))
+        table = LineTable(self.by, [*lines, *totals], heads, sink.out.theme, room, LEAST_NAME)
+        for i, (subject, found) in enumerate(shown):
+            text = [] if i else [table.heading()]
+            text.append(table.line(lines[i][0], found))
+            text += more_lines(found) if self.deep or self.histogram else []
+            row = asdict(subject)
+            if not subject.file:
+                known = places[subject.topic]
+                row["file"] = os.path.commonpath(known)
+                row["log_dir"] = row["file"] if len(known) == 1 else None
+            sink.document(STATISTICS, {**row, **stat_row(found)}, text)
+        for name, found in totals:
+            sink.put(table.line(name, found))
+
+    def _usage(self, path: str, is_told: bool) -> None:
+        """What fills the disk below a directory; people are told where it has many partitions."""
+        sink = self.run.sink
+        found = usage_below(path, self.run.complain)
+        lines = list(usage_lines(path, found, sink.out.theme, sink.out.width)) if is_told else []
+        for i, usage in enumerate(found):
+            row = {"file": path, **asdict(usage)}
+            sink.document(DISK_USAGE, row, () if i else lines)
 
     def _try(self, codec: Codec, partitions: list[Partition]) -> None:
         """What another codec would make of a sample of each partition."""
@@ -160,6 +210,29 @@ class Stat:
         if total.seconds:
             line += f"; compresses {total.plain / total.seconds / 1e6:.0f} MB/s"
         self.run.sink.document(WHAT_IF, row, [f"{line}\n"])
+
+
+def _totals(rows: list[tuple[StatSubject, Statistics]]) -> Iterator[tuple[str, Statistics]]:
+    """The topics of which several rows are, and all."""
+    of_topics: dict[str | None, list[Statistics]] = {}
+    for subject, found in rows:
+        of_topics.setdefault(subject.topic, []).append(found)
+    for topic, parts in of_topics.items():
+        if topic is not None and 1 < len(parts) < len(rows):
+            yield f"topic {topic}", _sum(parts)
+    yield "all", _sum([found for _, found in rows])
+
+
+def _sum(parts: list[Statistics]) -> Statistics:
+    total = Statistics()
+    for part in parts:
+        total.add(part)
+    return total
+
+
+def _above(name: str) -> str:
+    """The log directory of a partition, or of a log, as it is shown."""
+    return str(place_members(name, Placed.PARTITION)["log_dir"] or "")
 
 
 def look(file: Input, deep: bool, limit: Limit, wanted: Selection) -> Statistics | str:
@@ -224,7 +297,7 @@ def _trial(file: Input, codec: Codec, limit: Limit, most: int) -> Trial:
 
 def stat_row(found: Statistics) -> dict[str, object]:
     """The numbers for programs, without the name of what they are about."""
-    names = (column.name for column in STATISTICS.columns if column.name != "file")
+    names = (column.name for column in STATISTICS.columns if column.name not in _OF_SUBJECT)
     row = {name: getattr(found, name) for name in names}
     ratio = found.compression_ratio
     return {**row, "compression_ratio": None if ratio is None else round(ratio, 3)}

@@ -42,7 +42,7 @@ class ShowTransactions:
 
     def paths(self, paths: tuple[str, ...]) -> None:
         """Show the transactions of every partition below some paths."""
-        each_partition(self.run, paths, self._partition)
+        each_partition(self.run, paths, self._partition, reads_all=True)
         self.run.sink.flush()
 
     def _partition(self, partition: Partition) -> None:

@@ -4,18 +4,31 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 
 class Pace:
-    """A speed that reading keeps to. rate: bytes a second, None for no limit.
+    """A speed that reading keeps to, and who is told how much was read.
 
-    With a limit, what was read is dropped from the page cache, which is the broker's.
+    rate: bytes a second, None for no limit. With a limit, what was read is dropped from the page
+    cache, which is the broker's.
     """
 
     def __init__(self) -> None:
         self.rate: int | None = None
         self._read = 0
         self._since = 0.0
+        self._tell: Callable[[int], None] | None = None
+
+    @contextmanager
+    def telling(self, tell: Callable[[int], None]) -> Iterator[None]:
+        """Meanwhile, tell of the bytes that this process reads."""
+        before, self._tell = self._tell, tell
+        try:
+            yield
+        finally:
+            self._tell = before
 
     def limit(self, rate: int | None) -> None:
         """Begin to keep to a speed."""
@@ -23,6 +36,8 @@ class Pace:
 
     def spent(self, n_bytes: int) -> None:
         """That many bytes were read: wait until they may have been."""
+        if self._tell is not None:
+            self._tell(n_bytes)
         if self.rate is None:
             return
         self._read += n_bytes

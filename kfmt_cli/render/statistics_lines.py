@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from kfmt_cli.core.times import time_text
+from kfmt_cli.disk.usage import PURPOSES, Usage
+from kfmt_cli.findings.history import LEFT_OVER
 from kfmt_cli.log.statistics import Statistics
-from kfmt_cli.render.style import count, grouped
-from kfmt_cli.render.tables.line_table import LineColumn
+from kfmt_cli.render.style import Theme, count, grouped, human, safe, shell_quoted
+from kfmt_cli.render.tables.line_table import LineColumn, LineTable
 
 _BARS = "▁▂▃▄▅▆▇█"
 
@@ -20,24 +22,28 @@ def _time(milliseconds: int | None) -> str:
     return "–" if milliseconds is None else time_text(milliseconds)[:19]
 
 
-COLUMNS: tuple[LineColumn[Statistics], ...] = (
-    LineColumn("bytes", lambda of: grouped(of.bytes)),
-    LineColumn("batches", lambda of: grouped(of.batches)),
-    LineColumn("records", lambda of: grouped(of.records)),
-    LineColumn("rec/batch", lambda of: _of_batch(of.records, of, ".1f"), keep=1),
-    LineColumn(
-        "B/batch", lambda of: grouped(of.bytes // of.batches) if of.batches else "–", keep=2
-    ),
-    LineColumn(
-        "codecs", lambda of: ", ".join(sorted(of.codecs, key=lambda name: -of.codecs[name])) or "–"
-    ),
-    LineColumn(
-        "dense", lambda of: "–" if of.offset_density is None else f"{of.offset_density:.0%}", keep=3
-    ),
-    LineColumn("producers", lambda of: grouped(of.producers), keep=4),
-    LineColumn("from", lambda of: _time(of.min_timestamp), keep=5),
-    LineColumn("to", lambda of: _time(of.max_timestamp), keep=6),
-)
+def columns(total: int | None) -> Iterator[LineColumn[Statistics]]:
+    """The columns of the table. total: bytes of all rows; None for no share of them."""
+    yield LineColumn("size", lambda of: human(of.bytes))
+    if total:
+        yield LineColumn("share", lambda of: f"{of.bytes / total:.0%}", keep=1)
+    yield LineColumn("batches", lambda of: grouped(of.batches), keep=4)
+    yield LineColumn("records", lambda of: grouped(of.records))
+    yield LineColumn("rec/batch", lambda of: _of_batch(of.records, of, ".1f"), keep=5)
+    yield LineColumn(
+        "B/batch", lambda of: grouped(of.bytes // of.batches) if of.batches else "–", keep=6
+    )
+    yield LineColumn(
+        "codecs",
+        lambda of: ", ".join(sorted(of.codecs, key=lambda name: -of.codecs[name])) or "–",
+        keep=2,
+    )
+    yield LineColumn(
+        "dense", lambda of: "–" if of.offset_density is None else f"{of.offset_density:.0%}", keep=7
+    )
+    yield LineColumn("producers", lambda of: grouped(of.producers), keep=8)
+    yield LineColumn("from (UTC)", lambda of: _time(of.min_timestamp), keep=9)
+    yield LineColumn("to (UTC)", lambda of: _time(of.max_timestamp), keep=3)
 
 
 def more_lines(of: Statistics) -> Iterator[str]:
@@ -59,3 +65,24 @@ def more_lines(of: Statistics) -> Iterator[str]:
             parts.append(f"compressed {of.compression_ratio:.2f} to 1")
         parts.append(f"timestamps up to {grouped(of.timestamp_skew_ms)} ms before an earlier one")
         yield f"   {', '.join(parts)}\n"
+
+
+_USAGE: tuple[LineColumn[Usage], ...] = (
+    LineColumn("files", lambda of: grouped(of.files)),
+    LineColumn("size", lambda of: human(of.bytes)),
+    LineColumn("on disk", lambda of: human(of.disk_bytes)),
+    LineColumn("", lambda of: PURPOSES[of.purpose], keep=1, right=False),
+)
+
+
+def usage_lines(
+    path: str, found: Sequence[Usage], theme: Theme, width: int | None
+) -> Iterator[str]:
+    """What fills the disk below a directory, and what a broker frees of it."""
+    named = [(usage.purpose.replace("_", " "), usage) for usage in found]
+    table = LineTable(f"below {safe(path)}", named, _USAGE, theme, width)
+    yield "\n" + table.heading()
+    yield from (table.line(name, usage) for name, usage in named)
+    if any(usage.purpose == "left_over" for usage in found):
+        yield f"left over: {LEFT_OVER.after_crash}\n"
+    yield f"kfmt retention {shell_quoted(path)} shows when segments go\n"

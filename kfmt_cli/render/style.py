@@ -49,6 +49,19 @@ def grouped(number: int) -> str:
     return f"{number:,}".replace(",", " ")
 
 
+_POWERS = ("kB", "MB", "GB", "TB", "PB")
+
+
+def human(number: int) -> str:
+    """A number of bytes to three digits or so, in powers of 1000."""
+    if number < 1000:
+        return f"{number} B"
+    size, power = number / 1000, 0
+    while size >= 999.5 and power + 1 < len(_POWERS):
+        size, power = size / 1000, power + 1
+    return f"{size:.{0 if size >= 100 else 1}f} {_POWERS[power]}"
+
+
 def count(number: int, noun: str, nouns: str = "") -> str:
     """1 batch, 2 batches."""
     return f"{grouped(number)} {noun if number == 1 else nouns or noun + 's'}"

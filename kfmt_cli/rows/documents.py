@@ -145,7 +145,10 @@ STATISTICS = RowType(
     "stat",
     "Numbers about a segment, a partition or a topic.",
     (
-        text("file", "What they are about."),
+        text("file", "What they are about; of a topic, the directory that its partitions lie in."),
+        text("topic", "The topic.", null=True),
+        number("partition", "The partition; null for a topic.", null=True),
+        text("log_dir", "The log directory, where it is one.", null=True),
         number("segments", "Logs."),
         number("bytes", "Bytes of the logs."),
         number("batches", "Batches."),
@@ -169,6 +172,17 @@ STATISTICS = RowType(
         number("tombstones", "Records without a value.", null=True),
         json_value("records_histogram", "Batches by their records, in powers of two."),
         json_value("bytes_histogram", "Batches by their bytes, in powers of two."),
+    ),
+)
+DISK_USAGE = RowType(
+    "disk_usage",
+    "What fills the disk below a directory, by what it is for.",
+    (
+        text("file", "The directory."),
+        text("purpose", "What the files are for."),
+        number("files", "How many there are."),
+        number("bytes", "Their sizes."),
+        number("disk_bytes", "What they take on the disk, where holes take nothing."),
     ),
 )
 WHAT_IF = RowType(

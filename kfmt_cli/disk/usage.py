@@ -1,0 +1,102 @@
+"""What fills the disk below a directory: every file, by what it is for."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from kfmt_cli.disk.kinds import INDEXES, UNKNOWN, kind_of
+from kfmt_cli.disk.kinds.fixed import PRODUCER_SNAPSHOT
+from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT, LOG
+from kfmt_cli.disk.names import mark_of
+from kfmt_cli.disk.tree import printable
+
+BLOCK = 512  # the unit of `st_blocks`
+REMOTE_CACHE = "remote-log-index-cache"
+PURPOSES = {
+    "logs": "the logs of segments that are in use",
+    "indexes": "their indexes; those of active segments are made larger than they are filled",
+    "producer_snapshots": "snapshots of the state of producers",
+    "kraft_snapshots": "snapshots of the cluster's metadata",
+    "left_over": "files marked .deleted, .cleaned, .swap and the like",
+    "marked_delete": "directories marked -delete",
+    "marked_stray": "directories marked -stray",
+    "marked_future": "directories marked -future, which are being moved here",
+    "remote_index_cache": f"{REMOTE_CACHE}, copies of indexes in remote storage",
+    "broker_files": "checkpoints and other small files of the broker",
+    "other": "files that are not a broker's",
+}
+
+
+@dataclass(slots=True)
+class Usage:
+    """Files of one purpose."""
+
+    purpose: str
+    files: int = 0
+    bytes: int = 0
+    """Their sizes."""
+    disk_bytes: int = 0
+    """What they take on the disk, where holes take nothing."""
+
+
+def usage_below(top: str, complain: Callable[[str], None]) -> list[Usage]:
+    """Of every purpose that files below a directory have, how much there is; links are not
+    followed, and a file with several names counts once.
+
+    complain: is told of directories that cannot be listed.
+    """
+    name = os.path.abspath(top).rpartition(os.sep)[2]  # noqa: PTH100 (links are kept)
+    found = {purpose: Usage(purpose) for purpose in PURPOSES}
+    seen: set[tuple[int, int]] = set()
+    for folder, entry in _files(top, complain):
+        try:
+            status = entry.stat(follow_symlinks=False)
+        except OSError:
+            continue  # it has gone by now
+        if not stat.S_ISREG(status.st_mode):
+            continue
+        if status.st_nlink > 1:
+            if (status.st_dev, status.st_ino) in seen:
+                continue
+            seen.add((status.st_dev, status.st_ino))
+        usage = found[_purpose_of(f"{name}{os.sep}{os.path.relpath(folder, top)}", entry.name)]
+        usage.files += 1
+        usage.bytes += status.st_size
+        usage.disk_bytes += BLOCK * status.st_blocks
+    return [usage for usage in found.values() if usage.files]
+
+
+def _files(top: str, complain: Callable[[str], None]) -> Iterator[tuple[str, os.DirEntry[str]]]:
+    """Everything below a directory that is none itself, with its directory."""
+    folders = [top]
+    while folders:
+        folder = folders.pop()
+        try:
+            with os.scandir(folder) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append(entry.path)
+                    else:
+                        yield folder, entry
+        except OSError as error:
+            complain(f"{printable(folder)}: {error.strerror}")
+
+
+def _purpose_of(folder: str, name: str) -> str:
+    """What a file is for. folder: its directory, from the one that was given on."""
+    parts = PurePath(folder).parts
+    if REMOTE_CACHE in parts:
+        return "remote_index_cache"
+    mark = next(filter(None, map(mark_of, parts)), "")
+    if mark:
+        return f"marked_{mark}"
+    kind, _, transient = kind_of(name)
+    if transient:
+        return "left_over"
+    purposes = {LOG: "logs", PRODUCER_SNAPSHOT: "producer_snapshots", UNKNOWN: "other"}
+    purposes |= {KRAFT_SNAPSHOT: "kraft_snapshots", **dict.fromkeys(INDEXES, "indexes")}
+    return purposes.get(kind, "broker_files")
