@@ -184,7 +184,7 @@ def main() -> None:
     lines = (line(job, with_kafka, python, runs) for job in jobs(files))
     table = shown(chain([HEAD], lines))
     packed = shown(many.rows(arguments.smoke, runs))
-    tools = shown(toolbox.rows(files["none"], arguments.smoke, with_kafka, runs))
+    tools = shown(toolbox.rows(arguments.smoke, with_kafka, runs))
     written = shown(writing.rows(files["none"], arguments.smoke, with_kafka, runs))
     if arguments.write:
         put("table", [f"Machine: {machine()}.", "", *table])

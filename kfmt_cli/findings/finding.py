@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 # What is shown of one kind, unless the user asks for more: findings in one file, and places where
 # people are shown each kind once.
-MOST_FINDINGS, MOST_PLACES = 100, 5
+MOST_FINDINGS, MOST_PLACES = 100, 3
 
 
 class Severity(enum.Enum):

@@ -98,12 +98,16 @@ def lost_lines(starts: Sequence[Start], theme: Theme) -> Iterator[str]:
         return
     for kind in (CRASH, CLEAN):
         of_kind = [start for start in harmed if start.after == kind]
-        for ranges, words in (("lost", "go"), ("unreachable", "are out of reach")):
+        said = []
+        for ranges, verbs in (("lost", ("goes", "go")), ("unreachable", ("is", "are"))):
             hit = [getattr(start, ranges) for start in of_kind if getattr(start, ranges)]
             number = sum(map(size_of_ranges, hit))
             if number:
+                verb = verbs[number != 1] + (" out of reach" if ranges == "unreachable" else "")
                 place = count(len(hit), "partition")
-                yield f"{LABELS[kind]}, {count(number, 'offset')} {words}, in {place}"
+                said.append(f"{count(number, 'offset')} {verb} in {place}")
+        if said:
+            yield f"{LABELS[kind]}: {', '.join(said)}"
 
 
 def step_lines(steps: Sequence[tuple[str, str, str]], theme: Theme) -> Iterator[str]:

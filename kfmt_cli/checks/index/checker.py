@@ -129,7 +129,7 @@ class IndexChecker:
     def _absent(self, log: Input, kind: Kind, code: Code, facts: IndexFacts) -> Result:
         """What is said of an index that is not there, under the name that it would have."""
         name = sibling_name(log.name, kind)
-        words, offset = f"the log is there, {kind.suffix} is not", None
+        words, offset = "missing", None
         if kind is TRANSACTION_INDEX:
             producer, offset, last = facts.aborted[0]
             words = (

@@ -26,8 +26,6 @@ from kfmt_cli.render.tables.line_table import LineColumn, LineTable
 from kfmt_cli.rows.documents import BROKER_START, LOG_DIRECTORY, NEXT_STEP, PARTITION
 from kfmt_cli.rows.result import Result
 
-LEAST_NAME = 16
-
 
 def _start_words(report: Report, kind: str) -> str:
     start = report.after(kind)
@@ -35,12 +33,13 @@ def _start_words(report: Report, kind: str) -> str:
 
 
 _COLUMNS: tuple[LineColumn[Report], ...] = (
-    LineColumn("segments", lambda report: grouped(report.segments), keep=2),
-    LineColumn("records", lambda report: grouped(report.records), keep=3),
-    LineColumn("bytes", lambda report: grouped(report.bytes), keep=1),
+    LineColumn("segments", lambda report: grouped(report.segments), keep=3),
+    LineColumn("records", lambda report: grouped(report.records), keep=4),
+    LineColumn("bytes", lambda report: grouped(report.bytes), keep=2),
     LineColumn(
         "findings",
         lambda report: report.verdict[0],
+        keep=1,
         right=False,
         style=lambda report: report.verdict[1],
     ),
@@ -107,7 +106,7 @@ def _show_people(
     if shown:
         width = None if sink.look.wide else sink.out.width
         named = [(report.shown, report) for report in shown]
-        table = LineTable("directory", named, _COLUMNS, theme, width, LEAST_NAME)
+        table = LineTable("directory", named, _COLUMNS, theme, width)
         sink.put(table.heading() + "".join(table.line(name, report) for name, report in named))
     if bad and len(shown) < len(listed):
         healthy = count(len(listed) - len(shown), "healthy directory", "healthy directories")
