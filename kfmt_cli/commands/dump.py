@@ -74,7 +74,7 @@ class Dump:
         run, seen = self.run, set[str]()
         self._starts = LogStarts(run)
         self._given = paths
-        for target in targets(paths, run.complain, takes_pipe=True):
+        for target in targets(paths, run.complain, takes_pipe=self.last is None):
             try:
                 files = distinct(target.inputs(self.kinds), seen)
                 self._files(self._listed(files, target.path))
