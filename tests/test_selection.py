@@ -102,7 +102,14 @@ def test_typed_patterns(tmp_path: Path) -> None:
         assert words in done.err
 
 
-@pytest.mark.parametrize("log", [FOLDER, TXN.parent, UPGRADED.parent], ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "log",
+    [
+        *(FOLDER, TXN.parent, UPGRADED.parent),
+        *(SAMPLES / "kafka-2.8.2" / name for name in ("v1-lz4-0", "v0-gzip-0", "v1-compacted-0")),
+    ],
+    ids=lambda path: path.name,
+)
 @pytest.mark.parametrize("number", [1, 7, 30, 100_000])
 def test_the_last_records(log: Path, number: int) -> None:
     every = offsets_of_cat(log)

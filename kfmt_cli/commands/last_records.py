@@ -6,6 +6,7 @@ import numpy as np
 
 from kfmt_cli.broker.seek import blocks_from
 from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.partitions import Partition
 from kfmt_cli.log.block import part_of, runs
@@ -17,26 +18,28 @@ def first_of_last(partition: Partition, number: int, limit: Limit) -> int:
     """The offset of the first of the last records; markers are not counted. Raises InputError."""
     first = 0
     for log in reversed(partition.logs):
-        for position, base, count in reversed(_batches(log)):
-            if count < number:
-                number, first = number - count, base
-                continue
-            offsets = _offsets(log, position, limit)
-            if len(offsets) >= number:
-                return offsets[-number]
-            number, first = number - len(offsets), base
+        for batches in reversed(_blocks(log)):
+            for position, base, count in reversed(batches.T.tolist()):
+                if 0 <= count < number:
+                    number, first = number - count, base
+                    continue
+                offsets = _offsets(log, position, limit)
+                if len(offsets) >= number:
+                    return offsets[-number]
+                number, first = number - len(offsets), min([base, *offsets[:1]])
     return first
 
 
-def _batches(log: Input) -> list[tuple[int, int, int]]:
-    """Position, base offset and number of records of a log's undamaged batches."""
-    found: list[tuple[int, int, int]] = []
+def _blocks(log: Input) -> list[IntArray]:
+    """Position, base offset and number of records of a log's undamaged batches, block by block; -1
+    records of a wrapper, which says it only inside."""
+    found = []
     for block in blocks_from(log, read_ahead=True):
         batches = block.batches
         wanted = batches.select((batches.control == 0) & (batches.crc_valid == 1))
-        counts = np.where(wanted.is_v2 == 1, wanted.records_count.clip(0), 1)
-        columns = (wanted.position, wanted.base_offset, counts)
-        found += zip(*(column.tolist() for column in columns), strict=True)
+        of_old = np.where(wanted.compression == 0, 1, -1)
+        counts = np.where(wanted.is_v2 == 1, wanted.records_count.clip(0), of_old)
+        found.append(np.stack([wanted.position, wanted.base_offset, counts]))
     return found
 
 
