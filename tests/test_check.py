@@ -279,6 +279,18 @@ def test_what_is_already_lost_is_said_with_what_proves_it(tmp_path: Path) -> Non
     assert lost(broker) == [f"offsets 1440–1499 are already lost: {words}"]
 
 
+def test_a_partition_is_checked_from_inside_and_by_a_link(tmp_path: Path) -> None:
+    shutil.copytree(SAMPLES / "kafka-3.9.1-broker1", tmp_path / "data")
+    folder = tmp_path / "data" / "orders-0"
+    (tmp_path / "link").symlink_to(folder)
+    for path, cwd in ((".", folder), ("../orders-0", folder), (tmp_path / "link", tmp_path)):
+        done = kfmt("check", path, "--json", cwd=cwd)
+        assert (done.code, done.err) == (0, "")
+        (row,) = done.of("partition")
+        assert (row["topic"], row["partition"]) == ("orders", 0)
+        assert {start["starts"] for start in done.of("broker_start")} == {True}
+
+
 def test_deleted_records_are_no_contradiction(tmp_path: Path) -> None:
     shutil.copytree(ORDERS, tmp_path / "orders-0")
     (tmp_path / "orders-0/leader-epoch-checkpoint").write_text("0\n1\n0 300\n")

@@ -35,7 +35,14 @@ def offsets_of_cat(*arguments: str | Path) -> list[int]:
 
 
 @pytest.mark.parametrize("options", SELECTIONS, ids=" ".join)
-@pytest.mark.parametrize("folder", [FOLDER, SAMPLES / "kafka-3.9.1-broker1/codec-zstd-0"])
+@pytest.mark.parametrize(
+    "folder",
+    [
+        *(FOLDER, SAMPLES / "kafka-3.9.1-broker1/codec-zstd-0"),
+        *(SAMPLES / "kafka-2.8.2" / name for name in ("v1-gzip-0", "upgraded-0")),
+    ],
+    ids=lambda path: path.name,
+)
 def test_every_command_takes_the_same_records(
     options: tuple[str, ...], folder: Path, tmp_path: Path
 ) -> None:
@@ -116,6 +123,20 @@ def test_the_last_records(log: Path, number: int) -> None:
     assert offsets_of_cat(log, "--last", str(number)) == every[-number:]
     rows = kfmt("dump", log, "--last", str(number), "--records", "--json").of("record")
     assert [row["offset"] for row in rows if "control" not in row] == every[-number:]
+
+
+def test_the_last_records_of_logs_that_are_given_one_by_one() -> None:
+    logs = sorted(FOLDER.glob("*.log"))
+    for command in (("dump", "--records"), ("cat",)):
+        done = kfmt(*command, *logs, "--last", "2", "--json")
+        rows = [json.loads(line) for line in done.out.splitlines()]
+        assert [row["offset"] for row in rows if "offset" in row] == [1498, 1499]
+
+
+def test_damaged_batches_are_said_to_be_not_counted() -> None:
+    done = kfmt("stat", "damaged_segments/flipped-bit-0", "--from-offset", "0", "--json")
+    assert done.of("stat")[0]["records"] == 220
+    assert "1 damaged batch is not counted" in done.err
 
 
 def test_times_before_now() -> None:

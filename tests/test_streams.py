@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 import zstandard
 
 from tests.support.samples import NOWHERE, ORDERS, UPGRADED, kfmt
+from tests.test_odd_logs import peak_megabytes
 
 PACKERS: dict[str, Callable[[bytes], bytes]] = {
     ".gz": gzip.compress,
@@ -76,6 +78,30 @@ def test_a_pipe_is_a_log_where_one_pass_is_enough() -> None:
         done = kfmt(name, *options, "-", stdin=data)
         assert done.code == 2
         assert "cannot read standard input" in done.err
+
+
+def test_what_needs_two_passes_refuses_a_pipe_with_a_name(tmp_path: Path) -> None:
+    pipe = tmp_path / "log"
+    os.mkfifo(pipe)
+    for command in (("cat", "--last", "1"), ("cat", "--isolation", "read_committed")):
+        done = kfmt(*command, pipe)
+        assert done.code == 3
+        assert "a pipe can be read only once" in done.err
+
+
+def test_commands_that_cannot_read_compressed_logs_say_so(tmp_path: Path) -> None:
+    packed = tmp_path / f"{ORDERS.name}.gz"
+    packed.write_bytes(gzip.compress(ORDERS.read_bytes()))
+    for command in (("index-check", packed), ("convert-v0-to-v2", packed, tmp_path / "to")):
+        done = kfmt(*command)
+        assert done.code == 3
+        assert "is compressed as a whole" in done.err
+
+
+def test_zeros_that_are_compressed_take_little_memory(tmp_path: Path) -> None:
+    packed = tmp_path / f"{ORDERS.name}.zst"
+    packed.write_bytes(zstandard.compress(ORDERS.read_bytes() + bytes(600 << 20)))
+    assert peak_megabytes("cat", packed) < 400
 
 
 def test_hex_takes_digits() -> None:

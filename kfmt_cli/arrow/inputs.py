@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from kfmt_cli.arrow.storage import is_local, listing, local, open_stored
+from kfmt_cli.core.packed import WHOLLY_PACKED, packed_suffix
 from kfmt_cli.core.parallel import together
 from kfmt_cli.disk.kinds import UNKNOWN, is_transient
 from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, TIME_INDEX
@@ -37,6 +38,11 @@ def files_of(request: Request) -> list[Piece]:
             if is_transient(stored.path) and not alone:
                 continue
             file = classify(stored.path, stored.path)
+            if packed_suffix(stored.path) and file.kind in LOGS:
+                found[stored.path] = Piece(
+                    stored.path, UNKNOWN, None, 0, 0, 0, 0, trouble=WHOLLY_PACKED
+                )
+                continue
             known = file.kind in kinds or (alone and file.kind is UNKNOWN)
             if known and _wanted(request, stored.path):
                 base = file.base_offset

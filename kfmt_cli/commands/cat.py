@@ -12,7 +12,7 @@ from kfmt_cli.broker.committed import Committed, committed_of
 from kfmt_cli.checks.log.verifier import open_checked
 from kfmt_cli.commands.each_partition import blocks_of, each_partition
 from kfmt_cli.commands.follow import followed
-from kfmt_cli.commands.last_records import first_of_last
+from kfmt_cli.commands.last_records import first_of_last, need_files
 from kfmt_cli.commands.run import Run
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.disk.kinds.kind import Input
@@ -68,6 +68,7 @@ class Cat:
     def _partition(self, partition: Partition) -> None:
         committed = None
         if self.committed:
+            need_files(partition)
             committed = committed_of(block for _, block in blocks_of(partition))
         wanted = self.wanted
         if self.last is not None:

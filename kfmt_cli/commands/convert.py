@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kfmt_cli.commands.run import Progress, Run, told
+from kfmt_cli.core.packed import WHOLLY_PACKED, packed_suffix
 from kfmt_cli.disk.kinds import UNKNOWN
 from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, TIME_INDEX
 from kfmt_cli.disk.kinds.kind import LEFT_BEHIND, SWAP, Input
@@ -134,6 +135,8 @@ def _files(source: str, skip: Callable[[str], None]) -> Iterator[tuple[Input, st
     if target.file is not None:
         if target.file.kind is not LOG:
             raise InputError(f"{target.file.name}: is not named .log")
+        if packed_suffix(source):
+            raise InputError(f"{target.file.name}: {WHOLLY_PACKED}")
         yield target.file, Path(source).name
         return
     for words in target.unlisted:

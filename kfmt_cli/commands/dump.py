@@ -74,14 +74,20 @@ class Dump:
         run, seen = self.run, set[str]()
         self._starts = LogStarts(run)
         self._given = paths
+        every: list[Input] = []
         for target in targets(paths, run.complain, takes_pipe=self.last is None):
             try:
-                files = distinct(target.inputs(self.kinds), seen)
-                self._files(self._listed(files, target.path))
+                files = self._listed(distinct(target.inputs(self.kinds), seen), target.path)
+                if self.last is None:
+                    self._files(files)
+                else:  # logs that were given one by one may be of one partition
+                    every += files
             except InputError as error:
                 run.complain(str(error))
             if self.most_rows == 0:
                 break
+        if self.last is not None:
+            self._last(every, self.last)
         if self._n_empty:
             run.sink.remark(f"{count(self._n_empty, 'empty file')} not listed; --all lists them")
         unread = run.summary.unread
@@ -104,14 +110,6 @@ class Dump:
     def _files(self, files: Iterator[Input]) -> None:
         """Dump files in their order, many small ones together where the format can do that."""
         packs_wanted = self.run.sink.writes_packs and self.kinds is not None
-        if self.last is not None:
-            given = self.reading
-            for partition, held in _partitions(files):
-                first = first_of_last(partition, self.last, given.limit)
-                self.reading = replace(given, wanted=given.wanted.beginning(first))
-                self._each(self.reading.wanted.logs(held))
-            self.reading = given
-            return
         if self.reading.wanted and self.kinds is not None:
             for _, held in _partitions(files):
                 self._each(self.reading.wanted.logs(held))
@@ -163,6 +161,18 @@ class Dump:
             self.run.complain(str(error))
         else:
             self._n_read += 1
+
+    def _last(self, files: list[Input], number: int) -> None:
+        """Dump the last records of each partition."""
+        given = self.reading
+        for partition, held in _partitions(files):
+            try:
+                first = first_of_last(partition, number, given.limit)
+            except InputError as error:
+                self.run.complain(str(error))
+                continue
+            self.reading = replace(given, wanted=given.wanted.beginning(first))
+            self._each(self.reading.wanted.logs(held))
 
     def _each(self, files: Iterable[Input]) -> None:
         """Dump files one by one."""

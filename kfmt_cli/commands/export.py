@@ -16,6 +16,7 @@ from kfmt_cli.arrow.exporting import Exported, export_piece
 from kfmt_cli.arrow.inputs import files_of
 from kfmt_cli.commands.each_partition import LogStarts
 from kfmt_cli.commands.run import Event, Unread
+from kfmt_cli.disk.targets import PIPE
 from kfmt_cli.errors import InputError, UsageError
 from kfmt_cli.findings.finding import MOST_FINDINGS, Findings
 from kfmt_cli.rows.result import Result, ResultType
@@ -57,6 +58,8 @@ class Export:
 
     def plan(self, paths: tuple[str, ...]) -> Iterator[Event]:
         """Find the files; raises UsageError for a directory that holds something already."""
+        if PIPE in paths:
+            raise UsageError("-: this command cannot read standard input")
         self._given = paths
         folder = Path(self.to)
         if folder.exists() and not folder.is_dir():
@@ -83,15 +86,14 @@ class Export:
         return sum(file.size for file in self._files)
 
     def _name(self, path: str) -> str:
-        """A file as the user gave it, or below the directory given; files are opened by paths that
-        every process understands."""
+        """A file by a path that opens it from here; files are opened by paths that every process
+        understands."""
         for given in self._given:
             top = str(Path(given).absolute())
             if path == top:
                 return given
             if path.startswith(f"{top.rstrip('/')}/"):
-                below = path.removeprefix(top).lstrip("/")
-                return below if len(self._given) == 1 else str(Path(given) / below)
+                return str(Path(given) / path.removeprefix(top).lstrip("/"))
         return path
 
     def events(self, advance: Callable[[int], None]) -> Iterator[Event]:

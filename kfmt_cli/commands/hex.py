@@ -204,7 +204,7 @@ def _stored(given: str, folder: Path) -> Input:
 
     What comes from a pipe may be hex digits, too.
     """
-    name = given if given == PIPE else DIGITS
+    name = given if given == PIPE else "the digits"
     data = given.removeprefix(DIGITS).encode()
     if given == PIPE:
         source = open_source(PIPE)
@@ -214,7 +214,7 @@ def _stored(given: str, folder: Path) -> Input:
     if is_text and len(text) % 2 == 0:
         data = bytes.fromhex(text.decode())
     elif given != PIPE:
-        raise InputError(f"{name}: hexadecimal has two digits for each byte")
+        raise InputError(f"{given}: hexadecimal has two digits for each byte")
     path = folder / f"given{LOG.suffix}"
     path.write_bytes(data)
     return Input(str(path), name, LOG)

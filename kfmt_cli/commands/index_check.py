@@ -11,6 +11,7 @@ from pathlib import Path
 from kfmt_cli.broker.lookup import Lookup, choose, look_up
 from kfmt_cli.checks.index.checker import IndexChecker
 from kfmt_cli.commands.run import Event, Run, Unread, told
+from kfmt_cli.core.packed import WHOLLY_PACKED
 from kfmt_cli.core.parallel import together
 from kfmt_cli.disk.segment import Segment
 from kfmt_cli.disk.targets import targets
@@ -40,6 +41,8 @@ class IndexCheck:
         for target in targets(paths, unread.append):
             try:
                 for segment in target.segments(self.passed_over):
+                    if segment.given and not segment.wanted:
+                        raise InputError(f"{segment.any_file.name}: {WHOLLY_PACKED}")
                     known = found.setdefault(segment.real_path, segment)
                     known.wanted |= segment.wanted
                     known.given |= segment.given

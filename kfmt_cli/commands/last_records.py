@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 
 from kfmt_cli.broker.seek import blocks_from
@@ -9,6 +11,7 @@ from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.partitions import Partition
+from kfmt_cli.errors import InputError
 from kfmt_cli.log.block import part_of, runs
 from kfmt_cli.log.complete import complete
 from kfmt_cli.log.decoding import read_records
@@ -16,6 +19,7 @@ from kfmt_cli.log.decoding import read_records
 
 def first_of_last(partition: Partition, number: int, limit: Limit) -> int:
     """The offset of the first of the last records; markers are not counted. Raises InputError."""
+    need_files(partition)
     first = 0
     for log in reversed(partition.logs):
         for batches in reversed(_blocks(log)):
@@ -28,6 +32,13 @@ def first_of_last(partition: Partition, number: int, limit: Limit) -> int:
                     return offsets[-number]
                 number, first = number - len(offsets), min([base, *offsets[:1]])
     return first
+
+
+def need_files(partition: Partition) -> None:
+    """Raise InputError for a log that cannot be read twice."""
+    for log in partition.logs:
+        if Path(log.path).is_fifo():
+            raise InputError(f"{log.name}: a pipe can be read only once")
 
 
 def _blocks(log: Input) -> list[IntArray]:

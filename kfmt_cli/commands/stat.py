@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from functools import partial
+from typing import Any
 
 from kfmt_cli.broker.seek import blocks_from
 from kfmt_cli.commands.each_partition import tell_log_start
@@ -27,7 +28,7 @@ from kfmt_cli.log.reader import BLOCK, LogReader
 from kfmt_cli.log.select import Selection
 from kfmt_cli.log.statistics import Statistics
 from kfmt_cli.render.statistics_lines import columns, more_lines, usage_lines
-from kfmt_cli.render.style import grouped
+from kfmt_cli.render.style import count, grouped
 from kfmt_cli.render.tables.line_table import LineTable
 from kfmt_cli.rows.column import PLACE, Placed
 from kfmt_cli.rows.documents import DISK_USAGE, STATISTICS, WHAT_IF
@@ -133,6 +134,9 @@ class Stat:
                 rows.setdefault(subject, Statistics()).add(found)
                 places.setdefault(subject.topic, set()).add(_above(partition.name))
         self._show(rows, places)
+        if damaged := sum(found.damaged for found in rows.values()):
+            words = count(damaged, "damaged batch is", "damaged batches are")
+            self.run.sink.note(f"{words} not counted; kfmt verify-crc says which\n")
         if not self.wanted:
             for path in filter(is_folder, paths):
                 self._usage(path, len(rows) > 1)
@@ -143,11 +147,11 @@ class Stat:
     def _subject(self, partition: Partition, file: Input) -> StatSubject:
         """What the row that a log belongs to is about."""
         if self.by == SEGMENT:
-            return StatSubject(file.name, *partition_of(file.path), _above(partition.name))
-        topic, number = partition_of(file.path)
+            return StatSubject(file.name, *_place(partition.name))
+        topic, _ = partition_of(file.path)
         if self.by == TOPIC and topic is not None:
             return StatSubject("", topic)
-        return StatSubject(partition.name, topic, number, _above(partition.name))
+        return StatSubject(partition.name, *_place(partition.name))
 
     def _show(
         self, rows: dict[StatSubject, Statistics], places: dict[str | None, set[str]]
@@ -230,9 +234,15 @@ def _sum(parts: list[Statistics]) -> Statistics:
     return total
 
 
+def _place(name: str) -> tuple[Any, Any, Any]:
+    """Topic, partition and log directory of a partition, or of a log, as it is shown."""
+    topic, number, log_dir = place_members(name, Placed.PARTITION).values()
+    return topic, number, log_dir
+
+
 def _above(name: str) -> str:
     """The log directory of a partition, or of a log, as it is shown."""
-    return str(place_members(name, Placed.PARTITION)["log_dir"] or "")
+    return str(place_members(name, Placed.PARTITION)["log_dir"] or os.curdir)
 
 
 def look(file: Input, deep: bool, limit: Limit, wanted: Selection) -> Statistics | str:
@@ -249,7 +259,9 @@ def look(file: Input, deep: bool, limit: Limit, wanted: Selection) -> Statistics
         for block in reader.blocks():
             for part in wanted.counted(block, limit) if wanted else (block,):
                 n_bytes += int(part.batches.size.sum())
-                found.take(part)
+                found.take(part, is_counted=bool(wanted))
+            if wanted:
+                found.damaged += int((block.batches.crc_valid == 0).sum())
             if deep:
                 found.look_inside(block, limit)
         found.finish(n_bytes if wanted else reader.bytes_read)

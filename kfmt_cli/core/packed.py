@@ -9,7 +9,9 @@ from typing import BinaryIO, cast
 
 from kfmt_cli.errors import InputError
 
+WHOLLY_PACKED = "is compressed as a whole; decompress it first"
 Read = Callable[[int], bytes]
+AT_ONCE = 1 << 10  # bytes of zstd, which may come to much more
 
 
 def _gzip(file: BinaryIO) -> Read:
@@ -26,12 +28,12 @@ def _zstd(file: BinaryIO) -> Read:
         nonlocal frame, packed
         while True:
             if frame.eof:  # another one may follow
-                packed = frame.unused_data or file.read(size)
+                packed = frame.unused_data or file.read(min(size, AT_ONCE))
                 if not packed:
                     return b""
                 frame = zstandard.ZstdDecompressor().decompressobj()
             else:
-                packed = file.read(size)
+                packed = file.read(min(size, AT_ONCE))
                 if not packed:
                     raise EOFError("the file ends inside a frame")
             if piece := frame.decompress(packed):

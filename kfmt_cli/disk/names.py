@@ -35,7 +35,14 @@ def partition_of(path: str) -> tuple[str | None, int | None]:
     folder = path.rpartition(os.sep)[0].rpartition(os.sep)[2]
     if folder in ("", os.curdir, os.pardir):
         folder = os.path.abspath(path).rpartition(os.sep)[0].rpartition(os.sep)[2]  # noqa: PTH100
-    return place_of(folder)
+    place = place_of(folder)
+    return _real_place(path.rpartition(os.sep)[0]) if place[0] is None else place
+
+
+@lru_cache(maxsize=4096)
+def _real_place(folder: str) -> tuple[str | None, int | None]:
+    """What the directory says that a link leads to."""
+    return place_of(os.path.realpath(folder).rpartition(os.sep)[2])
 
 
 @lru_cache(maxsize=4096)

@@ -26,6 +26,10 @@ def place_members(path: str, placed: Placed) -> dict[str, object]:
     if topic is None:
         folder = _above(path)
         topic, number = place_of(_base_name(folder))
+    if topic is None:  # a link may lead to a partition
+        real = os.path.realpath(path)
+        folder = real if placed is Placed.PARTITION and os.path.isdir(real) else _above(real)  # noqa: PTH112
+        topic, number = place_of(_base_name(folder))
     members = (topic, number, None if topic is None else _above(folder))
     return dict(zip(PLACE, members, strict=True))
 

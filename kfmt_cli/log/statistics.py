@@ -16,6 +16,7 @@ from kfmt_cli.log.decompress import decompress_ahead
 BUCKETS = 41  # powers of two
 _SUMS = (
     "segments",
+    "damaged",
     "bytes",
     "batches",
     "records",
@@ -30,6 +31,8 @@ class Statistics:
     """Numbers of one or several logs."""
 
     segments: int = 0
+    damaged: int = 0
+    """Batches whose checksum is wrong, where that was looked at."""
     bytes: int = 0
     batches: int = 0
     records: int = 0
@@ -59,15 +62,17 @@ class Statistics:
     empty_keys: int | None = None
     tombstones: int | None = None
 
-    def take(self, block: Block) -> None:
-        """The next block, by its headers."""
+    def take(self, block: Block, *, is_counted: bool = False) -> None:
+        """The next block, by its headers. is_counted: of wrappers too, they say how many records
+        count."""
         batches = block.batches
         if not len(batches):
             return
         self.batches += len(batches)
         counts = batches.records_count.clip(0)
         # A message of magic 0 or 1 is a batch of its own; what a wrapper holds only it knows.
-        counts = np.where(batches.is_v2 == 1, counts, 1)
+        if not is_counted:
+            counts = np.where(batches.is_v2 == 1, counts, 1)
         self.records += int(counts.sum())
         self.record_buckets += _buckets(counts)
         self.byte_buckets += _buckets(batches.size)

@@ -110,9 +110,10 @@ def kcat_json(shown: Shown) -> bytes:
         "broker": -1,
     }
     if shown.headers:
-        row["headers"] = [
-            text for name, value in shown.headers for text in (_text(name)[0], _text(value)[0])
-        ]
+        texts = [_text(part) for header in shown.headers for part in header]
+        row["headers"] = [text for text, _ in texts]
+        if any(encoding is not None for _, encoding in texts):
+            row["headers_encoding"] = [encoding for _, encoding in texts]
     for name, data in (("key", shown.key), ("payload", shown.value)):
         row[name], encoding = _text(data)
         if encoding is not None:

@@ -135,10 +135,12 @@ class CheckedPartitions:
 
     def _above(self, folder: Folder) -> LogDirectory:
         """The log directory that a partition lies in, also where only the partition was given."""
-        path = str(Path(folder.path).parent)
+        # Above . and above a link there is another directory than the path says.
+        near, real = Path(folder.path).parent, Path(folder.path).resolve().parent
+        path = str(near if near.resolve() == real else real)
         known = self.directories.get(path) or self._around.get(path)
         if known is None:
-            known = self._around[path] = directory_at(Path(folder.path).resolve().parent)
+            known = self._around[path] = directory_at(real)
             known.path = path
         return known
 
