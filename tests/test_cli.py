@@ -18,7 +18,9 @@ from fcntl import ioctl
 from pathlib import Path
 
 import pytest
+from click.shell_completion import ShellComplete
 
+from kfmt_cli.cli import kfmt as commands
 from tests.support import warm
 from tests.support.samples import ORDERS, TXN, Row, environment, kfmt
 from tests.support.segments import positions, write
@@ -385,3 +387,31 @@ def test_start_up_imports_nothing_heavy() -> None:
         )
         heavy = done.stderr.decode().split()
         assert heavy in ([], ["numpy"] if arguments == ["--help"] else [])
+
+
+@pytest.mark.parametrize(
+    ("words", "start", "wanted"),
+    [
+        (["check", "d", "--only"], "crc-", "crc-mismatch"),
+        (["check", "d", "--ignore"], "index-m", "index-missing"),
+        (["explain"], "ret", "retention"),
+        (["format"], "recordb", "RecordBatch"),
+        (["state", "d", "--of-topic"], "__con", "__consumer_offsets"),
+        (["dump", "d", "--value-format"], "av", "avro"),
+        (["dump", "d", "--format"], "js", "json"),
+    ],
+)
+def test_shells_complete_names(words: list[str], start: str, wanted: str) -> None:
+    completing = ShellComplete(commands, {}, "kfmt", "_KFMT_COMPLETE")
+    assert wanted in [item.value for item in completing.get_completions(words, start)]
+
+
+def test_a_command_that_is_not_there_gets_a_suggestion() -> None:
+    done = kfmt("dmup")
+    assert done.code == 2
+    assert "did you mean dump?" in done.err
+    alone = kfmt()
+    assert (alone.code, alone.err) == (0, "")
+    assert "Try first:" in alone.out
+    lines = alone.out.splitlines()[1:]
+    assert not [line for line in lines if line.endswith(("...", "…"))]

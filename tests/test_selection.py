@@ -133,6 +133,17 @@ def test_the_last_records_of_logs_that_are_given_one_by_one() -> None:
         assert [row["offset"] for row in rows if "offset" in row] == [1498, 1499]
 
 
+def test_a_copy_of_a_log_does_not_hide_it(tmp_path: Path) -> None:
+    copy = tmp_path / "orders-0" / f"{ORDERS.name}.deleted"
+    copy.parent.mkdir()
+    for path in (copy, copy.with_suffix("")):
+        path.write_bytes(ORDERS.read_bytes())
+    done = kfmt("dump", copy.with_suffix(""), copy, "--from-offset", "0", "--json")
+    assert len({row["file"] for row in done.of("batch")}) == 2
+    last = kfmt("dump", copy.with_suffix(""), copy, "--last", "240", "--json")
+    assert len({row["file"] for row in last.of("batch")}) >= 1
+
+
 def test_damaged_batches_are_said_to_be_not_counted() -> None:
     done = kfmt("stat", "damaged_segments/flipped-bit-0", "--from-offset", "0", "--json")
     assert done.of("stat")[0]["records"] == 220

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import click
 
+from kfmt_cli.cli import completion
 from kfmt_cli.cli.options import (
     Common,
     color,
@@ -32,8 +33,20 @@ from kfmt_cli.errors import UsageError
     show_default=True,
     help="Exit with 1 on findings of this severity, or worse.",
 )
-@click.option("--only", multiple=True, metavar="CODE", help="Only findings of this kind.")
-@click.option("--ignore", multiple=True, metavar="CODE", help="No findings of this kind.")
+@click.option(
+    "--only",
+    multiple=True,
+    metavar="CODE",
+    shell_complete=completion.codes,
+    help="Only findings of this kind.",
+)
+@click.option(
+    "--ignore",
+    multiple=True,
+    metavar="CODE",
+    shell_complete=completion.codes,
+    help="No findings of this kind.",
+)
 @click.option(
     "--throttle",
     type=click.FloatRange(min=0, min_open=True),

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kfmt_cli.cli import completion
 from kfmt_cli.cli.options import (
     Common,
     all_files,
@@ -65,6 +66,7 @@ class DumpCommand(click.Command):
 )
 @click.option(
     "--topic",
+    shell_complete=completion.topics,
     help="Name of the topic, if the directory is not named after it; it selects the decoder.",
 )
 @payload_formats

@@ -6,12 +6,15 @@ from pathlib import Path
 
 import click
 
+from kfmt_cli.cli import completion
 from kfmt_cli.cli.options import Common, color, common, output_format
 from kfmt_cli.errors import UsageError
 
 
 @click.command(name="explain", short_help="Say what a finding means, or how a broker works.")
-@click.argument("names", nargs=-1, metavar="[CODE | TOPIC]... [PATH]")
+@click.argument(
+    "names", nargs=-1, metavar="[CODE | TOPIC]... [PATH]", shell_complete=completion.pages
+)
 @click.option("--tick", default="1ms", show_default=True, help="timing-wheel: a bucket's time.")
 @click.option(
     "--size", type=click.IntRange(2), default=20, show_default=True, help="timing-wheel: buckets."

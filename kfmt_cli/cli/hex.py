@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from kfmt_cli.cli import completion
 from kfmt_cli.cli.options import (
     Common,
     color,
@@ -27,6 +28,7 @@ from kfmt_cli.errors import UsageError
 @click.option("--whole", is_flag=True, help="All bytes of long fields.")
 @click.option(
     "--topic",
+    shell_complete=completion.topics,
     help="Name of the topic, if the directory is not named after it; it selects the decoder.",
 )
 @layout

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from kfmt_cli.cli import completion
 from kfmt_cli.cli.options import (
     Common,
     color,
@@ -32,7 +33,9 @@ from kfmt_cli.cli.options import (
 @click.option("--group", help="Only what is about this group.")
 @click.option("--topic", help="Only what is about this topic.")
 @click.option(
-    "--of-topic", help="Name of the internal topic, if the directory is not named after it."
+    "--of-topic",
+    shell_complete=completion.topics,
+    help="Name of the internal topic, if the directory is not named after it.",
 )
 @common(wide, output_format, color, strict, max_findings, max_decompressed)
 def state(

@@ -54,15 +54,16 @@ class Selection:
         return [
             log
             for log, later in zip_longest(logs, logs[1:])
-            if not self._is_before(later)
+            if not self._is_after(log, later)
             and (self.last_offset is None or (log.base_offset or 0) <= self.last_offset)
         ]
 
-    def _is_before(self, later: Input | None) -> bool:
-        """Whether all that is wanted comes with this log or after it."""
+    def _is_after(self, log: Input, later: Input | None) -> bool:
+        """Whether all that is wanted comes after a log; later: the next one, which begins after it
+        unless one of them is a copy."""
         if self.first_offset is None or later is None or later.base_offset is None:
             return False
-        return later.base_offset <= self.first_offset
+        return (log.base_offset or 0) < later.base_offset <= self.first_offset
 
     @property
     def _has_times(self) -> bool:
