@@ -100,6 +100,10 @@ def test_only_and_ignore(tmp_path: Path) -> None:
     assert done.of("finding") == []
     assert done.code == 0
     assert kfmt("check", tmp_path, "--only", "no-such").code == 2
+    assert (
+        "not shown, as --only or --ignore says"
+        in kfmt("check", tmp_path, "--ignore", "crc-mismatch").out
+    )
 
 
 def test_the_two_starts(tmp_path: Path) -> None:

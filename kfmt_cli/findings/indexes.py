@@ -77,7 +77,7 @@ INDEX_MISSING = code(
     "index-missing",
     _error,
     "A log has no offset index next to it.",
-    "The start takes as long as reading the segment.",
+    "Nothing has to be done: the next start rebuilds it, and takes as long as reading the segment.",
     after_crash="The broker rebuilds all indexes of the segment.",
     after_clean_shutdown="The broker recovers the segment alone and rebuilds all its indexes.",
 )

@@ -111,6 +111,12 @@ def _show_people(
     if bad and len(shown) < len(listed):
         healthy = count(len(listed) - len(shown), "healthy directory", "healthy directories")
         sink.remark(f"{healthy} not listed; --all lists them")
+    told = sum(report.errors + report.warnings + report.notes for report in listed)
+    if ignored := sum(len(report.all) for report in listed) - told:
+        words = count(ignored, "finding is", "findings are")
+        sink.remark(
+            f"{words} not shown, as --only or --ignore says; the start is foretold with them"
+        )
     answers = [*next_start_lines(found.nexts, starts, theme)]
     if len(answers) == 1 and not bad:
         run.summary.answer, answers = answers[0], []
