@@ -41,8 +41,18 @@ RANGE = RowType(
         Column("last_offset", doc="The last offset."),
         Column("a_batches", doc="Batches of A."),
         Column("b_batches", doc="Batches of B."),
-        Column("a_leader_epochs", ColumnKind.JSON, "Leader epochs of A's batches."),
-        Column("b_leader_epochs", ColumnKind.JSON, "Leader epochs of B's batches."),
+        Column(
+            "a_leader_epochs",
+            ColumnKind.JSON,
+            "Leader epochs of A's batches.",
+            heading="a epochs",
+        ),
+        Column(
+            "b_leader_epochs",
+            ColumnKind.JSON,
+            "Leader epochs of B's batches.",
+            heading="b epochs",
+        ),
         Column("why", ColumnKind.TEXT, "What that may come from.", given="has_why"),
     ),
     Placed.PARTITION,
@@ -152,7 +162,7 @@ class Diff:
             run.left_out(side.files.name, side.findings)
         parted = next((range_ for range_ in ranges if range_.relation is Relation.DIVERGED), None)
         rows = [_row(range_, _why(range_, a, b, parted), other) for range_ in ranges]
-        title = f"A {one.name}, B {other.name}"
+        title = (f"A {one.name}", f"B {other.name}")
         run.rows(one.name, RANGE, [rows], ("range", "ranges"), title=title)
         self._verdict(ranges, parted, a, b)
 

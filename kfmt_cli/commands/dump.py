@@ -29,7 +29,7 @@ from kfmt_cli.log.decompress import is_heavy
 from kfmt_cli.log.open_log import OpenLog
 from kfmt_cli.log.reading import RowsPart, RowsReading
 from kfmt_cli.render.sinks.sink import Head, RowWriter
-from kfmt_cli.render.style import clip_left, count, grouped, safe
+from kfmt_cli.render.style import count, grouped, safe
 from kfmt_cli.render.write import recycle
 from kfmt_cli.rows.batch import BATCH
 from kfmt_cli.rows.documents import UNKNOWN_FILE
@@ -201,8 +201,9 @@ class Dump:
         """Say of a file of a directory that kfmt does not know it."""
         sink, size = self.run.sink, size_of(file)
         name, details = safe(file.name), f"   {grouped(size)} bytes   not a file that kfmt knows"
-        room = sink.out.width or 1 << 30
-        line = name + details if len(name + details) <= room else clip_left(name, room)
+        screen = sink.out.width
+        fits = screen is None or len(name + details) <= screen
+        line = name + details if fits else f"{name}\n{details}"
         apart = "" if self._is_unknown else "\n"
         self._is_unknown = True
         sink.document(UNKNOWN_FILE, {"file": file.name, "bytes": size}, [f"{apart}{line}\n"])

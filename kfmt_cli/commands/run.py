@@ -159,11 +159,12 @@ class Run:
         pieces: Iterable[Sequence[Cells]],
         nouns: tuple[str, str] = ("entry", "entries"),
         *,
-        title: str = "",
+        title: tuple[str, ...] = (),
     ) -> int:
         """Show rows about a file or directory, each piece when it is there; how many there were.
 
-        nouns: what one row is, and what many are. title: what people read in place of the name.
+        nouns: what one row is, and what many are. title: lines that people read in place of
+        the name.
         """
         from kfmt_cli.rows.section import Rows, section_of
 

@@ -72,11 +72,6 @@ def hidden_words(number: int, option: str = "--wide") -> str:
     return f"{count(number, 'column')} hidden; {option} shows them"
 
 
-def clip_left(words: str, width: int) -> str:
-    """The words, or their end where they are wider: of a path that is what tells files apart."""
-    return words if len(words) <= width else "…" + words[len(words) - width + 1 :]
-
-
 def shell_quoted(words: str) -> str:
     """A word of a command as a shell takes it; what could disturb a terminal is written as bash,
     zsh and POSIX 2024 write it in $'…'."""

@@ -91,8 +91,8 @@ class Head:
     """What else names say of it."""
     nouns: tuple[str, str] = ("entry", "entries")
     """What one row is, and what many are."""
-    title: str = ""
-    """What people read in place of the file's name."""
+    title: tuple[str, ...] = ()
+    """The lines that people read in place of the file's name."""
 
 
 class RowWriter(ABC):

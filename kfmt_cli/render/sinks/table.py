@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from kfmt_cli.findings.finding import Code, Finding
 from kfmt_cli.render.finding_groups import FindingGroups
 from kfmt_cli.render.sinks.sink import Head, RowWriter, Sink
-from kfmt_cli.render.style import clip_left, grouped, safe
+from kfmt_cli.render.style import grouped, safe
 from kfmt_cli.render.tables.results import ResultTable
 from kfmt_cli.rows.result import Result, ResultType, Summary
 
@@ -38,15 +38,15 @@ class TableSink(Sink):
         return (BatchRows if outer is BATCH else TableRows)(head, self.look, self.out)
 
     def _title(self, head: Head) -> str:
-        """The line above a file's table."""
-        name, screen = safe(head.title or head.file), self.out.width
+        """The lines above a table: the path of its file is never cut, as people paste it."""
+        names, screen = [safe(line) for line in head.title or (head.file,)], self.out.width
         details = "" if head.size is None else f"   {grouped(head.size)} bytes"
         details += "" if head.base_offset is None else f"   base offset {head.base_offset}"
         details += "".join(f"   {note}" for note in head.notes)
-        room = len(name + details) if screen is None else screen
-        if len(name + details) > room:
-            details = ""
-        return self.out.theme.paint("bold", clip_left(name, room)) + details + "\n"
+        if screen is not None and len(names[-1] + details) > screen:
+            details = details and f"\n{details}"
+        paint = self.out.theme.paint
+        return "\n".join(paint("bold", name) for name in names) + details + "\n"
 
     def results(self, type_: ResultType) -> None:
         self._results = ResultTable(type_, self.look.lists_all)
