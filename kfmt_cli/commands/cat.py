@@ -20,8 +20,7 @@ from kfmt_cli.disk.names import partition_of
 from kfmt_cli.disk.partitions import Partition
 from kfmt_cli.findings.finding import Finding, Findings
 from kfmt_cli.log.block import Block, runs
-from kfmt_cli.log.complete import complete
-from kfmt_cli.log.decoding import read_records
+from kfmt_cli.log.complete import read_complete
 from kfmt_cli.log.decompress import decompress_ahead
 from kfmt_cli.log.matching import headers_of
 from kfmt_cli.log.records import Records
@@ -119,8 +118,7 @@ class Cat:
         for part in decompress_ahead(block, self.limit):
             self._tell(part.findings, findings)
             for run in map(wanted.match.near, runs(part)):
-                records = read_records(run, self.limit)
-                complete(run, records)
+                records = read_complete(run, self.limit)
                 self._tell(records.findings, findings)
                 self._records(run, records, wanted, place)
                 if self.most == 0:

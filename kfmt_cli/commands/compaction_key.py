@@ -12,8 +12,7 @@ from kfmt_cli.commands.run import Run
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.disk.partitions import Partition
 from kfmt_cli.log.block import runs
-from kfmt_cli.log.complete import complete
-from kfmt_cli.log.decoding import read_records
+from kfmt_cli.log.complete import read_complete
 from kfmt_cli.log.decompress import decompress_ahead
 from kfmt_cli.log.matching import Match
 from kfmt_cli.render.compaction_lines import key_lines
@@ -60,8 +59,7 @@ def _places(partition: Partition, key: bytes, limit: Limit) -> list[RecordOfKey]
             sound = block.batches.crc_valid == 1
             block.batches = block.batches.select(sound)
             for run in (run for part in decompress_ahead(block, limit) for run in runs(part)):
-                records = read_records(run, limit)
-                complete(run, records)
+                records = read_complete(run, limit)
                 rows = records.rows
                 for row in match.rows(run, records, np.arange(len(rows))).tolist():
                     batch = int(np.searchsorted(records.ends, row, side="right"))

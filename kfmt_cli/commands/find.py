@@ -20,9 +20,7 @@ from kfmt_cli.disk.targets import targets
 from kfmt_cli.errors import ExitCode, InputError
 from kfmt_cli.findings.finding import Findings
 from kfmt_cli.log.block import Block, part_of, runs
-from kfmt_cli.log.complete import complete
-from kfmt_cli.log.decoding import read_records
-from kfmt_cli.log.decompress import decompress_ahead
+from kfmt_cli.log.complete import read_complete
 from kfmt_cli.log.matching import Match
 from kfmt_cli.log.records import Records
 from kfmt_cli.log.select import Selection
@@ -189,8 +187,7 @@ class Find:
         """The records of batch i that are wanted, or the batch itself where none is."""
         n_found = 0
         for run in runs(part_of(block, i, i + 1)):
-            records = read_records(run, self.limit)
-            complete(run, records)
+            records = read_complete(run, self.limit)
             for row in np.flatnonzero(wanted(records)).tolist():
                 n_found += 1
                 yield _row(block, i, via, records, row)
@@ -202,13 +199,10 @@ class Find:
     def _of_records(self, segment: Segment) -> Iterator[Cells]:
         wanted = self.sought.wanted
         for block in self._all(segment):
-            for part in decompress_ahead(wanted.batches(block), self.limit):
-                for run in map(wanted.match.near, runs(part)):
-                    records = read_records(run, self.limit)
-                    complete(run, records)
-                    for row in np.flatnonzero(wanted.of_records(run, records)).tolist():
-                        i = int(np.searchsorted(records.ends, row, side="right"))
-                        yield _row(run, i, SCAN, records, row)
+            for run, records in wanted.near(block, self.limit):
+                for row in np.flatnonzero(wanted.of_records(run, records)).tolist():
+                    i = int(np.searchsorted(records.ends, row, side="right"))
+                    yield _row(run, i, SCAN, records, row)
 
     def _of_batches(self, segment: Segment) -> Iterator[Cells]:
         for block in self._all(segment):

@@ -13,8 +13,7 @@ from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.partitions import Partition
 from kfmt_cli.errors import InputError
 from kfmt_cli.log.block import part_of, runs
-from kfmt_cli.log.complete import complete
-from kfmt_cli.log.decoding import read_records
+from kfmt_cli.log.complete import read_complete
 
 
 def first_of_last(partition: Partition, number: int, limit: Limit) -> int:
@@ -59,7 +58,6 @@ def _offsets(log: Input, position: int, limit: Limit) -> list[int]:
     block = next(blocks_from(log, position))
     found: list[int] = []
     for run in runs(part_of(block, 0, 1)):
-        records = read_records(run, limit)
-        complete(run, records)
+        records = read_complete(run, limit)
         found += np.sort(records.rows.offset).tolist()
     return found

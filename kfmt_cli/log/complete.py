@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.json_text import json_text
 from kfmt_cli.findings import damage as codes
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.formats.batch import MAX_SEQUENCE
 from kfmt_cli.log.block import Block, batch_finding
 from kfmt_cli.log.control import name_control_batches, read_control
+from kfmt_cli.log.decoding import read_records
 from kfmt_cli.log.records import Records, expansion, fill
 from kfmt_cli.rows.batch import BATCH
 from kfmt_cli.rows.record import DECODED, DECODED_RECORD, RECORD
@@ -52,6 +54,13 @@ def record_rows(
     else:
         inner = Section(RECORD, records.rows, records.data, records.headers)
     return Rows(Section(BATCH, block.batches), inner, records.ends)
+
+
+def read_complete(run: Block, limit: Limit) -> Records:
+    """The records of a run of batches, and what follows from them for both."""
+    records = read_records(run, limit)
+    complete(run, records)
+    return records
 
 
 def complete(block: Block, records: Records) -> None:

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field, replace
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.log.block import Block, runs
-from kfmt_cli.log.complete import batch_rows, complete, record_rows
-from kfmt_cli.log.decoding import read_records
+from kfmt_cli.log.complete import batch_rows, read_complete, record_rows
 from kfmt_cli.log.decompress import decompress_ahead, is_heavy
 from kfmt_cli.log.select import Selection
 from kfmt_cli.rows.section import Rows
@@ -84,8 +83,7 @@ class RowsReading:
             yield RowsPart(batch_rows(block), block.findings)
             return
         for run in map(self.wanted.match.near, runs(block)):
-            records = read_records(run, self.limit)
-            complete(run, records)
+            records = read_complete(run, self.limit)
             chosen = self.wanted.rows(run, records) if self.wanted else (run, records)
             rows = record_rows(*chosen, self.decoder, self.words)
             yield RowsPart(rows, [*run.findings, *records.findings])

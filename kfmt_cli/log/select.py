@@ -18,7 +18,7 @@ from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.native.table import BoolArray
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.log.block import NO_TIMESTAMP, Block, runs
-from kfmt_cli.log.complete import complete
+from kfmt_cli.log.complete import read_complete
 from kfmt_cli.log.decoding import read_records
 from kfmt_cli.log.decompress import decompress_ahead
 from kfmt_cli.log.matching import Match
@@ -106,23 +106,27 @@ class Selection:
         ends = kept[records.ends][reaches]
         return _select(run, reaches), replace(records, rows=records.rows.select(keep), ends=ends)
 
+    def near(self, block: Block, limit: Limit) -> Iterator[tuple[Block, Records]]:
+        """The batches of a block that can hold something that is wanted, run by run, with all of
+        their records: `of_records` says which are wanted."""
+        for part in decompress_ahead(self.batches(block), limit):
+            for run in map(self.match.near, runs(part)):
+                yield run, read_complete(run, limit)
+
     def counted(self, block: Block, limit: Limit) -> Iterator[Block]:
         """The undamaged batches with something that is wanted, with its offsets and its number in
         place of their own."""
         sound = _select(block, block.batches.crc_valid == 1)
-        for part in decompress_ahead(self.batches(sound), limit):
-            for run in map(self.match.near, runs(part)):
-                records = read_records(run, limit)
-                complete(run, records)
-                kept = np.flatnonzero(self.of_records(run, records))
-                ends = np.searchsorted(kept, records.ends)
-                counts = np.diff(ends, prepend=0)
-                held = _select(run, counts > 0)
-                batches, ends, counts = held.batches.copy(), ends[counts > 0], counts[counts > 0]
-                offsets = records.rows.offset[kept]
-                batches.records_count, batches.has_base_offset = counts, 1
-                batches.base_offset, batches.last_offset = offsets[ends - counts], offsets[ends - 1]
-                yield replace(held, batches=batches, findings=[])
+        for run, records in self.near(sound, limit):
+            kept = np.flatnonzero(self.of_records(run, records))
+            ends = np.searchsorted(kept, records.ends)
+            counts = np.diff(ends, prepend=0)
+            held = _select(run, counts > 0)
+            batches, ends, counts = held.batches.copy(), ends[counts > 0], counts[counts > 0]
+            offsets = records.rows.offset[kept]
+            batches.records_count, batches.has_base_offset = counts, 1
+            batches.base_offset, batches.last_offset = offsets[ends - counts], offsets[ends - 1]
+            yield replace(held, batches=batches, findings=[])
 
     def of_records(self, run: Block, records: Records) -> BoolArray:
         """Which records are wanted."""

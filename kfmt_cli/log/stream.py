@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.log.block import Block, runs
-from kfmt_cli.log.complete import complete
-from kfmt_cli.log.decoding import read_records
+from kfmt_cli.log.complete import read_complete
 from kfmt_cli.log.open_log import OpenLog
 from kfmt_cli.log.records import Records
 
@@ -35,8 +34,7 @@ def stream(log: OpenLog, limit: Limit) -> Iterator[Record | Finding]:
     for block in log.blocks:
         yield from block.findings
         for run in runs(block):
-            records = read_records(run, limit)
-            complete(run, records)
+            records = read_complete(run, limit)
             yield from records.findings
             yield from _records(run, records)
 
