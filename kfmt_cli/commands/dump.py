@@ -29,7 +29,7 @@ from kfmt_cli.log.decompress import is_heavy
 from kfmt_cli.log.open_log import OpenLog
 from kfmt_cli.log.reading import RowsPart, RowsReading
 from kfmt_cli.render.sinks.sink import Head, RowWriter
-from kfmt_cli.render.style import count, grouped, safe
+from kfmt_cli.render.style import after, count, grouped, safe
 from kfmt_cli.render.write import recycle
 from kfmt_cli.rows.batch import BATCH
 from kfmt_cli.rows.documents import UNKNOWN_FILE
@@ -111,8 +111,8 @@ class Dump:
         """Dump files in their order, many small ones together where the format can do that."""
         packs_wanted = self.run.sink.writes_packs and self.kinds is not None
         if self.reading.wanted and self.kinds is not None:
-            for _, held in _partitions(files):
-                self._each(self.reading.wanted.logs(held))
+            for partition in _partitions(files):
+                self._each(self.reading.wanted.logs(partition.logs))
             return
         if not packs_wanted or self.most_rows is not None:
             self._each(files)
@@ -165,14 +165,14 @@ class Dump:
     def _last(self, files: list[Input], number: int) -> None:
         """Dump the last records of each partition."""
         given = self.reading
-        for partition, held in _partitions(files):
+        for partition in _partitions(files):
             try:
                 first = first_of_last(partition, number, given.limit)
             except InputError as error:
                 self.run.complain(str(error))
                 continue
             self.reading = replace(given, wanted=given.wanted.beginning(first))
-            self._each(self.reading.wanted.logs(held))
+            self._each(self.reading.wanted.logs(partition.logs))
 
     def _each(self, files: Iterable[Input]) -> None:
         """Dump files one by one."""
@@ -201,9 +201,7 @@ class Dump:
         """Say of a file of a directory that kfmt does not know it."""
         sink, size = self.run.sink, size_of(file)
         name, details = safe(file.name), f"   {grouped(size)} bytes   not a file that kfmt knows"
-        screen = sink.out.width
-        fits = screen is None or len(name + details) <= screen
-        line = name + details if fits else f"{name}\n{details}"
+        line = name + after(name, details, sink.out.width)
         apart = "" if self._is_unknown else "\n"
         self._is_unknown = True
         sink.document(UNKNOWN_FILE, {"file": file.name, "bytes": size}, [f"{apart}{line}\n"])
@@ -289,11 +287,11 @@ class Dump:
             run.sink.finding(piece)
 
 
-def _partitions(files: Iterable[Input]) -> Iterator[tuple[Partition, list[Input]]]:
+def _partitions(files: Iterable[Input]) -> Iterator[Partition]:
     """Logs by their directory, in the order of their base offsets."""
     for folder, group in groupby(files, key=lambda file: file.path.rpartition(os.sep)[0]):
         held = sorted(group, key=lambda file: file.base_offset or 0)
-        yield Partition(held[0].name, Path(folder or os.curdir), held), held
+        yield Partition(held[0].name, Path(folder or os.curdir), held)
 
 
 def notes_of(file: Input) -> tuple[str, ...]:

@@ -14,15 +14,18 @@ STYLES = {Severity.ERROR: "bad", Severity.WARNING: "warn", Severity.NOTE: "dim"}
 def finding_line(finding: Finding, theme: Theme, width: int | None = None) -> str:
     """A finding for people: what, where, why, what a broker does about it, and what to do."""
     severity = finding.code.severity
-    place = safe(finding.file)
-    if finding.position is not None:
-        place += f" byte {grouped(finding.position)}"
     head = theme.paint(STYLES[severity], f"{severity.value:<7}  {finding.code.name}")
-    lines = [f"{head}   {place}"]
+    lines = [f"{head}   {place_words(finding)}"]
     lines += wrapped(safe(finding.message), width)
     for label, words in consequences(finding.code):
         lines += [theme.paint("dim", line) for line in wrapped(words, width, label)]
     return "\n".join(lines) + "\n"
+
+
+def place_words(finding: Finding) -> str:
+    """The file, and the byte where there is one."""
+    byte = "" if finding.position is None else f" byte {grouped(finding.position)}"
+    return f"{safe(finding.file)}{byte}"
 
 
 def consequences(code: Code) -> Iterator[tuple[str, str]]:

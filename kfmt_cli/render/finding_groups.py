@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from kfmt_cli.findings.finding import MOST_PLACES, Code, Finding, Severity
-from kfmt_cli.render.finding import STYLES, consequences, wrapped
+from kfmt_cli.render.finding import STYLES, consequences, place_words, wrapped
 from kfmt_cli.render.style import Theme, count, grouped, safe
 
 MOST_EXPLAINED = 3  # kinds; of more, `kfmt explain` says what a broker does about them
@@ -61,10 +61,10 @@ class FindingGroups:
         groups = sorted(self._groups.values(), key=lambda group: _ORDER.index(group.code.severity))
         self._groups = {}
         notes = [group for group in groups if group.code.severity is Severity.NOTE]
-        shown = groups if self.shows_notes else [group for group in groups if group not in notes]
+        shown = groups if self.shows_notes else groups[: len(groups) - len(notes)]
         for group in shown:
             yield from _lines(group, theme, width, explained=len(shown) <= MOST_EXPLAINED)
-        if shown and len(shown) > MOST_EXPLAINED:
+        if len(shown) > MOST_EXPLAINED:
             words = "kfmt explain CODE says what a broker does about a finding, and what to do"
             yield theme.paint("dim", words) + "\n"
         if notes and not self.shows_notes:
@@ -79,10 +79,7 @@ def _lines(group: _Group, theme: Theme, width: int | None, *, explained: bool) -
     yield theme.paint(STYLES[code.severity], head) + first.removeprefix(head) + "\n"
     yield from (f"{line}\n" for line in more)
     for finding in group.held:
-        place = safe(finding.file)
-        if finding.position is not None:
-            place += f" byte {grouped(finding.position)}"
-        words = f"{place}: {safe(finding.message)}"
+        words = f"{place_words(finding)}: {safe(finding.message)}"
         yield from (f"{line}\n" for line in wrapped(words, width, margin=MARGIN, hanging=4))
     if group.number > len(group.held):
         places = count(group.number - len(group.held), "more place")

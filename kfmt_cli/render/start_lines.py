@@ -80,11 +80,13 @@ def next_start_lines(nexts: Sequence[Next], starts: Sequence[Start], theme: Them
     yield from _start_lines(failing[:MOST_LINES], theme)
     if len(failing) > MOST_LINES:
         yield f"… and {count(len(failing) - MOST_LINES, 'more start')} that fail; --json has all"
-    words = Counter(map(next_start_words, nexts))
-    for said, number in words.items():
-        files = [following.file for following in nexts if next_start_words(following) == said]
+    directories: dict[str, list[str]] = {}
+    for following in nexts:
+        directories.setdefault(next_start_words(following), []).append(following.file)
+    for said, files in directories.items():
         where = "" if len(nexts) == 1 else f"{safe(files[0])}: "
-        where = f"{count(number, 'log directory', 'log directories')}: " if number > 1 else where
+        if len(files) > 1:
+            where = f"{count(len(files), 'log directory', 'log directories')}: "
         yield theme.paint("bold", f"{where}{said}")
     if not nexts:
         yield theme.paint("bold", either_start_words(starts))

@@ -72,6 +72,12 @@ def hidden_words(number: int, option: str = "--wide") -> str:
     return f"{count(number, 'column')} hidden; {option} shows them"
 
 
+def after(name: str, details: str, width: int | None) -> str:
+    """What follows a name in its line, or in one of its own where the line has no room for both."""
+    fits = width is None or not details or len(name) + len(details) <= width
+    return details if fits else f"\n{details}"
+
+
 def shell_quoted(words: str) -> str:
     """A word of a command as a shell takes it; what could disturb a terminal is written as bash,
     zsh and POSIX 2024 write it in $'…'."""

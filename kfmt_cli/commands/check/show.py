@@ -100,17 +100,16 @@ def _show_people(
     _find(run, listed)
     sink.end_findings()
     bad = [report for report in listed if report.is_bad]
-    shown = [*(report for report in listed if not report.is_bad), *reversed(bad)]
-    if not sink.look.lists_all:
-        shown = bad[::-1]
+    healthy = [report for report in listed if not report.is_bad]
+    shown = [*(healthy if sink.look.lists_all else ()), *reversed(bad)]
     if shown:
         width = None if sink.look.wide else sink.out.width
         named = [(report.shown, report) for report in shown]
         table = LineTable("directory", named, _COLUMNS, theme, width)
         sink.put(table.heading() + "".join(table.line(name, report) for name, report in named))
     if bad and len(shown) < len(listed):
-        healthy = count(len(listed) - len(shown), "healthy directory", "healthy directories")
-        sink.remark(f"{healthy} not listed; --all lists them")
+        words = count(len(healthy), "healthy directory", "healthy directories")
+        sink.remark(f"{words} not listed; --all lists them")
     told = sum(report.errors + report.warnings + report.notes for report in listed)
     if ignored := sum(len(report.all) for report in listed) - told:
         words = count(ignored, "finding is", "findings are")

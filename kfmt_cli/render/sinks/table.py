@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from kfmt_cli.findings.finding import Code, Finding
 from kfmt_cli.render.finding_groups import FindingGroups
 from kfmt_cli.render.sinks.sink import Head, RowWriter, Sink
-from kfmt_cli.render.style import grouped, safe
+from kfmt_cli.render.style import after, grouped, safe
 from kfmt_cli.render.tables.results import ResultTable
 from kfmt_cli.rows.result import Result, ResultType, Summary
 
@@ -39,14 +39,12 @@ class TableSink(Sink):
 
     def _title(self, head: Head) -> str:
         """The lines above a table: the path of its file is never cut, as people paste it."""
-        names, screen = [safe(line) for line in head.title or (head.file,)], self.out.width
+        names = [safe(line) for line in head.title or (head.file,)]
         details = "" if head.size is None else f"   {grouped(head.size)} bytes"
         details += "" if head.base_offset is None else f"   base offset {head.base_offset}"
         details += "".join(f"   {note}" for note in head.notes)
-        if screen is not None and len(names[-1] + details) > screen:
-            details = details and f"\n{details}"
-        paint = self.out.theme.paint
-        return "\n".join(paint("bold", name) for name in names) + details + "\n"
+        lines = "\n".join(self.out.theme.paint("bold", name) for name in names)
+        return f"{lines}{after(names[-1], details, self.out.width)}\n"
 
     def results(self, type_: ResultType) -> None:
         self._results = ResultTable(type_, self.look.lists_all)
