@@ -30,18 +30,13 @@ def files_of(request: Request) -> list[Piece]:
         given = list(listing(path))
         for stored in given:
             alone = len(given) == 1
-            if stored.trouble:
-                found[stored.path] = Piece(
-                    stored.path, UNKNOWN, None, 0, 0, 0, 0, trouble=stored.trouble
-                )
+            if not stored.trouble and is_transient(stored.path) and not alone:
                 continue
-            if is_transient(stored.path) and not alone:
-                continue
-            file = classify(stored.path, stored.path)
-            if packed_suffix(stored.path) and file.kind in LOGS:
-                found[stored.path] = Piece(
-                    stored.path, UNKNOWN, None, 0, 0, 0, 0, trouble=WHOLLY_PACKED
-                )
+            file, trouble = classify(stored.path, stored.path), stored.trouble
+            if not trouble and packed_suffix(stored.path) and file.kind in LOGS:
+                trouble = WHOLLY_PACKED
+            if trouble:
+                found[stored.path] = Piece(stored.path, UNKNOWN, None, 0, 0, 0, 0, trouble=trouble)
                 continue
             known = file.kind in kinds or (alone and file.kind is UNKNOWN)
             if known and _wanted(request, stored.path):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any, TypeVar
 
 import click
 
@@ -23,6 +25,15 @@ from kfmt_cli.cli.options import (
 )
 from kfmt_cli.errors import UsageError
 
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _of_codes(option: str, help_: str) -> Callable[[F], F]:
+    """An option that names findings."""
+    return click.option(
+        option, multiple=True, metavar="CODE", shell_complete=completion.codes, help=help_
+    )
+
 
 @click.command(short_help="Check everything, and foretell a broker's start.")
 @paths
@@ -33,20 +44,8 @@ from kfmt_cli.errors import UsageError
     show_default=True,
     help="Exit with 1 on findings of this severity, or worse.",
 )
-@click.option(
-    "--only",
-    multiple=True,
-    metavar="CODE",
-    shell_complete=completion.codes,
-    help="Only findings of this kind.",
-)
-@click.option(
-    "--ignore",
-    multiple=True,
-    metavar="CODE",
-    shell_complete=completion.codes,
-    help="No findings of this kind.",
-)
+@_of_codes("--only", "Only findings of this kind.")
+@_of_codes("--ignore", "No findings of this kind.")
 @click.option(
     "--throttle",
     type=click.FloatRange(min=0, min_open=True),

@@ -22,21 +22,22 @@ def _zstd(file: BinaryIO) -> Read:
     import zstandard
 
     frame = zstandard.ZstdDecompressor().decompressobj()
-    packed = b""
 
     def read(size: int) -> bytes:
-        nonlocal frame, packed
+        nonlocal frame
         while True:
+            packed = frame.unused_data or file.read(min(size, AT_ONCE))
             if frame.eof:  # another one may follow
-                packed = frame.unused_data or file.read(min(size, AT_ONCE))
                 if not packed:
                     return b""
                 frame = zstandard.ZstdDecompressor().decompressobj()
-            else:
-                packed = file.read(min(size, AT_ONCE))
-                if not packed:
-                    raise EOFError("the file ends inside a frame")
-            if piece := frame.decompress(packed):
+            elif not packed:
+                raise EOFError("the file ends inside a frame")
+            try:
+                piece = frame.decompress(packed)
+            except zstandard.ZstdError as error:
+                raise OSError(str(error)) from error
+            if piece:
                 return piece
 
     return read
@@ -64,10 +65,6 @@ def reader(file: BinaryIO, suffix: str, name: str) -> Read:
         try:
             return read_on(size)
         except (OSError, EOFError, RuntimeError, zlib.error) as error:
-            raise InputError(f"{name}: cannot be decompressed: {error}") from error
-        except Exception as error:  # of the zstandard library, whose error is its own
-            if type(error).__name__ != "ZstdError":
-                raise
             raise InputError(f"{name}: cannot be decompressed: {error}") from error
 
     return read

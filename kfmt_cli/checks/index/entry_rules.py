@@ -100,6 +100,13 @@ def _outside_words(entries: IndexEntries, i: int) -> str:
     return f"offset {entries.table['offset'][i]}; the segment holds {entries.range_words}"
 
 
+def _in_segment(code: Code) -> EntryRule:
+    """The offset of an entry is one of the segment's."""
+    return EntryRule(
+        code, _out_of_segment, _outside_words, "offset", lambda entries, _: entries.range_words
+    )
+
+
 # In the order in which they are asked: an entry that breaks one is not told of the later ones.
 RULES: dict[Kind, tuple[EntryRule, ...]] = {
     OFFSET_INDEX: (
@@ -113,13 +120,7 @@ RULES: dict[Kind, tuple[EntryRule, ...]] = {
             "log_position",
             lambda entries, _: f"1–{entries.log_size - 1}",
         ),
-        EntryRule(
-            codes.INDEX_OFFSET_OUT_OF_SEGMENT,
-            _out_of_segment,
-            _outside_words,
-            "offset",
-            lambda entries, _: entries.range_words,
-        ),
+        _in_segment(codes.INDEX_OFFSET_OUT_OF_SEGMENT),
         EntryRule(
             codes.INDEX_NOT_AT_BATCH,
             lambda entries: entries.at["starts"] == 0,
@@ -152,13 +153,7 @@ RULES: dict[Kind, tuple[EntryRule, ...]] = {
         ),
     ),
     TIME_INDEX: (
-        EntryRule(
-            codes.TIME_INDEX_OFFSET_OUT_OF_SEGMENT,
-            _out_of_segment,
-            _outside_words,
-            "offset",
-            lambda entries, _: entries.range_words,
-        ),
+        _in_segment(codes.TIME_INDEX_OFFSET_OUT_OF_SEGMENT),
         EntryRule(
             codes.TIME_INDEX_OFFSET_NOT_IN_LOG,
             lambda entries: entries.holder["held"] == 0,
@@ -233,7 +228,7 @@ ORDER = {
 
 
 def is_further_on(entries: IndexEntries) -> BoolArray:
-    """IndexEntries whose offset comes after the batch that they point at."""
+    """Entries whose offset comes after the batch that they point at."""
     further: BoolArray = entries.table["offset"] > entries.at["at_last"]
     return further
 

@@ -50,7 +50,7 @@ class _PackEntries:
     sizes: IntArray
     """Bytes of each file."""
     counts: IntArray
-    """IndexEntries of each file."""
+    """Entries of each file."""
     table: Table
     """The rows, as a reader of one file gives them."""
 
