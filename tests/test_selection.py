@@ -23,6 +23,9 @@ SELECTIONS = [
     ("--from-offset", "700", "--to-offset", "731"),
     ("--from-time", "2023-11-14T22:20", "--to-time", "2023-11-14T22:21:30"),
     ("--from-time", "2023-11-14T22:20", "--key", "~customer-4"),
+    ("--last", "7"),
+    ("--last", "300", "--key", "~customer-[1-3]$"),
+    ("--isolation", "read_committed"),
 ]
 
 
@@ -66,6 +69,32 @@ def test_every_command_takes_the_same_records(
     ]
     exported = [line["offset"] for line in lines if line["type"] == "record"]
     assert exported == wanted
+
+
+@pytest.mark.parametrize("folder", [TXN.parent, SAMPLES / "kafka-3.9.1-live/txn-0"])
+@pytest.mark.parametrize("options", [(), ("--key", "~a"), ("--from-offset", "400")])
+def test_every_command_leaves_out_what_consumers_are_not_given(
+    options: tuple[str, ...], folder: Path, tmp_path: Path
+) -> None:
+    everything = len(offsets_of_cat(folder, *options))
+    options = ("--isolation", "read_committed", *options)
+    test_every_command_takes_the_same_records(options, folder, tmp_path)
+    assert len(offsets_of_cat(folder, *options)) < everything or not everything
+    batches = kfmt("dump", folder, *options, "--json").of("batch")
+    assert not any(row["attributes"]["control"] for row in batches)
+    assert len(batches) < len(kfmt("dump", folder, "--json").of("batch"))
+
+
+def test_the_last_records_of_each_partition() -> None:
+    parts = sorted((SAMPLES / "kafka-3.9.1-broker1").glob("codec-*-0"))
+    rows = kfmt("stat", *parts, "--last", "5", "--by", "partition", "--json").of("stat")
+    assert [row["records"] for row in rows] == [5] * len(parts)
+    found = kfmt("find", *parts, "--last", "5", "--json").of("found")
+    assert [row["offset"] for row in found] == offsets_of_cat(*parts, "--last", "5")
+    for command in ("find", "stat"):
+        done = kfmt(command, "-", "--last", "5", stdin=b"")
+        assert done.code != 0
+        assert "-" in done.err
 
 
 def test_a_selection_is_what_a_filter_of_all_records_is() -> None:

@@ -349,6 +349,23 @@ def test_a_job_that_is_killed_goes_on(tmp_path: Path) -> None:
     assert all(text.startswith(".") for text in left)
 
 
+@pytest.mark.parametrize("options", [("--last", "40"), ("--isolation", "read_committed")])
+def test_an_export_of_what_only_all_logs_say(
+    options: tuple[str, ...], job: Job, tmp_path: Path
+) -> None:
+    """The driver reads them; what it finds out is part of what the results depend on."""
+    source = tmp_path / "logs/txn-0"
+    shutil.copytree(SAMPLES / "kafka-3.9.1-live/txn-0", source)
+    command = ("export", source, "--to", tmp_path / "job", *options)
+    job(*command)
+    done = kfmt("export", source, "--to", tmp_path / "here", *options)
+    assert done.code == 0, done.err
+    assert exported(tmp_path / "job") == exported(tmp_path / "here")
+    job(*command)
+    (source / f"{10**6:020}.log").write_bytes(ORDERS.read_bytes())
+    job(*command, code=2 if "--last" in options else 1)
+
+
 @pytest.mark.parametrize("format_", ["json", "csv"])
 def test_export_as_text_is_what_dump_prints(format_: str, job: Job, tmp_path: Path) -> None:
     to = tmp_path / "out"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import struct
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -25,10 +26,10 @@ from kfmt_cli.arrow.inputs import files_of  # noqa: E402
 from kfmt_cli.errors import InputError, UsageError  # noqa: E402
 from kfmt_cli.sharing.read_piece import DamagedError  # noqa: E402
 from kfmt_cli.sharing.request import Request  # noqa: E402
-from kfmt_cli.spark.committed import splits_of as plan  # noqa: E402
 from kfmt_cli.spark.plan import Split  # noqa: E402
 from kfmt_cli.spark.request import request_of  # noqa: E402
 from kfmt_cli.spark.splits import read_split  # noqa: E402
+from kfmt_cli.spark.wanted import splits_of as plan  # noqa: E402
 
 FOLDERS = sorted(path for path in SAMPLES.iterdir() if path.is_dir())
 
@@ -210,6 +211,19 @@ def test_batch_rows_bound_the_arrow_batches() -> None:
     sizes = [len(part) for split in plan(request) for part in read_split(request, split)]
     assert max(sizes) == 7
     assert sum(sizes) == 1500
+
+
+def test_the_last_records_of_each_directory() -> None:
+    """What that is, the driver finds out; damage, wrappers and other directories do not matter."""
+    for folder in (ORDERS.parent, SAMPLES / "kafka-2.8.2"):
+        everything = defaultdict[tuple[str, int], list[int]](list)
+        for row in kfmt("cat", folder, "-f", "%t %p %o\\n").out.splitlines():
+            topic, partition, offset = row.split()
+            everything[topic, int(partition)].append(int(offset))
+        request = asked(folder, last="3", columns="topic,partition,offset")
+        rows = [tuple(row.values()) for row in rows_of(request)]
+        expected = [(*key, offset) for key, held in everything.items() for offset in held[-3:]]
+        assert sorted(rows) == sorted(expected)
 
 
 def test_read_committed_leaves_out_what_a_consumer_is_not_given() -> None:

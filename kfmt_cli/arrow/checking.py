@@ -99,7 +99,7 @@ class Checked:
 
 def check_piece(request: Request, piece: Piece) -> Checked:
     """Check a piece; every record is decoded, too, when that is asked for."""
-    reader, summary = reader_of(request), FileSummary(piece)
+    reader, summary = reader_of(request, piece), FileSummary(piece)
     if request.deep:
         base = piece.base_offset
         stretch = Stretch(deep=True, limit=request.limit, base_offset=base)

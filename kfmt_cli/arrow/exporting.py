@@ -75,7 +75,7 @@ def export_piece(
     done = Exported()
     made = FILE_FORMATS[format_]
     for table in tables:
-        reader = reader_of(request)
+        reader = reader_of(request, piece)
         name = f"{folder_of(table, piece)}/{name_of(piece.path, piece.start)}.{made.suffix}"
         with appearing(f"{to}/{name}") as out:
             done.rows[table] = made.write(out, table, request, reader, piece)

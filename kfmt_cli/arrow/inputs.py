@@ -61,9 +61,9 @@ def _wanted(request: Request, path: str) -> bool:
     return not request.topics or partition_of(path)[0] in request.topics
 
 
-def reader_of(request: Request) -> PieceReader:
-    """A reader of pieces, wherever they are stored."""
-    return PieceReader(request.wanted, request.limit, open_stored, request.fail_fast)
+def reader_of(request: Request, piece: Piece) -> PieceReader:
+    """A reader of a piece, wherever it is stored."""
+    return PieceReader(request.wanted_of(piece), request.limit, open_stored, request.fail_fast)
 
 
 def packed(pieces: Sequence[Piece]) -> Iterator[list[Piece]]:

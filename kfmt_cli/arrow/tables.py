@@ -14,7 +14,6 @@ from kfmt_cli.arrow.inputs import input_of, packed, reader_of
 from kfmt_cli.arrow.schema import schema_of
 from kfmt_cli.arrow.sections import ArrowPart, part_of, record_batch, slices
 from kfmt_cli.arrow.storage import local
-from kfmt_cli.broker.committed import Committed
 from kfmt_cli.checks.log.packs import read_pack
 from kfmt_cli.core.native.table import BoolArray
 from kfmt_cli.disk.kinds.fixed import read_rows
@@ -61,20 +60,16 @@ def shared_by_file(path: str, kind: str) -> Callable[[str, int], pa.Array | None
     return column
 
 
-def record_batches(
-    request: Request, reader: PieceReader, piece: Piece, known: Committed | None = None
-) -> Batches:
-    """The records of a piece; without aborted and open transactions where they are known."""
+def record_batches(request: Request, reader: PieceReader, piece: Piece) -> Batches:
+    """The records of a piece that are wanted."""
     columns = request.shown_of(RECORDS)
     shared = shared_by(piece)
-    for rows in wanted_records(reader, piece, known):
+    for rows in wanted_records(reader, piece):
         for part in slices(part_of(rows), request.batch_rows):
             yield record_batch(part, columns, shared)
 
 
-def wanted_records(
-    reader: PieceReader, piece: Piece, known: Committed | None = None, decode: bool = True
-) -> Iterator[Rows]:
+def wanted_records(reader: PieceReader, piece: Piece, decode: bool = True) -> Iterator[Rows]:
     """The records of a piece that are wanted, below their batches.
 
     decode: with what the topic's decoder makes of them.
@@ -82,7 +77,7 @@ def wanted_records(
     decoder = decoder_for(piece.place[0]) if decode else None
     for run, records in reader.records(piece):
         complete(run, records)
-        chosen = select(records, _wanted(reader, run, records, known))
+        chosen = select(records, _wanted(reader, run, records))
         yield record_rows(run, chosen, decoder)
 
 
@@ -94,15 +89,9 @@ def select(records: Records, keep: BoolArray | None) -> Records:
     return replace(records, rows=records.rows.select(keep), ends=kept[records.ends])
 
 
-def _wanted(
-    reader: PieceReader, run: Block, records: Records, known: Committed | None
-) -> BoolArray | None:
+def _wanted(reader: PieceReader, run: Block, records: Records) -> BoolArray | None:
     """Which records are; None for all."""
-    keep = reader.wanted.of_records(run, records) if reader.wanted else None
-    if known is None:
-        return keep
-    committed = known.of_batches(run.batches)[records.owner]
-    return committed if keep is None else keep & committed
+    return reader.wanted.of_records(run, records) if reader.wanted else None
 
 
 def batch_batches(request: Request, reader: PieceReader, piece: Piece) -> Batches:
@@ -118,10 +107,12 @@ def batch_batches(request: Request, reader: PieceReader, piece: Piece) -> Batche
 def batches_of(request: Request, pieces: Sequence[Piece]) -> Batches:
     """The batches of pieces, those of small local logs together."""
     for part in packed(pieces):
-        known = _batches_of_pack(request, part) if len(part) > 1 else None
+        # What is wanted of a pack must be the same for all of its logs.
+        packs = len(part) > 1 and not request.in_folders
+        known = _batches_of_pack(request, part) if packs else None
         if known is None:
             for piece in part:
-                yield from _batches(request, piece, None)
+                yield from _batches(request, piece)
         else:
             yield known
 
@@ -132,7 +123,7 @@ def _batches_of_pack(request: Request, pieces: Sequence[Piece]) -> pa.RecordBatc
     if not pack.good.all() or (pack.sizes != np.array([piece.size for piece in pieces])).any():
         return None
     pack.batches.file_number = pack.owner
-    chosen = request.wanted.batches(pack.healthy(), request.limit)
+    chosen = request.asked.wanted.batches(pack.healthy(), request.limit)
     owner = chosen.batches["file_number"]
     places = [piece.place for piece in pieces]
     values: dict[str, pa.Array] = {
@@ -148,24 +139,21 @@ def _batches_of_pack(request: Request, pieces: Sequence[Piece]) -> pa.RecordBatc
     return record_batch(part_of(batch_rows(chosen)), request.shown, shared)
 
 
-def _records(request: Request, piece: Piece, known: Committed | None) -> Batches:
-    return record_batches(request, reader_of(request), piece, known)
+def _records(request: Request, piece: Piece) -> Batches:
+    return record_batches(request, reader_of(request, piece), piece)
 
 
-def _batches(request: Request, piece: Piece, known: Committed | None) -> Batches:
-    del known
-    return batch_batches(request, reader_of(request), piece)
+def _batches(request: Request, piece: Piece) -> Batches:
+    return batch_batches(request, reader_of(request, piece), piece)
 
 
-def _segments(request: Request, piece: Piece, known: Committed | None) -> Batches:
-    del known
-    if not reader_of(request).is_troubled(piece):
+def _segments(request: Request, piece: Piece) -> Batches:
+    if not reader_of(request, piece).is_troubled(piece):
         checked = check_piece(request, piece)
         yield _of_objects(request, [checked.summary.as_row()])
 
 
-def _findings(request: Request, piece: Piece, known: Committed | None) -> Batches:
-    del known
+def _findings(request: Request, piece: Piece) -> Batches:
     if findings := check_piece(request, piece).findings:
         yield _of_objects(request, [finding_row(piece, finding) for finding in findings])
 
@@ -176,9 +164,8 @@ def _of_objects(request: Request, rows: list[dict[str, object]]) -> pa.RecordBat
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _index_entries(request: Request, piece: Piece, known: Committed | None) -> Batches:
-    del known
-    reader = reader_of(request)
+def _index_entries(request: Request, piece: Piece) -> Batches:
+    reader = reader_of(request, piece)
     if reader.is_troubled(piece):
         return
     try:
@@ -192,7 +179,7 @@ def _index_entries(request: Request, piece: Piece, known: Committed | None) -> B
         yield record_batch(ArrowPart(contents.sections[0]), request.shown, shared_by(piece))
 
 
-MAKERS: dict[str, Callable[[Request, Piece, Committed | None], Batches]] = {
+MAKERS: dict[str, Callable[[Request, Piece], Batches]] = {
     "records": _records,
     "batches": _batches,
     "findings": _findings,

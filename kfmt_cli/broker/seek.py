@@ -6,11 +6,11 @@ looked for; then nothing before that batch has to be read.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from kfmt_cli.broker.lookup import search
-from kfmt_cli.core.source import open_source
+from kfmt_cli.core.source import Source, open_source
 from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, TIME_INDEX
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.segment import Segment
@@ -19,6 +19,7 @@ from kfmt_cli.log.block import Block
 from kfmt_cli.log.reader import LogReader
 
 INDEX, SCAN = "index", "scan"
+Opened = Callable[[str, str], Source]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +69,18 @@ def start_for_time(segment: Segment, timestamp: int) -> ReadingStart:
 
 
 def blocks_from(
-    file: Input, position: int = 0, *, read_ahead: bool = False, checked: bool = True
+    file: Input,
+    position: int = 0,
+    *,
+    read_ahead: bool = False,
+    checked: bool = True,
+    opened: Opened = open_source,
 ) -> Iterator[Block]:
-    """The blocks of a log from a byte on, as `LogReader` has them; raises InputError."""
-    source = open_source(file.path, file.name)
+    """The blocks of a log from a byte on, as `LogReader` has them; raises InputError.
+
+    opened: opens a file by its path and its name.
+    """
+    source = opened(file.path, file.name)
     try:
         yield from LogReader(source, file.base_offset, read_ahead, checked).blocks(position)
     finally:

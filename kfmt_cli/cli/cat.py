@@ -17,11 +17,11 @@ from kfmt_cli.cli.options import (
     strict,
 )
 from kfmt_cli.cli.payload_options import payload_formats
-from kfmt_cli.cli.selection_options import isolation, last, selection
+from kfmt_cli.cli.selection_options import selection
 from kfmt_cli.errors import UsageError
 
 if TYPE_CHECKING:
-    from kfmt_cli.log.select import Selection
+    from kfmt_cli.log.select import Asked
     from kfmt_cli.topics.payloads import Read
 
 
@@ -43,21 +43,17 @@ class CatCommand(click.Command):
 @click.option("--json", "json_", is_flag=True, help="Write each record as kcat -J does.")
 @click.option("--null", default="NULL", show_default=True, help="What is written for null.")
 @selection
-@last
 @click.option("--limit", type=click.IntRange(min=1), help="Stop after this many records.")
 @payload_formats
-@isolation
 @click.option("--follow", is_flag=True, help="Go on with what a broker adds, until interrupted.")
 @common(color, strict, max_findings, max_decompressed)
 def cat(
     paths: tuple[str, ...],
     form: str,
     null: str,
-    wanted: Selection,
-    last: int | None,
+    asked: Asked,
     limit: int | None,
     payloads: tuple[tuple[str, Read] | None, tuple[str, Read] | None],
-    committed: bool,
     json_: bool,
     follow: bool,
     common: Common,
@@ -75,10 +71,10 @@ def cat(
     from kfmt_cli.commands.cat import Cat
     from kfmt_cli.render.record_format import kcat_json, writer
 
-    if follow and (len(paths) > 1 or committed or last is not None):
+    if follow and (len(paths) > 1 or asked.needs_logs):
         raise UsageError("--follow continues with one partition, and with every record of it")
     run = common.run()
     write = kcat_json if json_ else writer(form, os.fsencode(null))
-    task = Cat(run, write, wanted, *payloads, committed, follow, limit, last, common.limit)
+    task = Cat(run, write, asked, *payloads, follow, limit, common.limit)
     task.paths(paths)
     return run.host.exit_code

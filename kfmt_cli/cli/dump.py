@@ -22,12 +22,12 @@ from kfmt_cli.cli.options import (
     wide,
 )
 from kfmt_cli.cli.payload_options import payload_formats
-from kfmt_cli.cli.selection_options import last, selection
+from kfmt_cli.cli.selection_options import selection
 from kfmt_cli.errors import UsageError
 
 if TYPE_CHECKING:
     from kfmt_cli.disk.kinds.kind import Kind
-    from kfmt_cli.log.select import Selection
+    from kfmt_cli.log.select import Asked
     from kfmt_cli.topics.decoder import Decoder
     from kfmt_cli.topics.payloads import Read
 
@@ -53,7 +53,6 @@ class DumpCommand(click.Command):
 @click.option("--records", is_flag=True, help="Show the records, beneath their batch.")
 @click.option("--bits", is_flag=True, help="Draw the attribute bits of each batch.")
 @selection
-@last
 @click.option("--limit", type=click.IntRange(min=1), help="Stop after this many rows.")
 @click.option(
     "--bytes",
@@ -79,8 +78,7 @@ def dump(
     paths: tuple[str, ...],
     records: bool,
     bits: bool,
-    wanted: Selection,
-    last: int | None,
+    asked: Asked,
     limit: int | None,
     mode: str,
     topic: str | None,
@@ -110,18 +108,18 @@ def dump(
     from kfmt_cli.render.sinks.sink import Look
 
     sink = sink_named(common.format_)
-    records = records or wanted.match.of_records
+    records = records or asked.wanted.match.of_records
     names = _column_names(columns, records or bits or not sink.for_people)
     if bits and (records or not sink.for_people):
         raise UsageError("--bits draws batches in a table: not with --records, --format or --json")
     look = Look(mode, common.wide, names, bits)
     run = common.run(look=look)
-    reading = RowsReading(records, wanted, common.limit)
-    only_logs = records or bits or names or wanted or last or not sink.mixes_types
+    reading = RowsReading(records, asked.wanted, common.limit)
+    only_logs = records or bits or names or asked or not sink.mixes_types
     every = all_files or not sink.for_people
     kinds = LOGS if only_logs else None
     task = Dump(run, reading, limit, common.jobs, every, topic, kinds, _kind_of(layout))
-    task.last = last
+    task.asked = asked
     task.decoder = _decoder(records, *payloads)
     task.paths(paths)
     return run.host.exit_code

@@ -24,7 +24,7 @@ from kfmt_cli.errors import UsageError
 from kfmt_cli.render.formats import FORMATS
 
 if TYPE_CHECKING:
-    from kfmt_cli.log.select import Selection
+    from kfmt_cli.log.select import Asked
 
 
 @click.command(name="export", short_help="Write records or batches as Parquet files.")
@@ -73,7 +73,7 @@ def export(
     tables: str,
     columns: str,
     topics: str,
-    wanted: Selection,
+    asked: Asked,
     max_split_bytes: int,
     force: bool,
 ) -> int:
@@ -103,7 +103,7 @@ def export(
         paths,
         columns=columns,
         topics=topics,
-        wanted=wanted,
+        asked=asked,
         max_split=max_split_bytes,
         max_decompressed=common.max_decompressed,
     )

@@ -21,7 +21,7 @@ from kfmt_cli.cli.selection_options import selection
 from kfmt_cli.errors import UsageError
 
 if TYPE_CHECKING:
-    from kfmt_cli.log.select import Selection
+    from kfmt_cli.log.select import Asked
 
 
 @click.command(name="find", short_help="Find an offset, a time or records.")
@@ -38,7 +38,7 @@ def find(
     paths: tuple[str, ...],
     offset: int | None,
     timestamp: str | None,
-    wanted: Selection,
+    asked: Asked,
     limit: int | None,
     common: Common,
 ) -> int:
@@ -58,11 +58,10 @@ def find(
     from kfmt_cli.commands.find import Find, Sought
     from kfmt_cli.core.times import milliseconds
 
-    asked = [offset is not None, timestamp is not None, bool(wanted)]
-    if sum(asked) != 1:
+    if sum((offset is not None, timestamp is not None, bool(asked))) != 1:
         raise UsageError("give --offset, --timestamp, or what records must have, such as --key")
     run = common.run()
     at = None if timestamp is None else milliseconds("--timestamp", timestamp)
-    sought = Sought(offset, at, wanted)
+    sought = Sought(offset, at, asked)
     Find(run, sought, limit, common.limit).paths(paths)
     return run.host.exit_code

@@ -7,15 +7,13 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kfmt_cli.cli.screen import Screen
+from kfmt_cli.cli.selection_options import asked_of
 from kfmt_cli.errors import ExitCode, InputError, UsageError
 from kfmt_cli.render.style import count, grouped, safe
 from kfmt_cli.spark.jobs import ListedJob
-
-if TYPE_CHECKING:
-    from kfmt_cli.log.select import Selection
 
 NOT_HERE = (
     "none of the inputs could be opened by Spark's executors. A local path must be there on every "
@@ -108,7 +106,7 @@ class PipelineCall:
             options["paths"],
             columns=columns,
             topics=options["topics"],
-            wanted=_wanted(options),
+            asked=asked_of(options),
             max_split=options["max_split_bytes"],
             max_decompressed=options["max_decompressed"],
             deep=options.get("deep", False),
@@ -138,23 +136,3 @@ def _words(name: str, n: int) -> str:
         return f"{grouped(n)} damaged" if n else NONE_DAMAGED
     noun = {"batches": "batch", "bytes": "byte"}.get(name, name.removesuffix("s"))
     return count(n, noun, name)
-
-
-def _wanted(options: dict[str, Any]) -> Selection:
-    """Which records a job is asked for."""
-    from kfmt_cli.core.times import milliseconds
-    from kfmt_cli.log.matching import match_of
-    from kfmt_cli.log.select import Selection
-
-    times = {
-        name: milliseconds(f"--{name.replace('_', '-')}", options[name])
-        for name in ("from_time", "to_time")
-        if options.get(name) is not None
-    }
-    header = options.get("header")
-    match = match_of(
-        *(options.get("key"), options.get("value")),
-        *(() if header is None else (header,), options.get("producer_id")),
-    )
-    bounds = (options.get("from_offset"), options.get("to_offset"))
-    return Selection(*bounds, times.get("from_time"), times.get("to_time"), match)

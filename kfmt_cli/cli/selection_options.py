@@ -2,52 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from kfmt_cli.errors import UsageError
 
+if TYPE_CHECKING:
+    from kfmt_cli.log.select import Asked
+
 F = TypeVar("F", bound=Callable[..., Any])
 PATTERN = "text, ~REGEX, or hex:, base64:, int:, long:, double:, uuid: and a value"
-UNCOMMITTED = "read_uncommitted"
+READ_COMMITTED = "read_committed"
+NAMES = (
+    *("from_offset", "to_offset", "from_time", "to_time", "key", "value", "header", "producer_id"),
+    *("last", "isolation"),
+)
 TIME = "ISO 8601 in UTC, now-1h or milliseconds"
 
 
 def selection(function: F) -> F:
-    """Which offsets, times, keys, values, headers and producers are wanted, as `wanted`."""
+    """Which offsets, times, keys, values, headers and producers are asked for, as `asked`."""
 
     @wraps(function)
-    def call(
-        from_offset: int | None,
-        to_offset: int | None,
-        from_time: str | None,
-        to_time: str | None,
-        key: str | None,
-        value: str | None,
-        header: tuple[str, ...],
-        producer_id: int | None,
-        **others: Any,
-    ) -> Any:
-        from kfmt_cli.core.times import milliseconds
-        from kfmt_cli.log.matching import match_of
-        from kfmt_cli.log.select import Selection
-
-        first = None if from_time is None else milliseconds("--from-time", from_time)
-        last = None if to_time is None else milliseconds("--to-time", to_time)
-        for low, high, what in ((from_offset, to_offset, "offset"), (first, last, "time")):
-            if low is not None and high is not None and low > high:
-                raise UsageError(f"--from-{what} is after --to-{what}")
-        match = match_of(key, value, header, producer_id)
-        return function(wanted=Selection(from_offset, to_offset, first, last, match), **others)
+    def call(**options: Any) -> Any:
+        asked = asked_of({name: options.pop(name) for name in NAMES})
+        return function(asked=asked, **options)
 
     command: Any = call
     for option in reversed(_OPTIONS):
         command = option(command)
     made: F = command
     return made
+
+
+def asked_of(options: Mapping[str, Any]) -> Asked:
+    """What the options say that are there; raises UsageError."""
+    from kfmt_cli.core.times import milliseconds
+    from kfmt_cli.log.matching import match_of
+    from kfmt_cli.log.select import Asked, Selection
+
+    given: dict[str, Any] = {name: options.get(name) for name in NAMES}
+    first, last = (
+        None if given[name] is None else milliseconds(f"--{name.replace('_', '-')}", given[name])
+        for name in ("from_time", "to_time")
+    )
+    low, high = given["from_offset"], given["to_offset"]
+    for start, end, what in ((low, high, "offset"), (first, last, "time")):
+        if start is not None and end is not None and start > end:
+            raise UsageError(f"--from-{what} is after --to-{what}")
+    match = match_of(given["key"], given["value"], given["header"] or (), given["producer_id"])
+    is_committed = given["isolation"] == READ_COMMITTED
+    return Asked(Selection(low, high, first, last, match), given["last"], is_committed)
 
 
 _OPTIONS = (
@@ -64,35 +72,20 @@ _OPTIONS = (
         help="Only records with this header; may be given several times.",
     ),
     click.option("--producer-id", type=int, metavar="N", help="Only records of this producer."),
-)
-
-
-def isolation(function: F) -> F:
-    """--isolation, as `committed`."""
-
-    @wraps(function)
-    def call(**others: Any) -> Any:
-        return function(committed=others.pop("isolation") != UNCOMMITTED, **others)
-
-    command: Any = call
-    made: F = click.option(
-        "--isolation",
-        type=click.Choice([UNCOMMITTED, "read_committed"]),
-        default=UNCOMMITTED,
-        show_default=True,
-        help="read_committed: neither aborted transactions nor anything after an open one.",
-    )(command)
-    return made
-
-
-def last(function: F) -> F:
-    """--last."""
-    return click.option(
+    click.option(
         "--last",
         type=click.IntRange(min=1),
         metavar="N",
         help="Only the last N records of each partition, or those of them that are wanted.",
-    )(function)
+    ),
+    click.option(
+        "--isolation",
+        type=click.Choice(["read_uncommitted", READ_COMMITTED]),
+        default="read_uncommitted",
+        show_default=True,
+        help="read_committed: neither aborted transactions nor anything after an open one.",
+    ),
+)
 
 
 def bytes_of(option: str, text: str) -> bytes:

@@ -21,7 +21,7 @@ from kfmt_cli.errors import UsageError
 
 if TYPE_CHECKING:
     from kfmt_cli.commands.stat import Codec
-    from kfmt_cli.log.select import Selection
+    from kfmt_cli.log.select import Asked
 
 
 @click.command(short_help="Show sizes, counts, codecs and times of logs.")
@@ -61,7 +61,7 @@ def stat(
     deep: bool,
     histogram: bool,
     what_if: tuple[str, ...],
-    wanted: Selection,
+    asked: Asked,
     common: Common,
 ) -> int:
     """Show what logs hold, in numbers: bytes, batches, records, codecs, times, producers.
@@ -80,9 +80,9 @@ def stat(
 
     codecs = tuple(map(_codec, what_if))
     run = common.run()
-    if wanted and (deep or codecs):
+    if asked and (deep or codecs):
         raise UsageError("--deep and --what-if look at whole batches: not with a selection")
-    task = Stat(run, by, deep, codecs, histogram, common.jobs, common.limit, wanted, sort)
+    task = Stat(run, by, deep, codecs, histogram, common.jobs, common.limit, asked, sort)
     task.paths(paths)
     return run.host.exit_code
 

@@ -213,14 +213,14 @@ def find(
     """Find what is at an offset or a time, or of a key or a producer, as `kfmt find` does."""
     from kfmt_cli.commands.find import Find, Sought
     from kfmt_cli.log.matching import Match
-    from kfmt_cli.log.select import Selection
+    from kfmt_cli.log.select import Asked, Selection
 
     if sum(wanted is not None for wanted in (offset, timestamp, key, producer_id)) != 1:
         raise UsageError("give one of offset, timestamp, key and producer_id")
 
     def command(run: Run) -> None:
         match = Match(key, producer_id=producer_id)
-        sought = Sought(offset, timestamp, Selection(match=match))
+        sought = Sought(offset, timestamp, Asked(Selection(match=match)))
         Find(run, sought, limit, Limit()).paths(path_names(paths))
 
     return _answer(command)

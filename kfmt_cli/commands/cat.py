@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kfmt_cli.broker.committed import Committed, committed_of
 from kfmt_cli.checks.log.verifier import open_checked
-from kfmt_cli.commands.each_partition import blocks_of, each_partition
+from kfmt_cli.commands.asked import wanted_of
+from kfmt_cli.commands.each_partition import each_partition
 from kfmt_cli.commands.follow import followed
-from kfmt_cli.commands.last_records import first_of_last, need_files
 from kfmt_cli.commands.run import Run
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.disk.kinds.kind import Input
@@ -24,7 +23,7 @@ from kfmt_cli.log.complete import read_complete
 from kfmt_cli.log.decompress import decompress_ahead
 from kfmt_cli.log.matching import headers_of
 from kfmt_cli.log.records import Records
-from kfmt_cli.log.select import Selection
+from kfmt_cli.log.select import Asked, Selection
 from kfmt_cli.render.record_format import Shown, Write, visible
 from kfmt_cli.render.style import safe
 from kfmt_cli.topics.payloads import Read, text_of
@@ -40,50 +39,39 @@ class Cat:
     run: Run
     write: Write
     """A record as it is to be written."""
-    wanted: Selection = field(default_factory=Selection)
+    asked: Asked = field(default_factory=Asked)
     key: tuple[str, Read] | None = None
     """How keys are read, None for as they are."""
     value: tuple[str, Read] | None = None
     """How values are read, None for as they are."""
-    committed: bool = False
-    """What consumers of committed records are given."""
     follow: bool = False
     most: int | None = None
     """Records in all."""
-    last: int | None = None
-    """Only the last records of each partition: how many."""
     limit: Limit = field(default_factory=Limit)
     sleep: Callable[[float], None] = time.sleep
     _n_notes: int = 0
 
     def paths(self, paths: tuple[str, ...]) -> None:
         """Write the records of every partition below some paths."""
-        is_one_pass = not self.committed and self.last is None and not self.follow
+        is_one_pass = not self.asked.needs_logs and not self.follow
         each_partition(self.run, paths, self._partition, takes_pipe=is_one_pass, reads_all=True)
         self.run.sink.flush()
         if self._n_notes > MOST_NOTES:
             self.run.sink.note(f"… and {self._n_notes - MOST_NOTES} more do not decode\n")
 
     def _partition(self, partition: Partition) -> None:
-        committed = None
-        if self.committed:
-            need_files(partition)
-            committed = committed_of(block for _, block in blocks_of(partition))
-        wanted = self.wanted
-        if self.last is not None:
-            first = first_of_last(partition, self.last, self.limit)
-            wanted = wanted.beginning(first)
+        wanted = wanted_of(self.asked, partition, self.limit)
         for file in wanted.logs(partition.logs):
             findings = Findings(self.run.most_findings)
             for block in self._blocks(file, findings):
-                self._block(file, block, wanted, committed, findings)
+                self._block(file, block, wanted, findings)
                 if self.most == 0:
                     return
             self.run.left_out(file.name, findings)
         if self.follow:
             findings = Findings(self.run.most_findings)
             for file, block in followed(partition, lambda: self.sleep(POLL)):
-                self._block(file, block, self.wanted, None, findings)
+                self._block(file, block, wanted, findings)
                 if self.most == 0:
                     return
 
@@ -94,22 +82,11 @@ class Cat:
                 self._tell(block.findings, findings)
                 yield block
 
-    def _block(
-        self,
-        file: Input,
-        block: Block,
-        wanted: Selection,
-        committed: Committed | None,
-        findings: Findings,
-    ) -> None:
+    def _block(self, file: Input, block: Block, wanted: Selection, findings: Findings) -> None:
         """Write the wanted records of a block."""
         topic, partition = partition_of(file.path)
         place = topic or "", -1 if partition is None else partition
-        keep = block.batches.crc_valid == 1
-        if committed is not None:
-            keep &= committed.of_batches(block.batches)
-        else:
-            keep &= block.batches.control == 0
+        keep = (block.batches.crc_valid == 1) & (block.batches.control == 0)
         if not keep.all():
             block = Block(block.name, block.data, block.position, block.batches.select(keep))
         block.findings = []

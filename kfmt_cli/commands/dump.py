@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from kfmt_cli.checks.log.verifier import open_checked
+from kfmt_cli.commands.asked import wanted_of
 from kfmt_cli.commands.each_partition import LogStarts
-from kfmt_cli.commands.last_records import first_of_last
 from kfmt_cli.commands.run import Run
 from kfmt_cli.core.parallel import map_ordered
 from kfmt_cli.disk.kinds import UNKNOWN, kind_of
@@ -28,6 +28,7 @@ from kfmt_cli.log.block import Block
 from kfmt_cli.log.decompress import is_heavy
 from kfmt_cli.log.open_log import OpenLog
 from kfmt_cli.log.reading import RowsPart, RowsReading
+from kfmt_cli.log.select import Asked
 from kfmt_cli.render.sinks.sink import Head, RowWriter
 from kfmt_cli.render.style import after, count, grouped, safe
 from kfmt_cli.render.write import recycle
@@ -61,8 +62,8 @@ class Dump:
     """What the files given are, whatever their names say."""
     decoder: Decoder | None = None
     _no_decoder: Decoder | None = None
-    last: int | None = None
-    """Only the last records of each partition: how many."""
+    asked: Asked = field(default_factory=Asked)
+    """What is wanted of every partition."""
     _given: tuple[str, ...] = ()
     _is_unknown: bool = False
     _starts: LogStarts = field(init=False)
@@ -75,19 +76,19 @@ class Dump:
         self._starts = LogStarts(run)
         self._given = paths
         every: list[Input] = []
-        for target in targets(paths, run.complain, takes_pipe=self.last is None):
+        for target in targets(paths, run.complain, takes_pipe=not self.asked.needs_logs):
             try:
                 files = self._listed(distinct(target.inputs(self.kinds), seen), target.path)
-                if self.last is None:
-                    self._files(files)
-                else:  # logs that were given one by one may be of one partition
+                if self.asked:  # logs that were given one by one may be of one partition
                     every += files
+                else:
+                    self._files(files)
             except InputError as error:
                 run.complain(str(error))
             if self.most_rows == 0:
                 break
-        if self.last is not None:
-            self._last(every, self.last)
+        for partition in _partitions(every):
+            self._partition(partition)
         if self._n_empty:
             run.sink.remark(f"{count(self._n_empty, 'empty file')} not listed; --all lists them")
         unread = run.summary.unread
@@ -110,10 +111,6 @@ class Dump:
     def _files(self, files: Iterator[Input]) -> None:
         """Dump files in their order, many small ones together where the format can do that."""
         packs_wanted = self.run.sink.writes_packs and self.kinds is not None
-        if self.reading.wanted and self.kinds is not None:
-            for partition in _partitions(files):
-                self._each(self.reading.wanted.logs(partition.logs))
-            return
         if not packs_wanted or self.most_rows is not None:
             self._each(files)
             return
@@ -162,17 +159,15 @@ class Dump:
         else:
             self._n_read += 1
 
-    def _last(self, files: list[Input], number: int) -> None:
-        """Dump the last records of each partition."""
-        given = self.reading
-        for partition in _partitions(files):
-            try:
-                first = first_of_last(partition, number, given.limit)
-            except InputError as error:
-                self.run.complain(str(error))
-                continue
-            self.reading = replace(given, wanted=given.wanted.beginning(first))
-            self._each(self.reading.wanted.logs(partition.logs))
+    def _partition(self, partition: Partition) -> None:
+        """Dump what is wanted of a partition."""
+        try:
+            wanted = wanted_of(self.asked, partition, self.reading.limit)
+        except InputError as error:
+            self.run.complain(str(error))
+            return
+        self.reading = replace(self.reading, wanted=wanted)
+        self._each(wanted.logs(partition.logs))
 
     def _each(self, files: Iterable[Input]) -> None:
         """Dump files one by one."""

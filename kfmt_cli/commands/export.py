@@ -13,12 +13,15 @@ from itertools import groupby
 from pathlib import Path
 
 from kfmt_cli.arrow.exporting import Exported, export_piece
-from kfmt_cli.arrow.inputs import files_of
+from kfmt_cli.arrow.inputs import files_of, input_of
+from kfmt_cli.commands.asked import wanted_of
 from kfmt_cli.commands.each_partition import LogStarts
 from kfmt_cli.commands.run import Event, Unread
-from kfmt_cli.disk.targets import PIPE
+from kfmt_cli.core.source import PIPE
+from kfmt_cli.disk.partitions import Partition
 from kfmt_cli.errors import InputError, UsageError
 from kfmt_cli.findings.finding import MOST_FINDINGS, Findings
+from kfmt_cli.log.select import Selection
 from kfmt_cli.rows.result import Result, ResultType
 from kfmt_cli.rows.table_types import BATCHES, RECORDS
 from kfmt_cli.sharing.piece import Piece, cut
@@ -76,9 +79,24 @@ class Export:
                 self._files.append(piece)
         if not self._files:
             raise InputError("no log in the paths given")
+        if self.request.asked.needs_logs:
+            yield from self._ask_logs()
         if self.log_starts is not None:
             for file in self._files:
                 self.log_starts.tell(file.path, file.base_offset, self._name(file.path))
+
+    def _ask_logs(self) -> Iterator[Unread]:
+        """Find out what is wanted of each directory; one whose logs do not say it is left out."""
+        request, known = self.request, dict[str, Selection]()
+        for folder, pieces in groupby(self._files, key=lambda piece: piece.folder):
+            logs = [input_of(piece) for piece in pieces]
+            partition = Partition(logs[0].name, Path(folder), logs)
+            try:
+                known[folder] = wanted_of(request.asked, partition, request.limit)
+            except InputError as error:
+                yield Unread.of(error)
+        self._files = [piece for piece in self._files if piece.folder in known]
+        self.request = replace(request, in_folders=known)
 
     @property
     def total(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain, groupby, islice
 from pathlib import Path
 
@@ -11,10 +12,12 @@ import numpy as np
 
 from kfmt_cli.broker.seek import SCAN, ReadingStart, blocks_from, start_for_offset, start_for_time
 from kfmt_cli.checks.log.verifier import open_checked
+from kfmt_cli.commands.asked import wanted_of
 from kfmt_cli.commands.each_partition import LogStarts, reading
 from kfmt_cli.commands.run import Cells, Run, in_pieces
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.native.table import BoolArray
+from kfmt_cli.disk.partitions import Partition
 from kfmt_cli.disk.segment import Segment
 from kfmt_cli.disk.targets import targets
 from kfmt_cli.errors import ExitCode, InputError
@@ -23,7 +26,7 @@ from kfmt_cli.log.block import Block, part_of, runs
 from kfmt_cli.log.complete import read_complete
 from kfmt_cli.log.matching import Match
 from kfmt_cli.log.records import Records
-from kfmt_cli.log.select import Selection
+from kfmt_cli.log.select import Asked, Selection
 from kfmt_cli.render.style import count, safe
 from kfmt_cli.rows.found import FOUND
 
@@ -36,7 +39,7 @@ class Sought:
 
     offset: int | None = None
     timestamp: int | None = None
-    wanted: Selection = field(default_factory=Selection)
+    asked: Asked = field(default_factory=Asked)
     """What records must have."""
 
 
@@ -62,7 +65,7 @@ class Find:
                 self.run.complain(str(error))
         logs = [segment for segment in found if segment.log is not None]
         starts = LogStarts(self.run)
-        read = [segment.any_file for segment in logs] if self.sought.wanted else []
+        read = [segment.any_file for segment in logs] if self.sought.asked else []
         with reading(self.run, read):
             for _, group in groupby(logs, key=lambda log: str(Path(log.any_file.path).parent)):
                 partition = sorted(group, key=lambda segment: segment.any_file.base_offset or 0)
@@ -88,12 +91,23 @@ class Find:
                 if self._segment(segment, self._of_time):
                     return
         else:
-            look = self._of_batches if sought.wanted == _of_producer(sought) else self._of_records
-            files = [segment.log for segment in logs if segment.log is not None]
-            reached = {file.path for file in sought.wanted.logs(files)}
-            for segment in logs:
-                if segment.any_file.path in reached or segment.log is None:
-                    self._segment(segment, look)
+            self._wanted(logs)
+
+    def _wanted(self, segments: list[Segment]) -> None:
+        """Look for what is wanted in the segments of a partition."""
+        logs = [segment.log for segment in segments if segment.log is not None]
+        partition = Partition(logs[0].name, Path(logs[0].path).parent, logs)
+        try:
+            wanted = wanted_of(self.sought.asked, partition, self.limit)
+        except InputError as error:
+            self.run.complain(str(error))
+            return
+        of_producer = Selection(match=Match(producer_id=wanted.match.producer_id))
+        look = self._of_batches if wanted == of_producer else self._of_records
+        reached = {log.path for log in wanted.logs(logs)}
+        for segment in segments:
+            if segment.any_file.path in reached:
+                self._segment(segment, partial(look, wanted))
 
     def _segment(self, segment: Segment, look: Callable[[Segment], Iterator[Cells]]) -> int:
         """Look in a segment and show what is found; how many places."""
@@ -196,17 +210,16 @@ class Find:
 
     # By what records have, and by producer.
 
-    def _of_records(self, segment: Segment) -> Iterator[Cells]:
-        wanted = self.sought.wanted
+    def _of_records(self, wanted: Selection, segment: Segment) -> Iterator[Cells]:
         for block in self._all(segment):
             for run, records in wanted.near(block, self.limit):
                 for row in np.flatnonzero(wanted.of_records(run, records)).tolist():
                     i = int(np.searchsorted(records.ends, row, side="right"))
                     yield _row(run, i, SCAN, records, row)
 
-    def _of_batches(self, segment: Segment) -> Iterator[Cells]:
+    def _of_batches(self, wanted: Selection, segment: Segment) -> Iterator[Cells]:
         for block in self._all(segment):
-            for i in np.flatnonzero(self.sought.wanted.match.batches(block.batches)).tolist():
+            for i in np.flatnonzero(wanted.match.batches(block.batches)).tolist():
                 yield _row(block, i, SCAN)
 
     def _all(self, segment: Segment) -> Iterator[Block]:
@@ -219,11 +232,6 @@ class Find:
                     self.run.tell(finding, findings)
                 yield block
         self.run.left_out(segment.log.name, findings)
-
-
-def _of_producer(sought: Sought) -> Selection:
-    """A selection by the same producer, and by nothing else."""
-    return Selection(match=Match(producer_id=sought.wanted.match.producer_id))
 
 
 def _row(

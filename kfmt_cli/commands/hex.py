@@ -14,7 +14,7 @@ from kfmt_cli.commands.run import Run, in_pieces
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.layout.layout import Layout
 from kfmt_cli.core.layout.tree import Node
-from kfmt_cli.core.source import open_source
+from kfmt_cli.core.source import PIPE, open_source
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.kinds.logs import LOG
 from kfmt_cli.disk.kinds.notes import LAYOUTS
@@ -32,7 +32,7 @@ from kfmt_cli.rows.anatomy import FIELD, cells, lines_of
 from kfmt_cli.topics import decoder_for
 
 MOST_DAMAGE = 5  # findings that are shown where what is asked for is not there
-PIPE, DIGITS = "-", "hex:"
+DIGITS = "hex:"
 MOST_GIVEN = 64 << 20  # bytes of standard input
 MOST_LOOSE = 1 << 16  # bytes of what is no batch
 

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from kfmt_cli.broker.seek import blocks_from
+from kfmt_cli.commands.asked import wanted_of
 from kfmt_cli.commands.each_partition import tell_log_start
 from kfmt_cli.commands.run import Run
 from kfmt_cli.core.codecs.compress import compress
@@ -25,7 +26,7 @@ from kfmt_cli.errors import InputError
 from kfmt_cli.log.block import HEADER_SIZE
 from kfmt_cli.log.decompress import decompress_ahead
 from kfmt_cli.log.reader import BLOCK, LogReader
-from kfmt_cli.log.select import Selection
+from kfmt_cli.log.select import Asked, Selection
 from kfmt_cli.log.statistics import Statistics
 from kfmt_cli.render.statistics_lines import columns, more_lines, usage_lines
 from kfmt_cli.render.style import count, grouped
@@ -102,30 +103,25 @@ class Stat:
     """People are shown how batches are spread, too."""
     jobs: int = 1
     limit: Limit = field(default_factory=Limit)
-    wanted: Selection = field(default_factory=Selection)
+    asked: Asked = field(default_factory=Asked)
     """What is counted."""
     sort: str = NAME
     """What rows are sorted by: their name, or a number, the largest first."""
 
     def paths(self, paths: tuple[str, ...]) -> None:
         """Show the numbers of everything below some paths."""
-        partitions = partitions_below(paths, self.run.complain, takes_pipe=not self.what_if)
-        for partition in partitions:
-            tell_log_start(self.run, partition)
-        logs = [
-            (partition, file)
-            for partition in partitions
-            for file in self.wanted.logs(partition.logs)
-        ]
-        total = sum(size_of(file) for _, file in logs)
-        work = partial(look, deep=self.deep, limit=self.limit, wanted=self.wanted)
-        files = [file for _, file in logs]
+        takes_pipe = not self.what_if and not self.asked.needs_logs
+        partitions = partitions_below(paths, self.run.complain, takes_pipe=takes_pipe)
+        logs = list(self._logs(partitions))
+        total = sum(size_of(file) for _, file, _ in logs)
+        work = partial(look, deep=self.deep, limit=self.limit)
         jobs = self.jobs if total >= MANY_BYTES else 1
-        outcomes = map_processes(work, files, jobs, at_once(len(files), jobs))
+        parts = [(file, wanted) for _, file, wanted in logs]
+        outcomes = map_processes(work, parts, jobs, at_once(len(parts), jobs))
         rows: dict[StatSubject, Statistics] = {}
         places: dict[str | None, set[str]] = {}
         with self.run.host.progress(total) as progress:
-            for (partition, file), found in zip(logs, outcomes, strict=True):
+            for (partition, file, _), found in zip(logs, outcomes, strict=True):
                 progress.advance(size_of(file))
                 if isinstance(found, str):
                     self.run.complain(found)
@@ -137,12 +133,24 @@ class Stat:
         if damaged := sum(found.damaged for found in rows.values()):
             words = count(damaged, "damaged batch is", "damaged batches are")
             self.run.sink.note(f"{words} not counted; kfmt verify-crc says which\n")
-        if not self.wanted:
+        if not self.asked:
             for path in filter(is_folder, paths):
                 self._usage(path, len(rows) > 1)
         for codec in self.what_if:
             self._try(codec, partitions)
         self.run.sink.flush()
+
+    def _logs(self, partitions: list[Partition]) -> Iterator[tuple[Partition, Input, Selection]]:
+        """The logs of partitions that can hold something that is wanted, and what that is."""
+        for partition in partitions:
+            tell_log_start(self.run, partition)
+            try:
+                wanted = wanted_of(self.asked, partition, self.limit)
+            except InputError as error:
+                self.run.complain(str(error))
+                continue
+            for file in wanted.logs(partition.logs):
+                yield partition, file, wanted
 
     def _subject(self, partition: Partition, file: Input) -> StatSubject:
         """What the row that a log belongs to is about."""
@@ -245,8 +253,9 @@ def _above(name: str) -> str:
     return str(place_members(name, Placed.PARTITION)["log_dir"] or os.curdir)
 
 
-def look(file: Input, deep: bool, limit: Limit, wanted: Selection) -> Statistics | str:
-    """The numbers of a log, or why it cannot be read."""
+def look(log: tuple[Input, Selection], deep: bool, limit: Limit) -> Statistics | str:
+    """The numbers of what is wanted of a log, or why it cannot be read."""
+    file, wanted = log
     found = Statistics(segments=1)
     try:
         source = open_source(file.path, file.name)

@@ -24,6 +24,7 @@ from kfmt_cli.errors import InputError
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
+PIPE = "-"  # standard input, as a path
 STREAM_WINDOW = 128 << 20
 READ_AT_ONCE = 1 << 20
 WORTH_READING_AHEAD = 32 << 20
@@ -231,10 +232,10 @@ def _is_written(fd: int) -> bool:
 
 def open_source(path: str, name: str | None = None) -> Source:
     """The file at `path`, or standard input for `-`; raises InputError."""
-    if path == "-":
+    if path == PIPE:
         if sys.stdin is None:
             raise InputError("-: standard input is closed")
-        return StreamSource(sys.stdin.fileno(), name or "-", is_own=False)
+        return StreamSource(sys.stdin.fileno(), name or PIPE, is_own=False)
     name = name or path
     shown = os.fsencode(path).decode("utf-8", "backslashreplace")
     try:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 from functools import lru_cache
 
+from kfmt_cli.core.source import PIPE
 from kfmt_cli.disk.names import place_of
 from kfmt_cli.rows.column import PLACE, Placed
-
-PIPE = "-"
 
 
 @lru_cache(maxsize=4096)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from kfmt_cli.core.packed import packed_suffix
+from kfmt_cli.core.source import PIPE
 from kfmt_cli.disk.kinds import UNKNOWN
 from kfmt_cli.disk.kinds.kind import Input, Kind
 from kfmt_cli.disk.kinds.logs import LOG
@@ -29,8 +30,6 @@ from kfmt_cli.disk.tree import (
     walk,
 )
 from kfmt_cli.errors import InputError, UsageError
-
-PIPE = "-"
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from functools import cached_property
 from pathlib import Path
 
 from kfmt_cli.core.packed import packed_suffix
+from kfmt_cli.core.source import PIPE
 from kfmt_cli.disk.kinds import UNKNOWN, in_order, kind_of
 from kfmt_cli.disk.kinds.kind import Input, Kind, Level
 from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT
@@ -63,7 +64,7 @@ def is_empty(file: Input) -> bool:
 
 def _known_size(file: Input) -> int | None:
     try:
-        return None if file.path == "-" else os.stat(file.path).st_size  # noqa: PTH116 (many)
+        return None if file.path == PIPE else os.stat(file.path).st_size  # noqa: PTH116 (many)
     except OSError:
         return None
 
@@ -83,7 +84,7 @@ def printable(name: str) -> str:
 def is_folder(path: str) -> bool:
     """Whether a path is a directory, if that can be told; - is not."""
     try:
-        return path != "-" and Path(path).is_dir()
+        return path != PIPE and Path(path).is_dir()
     except OSError:  # whoever opens it says why it cannot be read
         return False
 

@@ -18,6 +18,7 @@ from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.native.table import BoolArray
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.log.block import NO_TIMESTAMP, Block, runs
+from kfmt_cli.log.committed import Committed
 from kfmt_cli.log.complete import read_complete
 from kfmt_cli.log.decoding import read_records
 from kfmt_cli.log.decompress import decompress_ahead
@@ -39,6 +40,9 @@ class Selection:
     last_time: int | None = None
     match: Match = field(default_factory=Match)
     """What records must have."""
+    committed: Committed | None = None
+    """What consumers of committed records are given of the partition; None where that does not
+    matter."""
 
     def __bool__(self) -> bool:
         """Whether anything is not wanted."""
@@ -150,6 +154,8 @@ class Selection:
             keep &= (batches.base_offset <= self.last_offset) | (batches.has_base_offset == 0)
         if self._has_times:
             keep &= self._reaches_times(batches)
+        if self.committed is not None:
+            keep &= self.committed.of_batches(batches)
         return keep & self.match.batches(batches)
 
     def _reaches_times(self, batches: BatchTable) -> BoolArray:
@@ -163,6 +169,26 @@ class Selection:
             only = alone | (batches.timestamp_type == LOG_APPEND_TIME)
             keep &= ~only | (largest <= self.last_time)
         return keep
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Which records of every partition are asked for. What that is of one of them, its logs say."""
+
+    wanted: Selection = field(default_factory=Selection)
+    last: int | None = None
+    """Of the last records only: how many."""
+    committed: bool = False
+    """What consumers of committed records are given."""
+
+    def __bool__(self) -> bool:
+        """Whether anything is not asked for."""
+        return self != Asked()
+
+    @property
+    def needs_logs(self) -> bool:
+        """Whether the logs of a partition are read before it is known what is wanted of it."""
+        return self.last is not None or self.committed
 
 
 def _says_nothing(batches: BatchTable) -> BoolArray:

@@ -54,6 +54,11 @@ class Piece:
         return self.start == 0 and self.is_last
 
     @property
+    def folder(self) -> str:
+        """The directory of the file."""
+        return self.path.rpartition("/")[0]
+
+    @property
     def place(self) -> tuple[str | None, int | None]:
         """Topic and partition."""
         return partition_of(self.path)

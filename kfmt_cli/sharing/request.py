@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.parallel import available_cores
 from kfmt_cli.errors import UsageError
-from kfmt_cli.log.matching import Match
-from kfmt_cli.log.select import Selection
+from kfmt_cli.log.select import Asked, Selection
 from kfmt_cli.rows.column import Column, RowType
 from kfmt_cli.rows.table_types import TABLES, chosen
 from kfmt_cli.sharing.piece import MIB, OPENING, Piece
@@ -22,18 +21,16 @@ BATCH_ROWS = 32768
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Offsets and times (in milliseconds) are bounds that belong to what is wanted."""
+    """What is asked for, and how it is read."""
 
     table: str = "records"
     paths: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
-    first_offset: int | None = None
-    last_offset: int | None = None
-    first_time: int | None = None
-    last_time: int | None = None
-    match: Match = field(default_factory=Match)
+    asked: Asked = field(default_factory=Asked)
+    """Which records."""
+    in_folders: Mapping[str, Selection] = field(default_factory=dict)
+    """What that is in each directory, where its logs had to be read to know."""
     topics: frozenset[str] = frozenset()
-    committed: bool = False
     max_split: int = SPLIT
     batch_rows: int = BATCH_ROWS
     fail_fast: bool = False
@@ -51,11 +48,9 @@ class Request:
         """The columns of a table that may be another one than the request's."""
         return self.shown if rows.name == self.table else rows.leaves
 
-    @property
-    def wanted(self) -> Selection:
-        """The offsets and times that are wanted, and what records must have."""
-        bounds = (self.first_offset, self.last_offset, self.first_time, self.last_time)
-        return Selection(*bounds, self.match)
+    def wanted_of(self, piece: Piece) -> Selection:
+        """Which records of a piece are wanted."""
+        return self.in_folders.get(piece.folder, self.asked.wanted)
 
 
 def share_of(request: Request, pieces: list[Piece]) -> int:
@@ -70,7 +65,7 @@ def request_with(
     *,
     columns: str = "",
     topics: str = "",
-    wanted: Selection,
+    asked: Asked,
     max_split: int = SPLIT,
     max_decompressed: int | None = None,
     deep: bool = False,
@@ -87,11 +82,7 @@ def request_with(
         paths=tuple(_absolute(path) for path in paths),
         columns=names,
         topics=frozenset(names_in(topics)),
-        first_offset=wanted.first_offset,
-        last_offset=wanted.last_offset,
-        first_time=wanted.first_time,
-        last_time=wanted.last_time,
-        match=wanted.match,
+        asked=asked,
         max_split=max_split,
         limit=Limit.of_option(max_decompressed),
         deep=deep,

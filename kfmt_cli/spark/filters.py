@@ -40,12 +40,13 @@ def narrowed(request: Request, filter_: Any) -> Request:
 
 
 def _bounded(request: Request, what: str, ends: tuple[str, ...], value: int) -> Request:
+    wanted = request.asked.wanted
     for end in ends:
         name = f"{end}_{what}"
-        known = getattr(request, name)
+        known = getattr(wanted, name)
         # A millisecond of room: Spark's times are finer.
         bound = value - 1 if end == "first" else value + 1
         if known is not None:
             bound = max(known, bound) if end == "first" else min(known, bound)
-        request = replace(request, **{name: bound})  # type: ignore[arg-type]
-    return request
+        wanted = replace(wanted, **{name: bound})  # type: ignore[arg-type]
+    return replace(request, asked=replace(request.asked, wanted=wanted))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kfmt_cli.arrow.inputs import files_of
-from kfmt_cli.broker.committed import Committed
+from kfmt_cli.log.select import Selection
 from kfmt_cli.sharing.piece import Piece, cut, pack
 from kfmt_cli.sharing.request import Request, share_of
 
@@ -18,8 +18,8 @@ class Split:
     """What one task reads."""
 
     pieces: tuple[Piece, ...]
-    committed: tuple[tuple[str, Committed], ...] = ()
-    """What is committed in each directory, where that is asked for."""
+    wanted: tuple[tuple[str, Selection], ...] = ()
+    """What is wanted in each directory, where its logs had to be read to know."""
 
 
 def plan(request: Request) -> list[Split]:

@@ -10,6 +10,7 @@ from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.times import milliseconds
 from kfmt_cli.errors import UsageError
 from kfmt_cli.log.matching import match_of
+from kfmt_cli.log.select import Asked, Selection
 from kfmt_cli.rows.table_types import TABLES
 from kfmt_cli.sharing.request import BATCH_ROWS, SPLIT, Request, names_in
 
@@ -22,6 +23,7 @@ OPTIONS = {
     "key, value, header": "what records must have: text, ~REGEX, or int:5, hex:… and the like; "
     "of a header NAME or NAME=VALUE",
     "producerId": "the producer that records must be of",
+    "last": "only the last records of each partition: how many",
     "topics": "names with commas between them",
     "isolation": "read_uncommitted (the default) or read_committed",
     "maxSplitBytes": "bytes of files for one task, 128 MiB",
@@ -64,16 +66,8 @@ def request_of(options: Mapping[str, str]) -> Request:
         table=table,
         paths=paths,
         columns=columns,
-        first_offset=_number(given, "firstoffset"),
-        last_offset=_number(given, "lastoffset"),
-        first_time=_time(given, "firsttime"),
-        last_time=_time(given, "lasttime"),
-        match=match_of(
-            *(given.get("key"), given.get("value")),
-            *((given["header"],) if "header" in given else (), _number(given, "producerid")),
-        ),
+        asked=Asked(_wanted(given), _number(given, "last"), isolation == "read_committed"),
         topics=frozenset(names_in(given.get("topics", ""))),
-        committed=isolation == "read_committed",
         max_split=_number(given, "maxsplitbytes") or SPLIT,
         batch_rows=_number(given, "batchrows") or BATCH_ROWS,
         fail_fast=mode == "failfast",
@@ -84,24 +78,34 @@ def request_of(options: Mapping[str, str]) -> Request:
     )
 
 
+def _wanted(given: Mapping[str, str]) -> Selection:
+    header = (given["header"],) if "header" in given else ()
+    match = match_of(given.get("key"), given.get("value"), header, _number(given, "producerid"))
+    offsets = _number(given, "firstoffset"), _number(given, "lastoffset")
+    return Selection(*offsets, _time(given, "firsttime"), _time(given, "lasttime"), match)
+
+
 def options_of(request: Request) -> dict[str, str]:
     """The inverse of `request_of`, but for the paths and what records must have."""
-    wanted = {
+    asked = request.asked
+    wanted = asked.wanted
+    options = {
         "table": request.table,
         "columns": ",".join(request.columns),
-        "firstOffset": request.first_offset,
-        "lastOffset": request.last_offset,
-        "firstTime": request.first_time,
-        "lastTime": request.last_time,
+        "firstOffset": wanted.first_offset,
+        "lastOffset": wanted.last_offset,
+        "firstTime": wanted.first_time,
+        "lastTime": wanted.last_time,
         "topics": ",".join(sorted(request.topics)),
-        "isolation": "read_committed" if request.committed else None,
+        "last": asked.last,
+        "isolation": "read_committed" if asked.committed else None,
         "maxSplitBytes": request.max_split,
         "batchRows": request.batch_rows,
         "mode": "failfast" if request.fail_fast else None,
         "deep": "true" if request.deep else None,
         "maxDecompressed": request.limit.given,
     }
-    return {name: str(value) for name, value in wanted.items() if value not in (None, "")}
+    return {name: str(value) for name, value in options.items() if value not in (None, "")}
 
 
 def _plain(name: str) -> str:

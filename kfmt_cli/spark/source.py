@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from kfmt_cli.sharing.request import Request
-from kfmt_cli.spark.committed import splits_of
 from kfmt_cli.spark.plan import Split
 from kfmt_cli.spark.request import request_of
 from kfmt_cli.spark.tables import ddl
+from kfmt_cli.spark.wanted import splits_of
 from kfmt_cli.spark.worker import Home, carried
 
 if TYPE_CHECKING:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -15,11 +16,10 @@ from kfmt_cli.spark.plan import Split
 
 def read_split(request: Request, split: Split) -> Iterator[pa.RecordBatch]:
     """The rows of a split; raises KfmtError, which names the file, where they cannot be made."""
+    request = replace(request, in_folders=dict(split.wanted))
     if request.table == BATCHES.name:
         yield from batches_of(request, split.pieces)
         return
-    committed = dict(split.committed)
     for piece in split.pieces:
-        known = committed.get(piece.path.rpartition("/")[0])
         with telling(piece):
-            yield from MAKERS[request.table](request, piece, known)
+            yield from MAKERS[request.table](request, piece)

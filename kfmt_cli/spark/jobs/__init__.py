@@ -16,6 +16,8 @@ class JobOption:
     flag: str
     help: str
     is_flag: bool = False
+    is_list: bool = False
+    """It may be given several times."""
     type: type = str
     choices: tuple[str, ...] = ()
     """The values that it takes; empty for any text."""
@@ -64,8 +66,19 @@ _EXPORT = (
     JobOption("--to-time", "Skip what is younger."),
     JobOption("--key", "Only records with this key: text, ~REGEX, or int:5, hex:… and the like."),
     JobOption("--value", "Only records with this value, given alike."),
-    JobOption("--header", "Only records with this header: NAME, or NAME=VALUE, given alike."),
+    JobOption(
+        "--header",
+        "Only records with this header: NAME, or NAME=VALUE, given alike; may be repeated.",
+        is_list=True,
+    ),
     JobOption("--producer-id", "Only records of this producer.", type=int),
+    JobOption("--last", "Only the last N records of each partition.", type=int),
+    JobOption(
+        "--isolation",
+        "read_committed: neither aborted transactions nor anything after an open one.",
+        choices=("read_uncommitted", "read_committed"),
+        default="read_uncommitted",
+    ),
 )
 _VERIFY = (
     JobOption("--deep", "Decode every record, too.", is_flag=True),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 from kfmt_cli.arrow.checking import count_severities, results_of
 from kfmt_cli.arrow.exporting import export_piece
@@ -18,6 +19,7 @@ from kfmt_cli.spark.jobs.context import (
     unread_of,
     write_table,
 )
+from kfmt_cli.spark.wanted import digest, in_folders
 from kfmt_cli.spark.work import Job, Ledger, Result, Work, run
 
 
@@ -37,20 +39,26 @@ def export(tables: tuple[str, ...], format_: str) -> Work:
 
 def run_job(context: Context) -> JobSummary:
     """Export everything."""
-    request = context.request
+    files = context.inputs()
+    request = replace(context.request, in_folders=in_folders(context.request, files))
+    asked, wanted = request.asked, request.asked.wanted
     tables = tuple(str(context.options.get("tables", "records")).split(","))
     options: dict[str, object] = {
         "format": context.format,
         "tables": list(tables),
         "columns": list(request.columns),
-        "offsets": [request.first_offset, request.last_offset],
-        "times": [request.first_time, request.last_time],
-        "match": repr(request.match) if request.match else None,
+        "offsets": [wanted.first_offset, wanted.last_offset],
+        "times": [wanted.first_time, wanted.last_time],
+        "match": repr(wanted.match) if wanted.match else None,
+        "last": asked.last,
+        "committed": asked.committed,
+        # What that is in each directory may change with any of its files.
+        "in_folders": digest(request.in_folders) if request.in_folders else None,
     }
     job = Job("export", export(tables, context.format), options)
     ledger = Ledger(context.to, job)
     ledger.open()
-    pieces = ledger.plan(request, context.inputs())
+    pieces = ledger.plan(request, files)
     summary = JobSummary(dict.fromkeys(("segments", "bytes", *tables, "errors"), 0))
     findings: list[dict[str, object]] = []
     counts: Counter[str] = Counter()

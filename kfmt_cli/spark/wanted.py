@@ -1,5 +1,4 @@
-"""What a consumer that reads committed records is given: neither aborted transactions nor what lies
-after the first open one.
+"""What is wanted of each directory, where its logs say that: the last records, committed ones.
 
 Aborted ones are those of the `.txnindex` files, as a broker answers fetches by them. Open ones
 follow from the newest producer snapshot and the logs after it, as a starting broker replays them.
@@ -8,53 +7,88 @@ follow from the newest producer snapshot and the logs after it, as a starting br
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import replace
+from hashlib import blake2b
 from itertools import zip_longest
 from pathlib import PurePath
 
-from kfmt_cli.arrow.inputs import files_of
+from kfmt_cli.arrow.inputs import files_of, input_of
 from kfmt_cli.arrow.storage import is_local, listing, local, open_stored
-from kfmt_cli.broker.committed import Committed
+from kfmt_cli.broker.last_records import first_of_last
 from kfmt_cli.broker.producers import Producers
+from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.native.table import Table
 from kfmt_cli.disk.kinds.fixed import PRODUCER_SNAPSHOT, TRANSACTION_INDEX, read_rows
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.tree import classify
 from kfmt_cli.errors import InputError
+from kfmt_cli.log.committed import Committed
 from kfmt_cli.log.reader import LogReader
+from kfmt_cli.log.select import Asked, Selection
+from kfmt_cli.rows.table_types import BATCHES, RECORDS
 from kfmt_cli.sharing.piece import Piece
 from kfmt_cli.sharing.request import Request
 from kfmt_cli.spark.plan import Split, plan
 
 
 def splits_of(request: Request) -> list[Split]:
-    """The request shared out, with what is committed where that is asked for."""
+    """The request shared out, each split with what is wanted of its directories; raises
+    InputError."""
     splits = plan(request)
-    if request.committed and request.table == "records":
-        return with_committed(splits, files_of(request))
-    return splits
-
-
-def with_committed(splits: list[Split], files: list[Piece]) -> list[Split]:
-    """The splits, each with what it needs to know of its directories; raises InputError."""
-    logs: dict[str, list[Piece]] = defaultdict(list)
-    for file in files:
-        logs[folder_of(file.path)].append(file)
-    known = {folder: _committed_in(folder, pieces) for folder, pieces in logs.items()}
+    if request.table not in (RECORDS.name, BATCHES.name):
+        return splits
+    known = in_folders(request, files_of(request))
     return [
         Split(
             split.pieces,
-            tuple(
-                (folder, known[folder])
-                for folder in sorted({folder_of(p.path) for p in split.pieces})
-            ),
+            tuple((folder, known[folder]) for folder in _folders(split) & known.keys()),
         )
         for split in splits
     ]
 
 
-def folder_of(path: str) -> str:
-    """The directory of a file."""
-    return path.rpartition("/")[0]
+def _folders(split: Split) -> set[str]:
+    return {piece.folder for piece in split.pieces}
+
+
+def in_folders(request: Request, files: list[Piece]) -> dict[str, Selection]:
+    """What is wanted of each directory, where its logs have to be read to know; raises
+    InputError."""
+    asked = request.asked
+    if not asked.needs_logs:
+        return {}
+    logs: dict[str, list[Piece]] = defaultdict(list)
+    for file in files:
+        if not file.trouble:
+            logs[file.folder].append(file)
+    return {
+        folder: _wanted_in(folder, pieces, asked, request.limit) for folder, pieces in logs.items()
+    }
+
+
+def digest(known: Mapping[str, Selection]) -> str:
+    """What is different where something else is wanted of a directory."""
+    made = blake2b(digest_size=8)
+    for folder, wanted in sorted(known.items()):
+        committed = wanted.committed
+        stable = committed and committed.stable
+        made.update(repr((folder, wanted.first_offset, stable)).encode())
+        for column in (committed.producer, committed.first, committed.last) if committed else ():
+            made.update(column.tobytes())
+    return made.hexdigest()
+
+
+def _wanted_in(folder: str, logs: list[Piece], asked: Asked, limit: Limit) -> Selection:
+    logs.sort(key=lambda log: log.base_offset or 0)
+    wanted = asked.wanted
+    if asked.last is not None:
+        inputs = [input_of(log) for log in logs]
+        first = first_of_last(inputs, asked.last, limit, lambda _, name: open_stored(name))
+        wanted = wanted.beginning(first)
+    if asked.committed:
+        wanted = replace(wanted, committed=_committed_in(folder, logs))
+    return wanted
 
 
 def _committed_in(folder: str, logs: list[Piece]) -> Committed:
@@ -76,7 +110,6 @@ def _committed_in(folder: str, logs: list[Piece]) -> Committed:
         if not rows.findings:
             producers.load(rows.table, file.base_offset or 0)
             break
-    logs.sort(key=lambda log: log.base_offset or 0)
     for piece, following in zip_longest(logs, logs[1:]):
         # All of a log is in the snapshot when the next one begins there or before.
         if following is None or (following.base_offset or 0) > producers.end:

@@ -1,0 +1,29 @@
+"""What is wanted of a partition, as its logs say."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from kfmt_cli.broker.committed import committed_of
+from kfmt_cli.broker.last_records import first_of_last
+from kfmt_cli.commands.each_partition import blocks_of
+from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.disk.partitions import Partition
+from kfmt_cli.errors import InputError
+from kfmt_cli.log.select import Asked, Selection
+
+
+def wanted_of(asked: Asked, partition: Partition, limit: Limit) -> Selection:
+    """What is wanted of a partition; raises InputError, for a pipe too, which is read once."""
+    wanted = asked.wanted
+    if asked.needs_logs:
+        for log in partition.logs:
+            if Path(log.path).is_fifo():
+                raise InputError(f"{log.name}: a pipe can be read only once")
+    if asked.last is not None:
+        wanted = wanted.beginning(first_of_last(partition.logs, asked.last, limit))
+    if asked.committed:
+        blocks = (block for _, block in blocks_of(partition))
+        wanted = replace(wanted, committed=committed_of(blocks))
+    return wanted
