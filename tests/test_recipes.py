@@ -7,7 +7,6 @@ output, in the help and in the docs.
 from __future__ import annotations
 
 import json
-import shutil
 import struct
 from collections.abc import Iterator
 from itertools import pairwise
@@ -37,13 +36,10 @@ from kfmt_cli.log.block import Block, about_batch
 from kfmt_cli.log.records import Records
 from kfmt_cli.render import formats
 from kfmt_cli.render.sinks.objects import ObjectSink
-from kfmt_cli.rows import table_types
-from kfmt_cli.rows.column import Column, ColumnKind, RowType, number
+from kfmt_cli.rows.column import Column, ColumnKind, RowType
 from kfmt_cli.rows.section import Object, section_of
-from kfmt_cli.spark import jobs as spark_jobs
-from kfmt_cli.topics import TOPICS, Topic, payloads
+from kfmt_cli.topics import TOPICS, Topic
 from kfmt_cli.topics.decoder import Message
-from kfmt_cli.topics.payloads import PayloadFormat
 from tests.support.samples import ORDERS
 from tools import make_docs
 from tools.kafka import ROOT
@@ -433,100 +429,3 @@ def test_an_internal_topic(run: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyP
     for stored, text in zip(*(column.to_pylist() for column in table.columns), strict=True):
         assert (text is None) == (stored is None)
     assert "decoded_key" not in run("dump", ORDERS.parents[1] / "txn-0", "--records", "--json")
-
-
-# A payload format: a function from bytes to a value.
-
-
-def read_roman(data: bytes) -> int:
-    """A number of Roman digits; raises ValueError."""
-    values = [{"I": 1, "V": 5, "X": 10}[chr(digit)] for digit in data if chr(digit) in "IVX"]
-    if len(values) != len(data):
-        raise ValueError("not all of it is I, V and X")
-    return sum(-one if one < later else one for one, later in pairwise([*values, 0]))
-
-
-def test_a_payload_format(run: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    roman = PayloadFormat("roman", "Roman digits", read_roman)
-    monkeypatch.setitem(payloads.FORMATS, "roman", roman)
-    lines = [{"type": "record", "offset": i, "value": text} for i, text in enumerate(("XIV", "A"))]
-    (tmp_path / "lines").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    run("build", tmp_path / "lines", tmp_path / "years-0")
-    assert run("cat", tmp_path / "years-0", "--value-format", "roman") == "14\nA\n"
-    assert "offset 1: is no roman: not all of it is I, V and X" in run.err
-    dumped = run("dump", tmp_path / "years-0", "--records", "--json", "--value-format", "roman")
-    decoded = [row["decoded_value"] for row in rows(dumped, "record")]
-    assert decoded[0] == {"format": "roman", "value": 14}
-    assert decoded[1]["note"].startswith("does not decode")
-    assert "roman" in run("cat", "--help")
-
-
-# A table for Spark: its columns, and the function that makes its rows.
-
-SIZES = RowType(
-    "sizes",
-    "A row a file.",
-    (Column("file", ColumnKind.TEXT, "The file's path."), number("bytes", "Its size.")),
-)
-
-
-def test_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    arrow = pytest.importorskip("pyarrow")
-    from kfmt_cli.arrow import tables
-    from kfmt_cli.arrow.schema import schema_of
-    from kfmt_cli.spark.plan import plan
-    from kfmt_cli.spark.request import request_of
-    from kfmt_cli.spark.splits import read_split
-
-    def sizes(request: Any, piece: Any, known: Any) -> Iterator[Any]:
-        del known
-        row = {"file": piece.path, "bytes": piece.end - piece.start}
-        yield arrow.RecordBatch.from_pylist([row], schema_of(request.shown))
-
-    monkeypatch.setitem(table_types.TABLES, "sizes", SIZES)
-    monkeypatch.setitem(tables.MAKERS, "sizes", sizes)
-    request = request_of({"table": "sizes", "path": str(ORDERS), "columns": "bytes"})
-    made = [batch for split in plan(request) for batch in read_split(request, split)]
-    assert [row for batch in made for row in batch.to_pylist()] == [
-        {"bytes": ORDERS.stat().st_size}
-    ]
-    assert "Its size." in make_docs.spark_tables()
-
-
-# A job on Spark: a function, and a line that says what it does.
-
-
-def count_files(context: Any) -> Any:
-    from kfmt_cli.spark.jobs.context import JobSummary
-
-    assert context.options == {"least": 2}
-    n = context.table("segments").count()
-    return JobSummary({"segments": n}, lines=[f"{n} files"])
-
-
-def test_a_job_on_spark(
-    run: Ran, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
-    pytest.importorskip("pyspark")
-    least = spark_jobs.JobOption("--least", "How many at least.", type=int)
-    job = spark_jobs.ListedJob("count-files", "Count files.", f"{HERE}:count_files", (least,))
-    monkeypatch.setattr(spark_jobs, "JOBS", [*spark_jobs.JOBS, job])
-    with fresh_commands(monkeypatch):
-        assert "Count files." in run("pipeline", "--help")
-        assert "How many at least." in run("pipeline", "count-files", "--help")
-        assert "### pipeline count-files" in make_docs.commands()
-        if shutil.which("java") is None:
-            pytest.skip("java not found")
-        session = request.getfixturevalue("spark")
-        in_this_one(monkeypatch, session)
-        out = run("pipeline", "count-files", ORDERS.parent, "--to", tmp_path / "to", "--least", "2")
-        assert "7 files" in out
-
-
-def in_this_one(monkeypatch: pytest.MonkeyPatch, session: Any) -> None:
-    """Jobs run in the session of all tests."""
-    import contextlib
-
-    from kfmt_cli.spark import session as sessions
-
-    monkeypatch.setattr(sessions, "session", lambda *_: contextlib.nullcontext(session))

@@ -13,6 +13,7 @@ from kfmt_cli.cli.screen import Screen
 from kfmt_cli.cli.selection_options import asked_of
 from kfmt_cli.errors import ExitCode, InputError, UsageError
 from kfmt_cli.render.style import count, grouped, safe
+from kfmt_cli.render.tables.results import NO_DAMAGE, counted
 from kfmt_cli.spark.jobs import ListedJob
 
 NOT_HERE = (
@@ -20,7 +21,6 @@ NOT_HERE = (
     "one of them: put the segments on storage that they share (s3://, gs://, hdfs://, NFS), or run "
     "with --master 'local[*]' where they are"
 )
-NONE_DAMAGED = "none damaged"
 
 
 @dataclass(slots=True)
@@ -65,7 +65,7 @@ class PipelineCall:
         exit_code = ExitCode.FINDINGS if bad else ExitCode.CLEAN
         if summary.unread:
             exit_code = ExitCode.UNREADABLE
-            words = [word for word in words if word != NONE_DAMAGED]
+            words = [word for word in words if word != NO_DAMAGE]
             words.append(f"{count(len(summary.unread), 'input')} not read")
         style = "bad" if summary.errors or summary.unread else "good"
         told = self.screen.theme.paint(style, ", ".join(words))
@@ -133,6 +133,5 @@ def _absolute(path: str) -> str:
 
 def _words(name: str, n: int) -> str:
     if name == "damaged":
-        return f"{grouped(n)} damaged" if n else NONE_DAMAGED
-    noun = {"batches": "batch", "bytes": "byte"}.get(name, name.removesuffix("s"))
-    return count(n, noun, name)
+        return f"{grouped(n)} damaged" if n else NO_DAMAGE
+    return counted(n, name)

@@ -62,9 +62,9 @@ class ResultTable:
     def _last_line(self, summary: Summary, theme: Theme) -> str:
         total = summary.totals
         words = [count(summary.files, *self.type.noun)]
-        words += [_counted(total[name], name) for name in self.type.widths if "bytes" not in name]
+        words += [counted(total[name], name) for name in self.type.widths if "bytes" not in name]
         words += _verdict(summary)
-        words += [_counted(total[name], name) for name in ("warnings", "notes") if total[name]]
+        words += [counted(total[name], name) for name in ("warnings", "notes") if total[name]]
         bad = summary.damaged or summary.folders or any(summary.aside.values())
         style = "bad" if bad else "warn" if summary.unread else "good"
         line = theme.paint(style, ", ".join(words))
@@ -96,7 +96,7 @@ def _verdict_style(result: Result) -> str:
 
 def _verdict(summary: Summary) -> Iterator[str]:
     """How many files are damaged, which nobody knows of those that were not read."""
-    others = [_counted(n, name) for name, n in summary.aside.items() if n]
+    others = [counted(n, name) for name, n in summary.aside.items() if n]
     if summary.unread:
         yield f"{grouped(summary.damaged)} of these damaged"
         yield f"{grouped(summary.unread)} not read"
@@ -107,7 +107,8 @@ def _verdict(summary: Summary) -> Iterator[str]:
         yield f"{count(summary.folders, 'directory', 'directories')} with errors"
 
 
-def _counted(number: int, nouns: str) -> str:
+def counted(number: int, nouns: str) -> str:
+    """A number of things, as a summary names them."""
     words = nouns.replace("_", " ")
     noun = {"batches": "batch", "entries": "entry"}.get(words, words.removesuffix("s"))
     return count(number, noun, words)
