@@ -53,7 +53,7 @@ def on_terminal(columns: int, arguments: list[str]) -> tuple[str, str, int]:
 
 def transcript(commands: list[str], dst: str) -> str:
     """Each command with its output, what it says on standard error, and its exit code; without what
-    files take on this disk."""
+    files take on this disk, and when they go."""
     parts = []
     for command in commands:
         words = [text.replace("DST", dst) for text in shlex.split(command)]
@@ -65,7 +65,9 @@ def transcript(commands: list[str], dst: str) -> str:
             out, err, code = done.out, done.err, done.code
         err = "".join(f"! {line}\n" for line in err.splitlines())
         parts.append(f"$ {command}\n{(out + err).replace(dst, 'DST')}exit {code}\n")
-    said = re.sub(r'(?<="disk_bytes":)\d+', "N", "\n".join(parts))
+    names = "disk_bytes|freed_now|freed_later|freed_by"
+    said = re.sub(rf'("(?:{names})":)\d+', r"\1N", "\n".join(parts))
+    said = re.sub(r"(?m)^(logs, by .* settings:).*", r"\1 N", said)
     return re.sub(r"(\d [kMG]?B) +[\d.]+ [kMG]?B\b", r"\1 N", said)
 
 

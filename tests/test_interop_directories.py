@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from kfmt_cli.disk.usage import BECOMES
 from tests.support.broken_partitions import ORDERS, sample
 from tests.support.directory_cases import STRAY, Case, cases
 from tests.support.samples import Row, kfmt
 from tools import kafka
 from tools.directories import Seen, run_on, start_all
+from tools.observe import Given, Plan, Start, observe
 
 pytestmark = [
     pytest.mark.interop,
@@ -83,6 +85,31 @@ def _difference(row: Row, seen: Seen, topic: str) -> list[str]:
     gone = [range(a, b + 1) for a, b in [*row["lost_offsets"], *row["unreachable_offsets"]]]
     wrong = [str(each_range) for each_range in gone if given.intersection(each_range)]
     return wrong + ([] if said == served[:2] else [f"said {said}, seen {served[:2]}"])
+
+
+def test_what_a_broker_deletes_without_being_asked() -> None:
+    """What `stat` says of each purpose for which it says anything."""
+    log = f"{0:020}.log"
+    marked = [f"gone{mark}-0.{'a' * 32}-{mark}/{log}" for mark in ("delete", "stray")]
+    beside = dict.fromkeys(marked, sample(ORDERS)[log])
+    beside["notes.txt"] = b"mine"
+    left_over = {f"{10**6:020}.log.deleted": b"x", f"{10**6:020}.index.cleaned": b"x"}
+    given = Given({**sample(ORDERS), **left_over}, 1500, pause=8)
+    at_once = {
+        "clock": "system",
+        "log.initial.task.delay.ms": "100",
+        "log.segment.delete.delay.ms": "1000",
+    }
+    for start in (Start.CLEAN, Start.CRASH):
+        [outcome] = observe([Plan(start, {"victim": given}, beside, server=at_once)])
+        there = {
+            "left_over": not left_over.keys().isdisjoint(outcome.partitions["victim"].files),
+            "marked_delete": any(name.endswith("-delete") for name in outcome.beside),
+            "marked_stray": any(name.endswith("-stray") for name in outcome.beside),
+            "other": "notes.txt" in outcome.beside,
+        }
+        said = {purpose: words.startswith("No broker") for purpose, words in BECOMES.items()}
+        assert there == said
 
 
 def test_a_broker_does_with_its_directories_what_check_said(

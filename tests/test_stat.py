@@ -116,8 +116,28 @@ def test_what_fills_the_disk(tmp_path: Path) -> None:
     marked = sum(file.stat().st_size for file in files if "-delete" in str(file))
     assert rows["marked_delete"]["bytes"] == marked
     shown = kfmt("stat", broker).out
-    assert "left over: The broker deletes it." in shown
+    assert "left over, 8.2 kB: a broker deletes them when it starts" in shown
+    assert "other, 4.1 kB: no broker deletes them" in shown
     assert "kfmt retention" in shown
+    assert rows["marked_delete"]["becomes"] == "A broker deletes them after its start."
+    assert rows["indexes"]["becomes"] is rows["indexes"]["freed_now"] is None
+
+
+def test_what_retention_frees_is_what_retention_says(tmp_path: Path) -> None:
+    (usage,) = (
+        row for row in kfmt("stat", BROKER, "--json").of("disk_usage") if row["purpose"] == "logs"
+    )
+    (said,) = kfmt("retention", BROKER, "--json").of("freed")
+    assert (usage["freed_now"], usage["freed_later"]) == (said["bytes_now"], said["bytes_later"])
+    assert 0 < usage["freed_now"] < usage["bytes"]
+    segments = kfmt("retention", BROKER, "--json").of("retention")
+    assert usage["freed_by"] == max(row["deletable_at"] or 0 for row in segments)
+    alone = tmp_path / "data"
+    shutil.copytree(BROKER / "orders-0", alone / "orders-0")
+    shutil.copytree(BROKER / "orders-0", alone / f"orders-1.{'0' * 32}-stray")
+    shown = kfmt("stat", alone).out
+    assert "logs, by Kafka's default settings: 195 kB go now\n" in shown
+    assert ": no broker deletes them" in shown
 
 
 def test_rows_by_size_and_totals() -> None:

@@ -143,7 +143,7 @@ def observe(plans: Sequence[Plan]) -> list[Outcome]:
     """
     outcomes = _observe(plans)
     for _ in range(_TRIES):
-        again = [i for i, outcome in enumerate(outcomes) if any(map(_is_stray, outcome.beside))]
+        again = [i for i, outcome in enumerate(outcomes) if _has_new_stray(plans[i], outcome)]
         if not again:
             break
         for i, outcome in zip(again, _observe([plans[i] for i in again]), strict=True):
@@ -151,8 +151,9 @@ def observe(plans: Sequence[Plan]) -> list[Outcome]:
     return outcomes
 
 
-def _is_stray(name: str) -> bool:
-    return name.endswith("-stray")
+def _has_new_stray(plan: Plan, outcome: Outcome) -> bool:
+    given = {name.partition("/")[0] for name in plan.beside}
+    return any(name.endswith("-stray") and name not in given for name in outcome.beside)
 
 
 def _observe(plans: Sequence[Plan]) -> list[Outcome]:

@@ -60,37 +60,17 @@ class Retention:
         self.run.sink.flush()
 
     def _partition(self, partition: Partition) -> None:
-        directory, place, settings = self.settings.around(partition)
-        marks = directory.offsets.get(HIGH_WATERMARKS, {})
-        if place[0] == CLUSTER_METADATA:
+        sink, found = self.run.sink, fates_of(partition, self.settings, self.now)
+        if found is None:
             words = "retention.ms does not apply to the metadata log: a snapshot lets it shrink"
-            self.run.sink.note(f"{partition.name}: {words}\n")
+            sink.note(f"{partition.name}: {words}\n")
             return
-        bounds = HeldBack(marks.get(place), None, directory.offset(LOG_STARTS, place))
-        active, end = active_of(partition.logs[-1])
-        facts = [
-            facts_of(file, partition.logs[i + 1 :], end, active, directory)
-            for i, file in enumerate(partition.logs)
-        ]
-        verdicts = retained(facts, settings, bounds, self.now)
-        is_expired = len(verdicts) > 0 and all(verdict.deletable for verdict in verdicts)
-        roll = rolled(active, settings, self.now, is_expired)
-        sources = self.settings.sources(place[0], partition.log_directory)
-        self._show(partition, verdicts, roll, settings, sources)
-
-    def _show(
-        self,
-        partition: Partition,
-        verdicts: list[SegmentFate],
-        roll: Roll,
-        settings: TopicSettings,
-        sources: Mapping[str, str],
-    ) -> None:
-        sink, told = self.run.sink, _told(settings, sources)
+        verdicts, roll = found.segments, found.roll
+        self._freed += found.freed(self.now)
+        sources = self.settings.sources(partition.place[0], partition.log_directory)
+        told = _told(found.settings, sources)
         width = max(len(grouped(verdict.segment.size)) for verdict in verdicts)
         for i, fate in enumerate(verdicts):
-            if fate.at is not None or fate.deletable:
-                self._freed.append((max(fate.at or self.now, self.now), fate.segment.size))
             lines = [heading(partition.name, told, sink.out.theme)] if i == 0 else []
             lines.append(fate_line(fate, width, sink.out.theme))
             sink.document(RETENTION, {**_row(fate), "settings": told}, lines)
@@ -110,6 +90,41 @@ class Retention:
             "bytes_later": sum(size for at, size in self._freed if at > self.now),
         }
         sink.document(FREED, row, freed_lines(self.now, self._freed, sink.out.width))
+
+
+@dataclass(frozen=True, slots=True)
+class Fates:
+    """What becomes of a partition."""
+
+    segments: list[SegmentFate]
+    roll: Roll
+    settings: TopicSettings
+
+    def freed(self, now: int) -> Freed:
+        """When how many bytes go; what goes at once, goes now."""
+        return [
+            (max(fate.at or now, now), fate.segment.size)
+            for fate in self.segments
+            if fate.at is not None or fate.deletable
+        ]
+
+
+def fates_of(partition: Partition, settings_of: SettingsOf, now: int) -> Fates | None:
+    """What a check of retention makes of a partition's segments; None for the metadata log, to
+    which it does not apply. now: in milliseconds. Raises InputError."""
+    directory, place, settings = settings_of.around(partition)
+    if place[0] == CLUSTER_METADATA:
+        return None
+    marks = directory.offsets.get(HIGH_WATERMARKS, {})
+    bounds = HeldBack(marks.get(place), None, directory.offset(LOG_STARTS, place))
+    active, end = active_of(partition.logs[-1])
+    facts = [
+        facts_of(file, partition.logs[i + 1 :], end, active, directory)
+        for i, file in enumerate(partition.logs)
+    ]
+    fates = retained(facts, settings, bounds, now)
+    is_expired = len(fates) > 0 and all(fate.deletable for fate in fates)
+    return Fates(fates, rolled(active, settings, now, is_expired), settings)
 
 
 def _told(settings: TopicSettings, sources: Mapping[str, str]) -> dict[str, dict[str, object]]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from kfmt_cli.broker.seek import blocks_from
 from kfmt_cli.commands.asked import wanted_of
+from kfmt_cli.commands.disk_usage import show_usage
 from kfmt_cli.commands.each_partition import tell_log_start
 from kfmt_cli.commands.run import Run
 from kfmt_cli.core.codecs.compress import compress
@@ -21,18 +22,17 @@ from kfmt_cli.disk.names import partition_of
 from kfmt_cli.disk.partitions import Partition, partitions_below
 from kfmt_cli.disk.place import place_members
 from kfmt_cli.disk.tree import is_folder, size_of
-from kfmt_cli.disk.usage import usage_below
 from kfmt_cli.errors import InputError
 from kfmt_cli.log.block import HEADER_SIZE
 from kfmt_cli.log.decompress import decompress_ahead
 from kfmt_cli.log.reader import BLOCK, LogReader
 from kfmt_cli.log.select import Asked, Selection
 from kfmt_cli.log.statistics import Statistics
-from kfmt_cli.render.statistics_lines import columns, more_lines, usage_lines
+from kfmt_cli.render.statistics_lines import columns, more_lines
 from kfmt_cli.render.style import count, grouped
 from kfmt_cli.render.tables.line_table import LineTable
 from kfmt_cli.rows.column import PLACE, Placed
-from kfmt_cli.rows.documents import DISK_USAGE, STATISTICS, WHAT_IF
+from kfmt_cli.rows.documents import STATISTICS, WHAT_IF
 from kfmt_cli.sharing.processes import MANY_BYTES, at_once, map_processes
 
 SAMPLE = 8 << 20  # bytes of records that another codec is tried on, of each partition
@@ -135,7 +135,7 @@ class Stat:
             self.run.sink.note(f"{words} not counted; kfmt verify-crc says which\n")
         if not self.asked:
             for path in filter(is_folder, paths):
-                self._usage(path, len(rows) > 1)
+                show_usage(self.run, path, partitions, is_told=len(rows) > 1)
         for codec in self.what_if:
             self._try(codec, partitions)
         self.run.sink.flush()
@@ -187,15 +187,6 @@ class Stat:
             sink.document(STATISTICS, {**row, **stat_row(found)}, text)
         for name, found in totals:
             sink.put(table.line(name, found))
-
-    def _usage(self, path: str, is_told: bool) -> None:
-        """What fills the disk below a directory; people are told where it has many partitions."""
-        sink = self.run.sink
-        found = usage_below(path, self.run.complain)
-        lines = list(usage_lines(path, found, sink.out.theme, sink.out.width)) if is_told else []
-        for i, usage in enumerate(found):
-            row = {"file": path, **asdict(usage)}
-            sink.document(DISK_USAGE, row, () if i else lines)
 
     def _try(self, codec: Codec, partitions: list[Partition]) -> None:
         """What another codec would make of a sample of each partition."""

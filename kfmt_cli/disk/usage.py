@@ -15,9 +15,17 @@ from kfmt_cli.disk.names import mark_of
 from kfmt_cli.disk.tree import printable
 
 BLOCK = 512  # the unit of `st_blocks`
+LOGS = "logs"
 REMOTE_CACHE = "remote-log-index-cache"
+# What becomes of files, where that does not hang on settings.
+BECOMES = {
+    "left_over": "A broker deletes them when it starts.",
+    "marked_delete": "A broker deletes them after its start.",
+    "marked_stray": "No broker deletes them.",
+    "other": "No broker deletes them.",
+}
 PURPOSES = {
-    "logs": "the logs of segments that are in use",
+    LOGS: "the logs of segments that are in use",
     "indexes": "their indexes; those of active segments are made larger than they are filled",
     "producer_snapshots": "snapshots of the state of producers",
     "kraft_snapshots": "snapshots of the cluster's metadata",
@@ -41,6 +49,12 @@ class Usage:
     """Their sizes."""
     disk_bytes: int = 0
     """What they take on the disk, where holes take nothing."""
+    freed_now: int | None = None
+    """Bytes that the next check of retention frees; None where retention does not decide."""
+    freed_later: int | None = None
+    """Bytes that time lets go later."""
+    freed_by: int | None = None
+    """When the last of them go, in milliseconds."""
 
 
 def usage_below(top: str, complain: Callable[[str], None]) -> list[Usage]:
@@ -97,6 +111,6 @@ def _purpose_of(folder: str, name: str) -> str:
     kind, _, transient = kind_of(name)
     if transient:
         return "left_over"
-    purposes = {LOG: "logs", PRODUCER_SNAPSHOT: "producer_snapshots", UNKNOWN: "other"}
+    purposes = {LOG: LOGS, PRODUCER_SNAPSHOT: "producer_snapshots", UNKNOWN: "other"}
     purposes |= {KRAFT_SNAPSHOT: "kraft_snapshots", **dict.fromkeys(INDEXES, "indexes")}
     return purposes.get(kind, "broker_files")

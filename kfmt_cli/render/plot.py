@@ -23,9 +23,13 @@ def steps(now: int, later: list[tuple[int, int]], width: int | None) -> Iterator
     room = max((width or 80) - 50, 10)
     console = Console(width=room, color_system=None, force_terminal=False, legacy_windows=False)
     n_rows = ROWS if last > first else 1
+    before = 0
     for i in range(n_rows):
         at = last if n_rows == 1 else first + (last - first) * i // (n_rows - 1)
         gone = sum(size for when, size in later if when <= at)
+        if gone == before:
+            continue
+        before = gone
         with console.capture() as captured:
             console.print(Bar(total, 0, gone, width=room))
         bar = captured.get().rstrip("\n")

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from kfmt_cli.core.times import time_text
-from kfmt_cli.disk.usage import PURPOSES, Usage
-from kfmt_cli.findings.history import LEFT_OVER
 from kfmt_cli.log.statistics import Statistics
-from kfmt_cli.render.style import Theme, count, grouped, human, safe, shell_quoted
-from kfmt_cli.render.tables.line_table import LineColumn, LineTable
+from kfmt_cli.render.style import count, grouped, human
+from kfmt_cli.render.tables.line_table import LineColumn
 
 _BARS = "▁▂▃▄▅▆▇█"
 
@@ -65,24 +63,3 @@ def more_lines(of: Statistics) -> Iterator[str]:
             parts.append(f"compressed {of.compression_ratio:.2f} to 1")
         parts.append(f"timestamps up to {grouped(of.timestamp_skew_ms)} ms before an earlier one")
         yield f"   {', '.join(parts)}\n"
-
-
-_USAGE: tuple[LineColumn[Usage], ...] = (
-    LineColumn("files", lambda of: grouped(of.files)),
-    LineColumn("size", lambda of: human(of.bytes)),
-    LineColumn("on disk", lambda of: human(of.disk_bytes)),
-    LineColumn("", lambda of: PURPOSES[of.purpose], keep=1, right=False),
-)
-
-
-def usage_lines(
-    path: str, found: Sequence[Usage], theme: Theme, width: int | None
-) -> Iterator[str]:
-    """What fills the disk below a directory, and what a broker frees of it."""
-    named = [(usage.purpose.replace("_", " "), usage) for usage in found]
-    table = LineTable(f"below {safe(path)}", named, _USAGE, theme, width)
-    yield "\n" + table.heading()
-    yield from (table.line(name, usage) for name, usage in named)
-    if any(usage.purpose == "left_over" for usage in found):
-        yield f"left over: {LEFT_OVER.after_crash}\n"
-    yield f"kfmt retention {shell_quoted(path)} shows when segments go\n"

@@ -183,6 +183,10 @@ DISK_USAGE = RowType(
         number("files", "How many there are."),
         number("bytes", "Their sizes."),
         number("disk_bytes", "What they take on the disk, where holes take nothing."),
+        number("freed_now", "Of logs: bytes that the next check of retention frees.", null=True),
+        number("freed_later", "Of logs: bytes that go later, as they get older.", null=True),
+        milliseconds("freed_by", "When the last of these go.", null=True),
+        text("becomes", "What a broker does about them, where that is known.", null=True),
     ),
 )
 WHAT_IF = RowType(

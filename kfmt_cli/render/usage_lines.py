@@ -1,0 +1,62 @@
+"""What fills a disk, for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from kfmt_cli.core.times import time_text
+from kfmt_cli.disk.usage import BECOMES, PURPOSES, Usage
+from kfmt_cli.render.style import Theme, grouped, human, safe, shell_quoted
+from kfmt_cli.render.tables.line_table import LineColumn, LineTable
+
+YEAR_10000 = 253_402_300_800_000
+_COLUMNS: tuple[LineColumn[Usage], ...] = (
+    LineColumn("files", lambda of: grouped(of.files)),
+    LineColumn("size", lambda of: human(of.bytes)),
+    LineColumn("on disk", lambda of: human(of.disk_bytes)),
+    LineColumn("", lambda of: PURPOSES[of.purpose], keep=1, right=False),
+)
+
+
+def usage_lines(
+    path: str, found: Sequence[Usage], theme: Theme, width: int | None, *, is_known: bool
+) -> Iterator[str]:
+    """What fills the disk below a directory, and what a broker frees of it.
+
+    is_known: a metadata log says the topics' settings.
+    """
+    named = [(_name(usage), usage) for usage in found]
+    table = LineTable(f"below {safe(path)}", named, _COLUMNS, theme, width)
+    yield "\n" + table.heading()
+    yield from (table.line(name, usage) for name, usage in named)
+    for usage in found:
+        if usage.freed_now is not None:
+            yield f"{_by_retention(usage, is_known=is_known)}\n"
+    for usage in found:
+        if usage.purpose in BECOMES:
+            words = BECOMES[usage.purpose]
+            words = words[0].lower() + words[1:].removesuffix(".")
+            yield f"{_name(usage)}, {human(usage.disk_bytes)}: {words}\n"
+    words = "says which segments go, and when"
+    words += "" if is_known else "; it takes other settings, too"
+    yield f"kfmt retention {shell_quoted(path)} {words}\n"
+
+
+def _name(usage: Usage) -> str:
+    return usage.purpose.replace("_", " ")
+
+
+def _by_retention(usage: Usage, *, is_known: bool) -> str:
+    """What retention frees of the logs, now, later and never."""
+    now, later = usage.freed_now or 0, usage.freed_later or 0
+    parts = [f"{human(now)} go now" if now else "nothing goes now"]
+    if later and usage.freed_by is not None:
+        parts.append(f"{human(later)} more until {_day(usage.freed_by)}")
+    if left := usage.bytes - now - later:
+        parts.append(f"{human(left)} stay")
+    source = "the topics' settings" if is_known else "Kafka's default settings"
+    return f"logs, by {source}: {', '.join(parts)}"
+
+
+def _day(at: int) -> str:
+    return time_text(at)[:19] if at < YEAR_10000 else "after the year 9999"
