@@ -12,6 +12,7 @@ import pytest
 
 from kfmt_cli.cli import MODULES
 from tests.support.samples import kfmt
+from tools.guides import all_commands
 from tools.kafka import ROOT
 from tools.make_docs import PAGES_BY_NAME
 from tools.man import man_pages
@@ -66,16 +67,12 @@ def test_each_command_has_help_with_examples_that_work(name: str, tmp_path: Path
 
 @pytest.mark.parametrize("page", ["README.md", "docs/tour.md"])
 def test_pages_show_real_output(page: str) -> None:
-    blocks = re.findall(r"```console\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
-    checked = 0
-    for block in blocks:
-        for part in re.split(r"^(?=\$ )", block, flags=re.MULTILINE):
-            command, _, expected = part.partition("\n")
-            if command.startswith("$ kfmt "):
-                done = kfmt(*shlex.split(command)[2:])
-                assert done.out + done.err == expected.rstrip("\n") + "\n", command
-                checked += 1
-    assert checked >= 4
+    every = all_commands((ROOT / page).read_text())
+    assert len(every) >= 4
+    for command in every:
+        assert command.text.startswith("kfmt ")
+        done = kfmt(*shlex.split(command.text)[1:])
+        assert done.out + done.err == "".join(f"{line}\n" for line in command.shown), command.text
 
 
 # Words of a dialect of our own, for which plain English has others.
@@ -84,11 +81,18 @@ DIALECT = re.compile(
     re.IGNORECASE,
 )
 PAGES_FOR_USERS = sorted(
-    [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "docs/explain").glob("*.md")]
+    [
+        ROOT / "README.md",
+        *(
+            page
+            for folder in ("", "explain", "guides")
+            for page in (ROOT / "docs" / folder).glob("*.md")
+        ),
+    ]
 )
 
 
-@pytest.mark.parametrize("page", PAGES_FOR_USERS, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES_FOR_USERS, ids=lambda page: str(page.relative_to(ROOT)))
 def test_pages_are_in_plain_english(page: Path) -> None:
     text = re.sub(r"```python\n.*?```", "", page.read_text(), flags=re.DOTALL)
     found = [line for line in text.splitlines() if DIALECT.search(line)]
@@ -116,7 +120,7 @@ def test_pages_keep_their_length() -> None:
 
 
 def test_links_in_the_docs_lead_somewhere() -> None:
-    for page in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
+    for page in {*ROOT.glob("*.md"), *PAGES_FOR_USERS}:
         for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
             if "://" not in target:
                 assert (page.parent / Path(target)).exists(), f"{page.name}: {target}"
