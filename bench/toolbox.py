@@ -51,6 +51,8 @@ def rows(smoke: bool, with_kafka: bool, runs: int) -> Iterator[str]:
     speed = n_bytes / stat.seconds / 1e9
     met = " met" if speed >= 1.5 else ""
     yield _row(f"stat, {size}", stat, f"{speed:.2f} GB/s", f"≥ 1.5 GB/s{met}")
+    sample = _ours(["stat", "--sample", "64M", str(thousand)], runs)
+    yield _row(f"stat --sample 64M, {size}", sample, "–", "–")
     yield _timed("compaction, 6 M records of a million keys", ["compaction", keyed], 2.5, runs)
 
 

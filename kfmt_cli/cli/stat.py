@@ -8,6 +8,7 @@ import click
 
 from kfmt_cli.cli.options import (
     Common,
+    Size,
     color,
     common,
     jobs,
@@ -52,6 +53,13 @@ if TYPE_CHECKING:
     metavar="CODEC[:LEVEL]",
     help="Compress a sample with another codec, and say what it would save.",
 )
+@click.option(
+    "--sample",
+    type=Size(),
+    metavar="SIZE",
+    help="Read slices of that size in all, such as 64M, past the broker's page cache; the numbers "
+    "of all follow from them, with their error.",
+)
 @selection
 @common(wide, output_format, color, jobs, max_decompressed)
 def stat(
@@ -61,6 +69,7 @@ def stat(
     deep: bool,
     histogram: bool,
     what_if: tuple[str, ...],
+    sample: int | None,
     asked: Asked,
     common: Common,
 ) -> int:
@@ -74,6 +83,7 @@ def stat(
     Examples:
       kfmt stat sample_segments/kafka-3.9.1-broker1
       kfmt stat sample_segments/kafka-3.9.1-broker1/orders-0 --by segment --histogram
+      kfmt stat sample_segments/kafka-3.9.1-broker1 --by topic --sample 1M
       kfmt stat sample_segments/kafka-3.9.1-broker1/orders-0 --deep --what-if zstd --what-if gzip:9
     """
     from kfmt_cli.commands.stat import Stat
@@ -82,7 +92,9 @@ def stat(
     run = common.run()
     if asked and (deep or codecs):
         raise UsageError("--deep and --what-if look at whole batches: not with a selection")
-    task = Stat(run, by, deep, codecs, histogram, common.jobs, common.limit, asked, sort)
+    if sample is not None and (asked or deep or codecs):
+        raise UsageError("--sample is for the headers of batches: not with what looks into them")
+    task = Stat(run, by, deep, codecs, histogram, common.jobs, common.limit, asked, sample, sort)
     task.paths(paths)
     return run.host.exit_code
 

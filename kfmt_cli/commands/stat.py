@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from functools import partial
+from itertools import groupby
 from typing import Any
 
 from kfmt_cli.broker.seek import blocks_from
@@ -29,17 +30,19 @@ from kfmt_cli.log.reader import BLOCK, LogReader
 from kfmt_cli.log.select import Asked, Selection
 from kfmt_cli.log.statistics import Statistics
 from kfmt_cli.render.statistics_lines import columns, more_lines
-from kfmt_cli.render.style import count, grouped
+from kfmt_cli.render.style import count, grouped, human
 from kfmt_cli.render.tables.line_table import LineTable
 from kfmt_cli.rows.column import PLACE, Placed
 from kfmt_cli.rows.documents import STATISTICS, WHAT_IF
 from kfmt_cli.sharing.processes import MANY_BYTES, at_once, map_processes
+from kfmt_cli.sharing.sampling import sampled, slices_of
 
 SAMPLE = 8 << 20  # bytes of records that another codec is tried on, of each partition
 TOPIC, PARTITION, SEGMENT = "topic", "partition", "segment"
 NAME = "name"
 LEAST_NAME = 24  # columns; a longer one has a line of its own where others need the room
 _OF_SUBJECT = {"file", *PLACE}
+_OF_BATCHES = ("batches", "records")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,19 +108,23 @@ class Stat:
     limit: Limit = field(default_factory=Limit)
     asked: Asked = field(default_factory=Asked)
     """What is counted."""
+    sample: int | None = None
+    """Bytes of slices that are read, in place of all."""
     sort: str = NAME
     """What rows are sorted by: their name, or a number, the largest first."""
+    _about_sample: str = ""
 
     def paths(self, paths: tuple[str, ...]) -> None:
         """Show the numbers of everything below some paths."""
-        takes_pipe = not self.what_if and not self.asked.needs_logs
+        takes_pipe = not self.what_if and not self.asked.needs_logs and self.sample is None
         partitions = partitions_below(paths, self.run.complain, takes_pipe=takes_pipe)
         logs = list(self._logs(partitions))
-        total = sum(size_of(file) for _, file, _ in logs)
-        work = partial(look, deep=self.deep, limit=self.limit)
-        jobs = self.jobs if total >= MANY_BYTES else 1
-        parts = [(file, wanted) for _, file, wanted in logs]
-        outcomes = map_processes(work, parts, jobs, at_once(len(parts), jobs))
+        files = [file for _, file, _ in logs]
+        if self.sample is None:
+            outcomes = self._all([(file, wanted) for _, file, wanted in logs])
+        else:
+            outcomes = self._sampled(files, self.sample)
+        total = sum(map(size_of, files))
         rows: dict[StatSubject, Statistics] = {}
         places: dict[str | None, set[str]] = {}
         with self.run.host.progress(total) as progress:
@@ -130,15 +137,41 @@ class Stat:
                 rows.setdefault(subject, Statistics()).add(found)
                 places.setdefault(subject.topic, set()).add(_above(partition.name))
         self._show(rows, places)
+        if self._about_sample:
+            self.run.sink.remark(self._about_sample)
         if damaged := sum(found.damaged for found in rows.values()):
             words = count(damaged, "damaged batch is", "damaged batches are")
             self.run.sink.note(f"{words} not counted; kfmt verify-crc says which\n")
-        if not self.asked:
+        if not self.asked and self.sample is None:
             for path in filter(is_folder, paths):
                 show_usage(self.run, path, partitions, is_told=len(rows) > 1)
         for codec in self.what_if:
             self._try(codec, partitions)
         self.run.sink.flush()
+
+    def _all(self, logs: list[tuple[Input, Selection]]) -> Iterator[Statistics | str]:
+        """The numbers of all of each log, or why it cannot be read."""
+        work = partial(look, deep=self.deep, limit=self.limit)
+        total = sum(size_of(file) for file, _ in logs)
+        jobs = self.jobs if total >= MANY_BYTES else 1
+        yield from map_processes(work, logs, jobs, at_once(len(logs), jobs))
+
+    def _sampled(self, logs: list[Input], budget: int) -> Iterator[Statistics | str]:
+        """What slices say of each log, or why it cannot be read."""
+        sizes = [size_of(file) for file in logs]
+        slices = slices_of(sizes, budget)
+        of_logs = {i: list(its) for i, its in groupby(slices, key=lambda part: part.log)}
+        n_read = 0
+        for i, file in enumerate(logs):
+            try:
+                found, n = sampled(file, of_logs.get(i, ()))
+            except InputError as error:
+                yield str(error)
+                continue
+            n_read += n
+            yield found
+        read = f"{human(n_read)} of {human(sum(sizes))} were read, past the page cache"
+        self._about_sample = f"{read}; the numbers are what follows from that for all"
 
     def _logs(self, partitions: list[Partition]) -> Iterator[tuple[Partition, Input, Selection]]:
         """The logs of partitions that can hold something that is wanted, and what that is."""
@@ -166,14 +199,15 @@ class Stat:
     ) -> None:
         """The rows; people are shown totals below them. places: the log directories of a topic."""
         sink = self.run.sink
-        shown = list(rows.items())
+        shown = [(subject, found.of_all()) for subject, found in rows.items()]
         if self.sort != NAME:
             shown.sort(key=lambda row: -getattr(row[1], self.sort))
         lines = [(subject.file or str(subject.topic), found) for subject, found in shown]
         total = sum(found.bytes for _, found in lines)
-        totals = list(_totals(shown)) if len(shown) > 1 and sink.for_people else []
+        totals = list(_totals(list(rows.items()))) if len(shown) > 1 and sink.for_people else []
         room = None if sink.look.wide else sink.out.width
-        heads = list(columns(total if len(shown) > 1 else None))
+        shares = total if len(shown) > 1 else None
+        heads = list(columns(shares, is_sample=self.sample is not None))
         table = LineTable(self.by, [*lines, *totals], heads, sink.out.theme, room, LEAST_NAME)
         for i, (subject, found) in enumerate(shown):
             text = [] if i else [table.heading()]
@@ -227,10 +261,12 @@ def _totals(rows: list[tuple[StatSubject, Statistics]]) -> Iterator[tuple[str, S
 
 
 def _sum(parts: list[Statistics]) -> Statistics:
+    """All together; of samples, by each of them where all have met something."""
+    by_part = all(part.is_known for part in parts)
     total = Statistics()
     for part in parts:
-        total.add(part)
-    return total
+        total.add(part.of_all() if by_part else part)
+    return total if by_part else total.of_all()
 
 
 def _place(name: str) -> tuple[Any, Any, Any]:
@@ -311,5 +347,7 @@ def stat_row(found: Statistics) -> dict[str, object]:
     """The numbers for programs, without the name of what they are about."""
     names = (column.name for column in STATISTICS.columns if column.name not in _OF_SUBJECT)
     row = {name: getattr(found, name) for name in names}
+    if not found.is_known:
+        row |= dict.fromkeys(_OF_BATCHES)
     ratio = found.compression_ratio
     return {**row, "compression_ratio": None if ratio is None else round(ratio, 3)}

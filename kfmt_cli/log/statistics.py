@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -14,6 +14,8 @@ from kfmt_cli.log.decoding import read_records
 from kfmt_cli.log.decompress import decompress_ahead
 
 BUCKETS = 41  # powers of two
+LEAST_SLICES = 10  # for an error of what they say
+SURE = 1.96  # standard errors to each side, for 95 of 100 samples
 _SUMS = (
     "segments",
     "damaged",
@@ -61,6 +63,15 @@ class Statistics:
     """Records without a key; this and what follows is None where records were not looked at."""
     empty_keys: int | None = None
     tombstones: int | None = None
+    of_bytes: int | None = None
+    """Of a sample: the bytes of all."""
+    slices: list[tuple[int, int]] = field(default_factory=list)
+    """Of a sample: records and bytes of each slice."""
+    sampled_bytes: int | None = None
+    """Of what a sample says of all: the bytes that were looked at."""
+    sample_error: float | None = None
+    """By which part the records may be wrong then, in 95 of 100 samples; None where that is not
+    known."""
 
     def take(self, block: Block, *, is_counted: bool = False) -> None:
         """The next block, by its headers. is_counted: of wrappers too, they say how many records
@@ -157,11 +168,66 @@ class Statistics:
             self._offsets(later.first_offset, later.last_offset)
         self.timestamp_skew_ms = max(self.timestamp_skew_ms, later.timestamp_skew_ms)
         self.producer_ids |= later.producer_ids
+        self.slices = [*self.slices, *later.slices]
+        self._add_errors(later)
+        if later.of_bytes is not None:
+            self.of_bytes = (self.of_bytes or 0) + later.of_bytes
         for name, of in (("min_timestamp", min), ("max_timestamp", max)):
             known = [
                 known for known in (getattr(self, name), getattr(later, name)) if known is not None
             ]
             setattr(self, name, of(known) if known else None)
+
+    def of_all(self) -> Statistics:
+        """Of a sample, what it says of all; otherwise itself. Offsets, times and producers are
+        those that were seen."""
+        if self.of_bytes is None:
+            return self
+        by = self.of_bytes / self.bytes if self.bytes else 0.0
+        codecs = {name: round(by * n) for name, n in self.codecs.items()}
+        made = replace(self, bytes=self.of_bytes, codecs=codecs, sampled_bytes=self.bytes)
+        made.of_bytes, made.slices = None, []
+        for name in ("batches", "records", "transactional_batches", "control_batches"):
+            setattr(made, name, round(by * getattr(self, name)))
+        made.record_buckets = np.rint(by * self.record_buckets).astype(np.int64)
+        made.byte_buckets = np.rint(by * self.byte_buckets).astype(np.int64)
+        made.span = 0  # what is between the slices is not known
+        made.sample_error = self._error()
+        return made
+
+    def _error(self) -> float | None:
+        """By which part the records of all may be wrong: that of a ratio of two sums."""
+        part = self.bytes / self.of_bytes if self.of_bytes else 1.0
+        if part >= 1:
+            return 0.0
+        n = len(self.slices)
+        if n < LEAST_SLICES or not self.records:
+            return None
+        records, sizes = np.array(self.slices, np.float64).T
+        rest = records - self.records / self.bytes * sizes
+        spread = np.sqrt((rest**2).sum() / (n - 1) * n * (1 - part))
+        return round(float(SURE * spread / self.records), 4)
+
+    def _add_errors(self, later: Statistics) -> None:
+        """Those of samples that were taken apart, whose records are summed already."""
+        if later.sampled_bytes is None:
+            return
+        if self.sampled_bytes is None:
+            self.sampled_bytes, self.sample_error = 0, 0.0
+        self.sampled_bytes += later.sampled_bytes
+        if self.sample_error is None or later.sample_error is None:
+            self.sample_error = None
+        elif self.records:
+            before = self.sample_error * (self.records - later.records)
+            both = np.hypot(before, later.sample_error * later.records)
+            self.sample_error = round(float(both / self.records), 4)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether a sample has looked at any of it, where there is anything."""
+        if self.of_bytes is not None:
+            return self.bytes > 0 or self.of_bytes == 0
+        return self.sampled_bytes != 0 or self.bytes == 0
 
     # Under the names of the JSON contract, as what is above.
 

@@ -20,13 +20,15 @@ def _time(milliseconds: int | None) -> str:
     return "–" if milliseconds is None else time_text(milliseconds)[:19]
 
 
-def columns(total: int | None) -> Iterator[LineColumn[Statistics]]:
+def columns(total: int | None, *, is_sample: bool) -> Iterator[LineColumn[Statistics]]:
     """The columns of the table. total: bytes of all rows; None for no share of them."""
     yield LineColumn("size", lambda of: human(of.bytes))
     if total:
         yield LineColumn("share", lambda of: f"{of.bytes / total:.0%}", keep=1)
-    yield LineColumn("batches", lambda of: grouped(of.batches), keep=4)
-    yield LineColumn("records", lambda of: grouped(of.records))
+    yield LineColumn("batches", lambda of: grouped(of.batches) if of.is_known else "–", keep=4)
+    yield LineColumn("records", lambda of: grouped(of.records) if of.is_known else "–")
+    if is_sample:
+        yield LineColumn("± (95%)", lambda of: _error(of.sample_error))
     yield LineColumn("rec/batch", lambda of: _of_batch(of.records, of, ".1f"), keep=5)
     yield LineColumn(
         "B/batch", lambda of: grouped(of.bytes // of.batches) if of.batches else "–", keep=6
@@ -42,6 +44,10 @@ def columns(total: int | None) -> Iterator[LineColumn[Statistics]]:
     yield LineColumn("producers", lambda of: grouped(of.producers), keep=8)
     yield LineColumn("from (UTC)", lambda of: _time(of.min_timestamp), keep=9)
     yield LineColumn("to (UTC)", lambda of: _time(of.max_timestamp), keep=3)
+
+
+def _error(error: float | None) -> str:
+    return "?" if error is None else f"{error:.1%}"
 
 
 def more_lines(of: Statistics) -> Iterator[str]:

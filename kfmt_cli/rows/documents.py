@@ -151,8 +151,8 @@ STATISTICS = RowType(
         text("log_dir", "The log directory, where it is one.", null=True),
         number("segments", "Logs."),
         number("bytes", "Bytes of the logs."),
-        number("batches", "Batches."),
-        number("records", "Records, as the headers of batches count them."),
+        number("batches", "Batches; null where --sample met none.", null=True),
+        number("records", "Records, as the headers of batches count them.", null=True),
         real("records_per_batch", "Records of a batch, on average.", null=True),
         real("bytes_per_batch", "Bytes of a batch, on average.", null=True),
         real("bytes_per_record", "Bytes of a record as stored, on average.", null=True),
@@ -172,6 +172,12 @@ STATISTICS = RowType(
         number("tombstones", "Records without a value.", null=True),
         json_value("records_histogram", "Batches by their records, in powers of two."),
         json_value("bytes_histogram", "Batches by their bytes, in powers of two."),
+        number("sampled_bytes", "With --sample: bytes that were looked at.", null=True),
+        real(
+            "sample_error",
+            "By which part of them the records of all may be wrong, in 95 of 100 samples.",
+            null=True,
+        ),
     ),
 )
 DISK_USAGE = RowType(

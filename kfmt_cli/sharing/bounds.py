@@ -53,15 +53,19 @@ def bounds(source: Source, piece: Piece, opened: Opener, searches: bool = False)
     return start, end
 
 
-def _search(source: Source, piece: Piece, nominal: int) -> int:
-    """The first batch at or after a byte that is proven by its checksum and by what follows."""
+def first_batch(source: Source, start: int, stop: int, size: int) -> int | None:
+    """The first batch in some bytes that is proven by its checksum and by what follows, None where
+    there is none. size: of the file."""
     from kfmt_cli.log.search import BatchSearch
 
+    confirmed = BatchSearch(source).confirmed_from(start, stop)
+    return next((at for at in confirmed if _is_batch(source, at, size, (1 << 63) - 1)), None)
+
+
+def _search(source: Source, piece: Piece, nominal: int) -> int:
     stop = min(nominal + MOST_SEARCHED, piece.size)
-    for at in BatchSearch(source).confirmed_from(nominal, stop):
-        if _is_batch(source, at, piece.size, (1 << 63) - 1):
-            return at
-    return piece.size
+    found = first_batch(source, nominal, stop, piece.size)
+    return piece.size if found is None else found
 
 
 def _boundary(source: Source, piece: Piece, nominal: int, entries: IntArray) -> int:

@@ -1,0 +1,83 @@
+"""Bytes of a file past the page cache, which is the broker's on the machine that it runs on."""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import os
+
+from kfmt_cli.core.source import READ_ONLY
+from kfmt_cli.core.throttle import PACE
+from kfmt_cli.errors import InputError
+
+ALIGNMENT = 4096
+_DIRECT = getattr(os, "O_DIRECT", 0)
+
+
+class DirectSource:
+    """A file of which a few places are read.
+
+    Reads neither fill the page cache nor read ahead. Where a file system cannot do that, as one in
+    memory cannot, they are ordinary reads without reading ahead. `bytes_read`: how many were read.
+    """
+
+    largest = 1 << 31
+
+    def __init__(self, path: str, name: str) -> None:
+        self.name = name
+        self.bytes_read = 0
+        try:
+            self._fd = _opened(path)
+        except OSError as error:
+            raise InputError(f"{name}: {error.strerror}", file=path) from error
+        self.size: int | None = os.fstat(self._fd).st_size
+        self._start = 0
+        self._held = b""
+
+    def block(self, position: int, length: int, least: int) -> bytes:
+        at = position - self._start
+        if at < 0 or at + least > len(self._held):
+            data = self._read(position, max(length, least))
+            if len(data) < len(self._held):  # a look at what lies elsewhere
+                return data
+            self._start, self._held, at = position, data, 0
+        return self._held[at : at + length]
+
+    def _read(self, position: int, length: int) -> bytes:
+        start = position - position % ALIGNMENT
+        size = -(-(position + length - start) // ALIGNMENT) * ALIGNMENT
+        try:
+            with mmap.mmap(-1, size) as room, memoryview(room) as pages:
+                n = done = os.preadv(self._fd, [pages], start)
+                while n > 0 and done < size and not n % ALIGNMENT:
+                    n = os.preadv(self._fd, [pages[done:]], start + done)
+                    done += n
+                data = bytes(pages[position - start : min(done, position - start + length)])
+        except OSError as error:
+            raise InputError(
+                f"{self.name} byte {position}: cannot be read: {error.strerror}"
+            ) from error
+        self.bytes_read += done
+        PACE.spent(done)
+        return data
+
+    def prefetch(self, position: int, length: int) -> None:
+        pass
+
+    def release(self, position: int) -> None:
+        pass
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+
+def _opened(path: str) -> int:
+    try:
+        return os.open(path, READ_ONLY | _DIRECT)
+    except OSError as error:
+        if error.errno != errno.EINVAL or not _DIRECT:
+            raise
+    fd = os.open(path, READ_ONLY)
+    if hasattr(os, "posix_fadvise"):
+        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_RANDOM)
+    return fd

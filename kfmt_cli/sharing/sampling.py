@@ -1,0 +1,123 @@
+"""Numbers of many logs by slices of them: what is read is bounded, whatever there is.
+
+Slices are spread over all bytes, one at random in each of as many equal parts. What is counted in
+one are the batches that begin in it, from the first on that is proven to be one.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+
+import numpy as np
+
+from kfmt_cli.core.direct import DirectSource
+from kfmt_cli.core.packed import WHOLLY_PACKED, packed_suffix
+from kfmt_cli.core.source import SourceWindow
+from kfmt_cli.disk.kinds.kind import Input
+from kfmt_cli.disk.tree import size_of
+from kfmt_cli.errors import InputError
+from kfmt_cli.log.block import Block
+from kfmt_cli.log.reader import LogReader
+from kfmt_cli.log.statistics import Statistics
+from kfmt_cli.sharing.bounds import first_batch
+
+SLICE = 256 << 10
+REACHES = SLICE, 16 * SLICE  # of the search for a batch that others follow
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """Bytes of a log."""
+
+    log: int
+    """Which one."""
+    start: int
+    end: int
+
+
+def slices_of(sizes: Sequence[int], budget: int) -> list[Slice]:
+    """Slices of logs of these sizes, in order; whole logs where the budget is enough for all.
+
+    The same for the same sizes, so that two looks at a directory differ by what has changed.
+    """
+    total = sum(sizes)
+    if total <= budget:
+        return [Slice(i, 0, size) for i, size in enumerate(sizes) if size]
+    n = max(budget // SLICE, 1)
+    chance, ends = random.Random(total), np.cumsum(sizes)  # noqa: S311 (not for secrets)
+    found: list[Slice] = []
+    for k in range(n):
+        at = int((k + chance.random()) * total / n)
+        log = int(np.searchsorted(ends, at, side="right"))
+        size = sizes[log]
+        start = min(at - int(ends[log] - size), max(size - SLICE, 0))
+        last = found[-1] if found and found[-1].log == log else None
+        if last is not None:
+            start = max(start, last.end)
+        if start < size:
+            found.append(Slice(log, start, min(start + SLICE, size)))
+    return found
+
+
+def sampled(file: Input, slices: Sequence[Slice]) -> tuple[Statistics, int]:
+    """What slices of a log say of it, and how many bytes were read; raises InputError."""
+    found = Statistics(segments=1, of_bytes=size_of(file))
+    if not slices:
+        return found, 0
+    if packed_suffix(file.path):
+        raise InputError(f"{file.name}: {WHOLLY_PACKED}")
+    with closing(DirectSource(file.path, file.name)) as source:
+        for part in slices:
+            here = _read(source, file, part)
+            here.slices = [(here.records, here.bytes)]
+            found.add(here)
+        return found, source.bytes_read
+
+
+def _read(source: DirectSource, file: Input, part: Slice) -> Statistics:
+    """The numbers of the batches that begin in a slice; its bytes are theirs, and those that are no
+    batch."""
+    assert source.size is not None
+    found = Statistics()
+    if part.start == 0 and part.end >= source.size:
+        for block in LogReader(source, file.base_offset, checked=False).blocks():
+            found.take(block)
+        found.bytes = source.size
+        return found
+    first = part.start and _first(source, part)
+    end = part.end
+    for block in () if first is None else _beginning_in(source, file, first, part.end):
+        found.take(block)
+        if len(block.batches):
+            end = max(end, int(block.batches.position[-1] + block.batches.size[-1]))
+    found.bytes = end - (part.start if first is None else first)
+    return found
+
+
+def _first(source: DirectSource, part: Slice) -> int | None:
+    """The first batch that begins in a slice, None where none can be proven to."""
+    assert source.size is not None
+    for reach in REACHES:
+        end = min(part.start + reach, source.size)
+        source.block(part.start, end - part.start, 1)  # one read, for all that looks at it
+        at = first_batch(SourceWindow(source, end), part.start, part.end, end)
+        if at is not None:
+            return at
+    return None
+
+
+def _beginning_in(source: DirectSource, file: Input, start: int, end: int) -> Iterator[Block]:
+    """The batches that begin in a slice, up to damage."""
+    whole = LogReader(SourceWindow(source, end), file.base_offset, checked=False, first_block=SLICE)
+    block = next(whole.blocks(start))
+    yield block
+    if len(block.batches):
+        start = int(block.batches.position[-1] + block.batches.size[-1])
+    if start < end:  # the last one ends behind the slice
+        last = LogReader(source, file.base_offset, checked=False, first_block=1)
+        block = next(last.blocks(start))
+        block.batches = block.batches.select(block.batches.position < end)
+        yield block
