@@ -203,6 +203,9 @@ def test_payloads(built: Path, arguments: tuple[str, ...], text: str) -> None:
         more = ("--schemas", built / "schemas")
     done = kfmt("cat", built / "log-0", *arguments, *more)
     assert (done.out.strip(), done.err) == (text, "")
+    if "-f" not in arguments:
+        shown = kfmt("dump", built / "log-0", "--records", *arguments, *more).out
+        assert all(said in shown for said in text.splitlines()), shown
 
 
 def test_what_does_not_decode_is_written_as_it_is(built: Path) -> None:

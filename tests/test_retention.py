@@ -152,3 +152,18 @@ def test_a_setting_says_where_it_comes_from(tmp_path: Path) -> None:
     done = kfmt("retention", tmp_path / "__cluster_metadata-0", "--json")
     assert done.of("retention") == []
     assert "does not apply to the metadata log" in done.err
+
+
+@pytest.mark.parametrize(
+    "options",
+    [("--retention-bytes", "100000"), ("--retention-bytes", "0"), ("--retention-ms", "60000"), ()],
+    ids=" ".join,
+)
+def test_the_sum_is_that_of_the_segments(options: tuple[str, ...]) -> None:
+    for now in ("2023-11-15", "2023-11-21T22:20", "2026-11-25"):
+        done = kfmt("retention", ORDERS.parent, "--now", now, *options, "--json")
+        rows, (freed,) = done.of("retention"), done.of("freed")
+        gone_now = [row for row in rows if row["deletable"]]
+        gone_later = [row for row in rows if not row["deletable"] and row["deletable_at"]]
+        assert freed["bytes_now"] == sum(row["bytes"] for row in gone_now)
+        assert freed["bytes_later"] == sum(row["bytes"] for row in gone_later)

@@ -103,7 +103,7 @@ class Fates:
     def freed(self, now: int) -> Freed:
         """When how many bytes go; what goes at once, goes now."""
         return [
-            (max(fate.at or now, now), fate.segment.size)
+            (now if fate.deletable else max(fate.at or now, now), fate.segment.size)
             for fate in self.segments
             if fate.at is not None or fate.deletable
         ]

@@ -116,6 +116,14 @@ PARTITION_TWICE = code(
     "A partition has a directory in two of the log directories.",
     "Compare the two by kfmt diff, and move one of them out of the log directory.",
 )
+PARTITION_SET_ASIDE = code(
+    "partition-set-aside",
+    _error,
+    "A broker does not serve a partition whose records are here.",
+    "If the topic is to have these records, stop the broker and write the topic id that the "
+    "metadata log has into partition.metadata; kfmt state shows it. If the topic was deleted, "
+    "nothing has to be done.",
+)
 START_FAILS = code(
     "start-fails",
     _error,

@@ -52,10 +52,10 @@ def _start_line(start: Start, label: str, theme: Theme) -> str:
     """What a start does that somebody should know."""
     head = f"{theme.paint('bold', safe(start.file))} {label}: "
     if start.becomes is not None:
-        return f"{head}{theme.paint('bad', _BECOMES[start.becomes])}: {safe(start.reason or '')}"
+        return f"{head}{theme.paint('bad', _BECOMES[start.becomes])}: {safe(start.why)}"
     if not start.starts:
         words = theme.paint("bad", "the broker does not start")
-        return f"{head}{words}: {safe(start.reason or '')}"
+        return f"{head}{words}: {safe(start.why)}"
     return f"{head}{'; '.join(_changes(start))}"
 
 

@@ -116,7 +116,7 @@ def _beginning_in(source: DirectSource, file: Input, start: int, end: int) -> It
     yield block
     if len(block.batches):
         start = int(block.batches.position[-1] + block.batches.size[-1])
-    if start < end:  # the last one ends behind the slice
+    if start < end:  # the last one ends after the slice
         last = LogReader(source, file.base_offset, checked=False, first_block=1)
         block = next(last.blocks(start))
         block.batches = block.batches.select(block.batches.position < end)

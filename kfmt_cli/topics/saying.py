@@ -40,6 +40,9 @@ def in_words(values: dict[str, Any]) -> str:
         return f"deletes {values['deletes']}"
     if values.get("data") is not None:
         front.append(_members(values["data"]))
+    if "value" in values:  # of a format that was asked for
+        value = values["value"]
+        front.append(value if isinstance(value, str) else json_text(value))
     if values.get("note"):
         front.append(f"({values['note']})")
     return " ".join(words for words in front if words)

@@ -138,6 +138,15 @@ def _without_log() -> Files:
     return {k: v for k, v in sample(ORDERS).items() if k != name(240)}
 
 
+def _set_aside(folder: Path) -> None:
+    for named in ("__cluster_metadata-0", "orders-0"):
+        shutil.copytree(BROKER / named, folder / named)
+    shutil.copy(BROKER / "meta.properties", folder)
+    (folder / "orders-0/partition.metadata").write_text(
+        "version: 0\ntopic_id: AAECAwQFBgcICQoLDA0ODw"
+    )
+
+
 def _twice(folder: Path) -> None:
     for at in ("one", "two"):
         partition(folder / at, sample(ORDERS))
@@ -196,6 +205,7 @@ MORE = [
     Damage("index-entry-in-damage", "an entry into a hole", _of(lambda: zero_hole().files)),
     Damage("name-not-numeric", "abc.index", _inside("abc.index", b"")),
     Damage("start-fails", "a negative epoch", _inside("leader-epoch-checkpoint", b"0\n1\n-1 0\n")),
+    Damage("partition-set-aside", "another topic id", _set_aside),
     Damage("offsets-lost", "an index without its log", _of(_without_log)),
     Damage("partition-twice", "two log directories", _twice),
     Damage("quorum-state-malformed", "half an object", _quorum),

@@ -16,6 +16,7 @@ from kfmt_cli.broker.start.image import Image, read_image
 from kfmt_cli.broker.start.outcome import CLEAN, CRASH, OFFLINE, STRAY, UNSERVED, Start
 from kfmt_cli.broker.start.ranges import Ranges
 from kfmt_cli.broker.start.stored import StartFailed
+from kfmt_cli.core.uuids import uuid_text
 from kfmt_cli.disk.kinds import PARTITION_METADATA
 from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT
 from kfmt_cli.disk.names import parsed_place, suffix_of
@@ -169,7 +170,8 @@ class Broker:
             known = image.ids.get(place[0])
             words = "the metadata log does not know its topic"
             if known is not None and known != topic_id:
-                words = "the metadata log has another topic id for its topic"
+                words = f"its topic has the id {uuid_text(known)} in the metadata log"
+                words = f"{words}, and {uuid_text(topic_id)} in partition.metadata"
             elif known is not None:
                 words = "the metadata log does not assign it to this broker"
             _become(replica, start, STRAY, words)

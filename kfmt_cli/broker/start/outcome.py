@@ -44,6 +44,11 @@ class Start:
     """Ranges of offsets that stay, and that no consumer reaches."""
 
     @property
+    def why(self) -> str:
+        """The reason, without the name of the partition itself."""
+        return (self.reason or "").removeprefix(f"{self.file}: ")
+
+    @property
     def starts(self) -> bool:
         """Whether the broker starts."""
         return self.reason is None or self.becomes is not None

@@ -4,10 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from kfmt_cli.broker.start.outcome import Start
+from kfmt_cli.broker.start.outcome import STRAY, UNSERVED, Start
 from kfmt_cli.checks.history.scopes import StartCheck
 from kfmt_cli.findings import history as codes
 from kfmt_cli.findings.finding import Finding, Severity
+
+
+class SetAside(StartCheck):
+    """A broker serves what is there."""
+
+    codes = (codes.PARTITION_SET_ASIDE,)
+
+    def look(self, start: Start, found: Iterable[Finding]) -> Iterator[Finding]:
+        is_said = any(finding.code is codes.PARTITION_SET_ASIDE for finding in found)
+        if start.becomes in (STRAY, UNSERVED) and start.loses and not is_said:
+            yield Finding(start.file, codes.PARTITION_SET_ASIDE, None, start.why)
 
 
 class FailingStarts(StartCheck):
@@ -19,4 +30,4 @@ class FailingStarts(StartCheck):
         if start.starts or any(finding.code.severity is Severity.ERROR for finding in found):
             return
         code = codes.PARTITION_TWICE if start.is_twice else codes.START_FAILS
-        yield Finding(start.file, code, None, start.reason or "")
+        yield Finding(start.file, code, None, start.why)

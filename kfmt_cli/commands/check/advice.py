@@ -41,7 +41,8 @@ def next_steps(report: Report) -> Iterator[NextStep]:
     crash, clean = report.after(CRASH), report.after(CLEAN)
     path = shell_quoted(report.path)
     all_ = shell_quoted(str(Path(report.path).parent))
-    if (crash and crash.lost) or (clean and (clean.lost or clean.unreachable)):
+    cuts = [start for start in (crash, clean) if start is not None and start.becomes is None]
+    if any(start.lost or (start is clean and start.unreachable) for start in cuts):
         words = "every undamaged batch, in a copy; reads the logs once"
         yield NextStep(report.shown, f"kfmt salvage {path} DST", words, f"kfmt salvage {all_} DST")
     is_worse = clean is not None and (clean.lost or clean.unreachable or not clean.starts)
