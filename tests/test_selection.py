@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from pathlib import Path
 
@@ -208,3 +209,28 @@ def test_segments_outside_of_the_asked_offsets_are_not_shown() -> None:
     done = kfmt("dump", FOLDER, "--from-offset", "700", "--to-offset", "730")
     assert done.out.count("batches shown") + done.out.count("batch shown") == 2
     assert "0 batches shown" not in done.out
+
+
+@pytest.mark.parametrize("mark", ["delete", "stray", "future"])
+def test_directories_that_a_broker_has_marked_are_left_out(mark: str, tmp_path: Path) -> None:
+    """They are copies, or set aside: a topic would be counted, and replayed, twice."""
+    marked = tmp_path / f"orders-0.{'0a' * 16}-{mark}"
+    for folder in (tmp_path / "orders-0", marked):
+        shutil.copytree(FOLDER, folder)
+    words = f"1 directory marked -{mark} left out; a path that names one reads it"
+    done = kfmt("cat", tmp_path, "-f", "%o\\n")
+    assert (len(done.out.splitlines()), done.code) == (1500, 0)
+    assert f"{tmp_path}: {words}" in done.err
+    (row,) = kfmt("stat", tmp_path, "--by", "topic", "--json").of("stat")
+    assert row["records"] == 1500
+    assert len(kfmt("find", tmp_path, "--offset", "3", "--json").of("found")) == 1
+    assert len(kfmt("retention", tmp_path, "--json").of("retention")) == 7
+    pytest.importorskip("pyarrow")
+    done = kfmt("export", tmp_path, "--to", tmp_path.with_suffix(".out"))
+    assert "1 500 records" in done.out
+    assert words in done.err
+    for named in (marked, marked / ORDERS.name):
+        assert kfmt("cat", named, "--limit", "2", "-f", "%o\\n").out == "0\n1\n"
+        assert kfmt("stat", named, "--json").of("stat")[0]["topic"] == "orders"
+    every = {row["file"] for row in kfmt("dump", tmp_path, "--json").of("batch")}
+    assert any(mark in file for file in every)

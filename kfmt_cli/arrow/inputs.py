@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from kfmt_cli.arrow.storage import is_local, listing, local, open_stored
 from kfmt_cli.core.packed import WHOLLY_PACKED, packed_suffix
@@ -11,7 +11,7 @@ from kfmt_cli.disk.kinds import UNKNOWN, is_transient
 from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, TIME_INDEX
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.kinds.logs import LOG, LOGS
-from kfmt_cli.disk.names import partition_of
+from kfmt_cli.disk.names import left_out_words, mark_of, partition_of
 from kfmt_cli.disk.tree import classify
 from kfmt_cli.errors import InputError
 from kfmt_cli.sharing.piece import Piece
@@ -21,16 +21,23 @@ from kfmt_cli.sharing.request import Request
 KINDS = {"index_entries": frozenset({OFFSET_INDEX, TIME_INDEX})}
 
 
-def files_of(request: Request) -> list[Piece]:
+def files_of(request: Request, tell: Callable[[str], None] | None = None) -> list[Piece]:
     """Every file that the request is about, whole, and the directories that cannot be read, by
-    their trouble; raises InputError, also where there is nothing but trouble."""
+    their trouble; raises InputError, also where there is nothing but trouble.
+
+    Directories that a broker has marked, as copies or as set aside, are left out unless they are
+    named. tell: is told of them.
+    """
     kinds = KINDS.get(request.table, LOGS)
     found: dict[str, Piece] = {}
     for path in request.paths:
-        given = list(listing(path))
+        given, marked = list(listing(path)), set[str]()
         for stored in given:
             alone = len(given) == 1
             if not stored.trouble and is_transient(stored.path) and not alone:
+                continue
+            if _is_marked(stored.path, path):
+                marked.add(stored.path.rpartition("/")[0])
                 continue
             file, trouble = classify(stored.path, stored.path), stored.trouble
             if not trouble and packed_suffix(stored.path) and file.kind in LOGS:
@@ -46,9 +53,18 @@ def files_of(request: Request) -> list[Piece]:
                 )
         if not given:
             raise InputError(f"{path}: no file in it")
+        if marked and tell is not None:
+            tell(f"{path}: {left_out_words(marked)}\n")
     if found and all(piece.trouble for piece in found.values()):
         raise InputError("; ".join(f"{piece.path}: {piece.trouble}" for piece in found.values()))
     return sorted(found.values(), key=_order)
+
+
+def _is_marked(file: str, given: str) -> bool:
+    """Whether a broker has marked the directory of a file below a path that was given."""
+    folder = file.rpartition("/")[0]
+    name = folder.rpartition("/")[2]
+    return mark_of(name) != "" and name not in given.split("/")
 
 
 def _order(piece: Piece) -> tuple[str, int, int, str]:

@@ -111,5 +111,5 @@ def export(
     names = tuple(tables.split(","))
     run = common.run(exported(names))
     task = Export(request, to, names, file_format, common.jobs, force, common.max_findings)
-    task.log_starts = LogStarts(run)
+    task.log_starts, task.tell = LogStarts(run), run.sink.note
     return run.whole(task, paths)

@@ -44,7 +44,7 @@ class PipelineCall:
         run_job = self.job.load()
         settings = dict(self._setting(option) for option in self.options["conf"])
         with session(self.options["master"], settings) as spark:
-            files = files_of(request)
+            files = files_of(request, self.screen.note)
             total = None if self.job.is_query else sum(file.size for file in files)
             with self.screen.progress(total) as progress:
                 options = {option.name: self.options[option.name] for option in self.job.options}

@@ -124,8 +124,9 @@ class Diff:
 
     def paths(self, a: str, b: str) -> None:
         """Compare two partitions, or every partition that two log directories have in common."""
-        complain = self.run.complain
-        ours, theirs = partitions_below((a,), complain), partitions_below((b,), complain)
+        ours, theirs = (
+            partitions_below((path,), self.run.complain, self.run.sink.note) for path in (a, b)
+        )
         pairs = [(ours[0], theirs[0])] if len(ours) == len(theirs) == 1 else []
         if not pairs and ours and theirs:
             tops = {id(partition): a for partition in ours}

@@ -10,7 +10,6 @@ from pathlib import Path
 from kfmt_cli.commands.log_settings import SettingsOf
 from kfmt_cli.commands.retention import fates_of
 from kfmt_cli.commands.run import Run
-from kfmt_cli.disk.names import mark_of
 from kfmt_cli.disk.partitions import Partition
 from kfmt_cli.disk.usage import BECOMES, LOGS, Usage, usage_below
 from kfmt_cli.errors import InputError
@@ -20,21 +19,17 @@ from kfmt_cli.rows.documents import DISK_USAGE
 
 def show_usage(run: Run, path: str, partitions: Sequence[Partition], *, is_told: bool) -> None:
     """Show what fills the disk below a directory. partitions: those that were found in it, and
-    others. is_told: people are shown it, too."""
+    others. is_told: people are shown it where nothing is set aside, too."""
     sink, top = run.sink, Path(path).resolve()
     found = usage_below(path, run.complain)
     settings_of = SettingsOf()
-    below = [
-        partition
-        for partition in partitions
-        if partition.folder.is_relative_to(top) and not mark_of(partition.folder.name)
-    ]
+    below = [partition for partition in partitions if partition.folder.is_relative_to(top)]
     for usage in found:
         if usage.purpose == LOGS:
             _ask_retention(run, usage, below, settings_of)
     is_known = any(settings_of.knows(partition.log_directory) for partition in below)
     lines = []
-    if is_told:
+    if is_told or any(usage.purpose.startswith("marked") for usage in found):
         lines = list(usage_lines(path, found, sink.out.theme, sink.out.width, is_known=is_known))
     for i, usage in enumerate(found):
         row = {"file": path, **asdict(usage), "becomes": BECOMES.get(usage.purpose)}

@@ -78,7 +78,7 @@ def each_partition(
 
     reads_all: all of the logs is read, so that it can be said how far that is.
     """
-    partitions = partitions_below(paths, run.complain, takes_pipe=takes_pipe)
+    partitions = partitions_below(paths, run.complain, run.sink.note, takes_pipe=takes_pipe)
     logs = [log for partition in partitions for log in partition.logs] if reads_all else []
     with reading(run, logs):
         for partition in partitions:

@@ -55,6 +55,8 @@ class Export:
     force: bool = False
     most_findings: int = MOST_FINDINGS
     log_starts: LogStarts | None = None
+    tell: Callable[[str], None] | None = None
+    """Is told of what is left out."""
     _files: list[Piece] = field(default_factory=list)
     _given: tuple[str, ...] = ()
     _is_fresh: bool = False
@@ -72,7 +74,7 @@ class Export:
         elif not self.force and folder.is_dir() and any(folder.iterdir()):
             raise UsageError(f"{self.to}: is not empty; --force writes into it, over what is there")
         self._is_fresh = not folder.is_dir() or not any(folder.iterdir())
-        for piece in files_of(self.request):
+        for piece in files_of(self.request, self.tell):
             if piece.trouble:
                 yield Unread(f"{piece.path}: {piece.trouble}")
             else:

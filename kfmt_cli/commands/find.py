@@ -60,7 +60,7 @@ class Find:
         found: list[Segment] = []
         for target in targets(paths, self.run.complain):
             try:
-                found += target.segments()
+                found += target.in_use(self.run.sink.note).segments()
             except InputError as error:
                 self.run.complain(str(error))
         logs = [segment for segment in found if segment.log is not None]

@@ -116,8 +116,9 @@ class Stat:
 
     def paths(self, paths: tuple[str, ...]) -> None:
         """Show the numbers of everything below some paths."""
+        run = self.run
         takes_pipe = not self.what_if and not self.asked.needs_logs and self.sample is None
-        partitions = partitions_below(paths, self.run.complain, takes_pipe=takes_pipe)
+        partitions = partitions_below(paths, run.complain, run.sink.note, takes_pipe=takes_pipe)
         logs = list(self._logs(partitions))
         files = [file for _, file, _ in logs]
         if self.sample is None:

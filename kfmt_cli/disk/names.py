@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Collection
 from functools import lru_cache
 
 _NUMBER = re.compile(r"^[+-]?\d{1,20}$")
@@ -28,6 +29,13 @@ def mark_of(folder: str) -> str:
     """How a broker has marked a partition's directory: future, delete or stray; else nothing."""
     named = _MARKED.search(folder)
     return named[1] if named else ""
+
+
+def left_out_words(folders: Collection[str]) -> str:
+    """The words for directories that a broker has marked, and that are not read."""
+    marks = sorted({mark_of(folder.rpartition(os.sep)[2]) for folder in folders})
+    number = "1 directory" if len(folders) == 1 else f"{len(folders)} directories"
+    return f"{number} marked -{' or -'.join(marks)} left out; a path that names one reads it"
 
 
 def partition_of(path: str) -> tuple[str | None, int | None]:

@@ -36,17 +36,22 @@ class Partition:
 
 
 def partitions_below(
-    paths: tuple[str, ...], complain: Callable[[str], None], *, takes_pipe: bool = False
+    paths: tuple[str, ...],
+    complain: Callable[[str], None],
+    tell: Callable[[str], None],
+    *,
+    takes_pipe: bool = False,
 ) -> list[Partition]:
     """The partitions below the paths, each once; raises UsageError.
 
     Logs that are given one by one are a partition where they lie in one directory. complain: is
-    told what cannot be read.
+    told what cannot be read. tell: is told of directories that a broker has marked, which are left
+    out unless they are named.
     """
     found: dict[Path, Partition] = {}
     for target in targets(paths, complain, takes_pipe=takes_pipe):
-        partitions = list(_in(target))
-        if not partitions and not target.unlisted:
+        partitions = list(_in(used := target.in_use(tell)))
+        if not partitions and not target.unlisted and used is target:
             complain(no_log(target.path))
         for partition in partitions:
             held = found.setdefault(partition.folder, partition)

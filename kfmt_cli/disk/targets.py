@@ -17,6 +17,7 @@ from kfmt_cli.core.source import PIPE
 from kfmt_cli.disk.kinds import UNKNOWN
 from kfmt_cli.disk.kinds.kind import Input, Kind
 from kfmt_cli.disk.kinds.logs import LOG
+from kfmt_cli.disk.names import left_out_words, mark_of
 from kfmt_cli.disk.segment import SEGMENT_KINDS, Segment
 from kfmt_cli.disk.tree import (
     Folder,
@@ -44,6 +45,20 @@ class GivenPath:
     """The directory and those below it that a broker would take."""
     unlisted: list[str] = field(default_factory=list)
     """Of each directory that could not be listed: its name, and why."""
+
+    def in_use(self, tell: Callable[[str], None]) -> GivenPath:
+        """The same without the directories below it that a broker has marked: they are copies, or
+        what it has set aside. tell: is told of them."""
+        marked = [folder for folder in self.folders if self._is_marked(folder)]
+        if not marked:
+            return self
+        words = left_out_words([folder.path for folder in marked])
+        tell(f"{printable(self.path)}: {words}\n")
+        used = [folder for folder in self.folders if not self._is_marked(folder)]
+        return replace(self, folders=used)
+
+    def _is_marked(self, folder: Folder) -> bool:
+        return folder.path != self.path and mark_of(Path(folder.path).name) != ""
 
     def inputs(self, kinds: frozenset[Kind] | None) -> Iterator[Input]:
         """The file, or those of some kinds in the directory; raises InputError without any.
