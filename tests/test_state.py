@@ -198,7 +198,11 @@ def test_only_a_topic_or_a_group() -> None:
     assert {row.get("topic", row.get("resource")) for row in rows} == {"orders"}
     rows = state(BROKER, "--group", "billing")
     assert {row["type"] for row in rows} == {"group", "committed_offset"}
-    assert state(BROKER, "--group", "nobody") == []
+    for option, words in (("--group", "no group 'nobody'"), ("--topic", "no topic 'nobody'")):
+        done = kfmt("state", BROKER, option, "nobody")
+        assert done.code == 1
+        assert words in done.err
+    assert "__consumer_offsets-45 has it" in kfmt("state", BROKER, "--group", "nobody").err
 
 
 def test_remote_segments_are_those_that_the_bucket_holds() -> None:

@@ -158,5 +158,7 @@ class Cat:
         except ValueError as error:
             self._n_notes += 1
             if self._n_notes <= MOST_NOTES:
-                self.run.sink.note(f"offset {offset}: is no {name}: {safe(str(error))}\n")
+                self.run.sink.note(
+                    f"offset {offset}: does not decode as {name}: {safe(str(error))}\n"
+                )
             return stored

@@ -140,7 +140,7 @@ class Find:
         offset = self.sought.offset
         assert offset is not None
         start = self._told(segment, start_for_offset(segment, offset))
-        n_later = 0
+        n_later, following = 0, None
         for block in self._blocks(segment, start):
             batches = block.batches
             begins_later = (batches.base_offset > offset) & (batches.has_base_offset == 1)
@@ -156,9 +156,14 @@ class Find:
                     or_batch=True,
                 )
                 return
+            if following is None and begins_later.any():
+                following = int(batches.base_offset[begins_later].min())
             n_later += int(begins_later.sum())
             if n_later >= MANY_LATER:
-                return  # compaction has taken it
+                break  # compaction has taken it
+        if following is not None:
+            words = f"{segment.any_file.name}: the next batch begins at offset {following}"
+            self.run.sink.note(f"{safe(words)}\n")
 
     def _of_time(self, segment: Segment) -> Iterator[Cells]:
         timestamp = self.sought.timestamp

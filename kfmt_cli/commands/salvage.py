@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 
 from kfmt_cli.checks.log.verifier import Verifier
+from kfmt_cli.commands.log_settings import compacts
 from kfmt_cli.commands.run import Progress, Run, told
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.disk.kinds import META_PROPERTIES, PARTITION_METADATA, QUORUM_STATE
@@ -17,7 +18,7 @@ from kfmt_cli.disk.kinds.checkpoint import CHECKPOINT
 from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, PRODUCER_SNAPSHOT, TIME_INDEX, read_rows
 from kfmt_cli.disk.kinds.kind import SWAP, Input
 from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT, LOG
-from kfmt_cli.disk.names import mark_of, offset_of_name
+from kfmt_cli.disk.names import mark_of, offset_of_name, place_of
 from kfmt_cli.disk.targets import target_of
 from kfmt_cli.disk.tree import Folder, classify, is_segment, printable, size_of
 from kfmt_cli.errors import InputError, OutputError
@@ -59,6 +60,12 @@ class _SalvagedPartition:
     logs: list[Input]
     more: list[Input] = field(default_factory=list)
     """Other files with batches that a broker would take for logs, or put in their place."""
+
+    @property
+    def is_compacted(self) -> bool:
+        """Whether compaction takes records of it, by the metadata log next to it."""
+        folder = Path([*self.logs, *self.more][0].path).resolve().parent
+        return compacts(place_of(folder.name)[0], folder.parent) is True
 
     @property
     def name(self) -> str:
@@ -121,6 +128,8 @@ class Salvage:
     _carried: list[tuple[Input, PurePath]] = field(default_factory=list)
     _n_others: int = 0
     _n_missing: int = 0
+    _with_holes: set[str] = field(default_factory=set)
+    """The partitions of which something is left out."""
     _held: list[tuple[dict[str, object], str]] = field(default_factory=list)
 
     def salvage(self, source: str, destination: str) -> None:
@@ -254,8 +263,10 @@ class Salvage:
             "ranges": [list(gap) for gap in gaps],
         }
         more = f" and {count(len(shown) - most, 'more range')}" if len(shown) > most else ""
-        words = f"   {count(number, 'offset')} in no batch: {', '.join(shown[:most])}{more}\n"
-        self.run.sink.document(MISSING_OFFSETS, row, [words])
+        ranges = f"{', '.join(shown[:most])}{more}"
+        words = f"{safe(partition.name)}: {count(number, 'offset')} in no batch: {ranges}\n"
+        is_told = partition.name in self._with_holes or not partition.is_compacted
+        self.run.sink.document(MISSING_OFFSETS, row, [words] if is_told else [])
 
     def _leave_behind(self, log: Input) -> None:
         """Say that a file with nothing undamaged is left behind."""
@@ -413,7 +424,7 @@ class Salvage:
             self.run.sink.document(HOLE, row, [words])
         if self._held and holes > len(self._held):
             more = count(holes - len(self._held), "more hole")
-            self.run.sink.remark(f"   and {more}; --json lists all")
+            self.run.sink.remark(f"and {more}; --json lists all")
         self._held.clear()
 
     def _hole(self, log: Input, hole: Hole) -> None:
@@ -438,7 +449,8 @@ class Salvage:
             "reencoded": hole.records,
             "codes": list(hole.codes),
         }
-        words = f"   left out: {ends}, {offsets}{why}\n"
+        words = f"{safe(log.name)}: {ends} left out, {offsets}{why}\n"
+        self._with_holes.add(log.name.rpartition(os.sep)[0])
         if not self.run.sink.for_people:
             self.run.sink.document(HOLE, row, [words])
         elif len(self._held) < self.run.most_findings:

@@ -208,7 +208,8 @@ class Stat:
         totals = list(_totals(list(rows.items()))) if len(shown) > 1 and sink.for_people else []
         room = None if sink.look.wide else sink.out.width
         shares = total if len(shown) > 1 else None
-        heads = list(columns(shares, is_sample=self.sample is not None))
+        is_old = any(found.magics.keys() & {"0", "1"} for _, found in shown)
+        heads = list(columns(shares, is_sample=self.sample is not None, is_old=is_old))
         table = LineTable(self.by, [*lines, *totals], heads, sink.out.theme, room, LEAST_NAME)
         for i, (subject, found) in enumerate(shown):
             text = [] if i else [table.heading()]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 
 from kfmt_cli.broker.log_end import log_end
+from kfmt_cli.broker.placement import GROUPS, PARTITIONS, partition_of_id
 from kfmt_cli.broker.state import REPLAYS, is_replayed, replay_of
 from kfmt_cli.broker.state.replay import Replay, Row, State
 from kfmt_cli.checks.log.verifier import open_checked
@@ -17,7 +18,7 @@ from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.json_text import json_text
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.tree import is_folder, listing
-from kfmt_cli.errors import InputError, UsageError
+from kfmt_cli.errors import ExitCode, InputError, UsageError
 from kfmt_cli.findings.damage import PAYLOAD_MALFORMED
 from kfmt_cli.findings.finding import Finding, Findings, Severity
 from kfmt_cli.log.stream import stream
@@ -44,6 +45,20 @@ class Wanted:
     """Only rows about this topic."""
     of_topic: str | None = None
     """The topic of the files, if their directory is not named after it."""
+
+    @property
+    def is_about_one(self) -> bool:
+        """Whether one group or one topic is looked up."""
+        return self.group is not None or self.topic is not None
+
+    def not_here(self) -> Iterator[str]:
+        """The words where there is nothing about the group or the topic."""
+        if self.group is not None:
+            place = f"{GROUPS}-{partition_of_id(self.group)}"
+            words = f"where a cluster has {PARTITIONS} of them, {place} has it"
+            yield f"no group {self.group!r} in these partitions; {words}"
+        if self.topic is not None:
+            yield f"no topic {self.topic!r} in these partitions"
 
     def __post_init__(self) -> None:
         """Raises UsageError for what cannot be."""
@@ -87,6 +102,10 @@ class ShowState:
             for partition, state in found:
                 for type_, rows in state.items():
                     self._write(partition.name, type_, list(rows.values()))
+        if wanted.is_about_one and partitions and not any(map(_has_rows, found)):
+            self.run.host.reached(ExitCode.FINDINGS)
+            for words in wanted.not_here():
+                self.run.sink.note(f"{words}\n")
         self.run.sink.flush()
 
     # What it comes to.
@@ -232,9 +251,15 @@ class ShowState:
         run.rows(name, row_type, [rows], nouns)
 
 
+def _has_rows(found: tuple[TopicPartition, State]) -> bool:
+    return any(found[1].values())
+
+
 def _noun_of(name: str, n: int) -> str:
     """The name of a kind of row for people."""
     words = name.replace("_", " ")
+    if words.endswith(" ids"):
+        return words.removesuffix("s") if n == 1 else words
     if words.endswith("status"):
         return words if n == 1 else f"{words}es"
     return words if n == 1 or words.endswith("s") else f"{words}s"

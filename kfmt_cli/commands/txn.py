@@ -64,7 +64,7 @@ class ShowTransactions:
         if not self.only_open:
             again = self._follow(partition, Transactions(), tell=False)
             ended = (self._row(partition, transaction, following, known) for transaction in again)
-        pieces = chain(in_pieces(opened), in_pieces(ended))
+        pieces = in_pieces(chain(opened, ended))
         self.run.rows(partition.name, TRANSACTION, pieces, ("transaction", "transactions"))
         self._summary(partition, counts, following)
 

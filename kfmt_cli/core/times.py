@@ -10,6 +10,7 @@ from kfmt_cli.errors import UsageError
 
 _BEFORE_NOW = re.compile(r"now(?:-(\d+)([smhd]))?")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+YEAR_10000 = 253_402_300_800_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
@@ -41,3 +42,8 @@ def time_text(milliseconds: int) -> str:
     except OverflowError:
         return f"{milliseconds} ms"
     return f"{moment:%Y-%m-%d %H:%M:%S}.{milliseconds % 1000:03d}"
+
+
+def until_words(milliseconds: int) -> str:
+    """The end of a span of time, to the second."""
+    return time_text(milliseconds)[:19] if milliseconds < YEAR_10000 else "after the year 9999"

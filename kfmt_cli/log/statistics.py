@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -40,6 +41,8 @@ class Statistics:
     records: int = 0
     codecs: dict[str, int] = field(default_factory=dict)
     """Batches of each."""
+    magics: dict[str, int] = field(default_factory=dict)
+    """Batches of each magic."""
     record_buckets: IntArray = field(default_factory=lambda: np.zeros(BUCKETS, np.int64))
     """Batches by their records, in buckets that end at powers of two."""
     byte_buckets: IntArray = field(default_factory=lambda: np.zeros(BUCKETS, np.int64))
@@ -87,10 +90,11 @@ class Statistics:
         self.records += int(counts.sum())
         self.record_buckets += _buckets(counts)
         self.byte_buckets += _buckets(batches.size)
-        numbers, each = np.unique(batches.compression, return_counts=True)
-        for number, n in zip(numbers.tolist(), each.tolist(), strict=True):
+        for number, n in _counted(batches.compression):
             name = CODECS[number] if number < len(CODECS) else f"codec {number}"
             self.codecs[name] = self.codecs.get(name, 0) + n
+        for number, n in _counted(batches.magic):
+            self.magics[str(number)] = self.magics.get(str(number), 0) + n
         base = np.where(batches.has_base_offset == 1, batches.base_offset, batches.last_offset)
         self._offsets(int(base.min()), int(batches.last_offset.max()))
         self._times(block)
@@ -160,8 +164,9 @@ class Statistics:
                 known for known in (getattr(self, name), getattr(later, name)) if known is not None
             ]
             setattr(self, name, sum(both) if both else None)
-        for codec, n in later.codecs.items():
-            self.codecs[codec] = self.codecs.get(codec, 0) + n
+        for ours, theirs in ((self.codecs, later.codecs), (self.magics, later.magics)):
+            for name, n in theirs.items():
+                ours[name] = ours.get(name, 0) + n
         self.record_buckets += later.record_buckets
         self.byte_buckets += later.byte_buckets
         if later.first_offset is not None and later.last_offset is not None:
@@ -184,8 +189,9 @@ class Statistics:
         if self.of_bytes is None:
             return self
         by = self.of_bytes / self.bytes if self.bytes else 0.0
-        codecs = {name: round(by * n) for name, n in self.codecs.items()}
-        made = replace(self, bytes=self.of_bytes, codecs=codecs, sampled_bytes=self.bytes)
+        made = replace(self, bytes=self.of_bytes, sampled_bytes=self.bytes)
+        made.codecs = {name: round(by * n) for name, n in self.codecs.items()}
+        made.magics = {name: round(by * n) for name, n in self.magics.items()}
         made.of_bytes, made.slices = None, []
         for name in ("batches", "records", "transactional_batches", "control_batches"):
             setattr(made, name, round(by * getattr(self, name)))
@@ -274,6 +280,12 @@ class Statistics:
 
 def _per(number: int, of: int, digits: int) -> float | None:
     return round(number / of, digits) if of else None
+
+
+def _counted(values: IntArray) -> Iterator[tuple[int, int]]:
+    """Each value, and how often it is there."""
+    numbers, each = np.unique(values, return_counts=True)
+    yield from zip(numbers.tolist(), each.tolist(), strict=True)
 
 
 def _of_producers(block: Block) -> IntArray:

@@ -65,7 +65,8 @@ class FindingGroups:
         for group in shown:
             yield from _lines(group, theme, width, explained=len(shown) <= MOST_EXPLAINED)
         if len(shown) > MOST_EXPLAINED:
-            words = "kfmt explain CODE says what a broker does about a finding, and what to do"
+            first = shown[0].code.name
+            words = f"kfmt explain {first} says what a broker does about it, and what to do"
             yield theme.paint("dim", words) + "\n"
         if notes and not self.shows_notes:
             yield from _counted(notes, theme, width)

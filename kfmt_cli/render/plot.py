@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kfmt_cli.core.times import time_text
+from kfmt_cli.core.times import YEAR_10000, time_text
 from kfmt_cli.render.style import grouped
 
 ROWS = 8
@@ -13,6 +13,7 @@ LEAST_WIDTH = 60
 
 def steps(now: int, later: list[tuple[int, int]], width: int | None) -> Iterator[str]:
     """Bars of the bytes that have gone by some times. later: (time, bytes), in any order."""
+    later = [(at, size) for at, size in later if at < YEAR_10000]
     if not later:
         return
     from rich.bar import Bar

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kfmt_cli.broker.retention_rules import Roll, SegmentFate
-from kfmt_cli.core.times import time_text
+from kfmt_cli.core.times import time_text, until_words
 from kfmt_cli.render.plot import steps
 from kfmt_cli.render.style import Theme, grouped, safe
 
@@ -24,7 +24,7 @@ def fate_line(fate: SegmentFate, width: int, theme: Theme) -> str:
     if fate.deletable:
         verdict = theme.paint("warn", "goes now")
     elif fate.at is not None:
-        verdict = f"stays until {time_text(fate.at)[:19]}"
+        verdict = f"stays until {until_words(fate.at)}"
     else:
         verdict = theme.paint("good", "stays")
     marks = " active" if fate.active else ""

@@ -20,8 +20,11 @@ def _time(milliseconds: int | None) -> str:
     return "–" if milliseconds is None else time_text(milliseconds)[:19]
 
 
-def columns(total: int | None, *, is_sample: bool) -> Iterator[LineColumn[Statistics]]:
-    """The columns of the table. total: bytes of all rows; None for no share of them."""
+def columns(
+    total: int | None, *, is_sample: bool, is_old: bool
+) -> Iterator[LineColumn[Statistics]]:
+    """The columns of the table. total: bytes of all rows; None for no share of them. is_old: there
+    are batches of magic 0 or 1."""
     yield LineColumn("size", lambda of: human(of.bytes))
     if total:
         yield LineColumn("share", lambda of: f"{of.bytes / total:.0%}", keep=1)
@@ -38,6 +41,8 @@ def columns(total: int | None, *, is_sample: bool) -> Iterator[LineColumn[Statis
         lambda of: ", ".join(sorted(of.codecs, key=lambda name: -of.codecs[name])) or "–",
         keep=2,
     )
+    if is_old:
+        yield LineColumn("magic", lambda of: ", ".join(sorted(of.magics)) or "–")
     yield LineColumn(
         "dense", lambda of: "–" if of.offset_density is None else f"{of.offset_density:.0%}", keep=7
     )

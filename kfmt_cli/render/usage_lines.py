@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from kfmt_cli.core.times import time_text
+from kfmt_cli.core.times import until_words
 from kfmt_cli.disk.usage import BECOMES, PURPOSES, Usage
 from kfmt_cli.render.style import Theme, grouped, human, safe, shell_quoted
 from kfmt_cli.render.tables.line_table import LineColumn, LineTable
 
-YEAR_10000 = 253_402_300_800_000
 _COLUMNS: tuple[LineColumn[Usage], ...] = (
     LineColumn("files", lambda of: grouped(of.files)),
     LineColumn("size", lambda of: human(of.bytes)),
@@ -51,12 +50,8 @@ def _by_retention(usage: Usage, *, is_known: bool) -> str:
     now, later = usage.freed_now or 0, usage.freed_later or 0
     parts = [f"{human(now)} go now" if now else "nothing goes now"]
     if later and usage.freed_by is not None:
-        parts.append(f"{human(later)} more until {_day(usage.freed_by)}")
+        parts.append(f"{human(later)} more until {until_words(usage.freed_by)}")
     if left := usage.bytes - now - later:
         parts.append(f"{human(left)} stay")
     source = "the topics' settings" if is_known else "Kafka's default settings"
     return f"logs, by {source}: {', '.join(parts)}"
-
-
-def _day(at: int) -> str:
-    return time_text(at)[:19] if at < YEAR_10000 else "after the year 9999"

@@ -13,9 +13,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from kfmt_cli.disk.kinds.kind import Kind
-from kfmt_cli.disk.kinds.logs import LOG
+from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT, LOG
 from kfmt_cli.disk.names import partition_of
 from kfmt_cli.errors import KfmtError
+from kfmt_cli.topics import CLUSTER_METADATA
 
 MIB = 1 << 20
 OPENING = MIB // 8  # what opening a file costs, in bytes that could be read meanwhile
@@ -61,6 +62,8 @@ class Piece:
     @property
     def place(self) -> tuple[str | None, int | None]:
         """Topic and partition."""
+        if self.kind is KRAFT_SNAPSHOT:
+            return CLUSTER_METADATA, 0
         return partition_of(self.path)
 
 

@@ -42,7 +42,8 @@ def in_words(values: dict[str, Any]) -> str:
         front.append(_members(values["data"]))
     if "value" in values:  # of a format that was asked for
         value = values["value"]
-        front.append(value if isinstance(value, str) else json_text(value))
+        text = value if isinstance(value, str) else json_text(value)
+        front.append(text.encode("utf-8", "backslashreplace").decode())
     if values.get("note"):
         front.append(f"({values['note']})")
     return " ".join(words for words in front if words)
