@@ -20,6 +20,7 @@ from kfmt_cli.arrow.output import appearing
 from kfmt_cli.arrow.schema import schema_of
 from kfmt_cli.arrow.tables import batch_batches, record_batches, wanted_records
 from kfmt_cli.core.json_text import json_text
+from kfmt_cli.disk.tree import as_given
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.log.complete import batch_rows
 from kfmt_cli.render.csv_text import csv_line
@@ -129,14 +130,14 @@ def _groups(batches: Iterator[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]
 def _json(out: BinaryIO, table: str, request: Request, reader: PieceReader, piece: Piece) -> int:
     del request
     inner = RECORD if table == RECORDS.name else None
-    return _rows(out, JsonRows([piece.path], "auto", inner), _parts(table, reader, piece))
+    return _rows(out, JsonRows([as_given(piece.path)], "auto", inner), _parts(table, reader, piece))
 
 
 def _csv(out: BinaryIO, table: str, request: Request, reader: PieceReader, piece: Piece) -> int:
     del request
     shown: RowType = RECORD if table == RECORDS.name else BATCH
     out.write(csv_line(csv_names(shown)).encode())
-    return _rows(out, CsvRows([piece.path], "auto"), _parts(table, reader, piece))
+    return _rows(out, CsvRows([as_given(piece.path)], "auto"), _parts(table, reader, piece))
 
 
 def _parts(table: str, reader: PieceReader, piece: Piece) -> Iterator[Rows]:

@@ -18,7 +18,7 @@ from kfmt_cli.checks.log.packs import read_pack
 from kfmt_cli.core.native.table import BoolArray
 from kfmt_cli.disk.kinds.fixed import read_rows
 from kfmt_cli.disk.names import partition_of
-from kfmt_cli.disk.tree import classify
+from kfmt_cli.disk.tree import as_given, classify
 from kfmt_cli.errors import InputError
 from kfmt_cli.findings import damage as codes
 from kfmt_cli.findings.finding import Finding
@@ -46,7 +46,7 @@ def shared_by_file(path: str, kind: str) -> Callable[[str, int], pa.Array | None
 
     def column(name: str, n: int) -> pa.Array | None:
         if name == "file":
-            return arrays.constant(path, n)
+            return arrays.constant(as_given(path), n)
         if name == "kind":
             return arrays.constant(kind, n)
         if name == "topic":
@@ -127,7 +127,7 @@ def _batches_of_pack(request: Request, pieces: Sequence[Piece]) -> pa.RecordBatc
     owner = chosen.batches["file_number"]
     places = [piece.place for piece in pieces]
     values: dict[str, pa.Array] = {
-        "file": pa.array([piece.path for piece in pieces], pa.string()),
+        "file": pa.array([as_given(piece.path) for piece in pieces], pa.string()),
         "topic": pa.array([topic for topic, _ in places], pa.string()),
         "partition": pa.array([number for _, number in places], pa.int32()),
     }

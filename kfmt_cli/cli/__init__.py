@@ -126,7 +126,8 @@ def kfmt(context: click.Context) -> None:
       kfmt dump FILE              every field of every batch; --records, --json
       kfmt stat DIR               how much of what is there
 
-    PATH is a file, a partition's directory or a whole log directory. Inputs are never changed.
+    PATH is a file, a partition's directory, a whole log directory, an archive of one (.tar,
+    .tar.gz, .zip and the like), or something in such an archive. Inputs are never changed.
     """
     if context.invoked_subcommand is None:
         click.echo(context.get_help())

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import click
 
-from kfmt_cli.cli.options import Common, Size, color, common, jobs, max_decompressed, output_format
+from kfmt_cli.cli.options import (
+    Common,
+    InputPath,
+    Size,
+    color,
+    common,
+    jobs,
+    max_decompressed,
+    output_format,
+)
 from kfmt_cli.formats.batch import CODECS
 
 
 @click.command(name="convert-v0-to-v2", short_help="Rewrite old message formats as magic 2.")
-@click.argument("source", metavar="SRC")
+@click.argument("source", metavar="SRC", type=InputPath())
 @click.argument("destination", metavar="DST")
 @click.option(
     "--compression",

@@ -6,6 +6,7 @@ import click
 
 from kfmt_cli.cli.options import (
     Common,
+    InputPath,
     color,
     common,
     max_decompressed,
@@ -16,8 +17,8 @@ from kfmt_cli.cli.options import (
 
 
 @click.command(name="diff", short_help="Compare two replicas of a partition.")
-@click.argument("a")
-@click.argument("b")
+@click.argument("a", type=InputPath())
+@click.argument("b", type=InputPath())
 @common(wide, output_format, color, strict, max_decompressed)
 def diff(
     a: str,

@@ -7,6 +7,7 @@ import click
 from kfmt_cli.cli import completion
 from kfmt_cli.cli.options import (
     Common,
+    InputPath,
     color,
     common,
     layout,
@@ -18,7 +19,7 @@ from kfmt_cli.errors import UsageError
 
 
 @click.command(name="hex", short_help="Show the bytes of a batch, each next to its field.")
-@click.argument("file")
+@click.argument("file", type=InputPath())
 @click.option("--offset", type=int, help="The batch that holds this offset.")
 @click.option("--position", type=int, help="The batch or entry that holds this byte of the file.")
 @click.option(

@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     from kfmt_cli.rows.result import ResultType
 
     _IntType = click.ParamType[int]
+    _TextType = click.ParamType[str]
 else:  # not generic in every version of click
-    _IntType = click.ParamType
+    _IntType = _TextType = click.ParamType
 
 EXIT_CODES = (
     "Exit codes: 0 clean, 1 findings of severity error or nothing found by a look-up, 2 wrong "
@@ -56,7 +57,21 @@ class Size(_IntType):
 
 def paths(function: F) -> F:
     """PATH…: files, partition directories, log directories, - for standard input."""
-    return click.argument("paths", nargs=-1, required=True, metavar="PATH...")(function)
+    return click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=InputPath())(
+        function
+    )
+
+
+class InputPath(_TextType):
+    """A path to read; an archive, or something in one, is unpacked."""
+
+    name = "path"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        del param, ctx
+        from kfmt_cli.disk.archive import unpacked
+
+        return unpacked(value)
 
 
 def output_format(function: F) -> F:

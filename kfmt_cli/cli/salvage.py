@@ -6,6 +6,7 @@ import click
 
 from kfmt_cli.cli.options import (
     Common,
+    InputPath,
     color,
     common,
     index_interval,
@@ -16,7 +17,7 @@ from kfmt_cli.cli.options import (
 
 
 @click.command(name="salvage", short_help="Write every undamaged batch into new logs.")
-@click.argument("source", metavar="SRC")
+@click.argument("source", metavar="SRC", type=InputPath())
 @click.argument("destination", metavar="DST")
 @click.option(
     "--records",

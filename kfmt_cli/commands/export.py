@@ -19,6 +19,7 @@ from kfmt_cli.commands.each_partition import LogStarts
 from kfmt_cli.commands.run import Event, Unread
 from kfmt_cli.core.source import PIPE
 from kfmt_cli.disk.partitions import Partition
+from kfmt_cli.disk.tree import as_given
 from kfmt_cli.errors import InputError, UsageError
 from kfmt_cli.findings.finding import MOST_FINDINGS, Findings
 from kfmt_cli.log.select import Selection
@@ -108,6 +109,8 @@ class Export:
     def _name(self, path: str) -> str:
         """A file by a path that opens it from here; files are opened by paths that every process
         understands."""
+        if (shown := as_given(path)) != path:
+            return shown
         for given in self._given:
             top = str(Path(given).absolute())
             if path == top:

@@ -74,8 +74,17 @@ def topic_of(file: Input) -> str | None:
     return CLUSTER_METADATA if file.kind is KRAFT_SNAPSHOT else partition_of(file.path)[0]
 
 
+def as_given(path: str) -> str:
+    """A path as it was given: of what was unpacked, by its archive."""
+    for folder, archive in UNPACKED.items():
+        if path.startswith(folder):
+            return archive + path[len(folder) :]
+    return path
+
+
 def printable(name: str) -> str:
-    """A name as text, with the bytes that are no UTF-8 as \\xhh."""
+    """A name as text, with the bytes that are no UTF-8 as \\xhh; see `as_given`."""
+    name = as_given(name)
     if name.isascii():
         return name
     return os.fsencode(name).decode("utf-8", "backslashreplace")
@@ -92,6 +101,10 @@ def is_folder(path: str) -> bool:
 def no_log(path: str) -> str:
     """The words for a directory that holds nothing of what is looked for."""
     return f"{printable(path)}: no log in this directory or below it"
+
+
+# Where archives were unpacked, and their paths as they were given.
+UNPACKED: dict[str, str] = {}
 
 
 def distinct(files: Iterable[Input], seen: set[str]) -> Iterator[Input]:

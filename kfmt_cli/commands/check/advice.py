@@ -9,6 +9,7 @@ from pathlib import Path
 from kfmt_cli.broker.start.outcome import CLEAN, CRASH
 from kfmt_cli.broker.start.ranges import size_of_ranges
 from kfmt_cli.commands.check.report import Report
+from kfmt_cli.disk.tree import as_given
 from kfmt_cli.findings import files as kind_codes
 from kfmt_cli.findings import partition as partition_codes
 from kfmt_cli.findings.consequences import REBUILD_INDEX
@@ -39,12 +40,14 @@ _IN_THE_WAY = (
 def next_steps(report: Report) -> Iterator[NextStep]:
     """What to do about a partition."""
     crash, clean = report.after(CRASH), report.after(CLEAN)
-    path = shell_quoted(report.path)
-    all_ = shell_quoted(str(Path(report.path).parent))
+    given = as_given(report.path)
+    path, all_ = shell_quoted(given), shell_quoted(str(Path(given).parent))
     cuts = [start for start in (crash, clean) if start is not None and start.becomes is None]
     if any(start.lost or (start is clean and start.unreachable) for start in cuts):
         words = "every undamaged batch, in a copy; reads the logs once"
         yield NextStep(report.shown, f"kfmt salvage {path} DST", words, f"kfmt salvage {all_} DST")
+    if given != report.path:
+        return  # in an archive nothing is changed
     is_worse = clean is not None and (clean.lost or clean.unreachable or not clean.starts)
     is_worse = is_worse and clean is not None and clean.becomes is None
     of_metadata = Path(report.path).name.startswith(CLUSTER_METADATA)
@@ -78,7 +81,8 @@ def out_of_the_way(report: Report, down: set[str]) -> Iterator[NextStep]:
     """Move away what a broker trips over and does not need. down: what keeps it from starting."""
     moved = set()
     for finding in report.all:
-        if finding.code not in _IN_THE_WAY or report.folder is None:
+        is_in_archive = as_given(report.path) != report.path
+        if finding.code not in _IN_THE_WAY or report.folder is None or is_in_archive:
             continue
         file = Path(report.path) / Path(finding.file).name
         if file in moved or down.isdisjoint((finding.file, report.shown)):

@@ -1,0 +1,116 @@
+"""Archives of files: unpacked where nothing else is, and shown by the archive's own name.
+
+What a broker's directory says hangs on many files at once, so that a stream of them is not enough.
+Files keep their times, and holes stay holes. The copies go when the process ends.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import stat
+import tarfile
+import tempfile
+import time
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path, PurePosixPath
+from typing import IO, Any, cast
+
+from kfmt_cli.core.packed import packed_suffix, reader
+from kfmt_cli.disk.tree import UNPACKED, printable
+from kfmt_cli.errors import InputError
+
+SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.zst", ".tar.lz4", ".zip")
+PIECE = 1 << 20
+_ZEROS = bytes(PIECE)
+
+Member = tuple[str, float, IO[bytes]]
+"""The name of a file in an archive, its time in seconds, and its bytes."""
+
+
+def unpacked(path: str) -> str:
+    """The path itself; for that of an archive, or of something in one, where it was unpacked;
+    raises InputError."""
+    archive = _archive_in(path)
+    if archive is None:
+        return path
+    for folder, known in UNPACKED.items():
+        if known == archive:
+            return folder + path[len(archive) :]
+    folder = tempfile.mkdtemp(prefix="kfmt-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    UNPACKED[folder] = archive
+    try:
+        for name, at, content in _members(archive):
+            _write(Path(folder) / name, at, content)
+    except (tarfile.TarError, zipfile.BadZipFile, EOFError, zlib.error) as error:
+        raise InputError(f"{printable(archive)}: is no whole archive: {error}") from error
+    except (OSError, RuntimeError, NotImplementedError) as error:
+        words = f"cannot be unpacked into {tempfile.gettempdir()}, which TMPDIR chooses"
+        raise InputError(f"{printable(archive)}: {words}: {error}") from error
+    return folder + path[len(archive) :]
+
+
+def _archive_in(path: str) -> str | None:
+    """The part of a path that is an archive, if there is one."""
+    if not any(suffix in path for suffix in SUFFIXES):
+        return None
+    found = path.rstrip(os.sep)
+    while found:
+        if found.endswith(SUFFIXES):
+            with suppress(OSError):
+                if stat.S_ISREG(os.stat(found).st_mode):  # noqa: PTH116 (text, as it was given)
+                    return found
+        found = found.rpartition(os.sep)[0]
+    return None
+
+
+def _members(archive: str) -> Iterator[Member]:
+    """The files of an archive that lie below it; links and devices are passed over."""
+    if archive.endswith(".zip"):
+        with zipfile.ZipFile(archive) as packed:
+            for info in packed.infolist():
+                if not info.is_dir() and (name := _below(info.filename)):
+                    at = time.mktime((*info.date_time, 0, 0, -1))
+                    with packed.open(info) as content:
+                        yield name, at, content
+        return
+    suffix = ".gz" if archive.endswith(".tgz") else packed_suffix(archive)
+    with Path(archive).open("rb") as file:
+        source: Any = file
+        if suffix:
+            source = _Stream(reader(file, suffix, printable(archive)))
+        with tarfile.open(fileobj=source, mode="r|") as tar:
+            for member in tar:
+                if member.isreg() and (name := _below(member.name)):
+                    yield name, member.mtime, cast(IO[bytes], tar.extractfile(member))
+
+
+class _Stream:
+    """Decompressed bytes, as a file of which only the next ones are read."""
+
+    def __init__(self, read: Any) -> None:
+        self.read = read
+
+
+def _below(name: str) -> str:
+    """A name that leads nowhere else; empty for one that does."""
+    parts = [part for part in PurePosixPath(name).parts if part not in ("/", ".")]
+    return "" if ".." in parts else "/".join(parts)
+
+
+def _write(path: Path, at: float, content: IO[bytes]) -> None:
+    """A file with its time; pages of zeros become holes, as indexes are mostly zeros."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("wb") as out:
+        while piece := content.read(PIECE):
+            if piece == _ZEROS[: len(piece)]:
+                out.seek(len(piece), os.SEEK_CUR)
+            else:
+                out.write(piece)
+        out.truncate(out.tell())
+    os.utime(path, (at, at))

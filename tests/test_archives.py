@@ -1,0 +1,134 @@
+"""Archives are read as the directories that were packed, and shown by the path that was given."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from tests.support.samples import Done, kfmt
+from tools.kafka import ROOT, SAMPLES
+
+BROKER = SAMPLES / "kafka-3.9.1-broker1"
+DAMAGED = ROOT / "damaged_segments"
+
+
+def ran(*arguments: str | Path, cwd: Path) -> Done:
+    """A command, which says nothing of where an archive was unpacked, and leaves nothing there."""
+    rest = cwd / "unpacked"
+    rest.mkdir(exist_ok=True)
+    done = kfmt(*arguments, cwd=cwd, TMPDIR=str(rest))
+    assert str(rest) not in done.out + done.err
+    assert list(rest.iterdir()) == []
+    return done
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The damaged samples in every kind of archive, and the same as a directory."""
+    top = tmp_path_factory.mktemp("archives")
+    shutil.copytree(DAMAGED, top / "plain")
+    for kind in ("tar", "gztar", "zip"):
+        shutil.make_archive(str(top / "a"), kind, top, "plain")
+    plain = (top / "a.tar").read_bytes()
+    (top / "a.tar.zst").write_bytes(zstandard.ZstdCompressor().compress(plain))
+    shutil.copy(top / "a.tar.gz", top / "b.tgz")
+    return top
+
+
+ARCHIVES = ["a.tar", "a.tar.gz", "b.tgz", "a.tar.zst", "a.zip"]
+COMMANDS = [
+    *(("check",), ("check", "--json"), ("verify-crc",), ("index-check",), ("stat", "--json")),
+    *(("dump", "--json"), ("cat", "-f", "%o\\n"), ("find", "--offset", "3"), ("txn",)),
+    ("retention", "--now", "2026-11-22"),
+]
+
+
+@pytest.mark.parametrize("archive", ARCHIVES)
+def test_an_archive_is_what_was_packed(archive: str, folder: Path) -> None:
+    for name, *options in COMMANDS if archive == "a.tar.gz" else COMMANDS[:2]:
+        whole = ran(name, f"{archive}/plain", *options, cwd=folder)
+        plain = ran(name, "plain", *options, cwd=folder)
+        assert whole.code == plain.code
+        unlike = ("disk_usage", "rebuild-index --in-place", '"type":"next"', "kfmt retention")
+        ours, theirs = (
+            [line for line in text.splitlines() if not any(word in line for word in unlike)]
+            for text in (whole.out.replace(f"{archive}/plain", "plain"), plain.out)
+        )
+        squeezed = [[" ".join(line.split()) for line in lines] for lines in (ours, theirs)]
+        assert squeezed[0] == squeezed[1], name
+    assert ran("check", archive, cwd=folder).code == 1
+
+
+def test_a_member_and_what_is_written(folder: Path, tmp_path: Path) -> None:
+    log = f"a.zip/plain/flipped-bit-0/{0:020}.log"
+    assert ran("dump", log, "--limit", "2", cwd=folder).out.startswith(log)
+    assert ran("hex", log, "--position", "0", cwd=folder).code == 0
+    done = ran("salvage", "a.tar/plain/flipped-bit-0", tmp_path / "saved", cwd=folder)
+    assert (tmp_path / "saved" / f"{0:020}.log").exists()
+    assert "of 12 batches 11 are in" in done.out
+    both = ("a.tar/plain/flipped-bit-0", "a.zip/plain/flipped-bit-0")
+    assert "no divergence" in ran("diff", *both, cwd=folder).out
+    shown = ran("check", "a.tar", cwd=folder).out
+    assert "kfmt salvage a.tar/plain DST" in shown
+    assert "--in-place" not in shown
+    pytest.importorskip("pyarrow")
+    done = ran("export", "a.tar", "--to", tmp_path / "ex", "--format", "csv", cwd=folder)
+    assert done.code == 1
+    rows = "".join(file.read_text() for file in (tmp_path / "ex").rglob("*.csv"))
+    assert "a.tar/plain/flipped-bit-0/" in rows
+    assert str(folder) not in rows
+
+
+def test_times_and_holes_are_kept(tmp_path: Path) -> None:
+    shutil.copytree(BROKER / "orders-0", tmp_path / "data/orders-0")
+    with (tmp_path / "data/orders-0" / f"{1440:020}.index").open("r+b") as index:
+        index.truncate(10 << 20)
+    for file in (tmp_path / "data/orders-0").iterdir():
+        os.utime(file, (1e9, 1e9))
+    shutil.make_archive(str(tmp_path / "a"), "gztar", tmp_path / "data")
+    rows = {
+        row["purpose"]: row
+        for row in ran("stat", "a.tar.gz", "--json", cwd=tmp_path).of("disk_usage")
+    }
+    assert rows["indexes"]["bytes"] > 10 << 20 > rows["indexes"]["disk_bytes"]
+    assert rows["logs"]["file"] == "a.tar.gz"
+    at = ("--now", "2026-11-22", "--json")
+    packed, plain = (
+        ran("retention", path, *at, cwd=tmp_path).of("retention") for path in ("a.tar.gz", "data")
+    )
+    assert [row["deletable_at"] for row in packed] == [row["deletable_at"] for row in plain]
+
+
+def test_what_is_no_archive_or_leads_out_of_it(tmp_path: Path) -> None:
+    for name in ("a.tar", "a.tar.gz", "a.zip", "a.tar.zst"):
+        (tmp_path / name).write_bytes(b"no archive at all" * 100)
+        done = ran("check", name, cwd=tmp_path)
+        assert done.code == 3
+        assert done.err.startswith(f"kfmt: {name}: ")
+        assert "Traceback" not in done.err
+    with tarfile.open(tmp_path / "out.tar", "w") as tar:
+        for name in ("../gone.log", "/etc/gone.log", "t-0/../../gone.log"):
+            member = tarfile.TarInfo(name)
+            member.size = 3
+            tar.addfile(member, io.BytesIO(b"abc"))
+        link = tarfile.TarInfo("t-0/link.log")
+        link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        tar.addfile(link)
+    done = ran("stat", "out.tar", cwd=tmp_path)
+    assert not list(tmp_path.parent.rglob("gone.log"))
+    assert "passwd" not in done.out
+    with zipfile.ZipFile(tmp_path / "cut.zip", "w") as packed:
+        packed.writestr("t-0/x", b"a" * 9000)
+    whole = (tmp_path / "cut.zip").read_bytes()
+    (tmp_path / "cut.zip").write_bytes(whole[:4000])
+    assert ran("check", "cut.zip", cwd=tmp_path).code == 3
+    (tmp_path / "dir.tar").mkdir()
+    assert ran("check", "dir.tar", cwd=tmp_path).code == 3  # a directory of such a name
+    assert ran("check", "none.tar/t-0", cwd=tmp_path).code == 3
