@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import tempfile
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,18 +16,24 @@ from typing import Any, BinaryIO
 from kfmt_cli.arrow.storage import file_system_at, is_local, local
 from kfmt_cli.errors import OutputError
 
+PIECE = 1 << 20
+
 
 @contextmanager
 def appearing(path: str) -> Iterator[BinaryIO]:
     """A file that is there, whole, once the block ends; raises OutputError.
 
-    Object stores show a file when its upload is complete: there it is written under its name.
+    A store completes an upload when it is closed, whatever was raised before: what goes there is
+    made in a temporary file first.
     """
     try:
         if not is_local(path):
             system, below = file_system_at(path)
-            with system.open_output_stream(below) as out:
-                yield out
+            with tempfile.TemporaryFile() as made:
+                yield made
+                made.seek(0)
+                with system.open_output_stream(below) as out:
+                    shutil.copyfileobj(made, out, PIECE)
             return
         final = Path(local(path))
         final.parent.mkdir(parents=True, exist_ok=True)

@@ -15,6 +15,7 @@ from kfmt_cli.core.source import Source, open_source
 from kfmt_cli.errors import InputError
 
 LARGEST = 1 << 31
+MOST_WORDS = 300  # characters of why a store does not answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,18 +41,45 @@ def local(path: str) -> str:
 
 
 @cache
-def _file_system(scheme_and_host: str) -> fs.FileSystem:
+def _file_system(scheme: str, host: str) -> fs.FileSystem:
+    """The file system of a host; raises InputError, with one line of why."""
+    name = f"{scheme}://{host}"
+    known = _SAME.get(scheme, scheme)
+    if known in _OF_HADOOP and not any(map(os.environ.get, _HADOOP)):
+        words = f"needs Hadoop's client: none of {', '.join(_HADOOP)} says where it is"
+        raise InputError(f"{name}: {words}")
     try:
-        return fs.FileSystem.from_uri(scheme_and_host)[0]
-    except (pa.ArrowInvalid, OSError) as error:
-        raise InputError(f"{scheme_and_host}: {error}") from error
+        return fs.FileSystem.from_uri(f"{known}://{host}/{_OPTIONS.get(known, '')}")[0]
+    except (pa.ArrowException, OSError, ValueError, TypeError) as error:
+        if known in _NATIVE:
+            raise InputError(f"{name}: {_one_line(error)}") from error
+    try:
+        from fsspec.core import url_to_fs
+
+        return fs.PyFileSystem(fs.FSSpecHandler(url_to_fs(f"{scheme}://{host}/")[0]))
+    except (ImportError, OSError, ValueError, TypeError) as error:
+        words = f"no file system is installed for {scheme}://"
+        raise InputError(f"{name}: {words}: {_one_line(error)}") from error
+
+
+_NATIVE = ("s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs", "mock")
+_SAME = {"s3a": "s3", "s3n": "s3"}  # what Hadoop calls it
+_OF_HADOOP = ("hdfs", "viewfs")
+_HADOOP = ("HADOOP_HOME", "ARROW_LIBHDFS_DIR", "CLASSPATH")
+# What is small is one request, and not the three of an upload in parts.
+_OPTIONS = {"s3": "?allow_delayed_open=true"}
+
+
+def _one_line(error: Exception) -> str:
+    """The first line of what an error says, which may go on with a stack of calls."""
+    return (str(error).splitlines() or [type(error).__name__])[0][:MOST_WORDS]
 
 
 def _at(path: str) -> tuple[fs.FileSystem, str, str]:
     """The file system, what goes before its own paths, and the path there."""
     scheme, rest = path.split("://", 1)
     host, _, below = rest.partition("/")
-    system = _file_system(f"{scheme}://{host}/")
+    system = _file_system(scheme, host)
     if scheme in ("hdfs", "viewfs", "mock"):
         return system, f"{scheme}://{host}", f"/{below}"
     return system, f"{scheme}://", f"{host}/{below}"
@@ -78,7 +106,7 @@ def listing(path: str) -> Iterator[StoredFile]:
         if info.type is fs.FileType.Directory:
             found = system.get_file_info(fs.FileSelector(below, recursive=True))
     except OSError as error:
-        raise InputError(f"{path}: {error}") from error
+        raise InputError(f"{path}: {_one_line(error)}") from error
     if info.type is fs.FileType.NotFound:
         raise InputError(f"{path}: is not there")
     for item in found:
@@ -122,7 +150,7 @@ class StoredSource:
             self._file = system.open_input_file(below)
             self.size: int | None = self._file.size()
         except OSError as error:
-            raise InputError(f"{path}: {error}") from error
+            raise InputError(f"{path}: {_one_line(error)}") from error
 
     def block(self, position: int, length: int, least: int) -> bytes:
         del least  # a read gives all there is
@@ -131,7 +159,9 @@ class StoredSource:
         try:
             data: bytes = self._file.read_at(room, position) if room else b""
         except OSError as error:
-            raise InputError(f"{self.name} byte {position}: cannot be read: {error}") from error
+            raise InputError(
+                f"{self.name} byte {position}: cannot be read: {_one_line(error)}"
+            ) from error
         return data
 
     def prefetch(self, position: int, length: int) -> None:

@@ -1,0 +1,216 @@
+"""Object stores: a server that speaks S3, as pyarrow and the jobs use it."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.samples import ORDERS, kfmt
+
+pa = pytest.importorskip("pyarrow")
+servers = pytest.importorskip("moto.server")
+
+from kfmt_cli.arrow import exporting  # noqa: E402
+from kfmt_cli.arrow.inputs import files_of  # noqa: E402
+from kfmt_cli.arrow.output import appearing, get_json, names_in, put_json  # noqa: E402
+from kfmt_cli.arrow.storage import file_system_at, listing  # noqa: E402
+from kfmt_cli.errors import InputError, OutputError  # noqa: E402
+from kfmt_cli.sharing.request import Request  # noqa: E402
+from kfmt_cli.spark.request import request_of  # noqa: E402
+from kfmt_cli.spark.splits import read_split  # noqa: E402
+from kfmt_cli.spark.wanted import splits_of  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
+
+class StoreError(Exception):
+    """Raised in the middle of some work."""
+
+
+@dataclass
+class Bucket:
+    """A bucket with the samples' orders-0 in it, and the requests that its server gets."""
+
+    url: str
+    requests: list[str]
+
+    def file(self, name: str) -> str:
+        return f"{self.url}/{name}"
+
+    def asked(self, pattern: str) -> list[str]:
+        return [request for request in self.requests if re.search(pattern, request)]
+
+
+class _Requests(logging.Handler):
+    def __init__(self, kept: list[str]) -> None:
+        super().__init__()
+        self._kept = kept
+
+    def emit(self, record: logging.LogRecord) -> None:
+        found = re.search(r'"([A-Z]+ \S+)', record.getMessage())
+        if found is not None:
+            self._kept.append(found[1])
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    """A server's address, in the environment as users have it."""
+    running = servers.ThreadedMotoServer(port=0, verbose=True)
+    running.start()
+    host, port = running.get_host_and_port()
+    named = {
+        "AWS_ENDPOINT_URL": f"http://{host}:{port}",
+        "AWS_ACCESS_KEY_ID": "key",
+        "AWS_SECRET_ACCESS_KEY": "secret",
+        "AWS_DEFAULT_REGION": "us-east-1",
+    }
+    before = {name: os.environ.get(name) for name in named}
+    os.environ |= named
+    yield named["AWS_ENDPOINT_URL"]
+    for name, value in before.items():
+        if value is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = value
+    running.stop()
+
+
+@pytest.fixture
+def bucket(server: str, tmp_path: Path) -> Iterator[Bucket]:
+    """A bucket of a test's own."""
+    from pyarrow import fs
+
+    del server
+    name = re.sub("[^a-z0-9]", "-", tmp_path.name)[:60].strip("-")
+    system, _ = fs.FileSystem.from_uri(f"s3://{name}/?allow_bucket_creation=true")
+    system.create_dir(name)
+    for file in sorted(ORDERS.parent.iterdir()):
+        with system.open_output_stream(f"{name}/data/orders-0/{file.name}") as out:
+            out.write(file.read_bytes())
+    kept: list[str] = []
+    handler, logger = _Requests(kept), logging.getLogger("werkzeug")
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    yield Bucket(f"s3://{name}", kept)
+    logger.removeHandler(handler)
+
+
+def _fail_after(path: str, size: int) -> None:
+    with appearing(path) as out:
+        out.write(b"x" * size)
+        raise StoreError
+
+
+def rows_of(request: Request) -> list[dict[str, Any]]:
+    return [
+        row
+        for split in splits_of(request)
+        for batch in read_split(request, split)
+        for row in pa.Table.from_batches([batch]).to_pylist()
+    ]
+
+
+@pytest.mark.parametrize("scheme", ["s3", "s3a", "s3n"])
+def test_a_bucket_is_read_as_a_directory_is(scheme: str, bucket: Bucket) -> None:
+    path = bucket.file("data").replace("s3://", f"{scheme}://")
+    request = replace(request_of({"columns": "offset,key"}), paths=(path,), max_split=9000)
+    expected = [
+        (row["offset"], None if row["key"] is None else row["key"].encode())
+        for row in kfmt("dump", ORDERS.parent, "--records", "--json").of("record")
+    ]
+    assert [(row["offset"], row["key"]) for row in rows_of(request)] == expected
+    files = [piece.path for piece in files_of(request)]
+    assert all(file.startswith(f"{scheme}://") for file in files)
+    last = replace(request_of({"columns": "offset", "last": "3"}), paths=(path,))
+    assert [row["offset"] for row in rows_of(last)] == [1497, 1498, 1499]
+
+
+def test_a_small_output_is_one_request(bucket: Bucket) -> None:
+    put_json(bucket.file("out/job.json"), {"a": 1})
+    assert bucket.asked("job.json") == [f"PUT /{bucket.url[5:]}/out/job.json"]
+    assert get_json(bucket.file("out/job.json")) == {"a": 1}
+    assert names_in(bucket.file("out")) == {"job.json"}
+
+
+def test_what_is_raised_meanwhile_leaves_nothing(bucket: Bucket) -> None:
+    for size in (10, 20 << 20):
+        with pytest.raises(StoreError):
+            _fail_after(bucket.file("out/half.parquet"), size)
+        assert names_in(bucket.file("out")) == set()
+        assert bucket.asked("half.parquet") == []
+    with appearing(bucket.file("out/whole")) as out:
+        out.write(b"x" * (20 << 20))
+    (found,) = listing(bucket.file("out/whole"))
+    assert found.size == 20 << 20
+
+
+def test_a_task_that_fails_in_the_middle_of_a_file_leaves_nothing(
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: Any = vars(exporting)["record_batches"]
+
+    def fails(*arguments: Any) -> Iterator[Any]:
+        for i, batch in enumerate(made(*arguments)):
+            if i == 2:
+                raise StoreError
+            yield batch
+
+    request = replace(request_of({"batchRows": "20"}), paths=(bucket.file("data"),))
+    piece, *_ = files_of(request)
+    to = bucket.file("out")
+    monkeypatch.setattr(exporting, "record_batches", fails)
+    monkeypatch.setattr(exporting, "ROW_GROUP", 1)
+    with pytest.raises(StoreError):
+        exporting.export_piece(request, piece, to, ("records",), "parquet")
+    assert bucket.asked("(PUT|POST) .*out/") == []
+    monkeypatch.setattr(exporting, "record_batches", made)
+    done = exporting.export_piece(request, piece, to, ("records",), "parquet")
+    system, below = file_system_at(f"{to}/{done.outputs[0]}")
+    assert system.get_file_info(below).size > 1000
+
+
+def test_what_is_not_there_is_one_line(bucket: Bucket) -> None:
+    with pytest.raises(InputError) as missing:
+        list(listing(bucket.file("nothing")))
+    assert str(missing.value) == f"{bucket.url}/nothing: is not there"
+    for url in ("s3://no-such-bucket-here/x", "abfs://container/x", "hdfs://namenode:8020/x"):
+        with pytest.raises(InputError) as refused:
+            list(listing(url))
+        assert "\n" not in str(refused.value)
+        assert str(refused.value).startswith(url.rpartition("/")[0])
+    with pytest.raises(InputError, match="no file system is installed for gopher://"):
+        list(listing("gopher://host/x"))
+    with pytest.raises(OutputError):
+        put_json("s3://no-such-bucket-here/x", {})
+
+
+def test_other_file_systems_are_those_of_fsspec() -> None:
+    fsspec = pytest.importorskip("fsspec")
+    memory = fsspec.filesystem("memory")
+    for file in ORDERS.parent.iterdir():
+        memory.pipe(f"/box/orders-0/{file.name}", file.read_bytes())
+    request = replace(request_of({}), paths=("memory://box/orders-0",))
+    assert len(rows_of(request)) == 1500
+
+
+@pytest.mark.spark
+def test_a_job_from_a_bucket_into_a_bucket(bucket: Bucket, spark: Any) -> None:
+    from kfmt_cli.spark.jobs import export_job
+    from kfmt_cli.spark.jobs.context import Context
+
+    to = bucket.file("lake")
+    request = Request(paths=(bucket.file("data"),))
+    for _ in range(2):
+        summary = export_job.run_job(Context(spark, request, to, "parquet", lambda _: None))
+        assert (summary.numbers["records"], summary.errors) == (1500, 0)
+    system, below = file_system_at(f"{to}/records")
+    rows = pa.parquet.read_table(below, filesystem=system, partitioning="hive").to_pylist()
+    offsets = sorted(row["offset"] for row in rows)
+    assert offsets == list(range(1500))
