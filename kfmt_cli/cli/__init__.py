@@ -127,7 +127,8 @@ def kfmt(context: click.Context) -> None:
       kfmt stat DIR               how much of what is there
 
     PATH is a file, a partition's directory, a whole log directory, an archive of one (.tar,
-    .tar.gz, .zip and the like), or something in such an archive. Inputs are never changed.
+    .tar.gz, .zip and the like), a copy of a bucket of Aiven's tiered storage, or something in
+    these. Inputs are never changed.
     """
     if context.invoked_subcommand is None:
         click.echo(context.get_help())

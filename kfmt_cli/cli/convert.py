@@ -13,11 +13,13 @@ from kfmt_cli.cli.options import (
     jobs,
     max_decompressed,
     output_format,
+    private_key,
 )
 from kfmt_cli.formats.batch import CODECS
 
 
 @click.command(name="convert-v0-to-v2", short_help="Rewrite old message formats as magic 2.")
+@private_key
 @click.argument("source", metavar="SRC", type=InputPath())
 @click.argument("destination", metavar="DST")
 @click.option(

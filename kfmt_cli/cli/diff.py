@@ -11,12 +11,14 @@ from kfmt_cli.cli.options import (
     common,
     max_decompressed,
     output_format,
+    private_key,
     strict,
     wide,
 )
 
 
 @click.command(name="diff", short_help="Compare two replicas of a partition.")
+@private_key
 @click.argument("a", type=InputPath())
 @click.argument("b", type=InputPath())
 @common(wide, output_format, color, strict, max_decompressed)

@@ -13,12 +13,14 @@ from kfmt_cli.cli.options import (
     layout,
     max_decompressed,
     output_format,
+    private_key,
     strict,
 )
 from kfmt_cli.errors import UsageError
 
 
 @click.command(name="hex", short_help="Show the bytes of a batch, each next to its field.")
+@private_key
 @click.argument("file", type=InputPath())
 @click.option("--offset", type=int, help="The batch that holds this offset.")
 @click.option("--position", type=int, help="The batch or entry that holds this byte of the file.")

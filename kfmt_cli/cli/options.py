@@ -57,9 +57,8 @@ class Size(_IntType):
 
 def paths(function: F) -> F:
     """PATH…: files, partition directories, log directories, - for standard input."""
-    return click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=InputPath())(
-        function
-    )
+    argument = click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=InputPath())
+    return private_key(argument(function))
 
 
 class InputPath(_TextType):
@@ -68,10 +67,31 @@ class InputPath(_TextType):
     name = "path"
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        del param, ctx
-        from kfmt_cli.disk.archive import unpacked
+        del param
+        from kfmt_cli.disk.made import made_of
 
-        return unpacked(value)
+        return made_of(value, None if ctx is None else ctx.meta.get(_KEY))
+
+
+_KEY = "kfmt.rsm_private_key"
+
+
+def private_key(function: F) -> F:
+    """--rsm-private-key, which is known before paths are looked at."""
+
+    def keep(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+        del param
+        ctx.meta[_KEY] = value
+
+    return click.option(
+        "--rsm-private-key",
+        metavar="FILE",
+        envvar="KFMT_RSM_PRIVATE_KEY",
+        is_eager=True,
+        expose_value=False,
+        callback=keep,
+        help="The key (PKCS #8) of segments that Aiven's tiered storage has encrypted.",
+    )(function)
 
 
 def output_format(function: F) -> F:

@@ -13,10 +13,12 @@ from kfmt_cli.cli.options import (
     jobs,
     max_decompressed,
     output_format,
+    private_key,
 )
 
 
 @click.command(name="salvage", short_help="Write every undamaged batch into new logs.")
+@private_key
 @click.argument("source", metavar="SRC", type=InputPath())
 @click.argument("destination", metavar="DST")
 @click.option(

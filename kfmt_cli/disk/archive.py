@@ -1,14 +1,8 @@
-"""Archives of files: unpacked where nothing else is, and shown by the archive's own name.
-
-What a broker's directory says hangs on many files at once, so that a stream of them is not enough.
-Files keep their times, and holes stay holes. The copies go when the process ends.
-"""
+"""Archives of files, unpacked: files keep their times, and holes stay holes."""
 
 from __future__ import annotations
 
-import atexit
 import os
-import shutil
 import stat
 import tarfile
 import tempfile
@@ -21,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any, cast
 
 from kfmt_cli.core.packed import packed_suffix, reader
-from kfmt_cli.disk.tree import UNPACKED, printable
+from kfmt_cli.disk.tree import printable
 from kfmt_cli.errors import InputError
 
 SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.zst", ".tar.lz4", ".zip")
@@ -32,30 +26,7 @@ Member = tuple[str, float, IO[bytes]]
 """The name of a file in an archive, its time in seconds, and its bytes."""
 
 
-def unpacked(path: str) -> str:
-    """The path itself; for that of an archive, or of something in one, where it was unpacked;
-    raises InputError."""
-    archive = _archive_in(path)
-    if archive is None:
-        return path
-    for folder, known in UNPACKED.items():
-        if known == archive:
-            return folder + path[len(archive) :]
-    folder = tempfile.mkdtemp(prefix="kfmt-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    UNPACKED[folder] = archive
-    try:
-        for name, at, content in _members(archive):
-            _write(Path(folder) / name, at, content)
-    except (tarfile.TarError, zipfile.BadZipFile, EOFError, zlib.error) as error:
-        raise InputError(f"{printable(archive)}: is no whole archive: {error}") from error
-    except (OSError, RuntimeError, NotImplementedError) as error:
-        words = f"cannot be unpacked into {tempfile.gettempdir()}, which TMPDIR chooses"
-        raise InputError(f"{printable(archive)}: {words}: {error}") from error
-    return folder + path[len(archive) :]
-
-
-def _archive_in(path: str) -> str | None:
+def archive_in(path: str) -> str | None:
     """The part of a path that is an archive, if there is one."""
     if not any(suffix in path for suffix in SUFFIXES):
         return None
@@ -67,6 +38,18 @@ def _archive_in(path: str) -> str | None:
                     return found
         found = found.rpartition(os.sep)[0]
     return None
+
+
+def unpack(archive: str, to: str) -> None:
+    """Unpack an archive into a directory; raises InputError."""
+    try:
+        for name, at, content in _members(archive):
+            _write(Path(to) / name, at, content)
+    except (tarfile.TarError, zipfile.BadZipFile, EOFError, zlib.error) as error:
+        raise InputError(f"{printable(archive)}: is no whole archive: {error}") from error
+    except (OSError, RuntimeError, NotImplementedError) as error:
+        words = f"cannot be unpacked into {tempfile.gettempdir()}, which TMPDIR chooses"
+        raise InputError(f"{printable(archive)}: {words}: {error}") from error
 
 
 def _members(archive: str) -> Iterator[Member]:

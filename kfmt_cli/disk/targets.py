@@ -20,6 +20,7 @@ from kfmt_cli.disk.kinds.logs import LOG
 from kfmt_cli.disk.names import left_out_words, mark_of
 from kfmt_cli.disk.segment import SEGMENT_KINDS, Segment
 from kfmt_cli.disk.tree import (
+    TROUBLES,
     Folder,
     classify,
     every_input,
@@ -117,7 +118,7 @@ def target_of(path: str, *, takes_pipe: bool = False) -> GivenPath:
     if path == PIPE and not takes_pipe:
         raise UsageError("-: this command cannot read standard input")
     if path and is_folder(path):
-        unlisted: list[str] = []
+        unlisted = list(TROUBLES.get(path.rstrip(os.sep), ()))
         return GivenPath(path, None, walk(path, unlisted.append), unlisted)
     if not path or (path != PIPE and _is_missing(path)):
         words = f"{printable(path)}: No such file or directory"

@@ -78,7 +78,7 @@ def as_given(path: str) -> str:
     """A path as it was given: of what was unpacked, by its archive."""
     for folder, archive in UNPACKED.items():
         if path.startswith(folder):
-            return archive + path[len(folder) :]
+            return as_given(archive + path[len(folder) :])
     return path
 
 
@@ -105,6 +105,8 @@ def no_log(path: str) -> str:
 
 # Where archives were unpacked, and their paths as they were given.
 UNPACKED: dict[str, str] = {}
+# What of them could not be read, and why.
+TROUBLES: dict[str, list[str]] = {}
 
 
 def distinct(files: Iterable[Input], seen: set[str]) -> Iterator[Input]:

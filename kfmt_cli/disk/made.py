@@ -1,0 +1,67 @@
+"""Paths to what is not on the disk as a broker has it: archives, and copies of tiered storage.
+
+What a broker's directory says hangs on many files at once, so that a stream of them is not enough:
+they are made in a temporary directory, and shown by the path that was given. The copies go when the
+process ends.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from kfmt_cli.disk.archive import archive_in, unpack
+from kfmt_cli.disk.tiered import Bucket, has_manifests, manifest_of
+from kfmt_cli.disk.tiered_keys import PrivateKey
+from kfmt_cli.disk.tree import TROUBLES, UNPACKED, printable
+from kfmt_cli.errors import InputError
+
+
+def made_of(path: str, key_file: str | None = None) -> str:
+    """The path itself; for an archive or a copy of tiered storage, or something in one, where that
+    was made; raises InputError, UsageError. key_file: the private key of what is encrypted."""
+    source = archive_in(path) or _tiered_in(path)
+    if source is None:
+        return path
+    for folder, known in UNPACKED.items():
+        if known == source:
+            return folder + path[len(source) :]
+    folder = _temporary()
+    if archive_in(path) is not None:
+        UNPACKED[folder] = source
+        unpack(source, folder)
+        return made_of(folder + path[len(source) :], key_file)
+    bucket = Bucket(Path(folder), None if key_file is None else PrivateKey(key_file))
+    if manifest_of(Path(source)) is not None:
+        stem = source.removesuffix(".log")
+        log = bucket.segment(Path(stem), printable(stem))
+        if log is None:
+            raise InputError(bucket.troubles[0])
+        UNPACKED[str(log)] = source
+        return str(log)
+    UNPACKED[folder] = source
+    bucket.take(Path(source), printable(source).rstrip(os.sep))
+    TROUBLES[folder] = bucket.troubles
+    return folder + path[len(source) :]
+
+
+def _temporary() -> str:
+    folder = tempfile.mkdtemp(prefix="kfmt-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def _tiered_in(path: str) -> str | None:
+    """The part of a path that is a directory of tiered storage, or a log in it."""
+    if not path or "://" in path:
+        return None
+    if manifest_of(Path(path)) is not None:
+        return path
+    found = path
+    while found and not os.path.lexists(found):
+        found = found.rstrip(os.sep).rpartition(os.sep)[0]
+    is_there = found and os.path.isdir(found)  # noqa: PTH112 (text, as it was given)
+    return found if is_there and has_manifests(Path(found)) else None
