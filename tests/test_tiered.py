@@ -191,3 +191,21 @@ def test_other_directories_are_not_taken_for_buckets(tmp_path: Path) -> None:
     assert not has_manifests(tmp_path)
     assert has_manifests(KEPT)
     assert kfmt("check", BROKER).code == 0
+
+
+def test_kafkas_own_store_is_read_by_partitions() -> None:
+    """`LocalTieredStorage` names segments in the same way, next to their indexes."""
+    remote = SAMPLES / "kafka-3.9.1-tiered/remote"
+    (folder,) = remote.iterdir()
+    batches = kfmt("dump", remote, "--json").of("batch")
+    (row,) = kfmt("stat", remote, "--json").of("stat")
+    assert (row["topic"], row["partition"]) == ("vault", 0)
+    assert row["batches"] == len(batches)
+    offsets = kfmt("cat", remote, "-f", "%o\n").out.split()
+    assert offsets == sorted(offsets, key=int)
+    assert len(offsets) == sum(
+        batch["records_count"] for batch in batches if not batch["attributes"]["control"]
+    )
+    assert kfmt("find", remote, "--offset", "2300", "--json").of("found")[0]["offset"] == 2300
+    said = kfmt("retention", remote)
+    assert f"{folder}: segments in tiered storage" in said.err

@@ -63,6 +63,8 @@ class Retention:
         sink, found = self.run.sink, fates_of(partition, self.settings, self.now)
         if found is None:
             words = "retention.ms does not apply to the metadata log: a snapshot lets it shrink"
+            if partition.is_stored:
+                words = "segments in tiered storage go by rules that kfmt does not know"
             sink.note(f"{partition.name}: {words}\n")
             return
         verdicts, roll = found.segments, found.roll
@@ -110,10 +112,10 @@ class Fates:
 
 
 def fates_of(partition: Partition, settings_of: SettingsOf, now: int) -> Fates | None:
-    """What a check of retention makes of a partition's segments; None for the metadata log, to
-    which it does not apply. now: in milliseconds. Raises InputError."""
+    """What a check of retention makes of a partition's segments; None for the metadata log and for
+    tiered storage, to which it does not apply. now: in milliseconds. Raises InputError."""
     directory, place, settings = settings_of.around(partition)
-    if place[0] == CLUSTER_METADATA:
+    if place[0] == CLUSTER_METADATA or partition.is_stored:
         return None
     marks = directory.offsets.get(HIGH_WATERMARKS, {})
     bounds = HeldBack(marks.get(place), None, directory.offset(LOG_STARTS, place))

@@ -23,6 +23,8 @@ class Partition:
     logs: list[Input]
     given: bool = False
     """Only one of its files was named."""
+    is_stored: bool = False
+    """Its segments lie in tiered storage, where other rules hold than on a broker's disk."""
 
     @property
     def place(self) -> tuple[str | None, int | None]:
@@ -73,3 +75,5 @@ def _in(target: GivenPath) -> Iterator[Partition]:
     for folder in target.folders:
         if logs := folder.logs:
             yield Partition(folder.name, Path(folder.path).resolve(), logs)
+        elif logs := folder.stored_logs:
+            yield Partition(folder.name, Path(folder.path).resolve(), logs, is_stored=True)

@@ -27,6 +27,7 @@ from kfmt_cli.errors import InputError
 from kfmt_cli.topics import CLUSTER_METADATA
 
 _SEGMENT = re.compile(r"^\d{20}\.log$")
+_STORED = re.compile(r"^\d{20}-[\w-]{22}\.log$")
 _PARTITION = re.compile(r"^(.+)-(\d+)$")
 
 
@@ -170,6 +171,12 @@ class Folder:
         """The logs of its segments, in the order of their base offsets."""
         files = (self.input(file) for file in self.files if file not in self.special)
         return sorted(filter(is_segment, files), key=lambda file: file.base_offset or 0)
+
+    @property
+    def stored_logs(self) -> list[Input]:
+        """Logs that are named as tiered storage names them, in the order of their base offsets."""
+        files = (self.input(file) for file in self.readable if _STORED.match(file))
+        return sorted(files, key=lambda file: file.base_offset or 0)
 
     @cached_property
     def segments(self) -> list[Segment]:
