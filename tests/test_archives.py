@@ -132,3 +132,64 @@ def test_what_is_no_archive_or_leads_out_of_it(tmp_path: Path) -> None:
     (tmp_path / "dir.tar").mkdir()
     assert ran("check", "dir.tar", cwd=tmp_path).code == 3  # a directory of such a name
     assert ran("check", "none.tar/t-0", cwd=tmp_path).code == 3
+
+
+def test_links_lead_to_what_is_in_the_archive(tmp_path: Path) -> None:
+    shutil.copytree(BROKER / "orders-0", tmp_path / "data/snap")
+    (tmp_path / "data/orders-0").mkdir()
+    for i, file in enumerate(sorted((tmp_path / "data/snap").iterdir())):
+        link = tmp_path / "data/orders-0" / file.name
+        if i % 2:
+            link.hardlink_to(file)
+        else:
+            link.symlink_to(f"../snap/{file.name}")
+    shutil.make_archive(str(tmp_path / "a"), "tar", tmp_path / "data")
+    for path in ("a.tar/orders-0", "data/orders-0"):
+        done = ran("check", path, cwd=tmp_path)
+        assert (done.code, done.err) == (0, "")
+        assert "7 segments, 1 500 records" in done.out
+
+
+def test_an_archive_that_is_damaged_is_not_half_an_archive(tmp_path: Path) -> None:
+    shutil.copytree(BROKER / "orders-0", tmp_path / "data/orders-0")
+    for kind in ("tar", "gztar"):
+        shutil.make_archive(str(tmp_path / "a"), kind, tmp_path / "data")
+    data = bytearray((tmp_path / "a.tar").read_bytes())
+    with tarfile.open(tmp_path / "a.tar") as tar:
+        members = [member for member in tar if member.isreg()]
+    at = members[5].offset
+    flipped = bytes([*data[: at + 3], data[at + 3] ^ 1, *data[at + 4 :]])
+    packed = bytearray((tmp_path / "a.tar.gz").read_bytes())
+    packed[-6] ^= 1  # of the checksum at its end
+    for name, content in (
+        ("header.tar", flipped),
+        ("cut.tar", data[:at]),
+        ("inside.tar", data[: at + 700]),
+        ("sum.tar.gz", packed),
+        ("cut.tar.gz", packed[: len(packed) // 2]),
+    ):
+        (tmp_path / name).write_bytes(content)
+        done = ran("check", name, cwd=tmp_path)
+        assert done.code == 3, name
+        assert done.err.startswith(f"kfmt: {name}: "), done.err
+
+
+def test_paths_that_lead_out_or_need_to_be_written(folder: Path, tmp_path: Path) -> None:
+    for path in ("a.tar/..", "a.tar/plain/../../x"):
+        done = ran("check", path, cwd=folder)
+        assert (done.code, done.out) == (3, "")
+        assert "leads out of a.tar" in done.err
+    done = ran("rebuild-index", "a.tar/plain/flipped-bit-0", "--in-place", cwd=folder)
+    assert done.code == 2
+    assert "cannot be changed" in done.err
+    assert ran("rebuild-index", "a.tar/plain/zero-hole-0", tmp_path / "i", cwd=folder).code == 1
+    rows = ran("check", "a.tar/", "--json", cwd=folder).rows
+    assert {row["file"].partition("/")[0] for row in rows if row.get("file")} == {"a.tar"}
+
+
+def test_python_reads_archives(folder: Path) -> None:
+    import kfmt_cli
+
+    found = list(kfmt_cli.verify(folder / "a.tar.gz"))
+    assert found
+    assert {finding.file.partition("/plain/")[0] for finding in found} == {str(folder / "a.tar.gz")}

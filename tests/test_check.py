@@ -409,3 +409,33 @@ def test_findings_about_a_directory_are_limited_as_those_about_a_file(tmp_path: 
         "check", tmp_path / "t-0", "--max-findings", "2", "--only", "log-empty", "--json"
     )
     assert len(limited.of("finding")) == 2
+
+
+def test_a_path_means_the_same_however_it_is_written(tmp_path: Path) -> None:
+    """With slashes that mean nothing, and from inside the directory."""
+    broker = tmp_path / "disk"
+    shutil.copytree(SAMPLES / "kafka-3.9.1-broker1", broker)
+    (broker / "orders-0/partition.metadata").write_text(
+        "version: 0\ntopic_id: AAECAwQFBgcICQoLDA0ODw"
+    )
+
+    def codes(path: str, cwd: Path) -> list[str]:
+        done = kfmt("check", path, "--json", cwd=cwd)
+        assert done.code == 1, path
+        return sorted(row["code"] for row in done.of("finding"))
+
+    whole, one = codes("disk", tmp_path), codes("disk/orders-0", tmp_path)
+    assert "partition-set-aside" in one
+    for path in ("disk/orders-0/", "disk//orders-0", "disk/orders-0//", "./disk/orders-0"):
+        assert codes(path, tmp_path) == one, path
+    for path in ("disk/", ".//disk//"):
+        assert codes(path, tmp_path) == whole, path
+    assert codes(".", broker / "orders-0") == one
+    assert codes("..", broker / "orders-0") == whole
+
+
+def test_a_directory_without_kafkas_files_is_not_healthy(tmp_path: Path) -> None:
+    (tmp_path / "foo.txt").write_text("foo")
+    done = kfmt("check", tmp_path)
+    assert done.code == 3
+    assert "no log in this directory" in done.err

@@ -65,7 +65,7 @@ def test_what_no_slice_lies_in_is_not_known(folder: Path) -> None:
     (folder / "tiny-0" / f"{0:020}.log").write_bytes(PIECE[:3000])
     row = numbers(folder, "--sample", "256K")["tiny"]
     assert (row["bytes"], row["sampled_bytes"]) == (3000, 0)
-    assert row["records"] is row["batches"] is row["sample_error"] is None
+    assert row["records"] is row["batches"] is row["sample_error"] is row["producers"] is None
     line = next(
         line
         for line in kfmt("stat", folder, "--sample", "256K").out.splitlines()
@@ -84,6 +84,18 @@ def test_damage_costs_no_more_than_its_slices(tmp_path: Path) -> None:
     assert row["sample_error"] < 0.2
     log.write_bytes(b"\0" * (1 << 22))
     assert numbers(tmp_path, "--sample", "1M")["t"]["records"] == 0
+
+
+def test_space_that_was_never_written_is_not_sampled(tmp_path: Path) -> None:
+    log = tmp_path / "t-0" / f"{0:020}.log"
+    log.parent.mkdir()
+    log.write_bytes(PIECE * TIMES)
+    exact = numbers(tmp_path)["t"]
+    os.truncate(log, 1 << 30)
+    row = numbers(tmp_path, "--sample", "4M")["t"]
+    assert row["records"] == pytest.approx(exact["records"], rel=0.05)
+    assert row["sample_error"] < 0.05
+    assert numbers(tmp_path, "--sample", "1G")["t"]["records"] == exact["records"]
 
 
 def resident(path: Path) -> int:

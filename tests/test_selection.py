@@ -234,3 +234,26 @@ def test_directories_that_a_broker_has_marked_are_left_out(mark: str, tmp_path: 
         assert kfmt("stat", named, "--json").of("stat")[0]["topic"] == "orders"
     every = {row["file"] for row in kfmt("dump", tmp_path, "--json").of("batch")}
     assert any(mark in file for file in every)
+
+
+def test_snapshots_of_the_metadata_log_do_not_take_part(tmp_path: Path) -> None:
+    """They have what the log has, at offsets of their own."""
+    broker = SAMPLES / "kafka-3.9.1-broker1"
+    folder = broker / "__cluster_metadata-0"
+    wanted = offsets_of_cat(folder, "--last", "5")
+    rows = kfmt("dump", folder, "--records", "--last", "5", "--json").of("record")
+    assert [row["offset"] for row in rows if "control" not in row][-5:] == wanted
+    assert len(rows) <= 6
+    pytest.importorskip("pyarrow")
+    (numbers,) = kfmt("stat", folder, "--json").of("stat")
+    done = kfmt("export", broker, "--to", tmp_path / "out", "--format", "json")
+    assert "snapshots of the metadata log left out" in done.err
+    lines = [
+        json.loads(line)
+        for file in (tmp_path / "out").rglob("*.jsonl")
+        for line in file.read_text().splitlines()
+    ]
+    ours = [
+        row for row in lines if row["type"] == "record" and row["topic"] == "__cluster_metadata"
+    ]
+    assert len(ours) == numbers["records"]

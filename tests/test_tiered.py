@@ -208,4 +208,4 @@ def test_kafkas_own_store_is_read_by_partitions() -> None:
     )
     assert kfmt("find", remote, "--offset", "2300", "--json").of("found")[0]["offset"] == 2300
     said = kfmt("retention", remote)
-    assert f"{folder}: segments in tiered storage" in said.err
+    assert f"{folder}: retention.ms does not apply to tiered storage" in said.err

@@ -11,6 +11,7 @@ from kfmt_cli.cli.options import (
     color,
     common,
     jobs,
+    lists_all,
     max_decompressed,
     output_format,
     private_key,
@@ -37,7 +38,7 @@ from kfmt_cli.formats.batch import CODECS
     help="Loose messages are grouped into batches of about this many bytes.",
 )
 @click.option("--skip-damaged", is_flag=True, help="Leave out what is damaged and go on.")
-@common(output_format, color, jobs, max_decompressed)
+@common(lists_all, output_format, color, jobs, max_decompressed)
 def convert_v0_to_v2(
     source: str,
     destination: str,

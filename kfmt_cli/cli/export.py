@@ -14,6 +14,7 @@ from kfmt_cli.cli.options import (
     common,
     force,
     jobs,
+    lists_all,
     max_decompressed,
     max_findings,
     paths,
@@ -64,7 +65,7 @@ if TYPE_CHECKING:
     help="Bytes of a log that become one file.",
 )
 @force
-@common(color, strict, max_findings, jobs, max_decompressed)
+@common(lists_all, color, strict, max_findings, jobs, max_decompressed)
 def export(
     paths: tuple[str, ...],
     to: str,

@@ -7,11 +7,21 @@ import time
 import click
 
 from kfmt_cli.broker.defaults import PRODUCER_ID_EXPIRATION_MS
-from kfmt_cli.cli.options import Common, Size, color, common, output_format, strict
+from kfmt_cli.cli.options import (
+    Common,
+    InputPath,
+    Size,
+    color,
+    common,
+    output_format,
+    private_key,
+    strict,
+)
 
 
 @click.command(name="rebuild-index", short_help="Write the indexes that a broker would write.")
-@click.argument("paths", nargs=-1, required=True, metavar="LOG... DST")
+@private_key
+@click.argument("paths", nargs=-1, required=True, metavar="LOG... DST", type=InputPath())
 @click.option(
     "--in-place",
     is_flag=True,
@@ -65,10 +75,13 @@ def rebuild_index(
       kfmt rebuild-index sample_segments/kafka-3.9.1-broker1/txn-0 DST --index-interval-bytes 1024
     """
     from kfmt_cli.commands.rebuild import REBUILT, Rebuild
+    from kfmt_cli.disk.tree import as_given
     from kfmt_cli.errors import UsageError
 
     if not in_place and len(paths) < 2:
         raise UsageError("give the logs and then DST, a directory; or --in-place")
+    if in_place and any(as_given(path) != path for path in paths):
+        raise UsageError("--in-place: what is in an archive cannot be changed")
     run = common.run(REBUILT, writes=True)
     if producer_id_expiration_ms is None and not in_place:
         producer_id_expiration_ms = PRODUCER_ID_EXPIRATION_MS

@@ -11,6 +11,7 @@ from kfmt_cli.cli.options import (
     common,
     index_interval,
     jobs,
+    lists_all,
     max_decompressed,
     output_format,
     private_key,
@@ -27,7 +28,7 @@ from kfmt_cli.cli.options import (
     help="Keep what can be read of damaged batches, too: re-encoded, and marked by a header.",
 )
 @index_interval("The topic's index.interval.bytes.")
-@common(output_format, color, jobs, max_decompressed)
+@common(lists_all, output_format, color, jobs, max_decompressed)
 def salvage(
     source: str,
     destination: str,

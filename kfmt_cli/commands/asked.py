@@ -17,10 +17,9 @@ from kfmt_cli.log.select import Asked, Selection
 def wanted_of(asked: Asked, partition: Partition, limit: Limit) -> Selection:
     """What is wanted of a partition; raises InputError, for a pipe too, which is read once."""
     wanted = asked.wanted
-    if asked.needs_logs:
-        for log in partition.logs:
-            if Path(log.path).is_fifo():
-                raise InputError(f"{log.name}: a pipe can be read only once")
+    for log in partition.logs if asked.needs_logs else ():
+        if Path(log.path).is_fifo():
+            raise InputError(f"{log.name}: a pipe can be read only once")
     if asked.last is not None:
         wanted = wanted.beginning(first_of_last(partition.logs, asked.last, limit))
     if asked.committed:

@@ -17,7 +17,7 @@ from kfmt_cli.commands.run import Run
 from kfmt_cli.core.parallel import map_ordered
 from kfmt_cli.disk.kinds import UNKNOWN, kind_of
 from kfmt_cli.disk.kinds.kind import Input, Kind, Level
-from kfmt_cli.disk.kinds.logs import LOGS
+from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT, LOGS
 from kfmt_cli.disk.names import mark_of
 from kfmt_cli.disk.partitions import Partition
 from kfmt_cli.disk.targets import targets
@@ -87,7 +87,11 @@ class Dump:
                 run.complain(str(error))
             if self.most_rows == 0:
                 break
-        for partition in _partitions(every):
+        # A snapshot of the metadata log has offsets of its own.
+        logs = (
+            file for file in every if not self.asked.needs_logs or file.kind is not KRAFT_SNAPSHOT
+        )
+        for partition in _partitions(logs):
             self._partition(partition)
         if self._n_empty:
             run.sink.remark(f"{count(self._n_empty, 'empty file')} not listed; --all lists them")

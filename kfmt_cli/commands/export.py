@@ -18,11 +18,13 @@ from kfmt_cli.commands.asked import wanted_of
 from kfmt_cli.commands.each_partition import LogStarts
 from kfmt_cli.commands.run import Event, Unread
 from kfmt_cli.core.source import PIPE
+from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT
 from kfmt_cli.disk.partitions import Partition
 from kfmt_cli.disk.tree import as_given
 from kfmt_cli.errors import InputError, UsageError
 from kfmt_cli.findings.finding import MOST_FINDINGS, Findings
 from kfmt_cli.log.select import Selection
+from kfmt_cli.render.style import count
 from kfmt_cli.rows.result import Result, ResultType
 from kfmt_cli.rows.table_types import BATCHES, RECORDS
 from kfmt_cli.sharing.piece import Piece, cut
@@ -75,7 +77,7 @@ class Export:
         elif not self.force and folder.is_dir() and any(folder.iterdir()):
             raise UsageError(f"{self.to}: is not empty; --force writes into it, over what is there")
         self._is_fresh = not folder.is_dir() or not any(folder.iterdir())
-        for piece in files_of(self.request, self.tell):
+        for piece in self._used(files_of(self.request, self.tell)):
             if piece.trouble:
                 yield Unread(f"{piece.path}: {piece.trouble}")
             else:
@@ -87,6 +89,19 @@ class Export:
         if self.log_starts is not None:
             for file in self._files:
                 self.log_starts.tell(file.path, file.base_offset, self._name(file.path))
+
+    def _used(self, pieces: list[Piece]) -> Iterator[Piece]:
+        """Without the snapshots of the metadata log in directories: the log has what they say, at
+        offsets of its own."""
+        left_out = 0
+        for piece in pieces:
+            if piece.kind is KRAFT_SNAPSHOT and piece.path not in self.request.paths:
+                left_out += 1
+            else:
+                yield piece
+        if left_out and self.tell is not None:
+            words = f"{count(left_out, 'snapshot')} of the metadata log left out"
+            self.tell(f"{words}; a path that names one exports it\n")
 
     def _ask_logs(self) -> Iterator[Unread]:
         """Find out what is wanted of each directory; one whose logs do not say it is left out."""

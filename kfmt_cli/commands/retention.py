@@ -29,6 +29,7 @@ from kfmt_cli.core.source import READ_ONLY
 from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX
 from kfmt_cli.disk.kinds.fixed import TIME_INDEX as TIMES
 from kfmt_cli.disk.kinds.kind import Input
+from kfmt_cli.disk.names import mark_of
 from kfmt_cli.disk.partitions import Partition
 from kfmt_cli.disk.tree import modified_ms, size_of
 from kfmt_cli.formats.index import OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
@@ -63,8 +64,8 @@ class Retention:
         sink, found = self.run.sink, fates_of(partition, self.settings, self.now)
         if found is None:
             words = "retention.ms does not apply to the metadata log: a snapshot lets it shrink"
-            if partition.is_stored:
-                words = "segments in tiered storage go by rules that kfmt does not know"
+            if _is_elsewhere(partition):
+                words = "retention.ms does not apply to tiered storage and marked directories"
             sink.note(f"{partition.name}: {words}\n")
             return
         verdicts, roll = found.segments, found.roll
@@ -112,10 +113,10 @@ class Fates:
 
 
 def fates_of(partition: Partition, settings_of: SettingsOf, now: int) -> Fates | None:
-    """What a check of retention makes of a partition's segments; None for the metadata log and for
-    tiered storage, to which it does not apply. now: in milliseconds. Raises InputError."""
+    """What a check of retention makes of a partition's segments; None for the metadata log and what
+    lies elsewhere, to which it does not apply. now: in milliseconds. Raises InputError."""
     directory, place, settings = settings_of.around(partition)
-    if place[0] == CLUSTER_METADATA or partition.is_stored:
+    if place[0] == CLUSTER_METADATA or _is_elsewhere(partition):
         return None
     marks = directory.offsets.get(HIGH_WATERMARKS, {})
     bounds = HeldBack(marks.get(place), None, directory.offset(LOG_STARTS, place))
@@ -127,6 +128,11 @@ def fates_of(partition: Partition, settings_of: SettingsOf, now: int) -> Fates |
     fates = retained(facts, settings, bounds, now)
     is_expired = len(fates) > 0 and all(fate.deletable for fate in fates)
     return Fates(fates, rolled(active, settings, now, is_expired), settings)
+
+
+def _is_elsewhere(partition: Partition) -> bool:
+    """Whether it is in tiered storage, or in a directory that a broker has marked."""
+    return partition.is_stored or mark_of(partition.folder.name) != ""
 
 
 def _told(settings: TopicSettings, sources: Mapping[str, str]) -> dict[str, dict[str, object]]:

@@ -35,14 +35,17 @@ from kfmt_cli.render.tables.line_table import LineTable
 from kfmt_cli.rows.column import PLACE, Placed
 from kfmt_cli.rows.documents import STATISTICS, WHAT_IF
 from kfmt_cli.sharing.processes import MANY_BYTES, at_once, map_processes
-from kfmt_cli.sharing.sampling import sampled, slices_of
+from kfmt_cli.sharing.sampling import sampled, slices_of, written_size
 
 SAMPLE = 8 << 20  # bytes of records that another codec is tried on, of each partition
 TOPIC, PARTITION, SEGMENT = "topic", "partition", "segment"
 NAME = "name"
 LEAST_NAME = 24  # columns; a longer one has a line of its own where others need the room
 _OF_SUBJECT = {"file", *PLACE}
-_OF_BATCHES = ("batches", "records")
+_OF_BATCHES = (
+    *("batches", "records", "producers", "transactional_batches", "control_batches"),
+    "timestamp_skew_ms",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +162,7 @@ class Stat:
 
     def _sampled(self, logs: list[Input], budget: int) -> Iterator[Statistics | str]:
         """What slices say of each log, or why it cannot be read."""
-        sizes = [size_of(file) for file in logs]
+        sizes = list(map(written_size, logs))
         slices = slices_of(sizes, budget)
         of_logs = {i: list(its) for i, its in groupby(slices, key=lambda part: part.log)}
         n_read = 0

@@ -6,7 +6,7 @@ import errno
 import mmap
 import os
 
-from kfmt_cli.core.source import READ_ONLY
+from kfmt_cli.core.source import READ_ONLY, end_of_data
 from kfmt_cli.core.throttle import PACE
 from kfmt_cli.errors import InputError
 
@@ -60,6 +60,10 @@ class DirectSource:
         self.bytes_read += done
         PACE.spent(done)
         return data
+
+    def end_of_data(self) -> int:
+        """Where the bytes end that were ever written, where the system tells."""
+        return end_of_data(self._fd, self.size or 0)
 
     def prefetch(self, position: int, length: int) -> None:
         pass

@@ -63,6 +63,31 @@ class Source(Protocol):
         """Let go of the file."""
 
 
+def end_of_data(fd: int, size: int) -> int:
+    """Where the bytes of a file end that were ever written, its size where the system does not
+    tell."""
+    if not hasattr(os, "SEEK_DATA"):
+        return size
+    end = 0
+    for _ in range(MOST_EXTENTS):
+        try:
+            at = os.lseek(fd, end, os.SEEK_DATA)
+        except OSError as error:
+            return end if error.errno == errno.ENXIO else size
+        end = os.lseek(fd, at, os.SEEK_HOLE)
+        if end >= size:
+            break
+    return size if end < size and _is_written_behind(fd, end) else end
+
+
+def _is_written_behind(fd: int, at: int) -> bool:
+    try:
+        os.lseek(fd, at, os.SEEK_DATA)
+    except OSError:
+        return False
+    return True
+
+
 class FileSource:
     """A file that can be read anywhere."""
 
@@ -93,26 +118,7 @@ class FileSource:
     def end_of_data(self) -> int:
         """Where the bytes end that were ever written: what follows is a hole in the file, which
         reads as zeros. The file's end where the system does not tell."""
-        size = self.size or 0
-        if not hasattr(os, "SEEK_DATA"):
-            return size
-        end = 0
-        for _ in range(MOST_EXTENTS):
-            try:
-                at = os.lseek(self._fd, end, os.SEEK_DATA)
-            except OSError as error:
-                return end if error.errno == errno.ENXIO else size
-            end = os.lseek(self._fd, at, os.SEEK_HOLE)
-            if end >= size:
-                break
-        return size if end < size and self._is_written_behind(end) else end
-
-    def _is_written_behind(self, at: int) -> bool:
-        try:
-            os.lseek(self._fd, at, os.SEEK_DATA)
-        except OSError:
-            return False
-        return True
+        return end_of_data(self._fd, self.size or 0)
 
     def _first_read(self, position: int, length: int) -> bytes:
         """One read, or what was read ahead."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import bz2
+import lzma
 import os
 import stat
 import tarfile
@@ -18,7 +20,8 @@ from kfmt_cli.core.packed import packed_suffix, reader
 from kfmt_cli.disk.tree import printable
 from kfmt_cli.errors import InputError
 
-SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.zst", ".tar.lz4", ".zip")
+SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.zst", ".tar.lz4", ".tar.bz2", ".tar.xz", ".zip")
+_OTHERS: dict[str, Any] = {".bz2": bz2.open, ".xz": lzma.open}
 PIECE = 1 << 20
 _ZEROS = bytes(PIECE)
 
@@ -43,17 +46,23 @@ def archive_in(path: str) -> str | None:
 def unpack(archive: str, to: str) -> None:
     """Unpack an archive into a directory; raises InputError."""
     try:
-        for name, at, content in _members(archive):
+        links: dict[str, str] = {}
+        for name, at, content in _members(archive, links):
             _write(Path(to) / name, at, content)
-    except (tarfile.TarError, zipfile.BadZipFile, EOFError, zlib.error) as error:
+        _link(Path(to), links)
+    except (tarfile.TarError, zipfile.BadZipFile, EOFError, zlib.error, lzma.LZMAError) as error:
         raise InputError(f"{printable(archive)}: is no whole archive: {error}") from error
-    except (OSError, RuntimeError, NotImplementedError) as error:
+    except (RuntimeError, NotImplementedError) as error:  # it is encrypted, or of another method
+        raise InputError(f"{printable(archive)}: cannot be read: {error}") from error
+    except OSError as error:
         words = f"cannot be unpacked into {tempfile.gettempdir()}, which TMPDIR chooses"
-        raise InputError(f"{printable(archive)}: {words}: {error}") from error
+        why = error.strerror or "its data are damaged"
+        raise InputError(f"{printable(archive)}: {words}: {why}") from error
 
 
-def _members(archive: str) -> Iterator[Member]:
-    """The files of an archive that lie below it; links and devices are passed over."""
+def _members(archive: str, links: dict[str, str]) -> Iterator[Member]:
+    """The files of an archive that lie below it. links: gets the names of links, and what they
+    lead to; devices are passed over."""
     if archive.endswith(".zip"):
         with zipfile.ZipFile(archive) as packed:
             for info in packed.infolist():
@@ -63,14 +72,37 @@ def _members(archive: str) -> Iterator[Member]:
                         yield name, at, content
         return
     suffix = ".gz" if archive.endswith(".tgz") else packed_suffix(archive)
+    other = next((opened for end, opened in _OTHERS.items() if archive.endswith(end)), None)
     with Path(archive).open("rb") as file:
-        source: Any = file
+        source: Any = file if other is None else other(file)
         if suffix:
             source = _Stream(reader(file, suffix, printable(archive)))
-        with tarfile.open(fileobj=source, mode="r|") as tar:
+        with tarfile.open(fileobj=source, mode="r|", tarinfo=_Header) as tar:
             for member in tar:
-                if member.isreg() and (name := _below(member.name)):
+                name = _below(member.name)
+                if name and member.isreg():
                     yield name, member.mtime, cast(IO[bytes], tar.extractfile(member))
+                elif name and (member.islnk() or member.issym()):
+                    links[name] = _below(
+                        member.linkname
+                        if member.islnk()
+                        else os.path.normpath(f"{name.rpartition('/')[0]}/{member.linkname}")
+                    )
+        while source.read(PIECE):  # so that the checksum at its end is looked at
+            pass
+
+
+class _Header(tarfile.TarInfo):
+    """A header, without which the archive ends: tarfile would take a damaged one for the end."""
+
+    @classmethod
+    def fromtarfile(cls, tarfile_: Any) -> Any:
+        try:
+            return super().fromtarfile(tarfile_)
+        except tarfile.EOFHeaderError:  # type: ignore[attr-defined]
+            raise
+        except tarfile.HeaderError as error:
+            raise tarfile.ReadError(f"a header is missing or damaged: {error}") from error
 
 
 class _Stream:
@@ -84,6 +116,19 @@ def _below(name: str) -> str:
     """A name that leads nowhere else; empty for one that does."""
     parts = [part for part in PurePosixPath(name).parts if part not in ("/", ".")]
     return "" if ".." in parts else "/".join(parts)
+
+
+def _link(top: Path, links: dict[str, str]) -> None:
+    """Links to files that are in the archive, as files."""
+    for name, target in links.items():
+        seen = {name}
+        found = target
+        while found in links and found not in seen:
+            seen.add(found)
+            found = links[found]
+        if found and (top / found).is_file() and not (top / name).exists():
+            (top / name).parent.mkdir(parents=True, exist_ok=True)
+            (top / name).hardlink_to(top / found)
 
 
 def _write(path: Path, at: float, content: IO[bytes]) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import re
 import shutil
 import tempfile
 from pathlib import Path
@@ -23,9 +24,12 @@ from kfmt_cli.errors import InputError
 def made_of(path: str, key_file: str | None = None) -> str:
     """The path itself; for an archive or a copy of tiered storage, or something in one, where that
     was made; raises InputError, UsageError. key_file: the private key of what is encrypted."""
+    path = _plain(path)
     source = archive_in(path) or _tiered_in(path)
     if source is None:
         return path
+    if os.pardir in Path(path[len(source) :]).parts:
+        raise InputError(f"{printable(path)}: leads out of {printable(source)}")
     for folder, known in UNPACKED.items():
         if known == source:
             return folder + path[len(source) :]
@@ -46,6 +50,14 @@ def made_of(path: str, key_file: str | None = None) -> str:
     bucket.take(Path(source), printable(source).rstrip(os.sep))
     TROUBLES[folder] = bucket.troubles
     return folder + path[len(source) :]
+
+
+def _plain(path: str) -> str:
+    """A path without slashes that mean nothing: names are compared as they are written."""
+    if "://" in path:
+        return path
+    short = re.sub(f"{re.escape(os.sep)}+", lambda _: os.sep, path)
+    return short.rstrip(os.sep) or short
 
 
 def _temporary() -> str:

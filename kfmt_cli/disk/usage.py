@@ -29,7 +29,8 @@ PURPOSES = {
     "indexes": "their indexes; those of active segments are made larger than they are filled",
     "producer_snapshots": "snapshots of the state of producers",
     "kraft_snapshots": "snapshots of the cluster's metadata",
-    "left_over": "files marked .deleted, .cleaned, .swap and the like",
+    "swap": "files marked .swap: a replacement of segments that was not finished",
+    "left_over": "files marked .deleted, .cleaned and the like",
     "marked_delete": "directories marked -delete",
     "marked_stray": "directories marked -stray",
     "marked_future": "directories marked -future, which are being moved here",
@@ -110,7 +111,7 @@ def _purpose_of(folder: str, name: str) -> str:
         return f"marked_{mark}"
     kind, _, transient = kind_of(name)
     if transient:
-        return "left_over"
+        return "swap" if transient == "swap" else "left_over"
     purposes = {LOG: LOGS, PRODUCER_SNAPSHOT: "producer_snapshots", UNKNOWN: "other"}
     purposes |= {KRAFT_SNAPSHOT: "kraft_snapshots", **dict.fromkeys(INDEXES, "indexes")}
     return purposes.get(kind, "broker_files")

@@ -120,9 +120,9 @@ PARTITION_SET_ASIDE = code(
     "partition-set-aside",
     _error,
     "A broker does not serve a partition whose records are here.",
-    "If the topic is to have these records, stop the broker and write the topic id that the "
-    "metadata log has into partition.metadata; kfmt state shows it. If the topic was deleted, "
-    "nothing has to be done.",
+    "If the topic is to have these records: on a broker that has the partition, stopped, make "
+    "partition.metadata say the topic id that the metadata log has; kfmt state shows both. If the "
+    "topic was deleted, nothing has to be done.",
 )
 START_FAILS = code(
     "start-fails",

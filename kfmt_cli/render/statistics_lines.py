@@ -46,7 +46,7 @@ def columns(
     yield LineColumn(
         "dense", lambda of: "–" if of.offset_density is None else f"{of.offset_density:.0%}", keep=7
     )
-    yield LineColumn("producers", lambda of: grouped(of.producers), keep=8)
+    yield LineColumn("producers", lambda of: grouped(of.producers) if of.is_known else "–", keep=8)
     yield LineColumn("from (UTC)", lambda of: _time(of.min_timestamp), keep=9)
     yield LineColumn("to (UTC)", lambda of: _time(of.max_timestamp), keep=3)
 

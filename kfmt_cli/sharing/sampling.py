@@ -10,6 +10,7 @@ import random
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from kfmt_cli.core.packed import WHOLLY_PACKED, packed_suffix
 from kfmt_cli.core.source import SourceWindow
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.tree import size_of
+from kfmt_cli.disk.usage import BLOCK
 from kfmt_cli.errors import InputError
 from kfmt_cli.log.block import Block
 from kfmt_cli.log.reader import LogReader
@@ -25,7 +27,7 @@ from kfmt_cli.log.statistics import Statistics
 from kfmt_cli.sharing.bounds import first_batch
 
 SLICE = 256 << 10
-REACHES = SLICE, 16 * SLICE  # of the search for a batch that others follow
+REACHES = SLICE, 4 * SLICE, 16 * SLICE  # of the search for a batch that others follow
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +64,22 @@ def slices_of(sizes: Sequence[int], budget: int) -> list[Slice]:
     return found
 
 
+def written_size(file: Input) -> int:
+    """The bytes of a log that were ever written; its size where that cannot be told, as it cannot
+    where it is compressed as a whole."""
+    size = size_of(file)
+    try:
+        if packed_suffix(file.path) or BLOCK * Path(file.path).stat().st_blocks >= size:
+            return size
+        with closing(DirectSource(file.path, file.name)) as source:
+            return source.end_of_data()
+    except (InputError, OSError):
+        return size
+
+
 def sampled(file: Input, slices: Sequence[Slice]) -> tuple[Statistics, int]:
     """What slices of a log say of it, and how many bytes were read; raises InputError."""
-    found = Statistics(segments=1, of_bytes=size_of(file))
+    found = Statistics(segments=1, of_bytes=written_size(file))
     if not slices:
         return found, 0
     if packed_suffix(file.path):
@@ -82,7 +97,8 @@ def _read(source: DirectSource, file: Input, part: Slice) -> Statistics:
     batch."""
     assert source.size is not None
     found = Statistics()
-    if part.start == 0 and part.end >= source.size:
+    if part.start == 0 and part.end >= min(source.size, source.end_of_data()):
+        source.size = part.end
         for block in LogReader(source, file.base_offset, checked=False).blocks():
             found.take(block)
         found.bytes = source.size

@@ -21,6 +21,7 @@ from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.native.table import Table
 from kfmt_cli.disk.kinds.fixed import PRODUCER_SNAPSHOT, TRANSACTION_INDEX, read_rows
 from kfmt_cli.disk.kinds.kind import Input
+from kfmt_cli.disk.kinds.logs import LOG
 from kfmt_cli.disk.tree import classify
 from kfmt_cli.errors import InputError
 from kfmt_cli.log.committed import Committed
@@ -60,7 +61,7 @@ def in_folders(request: Request, files: list[Piece]) -> dict[str, Selection]:
         return {}
     logs: dict[str, list[Piece]] = defaultdict(list)
     for file in files:
-        if not file.trouble:
+        if not file.trouble and file.kind is LOG:
             logs[file.folder].append(file)
     return {
         folder: _wanted_in(folder, pieces, asked, request.limit) for folder, pieces in logs.items()

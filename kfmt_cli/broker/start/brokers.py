@@ -20,7 +20,7 @@ from kfmt_cli.core.uuids import uuid_text
 from kfmt_cli.disk.kinds import PARTITION_METADATA
 from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT
 from kfmt_cli.disk.names import parsed_place, suffix_of
-from kfmt_cli.disk.tree import Folder, classify, listing
+from kfmt_cli.disk.tree import Folder, classify, listing, printable
 from kfmt_cli.errors import InputError
 
 
@@ -273,9 +273,11 @@ class Broker:
         if reason is None:
             offline = self._offline.get((directory.path, after))
             becomes = None if offline is None else OFFLINE
-            return Next(directory.path, after, True, offline, becomes, None)
+            return Next(printable(directory.path), after, True, offline, becomes, None)
         # What is read before the logs are loaded leaves the marker where it is.
-        return Next(directory.path, after, False, reason, None, after if early else CRASH)
+        return Next(
+            printable(directory.path), after, False, reason, None, after if early else CRASH
+        )
 
 
 def _become(replica: Replica, start: Start, what: str, reason: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -24,7 +25,7 @@ from kfmt_cli.commands.check.report import CHECK_RESULT, Report
 from kfmt_cli.commands.check.show import show
 from kfmt_cli.commands.run import Run
 from kfmt_cli.core.codecs.decompress import Limit
-from kfmt_cli.disk.kinds import INDEXES, UNKNOWN, is_transient
+from kfmt_cli.disk.kinds import INDEXES, UNKNOWN, is_transient, kind_of
 from kfmt_cli.disk.kinds.kind import LEFT_BEHIND, Input
 from kfmt_cli.disk.kinds.logs import LOGS
 from kfmt_cli.disk.segment import SEGMENT_KINDS, Segment
@@ -63,7 +64,9 @@ class CheckPaths:
         """Check everything below some paths, and show what came of it; the exit code. Raises
         UsageError."""
         self.run.sink.results(CHECK_RESULT)
-        found = list(targets(paths, self.run.complain))
+        # What a directory is named, and what lies next to it, matters.
+        named = [_named(path) for path in paths]
+        found = list(targets(named, self.run.complain))
         folders = self._folders(found)
         self._complain_of_none(found, folders)
         groups = self._groups(found, folders)
@@ -338,7 +341,16 @@ def _is_empty(folders: list[Folder]) -> bool:
 
 def _is_of_kafka(folder: Folder) -> bool:
     """Whether a directory has a file that a broker writes."""
-    return any(folder.takes_any or is_of_broker(file) for file in folder.files)
+    return any(
+        is_of_broker(file) or (folder.takes_any and kind_of(file)[0] is not UNKNOWN)
+        for file in folder.files
+    )
+
+
+def _named(path: str) -> str:
+    """A path that ends with the name of what it leads to, and is written in one way."""
+    dots = path.rpartition(os.sep)[2] in (os.curdir, os.pardir)
+    return os.path.abspath(path) if dots else str(Path(path))  # noqa: PTH100 (links stay)
 
 
 def of_codes(only: tuple[str, ...], ignore: tuple[str, ...]) -> Callable[[str], bool]:
