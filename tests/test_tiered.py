@@ -15,7 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kfmt_cli.disk.tiered import Bucket, has_manifests
+from kfmt_cli.disk.made import has_manifests
+from kfmt_cli.disk.tiered import Bucket
 from kfmt_cli.disk.tiered_keys import PrivateKey
 from tests.support.samples import Done, kfmt
 from tools.kafka import ROOT, SAMPLES

@@ -5,14 +5,12 @@ from __future__ import annotations
 import bz2
 import lzma
 import os
-import stat
 import tarfile
 import tempfile
 import time
 import zipfile
 import zlib
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, cast
 
@@ -20,27 +18,12 @@ from kfmt_cli.core.packed import packed_suffix, reader
 from kfmt_cli.disk.tree import printable
 from kfmt_cli.errors import InputError
 
-SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.zst", ".tar.lz4", ".tar.bz2", ".tar.xz", ".zip")
 _OTHERS: dict[str, Any] = {".bz2": bz2.open, ".xz": lzma.open}
 PIECE = 1 << 20
 _ZEROS = bytes(PIECE)
 
 Member = tuple[str, float, IO[bytes]]
 """The name of a file in an archive, its time in seconds, and its bytes."""
-
-
-def archive_in(path: str) -> str | None:
-    """The part of a path that is an archive, if there is one."""
-    if not any(suffix in path for suffix in SUFFIXES):
-        return None
-    found = path.rstrip(os.sep)
-    while found:
-        if found.endswith(SUFFIXES):
-            with suppress(OSError):
-                if stat.S_ISREG(os.stat(found).st_mode):  # noqa: PTH116 (text, as it was given)
-                    return found
-        found = found.rpartition(os.sep)[0]
-    return None
 
 
 def unpack(archive: str, to: str) -> None:

@@ -7,25 +7,30 @@ process ends.
 
 from __future__ import annotations
 
-import atexit
 import os
 import re
-import shutil
-import tempfile
+import stat
+from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 
-from kfmt_cli.disk.archive import archive_in, unpack
-from kfmt_cli.disk.tiered import Bucket, has_manifests, manifest_of
-from kfmt_cli.disk.tiered_keys import PrivateKey
 from kfmt_cli.disk.tree import TROUBLES, UNPACKED, printable
 from kfmt_cli.errors import InputError
+
+ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.zst", ".tar.lz4", ".tar.bz2", ".tar.xz", ".zip")
+MANIFEST = ".rsm-manifest"  # what Aiven's plug-in says of a segment
+STEM = re.compile(r"^(\d{20})-[\w-]{22}$")
+DEPTH = 4  # directories above the objects: a prefix, the topic, the partition
+FEW = 3  # directories that are looked into on each level, and
+SOME = 64  # names that are looked at
 
 
 def made_of(path: str, key_file: str | None = None) -> str:
     """The path itself; for an archive or a copy of tiered storage, or something in one, where that
     was made; raises InputError, UsageError. key_file: the private key of what is encrypted."""
     path = _plain(path)
-    source = archive_in(path) or _tiered_in(path)
+    archive = _archive_in(path)
+    source = archive or _tiered_in(path)
     if source is None:
         return path
     if os.pardir in Path(path[len(source) :]).parts:
@@ -34,10 +39,15 @@ def made_of(path: str, key_file: str | None = None) -> str:
         if known == source:
             return folder + path[len(source) :]
     folder = _temporary()
-    if archive_in(path) is not None:
+    if archive is not None:
+        from kfmt_cli.disk.archive import unpack
+
         UNPACKED[folder] = source
         unpack(source, folder)
         return made_of(folder + path[len(source) :], key_file)
+    from kfmt_cli.disk.tiered import Bucket
+    from kfmt_cli.disk.tiered_keys import PrivateKey
+
     bucket = Bucket(Path(folder), None if key_file is None else PrivateKey(key_file))
     if manifest_of(Path(source)) is not None:
         stem = source.removesuffix(".log")
@@ -61,6 +71,10 @@ def _plain(path: str) -> str:
 
 
 def _temporary() -> str:
+    import atexit
+    import shutil
+    import tempfile
+
     folder = tempfile.mkdtemp(prefix="kfmt-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
@@ -77,3 +91,40 @@ def _tiered_in(path: str) -> str | None:
         found = found.rstrip(os.sep).rpartition(os.sep)[0]
     is_there = found and os.path.isdir(found)  # noqa: PTH112 (text, as it was given)
     return found if is_there and has_manifests(Path(found)) else None
+
+
+def _archive_in(path: str) -> str | None:
+    """The part of a path that is an archive, if there is one."""
+    if not any(suffix in path for suffix in ARCHIVES):
+        return None
+    found = path.rstrip(os.sep)
+    while found:
+        if found.endswith(ARCHIVES):
+            with suppress(OSError):
+                if stat.S_ISREG(os.stat(found).st_mode):  # noqa: PTH116 (text, as it was given)
+                    return found
+        found = found.rpartition(os.sep)[0]
+    return None
+
+
+def manifest_of(path: Path) -> Path | None:
+    """The manifest of a segment's log, None where there is none."""
+    if path.suffix != ".log" or not STEM.match(path.stem):
+        return None
+    manifest = path.with_suffix(MANIFEST)
+    return manifest if manifest.is_file() else None
+
+
+def has_manifests(top: Path, depth: int = DEPTH) -> bool:
+    """Whether there is a manifest below a directory; few of its directories are looked into."""
+    folders: list[Path] = []
+    try:
+        with os.scandir(top) as entries:
+            for entry in islice(entries, SOME):
+                if entry.name.endswith(MANIFEST):
+                    return True
+                if len(folders) < FEW and entry.is_dir():
+                    folders.append(top / entry.name)
+    except OSError:
+        return False
+    return depth > 0 and any(has_manifests(folder, depth - 1) for folder in folders)

@@ -8,28 +8,23 @@ and encrypted; its indexes, one after the other; a manifest, which says where al
 from __future__ import annotations
 
 import base64
-import re
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 from typing import IO
 
 import msgspec
 import zstandard
 
+from kfmt_cli.disk.made import MANIFEST, STEM
 from kfmt_cli.disk.tiered_keys import PrivateKey, Unlock
 from kfmt_cli.errors import InputError
 
-MANIFEST, LOG, INDEXES = ".rsm-manifest", ".log", ".indexes"
+LOG, INDEXES = ".log", ".indexes"
 EPOCHS = "leader-epoch-checkpoint"
-_STEM = re.compile(r"^(\d{20})-[\w-]{22}$")
 MOST_MANIFEST = 16 << 20
 MOST_CHUNK = 1 << 30
-DEPTH = 4  # directories above the objects: a prefix, the topic, the partition
-FEW = 3  # directories that are looked into on each level, and
-SOME = 64  # names that are looked at
 AT_ONCE = 1 << 20
 
 
@@ -162,7 +157,7 @@ class Bucket:
 
     def _orphans(self, folder: Path, prefix: str, stems: set[str]) -> None:
         for path in sorted(folder.iterdir()):
-            if path.suffix in (LOG, INDEXES) and _STEM.match(path.stem) and path.stem not in stems:
+            if path.suffix in (LOG, INDEXES) and STEM.match(path.stem) and path.stem not in stems:
                 self.troubles.append(f"{prefix}{path.name}: has no manifest, and is left out")
 
     def segment(self, stem: Path, shown: str) -> Path | None:
@@ -186,7 +181,7 @@ class Bucket:
         named = place.topic_partition
         if "/" in named.topic or named.topic in ("", ".", ".."):
             raise InputError(f"its manifest says that its topic is {named.topic!r}")
-        found = _STEM.match(stem.name)
+        found = STEM.match(stem.name)
         base = int(found[1]) if found else about.start_offset
         unlock = None
         if manifest.encryption is not None:
@@ -251,28 +246,6 @@ def _both_epochs(ours: bytes, theirs: bytes) -> bytes:
                 starts[epoch] = min(start, starts.get(epoch, start))
     lines = [f"{epoch} {start}" for epoch, start in sorted(starts.items())]
     return "\n".join(["0", str(len(lines)), *lines, ""]).encode()
-
-
-def manifest_of(path: Path) -> Path | None:
-    """The manifest of a segment's log, None where there is none."""
-    if path.suffix != LOG or not _STEM.match(path.stem):
-        return None
-    manifest = path.with_suffix(MANIFEST)
-    return manifest if manifest.is_file() else None
-
-
-def has_manifests(top: Path, depth: int = DEPTH) -> bool:
-    """Whether there is a manifest below a directory; few of its directories are looked into."""
-    folders: list[Path] = []
-    try:
-        for entry in islice(top.iterdir(), SOME):
-            if entry.name.endswith(MANIFEST):
-                return True
-            if len(folders) < FEW and entry.is_dir():
-                folders.append(entry)
-    except OSError:
-        return False
-    return depth > 0 and any(has_manifests(folder, depth - 1) for folder in folders)
 
 
 def _manifest(path: Path) -> Manifest:
