@@ -14,12 +14,11 @@ from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
+from kfmt_cli.disk.names import MANIFEST, STORED_STEM
 from kfmt_cli.disk.tree import TROUBLES, UNPACKED, printable
 from kfmt_cli.errors import InputError
 
 ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.zst", ".tar.lz4", ".tar.bz2", ".tar.xz", ".zip")
-MANIFEST = ".rsm-manifest"  # what Aiven's plug-in says of a segment
-STEM = re.compile(r"^(\d{20})-[\w-]{22}$")
 DEPTH = 4  # directories above the objects: a prefix, the topic, the partition
 FEW = 3  # directories that are looked into on each level, and
 SOME = 64  # names that are looked at
@@ -109,7 +108,7 @@ def _archive_in(path: str) -> str | None:
 
 def manifest_of(path: Path) -> Path | None:
     """The manifest of a segment's log, None where there is none."""
-    if path.suffix != ".log" or not STEM.match(path.stem):
+    if path.suffix != ".log" or not STORED_STEM.match(path.stem):
         return None
     manifest = path.with_suffix(MANIFEST)
     return manifest if manifest.is_file() else None

@@ -9,6 +9,9 @@ from functools import lru_cache
 
 _NUMBER = re.compile(r"^[+-]?\d{1,20}$")
 MOST_OFFSET = (1 << 63) - 1
+# In tiered storage: a segment by its base offset and its id, and what Aiven's plug-in says of it.
+STORED_STEM = re.compile(r"^(\d{20})-[\w-]{22}$")
+MANIFEST = ".rsm-manifest"
 
 
 def offset_of_name(name: str) -> int | None:

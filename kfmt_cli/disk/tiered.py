@@ -17,7 +17,7 @@ from typing import IO
 import msgspec
 import zstandard
 
-from kfmt_cli.disk.made import MANIFEST, STEM
+from kfmt_cli.disk.names import MANIFEST, STORED_STEM
 from kfmt_cli.disk.tiered_keys import PrivateKey, Unlock
 from kfmt_cli.errors import InputError
 
@@ -157,7 +157,11 @@ class Bucket:
 
     def _orphans(self, folder: Path, prefix: str, stems: set[str]) -> None:
         for path in sorted(folder.iterdir()):
-            if path.suffix in (LOG, INDEXES) and STEM.match(path.stem) and path.stem not in stems:
+            if (
+                path.suffix in (LOG, INDEXES)
+                and STORED_STEM.match(path.stem)
+                and path.stem not in stems
+            ):
                 self.troubles.append(f"{prefix}{path.name}: has no manifest, and is left out")
 
     def segment(self, stem: Path, shown: str) -> Path | None:
@@ -181,7 +185,7 @@ class Bucket:
         named = place.topic_partition
         if "/" in named.topic or named.topic in ("", ".", ".."):
             raise InputError(f"its manifest says that its topic is {named.topic!r}")
-        found = STEM.match(stem.name)
+        found = STORED_STEM.match(stem.name)
         base = int(found[1]) if found else about.start_offset
         unlock = None
         if manifest.encryption is not None:

@@ -21,13 +21,12 @@ from kfmt_cli.core.source import PIPE
 from kfmt_cli.disk.kinds import UNKNOWN, in_order, kind_of
 from kfmt_cli.disk.kinds.kind import Input, Kind, Level
 from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT
-from kfmt_cli.disk.names import partition_of
+from kfmt_cli.disk.names import STORED_STEM, partition_of
 from kfmt_cli.disk.segment import Segment, group, real_path
 from kfmt_cli.errors import InputError
 from kfmt_cli.topics import CLUSTER_METADATA
 
 _SEGMENT = re.compile(r"^\d{20}\.log$")
-_STORED = re.compile(r"^\d{20}-[\w-]{22}\.log$")
 _PARTITION = re.compile(r"^(.+)-(\d+)$")
 
 
@@ -43,6 +42,11 @@ def is_segment(file: Input) -> bool:
     """Whether the file is named as a broker names the logs of a partition's segments."""
     is_named = _SEGMENT.match(file.path.rpartition(os.sep)[2]) is not None
     return is_named and file.base_offset is not None  # 20 digits can be beyond any offset
+
+
+def _is_stored(name: str) -> bool:
+    """Whether a file is named as tiered storage names logs."""
+    return name.endswith(".log") and STORED_STEM.match(name.removesuffix(".log")) is not None
 
 
 def size_of(file: Input) -> int:
@@ -175,7 +179,7 @@ class Folder:
     @property
     def stored_logs(self) -> list[Input]:
         """Logs that are named as tiered storage names them, in the order of their base offsets."""
-        files = (self.input(file) for file in self.readable if _STORED.match(file))
+        files = (self.input(file) for file in self.readable if _is_stored(file))
         return sorted(files, key=lambda file: file.base_offset or 0)
 
     @cached_property
