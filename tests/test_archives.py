@@ -193,3 +193,9 @@ def test_python_reads_archives(folder: Path) -> None:
     found = list(kfmt_cli.verify(folder / "a.tar.gz"))
     assert found
     assert {finding.file.partition("/plain/")[0] for finding in found} == {str(folder / "a.tar.gz")}
+
+
+def test_reports_name_what_is_in_an_archive(folder: Path) -> None:
+    for name in ("sarif", "github"):
+        said = ran("check", "a.tar", "--format", name, cwd=folder).out
+        assert f"a.tar/plain/flipped-bit-0/{0:020}.log: " in said

@@ -163,3 +163,15 @@ def test_names_are_shown_without_what_moves_a_terminal(tmp_path: Path) -> None:
 
 def test_standard_input_is_not_taken() -> None:
     assert kfmt("find", "-", "--offset", "5").code == 2
+
+
+def test_what_is_around_an_offset_that_is_not_there() -> None:
+    broker = SAMPLES / "kafka-3.9.1-broker1"
+    for name, offset, words in (
+        ("compacted-0", 3, "the next batch begins at offset 560"),
+        ("orders-0", 99999, "its last batch ends before offset 1500"),
+        ("empty-0", 0, "it is empty"),
+    ):
+        done = kfmt("find", broker / name, "--offset", str(offset))
+        assert done.code == 1
+        assert words in done.err

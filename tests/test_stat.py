@@ -147,3 +147,25 @@ def test_rows_by_size_and_totals() -> None:
     shown = kfmt("stat", BROKER).out
     assert " topic __consumer_offsets " in shown
     assert " 100% " in next(line for line in shown.splitlines() if line.startswith(" all "))
+
+
+@pytest.mark.parametrize("name", ["v1-gzip-0", "v1-appendtime-0", "v0-gzip-0", "upgraded-0"])
+def test_wrappers_are_counted_by_what_they_hold(name: str) -> None:
+    folder = SAMPLES / "kafka-2.8.2" / name
+    records = kfmt("dump", folder, "--records", "--json").of("record")
+    (deep,) = kfmt("stat", folder, "--deep", "--json").of("stat")
+    assert deep["records"] == len(records)
+    offsets = [row["offset"] for row in records]
+    assert (deep["first_offset"], deep["last_offset"]) == (min(offsets), max(offsets))
+    assert 0 < deep["offset_density"] <= 1
+    times = [row["timestamp"] for row in records if (row["timestamp"] or -1) >= 0]
+    assert deep["min_timestamp"] == min(times, default=None)
+    (flat,) = kfmt("stat", folder, "--json").of("stat")
+    assert flat["offset_density"] is None
+
+
+def test_what_is_no_log(tmp_path: Path) -> None:
+    (tmp_path / "notes.md").write_text("# Notes\n" * 100)
+    done = kfmt("stat", tmp_path / "notes.md")
+    assert (done.code, done.out) == (3, "")
+    assert "not a Kafka log" in done.err

@@ -140,7 +140,7 @@ class Find:
         offset = self.sought.offset
         assert offset is not None
         start = self._told(segment, start_for_offset(segment, offset))
-        n_later, following = 0, None
+        n_later, following, end = 0, None, None
         for block in self._blocks(segment, start):
             batches = block.batches
             begins_later = (batches.base_offset > offset) & (batches.has_base_offset == 1)
@@ -158,12 +158,15 @@ class Find:
                 return
             if following is None and begins_later.any():
                 following = int(batches.base_offset[begins_later].min())
+            if len(batches):
+                end = int(batches.last_offset.max()) + 1
             n_later += int(begins_later.sum())
             if n_later >= MANY_LATER:
                 break  # compaction has taken it
-        if following is not None:
-            words = f"{segment.any_file.name}: the next batch begins at offset {following}"
-            self.run.sink.note(f"{safe(words)}\n")
+        words = f"the next batch begins at offset {following}"
+        if following is None:
+            words = "it is empty" if end is None else f"its last batch ends before offset {end}"
+        self.run.sink.note(f"{safe(segment.any_file.name)}: {words}\n")
 
     def _of_time(self, segment: Segment) -> Iterator[Cells]:
         timestamp = self.sought.timestamp

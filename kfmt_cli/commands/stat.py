@@ -305,6 +305,8 @@ def look(log: tuple[Input, Selection], deep: bool, limit: Limit) -> Statistics |
                 found.damaged += int((block.batches.crc_valid == 0).sum())
             if deep:
                 found.look_inside(block, limit)
+        if not (reader.n_batches or reader.plausible or file.named_by_kafka) and reader.bytes_read:
+            return f"{file.name}: not a Kafka log: no batch found"
         found.finish(n_bytes if wanted else reader.bytes_read)
     except InputError as error:
         return str(error)

@@ -24,6 +24,7 @@ _SUMS = (
     "batches",
     "records",
     "span",
+    "hidden",
     "transactional_batches",
     "control_batches",
 )
@@ -53,6 +54,8 @@ class Statistics:
     max_timestamp: int | None = None
     span: int = 0
     """Offsets between the first and the last of each log."""
+    hidden: int = 0
+    """Wrappers of magic 0 and 1 of which it is not known how many records they hold."""
     timestamp_skew_ms: int = 0
     """By how much a batch's timestamp was below the largest so far."""
     producer_ids: set[int] = field(default_factory=set)
@@ -87,6 +90,7 @@ class Statistics:
         # A message of magic 0 or 1 is a batch of its own; what a wrapper holds only it knows.
         if not is_counted:
             counts = np.where(batches.is_v2 == 1, counts, 1)
+            self.hidden += int(((batches.is_v2 == 0) & (batches.compression != 0)).sum())
         self.records += int(counts.sum())
         self.record_buckets += _buckets(counts)
         self.byte_buckets += _buckets(batches.size)
@@ -112,6 +116,12 @@ class Statistics:
             if not batches.is_v2.all():
                 # In the headers each wrapper counted as one.
                 self.records += len(rows) - len(batches)
+                self.hidden -= int(((batches.is_v2 == 0) & (batches.compression != 0)).sum())
+                if len(rows):
+                    self._offsets(int(rows.offset.min()), int(rows.offset.max()))
+                    timed = rows.timestamp[(rows.has_timestamp == 1) & (rows.timestamp >= 0)]
+                    if len(timed) and self.min_timestamp is not None:
+                        self.min_timestamp = min(self.min_timestamp, int(timed.min()))
             owner = records.owner
             data = (batches.control[owner] == 0) | (batches.is_v2[owner] == 0)
             sizes = rows["key_size"][data]
@@ -260,7 +270,7 @@ class Statistics:
     @property
     def offset_density(self) -> float | None:
         """Which part of the offsets between the first and the last of each log has a record."""
-        return _per(self.records, self.span, 4)
+        return None if self.hidden else _per(self.records, self.span, 4)
 
     @property
     def compression_ratio(self) -> float | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kfmt_cli.findings.finding import Code, Finding, Severity
 from kfmt_cli.render.finding import consequences
 from kfmt_cli.render.sinks.report import ReportSink
-from kfmt_cli.render.sinks.repository import path_in_repository
+from kfmt_cli.render.sinks.repository import path_in_repository, words_at
 from kfmt_cli.render.style import safe
 from kfmt_cli.rows.result import Result
 
@@ -30,7 +30,7 @@ class GitHub(ReportSink):
         level = _LEVELS[code.severity]
         path, _ = path_in_repository(file)
         about = f"file={_property(path)},line=1,title={_property(code.name)}"
-        self.put(f"::{level} {about}::{_data(words)}\n")
+        self.put(f"::{level} {about}::{_data(words_at(path, file, words))}\n")
 
 
 def _data(words: str) -> str:

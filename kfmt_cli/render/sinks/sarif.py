@@ -10,7 +10,7 @@ from kfmt_cli.core.json_text import json_text
 from kfmt_cli.findings.finding import Code, Finding, Severity
 from kfmt_cli.render.finding import consequences
 from kfmt_cli.render.sinks.report import ReportSink
-from kfmt_cli.render.sinks.repository import path_in_repository, repository_root
+from kfmt_cli.render.sinks.repository import path_in_repository, repository_root, words_at
 from kfmt_cli.rows.result import Result, Summary
 
 ROOT = "%SRCROOT%"
@@ -48,7 +48,7 @@ class Sarif(ReportSink):
         row = {
             "ruleId": code.name,
             "level": _LEVELS[code.severity],
-            "message": {"text": words},
+            "message": {"text": words_at(path, file, words)},
             "locations": [{"physicalLocation": place}],
         }
         self._begin()
