@@ -17,11 +17,22 @@ def program() -> str | None:
     if not made.exists() or made.stat().st_mtime < source.stat().st_mtime:
         made.parent.mkdir(exist_ok=True)
         command = [os.environ.get("CC", "cc"), "-O3", "-Wall", "-o", str(made), str(source)]
-        try:
-            subprocess.run(command, check=True, capture_output=True)
-        except (OSError, subprocess.CalledProcessError):
+        if not any(map(_compiles, (_with_codecs(command), command))):
             return None
     return str(made)
+
+
+def _with_codecs(command: list[str]) -> list[str]:
+    """With liblz4 and libzstd, where they and their headers are there."""
+    return [*command, "-DWITH_CODECS", "-llz4", "-lzstd"]
+
+
+def _compiles(command: list[str]) -> bool:
+    try:
+        subprocess.run(command, check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        return False
+    return True
 
 
 def limit_of(path: str | Path, *options: str) -> list[str] | None:

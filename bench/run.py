@@ -70,6 +70,7 @@ def jobs(files: dict[str, str]) -> list[Job]:
             ["--deep-iteration", lz4],
             0.045,
             [f"{p} {lz4} --deep" for p in python],
+            limit=[lz4, "--deep"],
         ),
         Job(
             "the same, zstd",
@@ -77,6 +78,7 @@ def jobs(files: dict[str, str]) -> list[Job]:
             ["--deep-iteration", zstd],
             0.060,
             [f"{p} {zstd} --deep" for p in python],
+            limit=[zstd, "--deep"],
         ),
         Job(
             "every record as JSON Lines",

@@ -439,3 +439,11 @@ def test_a_directory_without_kafkas_files_is_not_healthy(tmp_path: Path) -> None
     done = kfmt("check", tmp_path)
     assert done.code == 3
     assert "no log in this directory" in done.err
+
+
+def test_directories_of_two_clusters_are_no_broker() -> None:
+    """It would not come so far as to set a partition of one of them aside."""
+    done = kfmt("check", SAMPLES / "kafka-3.9.1-broker1", SAMPLES / "kafka-2.8.2", "--json")
+    errors = [row["code"] for row in done.of("finding") if row["severity"] == "error"]
+    assert (done.code, errors) == (1, ["start-fails"])
+    assert not any(row["starts"] for row in done.of("log_directory"))

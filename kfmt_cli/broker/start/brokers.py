@@ -115,20 +115,26 @@ class Broker:
         and gives those of files that keep it down. replicas: by log directory."""
         found: list[Start] = []
         for after in (CRASH, CLEAN):
-            found += (Start(file, after, reason) for file, reason in self.early())
+            early = [Start(file, after, reason) for file, reason in self.early()]
+            found += early
             for directory in self.directories:
                 its = replicas.get(directory.path, [])
+                if not early:  # otherwise the broker does not come so far
+                    self._identify_all(directory, its, after)
                 found += self._of_directory(directory, its, after)
-            self._duplicates(replicas, after)
+            if not early:
+                self._duplicates(replicas, after)
         return found
 
-    def _of_directory(
-        self, directory: LogDirectory, replicas: list[Replica], after: str
-    ) -> Iterable[Start]:
+    def _identify_all(self, directory: LogDirectory, replicas: list[Replica], after: str) -> None:
         for other in replicas:
             start = other.starts.get(after)
             if start is not None and start.reason is None and other.name != METADATA_LOG:
                 self._identify(directory, other, start)
+
+    def _of_directory(
+        self, directory: LogDirectory, replicas: list[Replica], after: str
+    ) -> Iterable[Start]:
         troubles = list(directory.troubles)
         reasons = list(directory.offline)
         starts = [replica.starts[after] for replica in replicas if after in replica.starts]
