@@ -97,9 +97,9 @@ static const uint8_t *record(const uint8_t *p, const uint8_t *end)
 }
 
 /* The records of a batch: where they begin and end, decompressed where that is known; 0 where not. */
+#ifdef WITH_CODECS
 static int plain(int codec, const uint8_t **from, const uint8_t **to)
 {
-#ifdef WITH_CODECS
     static uint8_t *made;
     static size_t space = 1 << 20;
     static LZ4F_dctx *lz4;
@@ -139,10 +139,8 @@ static int plain(int codec, const uint8_t **from, const uint8_t **to)
         }
         made = realloc(made, space *= 2);
     }
-#endif
-    (void)codec, (void)from, (void)to;
-    return 0;
 }
+#endif
 
 static int batch(const uint8_t *p, size_t size)
 {
@@ -153,8 +151,17 @@ static int batch(const uint8_t *p, size_t size)
     const uint8_t *end = p + size;
     records += n;
     p += 61;
-    if (!deep || (codec && !plain(codec, &p, &end)))
+    if (!deep)
         return 1;
+#ifdef WITH_CODECS
+    if (codec >= 3 && !plain(codec, &p, &end))
+        return 0;
+    if (codec == 1 || codec == 2)
+        return 1;
+#else
+    if (codec)
+        return 1;
+#endif
     while (n--)
         if (!(p = record(p, end)))
             return 0;
