@@ -37,7 +37,7 @@ def splits_of(request: Request) -> list[Split]:
     """The request shared out, each split with what is wanted of its directories; raises
     InputError."""
     splits = plan(request)
-    if request.table not in (RECORDS.name, BATCHES.name):
+    if request.table not in (RECORDS.name, BATCHES.name) or not request.asked.needs_logs:
         return splits
     known = in_folders(request, files_of(request))
     return [
