@@ -124,16 +124,16 @@ class Stat:
         partitions = partitions_below(paths, run.complain, run.sink.note, takes_pipe=takes_pipe)
         logs = list(self._logs(partitions))
         files = [file for _, file, _ in logs]
+        sizes = list(map(size_of, files))
         if self.sample is None:
-            outcomes = self._all([(file, wanted) for _, file, wanted in logs])
+            outcomes = self._all([(file, wanted) for _, file, wanted in logs], sum(sizes))
         else:
             outcomes = self._sampled(files, self.sample)
-        total = sum(map(size_of, files))
         rows: dict[StatSubject, Statistics] = {}
         places: dict[str | None, set[str]] = {}
-        with self.run.host.progress(total) as progress:
-            for (partition, file, _), found in zip(logs, outcomes, strict=True):
-                progress.advance(size_of(file))
+        with self.run.host.progress(sum(sizes)) as progress:
+            for (partition, file, _), size, found in zip(logs, sizes, outcomes, strict=True):
+                progress.advance(size)
                 if isinstance(found, str):
                     self.run.complain(found)
                     continue
@@ -153,11 +153,10 @@ class Stat:
             self._try(codec, partitions)
         self.run.sink.flush()
 
-    def _all(self, logs: list[tuple[Input, Selection]]) -> Iterator[Statistics | str]:
-        """The numbers of all of each log, or why it cannot be read."""
+    def _all(self, logs: list[tuple[Input, Selection]], n_bytes: int) -> Iterator[Statistics | str]:
+        """The numbers of all of each log, of `n_bytes` together, or why it cannot be read."""
         work = partial(look, deep=self.deep, limit=self.limit)
-        total = sum(size_of(file) for file, _ in logs)
-        jobs = self.jobs if total >= MANY_BYTES else 1
+        jobs = self.jobs if n_bytes >= MANY_BYTES else 1
         yield from map_processes(work, logs, jobs, at_once(len(logs), jobs))
 
     def _sampled(self, logs: list[Input], budget: int) -> Iterator[Statistics | str]:
@@ -166,9 +165,9 @@ class Stat:
         slices = slices_of(sizes, budget)
         of_logs = {i: list(its) for i, its in groupby(slices, key=lambda part: part.log)}
         n_read = 0
-        for i, file in enumerate(logs):
+        for i, (file, size) in enumerate(zip(logs, sizes, strict=True)):
             try:
-                found, n = sampled(file, of_logs.get(i, ()))
+                found, n = sampled(file, size, of_logs.get(i, ()))
             except InputError as error:
                 yield str(error)
                 continue

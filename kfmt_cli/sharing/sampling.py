@@ -77,9 +77,10 @@ def written_size(file: Input) -> int:
         return size
 
 
-def sampled(file: Input, slices: Sequence[Slice]) -> tuple[Statistics, int]:
-    """What slices of a log say of it, and how many bytes were read; raises InputError."""
-    found = Statistics(segments=1, of_bytes=written_size(file))
+def sampled(file: Input, size: int, slices: Sequence[Slice]) -> tuple[Statistics, int]:
+    """What slices of a log say of all its `size` written bytes, and how many bytes were read;
+    raises InputError."""
+    found = Statistics(segments=1, of_bytes=size)
     if not slices:
         return found, 0
     if packed_suffix(file.path):
