@@ -18,9 +18,7 @@ from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.names import partition_of
 from kfmt_cli.disk.partitions import Partition
 from kfmt_cli.findings.finding import Finding, Findings
-from kfmt_cli.log.block import Block, runs
-from kfmt_cli.log.complete import read_complete
-from kfmt_cli.log.decompress import decompress_ahead
+from kfmt_cli.log.block import Block
 from kfmt_cli.log.matching import headers_of
 from kfmt_cli.log.records import Records
 from kfmt_cli.log.select import Asked, Selection
@@ -90,16 +88,11 @@ class Cat:
         if not keep.all():
             block = Block(block.name, block.data, block.position, block.batches.select(keep))
         block.findings = []
-        if wanted:
-            block = wanted.batches(block)
-        for part in decompress_ahead(block, self.limit):
-            self._tell(part.findings, findings)
-            for run in map(wanted.match.near, runs(part)):
-                records = read_complete(run, self.limit)
-                self._tell(records.findings, findings)
-                self._records(run, records, wanted, place)
-                if self.most == 0:
-                    return
+        for run, records in wanted.near(block, self.limit):
+            self._tell([*run.findings, *records.findings], findings)
+            self._records(run, records, wanted, place)
+            if self.most == 0:
+                return
 
     def _tell(self, found: list[Finding], findings: Findings) -> None:
         for finding in found:
