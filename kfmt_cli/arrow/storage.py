@@ -16,6 +16,12 @@ from kfmt_cli.errors import InputError
 
 LARGEST = 1 << 31
 MOST_WORDS = 300  # characters of why a store does not answer
+_NATIVE = ("s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs", "mock")
+_SAME = {"s3a": "s3", "s3n": "s3"}  # what Hadoop calls it
+_OF_HADOOP = ("hdfs", "viewfs")
+_HADOOP = ("HADOOP_HOME", "ARROW_LIBHDFS_DIR", "CLASSPATH")
+# What is small is one request, and not the three of an upload in parts.
+_OPTIONS = {"s3": "?allow_delayed_open=true"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +66,6 @@ def _file_system(scheme: str, host: str) -> fs.FileSystem:
     except (ImportError, OSError, ValueError, TypeError) as error:
         words = f"no file system is installed for {scheme}://"
         raise InputError(f"{name}: {words}: {_one_line(error)}") from error
-
-
-_NATIVE = ("s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs", "mock")
-_SAME = {"s3a": "s3", "s3n": "s3"}  # what Hadoop calls it
-_OF_HADOOP = ("hdfs", "viewfs")
-_HADOOP = ("HADOOP_HOME", "ARROW_LIBHDFS_DIR", "CLASSPATH")
-# What is small is one request, and not the three of an upload in parts.
-_OPTIONS = {"s3": "?allow_delayed_open=true"}
 
 
 def _one_line(error: Exception) -> str:

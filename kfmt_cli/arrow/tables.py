@@ -22,7 +22,6 @@ from kfmt_cli.disk.tree import as_given, classify
 from kfmt_cli.errors import InputError
 from kfmt_cli.findings import damage as codes
 from kfmt_cli.findings.finding import Finding
-from kfmt_cli.log.block import Block
 from kfmt_cli.log.complete import batch_rows, complete, record_rows
 from kfmt_cli.log.records import Records
 from kfmt_cli.rows.section import Rows
@@ -77,7 +76,8 @@ def wanted_records(reader: PieceReader, piece: Piece, decode: bool = True) -> It
     decoder = decoder_for(piece.place[0]) if decode else None
     for run, records in reader.records(piece):
         complete(run, records)
-        chosen = select(records, _wanted(reader, run, records))
+        keep = reader.wanted.of_records(run, records) if reader.wanted else None
+        chosen = select(records, keep)
         yield record_rows(run, chosen, decoder)
 
 
@@ -87,11 +87,6 @@ def select(records: Records, keep: BoolArray | None) -> Records:
         return records
     kept = np.concatenate([[0], np.cumsum(keep)])
     return replace(records, rows=records.rows.select(keep), ends=kept[records.ends])
-
-
-def _wanted(reader: PieceReader, run: Block, records: Records) -> BoolArray | None:
-    """Which records are; None for all."""
-    return reader.wanted.of_records(run, records) if reader.wanted else None
 
 
 def batch_batches(request: Request, reader: PieceReader, piece: Piece) -> Batches:

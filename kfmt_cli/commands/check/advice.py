@@ -79,10 +79,11 @@ def identify(path: str, lines: list[str]) -> NextStep:
 
 def out_of_the_way(report: Report, down: set[str]) -> Iterator[NextStep]:
     """Move away what a broker trips over and does not need. down: what keeps it from starting."""
+    if report.folder is None or as_given(report.path) != report.path:
+        return  # in an archive nothing is changed
     moved = set()
     for finding in report.all:
-        is_in_archive = as_given(report.path) != report.path
-        if finding.code not in _IN_THE_WAY or report.folder is None or is_in_archive:
+        if finding.code not in _IN_THE_WAY:
             continue
         file = Path(report.path) / Path(finding.file).name
         if file in moved or down.isdisjoint((finding.file, report.shown)):
