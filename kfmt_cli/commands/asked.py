@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 from kfmt_cli.broker.committed import committed_of
@@ -16,13 +15,10 @@ from kfmt_cli.log.select import Asked, Selection
 
 def wanted_of(asked: Asked, partition: Partition, limit: Limit) -> Selection:
     """What is wanted of a partition; raises InputError, for a pipe too, which is read once."""
-    wanted = asked.wanted
     for log in partition.logs if asked.needs_logs else ():
         if Path(log.path).is_fifo():
             raise InputError(f"{log.name}: a pipe can be read only once")
-    if asked.last is not None:
-        wanted = wanted.beginning(first_of_last(partition.logs, asked.last, limit))
-    if asked.committed:
-        blocks = (block for _, block in blocks_of(partition))
-        wanted = replace(wanted, committed=committed_of(blocks))
-    return wanted
+    return asked.of(
+        lambda last: first_of_last(partition.logs, last, limit),
+        lambda: committed_of(block for _, block in blocks_of(partition)),
+    )

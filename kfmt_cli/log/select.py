@@ -7,7 +7,7 @@ producers and brokers say that there is none) is outside of any bound of time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 
@@ -189,6 +189,21 @@ class Asked:
     def needs_logs(self) -> bool:
         """Whether the logs of a partition are read before it is known what is wanted of it."""
         return self.last is not None or self.committed
+
+    def of(
+        self, first_of_last: Callable[[int], int], committed: Callable[[], Committed]
+    ) -> Selection:
+        """What is wanted of a partition.
+
+        first_of_last: gives the offset that the last so many records begin at; committed: what
+        consumers of committed records are given. Either reads logs, and is called where it matters.
+        """
+        wanted = self.wanted
+        if self.last is not None:
+            wanted = wanted.beginning(first_of_last(self.last))
+        if self.committed:
+            wanted = replace(wanted, committed=committed())
+        return wanted
 
 
 def _says_nothing(batches: BatchTable) -> BoolArray:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import replace
 from hashlib import blake2b
 from itertools import zip_longest
 from pathlib import PurePath
@@ -82,14 +81,11 @@ def digest(known: Mapping[str, Selection]) -> str:
 
 def _wanted_in(folder: str, logs: list[Piece], asked: Asked, limit: Limit) -> Selection:
     logs.sort(key=lambda log: log.base_offset or 0)
-    wanted = asked.wanted
-    if asked.last is not None:
-        inputs = [input_of(log) for log in logs]
-        first = first_of_last(inputs, asked.last, limit, lambda _, name: open_stored(name))
-        wanted = wanted.beginning(first)
-    if asked.committed:
-        wanted = replace(wanted, committed=_committed_in(folder, logs))
-    return wanted
+    inputs = [input_of(log) for log in logs]
+    return asked.of(
+        lambda last: first_of_last(inputs, last, limit, lambda _, name: open_stored(name)),
+        lambda: _committed_in(folder, logs),
+    )
 
 
 def _committed_in(folder: str, logs: list[Piece]) -> Committed:
