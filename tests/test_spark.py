@@ -22,7 +22,7 @@ import pytest
 
 from tests.support.samples import ORDERS, TXN, Done, environment, kfmt
 from tests.support.segments import positions, with_bytes
-from tests.support.spark_rows import Key, close, dumped, of_rows, with_index
+from tests.support.spark_rows import Key, close, dumped, exported, of_rows, with_index
 from tools.kafka import ROOT, SAMPLES
 
 pytest.importorskip("pyspark")
@@ -283,18 +283,6 @@ def run(*arguments: str | Path, code: int = 0) -> str:
     assert done.code == code, done.out + done.err
     assert "WARN" not in done.err
     return done.out
-
-
-def exported(folder: Path) -> list[Key]:
-    """The records below an export of Parquet files."""
-    import pyarrow as pa
-
-    rows: list[dict[str, Any]] = []
-    for file in folder.rglob("records/**/*.parquet"):
-        table = pq.ParquetFile(file).read()
-        table = table.append_column("micros", table["timestamp"].cast(pa.int64()))
-        rows += table.drop_columns(["timestamp"]).to_pylist()
-    return of_rows(rows)
 
 
 def test_export_is_resumed_and_has_nothing_twice(job: Job, tmp_path: Path) -> None:

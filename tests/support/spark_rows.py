@@ -77,6 +77,19 @@ def of_rows(rows: Iterable[dict[str, Any]]) -> list[Key]:
     return sorted(found, key=_order)
 
 
+def exported(folder: Path) -> list[Key]:
+    """The records below an export of Parquet files."""
+    import pyarrow as pa
+    from pyarrow import parquet as pq
+
+    rows: list[dict[str, Any]] = []
+    for file in folder.rglob("records/**/*.parquet"):
+        table = pq.ParquetFile(file).read()
+        table = table.append_column("micros", table["timestamp"].cast(pa.int64()))
+        rows += table.drop_columns(["timestamp"]).to_pylist()
+    return of_rows(rows)
+
+
 def _hex(value: bytes | None) -> str | None:
     return None if value is None else bytes(value).hex()
 
