@@ -195,8 +195,8 @@ class Asked:
     ) -> Selection:
         """What is wanted of a partition.
 
-        first_of_last: gives the offset that the last so many records begin at; committed: what
-        consumers of committed records are given. Either reads logs, and is called where it matters.
+        first_of_last: gives the offset of the first of the last N records; committed: gives what
+        consumers of committed records are given. Each reads logs, and is called only if needed.
         """
         wanted = self.wanted
         if self.last is not None:
