@@ -20,7 +20,7 @@ servers = pytest.importorskip("moto.server")
 from kfmt_cli.arrow import exporting  # noqa: E402
 from kfmt_cli.arrow.inputs import files_of  # noqa: E402
 from kfmt_cli.arrow.output import appearing, get_json, names_in, put_json  # noqa: E402
-from kfmt_cli.arrow.storage import file_system_at, listing  # noqa: E402
+from kfmt_cli.core.stores import file_system_at, listing  # noqa: E402
 from kfmt_cli.errors import InputError, OutputError  # noqa: E402
 from kfmt_cli.sharing.request import Request  # noqa: E402
 from kfmt_cli.spark.request import request_of  # noqa: E402

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from kfmt_cli.arrow.storage import is_local, listing, local, open_stored
+from kfmt_cli.core.stores import is_local, listing, local, open_stored
 from kfmt_cli.core.packed import WHOLLY_PACKED, packed_suffix
 from kfmt_cli.core.parallel import together
 from kfmt_cli.disk.kinds import UNKNOWN, is_transient

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from kfmt_cli.arrow.storage import file_system_at, is_local, local
+from kfmt_cli.core.stores import file_system_at, is_local, local
 from kfmt_cli.errors import OutputError
 
 PIECE = 1 << 20

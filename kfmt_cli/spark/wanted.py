@@ -13,7 +13,7 @@ from itertools import zip_longest
 from pathlib import PurePath
 
 from kfmt_cli.arrow.inputs import files_of, input_of
-from kfmt_cli.arrow.storage import is_local, listing, local, open_stored
+from kfmt_cli.core.stores import is_local, listing, local, open_stored
 from kfmt_cli.broker.last_records import first_of_last
 from kfmt_cli.broker.producers import Producers
 from kfmt_cli.core.codecs.decompress import Limit

@@ -118,4 +118,4 @@ def close(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
         return listed(path)
 
-    monkeypatch.setattr("kfmt_cli.arrow.storage.os.scandir", scandir)
+    monkeypatch.setattr("kfmt_cli.core.stores.os.scandir", scandir)

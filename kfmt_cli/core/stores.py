@@ -1,0 +1,281 @@
+"""Files, local or of whatever pyarrow.fs and fsspec speak: listing them, and reading them in blocks.
+
+What is asked of a store is asked again when the connection is lost.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from kfmt_cli.core.source import Source, open_source
+from kfmt_cli.core.throttle import PACE
+from kfmt_cli.errors import InputError
+
+if TYPE_CHECKING:
+    from pyarrow import fs
+
+T = TypeVar("T")
+
+LARGEST = 1 << 31
+LEAST = 256 << 10  # bytes of a request: many small ones cost more than their bytes
+WINDOW = 4 << 20  # of requests where a file is read from its front to its end
+MOST_WORDS = 300  # characters of why a store does not answer
+PAUSES = 0.25, 1.0, 4.0  # seconds between what is asked again
+AT_ONCE = 16  # small requests
+_NATIVE = ("s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs", "mock")
+_SAME = {"s3a": "s3", "s3n": "s3"}  # what Hadoop calls it
+_OF_HADOOP = ("hdfs", "viewfs")
+_HADOOP = ("HADOOP_HOME", "ARROW_LIBHDFS_DIR", "CLASSPATH")
+# What is small is one request, and not the three of an upload in parts.
+_OPTIONS = {"s3": "?allow_delayed_open=true"}
+# What another attempt does not change; 408 and 429 ask for one.
+_REFUSED = re.compile(r"HTTP status 4(?!08|29)\d\d|credentials", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """A file."""
+
+    path: str
+    size: int
+    modified: int
+    """Nanoseconds since the epoch, 0 where the storage does not say."""
+    trouble: str | None = None
+    """Why the directory could not be listed that this is in place of."""
+
+
+def is_local(path: str) -> bool:
+    """Whether a path is one of this machine's file systems."""
+    return "://" not in path or path.startswith("file://")
+
+
+def local(path: str) -> str:
+    """A local path without its scheme."""
+    return path.removeprefix("file://")
+
+
+@cache
+def _file_system(scheme: str, host: str) -> fs.FileSystem:
+    """The file system of a host; raises InputError, with one line of why."""
+    name = f"{scheme}://{host}"
+    known = _SAME.get(scheme, scheme)
+    if known in _OF_HADOOP and not any(map(os.environ.get, _HADOOP)):
+        words = f"needs Hadoop's client: none of {', '.join(_HADOOP)} says where it is"
+        raise InputError(f"{name}: {words}")
+    try:
+        from pyarrow import ArrowException, fs
+    except ImportError as error:
+        words = "needs pyarrow: pip install 'kfmt-cli[remote]'"
+        raise InputError(f"{name}: {words}") from error
+    try:
+        return fs.FileSystem.from_uri(f"{known}://{host}/{_OPTIONS.get(known, '')}")[0]
+    except (ArrowException, OSError, ValueError, TypeError) as error:
+        if known in _NATIVE:
+            raise InputError(f"{name}: {_one_line(error)}") from error
+    try:
+        from fsspec.core import url_to_fs
+
+        return fs.PyFileSystem(fs.FSSpecHandler(url_to_fs(f"{scheme}://{host}/")[0]))
+    except (ImportError, OSError, ValueError, TypeError) as error:
+        words = f"no file system is installed for {scheme}://"
+        raise InputError(f"{name}: {words}: {_one_line(error)}") from error
+
+
+def _one_line(error: Exception) -> str:
+    """The first line of what an error says, which may go on with a stack of calls."""
+    return (str(error).splitlines() or [type(error).__name__])[0][:MOST_WORDS]
+
+
+def _at(path: str) -> tuple[fs.FileSystem, str, str]:
+    """The file system, what goes before its own paths, and the path there."""
+    scheme, rest = path.split("://", 1)
+    host, _, below = rest.partition("/")
+    system = _file_system(scheme, host)
+    if scheme in ("hdfs", "viewfs", "mock"):
+        return system, f"{scheme}://{host}", f"/{below}"
+    return system, f"{scheme}://", f"{host}/{below}".rstrip("/")
+
+
+def file_system_at(path: str) -> tuple[fs.FileSystem, str]:
+    """The file system of a path with a scheme, and the path there; raises InputError."""
+    system, _, below = _at(path)
+    return system, below
+
+
+def _asked(ask: Callable[[], T], about: str) -> T:
+    """What a store answers, which is asked again when it does not; raises InputError."""
+    for pause in (*PAUSES, None):
+        try:
+            return ask()
+        except (FileNotFoundError, PermissionError, InputError):
+            raise
+        except Exception as error:  # those of fsspec's file systems are of many kinds
+            words = _one_line(error)
+            if pause is None or _REFUSED.search(words):
+                raise InputError(f"{about}: {words}") from error
+        time.sleep(pause)
+    raise AssertionError
+
+
+def about(path: str) -> StoredFile | None:
+    """The file at a URL, None for a directory; raises InputError for what is not there."""
+    from pyarrow import fs
+
+    system, _, below = _at(path)
+    (info,) = _asked(lambda: system.get_file_info([below]), path)
+    if info.type is fs.FileType.NotFound:
+        raise InputError(f"{path}: is not there", file=path, is_gone=True)
+    if info.type is fs.FileType.Directory:
+        return None
+    return StoredFile(path, info.size or 0, info.mtime_ns or 0)
+
+
+def files_in(path: str, *, recursive: bool = True) -> Iterator[StoredFile]:
+    """The files in a directory at a URL; raises InputError."""
+    from pyarrow import fs
+
+    system, prefix, below = _at(path)
+    found = _asked(lambda: system.get_file_info(fs.FileSelector(below, recursive=recursive)), path)
+    for info in found:
+        if info.type is fs.FileType.File:
+            yield StoredFile(prefix + info.path, info.size or 0, info.mtime_ns or 0)
+
+
+def listing(path: str) -> Iterator[StoredFile]:
+    """The files below a directory, or the file itself; raises InputError for what is not there.
+
+    A local directory that cannot be listed to its end is named by its trouble.
+    """
+    if is_local(path):
+        yield from _local_listing(local(path))
+        return
+    file = about(path)
+    if file is None:
+        yield from files_in(path)
+    else:
+        yield file
+
+
+def _local_listing(path: str) -> Iterator[StoredFile]:
+    top = os.path.abspath(path)  # noqa: PTH100 (links stay as they are named)
+    if not Path(top).is_dir():
+        try:
+            status = Path(top).stat()
+        except OSError as error:
+            raise InputError(f"{path}: {error.strerror}") from error
+        yield StoredFile(top, status.st_size, status.st_mtime_ns)
+        return
+    folders = [top]
+    while folders:
+        folder = folders.pop()
+        try:
+            with os.scandir(folder) as entries:
+                for entry in entries:
+                    if entry.is_dir():
+                        if not _leads_upward(entry):
+                            folders.append(entry.path)
+                    elif entry.is_file():
+                        status = entry.stat()
+                        yield StoredFile(entry.path, status.st_size, status.st_mtime_ns)
+        except OSError as error:
+            yield StoredFile(folder, 0, 0, error.strerror or str(error))
+
+
+def _leads_upward(entry: os.DirEntry[str]) -> bool:
+    """Whether a link leads to a directory that it lies in, which would be listed without end."""
+    if not entry.is_symlink():
+        return False
+    target = Path(entry.path).resolve()
+    return Path(entry.path).parent.resolve().is_relative_to(target)
+
+
+class StoredSource:
+    """A file of an object store or a distributed file system.
+
+    Small requests are made larger. Where one goes on from another the file is read in windows, the
+    next one while this one is worked on.
+    """
+
+    largest = LARGEST
+
+    def __init__(self, path: str) -> None:
+        self.name = path
+        system, _, below = _at(path)
+        try:
+            self._file = _asked(lambda: system.open_input_file(below), path)
+            self.size: int | None = self._file.size()
+        except OSError as error:
+            raise InputError(f"{path}: {_one_line(error)}") from error
+        self._start = 0
+        self._held = b""
+        self._reader: ThreadPoolExecutor | None = None
+        self._ahead: tuple[int, Future[bytes]] | None = None
+
+    def block(self, position: int, length: int, least: int) -> bytes:
+        del least  # a read gives all there is
+        assert self.size is not None
+        end = min(position + length, self.size)
+        held_to = self._start + len(self._held)
+        if end <= position:
+            return b""
+        if self._start <= position <= held_to < end and held_to:
+            self._go_on(position, held_to, end)
+        elif not self._start <= position <= end <= held_to:
+            self._start = position
+            self._held = self._read(position, max(end, min(position + LEAST, self.size)))
+        at = position - self._start
+        return self._held[at : at + end - position]
+
+    def _go_on(self, position: int, held_to: int, end: int) -> None:
+        """Hold what follows on what is held, too."""
+        assert self.size is not None
+        parts = [self._held[position - self._start :]]
+        while held_to < end:
+            if self._ahead is not None and self._ahead[0] == held_to:
+                more = self._ahead[1].result()
+            else:
+                more = self._read(held_to, min(max(held_to + WINDOW, end), self.size))
+            self._ahead = None
+            if not more:  # the file has become shorter
+                break
+            parts.append(more)
+            held_to += len(more)
+        self._start, self._held = position, b"".join(parts)
+        if held_to < self.size:
+            self._reader = self._reader or ThreadPoolExecutor(1)
+            until = min(held_to + WINDOW, self.size)
+            self._ahead = held_to, self._reader.submit(self._read, held_to, until)
+
+    def _read(self, position: int, end: int) -> bytes:
+        about = f"{self.name} byte {position}: cannot be read"
+        try:
+            read = partial(self._file.read_at, end - position, position)
+            data: bytes = _asked(read, about)
+        except OSError as error:
+            raise InputError(f"{about}: {_one_line(error)}") from error
+        PACE.spent(len(data))
+        return data
+
+    def prefetch(self, position: int, length: int) -> None:
+        pass
+
+    def release(self, position: int) -> None:
+        pass
+
+    def close(self) -> None:
+        if self._reader is not None:
+            self._reader.shutdown()
+        self._file.close()
+
+
+def open_stored(path: str) -> Source:
+    """A file to read in blocks; raises InputError."""
+    return open_source(local(path), path) if is_local(path) else StoredSource(path)
