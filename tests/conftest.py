@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 
 from tests.support import progress, warm
+from tests.support.store_server import bucket, server
 from tools.kafka import SHORT_LIVED
+
+__all__ = ["bucket", "server"]  # fixtures
 
 for name in ("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS"):
     os.environ.setdefault(name, " ".join(SHORT_LIVED))

@@ -339,10 +339,10 @@ def test_object_stores_are_read_through_pyarrow(monkeypatch: pytest.MonkeyPatch)
     """A file system of Arrow's other than the local one, with a scheme of its own."""
     from pyarrow import fs
 
-    from kfmt_cli.arrow import storage
+    from kfmt_cli.core import stores
 
     local = fs.SubTreeFileSystem(str(SAMPLES), fs.LocalFileSystem())
-    monkeypatch.setattr(storage, "_at", lambda path: (local, "s3://", path.split("://", 1)[1]))
+    monkeypatch.setattr(stores, "file_system_at", lambda path: (local, path.split("://", 1)[1]))
     request = replace(request_of({}), paths=("s3://kafka-3.9.1-broker1/orders-0",))
     found = of_rows(rows_of(replace(request, max_split=9000)))
     expected = dumped(ORDERS.parent)

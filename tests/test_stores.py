@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import logging
-import os
-import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from tests.support.samples import ORDERS, kfmt
+from tests.support.store_server import Bucket
 
 pa = pytest.importorskip("pyarrow")
-servers = pytest.importorskip("moto.server")
+pytest.importorskip("moto.server")
 
 from kfmt_cli.arrow import exporting  # noqa: E402
 from kfmt_cli.arrow.inputs import files_of  # noqa: E402
@@ -32,74 +29,6 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
 class StoreError(Exception):
     """Raised in the middle of some work."""
-
-
-@dataclass
-class Bucket:
-    """A bucket with the samples' orders-0 in it, and the requests that its server gets."""
-
-    url: str
-    requests: list[str]
-
-    def file(self, name: str) -> str:
-        return f"{self.url}/{name}"
-
-    def asked(self, pattern: str) -> list[str]:
-        return [request for request in self.requests if re.search(pattern, request)]
-
-
-class _Requests(logging.Handler):
-    def __init__(self, kept: list[str]) -> None:
-        super().__init__()
-        self._kept = kept
-
-    def emit(self, record: logging.LogRecord) -> None:
-        found = re.search(r'"([A-Z]+ \S+)', record.getMessage())
-        if found is not None:
-            self._kept.append(found[1])
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[str]:
-    """A server's address, in the environment as users have it."""
-    running = servers.ThreadedMotoServer(port=0, verbose=True)
-    running.start()
-    host, port = running.get_host_and_port()
-    named = {
-        "AWS_ENDPOINT_URL": f"http://{host}:{port}",
-        "AWS_ACCESS_KEY_ID": "key",
-        "AWS_SECRET_ACCESS_KEY": "secret",
-        "AWS_DEFAULT_REGION": "us-east-1",
-    }
-    before = {name: os.environ.get(name) for name in named}
-    os.environ |= named
-    yield named["AWS_ENDPOINT_URL"]
-    for name, value in before.items():
-        if value is None:
-            del os.environ[name]
-        else:
-            os.environ[name] = value
-    running.stop()
-
-
-@pytest.fixture
-def bucket(server: str, tmp_path: Path) -> Iterator[Bucket]:
-    """A bucket of a test's own."""
-    from pyarrow import fs
-
-    del server
-    name = re.sub("[^a-z0-9]", "-", tmp_path.name)[:60].strip("-")
-    system, _ = fs.FileSystem.from_uri(f"s3://{name}/?allow_bucket_creation=true")
-    system.create_dir(name)
-    for file in sorted(ORDERS.parent.iterdir()):
-        with system.open_output_stream(f"{name}/data/orders-0/{file.name}") as out:
-            out.write(file.read_bytes())
-    kept: list[str] = []
-    handler, logger = _Requests(kept), logging.getLogger("werkzeug")
-    logger.addHandler(handler)
-    logger.setLevel(logging.INFO)
-    yield Bucket(f"s3://{name}", kept)
-    logger.removeHandler(handler)
 
 
 def _fail_after(path: str, size: int) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from kfmt_cli.core.stores import is_local, listing, local, open_stored
+from kfmt_cli.core.elsewhere import is_local, local
 from kfmt_cli.core.packed import WHOLLY_PACKED, packed_suffix
 from kfmt_cli.core.parallel import together
+from kfmt_cli.core.stores import listing, open_stored
 from kfmt_cli.disk.kinds import UNKNOWN, is_transient
 from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, TIME_INDEX
 from kfmt_cli.disk.kinds.kind import Input

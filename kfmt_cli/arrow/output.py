@@ -13,7 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from kfmt_cli.core.stores import file_system_at, is_local, local
+from kfmt_cli.core.elsewhere import is_local, local
+from kfmt_cli.core.stores import file_system_at
 from kfmt_cli.errors import OutputError
 
 PIECE = 1 << 20
@@ -32,7 +33,7 @@ def appearing(path: str) -> Iterator[BinaryIO]:
             with tempfile.TemporaryFile() as made:
                 yield made
                 made.seek(0)
-                with system.open_output_stream(below) as out:
+                with system.open_output_stream(below, compression=None) as out:
                     shutil.copyfileobj(made, out, PIECE)
             return
         final = Path(local(path))

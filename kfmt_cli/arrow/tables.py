@@ -13,8 +13,8 @@ from kfmt_cli.arrow.checking import check_piece, finding_row
 from kfmt_cli.arrow.inputs import input_of, packed, reader_of
 from kfmt_cli.arrow.schema import schema_of
 from kfmt_cli.arrow.sections import ArrowPart, part_of, record_batch, slices
-from kfmt_cli.core.stores import local
 from kfmt_cli.checks.log.packs import read_pack
+from kfmt_cli.core.elsewhere import local
 from kfmt_cli.core.native.table import BoolArray
 from kfmt_cli.disk.kinds.fixed import read_rows
 from kfmt_cli.disk.names import partition_of

@@ -81,7 +81,7 @@ def rebuild_index(
     if not in_place and len(paths) < 2:
         raise UsageError("give the logs and then DST, a directory; or --in-place")
     if in_place and any(as_given(path) != path for path in paths):
-        raise UsageError("--in-place: what is in an archive cannot be changed")
+        raise UsageError("--in-place: what is at a URL or in an archive cannot be changed")
     run = common.run(REBUILT, writes=True)
     if producer_id_expiration_ms is None and not in_place:
         producer_id_expiration_ms = PRODUCER_ID_EXPIRATION_MS

@@ -20,7 +20,7 @@ from kfmt_cli.errors import ExitCode, InputError
 from kfmt_cli.render.lookup import lookup_lines
 from kfmt_cli.rows.documents import LOOKUP
 from kfmt_cli.rows.result import Result
-from kfmt_cli.sharing.processes import MANY_BYTES, at_once, map_processes
+from kfmt_cli.sharing.processes import at_once, map_processes, worth
 
 
 @dataclass(slots=True)
@@ -62,7 +62,7 @@ class IndexCheck:
     def events(self, advance: Callable[[int], None] = lambda _: None) -> Iterator[Event]:
         """Check every segment; what is found, in their order."""
         units = list(_units(self._segments))
-        jobs = self.jobs if self.total >= MANY_BYTES else 1
+        jobs = worth(self.jobs, self.total)
         work = partial(check_unit, checker=self.checker)
         outcomes = map_processes(work, units, jobs, at_once(len(units), jobs))
         for unit, done in zip(units, outcomes, strict=True):

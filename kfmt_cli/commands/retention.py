@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 
 from kfmt_cli.broker.retention_rules import (
     FILE_TIME,
@@ -25,13 +26,15 @@ from kfmt_cli.broker.topic_settings import TopicSettings
 from kfmt_cli.commands.each_partition import each_partition
 from kfmt_cli.commands.log_settings import SettingsOf, with_sources
 from kfmt_cli.commands.run import Run
-from kfmt_cli.core.source import READ_ONLY
+from kfmt_cli.core.elsewhere import is_elsewhere
+from kfmt_cli.core.source import READ_ONLY, file_at
 from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX
 from kfmt_cli.disk.kinds.fixed import TIME_INDEX as TIMES
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.names import mark_of
 from kfmt_cli.disk.partitions import Partition
 from kfmt_cli.disk.tree import modified_ms, size_of
+from kfmt_cli.errors import InputError
 from kfmt_cli.formats.index import OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
 from kfmt_cli.render.retention_lines import Freed, fate_line, freed_lines, heading, roll_line
 from kfmt_cli.render.style import grouped
@@ -181,27 +184,40 @@ def facts_of(
 def _last_time(file: Input) -> tuple[int | None, str]:
     """The timestamp of the last entry of a segment's time index, or why there is none."""
     path = f"{file.path.removesuffix('.log')}{TIMES.suffix}"
-    with _opened(path) as handle:
-        if handle is None:
+    with _opened(path) as opened:
+        if opened is None:
             return None, "it has no time index"
-        size = os.fstat(handle).st_size // _ENTRY * _ENTRY
-        if not size:
+        size, read = opened
+        if size < _ENTRY:
             return None, "its time index is empty"
-        data = os.pread(handle, 8, size - _ENTRY)
+        data = read(8, size // _ENTRY * _ENTRY - _ENTRY)
     time = int.from_bytes(data, "big", signed=True)
     return time, "" if time >= 0 else "its time index has no timestamp"
 
 
 @contextmanager
-def _opened(path: str) -> Iterator[int | None]:
-    """A file, None where it cannot be opened; of 28,000 each costs a little."""
+def _opened(path: str) -> Iterator[tuple[int, Callable[[int, int], bytes]] | None]:
+    """The size of a file, and what reads so many bytes from a byte of it on; None where it cannot
+    be opened. Of 28,000 each costs a little."""
+    if is_elsewhere(path):
+        try:
+            with file_at(path) as file:
+
+                def read(n: int, position: int) -> bytes:
+                    file.seek(position)
+                    return file.read(n)
+
+                yield file.seek(0, os.SEEK_END), read
+        except (InputError, OSError):
+            yield None
+        return
     try:
         handle = os.open(path, READ_ONLY)
     except OSError:
         yield None
         return
     try:
-        yield handle
+        yield os.fstat(handle).st_size, partial(os.pread, handle)
     finally:
         os.close(handle)
 
@@ -234,14 +250,15 @@ def active_of(file: Input) -> tuple[ActiveFacts, int]:
 
 def _last_entry(path: str, width: int) -> tuple[int, int]:
     """The entries of an index without the zeros at its end, and the last number of the last one."""
-    with _opened(path) as handle:
-        if handle is None:
+    with _opened(path) as opened:
+        if opened is None:
             return 0, 0
+        size, read = opened
 
         def entry(i: int) -> bytes:
-            return os.pread(handle, width, i * width)
+            return read(width, i * width)
 
-        low, high = 0, os.fstat(handle).st_size // width
+        low, high = 0, size // width
         if high and any(entry(high - 1)):
             low = high
         while low < high:

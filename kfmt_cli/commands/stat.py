@@ -34,7 +34,7 @@ from kfmt_cli.render.style import count, grouped, human
 from kfmt_cli.render.tables.line_table import LineTable
 from kfmt_cli.rows.column import PLACE, Placed
 from kfmt_cli.rows.documents import STATISTICS, WHAT_IF
-from kfmt_cli.sharing.processes import MANY_BYTES, at_once, map_processes
+from kfmt_cli.sharing.processes import at_once, map_processes, worth
 from kfmt_cli.sharing.sampling import sampled, slices_of, written_size
 
 SAMPLE = 8 << 20  # bytes of records that another codec is tried on, of each partition
@@ -156,7 +156,7 @@ class Stat:
     def _all(self, logs: list[tuple[Input, Selection]], n_bytes: int) -> Iterator[Statistics | str]:
         """The numbers of all of each log, of `n_bytes` together, or why it cannot be read."""
         work = partial(look, deep=self.deep, limit=self.limit)
-        jobs = self.jobs if n_bytes >= MANY_BYTES else 1
+        jobs = worth(self.jobs, n_bytes)
         yield from map_processes(work, logs, jobs, at_once(len(logs), jobs))
 
     def _sampled(self, logs: list[Input], budget: int) -> Iterator[Statistics | str]:

@@ -18,7 +18,7 @@ from kfmt_cli.disk.tree import Folder, classify, distinct, inputs_in, is_segment
 from kfmt_cli.errors import InputError
 from kfmt_cli.findings.finding import MOST_FINDINGS, Finding, Findings
 from kfmt_cli.rows.result import Result, ResultType
-from kfmt_cli.sharing.processes import MANY_BYTES
+from kfmt_cli.sharing.processes import worth
 
 LOG_RESULT = ResultType(
     ("bytes", "batches", "records"),
@@ -80,7 +80,7 @@ class Verify:
         """Check all files; what is found, in their order."""
         units = _units(self._files, self._sizes)
         shares: list[Share] = []
-        if self.jobs > 1 and self.total >= MANY_BYTES:
+        if worth(self.jobs, self.total) > 1:
             shares = shares_of(units, self.verifier, self.jobs)
         if len(shares) > 1:
             outcomes = in_processes(shares, self.verifier, self.jobs, advance)

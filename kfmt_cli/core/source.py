@@ -8,6 +8,7 @@ back empty.
 from __future__ import annotations
 
 import errno
+import io
 import os
 import select
 import stat
@@ -15,8 +16,9 @@ import sys
 import threading
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, BinaryIO, Protocol, cast
 
+from kfmt_cli.core.elsewhere import opened_elsewhere
 from kfmt_cli.core.packed import packed_suffix, reader
 from kfmt_cli.core.throttle import PACE
 from kfmt_cli.errors import InputError
@@ -185,20 +187,18 @@ class StreamSource:
     """A pipe, or a file that was compressed as a whole: read once, keeping only what has not been
     released.
 
-    fd: a descriptor; the source closes it if it is_own. read: gives the next bytes, where they are
-    not those of the descriptor.
+    read: gives the next bytes. let_go: is called when they are not needed any more.
     """
 
     largest = STREAM_WINDOW
 
     def __init__(
-        self, fd: int, name: str, is_own: bool, read: Callable[[int], bytes] | None = None
+        self, name: str, read: Callable[[int], bytes], let_go: Callable[[], None] | None = None
     ) -> None:
         self.name = name
         self.size: int | None = None
-        self._fd = fd
-        self._read = read or partial(os.read, fd)
-        self._is_own = is_own
+        self._read = read
+        self._let_go = let_go
         self._start = 0
         self._window = bytearray()
         self._ended = False
@@ -225,8 +225,49 @@ class StreamSource:
             self._start = position
 
     def close(self) -> None:
-        if self._is_own:
-            os.close(self._fd)
+        if self._let_go is not None:
+            self._let_go()
+
+
+class SourceFile(io.RawIOBase):
+    """A source as a file object."""
+
+    def __init__(self, source: Source) -> None:
+        super().__init__()
+        self.name = source.name
+        self._source = source
+        self._at = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        starts = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._source.size or 0}
+        self._at = starts[whence] + offset
+        return self._at
+
+    def readinto(self, buffer: object) -> int:
+        room = memoryview(cast(bytearray, buffer))
+        data = self._source.block(self._at, len(room), 1)
+        room[: len(data)] = data
+        self._at += len(data)
+        return len(data)
+
+    def close(self) -> None:
+        if not self.closed:
+            self._source.close()
+        super().close()
+
+
+def file_at(path: str) -> BinaryIO:
+    """A file to read, wherever its bytes are; raises InputError, OSError."""
+    source = opened_elsewhere(path)
+    if source is None:
+        return open(path, "rb")  # noqa: PTH123 (many)
+    return cast(BinaryIO, io.BufferedReader(SourceFile(source), READ_AT_ONCE))
 
 
 def _is_written(fd: int) -> bool:
@@ -241,9 +282,16 @@ def open_source(path: str, name: str | None = None) -> Source:
     if path == PIPE:
         if sys.stdin is None:
             raise InputError("-: standard input is closed")
-        return StreamSource(sys.stdin.fileno(), name or PIPE, is_own=False)
+        return StreamSource(name or PIPE, partial(os.read, sys.stdin.fileno()))
     name = name or path
     shown = os.fsencode(path).decode("utf-8", "backslashreplace")
+    suffix = packed_suffix(path)
+    if (stored := opened_elsewhere(path)) is not None:
+        stored.name = name
+        if not suffix:
+            return stored
+        file = cast(BinaryIO, io.BufferedReader(SourceFile(stored), READ_AT_ONCE))
+        return StreamSource(name, reader(file, suffix, name), file.close)
     try:
         fd = os.open(path, READ_ONLY)
     except OSError as error:
@@ -251,17 +299,16 @@ def open_source(path: str, name: str | None = None) -> Source:
         raise InputError(f"{shown}: {error.strerror}", file=path, is_gone=is_gone) from error
     mode = os.fstat(fd).st_mode
     if stat.S_ISREG(mode):
-        suffix = packed_suffix(path)
         if not suffix:
             return FileSource(fd, name)
-        read = reader(os.fdopen(fd, "rb", closefd=False), suffix, shown)
-        return StreamSource(fd, name, is_own=True, read=read)
+        file = os.fdopen(fd, "rb")
+        return StreamSource(name, reader(file, suffix, shown), file.close)
     if stat.S_ISFIFO(mode):
         if not path.startswith("/dev/") and not _is_written(fd):
             os.close(fd)
             raise InputError(f"{shown}: is a named pipe that nothing writes to")
         os.set_blocking(fd, True)
-        return StreamSource(fd, name, is_own=True)
+        return StreamSource(name, partial(os.read, fd), partial(os.close, fd))
     os.close(fd)
     if stat.S_ISDIR(mode):
         raise InputError(f"{shown}: is a directory")

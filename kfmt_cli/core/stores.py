@@ -1,4 +1,4 @@
-"""Files, local or of whatever pyarrow.fs and fsspec speak: listing them, and reading them in blocks.
+"""Files, local or of what pyarrow.fs and fsspec speak: listing them, and reading them in blocks.
 
 What is asked of a store is asked again when the connection is lost.
 """
@@ -15,6 +15,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from kfmt_cli.core.elsewhere import is_local, local
 from kfmt_cli.core.source import Source, open_source
 from kfmt_cli.core.throttle import PACE
 from kfmt_cli.errors import InputError
@@ -28,14 +29,20 @@ LARGEST = 1 << 31
 LEAST = 256 << 10  # bytes of a request: many small ones cost more than their bytes
 WINDOW = 4 << 20  # of requests where a file is read from its front to its end
 MOST_WORDS = 300  # characters of why a store does not answer
-PAUSES = 0.25, 1.0, 4.0  # seconds between what is asked again
+PAUSES = 0.5, 2.0  # seconds between what is asked again, unless
+PATIENCE = 10.0  # seconds have passed
 AT_ONCE = 16  # small requests
 _NATIVE = ("s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs", "mock")
 _SAME = {"s3a": "s3", "s3n": "s3"}  # what Hadoop calls it
 _OF_HADOOP = ("hdfs", "viewfs")
+_OF_HOST = (*_OF_HADOOP, "mock")  # whose paths do not begin with the host
 _HADOOP = ("HADOOP_HOME", "ARROW_LIBHDFS_DIR", "CLASSPATH")
 # What is small is one request, and not the three of an upload in parts.
-_OPTIONS = {"s3": "?allow_delayed_open=true"}
+_OPTIONS = {
+    "s3": "?allow_delayed_open=true",
+    "gs": f"?retry_limit_seconds={PATIENCE:.0f}",
+    "gcs": f"?retry_limit_seconds={PATIENCE:.0f}",
+}
 # What another attempt does not change; 408 and 429 ask for one.
 _REFUSED = re.compile(r"HTTP status 4(?!08|29)\d\d|credentials", re.IGNORECASE)
 
@@ -52,19 +59,10 @@ class StoredFile:
     """Why the directory could not be listed that this is in place of."""
 
 
-def is_local(path: str) -> bool:
-    """Whether a path is one of this machine's file systems."""
-    return "://" not in path or path.startswith("file://")
-
-
-def local(path: str) -> str:
-    """A local path without its scheme."""
-    return path.removeprefix("file://")
-
-
 @cache
-def _file_system(scheme: str, host: str) -> fs.FileSystem:
-    """The file system of a host; raises InputError, with one line of why."""
+def _file_system(scheme: str, host: str) -> tuple[fs.FileSystem, Callable[[str], str]]:
+    """The file system of a host, and what makes its paths of URLs; raises InputError, with one line
+    of why."""
     name = f"{scheme}://{host}"
     known = _SAME.get(scheme, scheme)
     if known in _OF_HADOOP and not any(map(os.environ.get, _HADOOP)):
@@ -76,14 +74,16 @@ def _file_system(scheme: str, host: str) -> fs.FileSystem:
         words = "needs pyarrow: pip install 'kfmt-cli[remote]'"
         raise InputError(f"{name}: {words}") from error
     try:
-        return fs.FileSystem.from_uri(f"{known}://{host}/{_OPTIONS.get(known, '')}")[0]
+        system = fs.FileSystem.from_uri(f"{known}://{host}/{_OPTIONS.get(known, '')}")[0]
+        return system, _below_host if known in _OF_HOST else _with_host
     except (ArrowException, OSError, ValueError, TypeError) as error:
         if known in _NATIVE:
             raise InputError(f"{name}: {_one_line(error)}") from error
     try:
         from fsspec.core import url_to_fs
 
-        return fs.PyFileSystem(fs.FSSpecHandler(url_to_fs(f"{scheme}://{host}/")[0]))
+        made = url_to_fs(f"{scheme}://{host}/")[0]
+        return fs.PyFileSystem(fs.FSSpecHandler(made)), made._strip_protocol
     except (ImportError, OSError, ValueError, TypeError) as error:
         words = f"no file system is installed for {scheme}://"
         raise InputError(f"{name}: {words}: {_one_line(error)}") from error
@@ -94,24 +94,26 @@ def _one_line(error: Exception) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0][:MOST_WORDS]
 
 
-def _at(path: str) -> tuple[fs.FileSystem, str, str]:
-    """The file system, what goes before its own paths, and the path there."""
-    scheme, rest = path.split("://", 1)
-    host, _, below = rest.partition("/")
-    system = _file_system(scheme, host)
-    if scheme in ("hdfs", "viewfs", "mock"):
-        return system, f"{scheme}://{host}", f"/{below}"
-    return system, f"{scheme}://", f"{host}/{below}".rstrip("/")
+def _with_host(url: str) -> str:
+    """A path that begins with the host, which is a bucket."""
+    return url.partition("://")[2].rstrip("/")
+
+
+def _below_host(url: str) -> str:
+    """A path on the host."""
+    return "/" + url.partition("://")[2].partition("/")[2]
 
 
 def file_system_at(path: str) -> tuple[fs.FileSystem, str]:
     """The file system of a path with a scheme, and the path there; raises InputError."""
-    system, _, below = _at(path)
-    return system, below
+    scheme, rest = path.split("://", 1)
+    system, below = _file_system(scheme, rest.partition("/")[0])
+    return system, below(path)
 
 
 def _asked(ask: Callable[[], T], about: str) -> T:
     """What a store answers, which is asked again when it does not; raises InputError."""
+    started = time.monotonic()
     for pause in (*PAUSES, None):
         try:
             return ask()
@@ -119,7 +121,8 @@ def _asked(ask: Callable[[], T], about: str) -> T:
             raise
         except Exception as error:  # those of fsspec's file systems are of many kinds
             words = _one_line(error)
-            if pause is None or _REFUSED.search(words):
+            is_late = time.monotonic() - started > PATIENCE
+            if pause is None or is_late or _REFUSED.search(words):
                 raise InputError(f"{about}: {words}") from error
         time.sleep(pause)
     raise AssertionError
@@ -129,9 +132,13 @@ def about(path: str) -> StoredFile | None:
     """The file at a URL, None for a directory; raises InputError for what is not there."""
     from pyarrow import fs
 
-    system, _, below = _at(path)
+    system, below = file_system_at(path)
     (info,) = _asked(lambda: system.get_file_info([below]), path)
     if info.type is fs.FileType.NotFound:
+        container = path.partition("://")[2].partition("/")[0]
+        in_bucket = below.startswith(f"{container}/")
+        if in_bucket and system.get_file_info(container).type is fs.FileType.NotFound:
+            raise InputError(f"{path}: there is no {container}")
         raise InputError(f"{path}: is not there", file=path, is_gone=True)
     if info.type is fs.FileType.Directory:
         return None
@@ -142,11 +149,13 @@ def files_in(path: str, *, recursive: bool = True) -> Iterator[StoredFile]:
     """The files in a directory at a URL; raises InputError."""
     from pyarrow import fs
 
-    system, prefix, below = _at(path)
+    system, below = file_system_at(path)
     found = _asked(lambda: system.get_file_info(fs.FileSelector(below, recursive=recursive)), path)
+    top, folder = f"{path.rstrip('/')}/", f"{below.strip('/')}/"
     for info in found:
         if info.type is fs.FileType.File:
-            yield StoredFile(prefix + info.path, info.size or 0, info.mtime_ns or 0)
+            name = info.path.lstrip("/").removeprefix(folder)
+            yield StoredFile(top + name, info.size or 0, info.mtime_ns or 0)
 
 
 def listing(path: str) -> Iterator[StoredFile]:
@@ -208,7 +217,7 @@ class StoredSource:
 
     def __init__(self, path: str) -> None:
         self.name = path
-        system, _, below = _at(path)
+        system, below = file_system_at(path)
         try:
             self._file = _asked(lambda: system.open_input_file(below), path)
             self.size: int | None = self._file.size()

@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any, cast
 
 from kfmt_cli.core.packed import packed_suffix, reader
+from kfmt_cli.core.source import file_at
 from kfmt_cli.disk.tree import printable
 from kfmt_cli.errors import InputError
 
@@ -47,7 +48,7 @@ def _members(archive: str, links: dict[str, str]) -> Iterator[Member]:
     """The files of an archive that lie below it. links: gets the names of links, and what they
     lead to; devices are passed over."""
     if archive.endswith(".zip"):
-        with zipfile.ZipFile(archive) as packed:
+        with file_at(archive) as file, zipfile.ZipFile(file) as packed:
             for info in packed.infolist():
                 if not info.is_dir() and (name := _below(info.filename)):
                     at = time.mktime((*info.date_time, 0, 0, -1))
@@ -56,7 +57,7 @@ def _members(archive: str, links: dict[str, str]) -> Iterator[Member]:
         return
     suffix = ".gz" if archive.endswith(".tgz") else packed_suffix(archive)
     other = next((opened for end, opened in _OTHERS.items() if archive.endswith(end)), None)
-    with Path(archive).open("rb") as file:
+    with file_at(archive) as file:
         source: Any = file if other is None else other(file)
         if suffix:
             source = _Stream(reader(file, suffix, printable(archive)))

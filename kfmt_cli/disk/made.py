@@ -1,4 +1,4 @@
-"""Paths to what is not on the disk as a broker has it: archives, and copies of tiered storage.
+"""Paths to what is not on the disk as a broker has it: archives, tiered storage, URLs.
 
 What a broker's directory says hangs on many files at once, so that a stream of them is not enough:
 they are made in a temporary directory, and shown by the path that was given. The copies go when the
@@ -14,6 +14,7 @@ from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
+from kfmt_cli.core.elsewhere import is_local, local
 from kfmt_cli.disk.names import MANIFEST, STORED_STEM
 from kfmt_cli.disk.tree import TROUBLES, UNPACKED, printable
 from kfmt_cli.errors import InputError
@@ -25,9 +26,13 @@ SOME = 64  # names that are looked at
 
 
 def made_of(path: str, key_file: str | None = None) -> str:
-    """The path itself; for an archive or a copy of tiered storage, or something in one, where that
+    """The path itself; for a URL, an archive or tiered storage, or something in one, where that
     was made; raises InputError, UsageError. key_file: the private key of what is encrypted."""
-    path = _plain(path)
+    if not is_local(path):
+        from kfmt_cli.disk.remote import placed
+
+        return made_of(placed(path.rstrip("/"), _temporary), key_file)
+    path = _plain(local(path))
     archive = _archive_in(path)
     source = archive or _tiered_in(path)
     if source is None:
@@ -63,8 +68,6 @@ def made_of(path: str, key_file: str | None = None) -> str:
 
 def _plain(path: str) -> str:
     """A path without slashes that mean nothing: names are compared as they are written."""
-    if "://" in path:
-        return path
     short = re.sub(f"{re.escape(os.sep)}+", lambda _: os.sep, path)
     return short.rstrip(os.sep) or short
 
@@ -81,7 +84,7 @@ def _temporary() -> str:
 
 def _tiered_in(path: str) -> str | None:
     """The part of a path that is a directory of tiered storage, or a log in it."""
-    if not path or "://" in path:
+    if not path:
         return None
     if manifest_of(Path(path)) is not None:
         return path

@@ -58,7 +58,7 @@ def sibling_name(name: str, kind: Kind) -> str:
     assert known in SEGMENT_KINDS, f"{name} is no file of a segment"
     end = f".{transient}" if transient else ""
     stem = file.removesuffix(end).removesuffix(known.suffix)
-    return str(Path(folder) / f"{stem}{kind.suffix}{end}")
+    return os.path.join(folder, f"{stem}{kind.suffix}{end}")  # noqa: PTH118 (as it was written)
 
 
 def group(files: Iterable[Input]) -> list[Segment]:

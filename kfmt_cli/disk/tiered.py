@@ -17,6 +17,7 @@ from typing import IO
 import msgspec
 import zstandard
 
+from kfmt_cli.core.source import file_at
 from kfmt_cli.disk.names import MANIFEST, STORED_STEM
 from kfmt_cli.disk.tiered_keys import PrivateKey, Unlock
 from kfmt_cli.errors import InputError
@@ -201,7 +202,7 @@ class Bucket:
         folder.mkdir(parents=True, exist_ok=True)
         try:
             with (
-                stem.with_name(stem.name + LOG).open("rb") as stored,
+                file_at(str(stem.with_name(stem.name + LOG))) as stored,
                 log.open("xb") as out,
             ):
                 for chunk in _chunks(manifest, stored, unlock):
@@ -227,7 +228,7 @@ class Bucket:
             f"{end:020}.snapshot": places.producer_snapshot,
             EPOCHS: places.leader_epoch,
         }
-        with stem.with_name(stem.name + INDEXES).open("rb") as stored:
+        with file_at(str(stem.with_name(stem.name + INDEXES))) as stored:
             for name, place in named.items():
                 if place is None:
                     continue
@@ -253,7 +254,7 @@ def _both_epochs(ours: bytes, theirs: bytes) -> bytes:
 
 
 def _manifest(path: Path) -> Manifest:
-    with path.open("rb") as file:
+    with file_at(str(path)) as file:
         data = file.read(MOST_MANIFEST + 1)
     if len(data) > MOST_MANIFEST:
         raise InputError(f"its manifest is larger than {MOST_MANIFEST} bytes")

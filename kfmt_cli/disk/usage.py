@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePath
 
+from kfmt_cli.core.elsewhere import is_elsewhere
 from kfmt_cli.disk.kinds import INDEXES, UNKNOWN, kind_of
 from kfmt_cli.disk.kinds.fixed import PRODUCER_SNAPSHOT
 from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT, LOG
@@ -81,7 +82,8 @@ def usage_below(top: str, complain: Callable[[str], None]) -> list[Usage]:
         usage = found[_purpose_of(f"{name}{os.sep}{os.path.relpath(folder, top)}", entry.name)]
         usage.files += 1
         usage.bytes += status.st_size
-        usage.disk_bytes += BLOCK * status.st_blocks
+        whole = is_elsewhere(entry.path)
+        usage.disk_bytes += status.st_size if whole else BLOCK * status.st_blocks
     return [usage for usage in found.values() if usage.files]
 
 

@@ -9,14 +9,22 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import TypeVar
 
+from kfmt_cli.core.elsewhere import OPENERS
+from kfmt_cli.core.parallel import map_ordered
 from kfmt_cli.errors import KfmtError
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 MANY_BYTES = 64 << 20  # processes are worth their start from here on
+CONNECTIONS = 8  # requests to stores at a time
 AT_ONCE = 4  # shares that a process is given in one go, where there are many
 AHEAD = 3  # shares for each process that are handed out before their results are asked for
+
+
+def worth(jobs: int, n_bytes: int) -> int:
+    """The processes that are worth their start for so many bytes."""
+    return jobs if n_bytes >= MANY_BYTES or OPENERS else 1
 
 
 def at_once(n_shares: int, jobs: int) -> int:
@@ -32,6 +40,9 @@ def map_processes(
     at_once: items that a process is given in one go. The function and its items are pickled. With
     one job, or one item, everything happens here.
     """
+    if OPENERS:  # connections to stores do not survive a fork, and threads wait as well
+        yield from map_ordered(function, items, CONNECTIONS)
+        return
     if jobs <= 1 or len(items) <= 1:
         yield from map(function, items)
         return

@@ -15,8 +15,9 @@ from pathlib import Path
 import numpy as np
 
 from kfmt_cli.core.direct import DirectSource
+from kfmt_cli.core.elsewhere import is_elsewhere
 from kfmt_cli.core.packed import WHOLLY_PACKED, packed_suffix
-from kfmt_cli.core.source import SourceWindow
+from kfmt_cli.core.source import SourceWindow, open_source
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.tree import size_of
 from kfmt_cli.disk.usage import BLOCK
@@ -68,6 +69,8 @@ def written_size(file: Input) -> int:
     """The bytes of a log that were ever written; its size where that cannot be told, as it cannot
     where it is compressed as a whole."""
     size = size_of(file)
+    if is_elsewhere(file.path):
+        return size
     try:
         if packed_suffix(file.path) or BLOCK * Path(file.path).stat().st_blocks >= size:
             return size
@@ -85,7 +88,7 @@ def sampled(file: Input, size: int, slices: Sequence[Slice]) -> tuple[Statistics
         return found, 0
     if packed_suffix(file.path):
         raise InputError(f"{file.name}: {WHOLLY_PACKED}")
-    with closing(DirectSource(file.path, file.name)) as source:
+    with closing(_opened(file)) as source:
         for part in slices:
             here = _read(source, file, part)
             here.slices = [(here.records, here.bytes)]
@@ -93,7 +96,27 @@ def sampled(file: Input, size: int, slices: Sequence[Slice]) -> tuple[Statistics
         return found, source.bytes_read
 
 
-def _read(source: DirectSource, file: Input, part: Slice) -> Statistics:
+class _Stored(SourceWindow):
+    """A log that is elsewhere."""
+
+    bytes_read = 0
+
+    def block(self, position: int, length: int, least: int) -> bytes:
+        data = super().block(position, length, least)
+        self.bytes_read += len(data)
+        return data
+
+    def end_of_data(self) -> int:
+        return self.size or 0
+
+
+def _opened(file: Input) -> DirectSource | _Stored:
+    if is_elsewhere(file.path):
+        return _Stored(open_source(file.path, file.name), size_of(file))
+    return DirectSource(file.path, file.name)
+
+
+def _read(source: DirectSource | _Stored, file: Input, part: Slice) -> Statistics:
     """The numbers of the batches that begin in a slice; its bytes are theirs, and those that are no
     batch."""
     assert source.size is not None
@@ -114,7 +137,7 @@ def _read(source: DirectSource, file: Input, part: Slice) -> Statistics:
     return found
 
 
-def _first(source: DirectSource, part: Slice) -> int | None:
+def _first(source: DirectSource | _Stored, part: Slice) -> int | None:
     """The first batch that begins in a slice, None where none can be proven to."""
     assert source.size is not None
     for reach in REACHES:
@@ -126,7 +149,9 @@ def _first(source: DirectSource, part: Slice) -> int | None:
     return None
 
 
-def _beginning_in(source: DirectSource, file: Input, start: int, end: int) -> Iterator[Block]:
+def _beginning_in(
+    source: DirectSource | _Stored, file: Input, start: int, end: int
+) -> Iterator[Block]:
     """The batches that begin in a slice, up to damage."""
     whole = LogReader(SourceWindow(source, end), file.base_offset, checked=False, first_block=SLICE)
     block = next(whole.blocks(start))

@@ -13,11 +13,12 @@ from itertools import zip_longest
 from pathlib import PurePath
 
 from kfmt_cli.arrow.inputs import files_of, input_of
-from kfmt_cli.core.stores import is_local, listing, local, open_stored
 from kfmt_cli.broker.last_records import first_of_last
 from kfmt_cli.broker.producers import Producers
 from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.core.elsewhere import is_local, local
 from kfmt_cli.core.native.table import Table
+from kfmt_cli.core.stores import listing, open_stored
 from kfmt_cli.disk.kinds.fixed import PRODUCER_SNAPSHOT, TRANSACTION_INDEX, read_rows
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.kinds.logs import LOG

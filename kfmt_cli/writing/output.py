@@ -14,9 +14,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path, PurePath
 from typing import BinaryIO
 
+from kfmt_cli.core.elsewhere import is_local
 from kfmt_cli.core.layout.wire import Buffer
+from kfmt_cli.core.source import file_at
 from kfmt_cli.disk.kinds.kind import Input
-from kfmt_cli.disk.tree import printable
+from kfmt_cli.disk.tree import as_given, printable
 from kfmt_cli.errors import InputError, OutputError, UsageError
 from kfmt_cli.writing.unfinished import Claim, claim_file, claim_folder, take_away
 
@@ -58,6 +60,7 @@ class Staging:
     """
 
     def __init__(self, destination: str, force: bool = False) -> None:
+        need_local(destination)
         self.destination = Path(destination)
         self._force = force
         self._refused = False
@@ -221,6 +224,13 @@ def writing(path: Path) -> Iterator[None]:
         raise OutputError(f"{path}: cannot be written: {error.strerror}") from error
 
 
+def need_local(destination: str) -> None:
+    """Raise UsageError for a destination that is at a URL or in an archive."""
+    if not is_local(destination) or as_given(destination) != destination:
+        words = "files are written to directories of this machine only; kfmt export writes to URLs"
+        raise UsageError(f"{printable(destination)}: {words}")
+
+
 def need_room(destination: str, n_bytes: int) -> None:
     """Raise OutputError when the file system of DST has less room than that."""
     folder = Path(destination).absolute()
@@ -235,6 +245,7 @@ def need_room(destination: str, n_bytes: int) -> None:
 
 def need_new(source: str, destination: str) -> None:
     """Raise InputError where SRC is not there, UsageError where DST is, or lies inside SRC."""
+    need_local(destination)
     if not Path(source).exists():
         raise InputError(f"{printable(source)}: No such file or directory")
     target = Path(destination)
@@ -248,7 +259,7 @@ def carry(staging: Staging, file: Input, name: str) -> None:
     """Copy a file with its times and permissions; raises InputError. name: below DST."""
     out = staging.file(name)
     try:
-        with Path(file.path).open("rb") as source:
+        with file_at(file.path) as source:
             while data := source.read(1 << 20):
                 out.write(data)
         out.close()

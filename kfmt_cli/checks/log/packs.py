@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,13 +20,16 @@ from kfmt_cli.checks.log.headers import Checksums, Headers, oddities
 from kfmt_cli.checks.log.verifier import Verified
 from kfmt_cli.checks.registry import checks_of
 from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.core.elsewhere import is_elsewhere
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.native import scan
 from kfmt_cli.core.native.table import BoolArray
 from kfmt_cli.core.parallel import SMALL, together
+from kfmt_cli.core.source import open_source
 from kfmt_cli.core.throttle import PACE
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.kinds.logs import LOG
+from kfmt_cli.errors import InputError
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.log.block import Block, read_batches
 from kfmt_cli.log.candidate import HEADER_UP_TO_MAGIC, MINIMUMS
@@ -135,6 +139,8 @@ def verified(pack: Pack, deep: bool, limit: Limit) -> list[Verified | None]:
 
 def read_small(file: Input) -> bytes | None:
     """A small file's bytes; None of one that is not small, or cannot be read."""
+    if is_elsewhere(file.path):
+        return _fetched(file)
     try:
         handle = os.open(file.path, _FLAGS)
     except OSError:
@@ -151,6 +157,17 @@ def read_small(file: Input) -> bytes | None:
         return None
     finally:
         os.close(handle)
+
+
+def _fetched(file: Input) -> bytes | None:
+    """The same of a file whose bytes are elsewhere."""
+    try:
+        with closing(open_source(file.path, file.name)) as source:
+            size = source.size
+            data = b"" if size is None or size > SMALL else source.block(0, size, size)
+    except InputError:
+        return None
+    return data if len(data) == size else None
 
 
 def _is_odd(batches: BatchTable, owner: IntArray, bases: IntArray) -> BoolArray:

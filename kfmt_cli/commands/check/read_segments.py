@@ -15,7 +15,7 @@ from kfmt_cli.disk.kinds.logs import LOG, LOGS
 from kfmt_cli.disk.segment import Segment
 from kfmt_cli.disk.tree import Folder, inputs_in, size_of
 from kfmt_cli.errors import InputError
-from kfmt_cli.sharing.processes import MANY_BYTES, at_once, map_processes
+from kfmt_cli.sharing.processes import at_once, map_processes, worth
 
 # Fewer logs of this size than processes are read by the first one, with all cores on each of them.
 LARGE = 64 << 20
@@ -53,7 +53,7 @@ class SegmentsRead:
         sizes = [0 if segment.log is None else size_of(segment.log) for segment in segments]
         self.total = sum(sizes)
         self._checker = checker
-        self._jobs = jobs if self.total >= MANY_BYTES else 1
+        self._jobs = worth(jobs, self.total)
         sized = zip(segments, sizes, strict=True)
         self._units = list(together(sized, _size_in_pack))
         self._keeps_large = sum(size >= LARGE for size in sizes) < self._jobs

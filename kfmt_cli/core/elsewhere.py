@@ -1,0 +1,55 @@
+"""Files whose bytes are elsewhere: in a store, or in the chunks of tiered storage.
+
+Each has a placeholder in a temporary directory, an empty file of its size and time, so that what
+looks at names, sizes and times needs to know nothing of it. Only what opens a file asks here.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kfmt_cli.core.source import Source
+
+Opener = Callable[[str], "Source | None"]
+"""Gives the bytes of a path below its directory; None for one that is really there."""
+
+# By the directories of the placeholders.
+OPENERS: dict[str, Opener] = {}
+
+
+def is_local(path: str) -> bool:
+    """Whether a path is one of this machine's file systems."""
+    return "://" not in path or path.startswith("file://")
+
+
+def local(path: str) -> str:
+    """A local path without its scheme."""
+    return path.removeprefix("file://")
+
+
+def placeholder(path: Path, size: int, modified: int) -> None:
+    """Make an empty file of a size in bytes and a time in nanoseconds; raises OSError."""
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        os.ftruncate(fd, size)
+        if modified:
+            os.utime(fd, ns=(modified, modified))
+    finally:
+        os.close(fd)
+
+
+def is_elsewhere(path: str) -> bool:
+    """Whether a file, if it is there, has its bytes elsewhere."""
+    return bool(OPENERS) and any(path.startswith(folder) for folder in OPENERS)
+
+
+def opened_elsewhere(path: str) -> Source | None:
+    """The bytes of a placeholder; None for another file. Raises InputError."""
+    for folder, opener in OPENERS.items():
+        if path.startswith(folder) and (source := opener(path)) is not None:
+            return source
+    return None

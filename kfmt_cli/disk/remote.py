@@ -1,0 +1,66 @@
+"""What lies at a URL, as placeholders in a temporary directory: see `core/elsewhere.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path, PurePosixPath
+
+from kfmt_cli.core.elsewhere import OPENERS, placeholder
+from kfmt_cli.core.source import Source
+from kfmt_cli.core.stores import StoredFile, StoredSource, about, files_in
+from kfmt_cli.disk.tree import TROUBLES, UNPACKED
+from kfmt_cli.errors import InputError
+
+# The directories that have the placeholders of each scheme.
+_FOLDERS: dict[str, str] = {}
+
+
+def placed(url: str, temporary: Callable[[], str]) -> str:
+    """The path of placeholders for what is at a URL, a directory with all below it or a file with
+    those next to it; raises InputError. temporary: makes a directory that goes with the process."""
+    scheme, _, rest = url.partition("://")
+    if scheme not in _FOLDERS:
+        folder = _FOLDERS[scheme] = temporary()
+        UNPACKED[folder] = f"{scheme}:/"
+        OPENERS[folder] = _opener(folder)
+    path = f"{_FOLDERS[scheme]}/{rest}"
+    if ".." in PurePosixPath(rest).parts:
+        raise InputError(f"{url}: has .. in it, which means nothing in a store")
+    try:
+        file = about(url)
+    except InputError as error:
+        if error.is_gone:  # whoever looks at the path says so
+            return path
+        raise
+    listed = files_in(url) if file is None else files_in(url.rpartition("/")[0], recursive=False)
+    top = Path(path if file is None else path.rpartition("/")[0])
+    top.mkdir(parents=True, exist_ok=True)
+    TROUBLES[str(top)] = list(_place(f"{_FOLDERS[scheme]}/", listed))
+    return path
+
+
+def _opener(folder: str) -> Callable[[str], Source | None]:
+    def opened(path: str) -> Source | None:
+        return StoredSource(f"{UNPACKED[folder]}{path[len(folder) :]}")
+
+    return opened
+
+
+def _place(top: str, listed: Iterable[StoredFile]) -> Iterable[str]:
+    """Make placeholders; what has no place in a directory is told."""
+    made = set[str]()
+    for file in listed:
+        below = file.path.partition("://")[2]
+        folder = top + below.rpartition("/")[0]
+        if "//" in below or {"..", "."} & set(below.split("/")):
+            yield f"{file.path}: no directory can have a file of this name"
+            continue
+        try:
+            if folder not in made:
+                Path(folder).mkdir(parents=True, exist_ok=True)
+                made.add(folder)
+            placeholder(Path(top + below), file.size, file.modified)
+        except FileExistsError:
+            continue
+        except OSError as error:
+            yield f"{file.path}: has no place in {folder}: {error.strerror}"

@@ -1,0 +1,230 @@
+"""Commands on URLs: the same answers as from the directory that was uploaded."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.samples import ORDERS, Done, kfmt
+from tests.support.store_server import Bucket
+from tools.kafka import ROOT, SAMPLES
+
+pytest.importorskip("pyarrow")
+pytest.importorskip("moto.server")
+
+from kfmt_cli.core import stores
+from kfmt_cli.core.elsewhere import OPENERS
+from kfmt_cli.errors import InputError
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
+BROKER = SAMPLES / "kafka-3.9.1-broker1"
+KEPT = ROOT / "tests/kept/aiven-1.0.0"
+
+
+def ran(*arguments: str | Path, cwd: Path) -> Done:
+    """A command, which says nothing of where placeholders are, and leaves none."""
+    rest = cwd / "placeholders"
+    rest.mkdir(exist_ok=True)
+    done = kfmt(*arguments, cwd=cwd, TMPDIR=str(rest), **server_named())
+    assert str(rest) not in done.out + done.err
+    assert list(rest.iterdir()) == []
+    return done
+
+
+def server_named() -> dict[str, Any]:
+    return {name: value for name, value in os.environ.items() if name.startswith("AWS_")}
+
+
+COMMANDS = [
+    *(("check",), ("verify-crc", "--deep"), ("index-check",), ("stat",), ("txn",)),
+    *(("dump",), ("dump", "--records"), ("cat", "--last", "5"), ("find", "--offset", "3")),
+    *(("state",), ("compaction",), ("stat", "--sample", "20K")),
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+@pytest.mark.parametrize("folder", ["damaged_segments", "sample_segments/kafka-3.9.1-broker1"])
+def test_a_url_is_what_was_uploaded(
+    command: tuple[str, ...], folder: str, bucket: Bucket, tmp_path: Path
+) -> None:
+    name, *options = command
+    url = bucket.put(ROOT / folder, "uploaded")
+    ours = ran(name, url, *options, "--json", cwd=tmp_path)
+    theirs = kfmt(name, ROOT / folder, *options, "--json")
+    unlike = ('"disk_bytes"', '"type":"next"')
+
+    def lines(text: str) -> list[str]:
+        return [line for line in text.splitlines() if not any(word in line for word in unlike)]
+
+    assert ours.code == theirs.code
+    assert lines(ours.out) == lines(theirs.out.replace(str(ROOT / folder), url))
+
+
+def test_a_file_at_a_url_is_read_with_those_next_to_it(bucket: Bucket, tmp_path: Path) -> None:
+    log = bucket.file(f"data/orders-0/{240:020}.log")
+    for command in (["check"], ["index-check"], ["hex", "--position", "0"], ["dump"]):
+        ours = ran(command[0], log, *command[1:], cwd=tmp_path)
+        theirs = kfmt(command[0], str(ORDERS.parent / f"{240:020}.log"), *command[1:])
+        assert ours.code == theirs.code == 0, ours.err
+        assert len(ours.out.splitlines()) == len(theirs.out.splitlines())
+    done = ran("diff", bucket.file("data/orders-0"), ORDERS.parent, cwd=tmp_path)
+    assert done.code == 0, done.out
+    for command in (["salvage"], ["convert-v0-to-v2"]):
+        done = ran(*command, bucket.file("data/orders-0"), f"{command[0]}-made", cwd=tmp_path)
+        assert done.code in (0, 3), done.err
+    done = ran("export", bucket.file("data"), "--to", "lake", cwd=tmp_path)
+    assert done.code == 0, done.err
+    assert "1 500 records, none damaged" in done.out + done.err
+    saved = tmp_path / "salvage-made" / f"{240:020}.log"
+    assert saved.read_bytes() == (ORDERS.parent / f"{240:020}.log").read_bytes()
+
+
+def test_only_what_is_asked_for_is_read(bucket: Bucket, tmp_path: Path) -> None:
+    """A log of many windows: a look at its front is one request, a whole reading has no overlap."""
+    large = tmp_path / "large-0"
+    large.mkdir()
+    data = ORDERS.read_bytes()
+    (large / ORDERS.name).write_bytes(data * (20 * stores.WINDOW // len(data) // 4))
+    url = bucket.put(large, "large-0")
+    bucket.requests.clear()
+    assert ran("dump", f"{url}/{ORDERS.name}", "--limit", "1", cwd=tmp_path).code == 0
+    assert len(bucket.asked("^GET .*log")) == 1
+    bucket.requests.clear()
+    ran("verify-crc", f"{url}/{ORDERS.name}", cwd=tmp_path)
+    assert 5 <= len(bucket.asked("^GET .*log")) <= 9
+    bucket.requests.clear()
+    ran("verify-crc", bucket.file("data"), cwd=tmp_path)
+    assert len(bucket.asked("^GET .*log")) == 7
+
+
+def test_what_is_packed_is_read_from_a_store(bucket: Bucket, tmp_path: Path) -> None:
+    packed = tmp_path / "packed"
+    packed.mkdir()
+    with tarfile.open(packed / "broker.tar.gz", "w:gz") as tar:
+        tar.add(ORDERS.parent, "orders-0")
+    (packed / f"{ORDERS.name}.gz").write_bytes(gzip.compress(ORDERS.read_bytes()))
+    url = bucket.put(packed, "packed")
+    done = ran("verify-crc", f"{url}/broker.tar.gz", "--json", cwd=tmp_path)
+    assert (done.code, len(done.of("file"))) == (0, 7)
+    assert done.of("file")[0]["file"] == f"{url}/broker.tar.gz/orders-0/{ORDERS.name}"
+    done = ran("cat", f"{url}/{ORDERS.name}.gz", "-f", "%o\\n", cwd=tmp_path)
+    assert done.out.split() == [str(i) for i in range(240)]
+
+
+def test_a_tiered_bucket_is_read_in_its_store(bucket: Bucket, tmp_path: Path) -> None:
+    pytest.importorskip("cryptography")
+    key = str(KEPT / "encrypted/test-key.pkcs8.der")
+    theirs = kfmt("dump", BROKER / "txn-0", "--records", "--json").of("record")
+    known = {row["offset"]: row["value"] for row in theirs}
+    for name in ("plain", "zstd", "encrypted"):
+        url = bucket.put(KEPT / name / "tiered", f"{name}/some/prefix")
+        options = ("--rsm-private-key", key) if name == "encrypted" else ()
+        done = ran("dump", url, "--records", "--json", *options, cwd=tmp_path)
+        assert done.code == 0, done.err
+        rows = [row for row in done.of("record") if row["topic"] == "txn"]
+        assert len(rows) > 100
+        assert all(known[row["offset"]] == row["value"] for row in rows)
+        assert rows[0]["file"].startswith(url)
+
+
+def test_nothing_is_written_to_a_url_but_exports(bucket: Bucket, tmp_path: Path) -> None:
+    source, to = bucket.file("data/orders-0"), bucket.file("made")
+    for command in ("salvage", "convert-v0-to-v2", "rebuild-index"):
+        done = ran(command, source, to, cwd=tmp_path)
+        assert done.code == 2
+        assert f"{to}: files are written to directories of this machine only" in done.err
+    done = ran("rebuild-index", "--in-place", source, cwd=tmp_path)
+    assert done.code == 2
+    assert "what is at a URL" in done.err
+    assert [path.name for path in tmp_path.iterdir()] == ["placeholders"]
+    assert ran("export", source, "--to", to, cwd=tmp_path).code == 0
+
+
+@pytest.mark.parametrize(
+    ("path", "code", "words"),
+    [
+        ("{}/nothing", 3, "{}/nothing: No such file or directory"),
+        ("s3://no-such-bucket-here/x", 3, "there is no no-such-bucket-here"),
+        ("gopher://host/x", 3, "no file system is installed for gopher://"),
+        ("{}/a/../b", 3, "has .. in it"),
+    ],
+)
+def test_what_is_not_there_is_one_line(
+    path: str, code: int, words: str, bucket: Bucket, tmp_path: Path
+) -> None:
+    done = ran("dump", path.format(bucket.url), cwd=tmp_path)
+    assert (done.code, done.out) == (code, "")
+    assert words.format(bucket.url) in done.err
+    assert done.err.count("\n") == 1
+
+
+def test_a_server_that_does_not_answer_is_one_line(bucket: Bucket, tmp_path: Path) -> None:
+    named: dict[str, Any] = {**server_named(), "AWS_ENDPOINT_URL": "http://127.0.0.1:9"}
+    done = kfmt("dump", bucket.file("data"), cwd=tmp_path, **named)
+    assert (done.code, done.out, done.err.count("\n")) == (3, "", 1)
+    assert f"kfmt: {bucket.url}/data: " in done.err
+
+
+class Unsteady:
+    """A file whose connection is lost so many times."""
+
+    def __init__(self, losses: int) -> None:
+        self.losses = losses
+
+    def read_at(self, n: int, position: int) -> bytes:
+        if self.losses:
+            self.losses -= 1
+            raise OSError("connection reset")
+        return ORDERS.read_bytes()[position : position + n]
+
+
+def test_a_lost_connection_is_tried_again_and_then_told(
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stores, "PAUSES", (0.0, 0.0))
+    source: Any = stores.StoredSource(bucket.file(f"data/orders-0/{ORDERS.name}"))
+    source._file = Unsteady(2)
+    assert source.block(100, 50, 1) == ORDERS.read_bytes()[100:150]
+    source._file = Unsteady(3)
+    with pytest.raises(InputError, match=r"0\.log byte 0: cannot be read: connection reset"):
+        source.block(0, 50, 1)
+
+
+def test_an_object_that_vanishes_is_named(bucket: Bucket) -> None:
+    from kfmt_cli.disk.made import made_of
+    from kfmt_cli.disk.targets import target_of
+
+    url = bucket.file(f"data/orders-0/{ORDERS.name}")
+    try:
+        file = target_of(made_of(url)).file
+        system, below = stores.file_system_at(url)
+        system.delete_file(below)
+        from kfmt_cli.core.source import open_source
+
+        assert file is not None
+        with pytest.raises(InputError) as gone:
+            open_source(file.path, file.name)
+        assert str(gone.value).startswith(f"{url}: ")
+    finally:
+        OPENERS.clear()
+
+
+def test_windows_of_a_source_are_the_file(bucket: Bucket) -> None:
+    """Whatever is asked for in whatever order."""
+    data = io.BytesIO(os.urandom(3 * stores.WINDOW + 12345)).getvalue()
+    system, below = stores.file_system_at(bucket.file("blob"))
+    with system.open_output_stream(below) as out:
+        out.write(data)
+    source = stores.StoredSource(bucket.file("blob"))
+    places = [(0, 100), (50, 1000), (300_000, 10), (299_000, 2 << 20), (2 << 20, 3 << 20)]
+    places += [(4 << 20, 9 << 20), (len(data) - 5, 100), (len(data), 5), (0, len(data)), (7, 7)]
+    for at, n in places:
+        assert source.block(at, n, 1) == data[at : at + n], (at, n)
+    source.close()
