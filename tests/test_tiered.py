@@ -7,7 +7,9 @@ The key was made for these files alone.
 from __future__ import annotations
 
 import json
+import re
 import shutil
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +17,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kfmt_cli.disk.made import has_manifests
+from kfmt_cli.core.elsewhere import OPENERS
+from kfmt_cli.core.source import file_at
+from kfmt_cli.disk.made import has_manifests, made_of
 from kfmt_cli.disk.tiered import Bucket
 from kfmt_cli.disk.tiered_keys import PrivateKey
+from kfmt_cli.errors import InputError
 from tests.support.samples import Done, kfmt
 from tools.kafka import ROOT, SAMPLES
 
@@ -52,15 +57,20 @@ def key() -> PrivateKey:
 
 
 @pytest.mark.parametrize("name", ["plain", "zstd", "encrypted"])
-def test_segments_are_what_the_broker_had(name: str, tmp_path: Path) -> None:
+def test_segments_are_what_the_broker_had(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     bucket = Bucket(tmp_path, key() if name == "encrypted" else None)
     bucket.take(KEPT / name / "tiered", "tiered")
     assert bucket.troubles == []
+    monkeypatch.setitem(OPENERS, str(tmp_path), bucket.opened)
     files = [path for path in tmp_path.rglob("0*") if path.is_file()]
     assert len(files) >= 10
     for file in files:
         theirs = BROKER / file.parent.name / file.name
-        assert file.read_bytes() == theirs.read_bytes(), file.name
+        assert file.stat().st_size == theirs.stat().st_size
+        with file_at(str(file)) as ours:
+            assert ours.read() == theirs.read_bytes(), file.name
     metadata = (tmp_path / "txn-0/partition.metadata").read_text()
     assert metadata == "version: 0\ntopic_id: SK1yrsvLS6GVcvsGssS1uA"
     epochs = (tmp_path / "txn-0/leader-epoch-checkpoint").read_text()
@@ -184,7 +194,42 @@ def test_no_manifest_breaks_it(tmp_path_factory: Any, data: st.DataObject) -> No
     bucket.take(top / "b", "b")
     logs = list((top / "to").rglob("*.log"))
     assert len(logs) + len(bucket.troubles) >= 2
-    assert sum(file.stat().st_size for file in logs) < 1 << 20
+    for log in logs:
+        source = bucket.opened(str(log))
+        assert source is not None
+        with suppress(InputError):
+            assert source.size == len(source.block(0, source.size or 0, 1)) < 1 << 20
+
+
+def test_a_log_that_ends_too_early_is_read_up_to_there(buckets: Path) -> None:
+    """Whole chunks, of which each has 4096 bytes here."""
+    log = buckets / "plain/tiered" / TXN / f"{FIRST}.log"
+    log.write_bytes(log.read_bytes()[:10_000])
+    done = ran("dump", "plain", "--json", cwd=buckets)
+    assert done.code != 0
+    stem = f"plain/tiered/{TXN}/{FIRST}"
+    assert f"{stem}: its log ends 22174 bytes too early, and is read up to byte 8192" in done.err
+    whole = kfmt("dump", BROKER / "txn-0" / f"{0:020}.log", "--json").of("batch")
+    ends = [row["position"] + 12 + row["batch_length"] for row in whole]
+    ours = [row for row in done.of("batch") if row["file"] == f"plain/txn-0/{0:020}.log"]
+    assert len(ours) == sum(end <= 8192 for end in ends) > 5
+
+
+def test_a_chunk_that_is_damaged_is_named_with_its_byte(buckets: Path) -> None:
+    _flip(buckets / "zstd/tiered" / TXN / f"{FIRST}.log")
+    done = ran("verify-crc", "zstd/tiered", cwd=buckets)
+    assert done.code == 3
+    assert re.search(rf"zstd/tiered/{TXN}/{FIRST}\.log: chunk \d+ does not decompress", done.err)
+
+
+def test_nothing_is_put_together_before_it_is_read(buckets: Path) -> None:
+    top = made_of(str(buckets / "zstd/tiered"))
+    try:
+        for log in Path(top).rglob("*.log"):
+            assert log.stat().st_size > 10_000
+            assert log.stat().st_blocks == 0
+    finally:
+        OPENERS.clear()
 
 
 def test_other_directories_are_not_taken_for_buckets(tmp_path: Path) -> None:

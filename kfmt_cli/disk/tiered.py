@@ -1,4 +1,4 @@
-"""Segments in tiered storage, put together again: as a broker would have them on its disk.
+"""Segments in tiered storage, as a broker would have them on its disk.
 
 Aiven's plug-in stores three objects of each segment: its log in chunks, which may be compressed
 and encrypted; its indexes, one after the other; a manifest, which says where all that is. Source:
@@ -8,152 +8,147 @@ and encrypted; its indexes, one after the other; a manifest, which says where al
 from __future__ import annotations
 
 import base64
-import struct
-from collections.abc import Iterator
+import os
 from dataclasses import dataclass, field
+from itertools import accumulate
 from pathlib import Path
 from typing import IO
 
-import msgspec
 import zstandard
 
-from kfmt_cli.core.source import file_at
+from kfmt_cli.core.elsewhere import placeholder
+from kfmt_cli.core.parallel import map_ordered
+from kfmt_cli.core.source import Source, file_at, open_source
 from kfmt_cli.disk.names import MANIFEST, STORED_STEM
 from kfmt_cli.disk.tiered_keys import PrivateKey, Unlock
+from kfmt_cli.disk.tiered_manifest import Manifest, chunk_sizes, manifest_at
+from kfmt_cli.disk.tree import printable
 from kfmt_cli.errors import InputError
 
 LOG, INDEXES = ".log", ".indexes"
 EPOCHS = "leader-epoch-checkpoint"
-MOST_MANIFEST = 16 << 20
-MOST_CHUNK = 1 << 30
-AT_ONCE = 1 << 20
+PIECE = 1 << 20
+AT_ONCE = 8  # manifests that are read at a time
 
 
-class _Struct(msgspec.Struct, rename="camel"):
-    pass
+@dataclass(frozen=True, slots=True)
+class StoredLog:
+    """A log in chunks."""
+
+    manifest: Manifest
+    path: str
+    """Of the object that has the chunks."""
+    ends: list[int]
+    """Where each chunk ends that is there, as it is stored."""
+    unlock: Unlock | None
+
+    @property
+    def chunk_size(self) -> int:
+        """The bytes of each chunk but the last, as the broker had them."""
+        return self.manifest.chunk_index.original_chunk_size
+
+    @property
+    def size(self) -> int:
+        """The bytes that there are, as the broker had them."""
+        total = self.manifest.chunk_index.original_file_size
+        return min(total, len(self.ends) * self.chunk_size)
+
+    def chunk(self, number: int, stored: Source) -> bytes:
+        """A chunk as the broker had it; raises InputError. stored: the object."""
+        start = self.ends[number - 1] if number else 0
+        plain = min(self.chunk_size, self.size - number * self.chunk_size)
+        length = self.ends[number] - start
+        data = stored.block(start, length, length)
+        try:
+            if len(data) != length:
+                raise InputError(f"ends {length - len(data)} bytes too early")
+            data = _unlocked(self.manifest, data, self.unlock)
+            if self.manifest.compression:
+                data = zstandard.ZstdDecompressor().decompress(data, max_output_size=plain)
+            if len(data) != plain:
+                raise InputError(f"has {len(data)} bytes, and not {plain}")
+        except zstandard.ZstdError as error:
+            raise InputError(self._words(number, f"does not decompress: {error}")) from error
+        except InputError as error:
+            raise InputError(self._words(number, str(error))) from error
+        return data
+
+    def _words(self, number: int, why: str) -> str:
+        return f"{printable(self.path)}: chunk {number} {why}"
 
 
-class FixedChunks(_Struct, tag="fixed", tag_field="type"):
-    """Chunks that are all of one size but the last."""
+class ChunkedSource:
+    """A log in chunks, which are read as they are asked for."""
 
-    original_chunk_size: int
-    original_file_size: int
-    transformed_chunk_size: int
-    final_transformed_chunk_size: int
+    largest = 1 << 31
 
-    def sizes(self, number: int) -> list[int]:
-        """The bytes of each as it is stored."""
-        return [*[self.transformed_chunk_size] * (number - 1), self.final_transformed_chunk_size]
+    def __init__(self, log: StoredLog, name: str) -> None:
+        self.name = name
+        self.size: int | None = log.size
+        self._log = log
+        self._stored = open_source(log.path, printable(log.path))
+        self._held: tuple[int, bytes] = -1, b""
 
+    def block(self, position: int, length: int, least: int) -> bytes:
+        del least  # all of it is given
+        end = min(position + length, self._log.size)
+        size, parts = self._log.chunk_size, []
+        while position < end:
+            number, at = divmod(position, size)
+            if self._held[0] != number:
+                self._held = number, self._log.chunk(number, self._stored)
+            parts.append(self._held[1][at : at + end - position])
+            position += len(parts[-1])
+        return b"".join(parts)
 
-class VariableChunks(_Struct, tag="variable", tag_field="type"):
-    """Chunks that compression has made of any size."""
+    def prefetch(self, position: int, length: int) -> None:
+        pass
 
-    original_chunk_size: int
-    original_file_size: int
-    transformed_chunks: str
-    """Their sizes: how many, the smallest, bytes for what each has more, that of each but the last,
-    the last; in zstd and base64."""
+    def release(self, position: int) -> None:
+        pass
 
-    def sizes(self, number: int) -> list[int]:
-        """The bytes of each as it is stored; raises ValueError, struct.error or ZstdError."""
-        packed = base64.b64decode(self.transformed_chunks, validate=True)
-        data = zstandard.ZstdDecompressor().decompress(packed, max_output_size=MOST_MANIFEST)
-        (count,) = struct.unpack_from(">i", data)
-        if count != number:
-            raise ValueError(f"it has sizes of {count} chunks, and {number} are needed")
-        if count == 1:
-            return list(struct.unpack_from(">i", data, 4))
-        base, width = struct.unpack_from(">ib", data, 4)
-        if width not in (1, 2, 3, 4) or len(data) != 13 + width * (count - 1):
-            raise ValueError("the sizes of its chunks are malformed")
-        more = (data[9 + width * i : 9 + width * (i + 1)] for i in range(count - 1))
-        last = struct.unpack_from(">i", data, len(data) - 4)[0]
-        return [*(base + int.from_bytes(part, "big") for part in more), last]
+    def close(self) -> None:
+        self._stored.close()
 
 
-class IndexPlace(_Struct):
-    """Where an index lies."""
+@dataclass(frozen=True, slots=True)
+class _Segment:
+    """A segment as it is stored."""
 
-    position: int
-    size: int
-
-
-class Indexes(_Struct):
-    """Where each index lies."""
-
-    offset: IndexPlace | None = None
-    timestamp: IndexPlace | None = None
-    producer_snapshot: IndexPlace | None = None
-    leader_epoch: IndexPlace | None = None
-    transaction: IndexPlace | None = None
-
-
-class Encryption(_Struct):
-    """How what is encrypted can be read."""
-
-    data_key: str
-    aad: str
-
-
-class NamedPartition(_Struct):
-    """A partition by name."""
-
-    topic: str
-    partition: int
-
-
-class TopicIdPartition(_Struct):
-    """A partition by name and topic id."""
-
-    topic_id: str
-    topic_partition: NamedPartition
-
-
-class SegmentId(_Struct):
-    """Which copy of which partition's segment it is."""
-
-    topic_id_partition: TopicIdPartition
-    id: str
-
-
-class SegmentMetadata(_Struct):
-    """What the broker says of a segment."""
-
-    remote_log_segment_id: SegmentId
-    start_offset: int
-    end_offset: int
-
-
-class Manifest(_Struct):
-    """What the plug-in says of a segment."""
-
-    version: str
-    chunk_index: FixedChunks | VariableChunks
-    segment_indexes: Indexes
-    compression: bool
-    remote_log_segment_metadata: SegmentMetadata
-    encryption: Encryption | None = None
+    log: StoredLog
+    shown: str
+    indexes: dict[str, bytes]
+    """By the names that the broker has for them."""
+    trouble: str | None
+    """What is wrong with its log."""
 
 
 @dataclass
 class Bucket:
-    """A copy of a bucket, or a part of one, as a log directory."""
+    """A bucket, a copy of one, or a part of it, as a log directory."""
 
     to: Path
-    """Where the log directory is made."""
+    """Where the log directory is made: its indexes, and placeholders for its logs."""
     key: PrivateKey | None = None
     troubles: list[str] = field(default_factory=list)
     """What could not be read, and why."""
+    _logs: dict[str, StoredLog] = field(default_factory=dict)
+    """By the paths of their placeholders."""
     _taken: dict[Path, str] = field(default_factory=dict)
 
+    def opened(self, path: str) -> Source | None:
+        """The bytes of a log, None for another file."""
+        log = self._logs.get(path)
+        return None if log is None else ChunkedSource(log, printable(path))
+
     def take(self, top: Path, shown: str) -> None:
-        """Put every segment below a directory together, in order. shown: its name."""
+        """Have a log for every segment below a directory, in order. shown: its name."""
         for folder in sorted({path.parent for path in top.rglob(f"*{MANIFEST}")}):
             prefix = f"{shown}/{folder.relative_to(top)}/".replace("/./", "/")
             stems = sorted(path.name.removesuffix(MANIFEST) for path in folder.glob(f"*{MANIFEST}"))
-            for stem in stems:
-                self.segment(folder / stem, prefix + stem)
+            named = [(folder / stem, prefix + stem) for stem in stems]
+            for segment in map_ordered(self._read, named, AT_ONCE):
+                self._put(segment)
             self._orphans(folder, prefix, set(stems))
 
     def _orphans(self, folder: Path, prefix: str, stems: set[str]) -> None:
@@ -166,28 +161,26 @@ class Bucket:
                 self.troubles.append(f"{prefix}{path.name}: has no manifest, and is left out")
 
     def segment(self, stem: Path, shown: str) -> Path | None:
-        """Put a segment together; its log, None where that cannot be.
+        """The path of a segment's log, None where it cannot be read.
 
         stem: the names of its objects without what they end with. shown: the same, as it is shown.
         """
+        return self._put(self._read((stem, shown)))
+
+    def _read(self, named: tuple[Path, str]) -> _Segment | str:
+        """What there is of a segment, or why it cannot be read."""
+        stem, shown = named
         try:
             return self._segment(stem, shown)
         except InputError as error:
-            self.troubles.append(f"{shown}: {error}")
+            words = str(error)
+            return words if words.startswith(shown) else f"{shown}: {words}"
         except OSError as error:
             name = Path(error.filename or "").name
-            self.troubles.append(f"{shown}: {name}: {error.strerror}")
-        return None
+            return f"{shown}: {name}: {error.strerror}"
 
-    def _segment(self, stem: Path, shown: str) -> Path:
-        manifest = _manifest(stem.with_name(stem.name + MANIFEST))
-        about = manifest.remote_log_segment_metadata
-        place = about.remote_log_segment_id.topic_id_partition
-        named = place.topic_partition
-        if "/" in named.topic or named.topic in ("", ".", ".."):
-            raise InputError(f"its manifest says that its topic is {named.topic!r}")
-        found = STORED_STEM.match(stem.name)
-        base = int(found[1]) if found else about.start_offset
+    def _segment(self, stem: Path, shown: str) -> _Segment:
+        manifest = manifest_at(stem.with_name(stem.name + MANIFEST))
         unlock = None
         if manifest.encryption is not None:
             if self.key is None:
@@ -195,49 +188,74 @@ class Bucket:
                 words = f"is encrypted, with the key {key}: --rsm-private-key FILE reads it"
                 raise InputError(words)
             unlock = self.key.unwrapped(manifest.encryption.data_key)
+        stored = stem.with_name(stem.name + LOG)
+        there = stored.stat().st_size
+        ends = list(accumulate(chunk_sizes(manifest)))
+        log = StoredLog(manifest, str(stored), [end for end in ends if end <= there], unlock)
+        needed = ends[-1] if ends else 0
+        trouble = None
+        if there < needed:
+            words = f"its log ends {needed - there} bytes too early"
+            trouble = f"{shown}: {words}, and is read up to byte {log.size}"
+        elif there > needed:
+            trouble = f"{shown}: its log has bytes after its last chunk"
+        return _Segment(log, shown, _indexes(manifest, stem, unlock), trouble)
+
+    def _put(self, segment: _Segment | str) -> Path | None:
+        """Make the files of a segment; the path of its log."""
+        if isinstance(segment, str):
+            self.troubles.append(segment)
+            return None
+        place = segment.log.manifest.remote_log_segment_metadata.remote_log_segment_id
+        named = place.topic_id_partition.topic_partition
         folder = self.to / f"{named.topic}-{named.partition}"
-        log = folder / f"{base:020}{LOG}"
+        stem = Path(segment.log.path).stem
+        log = folder / f"{_base_of(stem, segment.log.manifest):020}{LOG}"
         if log in self._taken:
-            raise InputError(f"{self._taken[log]} begins at the same offset; this copy is left out")
+            words = f"{self._taken[log]} begins at the same offset; this copy is left out"
+            self.troubles.append(f"{segment.shown}: {words}")
+            return None
         folder.mkdir(parents=True, exist_ok=True)
-        try:
-            with (
-                file_at(str(stem.with_name(stem.name + LOG))) as stored,
-                log.open("xb") as out,
-            ):
-                for chunk in _chunks(manifest, stored, unlock):
-                    out.write(chunk)
-        except (InputError, OSError):
-            log.unlink(missing_ok=True)
-            raise
-        self._taken[log] = shown
-        topic_id = place.topic_id
+        stored = os.stat(segment.log.path)  # noqa: PTH116 (text)
+        placeholder(log, segment.log.size, stored.st_mtime_ns)
+        self._taken[log], self._logs[str(log)] = segment.shown, segment.log
+        if segment.trouble:
+            self.troubles.append(segment.trouble)
+        topic_id = place.topic_id_partition.topic_id
         (folder / "partition.metadata").write_text(f"version: 0\ntopic_id: {topic_id}")
-        self._indexes(manifest, stem, folder, base, unlock)
+        for name, data in segment.indexes.items():
+            path = folder / name
+            if name == EPOCHS and path.exists():
+                path.write_bytes(_both_epochs(path.read_bytes(), data))
+            else:
+                path.write_bytes(data)
         return log
 
-    def _indexes(
-        self, manifest: Manifest, stem: Path, folder: Path, base: int, unlock: Unlock | None
-    ) -> None:
-        places = manifest.segment_indexes
-        end = manifest.remote_log_segment_metadata.end_offset + 1
-        named = {
-            f"{base:020}.index": places.offset,
-            f"{base:020}.timeindex": places.timestamp,
-            f"{base:020}.txnindex": places.transaction,
-            f"{end:020}.snapshot": places.producer_snapshot,
-            EPOCHS: places.leader_epoch,
-        }
-        with file_at(str(stem.with_name(stem.name + INDEXES))) as stored:
-            for name, place in named.items():
-                if place is None:
-                    continue
+
+def _base_of(stem: str, manifest: Manifest) -> int:
+    """The base offset of a segment, by its name, or else by its manifest."""
+    found = STORED_STEM.match(stem)
+    return int(found[1]) if found else manifest.remote_log_segment_metadata.start_offset
+
+
+def _indexes(manifest: Manifest, stem: Path, unlock: Unlock | None) -> dict[str, bytes]:
+    """The indexes of a segment, by the names that the broker has for them."""
+    places, base = manifest.segment_indexes, _base_of(stem.name, manifest)
+    end = manifest.remote_log_segment_metadata.end_offset + 1
+    named = {
+        f"{base:020}.index": places.offset,
+        f"{base:020}.timeindex": places.timestamp,
+        f"{base:020}.txnindex": places.transaction,
+        f"{end:020}.snapshot": places.producer_snapshot,
+        EPOCHS: places.leader_epoch,
+    }
+    found = {}
+    with file_at(str(stem.with_name(stem.name + INDEXES))) as stored:
+        for name, place in named.items():
+            if place is not None:
                 stored.seek(place.position)
-                data = _exactly(stored, place.size)
-                data = _unlocked(manifest, data, unlock)
-                if name == EPOCHS and (folder / name).exists():
-                    data = _both_epochs((folder / name).read_bytes(), data)
-                (folder / name).write_bytes(data)
+                found[name] = _unlocked(manifest, _exactly(stored, place.size), unlock)
+    return found
 
 
 def _both_epochs(ours: bytes, theirs: bytes) -> bytes:
@@ -253,46 +271,6 @@ def _both_epochs(ours: bytes, theirs: bytes) -> bytes:
     return "\n".join(["0", str(len(lines)), *lines, ""]).encode()
 
 
-def _manifest(path: Path) -> Manifest:
-    with file_at(str(path)) as file:
-        data = file.read(MOST_MANIFEST + 1)
-    if len(data) > MOST_MANIFEST:
-        raise InputError(f"its manifest is larger than {MOST_MANIFEST} bytes")
-    try:
-        manifest = msgspec.json.decode(data, type=Manifest)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise InputError(f"its manifest is malformed: {error}") from error
-    if manifest.version != "1":
-        raise InputError(f"its manifest has version {manifest.version!r}; kfmt knows 1")
-    return manifest
-
-
-def _chunks(manifest: Manifest, stored: IO[bytes], unlock: Unlock | None) -> Iterator[bytes]:
-    """The bytes of the log; raises InputError where they are not what the manifest says."""
-    index = manifest.chunk_index
-    size, total = index.original_chunk_size, index.original_file_size
-    if not 0 < size <= MOST_CHUNK or total < 0:
-        raise InputError(f"its manifest says chunks of {size} bytes, of {total}")
-    number = -(-total // size)
-    try:
-        sizes = index.sizes(number) if number else []
-    except (ValueError, struct.error, zstandard.ZstdError) as error:
-        raise InputError(f"its manifest is malformed: {error}") from error
-    for i, length in enumerate(sizes):
-        plain = min(size, total - i * size)
-        chunk = _unlocked(manifest, _exactly(stored, length), unlock)
-        if manifest.compression:
-            try:
-                chunk = zstandard.ZstdDecompressor().decompress(chunk, max_output_size=plain)
-            except zstandard.ZstdError as error:
-                raise InputError(f"chunk {i} of its log does not decompress: {error}") from error
-        if len(chunk) != plain:
-            raise InputError(f"chunk {i} of its log has {len(chunk)} bytes, and not {plain}")
-        yield chunk
-    if stored.read(1):
-        raise InputError("its log has bytes after its last chunk")
-
-
 def _unlocked(manifest: Manifest, data: bytes, unlock: Unlock | None) -> bytes:
     if unlock is None or manifest.encryption is None:
         return data
@@ -303,7 +281,7 @@ def _exactly(stored: IO[bytes], size: int) -> bytes:
     """That number of bytes; raises InputError where there are fewer."""
     parts: list[bytes] = []
     left = size
-    while left > 0 and (part := stored.read(min(left, AT_ONCE))):
+    while left > 0 and (part := stored.read(min(left, PIECE))):
         parts.append(part)
         left -= len(part)
     if left or size < 0:

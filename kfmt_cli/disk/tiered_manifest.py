@@ -1,0 +1,163 @@
+"""What Aiven's plug-in says of a segment: its manifest.
+
+Source: `io.aiven.kafka.tieredstorage`, its package `manifest`.
+"""
+
+from __future__ import annotations
+
+import base64
+import struct
+from pathlib import Path
+
+import msgspec
+import zstandard
+
+from kfmt_cli.core.source import file_at
+from kfmt_cli.errors import InputError
+
+MOST_MANIFEST = 16 << 20
+MOST_CHUNK = 1 << 30
+MOST_CHUNKS = 1 << 20
+MOST_LOG = 1 << 40
+
+
+class _Struct(msgspec.Struct, rename="camel"):
+    pass
+
+
+class FixedChunks(_Struct, tag="fixed", tag_field="type"):
+    """Chunks that are all of one size but the last."""
+
+    original_chunk_size: int
+    original_file_size: int
+    transformed_chunk_size: int
+    final_transformed_chunk_size: int
+
+    def sizes(self, number: int) -> list[int]:
+        """The bytes of each as it is stored."""
+        return [*[self.transformed_chunk_size] * (number - 1), self.final_transformed_chunk_size]
+
+
+class VariableChunks(_Struct, tag="variable", tag_field="type"):
+    """Chunks that compression has made of any size."""
+
+    original_chunk_size: int
+    original_file_size: int
+    transformed_chunks: str
+    """Their sizes: how many, the smallest, bytes for what each has more, that of each but the last,
+    the last; in zstd and base64."""
+
+    def sizes(self, number: int) -> list[int]:
+        """The bytes of each as it is stored; raises ValueError, struct.error or ZstdError."""
+        packed = base64.b64decode(self.transformed_chunks, validate=True)
+        data = zstandard.ZstdDecompressor().decompress(packed, max_output_size=MOST_MANIFEST)
+        (count,) = struct.unpack_from(">i", data)
+        if count != number:
+            raise ValueError(f"it has sizes of {count} chunks, and {number} are needed")
+        if count == 1:
+            return list(struct.unpack_from(">i", data, 4))
+        base, width = struct.unpack_from(">ib", data, 4)
+        if width not in (1, 2, 3, 4) or len(data) != 13 + width * (count - 1):
+            raise ValueError("the sizes of its chunks are malformed")
+        more = (data[9 + width * i : 9 + width * (i + 1)] for i in range(count - 1))
+        last = struct.unpack_from(">i", data, len(data) - 4)[0]
+        return [*(base + int.from_bytes(part, "big") for part in more), last]
+
+
+class IndexPlace(_Struct):
+    """Where an index lies."""
+
+    position: int
+    size: int
+
+
+class Indexes(_Struct):
+    """Where each index lies."""
+
+    offset: IndexPlace | None = None
+    timestamp: IndexPlace | None = None
+    producer_snapshot: IndexPlace | None = None
+    leader_epoch: IndexPlace | None = None
+    transaction: IndexPlace | None = None
+
+
+class Encryption(_Struct):
+    """How what is encrypted can be read."""
+
+    data_key: str
+    aad: str
+
+
+class NamedPartition(_Struct):
+    """A partition by name."""
+
+    topic: str
+    partition: int
+
+
+class TopicIdPartition(_Struct):
+    """A partition by name and topic id."""
+
+    topic_id: str
+    topic_partition: NamedPartition
+
+
+class SegmentId(_Struct):
+    """Which copy of which partition's segment it is."""
+
+    topic_id_partition: TopicIdPartition
+    id: str
+
+
+class SegmentMetadata(_Struct):
+    """What the broker says of a segment."""
+
+    remote_log_segment_id: SegmentId
+    start_offset: int
+    end_offset: int
+
+
+class Manifest(_Struct):
+    """What the plug-in says of a segment."""
+
+    version: str
+    chunk_index: FixedChunks | VariableChunks
+    segment_indexes: Indexes
+    compression: bool
+    remote_log_segment_metadata: SegmentMetadata
+    encryption: Encryption | None = None
+
+
+def manifest_at(path: Path) -> Manifest:
+    """A manifest; raises InputError, OSError."""
+    with file_at(str(path)) as file:
+        data = file.read(MOST_MANIFEST + 1)
+    if len(data) > MOST_MANIFEST:
+        raise InputError(f"its manifest is larger than {MOST_MANIFEST} bytes")
+    try:
+        manifest = msgspec.json.decode(data, type=Manifest)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise InputError(f"its manifest is malformed: {error}") from error
+    if manifest.version != "1":
+        raise InputError(f"its manifest has version {manifest.version!r}; kfmt knows 1")
+    place = manifest.remote_log_segment_metadata.remote_log_segment_id.topic_id_partition
+    topic = place.topic_partition.topic
+    if "/" in topic or topic in ("", ".", ".."):
+        raise InputError(f"its manifest says that its topic is {topic!r}")
+    return manifest
+
+
+def chunk_sizes(manifest: Manifest) -> list[int]:
+    """The bytes of each chunk as it is stored; raises InputError where they make no sense."""
+    index = manifest.chunk_index
+    size, total = index.original_chunk_size, index.original_file_size
+    if not 0 < size <= MOST_CHUNK or not 0 <= total <= MOST_LOG or total > size * MOST_CHUNKS:
+        raise InputError(f"its manifest says chunks of {size} bytes, of {total}")
+    number = -(-total // size)
+    try:
+        sizes = index.sizes(number) if number else []
+    except (ValueError, struct.error, zstandard.ZstdError) as error:
+        raise InputError(f"its manifest is malformed: {error}") from error
+    if any(not 0 < length <= 2 * MOST_CHUNK for length in sizes):
+        raise InputError("its manifest is malformed: chunks of impossible sizes")
+    return sizes
