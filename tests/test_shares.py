@@ -23,6 +23,7 @@ from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.rows.finding_row import finding_row
 from kfmt_cli.rows.result import Result
+from kfmt_cli.sharing import processes
 from kfmt_cli.sharing.processes import map_processes
 from tests.support.mutants import mutant_of
 from tests.support.samples import ORDERS, TXN, UPGRADED, environment, kfmt
@@ -125,7 +126,7 @@ def test_a_large_log_in_pieces(log: Path, tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(verify_apart, "LARGE", 0)
     monkeypatch.setattr(verify_apart, "MOST_PIECE", 6000)
     monkeypatch.setattr(verify_apart, "LEAST_PIECE", 2000)
-    monkeypatch.setattr(verify, "MANY_BYTES", 0)
+    monkeypatch.setattr(processes, "MANY_BYTES", 0)
     monkeypatch.setattr(verify_apart, "map_processes", lambda work, items, *_: map(work, items))
     data = log.read_bytes()
     for i in range(60):
@@ -218,7 +219,7 @@ def test_an_interrupt_ends_every_process(tmp_path: Path) -> None:
         for log in ORDERS.parent.glob("*.log"):
             os.link(log, folder / log.name) if same_disk(log, folder) else shutil.copy(log, folder)
     script = (
-        "import sys\nfrom kfmt_cli.commands import verify\nverify.MANY_BYTES = 0\n"
+        "import sys\nfrom kfmt_cli.sharing import processes\nprocesses.MANY_BYTES = 0\n"
         "from kfmt_cli.__main__ import main\nsys.argv[0] = 'kfmt'\nmain()\n"
     )
     command = [sys.executable, "-c", script, "verify-crc", "--deep", "--jobs", "2", str(tmp_path)]

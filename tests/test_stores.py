@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.samples import ORDERS, kfmt
+from tests.support.samples import ORDERS, TXN, kfmt
 from tests.support.store_server import Bucket
+from tools.kafka import ROOT
 
 pa = pytest.importorskip("pyarrow")
 pytest.importorskip("moto.server")
@@ -24,6 +25,7 @@ from kfmt_cli.spark.request import request_of  # noqa: E402
 from kfmt_cli.spark.splits import read_split  # noqa: E402
 from kfmt_cli.spark.wanted import splits_of  # noqa: E402
 
+KEPT = ROOT / "tests/kept/aiven-1.0.0"
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
 
@@ -127,6 +129,48 @@ def test_other_file_systems_are_those_of_fsspec() -> None:
         memory.pipe(f"/box/orders-0/{file.name}", file.read_bytes())
     request = replace(request_of({}), paths=("memory://box/orders-0",))
     assert len(rows_of(request)) == 1500
+
+
+def test_tables_of_a_bucket_are_those_of_its_directory(bucket: Bucket) -> None:
+    """Also those that need several files of it."""
+    url = bucket.put(TXN.parent, "data/txn-0")
+    for options in (
+        {"table": "index_entries"},
+        {"table": "batches"},
+        {"table": "segments"},
+        {"table": "findings", "deep": "true"},
+        {"isolation": "read_committed"},
+    ):
+        request = request_of(options)
+        ours = rows_of(replace(request, paths=(url,)))
+        theirs = rows_of(replace(request, paths=(str(TXN.parent),)))
+        assert [{**row, "file": ""} for row in ours] == [{**row, "file": ""} for row in theirs]
+        assert ours or options["table"] == "findings"
+
+
+@pytest.mark.parametrize("name", ["plain", "zstd", "encrypted"])
+@pytest.mark.parametrize("where", ["local", "s3"])
+def test_a_tiered_topic_is_read_as_a_local_one(name: str, where: str, bucket: Bucket) -> None:
+    pytest.importorskip("cryptography")
+    top = str(KEPT / name)
+    options = {"rsmPrivateKey": str(KEPT / "encrypted/test-key.pkcs8.der")}
+    if where == "s3":
+        top = bucket.put(KEPT / name, "tiered")
+    request = request_of({"columns": "topic,partition,offset,value,file", **options})
+    rows = rows_of(replace(request, paths=(top,)))
+    txn = [row for row in rows if row["topic"] == "txn"]
+    theirs = rows_of(replace(request_of({}), paths=(str(TXN.parent),)))
+    known = {row["offset"]: row["value"] for row in theirs}
+    ends = {row["file"].rpartition("/")[2][:20] for row in txn}
+    assert ends == {f"{0:020}", f"{357:020}"}
+    assert [known[row["offset"]] for row in txn] == [row["value"] for row in txn]
+    assert len(txn) > 300
+    batches = rows_of(replace(request_of({"table": "batches", **options}), paths=(top,)))
+    assert {row["topic"] for row in batches} >= {"txn"}
+    last = replace(request_of({"last": "2", "topics": "txn", **options}), paths=(top,))
+    assert len(rows_of(last)) == 2
+    without = files_of(replace(request, paths=(top,), private_key=None))
+    assert any("is encrypted" in (file.trouble or "") for file in without) == (name == "encrypted")
 
 
 @pytest.mark.spark

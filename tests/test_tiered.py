@@ -53,7 +53,7 @@ def buckets(tmp_path: Path) -> Path:
 
 def key() -> PrivateKey:
     pytest.importorskip("cryptography")
-    return PrivateKey(str(KEY))
+    return PrivateKey.at(str(KEY))
 
 
 @pytest.mark.parametrize("name", ["plain", "zstd", "encrypted"])

@@ -175,6 +175,7 @@ def test_processes_say_the_same(partition: Path, monkeypatch: pytest.MonkeyPatch
     from kfmt_cli.cli.screen import Screen
     from kfmt_cli.commands import verify
     from kfmt_cli.core.codecs.decompress import Limit
+    from kfmt_cli.sharing import processes
 
     (partition / name(480)).unlink()
     (partition / name(720)).write_bytes(b"")
@@ -190,7 +191,7 @@ def test_processes_say_the_same(partition: Path, monkeypatch: pytest.MonkeyPatch
         return [line for text in texts for line in text.splitlines()]
 
     alone = run(1)
-    monkeypatch.setattr(verify, "MANY_BYTES", 0)
+    monkeypatch.setattr(processes, "MANY_BYTES", 0)
     assert run(2) == alone
     codes = [row["code"] for row in map(json.loads, alone) if row["type"] == "finding"]
     assert codes == ["name-not-numeric", "segments-gap", "log-empty"]

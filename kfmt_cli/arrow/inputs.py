@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
 
-from kfmt_cli.core.elsewhere import is_local, local
+from kfmt_cli.core.elsewhere import CONNECTIONS, OPENERS
 from kfmt_cli.core.packed import WHOLLY_PACKED, packed_suffix
-from kfmt_cli.core.parallel import together
-from kfmt_cli.core.stores import listing, open_stored
+from kfmt_cli.core.parallel import map_ordered, together
+from kfmt_cli.core.source import READ_ONLY, FileSource, Source
+from kfmt_cli.core.stores import StoredFile, StoredSource, listing
+from kfmt_cli.core.urls import is_local
 from kfmt_cli.disk.kinds import UNKNOWN, is_transient
 from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, TIME_INDEX
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.kinds.logs import LOG, LOGS
-from kfmt_cli.disk.names import left_out_words, mark_of, partition_of
+from kfmt_cli.disk.names import MANIFEST, left_out_words, mark_of, partition_of
 from kfmt_cli.disk.tree import classify
 from kfmt_cli.errors import InputError
 from kfmt_cli.sharing.piece import Piece
 from kfmt_cli.sharing.read_piece import PieceReader
 from kfmt_cli.sharing.request import Request
+
+if TYPE_CHECKING:
+    from kfmt_cli.disk.tiered import StoredLog
 
 KINDS = {"index_entries": frozenset({OFFSET_INDEX, TIME_INDEX})}
 
@@ -33,6 +43,7 @@ def files_of(request: Request, tell: Callable[[str], None] | None = None) -> lis
     found: dict[str, Piece] = {}
     for path in request.paths:
         given, marked = list(listing(path)), set[str]()
+        stems = {file.path.removesuffix(MANIFEST) for file in given if _is_manifest(file)}
         for stored in given:
             alone = len(given) == 1
             if not stored.trouble and is_transient(stored.path) and not alone:
@@ -48,17 +59,80 @@ def files_of(request: Request, tell: Callable[[str], None] | None = None) -> lis
                 continue
             known = file.kind in kinds or (alone and file.kind is UNKNOWN)
             if known and _wanted(request, stored.path):
-                base = file.base_offset
+                base, tiered = file.base_offset, stored.path.removesuffix(".log") in stems
                 found[stored.path] = Piece(
-                    stored.path, file.kind, base, stored.size, stored.modified, 0, stored.size
+                    stored.path,
+                    file.kind,
+                    base,
+                    stored.size,
+                    stored.modified,
+                    0,
+                    stored.size,
+                    tiered=tiered,
                 )
         if not given:
             raise InputError(f"{path}: no file in it")
         if marked and tell is not None:
             tell(f"{path}: {left_out_words(marked)}\n")
+    for piece in map_ordered(partial(_as_broker, request), _tiered(found), CONNECTIONS):
+        found[piece.path] = piece
     if found and all(piece.trouble for piece in found.values()):
         raise InputError("; ".join(f"{piece.path}: {piece.trouble}" for piece in found.values()))
     return sorted(found.values(), key=_order)
+
+
+def _is_manifest(file: StoredFile) -> bool:
+    return file.path.endswith(MANIFEST) and not file.trouble
+
+
+def _tiered(found: dict[str, Piece]) -> list[Piece]:
+    return [piece for piece in found.values() if piece.tiered]
+
+
+def _as_broker(request: Request, piece: Piece) -> Piece:
+    """A segment in tiered storage with the size that its log had, or why it cannot be read."""
+    try:
+        size = _stored_log(request, piece.path, piece.size).size
+    except InputError as error:
+        return replace(piece, kind=UNKNOWN, trouble=str(error))
+    return replace(piece, size=size, end=size, stored_size=piece.size)
+
+
+def _stored_log(request: Request, path: str, there: int) -> StoredLog:
+    from kfmt_cli.disk.tiered import stored_log
+    from kfmt_cli.disk.tiered_keys import PrivateKey
+
+    key = None if request.private_key is None else PrivateKey(request.private_key, "the key")
+    return stored_log(path.removesuffix(".log"), there, key, _as_stored)
+
+
+def _as_stored(path: str, name: str) -> Source:
+    """What is stored, chunks and all."""
+    if not is_local(path):
+        return StoredSource(path)
+    try:
+        return FileSource(os.open(path, READ_ONLY), name)
+    except OSError as error:
+        raise InputError(f"{name}: {error.strerror}", file=path) from error
+
+
+@contextmanager
+def at_hand(request: Request, pieces: Iterable[Piece]) -> Iterator[None]:
+    """Whoever opens the path of a segment in tiered storage gets its log, and not its chunks."""
+    tiered = {piece.path: piece.stored_size for piece in pieces if piece.tiered}
+    for path, size in tiered.items():
+        OPENERS[path] = partial(_opened, request, size)
+    try:
+        yield
+    finally:
+        for path in tiered:
+            del OPENERS[path]
+
+
+def _opened(request: Request, there: int, path: str) -> Source:
+    from kfmt_cli.disk.tiered import ChunkedSource
+
+    return ChunkedSource(_stored_log(request, path, there), path)
 
 
 def _is_marked(file: str, given: str) -> bool:
@@ -80,19 +154,19 @@ def _wanted(request: Request, path: str) -> bool:
 
 def reader_of(request: Request, piece: Piece) -> PieceReader:
     """A reader of a piece, wherever it is stored."""
-    return PieceReader(request.wanted_of(piece), request.limit, open_stored, request.fail_fast)
+    return PieceReader(request.wanted_of(piece), request.limit, fail_fast=request.fail_fast)
 
 
 def packed(pieces: Sequence[Piece]) -> Iterator[list[Piece]]:
-    """The pieces in their order, small local logs together, others alone."""
+    """The pieces in their order, small logs together, others alone."""
 
     def size(piece: Piece) -> int | None:
         whole_log = piece.kind is LOG and piece.is_whole and not piece.trouble
-        return piece.size if whole_log and is_local(piece.path) else None
+        return piece.size if whole_log else None
 
     return together(pieces, size)
 
 
 def input_of(piece: Piece) -> Input:
     """The file of a piece."""
-    return Input(local(piece.path), piece.path, piece.kind, piece.base_offset)
+    return Input(piece.path, piece.path, piece.kind, piece.base_offset)

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from kfmt_cli.core.elsewhere import is_local, local
 from kfmt_cli.core.stores import file_system_at
+from kfmt_cli.core.urls import is_local, local
 from kfmt_cli.errors import OutputError
 
 PIECE = 1 << 20

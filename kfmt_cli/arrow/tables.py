@@ -14,7 +14,6 @@ from kfmt_cli.arrow.inputs import input_of, packed, reader_of
 from kfmt_cli.arrow.schema import schema_of
 from kfmt_cli.arrow.sections import ArrowPart, part_of, record_batch, slices
 from kfmt_cli.checks.log.packs import read_pack
-from kfmt_cli.core.elsewhere import local
 from kfmt_cli.core.native.table import BoolArray
 from kfmt_cli.disk.kinds.fixed import read_rows
 from kfmt_cli.disk.names import partition_of
@@ -164,7 +163,7 @@ def _index_entries(request: Request, piece: Piece) -> Batches:
     if reader.is_troubled(piece):
         return
     try:
-        contents = read_rows(classify(local(piece.path), piece.path))
+        contents = read_rows(classify(piece.path, piece.path))
     except InputError as error:
         reader.found(Finding(piece.path, codes.FILE_VANISHED, None, str(error)))
         return

@@ -6,41 +6,38 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kfmt_cli.broker.seek import Opened, blocks_from
+from kfmt_cli.broker.seek import blocks_from
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.layout.layout import IntArray
-from kfmt_cli.core.source import open_source
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.log.block import part_of, runs
 from kfmt_cli.log.complete import read_complete
 
 
-def first_of_last(
-    logs: Sequence[Input], number: int, limit: Limit, opened: Opened = open_source
-) -> int:
+def first_of_last(logs: Sequence[Input], number: int, limit: Limit) -> int:
     """The offset of the first of the last records; markers are not counted. Raises InputError.
 
-    logs: of a partition, in the order of their base offsets. opened: opens one by path and name.
+    logs: of a partition, in the order of their base offsets.
     """
     first = 0
     for log in reversed(logs):
-        for batches in reversed(_blocks(log, opened)):
+        for batches in reversed(_blocks(log)):
             for position, base, count in reversed(batches.T.tolist()):
                 if 0 <= count < number:
                     number, first = number - count, base
                     continue
-                offsets = _offsets(log, position, limit, opened)
+                offsets = _offsets(log, position, limit)
                 if len(offsets) >= number:
                     return offsets[-number]
                 number, first = number - len(offsets), min([base, *offsets[:1]])
     return first
 
 
-def _blocks(log: Input, opened: Opened) -> list[IntArray]:
+def _blocks(log: Input) -> list[IntArray]:
     """Position, base offset and number of records of a log's undamaged batches, block by block; -1
     records of a wrapper, which says it only inside."""
     found = []
-    for block in blocks_from(log, read_ahead=True, opened=opened):
+    for block in blocks_from(log, read_ahead=True):
         batches = block.batches
         wanted = batches.select((batches.control == 0) & (batches.crc_valid == 1))
         of_old = np.where(wanted.compression == 0, 1, -1)
@@ -49,9 +46,9 @@ def _blocks(log: Input, opened: Opened) -> list[IntArray]:
     return found
 
 
-def _offsets(log: Input, position: int, limit: Limit, opened: Opened) -> list[int]:
+def _offsets(log: Input, position: int, limit: Limit) -> list[int]:
     """The offsets of the records in the batch at a byte."""
-    block = next(blocks_from(log, position, opened=opened))
+    block = next(blocks_from(log, position))
     found: list[int] = []
     for run in runs(part_of(block, 0, 1)):
         records = read_complete(run, limit)

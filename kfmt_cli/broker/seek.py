@@ -6,11 +6,11 @@ looked for; then nothing before that batch has to be read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kfmt_cli.broker.lookup import search
-from kfmt_cli.core.source import Source, open_source
+from kfmt_cli.core.source import open_source
 from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, TIME_INDEX
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.segment import Segment
@@ -19,7 +19,6 @@ from kfmt_cli.log.block import Block
 from kfmt_cli.log.reader import LogReader
 
 INDEX, SCAN = "index", "scan"
-Opened = Callable[[str, str], Source]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +73,12 @@ def blocks_from(
     *,
     read_ahead: bool = False,
     checked: bool = True,
-    opened: Opened = open_source,
 ) -> Iterator[Block]:
     """The blocks of a log from a byte on, as `LogReader` has them; raises InputError.
 
     opened: opens a file by its path and its name.
     """
-    source = opened(file.path, file.name)
+    source = open_source(file.path, file.name)
     try:
         yield from LogReader(source, file.base_offset, read_ahead, checked).blocks(position)
     finally:

@@ -76,6 +76,12 @@ class InputPath(_TextType):
 _KEY = "kfmt.rsm_private_key"
 
 
+def key_file() -> str | None:
+    """What --rsm-private-key says."""
+    path: str | None = click.get_current_context().meta.get(_KEY)
+    return path
+
+
 def private_key(function: F) -> F:
     """--rsm-private-key, which is known before paths are looked at."""
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from kfmt_cli.cli.options import Size, color, max_decompressed
+from kfmt_cli.cli.options import Size, color, max_decompressed, private_key
 from kfmt_cli.spark.jobs import JOBS, JobOption, ListedJob
 
 
@@ -46,6 +46,7 @@ def _common(function: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--traceback", is_flag=True, help="Show all that Spark says when the job fails."
         ),
+        private_key,
         color,
         max_decompressed,
     ):

@@ -96,10 +96,13 @@ class PipelineCall:
     def _request(self) -> Any:
         """What the options say."""
         from kfmt_cli.arrow.exporting import FILE_FORMATS
+        from kfmt_cli.cli.options import key_file
+        from kfmt_cli.disk.tiered_keys import key_bytes
         from kfmt_cli.sharing.request import request_with
 
         options = self.options
         columns = options.get("columns") or ""
+        key = key_file()
         if columns and not FILE_FORMATS[options["format_"]].takes_columns:
             raise UsageError("--columns chooses columns of Parquet files only")
         return request_with(
@@ -110,6 +113,7 @@ class PipelineCall:
             max_split=options["max_split_bytes"],
             max_decompressed=options["max_decompressed"],
             deep=options.get("deep", False),
+            private_key=None if key is None else key_bytes(key),
         )
 
     def _destination(self) -> str:

@@ -197,8 +197,8 @@ def _last_time(file: Input) -> tuple[int | None, str]:
 
 @contextmanager
 def _opened(path: str) -> Iterator[tuple[int, Callable[[int, int], bytes]] | None]:
-    """The size of a file, and what reads so many bytes from a byte of it on; None where it cannot
-    be opened. Of 28,000 each costs a little."""
+    """The size of a file, and what reads a number of bytes of it, by the byte that they begin at;
+    None where it cannot be opened. Of 28,000 each costs a little."""
     if is_elsewhere(path):
         try:
             with file_at(path) as file:

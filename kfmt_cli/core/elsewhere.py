@@ -11,24 +11,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kfmt_cli.core.urls import is_local
+
 if TYPE_CHECKING:
     from kfmt_cli.core.source import Source
 
 Opener = Callable[[str], "Source | None"]
 """Gives the bytes of a path below its directory; None for one that is really there."""
 
+CONNECTIONS = 8  # to stores at a time
 # By the directories of the placeholders.
 OPENERS: dict[str, Opener] = {}
-
-
-def is_local(path: str) -> bool:
-    """Whether a path is one of this machine's file systems."""
-    return "://" not in path or path.startswith("file://")
-
-
-def local(path: str) -> str:
-    """A local path without its scheme."""
-    return path.removeprefix("file://")
 
 
 def placeholder(path: Path, size: int, modified: int) -> None:
@@ -44,12 +37,18 @@ def placeholder(path: Path, size: int, modified: int) -> None:
 
 def is_elsewhere(path: str) -> bool:
     """Whether a file, if it is there, has its bytes elsewhere."""
+    if not is_local(path):
+        return True
     return bool(OPENERS) and any(path.startswith(folder) for folder in OPENERS)
 
 
 def opened_elsewhere(path: str) -> Source | None:
-    """The bytes of a placeholder; None for another file. Raises InputError."""
+    """The bytes of a placeholder, or at a URL; None for another file. Raises InputError."""
     for folder, opener in OPENERS.items():
         if path.startswith(folder) and (source := opener(path)) is not None:
             return source
-    return None
+    if is_local(path):
+        return None
+    from kfmt_cli.core.stores import StoredSource
+
+    return StoredSource(path)

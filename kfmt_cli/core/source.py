@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, BinaryIO, Protocol, cast
 from kfmt_cli.core.elsewhere import opened_elsewhere
 from kfmt_cli.core.packed import packed_suffix, reader
 from kfmt_cli.core.throttle import PACE
+from kfmt_cli.core.urls import local
 from kfmt_cli.errors import InputError
 
 if TYPE_CHECKING:
@@ -278,12 +279,12 @@ def _is_written(fd: int) -> bool:
 
 
 def open_source(path: str, name: str | None = None) -> Source:
-    """The file at `path`, or standard input for `-`; raises InputError."""
+    """The file at a path or a URL, or standard input for `-`; raises InputError."""
     if path == PIPE:
         if sys.stdin is None:
             raise InputError("-: standard input is closed")
         return StreamSource(name or PIPE, partial(os.read, sys.stdin.fileno()))
-    name = name or path
+    path, name = local(path), name or path
     shown = os.fsencode(path).decode("utf-8", "backslashreplace")
     suffix = packed_suffix(path)
     if (stored := opened_elsewhere(path)) is not None:

@@ -15,9 +15,8 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from kfmt_cli.core.elsewhere import is_local, local
-from kfmt_cli.core.source import Source, open_source
 from kfmt_cli.core.throttle import PACE
+from kfmt_cli.core.urls import is_local, local
 from kfmt_cli.errors import InputError
 
 if TYPE_CHECKING:
@@ -31,7 +30,6 @@ WINDOW = 4 << 20  # of requests where a file is read from its front to its end
 MOST_WORDS = 300  # characters of why a store does not answer
 PAUSES = 0.5, 2.0  # seconds between what is asked again, unless
 PATIENCE = 10.0  # seconds have passed
-AT_ONCE = 16  # small requests
 _NATIVE = ("s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs", "mock")
 _SAME = {"s3a": "s3", "s3n": "s3"}  # what Hadoop calls it
 _OF_HADOOP = ("hdfs", "viewfs")
@@ -209,8 +207,8 @@ def _leads_upward(entry: os.DirEntry[str]) -> bool:
 class StoredSource:
     """A file of an object store or a distributed file system.
 
-    Small requests are made larger. Where one goes on from another the file is read in windows, the
-    next one while this one is worked on.
+    Small requests are made larger. A file that is read from front to end is read in windows,
+    the next one while this one is worked on.
     """
 
     largest = LARGEST
@@ -283,8 +281,3 @@ class StoredSource:
         if self._reader is not None:
             self._reader.shutdown()
         self._file.close()
-
-
-def open_stored(path: str) -> Source:
-    """A file to read in blocks; raises InputError."""
-    return open_source(local(path), path) if is_local(path) else StoredSource(path)

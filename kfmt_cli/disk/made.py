@@ -14,7 +14,8 @@ from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
-from kfmt_cli.core.elsewhere import OPENERS, is_local, local
+from kfmt_cli.core.elsewhere import OPENERS
+from kfmt_cli.core.urls import is_local, local
 from kfmt_cli.disk.names import MANIFEST, STORED_STEM
 from kfmt_cli.disk.tree import TROUBLES, UNPACKED, printable
 from kfmt_cli.errors import InputError
@@ -52,7 +53,7 @@ def made_of(path: str, key_file: str | None = None) -> str:
     from kfmt_cli.disk.tiered import Bucket
     from kfmt_cli.disk.tiered_keys import PrivateKey
 
-    bucket = Bucket(Path(folder), None if key_file is None else PrivateKey(key_file))
+    bucket = Bucket(Path(folder), None if key_file is None else PrivateKey.at(key_file))
     OPENERS[folder] = bucket.opened
     if manifest_of(Path(source)) is not None:
         stem = source.removesuffix(".log")

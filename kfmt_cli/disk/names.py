@@ -10,6 +10,7 @@ from functools import lru_cache
 _NUMBER = re.compile(r"^[+-]?\d{1,20}$")
 MOST_OFFSET = (1 << 63) - 1
 # In tiered storage: a segment by its base offset and its id, and what Aiven's plug-in says of it.
+_STORED = re.compile(r"(?:^|/)([^/]+)-[\w-]{22}/(\d{1,10})/\d{20}-[\w-]{22}\.[^/]*$")
 STORED_STEM = re.compile(r"^(\d{20})-[\w-]{22}$")
 MANIFEST = ".rsm-manifest"
 
@@ -47,7 +48,15 @@ def partition_of(path: str) -> tuple[str | None, int | None]:
     if folder in ("", os.curdir, os.pardir):
         folder = os.path.abspath(path).rpartition(os.sep)[0].rpartition(os.sep)[2]  # noqa: PTH100
     place = place_of(folder)
+    if place[0] is None:
+        place = stored_place(path)
     return _real_place(path.rpartition(os.sep)[0]) if place[0] is None else place
+
+
+def stored_place(path: str) -> tuple[str | None, int | None]:
+    """The topic and the partition of a segment in tiered storage, as Aiven's plug-in names it."""
+    named = _STORED.search(path)
+    return (named[1], int(named[2])) if named else (None, None)
 
 
 @lru_cache(maxsize=4096)

@@ -6,7 +6,7 @@ import os
 from functools import lru_cache
 
 from kfmt_cli.core.source import PIPE
-from kfmt_cli.disk.names import place_of
+from kfmt_cli.disk.names import place_of, stored_place
 from kfmt_cli.rows.column import PLACE, Placed
 
 
@@ -25,6 +25,8 @@ def place_members(path: str, placed: Placed) -> dict[str, object]:
     if topic is None:
         folder = _above(path)
         topic, number = place_of(_base_name(folder))
+    if topic is None and (stored := stored_place(path))[0] is not None:
+        return dict(zip(PLACE, (*stored, _above(_above(folder))), strict=True))
     if topic is None:  # a link may lead to a partition
         real = os.path.realpath(path)
         folder = real if placed is Placed.PARTITION and os.path.isdir(real) else _above(real)  # noqa: PTH112

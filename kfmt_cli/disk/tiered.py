@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import base64
 import os
+from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import accumulate
 from pathlib import Path
@@ -31,6 +33,10 @@ PIECE = 1 << 20
 AT_ONCE = 8  # manifests that are read at a time
 
 
+Opened = Callable[[str, str], Source]
+"""Opens a path, or a URL; gets the name that it is shown by, too."""
+
+
 @dataclass(frozen=True, slots=True)
 class StoredLog:
     """A log in chunks."""
@@ -40,7 +46,10 @@ class StoredLog:
     """Of the object that has the chunks."""
     ends: list[int]
     """Where each chunk ends that is there, as it is stored."""
+    needed: int
+    """The bytes that the object has if it is whole."""
     unlock: Unlock | None
+    opened: Opened = open_source
 
     @property
     def chunk_size(self) -> int:
@@ -86,7 +95,7 @@ class ChunkedSource:
         self.name = name
         self.size: int | None = log.size
         self._log = log
-        self._stored = open_source(log.path, printable(log.path))
+        self._stored = log.opened(log.path, printable(log.path))
         self._held: tuple[int, bytes] = -1, b""
 
     def block(self, position: int, length: int, least: int) -> bytes:
@@ -180,26 +189,15 @@ class Bucket:
             return f"{shown}: {name}: {error.strerror}"
 
     def _segment(self, stem: Path, shown: str) -> _Segment:
-        manifest = manifest_at(stem.with_name(stem.name + MANIFEST))
-        unlock = None
-        if manifest.encryption is not None:
-            if self.key is None:
-                key = manifest.encryption.data_key.rpartition(":")[0]
-                words = f"is encrypted, with the key {key}: --rsm-private-key FILE reads it"
-                raise InputError(words)
-            unlock = self.key.unwrapped(manifest.encryption.data_key)
-        stored = stem.with_name(stem.name + LOG)
-        there = stored.stat().st_size
-        ends = list(accumulate(chunk_sizes(manifest)))
-        log = StoredLog(manifest, str(stored), [end for end in ends if end <= there], unlock)
-        needed = ends[-1] if ends else 0
+        there = os.stat(f"{stem}{LOG}").st_size  # noqa: PTH116 (text)
+        log = stored_log(str(stem), there, self.key)
         trouble = None
-        if there < needed:
-            words = f"its log ends {needed - there} bytes too early"
+        if there < log.needed:
+            words = f"its log ends {log.needed - there} bytes too early"
             trouble = f"{shown}: {words}, and is read up to byte {log.size}"
-        elif there > needed:
+        elif there > log.needed:
             trouble = f"{shown}: its log has bytes after its last chunk"
-        return _Segment(log, shown, _indexes(manifest, stem, unlock), trouble)
+        return _Segment(log, shown, _indexes(log.manifest, stem, log.unlock), trouble)
 
     def _put(self, segment: _Segment | str) -> Path | None:
         """Make the files of a segment; the path of its log."""
@@ -230,6 +228,30 @@ class Bucket:
             else:
                 path.write_bytes(data)
         return log
+
+
+def stored_log(
+    stem: str, there: int, key: PrivateKey | None, opened: Opened = open_source
+) -> StoredLog:
+    """A log by its manifest; raises InputError.
+
+    stem: the paths of its objects without what they end with. there: the bytes of the object that
+    has its chunks.
+    """
+    path = f"{stem}{MANIFEST}"
+    with closing(opened(path, printable(path))) as source:
+        manifest = manifest_at(source)
+    unlock = None
+    if manifest.encryption is not None:
+        if key is None:
+            name = manifest.encryption.data_key.rpartition(":")[0]
+            words = f"is encrypted, with the key {name}: --rsm-private-key FILE reads it"
+            raise InputError(words)
+        unlock = key.unwrapped(manifest.encryption.data_key)
+    ends = list(accumulate(chunk_sizes(manifest)))
+    needed = ends[-1] if ends else 0
+    ends = [end for end in ends if end <= there]
+    return StoredLog(manifest, f"{stem}{LOG}", ends, needed, unlock, opened)
 
 
 def _base_of(stem: str, manifest: Manifest) -> int:

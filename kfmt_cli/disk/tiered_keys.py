@@ -19,11 +19,24 @@ Unlock = Callable[[bytes, bytes], bytes]
 """Bytes that were encrypted, and what was authenticated with them → the bytes."""
 
 
+def key_bytes(path: str) -> bytes:
+    """What is in the file of a key; raises UsageError."""
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}") from error
+
+
 class PrivateKey:
     """A private key, which unwraps data keys."""
 
-    def __init__(self, path: str) -> None:
-        """Read PKCS #8, as PEM or DER; raises UsageError."""
+    @classmethod
+    def at(cls, path: str) -> PrivateKey:
+        """The key in a file; raises UsageError."""
+        return cls(key_bytes(path), path)
+
+    def __init__(self, data: bytes, path: str) -> None:
+        """Read PKCS #8, as PEM or DER; raises UsageError. path: where it was."""
         try:
             from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
             from cryptography.hazmat.primitives.serialization import (
@@ -34,11 +47,8 @@ class PrivateKey:
             words = "cryptography is not installed: pip install 'kfmt-cli[remote]'"
             raise UsageError(f"encrypted segments: {words}") from None
         try:
-            data = Path(path).read_bytes()
             load = load_pem_private_key if b"-----BEGIN" in data else load_der_private_key
             key = load(data, None)
-        except OSError as error:
-            raise UsageError(f"{path}: {error.strerror}") from error
         except (ValueError, TypeError) as error:
             raise UsageError(f"{path}: is no private key in PKCS #8: {error}") from error
         if not isinstance(key, RSAPrivateKey):

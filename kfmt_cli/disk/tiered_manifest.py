@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import base64
 import struct
-from pathlib import Path
 
 import msgspec
 import zstandard
 
-from kfmt_cli.core.source import file_at
+from kfmt_cli.core.source import Source
 from kfmt_cli.errors import InputError
 
 MOST_MANIFEST = 16 << 20
@@ -128,10 +127,9 @@ class Manifest(_Struct):
     encryption: Encryption | None = None
 
 
-def manifest_at(path: Path) -> Manifest:
-    """A manifest; raises InputError, OSError."""
-    with file_at(str(path)) as file:
-        data = file.read(MOST_MANIFEST + 1)
+def manifest_at(source: Source) -> Manifest:
+    """A manifest; raises InputError."""
+    data = source.block(0, MOST_MANIFEST + 1, MOST_MANIFEST + 1)
     if len(data) > MOST_MANIFEST:
         raise InputError(f"its manifest is larger than {MOST_MANIFEST} bytes")
     try:

@@ -39,6 +39,10 @@ class Piece:
     """The byte from which on batches are those of the next piece."""
     trouble: str | None = None
     """Why nothing can be read of a directory, that this is in place of."""
+    tiered: bool = False
+    """Whether the file has the chunks of a log, by a manifest next to it."""
+    stored_size: int = 0
+    """The bytes of those."""
 
     def part(self, start: int, end: int) -> Piece:
         """The part of the file that begins in these bytes."""

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import TypeVar
 
-from kfmt_cli.core.elsewhere import OPENERS
+from kfmt_cli.core.elsewhere import CONNECTIONS, OPENERS
 from kfmt_cli.core.parallel import map_ordered
 from kfmt_cli.errors import KfmtError
 
@@ -17,13 +17,12 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 MANY_BYTES = 64 << 20  # processes are worth their start from here on
-CONNECTIONS = 8  # requests to stores at a time
 AT_ONCE = 4  # shares that a process is given in one go, where there are many
 AHEAD = 3  # shares for each process that are handed out before their results are asked for
 
 
 def worth(jobs: int, n_bytes: int) -> int:
-    """The processes that are worth their start for so many bytes."""
+    """How many processes are worth their start for a number of bytes."""
     return jobs if n_bytes >= MANY_BYTES or OPENERS else 1
 
 

@@ -38,6 +38,8 @@ class Request:
     pushdown: bool = False
     parallelism: int = field(default_factory=available_cores)
     limit: Limit = field(default_factory=Limit)
+    private_key: bytes | None = field(default=None, repr=False)
+    """What is in the file of the key that encrypted segments in tiered storage need."""
 
     @property
     def shown(self) -> tuple[Column, ...]:
@@ -69,6 +71,7 @@ def request_with(
     max_split: int = SPLIT,
     max_decompressed: int | None = None,
     deep: bool = False,
+    private_key: bytes | None = None,
 ) -> Request:
     """The request that a command line makes; raises UsageError.
 
@@ -86,6 +89,7 @@ def request_with(
         max_split=max_split,
         limit=Limit.of_option(max_decompressed),
         deep=deep,
+        private_key=private_key,
     )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.times import milliseconds
+from kfmt_cli.disk.tiered_keys import key_bytes
 from kfmt_cli.errors import UsageError
 from kfmt_cli.log.matching import match_of
 from kfmt_cli.log.select import Asked, Selection
@@ -33,6 +34,8 @@ OPTIONS = {
     "filterPushdown": "true: what a query's WHERE excludes is not read. Needs Spark 4.1, its "
     "conf spark.sql.python.filterPushdown.enabled, and a `load` of its own for each query",
     "maxDecompressed": "bytes that one batch may decompress to",
+    "rsmPrivateKey": "the driver's file of the key (PKCS #8) of segments that Aiven's tiered "
+    "storage has encrypted",
 }
 KNOWN = {name for names in OPTIONS for name in names.lower().split(", ")}
 # What bounds were called before.
@@ -75,6 +78,7 @@ def request_of(options: Mapping[str, str]) -> Request:
         pushdown=_choice(given, "filterpushdown", ("false", "true")) == "true",
         parallelism=_number(given, "parallelism") or os.cpu_count() or 1,
         limit=Limit.of_option(limit),
+        private_key=key_bytes(given["rsmprivatekey"]) if "rsmprivatekey" in given else None,
     )
 
 

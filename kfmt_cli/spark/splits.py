@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from kfmt_cli.arrow.inputs import at_hand
 from kfmt_cli.arrow.tables import MAKERS, batches_of
 from kfmt_cli.rows.table_types import BATCHES
 from kfmt_cli.sharing.piece import telling
@@ -17,9 +18,10 @@ from kfmt_cli.spark.plan import Split
 def read_split(request: Request, split: Split) -> Iterator[pa.RecordBatch]:
     """The rows of a split; raises KfmtError, which names the file, where they cannot be made."""
     request = replace(request, in_folders=dict(split.wanted))
-    if request.table == BATCHES.name:
-        yield from batches_of(request, split.pieces)
-        return
-    for piece in split.pieces:
-        with telling(piece):
-            yield from MAKERS[request.table](request, piece)
+    with at_hand(request, split.pieces):
+        if request.table == BATCHES.name:
+            yield from batches_of(request, split.pieces)
+            return
+        for piece in split.pieces:
+            with telling(piece):
+                yield from MAKERS[request.table](request, piece)

@@ -10,15 +10,14 @@ from collections import defaultdict
 from collections.abc import Mapping
 from hashlib import blake2b
 from itertools import zip_longest
-from pathlib import PurePath
 
-from kfmt_cli.arrow.inputs import files_of, input_of
+from kfmt_cli.arrow.inputs import at_hand, files_of, input_of
 from kfmt_cli.broker.last_records import first_of_last
 from kfmt_cli.broker.producers import Producers
 from kfmt_cli.core.codecs.decompress import Limit
-from kfmt_cli.core.elsewhere import is_local, local
 from kfmt_cli.core.native.table import Table
-from kfmt_cli.core.stores import listing, open_stored
+from kfmt_cli.core.source import open_source
+from kfmt_cli.core.stores import listing
 from kfmt_cli.disk.kinds.fixed import PRODUCER_SNAPSHOT, TRANSACTION_INDEX, read_rows
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.kinds.logs import LOG
@@ -63,9 +62,11 @@ def in_folders(request: Request, files: list[Piece]) -> dict[str, Selection]:
     for file in files:
         if not file.trouble and file.kind is LOG:
             logs[file.folder].append(file)
-    return {
-        folder: _wanted_in(folder, pieces, asked, request.limit) for folder, pieces in logs.items()
-    }
+    with at_hand(request, files):
+        return {
+            folder: _wanted_in(folder, logs_in, asked, request.limit)
+            for folder, logs_in in logs.items()
+        }
 
 
 def digest(known: Mapping[str, Selection]) -> str:
@@ -84,19 +85,19 @@ def _wanted_in(folder: str, logs: list[Piece], asked: Asked, limit: Limit) -> Se
     logs.sort(key=lambda log: log.base_offset or 0)
     inputs = [input_of(log) for log in logs]
     return asked.of(
-        lambda last: first_of_last(inputs, last, limit, lambda _, name: open_stored(name)),
+        lambda last: first_of_last(inputs, last, limit),
         lambda: _committed_in(folder, logs),
     )
 
 
 def _committed_in(folder: str, logs: list[Piece]) -> Committed:
-    if not is_local(folder):
-        raise InputError(f"{folder}: isolation read_committed is for local directories")
+    if any(log.tiered for log in logs):
+        raise InputError(f"{folder}: isolation read_committed is not for tiered storage")
     aborted: set[tuple[int, int, int]] = set()
     snapshots: list[Input] = []
     for stored in listing(folder):
         file = classify(stored.path, stored.path)
-        if PurePath(stored.path).parent != PurePath(local(folder)):
+        if stored.path.rpartition("/")[0] != folder:
             continue
         if file.kind is TRANSACTION_INDEX:
             aborted |= set(_aborted(read_rows(file).table))
@@ -123,7 +124,7 @@ def _aborted(table: Table) -> list[tuple[int, int, int]]:
 
 
 def _replay(piece: Piece, producers: Producers) -> None:
-    source = open_stored(piece.path)
+    source = open_source(piece.path)
     try:
         for block in LogReader(source, piece.base_offset).blocks():
             block.batches = block.batches.select(block.batches.base_offset >= producers.end)

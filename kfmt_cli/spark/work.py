@@ -18,6 +18,7 @@ from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Any
 
 from kfmt_cli.arrow.checking import edges_of, finding_of, finding_row
+from kfmt_cli.arrow.inputs import at_hand
 from kfmt_cli.arrow.output import get_json, names_in, put_json, remove
 from kfmt_cli.errors import UsageError
 from kfmt_cli.findings.finding import in_order
@@ -284,7 +285,7 @@ def file_of(pieces: Sequence[Piece]) -> str:
 def _do(job: Job, request: Request, to: str, done: str, split: Callable[[], Split]) -> None:
     """The work of a task. split: gives what is to be done, once kfmt has been imported."""
     for pieces in _shares(split(), job.together):
-        with telling(pieces[0]):
+        with telling(pieces[0]), at_hand(request, pieces):
             results = job.work(request, pieces, to)
         kept = {
             name_of(piece.path, piece.start): {**result, "about": about(piece)}

@@ -14,9 +14,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path, PurePath
 from typing import BinaryIO
 
-from kfmt_cli.core.elsewhere import is_local
 from kfmt_cli.core.layout.wire import Buffer
 from kfmt_cli.core.source import file_at
+from kfmt_cli.core.urls import is_local
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.tree import as_given, printable
 from kfmt_cli.errors import InputError, OutputError, UsageError

@@ -20,11 +20,11 @@ from kfmt_cli.checks.log.headers import Checksums, Headers, oddities
 from kfmt_cli.checks.log.verifier import Verified
 from kfmt_cli.checks.registry import checks_of
 from kfmt_cli.core.codecs.decompress import Limit
-from kfmt_cli.core.elsewhere import is_elsewhere
+from kfmt_cli.core.elsewhere import CONNECTIONS, is_elsewhere
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.native import scan
 from kfmt_cli.core.native.table import BoolArray
-from kfmt_cli.core.parallel import SMALL, together
+from kfmt_cli.core.parallel import SMALL, map_ordered, together
 from kfmt_cli.core.source import open_source
 from kfmt_cli.core.throttle import PACE
 from kfmt_cli.disk.kinds.kind import Input
@@ -95,7 +95,8 @@ class Pack:
 
 def read_pack(files: Sequence[Input]) -> Pack:
     """The logs of a pack, with their headers and checksums checked."""
-    pieces = [read_small(file) for file in files]
+    connections = CONNECTIONS if any(is_elsewhere(file.path) for file in files) else 0
+    pieces = list(map_ordered(read_small, files, connections))
     data = b"".join(piece or b"" for piece in pieces)
     sizes = np.array([len(piece or b"") for piece in pieces], np.int64)
     ends = np.cumsum(sizes)
