@@ -238,7 +238,7 @@ def test_verify_of_a_file_in_pieces_says_what_verify_crc_says(
             assert found == [[row[name] for name in names] for row in expected]
         results = [json.loads(path.read_text()) for path in (to / job / "_kfmt/done").iterdir()]
         done = {name for item in results for name in item}
-        assert len(done) > 5
+        assert len(done) > 5 or torn
     rows = [
         json.loads(line) for line in (to / "verify/segments/part-0.jsonl").read_text().splitlines()
     ]
@@ -292,8 +292,12 @@ def test_export_is_resumed_and_has_nothing_twice(job: Job, tmp_path: Path) -> No
     assert "exit 0" in done.out
     everything = dumped(source)
     assert exported(to) == everything
-    topics = {path.parent.parent.name for path in to.rglob("records/**/*.parquet")}
-    assert "topic=replicated" in topics
+    topics = [pq.ParquetFile(path).read()["topic"] for path in to.rglob("records/**/*.parquet")]
+    assert "replicated" in {topic for column in topics for topic in column.to_pylist()}
+    manifest = json.loads((to / "_kfmt/manifest.json").read_text())
+    assert {row["file"] for row in manifest["inputs"]} >= {
+        str(log) for log in source.rglob("0*.log")
+    }
     times = {path: path.stat().st_mtime_ns for path in to.rglob("records/**/*.parquet")}
     # Half of it is lost, one input changes: only that is done again.
     results = sorted((to / "_kfmt/done").iterdir())

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import count
 
 import pyarrow as pa
 
@@ -12,6 +13,7 @@ from kfmt_cli.rows.column import Column, ColumnKind
 
 # Items of lists are named as Spark names them, whose schema must be the same.
 _ITEM = "element"
+HEADERS = pa.list_(pa.field(_ITEM, HEADER))
 _TYPES = {
     ColumnKind.FLAG: pa.bool_(),
     ColumnKind.CHOICE: pa.string(),
@@ -19,7 +21,7 @@ _TYPES = {
     ColumnKind.TEXT: pa.string(),
     ColumnKind.JSON: pa.string(),
     ColumnKind.TEXTS: pa.list_(pa.field(_ITEM, pa.string())),
-    ColumnKind.HEADERS: pa.list_(pa.field(_ITEM, HEADER)),
+    ColumnKind.HEADERS: HEADERS,
 }
 
 
@@ -35,3 +37,21 @@ def type_of(column: Column) -> pa.DataType:
 def schema_of(columns: Iterable[Column]) -> pa.Schema:
     """The schema of some columns."""
     return pa.schema([pa.field(column.name, type_of(column)) for column in columns])
+
+
+def with_field_ids(schema: pa.Schema) -> pa.Schema:
+    """The same with an id for each field, which tables of a lake go by: in its order, from 1 on."""
+    ids = count(1)
+    return pa.schema([_with_id(each_field, ids) for each_field in schema])
+
+
+def _with_id(each_field: pa.Field, ids: Iterator[int]) -> pa.Field:
+    numbered = each_field.with_metadata({"PARQUET:field_id": str(next(ids))})
+    kind = each_field.type
+    if pa.types.is_list(kind):
+        return numbered.with_type(pa.list_(_with_id(kind.value_field, ids)))
+    if pa.types.is_struct(kind):
+        return numbered.with_type(
+            pa.struct([_with_id(kind.field(i), ids) for i in range(kind.num_fields)])
+        )
+    return numbered

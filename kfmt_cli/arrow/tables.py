@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kfmt_cli.arrow import arrays
 from kfmt_cli.arrow.checking import check_piece, finding_row
@@ -14,6 +15,7 @@ from kfmt_cli.arrow.inputs import input_of, packed, reader_of
 from kfmt_cli.arrow.schema import schema_of
 from kfmt_cli.arrow.sections import ArrowPart, part_of, record_batch, slices
 from kfmt_cli.checks.log.packs import read_pack
+from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.native.table import BoolArray
 from kfmt_cli.disk.kinds.fixed import read_rows
 from kfmt_cli.disk.names import partition_of
@@ -21,12 +23,14 @@ from kfmt_cli.disk.tree import as_given, classify
 from kfmt_cli.errors import InputError
 from kfmt_cli.findings import damage as codes
 from kfmt_cli.findings.finding import Finding
-from kfmt_cli.log.complete import batch_rows, complete, record_rows
+from kfmt_cli.log.block import Block, runs
+from kfmt_cli.log.complete import batch_rows, complete, read_complete, record_rows
+from kfmt_cli.log.decompress import decompress_ahead
 from kfmt_cli.log.records import Records
 from kfmt_cli.rows.section import Rows
 from kfmt_cli.rows.table_types import BATCHES, RECORDS
-from kfmt_cli.sharing.piece import Piece
-from kfmt_cli.sharing.read_piece import PieceReader
+from kfmt_cli.sharing.piece import Piece, telling
+from kfmt_cli.sharing.read_piece import Edges, PieceReader
 from kfmt_cli.sharing.request import Request
 from kfmt_cli.topics import decoder_for
 
@@ -98,27 +102,138 @@ def batch_batches(request: Request, reader: PieceReader, piece: Piece) -> Batche
             yield record_batch(part_of(batch_rows(chosen)), columns, shared)
 
 
-def batches_of(request: Request, pieces: Sequence[Piece]) -> Batches:
-    """The batches of pieces, those of small local logs together."""
+@dataclass(slots=True)
+class PieceRead:
+    """What became of a piece."""
+
+    rows: int = 0
+    first_offset: int | None = None
+    """Of its rows; None where there are none, or columns without offsets were asked for."""
+    last_offset: int | None = None
+    findings: list[Finding] = field(default_factory=list)
+    edges: Edges | None = None
+
+    def take(self, n_rows: int, first: int | None, last: int | None) -> None:
+        """Count rows."""
+        self.rows += n_rows
+        if first is not None and last is not None:
+            known = self.first_offset, self.last_offset
+            self.first_offset = first if known[0] is None else min(known[0], first)
+            self.last_offset = last if known[1] is None else max(known[1], last)
+
+
+def rows_of(
+    request: Request,
+    table: str,
+    pieces: Sequence[Piece],
+    read: Sequence[PieceRead] | None = None,
+    keeps: Callable[[pa.RecordBatch], pa.Array] | None = None,
+) -> Batches:
+    """Records or batches of pieces, those of small logs together; raises WorkError.
+
+    read: gets what became of each. keeps: gives a mask of the rows that are wanted.
+    """
+    read = [PieceRead() for _ in pieces] if read is None else read
+    make = record_batches if table == RECORDS.name else batch_batches
+    of_pack = _records_of_pack if table == RECORDS.name else _batches_of_pack
+    done = 0
     for part in packed(pieces):
         # What is wanted of a pack must be the same for all of its logs.
         packs = len(part) > 1 and not request.in_folders
-        known = _batches_of_pack(request, part) if packs else None
-        if known is None:
-            for piece in part:
-                yield from _batches(request, piece)
-        else:
-            yield known
+        known = of_pack(request, part) if packs else None
+        for made_rows, owners in known or ():
+            batch, owner = made_rows, owners
+            if keeps is not None:
+                mask = keeps(batch)
+                batch, owner = batch.filter(mask), owner[mask.to_numpy(zero_copy_only=False)]
+            for i, n_rows, first, last in _counted(batch, owner):
+                read[done + i].take(n_rows, first, last)
+            if len(batch):
+                yield batch
+        for i, piece in enumerate(part if known is None else ()):
+            with telling(piece):
+                reader = reader_of(request, piece)
+                for made_rows in make(request, reader, piece):
+                    batch = made_rows if keeps is None else made_rows.filter(keeps(made_rows))
+                    read[done + i].take(len(batch), *_offsets_of(batch))
+                    if len(batch):
+                        yield batch
+                read[done + i].findings, read[done + i].edges = reader.findings, reader.edges
+        done += len(part)
 
 
-def _batches_of_pack(request: Request, pieces: Sequence[Piece]) -> pa.RecordBatch | None:
-    """The batches of healthy logs as one Arrow batch; None where one is to be read by itself."""
+def _offsets_of(batch: pa.RecordBatch) -> tuple[int | None, int | None]:
+    """The first and the last offset of rows."""
+    names = batch.schema.names
+    first, last = ("offset", "offset") if "offset" in names else ("base_offset", "last_offset")
+    if first not in names or last not in names:
+        return None, None
+    lowest, highest = pc.min(batch.column(first)), pc.max(batch.column(last))
+    return lowest.as_py(), highest.as_py()
+
+
+def _counted(
+    batch: pa.RecordBatch, owner: IntArray
+) -> Iterator[tuple[int, int, int | None, int | None]]:
+    """Of each file that rows are of: its number, how many they are, their offsets."""
+    starts = np.flatnonzero(np.diff(owner, prepend=-1))
+    for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(owner)], strict=True):
+        first, last = _offsets_of(batch.slice(start, end - start))
+        yield int(owner[start]), end - start, first, last
+
+
+PackRows = list[tuple[pa.RecordBatch, IntArray]]
+"""Arrow batches, and the number of the file that each row is of."""
+MOST_OF_PACK = 128 << 20  # bytes of Arrow
+
+
+def _batches_of_pack(request: Request, pieces: Sequence[Piece]) -> PackRows | None:
+    """The batches of healthy logs; None where one is to be read by itself."""
+    block = _healthy(pieces)
+    if block is None:
+        return None
+    chosen = request.asked.wanted.batches(block, request.limit)
+    owner = chosen.batches["file_number"]
+    columns = request.shown_of(BATCHES)
+    return [(record_batch(part_of(batch_rows(chosen)), columns, _shared_in(pieces, owner)), owner)]
+
+
+def _records_of_pack(request: Request, pieces: Sequence[Piece]) -> PackRows | None:
+    """The records of healthy logs; None where one is to be read by itself."""
+    if any(decoder_for(topic) is not None for topic in {piece.place[0] for piece in pieces}):
+        return None
+    block = _healthy(pieces)
+    if block is None:
+        return None
+    columns, wanted = request.shown_of(RECORDS), request.asked.wanted
+    chosen = wanted.batches(block) if wanted else block
+    made: PackRows = []
+    for part in decompress_ahead(replace(chosen, findings=[]), request.limit):
+        for run in runs(part):
+            records = read_complete(run, request.limit)
+            if part.findings or records.findings:
+                return None
+            keep = wanted.of_records(run, records) if wanted else None
+            rows = part_of(record_rows(run, select(records, keep)))
+            for some in slices(rows, request.batch_rows):
+                owner = some["file_number"]
+                made.append((record_batch(some, columns, _shared_in(pieces, owner)), owner))
+            if sum(batch.nbytes for batch, _ in made) > MOST_OF_PACK:
+                return None
+    return made
+
+
+def _healthy(pieces: Sequence[Piece]) -> Block | None:
+    """The batches of logs, each with the number of its file; None where one is not healthy."""
     pack = read_pack([input_of(piece) for piece in pieces])
     if not pack.good.all() or (pack.sizes != np.array([piece.size for piece in pieces])).any():
         return None
     pack.batches.file_number = pack.owner
-    chosen = request.asked.wanted.batches(pack.healthy(), request.limit)
-    owner = chosen.batches["file_number"]
+    return pack.healthy()
+
+
+def _shared_in(pieces: Sequence[Piece], owner: IntArray) -> Callable[[str, int], pa.Array | None]:
+    """Gives the columns that all rows of a file share."""
     places = [piece.place for piece in pieces]
     values: dict[str, pa.Array] = {
         "file": pa.array([as_given(piece.path) for piece in pieces], pa.string()),
@@ -130,15 +245,7 @@ def _batches_of_pack(request: Request, pieces: Sequence[Piece]) -> pa.RecordBatc
         del n
         return values[name].take(pa.array(owner)) if name in values else None
 
-    return record_batch(part_of(batch_rows(chosen)), request.shown, shared)
-
-
-def _records(request: Request, piece: Piece) -> Batches:
-    return record_batches(request, reader_of(request, piece), piece)
-
-
-def _batches(request: Request, piece: Piece) -> Batches:
-    return batch_batches(request, reader_of(request, piece), piece)
+    return shared
 
 
 def _segments(request: Request, piece: Piece) -> Batches:
@@ -174,8 +281,6 @@ def _index_entries(request: Request, piece: Piece) -> Batches:
 
 
 MAKERS: dict[str, Callable[[Request, Piece], Batches]] = {
-    "records": _records,
-    "batches": _batches,
     "findings": _findings,
     "segments": _segments,
     "index_entries": _index_entries,

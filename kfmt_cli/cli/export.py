@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from kfmt_cli.cli.lake_options import lake
 from kfmt_cli.cli.options import (
     Common,
-    Size,
     color,
     common,
     force,
@@ -57,13 +57,8 @@ if TYPE_CHECKING:
 @click.option("--columns", default="", help="Columns of the records, with commas between them.")
 @click.option("--topics", default="", help="Only these, with commas between them.")
 @selection
-@click.option(
-    "--max-split-bytes",
-    type=Size(),
-    default="128M",
-    show_default=True,
-    help="Bytes of a log that become one file.",
-)
+@lake
+@click.option("--dry-run", is_flag=True, help="Say what would be read and written, and stop.")
 @force
 @common(lists_all, color, strict, max_findings, jobs, max_decompressed)
 def export(
@@ -75,14 +70,16 @@ def export(
     columns: str,
     topics: str,
     asked: Asked,
-    max_split_bytes: int,
+    dry_run: bool,
     force: bool,
+    **options: Any,
 ) -> int:
-    """Write records, batches or both as Parquet files, by topic and partition.
+    """Write records, batches or both as Parquet files that a lake takes as they are.
 
-    The files are those of kfmt pipeline export, made on the cores of this machine. DIR is created;
-    it must be empty without --force. Damage is reported, and what is readable is written. Needs pip
-    install 'kfmt-cli[arrow]'.
+    The files are those of kfmt pipeline export, made on the cores of this machine: few, each of
+    many segments, with topic and partition as columns. What each has of which segment is in
+    DIR/_kfmt/manifest.json. DIR is created; it must be empty without --force. Damage is reported,
+    and what is readable is written. Needs pip install 'kfmt-cli[arrow]'.
 
     \b
     Examples:
@@ -93,24 +90,22 @@ def export(
 
     if find_spec("pyarrow") is None:
         raise UsageError("pyarrow is not installed: pip install 'kfmt-cli[arrow]'")
-    from kfmt_cli.arrow.exporting import FILE_FORMATS
+    from kfmt_cli.arrow.files import lake_of
     from kfmt_cli.commands.each_partition import LogStarts
     from kfmt_cli.commands.export import Export, exported
     from kfmt_cli.sharing.request import request_with
 
-    if columns and not FILE_FORMATS[file_format].takes_columns:
-        raise UsageError("--columns chooses columns of Parquet files only")
+    rows = lake_of({"columns": columns, "tables": tables, **options}, file_format)
     request = request_with(
         paths,
         columns=columns,
         topics=topics,
         asked=asked,
-        max_split=max_split_bytes,
+        max_split=rows.target,
         max_decompressed=common.max_decompressed,
     )
     request = replace(request, parallelism=common.jobs)
-    names = tuple(tables.split(","))
-    run = common.run(exported(names))
-    task = Export(request, to, names, file_format, common.jobs, force, common.max_findings)
+    run = common.run(exported(rows.tables))
+    task = Export(request, to, rows, common.jobs, force, common.max_findings, dry_run)
     task.log_starts, task.tell = LogStarts(run), run.sink.note
     return run.whole(task, paths)

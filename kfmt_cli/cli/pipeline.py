@@ -71,6 +71,7 @@ def _command(job: ListedJob) -> click.Command:
 
 def _declared(option: JobOption) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     kind: Any = click.Choice(option.choices) if option.choices else option.type
+    kind = Size() if option.is_size else kind
     if option.is_flag:
         return click.option(option.flag, option.name, is_flag=True, help=option.help)
     shown = bool(option.default)

@@ -95,7 +95,7 @@ class PipelineCall:
 
     def _request(self) -> Any:
         """What the options say."""
-        from kfmt_cli.arrow.exporting import FILE_FORMATS
+        from kfmt_cli.arrow.file_formats import FILE_FORMATS
         from kfmt_cli.cli.options import key_file
         from kfmt_cli.disk.tiered_keys import key_bytes
         from kfmt_cli.sharing.request import request_with

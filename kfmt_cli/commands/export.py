@@ -12,8 +12,11 @@ from functools import partial
 from itertools import groupby
 from pathlib import Path
 
-from kfmt_cli.arrow.exporting import Exported, export_piece
+from kfmt_cli.arrow.dry_run import dry_run
+from kfmt_cli.arrow.exporting import Exported, PieceExported, export_bundle
+from kfmt_cli.arrow.files import Lake
 from kfmt_cli.arrow.inputs import files_of, input_of
+from kfmt_cli.arrow.manifest import FOLDER, Manifest
 from kfmt_cli.commands.asked import wanted_of
 from kfmt_cli.commands.each_partition import LogStarts
 from kfmt_cli.commands.run import Event, Unread
@@ -51,18 +54,19 @@ class Export:
     request: Request
     to: str
     """A directory."""
-    tables: tuple[str, ...] = ("records",)
-    format: str = "parquet"
-    """A format of `arrow.exporting.FILE_FORMATS`."""
+    lake: Lake = field(default_factory=Lake)
     jobs: int = 1
     force: bool = False
     most_findings: int = MOST_FINDINGS
+    dry_run: bool = False
+    """Nothing is read or written; what would be is told."""
     log_starts: LogStarts | None = None
     tell: Callable[[str], None] | None = None
     """Is told of what is left out."""
     _files: list[Piece] = field(default_factory=list)
     _given: tuple[str, ...] = ()
     _is_fresh: bool = False
+    _manifest: Manifest = field(default_factory=Manifest)
 
     def plan(self, paths: tuple[str, ...]) -> Iterator[Event]:
         """Find the files; raises UsageError for a directory that holds something already."""
@@ -137,35 +141,64 @@ class Export:
     def events(self, advance: Callable[[int], None]) -> Iterator[Event]:
         """Export everything; what came of each file. An export that is killed in a directory of its
         own leaves a mark there, by which the next one starts over."""
-        with marked(Path(self.to), self.tables) if self._is_fresh else nullcontext():
+        if self.dry_run:
+            self._tell_plan()
+            return
+        with marked(Path(self.to), self.lake.tables) if self._is_fresh else nullcontext():
             yield from self._events(advance)
+            self._manifest.write(self.to)
 
     def _events(self, advance: Callable[[int], None]) -> Iterator[Event]:
-        pieces = list(cut(self._files, share_of(self.request, self._files)))
-        work = partial(_export, self.request, self.to, self.tables, self.format)
-        done = zip(pieces, map_processes(work, pieces, self.jobs), strict=True)
-        for path, parts in groupby(done, lambda read: read[0].path):
-            found = []
-            for piece, made in parts:
-                advance(piece.end - piece.start)
-                found.append((piece, made))
-            if is_torn(made.edges for _, made in found):
-                found = self._anew(found)
-            yield from self._told(path, found)
+        bundles = self._bundles()
+        work = partial(export_bundle, self.request, to=self.to, lake=self.lake)
+        made = zip(bundles, map_processes(work, bundles, self.jobs), strict=True)
+        for path, parts in groupby(made, lambda read: _cut_file(read[0])):
+            if path:
+                found = list(parts)
+                if is_torn(piece.edges for _, done in found for piece in done.pieces()):
+                    found = self._anew(found)
+                results = [pair for part in found for pair in self._kept(*part, advance)]
+                yield from self._told(path, results)
+                continue
+            for bundle, done in parts:
+                for piece, result in self._kept(bundle, done, advance):
+                    yield from self._told(piece.path, [(piece, result)])
 
-    def _anew(self, found: list[tuple[Piece, Exported]]) -> list[tuple[Piece, Exported]]:
+    def _bundles(self) -> list[list[Piece]]:
+        share = share_of(self.request, self._files)
+        return list(self.lake.bundling.bundles(cut(self._files, share), share))
+
+    def _tell_plan(self) -> None:
+        if self.tell is not None:
+            for line in dry_run(self._files, self._bundles(), self.to).lines():
+                self.tell(f"{line}\n")
+
+    def _kept(
+        self, bundle: list[Piece], done: Exported, advance: Callable[[int], None]
+    ) -> Iterator[tuple[Piece, PieceExported]]:
+        """What was made of each piece, which the manifest keeps."""
+        names = [output.name for output in done.outputs]
+        self._manifest.add_outputs(done.outputs)
+        for piece, result in zip(bundle, done.pieces(), strict=True):
+            self._manifest.add_piece(piece, result.rows, result.offsets, names)
+            advance(piece.end - piece.start)
+            yield piece, result
+
+    def _anew(
+        self, parts: list[tuple[list[Piece], Exported]]
+    ) -> list[tuple[list[Piece], Exported]]:
         """The whole file at once, where damage reaches from one part into the next."""
-        for _, made in found:
-            for name in made.outputs:
-                (Path(self.to) / name).unlink(missing_ok=True)
-        whole = found[0][0]
-        whole = whole.part(0, whole.size)
-        return [(whole, _export(self.request, self.to, self.tables, self.format, whole))]
+        for _, done in parts:
+            for output in done.outputs:
+                (Path(self.to) / output.name).unlink(missing_ok=True)
+        first = parts[0][0][0]
+        whole = [first.part(0, first.size)]
+        return [(whole, export_bundle(self.request, whole, self.to, self.lake))]
 
-    def _told(self, path: str, found: list[tuple[Piece, Exported]]) -> Iterator[Event]:
+    def _told(self, path: str, found: list[tuple[Piece, PieceExported]]) -> Iterator[Event]:
         first = found[0][0]
         result = Result(
-            exported(self.tables),
+            exported(self.lake.tables),
             self._name(path),
             first.kind.name,
             {"bytes": first.size},
@@ -213,8 +246,8 @@ def take_away(folder: Path) -> None:
                 tables = [name for name in json.load(held) if name in TABLES]
             except (ValueError, TypeError):
                 tables = []  # killed before it had written anything
-            for table in tables:
-                shutil.rmtree(folder / table, ignore_errors=True)
+            for name in (*tables, FOLDER):
+                shutil.rmtree(folder / name, ignore_errors=True)
             mark.unlink()
     except BlockingIOError:
         raise UsageError(f"{folder}: another export is writing into it") from None
@@ -222,7 +255,6 @@ def take_away(folder: Path) -> None:
         raise UsageError(f"{mark}: {error.strerror}") from error
 
 
-def _export(
-    request: Request, to: str, tables: tuple[str, ...], format_: str, piece: Piece
-) -> Exported:
-    return export_piece(request, piece, to, tables, format_)
+def _cut_file(bundle: list[Piece]) -> str:
+    """The file that a bundle has parts of; empty for whole files."""
+    return "" if bundle[0].is_whole else bundle[0].path

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pyarrow as pa
 
 from kfmt_cli.arrow.inputs import at_hand
-from kfmt_cli.arrow.tables import MAKERS, batches_of
-from kfmt_cli.rows.table_types import BATCHES
+from kfmt_cli.arrow.tables import MAKERS, rows_of
+from kfmt_cli.rows.table_types import BATCHES, RECORDS
 from kfmt_cli.sharing.piece import telling
 from kfmt_cli.sharing.request import Request
 from kfmt_cli.spark.plan import Split
@@ -19,8 +19,8 @@ def read_split(request: Request, split: Split) -> Iterator[pa.RecordBatch]:
     """The rows of a split; raises KfmtError, which names the file, where they cannot be made."""
     request = replace(request, in_folders=dict(split.wanted))
     with at_hand(request, split.pieces):
-        if request.table == BATCHES.name:
-            yield from batches_of(request, split.pieces)
+        if request.table in (RECORDS.name, BATCHES.name):
+            yield from rows_of(request, request.table, split.pieces)
             return
         for piece in split.pieces:
             with telling(piece):

@@ -22,6 +22,7 @@ from kfmt_cli.arrow.inputs import at_hand
 from kfmt_cli.arrow.output import get_json, names_in, put_json, remove
 from kfmt_cli.errors import UsageError
 from kfmt_cli.findings.finding import in_order
+from kfmt_cli.sharing.bundles import Bundling
 from kfmt_cli.sharing.piece import Piece, cut, name_of, pack, telling
 from kfmt_cli.sharing.request import Request, share_of
 from kfmt_cli.sharing.seams import Seam, is_torn
@@ -31,7 +32,7 @@ from kfmt_cli.spark.worker import carried, drivers_python, home_for
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-VERSION = 4
+VERSION = 5
 PATIENCE = 0.2  # seconds between two looks at how far it is
 
 Result = dict[str, Any]
@@ -50,6 +51,8 @@ class Job:
     """What the results depend on."""
     together: bool = False
     """The pieces of a task are done in one go, and their results kept in one file."""
+    bundling: Bundling | None = None
+    """Which pieces are done together, where the files that are made are of those."""
 
 
 @dataclass(slots=True)
@@ -61,6 +64,8 @@ class Ledger:
     cuts: dict[str, Result] = field(default_factory=dict)
     _kept: dict[str, Result] = field(default_factory=dict)
     _read: set[str] = field(default_factory=set)
+    _places: dict[str, str] = field(default_factory=dict)
+    """The file that the result of each piece is kept in, and those of the pieces with it."""
 
     @property
     def _plan(self) -> str:
@@ -126,16 +131,23 @@ class Ledger:
     def _forget(self, path: str, known: Result | None) -> None:
         """Take away what was made of an input that has changed."""
         for start in known["cuts"][:-1] if known else ():
-            result = self._kept.pop(name_of(path, start), {})
-            for output in result.get("outputs", []):
-                remove(f"{self.to}/{output}")
+            place = self._places.get(name_of(path, start))
+            alike = [name for name, other in self._places.items() if other == place]
+            for name in alike if place is not None else ():
+                for output in self._kept.pop(name, {}).get("outputs", []):
+                    remove(f"{self.to}/{output}")
+                del self._places[name]
+            if place is not None:
+                remove(f"{self.done_folder}/{place}")
 
     def _read_results(self) -> None:
         """Read the results that were not there before."""
         for name in sorted(names_in(self.done_folder) - self._read):
             if name.endswith(".json"):
                 self._read.add(name)
-                self._kept |= get_json(f"{self.done_folder}/{name}") or {}
+                results = get_json(f"{self.done_folder}/{name}") or {}
+                self._kept |= results
+                self._places |= dict.fromkeys(results, name)
 
     def reread(self, splits: list[Split]) -> None:
         """Read the results of some splits again, which have just been written."""
@@ -214,7 +226,7 @@ def _results(
 ) -> list[tuple[Piece, Result]]:
     """Do what is not done; the results of all pieces, in their order."""
     open_ = [piece for piece, result in ledger.results(pieces) if result is None]
-    splits = [Split(tuple(pieces)) for pieces in pack(open_, share_of(request, open_))]
+    splits = splits_of(ledger.job, request, open_)
     if splits:
         _run(spark, request, ledger, splits, advance)
         ledger.reread(splits)
@@ -227,6 +239,13 @@ def _results(
             )
         found.append((piece, result))
     return found
+
+
+def splits_of(job: Job, request: Request, pieces: list[Piece]) -> list[Split]:
+    """Pieces as tasks do them."""
+    share = share_of(request, pieces)
+    shares = pack(pieces, share) if job.bundling is None else job.bundling.bundles(pieces, share)
+    return [Split(tuple(share)) for share in shares]
 
 
 def _run(

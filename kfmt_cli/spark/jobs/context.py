@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from kfmt_cli.arrow.checking import MOST_KEPT
-from kfmt_cli.arrow.exporting import FILE_FORMATS
+from kfmt_cli.arrow.file_formats import FILE_FORMATS
 from kfmt_cli.arrow.inputs import files_of
 from kfmt_cli.arrow.output import appearing
 from kfmt_cli.arrow.schema import schema_of

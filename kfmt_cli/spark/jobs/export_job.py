@@ -1,13 +1,15 @@
-"""export: records, batches or both as files, by topic and partition, ready for SQL."""
+"""export: records, batches or both as files that a lake takes as they are."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 from kfmt_cli.arrow.checking import count_severities, results_of
-from kfmt_cli.arrow.exporting import export_piece
+from kfmt_cli.arrow.exporting import export_bundle
+from kfmt_cli.arrow.files import DEFAULTS, Lake, Output, lake_of
+from kfmt_cli.arrow.manifest import Manifest
 from kfmt_cli.findings.damage import FILE_VANISHED
 from kfmt_cli.sharing.piece import Piece
 from kfmt_cli.sharing.request import Request
@@ -23,30 +25,33 @@ from kfmt_cli.spark.wanted import digest, in_folders
 from kfmt_cli.spark.work import Job, Ledger, Result, Work, run
 
 
-def export(tables: tuple[str, ...], format_: str) -> Work:
-    """The work on pieces."""
+def export(lake: Lake) -> Work:
+    """The work on pieces, of which the first has the names of all that was made of them."""
 
     def work(request: Request, pieces: Sequence[Piece], to: str) -> list[Result]:
+        done = export_bundle(request, pieces, to, lake)
         results: list[Result] = []
-        for piece in pieces:
-            done = export_piece(request, piece, to, tables, format_)
-            kept = results_of(done.findings, done.edges)
-            results.append({"outputs": done.outputs, "rows": done.rows, **kept})
+        for made in done.pieces():
+            kept = results_of(made.findings, made.edges)
+            about = {"rows": made.rows, "offsets": made.offsets, "bundle": done.stem}
+            results.append({**about, "outputs": [], **kept})
+        results[0]["outputs"] = [output.name for output in done.outputs]
+        results[0]["files"] = [asdict(output) for output in done.outputs]
         return results
 
     return work
 
 
-def run_job(context: Context) -> JobSummary:
-    """Export everything."""
-    files = context.inputs()
-    request = replace(context.request, in_folders=in_folders(context.request, files))
+def job_of(context: Context, request: Request, lake: Lake) -> Job:
+    """The job."""
     asked, wanted = request.asked, request.asked.wanted
-    tables = tuple(str(context.options.get("tables", "records")).split(","))
     options: dict[str, object] = {
         "format": context.format,
-        "tables": list(tables),
+        "tables": list(lake.tables),
         "columns": list(request.columns),
+        "schema": lake.schema,
+        "bundling": asdict(lake.bundling),
+        "target": lake.target,
         "offsets": [wanted.first_offset, wanted.last_offset],
         "times": [wanted.first_time, wanted.last_time],
         "match": repr(wanted.match) if wanted.match else None,
@@ -55,16 +60,32 @@ def run_job(context: Context) -> JobSummary:
         # What that is in each directory may change with any of its files.
         "in_folders": digest(request.in_folders) if request.in_folders else None,
     }
-    job = Job("export", export(tables, context.format), options)
-    ledger = Ledger(context.to, job)
+    return Job("export", export(lake), options, together=True, bundling=lake.bundling)
+
+
+def run_job(context: Context) -> JobSummary:
+    """Export everything."""
+    files = context.inputs()
+    lake = lake_of({**DEFAULTS, **context.options}, context.format)
+    share = min(context.request.max_split, lake.target)
+    known = in_folders(context.request, files)
+    request = replace(context.request, in_folders=known, max_split=share)
+    ledger = Ledger(context.to, job_of(context, request, lake))
     ledger.open()
     pieces = ledger.plan(request, files)
+    tables = lake.tables
     summary = JobSummary(dict.fromkeys(("segments", "bytes", *tables, "errors"), 0))
+    manifest = Manifest()
     findings: list[dict[str, object]] = []
     counts: Counter[str] = Counter()
-    for piece, result in run(context.spark, request, ledger, pieces, context.advance):
+    results = run(context.spark, request, ledger, pieces, context.advance)
+    outputs = {result["bundle"]: result["outputs"] for _, result in results if "files" in result}
+    for piece, result in results:
         summary.numbers["segments"] += piece.start == 0
         summary.numbers["bytes"] += piece.end - piece.start
+        manifest.add_outputs(Output(**file) for file in result.get("files", ()))
+        names = outputs[result["bundle"]]
+        manifest.add_piece(piece, result["rows"], result["offsets"], names)
         for table, n in result["rows"].items():
             summary.numbers[table] += n
         findings += result["findings"]
@@ -73,6 +94,7 @@ def run_job(context: Context) -> JobSummary:
     summary.errors = summary.numbers["errors"] = errors
     summary.vanished = counts[FILE_VANISHED.name]
     summary.lines, summary.unread = left_out(counts, findings), unread_of(findings)
+    manifest.write(context.to)
     summary.written = [f"{context.to}/{table}" for table in tables]
     place = f"{context.to}/findings/part-0"
     summary.written.append(write_table(place, table_of("findings", findings), context.format))

@@ -1,0 +1,42 @@
+"""What a job would do: what it reads and writes, in how many requests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kfmt_cli.core.stores import WINDOW
+from kfmt_cli.core.urls import is_local
+from kfmt_cli.render.style import count, grouped
+from kfmt_cli.sharing.piece import Piece
+
+
+@dataclass(frozen=True, slots=True)
+class DryRun:
+    """What would be read and written."""
+
+    inputs: int
+    bytes: int
+    tasks: int
+    reads: int
+    """Requests to stores."""
+    to: str
+
+    def lines(self) -> list[str]:
+        """The same in words."""
+        stored = f", in about {count(self.reads, 'request')} to stores" if self.reads else ""
+        return [
+            f"would read {count(self.inputs, 'file')}, {grouped(self.bytes)} bytes{stored}",
+            f"would do it in {count(self.tasks, 'task')}, and write below {self.to}",
+            "nothing was read and nothing was written",
+        ]
+
+
+def dry_run(files: Sequence[Piece], shares: Sequence[Sequence[Piece]], to: str) -> DryRun:
+    """What is planned. shares: the pieces of each task."""
+    reads = 0
+    for share in shares:
+        for piece in share:
+            if not is_local(piece.path):  # its head, and its bytes in windows
+                reads += 1 + max(-(-(piece.end - piece.start) // WINDOW), 1)
+    return DryRun(len(files), sum(file.size for file in files), len(shares), reads, to)

@@ -1,0 +1,233 @@
+"""The formats of exported files. JSON and CSV are what `kfmt dump` prints.
+
+Whoever works on pieces writes their files: Spark's own writer would make an object of the JVM of
+each row first.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import BinaryIO
+from urllib.parse import quote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from kfmt_cli.arrow.files import Files
+from kfmt_cli.arrow.inputs import reader_of
+from kfmt_cli.arrow.record_schemas import KFMT, SCHEMAS
+from kfmt_cli.arrow.schema import schema_of, with_field_ids
+from kfmt_cli.arrow.tables import PieceRead, rows_of, wanted_records
+from kfmt_cli.core.json_text import json_text
+from kfmt_cli.disk.tree import as_given
+from kfmt_cli.log.complete import batch_rows
+from kfmt_cli.render.csv_text import csv_line
+from kfmt_cli.render.sinks.csv_rows import CsvRows
+from kfmt_cli.render.sinks.json_rows import JsonRows
+from kfmt_cli.render.sinks.sink import RowWriter
+from kfmt_cli.render.templates import csv_names
+from kfmt_cli.render.write import recycle
+from kfmt_cli.rows.batch import BATCH
+from kfmt_cli.rows.column import RowType
+from kfmt_cli.rows.record import RECORD
+from kfmt_cli.rows.section import Rows
+from kfmt_cli.rows.table_types import BATCHES, RECORDS, chosen
+from kfmt_cli.sharing.piece import Piece, telling
+from kfmt_cli.sharing.read_piece import PieceReader
+from kfmt_cli.sharing.request import Request
+
+ROW_GROUP = 32 << 20  # bytes of Arrow, or
+MOST_ROWS = 1 << 19
+# Columns with few different values, which a dictionary makes small; others it only makes slow.
+FEW_VALUES = ["topic", "file", "timestamp_type", "compression", "code", "severity", "advice"]
+# Columns of which each value is close to the one before.
+IN_STEPS = [
+    *("offset", "timestamp", "position", "batch_position", "sequence"),
+    *("base_offset", "last_offset", "base_timestamp", "max_timestamp", "size", "batch_length"),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class FileFormat:
+    """A format of files."""
+
+    suffix: str
+    write: Callable[[Files, Request, Sequence[Piece], Sequence[PieceRead]], None]
+    """Write the rows of pieces, and keep what became of each."""
+    write_table: Callable[[BinaryIO, pa.Table], None]
+    """A small table."""
+    takes_columns: bool = False
+    """Some columns of the records can be chosen, and how rows are shared out to files."""
+
+
+class _Parquet:
+    """A Parquet file: zstd, delta encoding, a page index, and ids of fields."""
+
+    def __init__(self, out: BinaryIO, schema: pa.Schema) -> None:
+        names = schema.names
+        self._writer = pq.ParquetWriter(
+            out,
+            schema,
+            compression="zstd",
+            use_dictionary=[name for name in FEW_VALUES if name in names],
+            column_encoding={name: "DELTA_BINARY_PACKED" for name in IN_STEPS if name in names},
+            write_page_index=True,
+        )
+        self._held: list[pa.RecordBatch] = []
+
+    def write(self, rows: pa.RecordBatch) -> int:
+        self._held.append(rows)
+        n_rows = sum(map(len, self._held))
+        if n_rows >= MOST_ROWS or sum(batch.nbytes for batch in self._held) >= ROW_GROUP:
+            self._group()
+        return len(rows)
+
+    def _group(self) -> None:
+        if self._held:
+            self._writer.write_table(pa.Table.from_batches(self._held), row_group_size=MOST_ROWS)
+            self._held = []
+
+    def close(self) -> None:
+        self._group()
+        self._writer.close()
+
+    def abandon(self) -> None:
+        self._writer.is_open = False  # or it would write its end when it is let go of
+
+
+def _parquet(
+    files: Files, request: Request, pieces: Sequence[Piece], read: Sequence[PieceRead]
+) -> None:
+    columns = chosen(files.table, request.columns)
+    adapted = SCHEMAS[files.lake.schema] if files.table == RECORDS.name else SCHEMAS[KFMT]
+    if adapted.columns:
+        columns = chosen(files.table, adapted.columns)
+    schema = with_field_ids(adapted.schema or schema_of(columns))
+    named = replace(request, table=files.table, columns=tuple(leaf.name for leaf in columns))
+    by_date, above = files.lake.bundling.by_date, _above(files, pieces)
+    time = "timestamp" if files.table == RECORDS.name else "max_timestamp"
+    for batch in rows_of(named, files.table, pieces, read, adapted.keeps):
+        for date, rows in _by_date(batch, time) if by_date else (("", batch),):
+            folder = f"{above}by_date={date}/" if by_date else above
+            files.writer(folder, lambda out: _Parquet(out, schema)).write(adapted.adapt(rows))
+
+
+def _above(files: Files, pieces: Sequence[Piece]) -> str:
+    """The directory of what is made of some pieces, below the table's."""
+    if not files.lake.bundling.by_topic:
+        return ""
+    topic = pieces[0].place[0]
+    # The column `topic` is in the files: a reader would take a directory topic=2024 for a number.
+    return f"by_topic={quote(os.fsencode(topic or ''), safe='') or 'none'}/"
+
+
+def _by_date(batch: pa.RecordBatch, name: str) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """Rows by their day in UTC; those without a time apart."""
+    dates = pc.strftime(batch.column(name), format="%Y-%m-%d").fill_null("none")
+    for date in pc.unique(dates).to_pylist():
+        yield date, batch.filter(pc.equal(dates, date))
+
+
+class _Lines:
+    """Lines of text, as `kfmt dump` prints them."""
+
+    def __init__(self, out: BinaryIO, head: bytes = b"") -> None:
+        self._out = out
+        out.write(head)
+
+    def write(self, rows: tuple[RowWriter, Rows]) -> int:
+        writer, part = rows
+        for text in writer.text(part, 0, len(part.outer)):
+            self._out.write(text)
+            recycle(text)
+        return len(part)
+
+    def close(self) -> None:
+        pass
+
+    def abandon(self) -> None:
+        pass
+
+
+def _json(
+    files: Files, request: Request, pieces: Sequence[Piece], read: Sequence[PieceRead]
+) -> None:
+    inner, above = RECORD if files.table == RECORDS.name else None, _above(files, pieces)
+    for piece, parts in _parts(files.table, request, pieces, read):
+        writer = JsonRows([as_given(piece.path)], "auto", inner)
+        for rows in parts:
+            files.writer(above, _Lines).write((writer, rows))
+
+
+def _csv(
+    files: Files, request: Request, pieces: Sequence[Piece], read: Sequence[PieceRead]
+) -> None:
+    shown: RowType = RECORD if files.table == RECORDS.name else BATCH
+    head, above = csv_line(csv_names(shown)).encode(), _above(files, pieces)
+    for piece, parts in _parts(files.table, request, pieces, read):
+        writer = CsvRows([as_given(piece.path)], "auto")
+        for rows in parts:
+            files.writer(above, lambda out: _Lines(out, head)).write((writer, rows))
+
+
+def _parts(
+    table: str, request: Request, pieces: Sequence[Piece], read: Sequence[PieceRead]
+) -> Iterator[tuple[Piece, Iterator[Rows]]]:
+    """The rows of each piece."""
+    for piece, result in zip(pieces, read, strict=True):
+        with telling(piece):
+            reader = reader_of(request, piece)
+            yield piece, _told(table, reader, piece, result)
+            result.findings, result.edges = reader.findings, reader.edges
+
+
+def _told(table: str, reader: PieceReader, piece: Piece, result: PieceRead) -> Iterator[Rows]:
+    if table == BATCHES.name:
+        found: Iterator[Rows] = (batch_rows(block) for block in reader.blocks(piece))
+    else:
+        found = wanted_records(reader, piece, decode=False)
+    for rows in found:
+        if len(rows):
+            inner = (rows.inner or rows.outer).table
+            first, last = ("offset", "offset") if rows.inner else ("base_offset", "last_offset")
+            result.take(len(rows), int(inner[first].min()), int(inner[last].max()))
+            yield rows
+
+
+# Small tables.
+
+
+def _parquet_table(out: BinaryIO, table: pa.Table) -> None:
+    few = [name for name in FEW_VALUES if name in table.column_names]
+    pq.write_table(table, out, compression="zstd", use_dictionary=few)
+
+
+def _json_table(out: BinaryIO, table: pa.Table) -> None:
+    for row in table.to_pylist():
+        out.write((json_text(_plain(row)) + "\n").encode())
+
+
+def _csv_table(out: BinaryIO, table: pa.Table) -> None:
+    out.write(csv_line(table.column_names).encode())
+    for row in table.to_pylist():
+        cells = _plain(row).values()
+        words = ["|".join(cell) if isinstance(cell, list) else cell for cell in cells]
+        out.write(csv_line(words).encode())
+
+
+def _plain(row: dict[str, object]) -> dict[str, object]:
+    """A row with what JSON has no type for as text."""
+    return {
+        name: value.isoformat() if hasattr(value, "isoformat") else value
+        for name, value in row.items()
+    }
+
+
+FILE_FORMATS = {
+    "parquet": FileFormat("parquet", _parquet, _parquet_table, takes_columns=True),
+    "json": FileFormat("jsonl", _json, _json_table),
+    "csv": FileFormat("csv", _csv, _csv_table),
+}

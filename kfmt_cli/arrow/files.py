@@ -1,0 +1,159 @@
+"""Files that an export makes: where they are, how large they become, that each appears whole."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO, Protocol
+
+from kfmt_cli.arrow.output import appearing
+from kfmt_cli.arrow.record_schemas import KFMT
+from kfmt_cli.errors import UsageError
+from kfmt_cli.rows.table_types import RECORDS
+from kfmt_cli.sharing.bundles import Bundling
+
+TARGET = 128 << 20  # bytes of a file
+MOST_DATES = 64  # files that one task has open
+
+
+@dataclass(frozen=True, slots=True)
+class Lake:
+    """How rows become files."""
+
+    tables: tuple[str, ...] = (RECORDS.name,)
+    format: str = "parquet"
+    """A format of `file_formats.FILE_FORMATS`."""
+    bundling: Bundling = field(default_factory=Bundling)
+    schema: str = KFMT
+    """The columns of records: a name of `record_schemas.SCHEMAS`."""
+    target: int = TARGET
+
+
+PARTITION_BY = ("none", "topic", "topic,date")
+
+
+DEFAULTS: dict[str, Any] = {
+    "tables": RECORDS.name,
+    "columns": "",
+    "partition_by": "none",
+    "one_file_per_partition": False,
+    "schema": KFMT,
+    "target_file_bytes": TARGET,
+}
+
+
+def lake_of(options: Mapping[str, Any], format_: str) -> Lake:
+    """What the options of an export say; raises UsageError."""
+    by, schema = options["partition_by"], options["schema"]
+    is_plain = by in ("none", "topic") and schema == KFMT
+    if format_ != "parquet" and (not is_plain or options["columns"]):
+        words = "--columns, --schema and --partition-by topic,date"
+        raise UsageError(f"{words} are for Parquet files only")
+    if schema != KFMT and options["columns"]:
+        raise UsageError("--columns and --schema cannot be given together")
+    bundling = Bundling(by != "none", by == "topic,date", options["one_file_per_partition"])
+    tables = tuple(options["tables"].split(","))
+    return Lake(tables, format_, bundling, schema, options["target_file_bytes"])
+
+
+@dataclass(slots=True)
+class Output:
+    """A file that was made."""
+
+    name: str
+    """Below the directory that is exported to."""
+    table: str
+    rows: int = 0
+    bytes: int = 0
+
+
+class Files:
+    """The files of a table that are being made of a bundle, one for each directory at a time. Each
+    appears whole when it is closed; none does after an error."""
+
+    def __init__(self, to: str, table: str, lake: Lake, stem: str, suffix: str) -> None:
+        self.table = table
+        self.lake = lake
+        self.done: list[Output] = []
+        self._to = to
+        self._stem = stem
+        self._suffix = suffix
+        self._open: dict[str, _OpenFile] = {}
+        self._numbers: Counter[str] = Counter()
+
+    def __enter__(self) -> Files:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        for file in self._open.values():
+            if kind is None:
+                self.done.append(file.close())
+            else:
+                file.abandon()
+        self._open = {}
+
+    def writer(self, folder: str, made: Callable[[BinaryIO], Writer]) -> _OpenFile:
+        """The file for a directory below the table's: the one that is open, unless it is large
+        enough."""
+        file = self._open.pop(folder, None)
+        if file is not None and file.size >= self.lake.target:
+            self.done.append(file.close())
+            file = None
+        if file is None:
+            if len(self._open) >= MOST_DATES:
+                self.done.append(self._open.pop(next(iter(self._open))).close())
+            number = self._numbers[folder]
+            self._numbers[folder] += 1
+            more = f"-{number}" if number else ""
+            name = f"{self.table}/{folder}{self._stem}{more}.{self._suffix}"
+            file = _OpenFile(Output(name, self.table), f"{self._to}/{name}", made)
+        self._open[folder] = file  # the one that was used last is the last
+        return file
+
+
+class Writer(Protocol):
+    """Writes rows into a file."""
+
+    def write(self, rows: Any) -> int:
+        """Write rows; how many they were."""
+
+    def close(self) -> None:
+        """Write what comes at the end."""
+
+    def abandon(self) -> None:
+        """Write nothing more."""
+
+
+class _OpenFile:
+    """A file that is being made."""
+
+    def __init__(self, output: Output, path: str, made: Callable[[BinaryIO], Writer]) -> None:
+        self._output = output
+        self._appearing = appearing(path)
+        self._out = self._appearing.__enter__()
+        self._writer = made(self._out)
+
+    @property
+    def size(self) -> int:
+        return self._out.tell()
+
+    def write(self, rows: Any) -> None:
+        self._output.rows += self._writer.write(rows)
+
+    def close(self) -> Output:
+        self._writer.close()
+        self._output.bytes = self._out.tell()
+        self._appearing.__exit__(None, None, None)
+        return self._output
+
+    def abandon(self) -> None:
+        self._writer.abandon()
+        error = UnfinishedError("abandoned")
+        with suppress(UnfinishedError):
+            self._appearing.__exit__(UnfinishedError, error, None)
+
+
+class UnfinishedError(Exception):
+    """Tells a file that it is not to appear."""
