@@ -40,18 +40,17 @@ def schema_of(columns: Iterable[Column]) -> pa.Schema:
 
 
 def with_field_ids(schema: pa.Schema) -> pa.Schema:
-    """The same with an id for each field, which tables of a lake go by: in its order, from 1 on."""
-    ids = count(1)
-    return pa.schema([_with_id(each_field, ids) for each_field in schema])
+    """The same with an id for each field, as a new table of Iceberg has them: from 1 on, what is
+    inside of lists after all that is not."""
+    inner = count(len(schema) + 1)
+    numbered = enumerate(schema, start=1)
+    return pa.schema([_with_id(each_field, number, inner) for number, each_field in numbered])
 
 
-def _with_id(each_field: pa.Field, ids: Iterator[int]) -> pa.Field:
-    numbered = each_field.with_metadata({"PARQUET:field_id": str(next(ids))})
+def _with_id(each_field: pa.Field, number: int, inner: Iterator[int]) -> pa.Field:
     kind = each_field.type
     if pa.types.is_list(kind):
-        return numbered.with_type(pa.list_(_with_id(kind.value_field, ids)))
-    if pa.types.is_struct(kind):
-        return numbered.with_type(
-            pa.struct([_with_id(kind.field(i), ids) for i in range(kind.num_fields)])
-        )
-    return numbered
+        kind = pa.list_(_with_id(kind.value_field, next(inner), inner))
+    elif pa.types.is_struct(kind):
+        kind = pa.struct([_with_id(each, next(inner), inner) for each in kind.fields])
+    return each_field.with_type(kind).with_metadata({"PARQUET:field_id": str(number)})

@@ -29,6 +29,9 @@ def _common(function: Callable[..., Any]) -> Callable[..., Any]:
             default="parquet",
             show_default=True,
         ),
+        click.option(
+            "--dry-run", is_flag=True, help="Say what would be read and written, and stop."
+        ),
         click.option("--topics", default="", help="Only these, with commas between them."),
         click.option(
             "--max-split-bytes",

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kfmt_cli import __version__
 from kfmt_cli.cli.screen import Screen
 from kfmt_cli.cli.selection_options import asked_of
 from kfmt_cli.errors import ExitCode, InputError, UsageError
@@ -37,10 +38,13 @@ class PipelineCall:
 
         check_packages()
         from kfmt_cli.arrow.inputs import files_of
+        from kfmt_cli.arrow.output import put_json
         from kfmt_cli.spark.jobs.context import Context
 
         request = self._request()
         to = self._destination()
+        if self.options["dry_run"]:
+            return self._tell_plan(request, to)
         run_job = self.job.load()
         settings = dict(self._setting(option) for option in self.options["conf"])
         with session(self.options["master"], settings) as spark:
@@ -51,10 +55,36 @@ class PipelineCall:
                 format_ = self.options["format_"]
                 context = Context(spark, request, to, format_, progress.advance, options, files)
                 summary = self._job(run_job, context)
+            put_json(f"{to}/_kfmt/summary.json", self._summed_up(summary, files))
         summary.unread += [f"{file.path}: {file.trouble}" for file in files if file.trouble]
         if summary.vanished and summary.vanished >= summary.numbers.get("segments", 0):
             raise InputError(NOT_HERE)
         return self._say(summary)
+
+    def _tell_plan(self, request: Any, to: str) -> ExitCode:
+        """What the job would do."""
+        from kfmt_cli.arrow.dry_run import dry_run
+        from kfmt_cli.arrow.inputs import files_of
+        from kfmt_cli.sharing.piece import cut, pack
+        from kfmt_cli.sharing.request import share_of
+
+        files = [file for file in files_of(request, self.screen.note) if not file.trouble]
+        share = share_of(request, files)
+        for line in dry_run(files, list(pack(cut(files, share), share)), to).lines():
+            self.screen.text(f"{line}\n")
+        return ExitCode.CLEAN
+
+    def _summed_up(self, summary: Any, files: list[Any]) -> dict[str, Any]:
+        """What a job did, for programs."""
+        return {
+            "version": __version__,
+            "job": self.job.name,
+            "inputs": list(self.options["paths"]),
+            "files": len(files),
+            "numbers": summary.numbers,
+            "written": summary.written,
+            "unread": summary.unread,
+        }
 
     def _say(self, summary: Any) -> ExitCode:
         """The lines of a job that is done; the exit code."""

@@ -27,7 +27,7 @@ class Bundling:
     def bundles(self, pieces: Iterable[Piece], target: int) -> Iterator[list[Piece]]:
         """Pieces, in their order, in bundles of about `target` bytes."""
         for _, alike in groupby(pieces, self._key):
-            yield from pack(alike, target)
+            yield from pack(alike, target, 0)
 
     def _key(self, piece: Piece) -> tuple[object, ...]:
         topic, partition = piece.place

@@ -83,12 +83,12 @@ def cut(files: Iterable[Piece], target: int) -> Iterator[Piece]:
             yield file.part(start, min(start + width, file.size))
 
 
-def pack(parts: Iterable[Piece], target: int) -> Iterator[list[Piece]]:
-    """Parts together until they make a worker's share."""
+def pack(parts: Iterable[Piece], target: int, opening: int = OPENING) -> Iterator[list[Piece]]:
+    """Parts together until they make a worker's share. opening: bytes that each costs."""
     pieces: list[Piece] = []
     room = target
     for piece in parts:
-        cost = piece.end - piece.start + OPENING
+        cost = piece.end - piece.start + opening
         if pieces and cost > room:
             yield pieces
             pieces, room = [], target

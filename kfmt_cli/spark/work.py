@@ -9,6 +9,7 @@ have changed are done anew.
 from __future__ import annotations
 
 import json
+import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -22,6 +23,7 @@ from kfmt_cli.arrow.inputs import at_hand
 from kfmt_cli.arrow.output import get_json, names_in, put_json, remove
 from kfmt_cli.errors import UsageError
 from kfmt_cli.findings.finding import in_order
+from kfmt_cli.render.style import grouped
 from kfmt_cli.sharing.bundles import Bundling
 from kfmt_cli.sharing.piece import Piece, cut, name_of, pack, telling
 from kfmt_cli.sharing.request import Request, share_of
@@ -30,6 +32,7 @@ from kfmt_cli.spark.plan import Split
 from kfmt_cli.spark.worker import carried, drivers_python, home_for
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
 VERSION = 5
@@ -267,25 +270,35 @@ def _run(
 
     # An RDD: `mapInArrow` of a DataFrame would need pandas.
     numbers = context.parallelize(range(len(splits)), len(splits)).map(task)
-    together = ledger.job.together
-    sizes = {
-        file_of(pieces): sum(piece.end - piece.start for piece in pieces)
-        for split in splits
-        for pieces in _shares(split, together)
-    }
+    total = sum(piece.end - piece.start for split in splits for piece in split.pieces)
+    group = f"kfmt-{uuid.uuid4().hex}"
 
     def collect() -> None:
+        words = f"kfmt {ledger.job.name}: {grouped(total)} bytes into {ledger.to}"
+        context.setJobGroup(group, words, interruptOnCancel=True)
         with drivers_python(context):
             numbers.collect()
 
+    # Spark knows how far it is: to list results again and again would cost requests.
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(collect)
-        seen: set[str] = set()
+        told = 0
         while wait([running], timeout=PATIENCE).not_done:
-            new = (names_in(done) - seen) & sizes.keys()
-            seen |= new
-            advance(sum(sizes[name] for name in new))
+            reached = total * _tasks_done(context, group) // len(splits)
+            advance(reached - told)
+            told = reached
         running.result()
+
+
+def _tasks_done(context: SparkContext, group: str) -> int:
+    """How many tasks of a group of jobs are done."""
+    status = context.statusTracker()
+    done = 0
+    for number in status.getJobIdsForGroup(group):
+        job = status.getJobInfo(number)
+        stages = [status.getStageInfo(stage) for stage in job.stageIds] if job else []
+        done += sum(stage.numCompletedTasks for stage in stages if stage)
+    return done
 
 
 def _shares(split: Split, together: bool) -> list[tuple[Piece, ...]]:

@@ -1,0 +1,232 @@
+"""Exports as a lake takes them: few files, true columns, and a manifest that accounts for all."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.samples import ORDERS, TXN, kfmt
+from tests.support.spark_rows import dumped, exported
+from tools.kafka import SAMPLES
+
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
+
+BROKER = SAMPLES / "kafka-3.9.1-broker1"
+
+
+@pytest.fixture
+def many(tmp_path: Path) -> Path:
+    """Thirty partitions of ten topics with small segments, one topic named as a number is."""
+    top = tmp_path / "logs"
+    for number in range(30):
+        topic = "2024" if number % 10 == 0 else f"topic{number % 10}"
+        folder = top / f"{topic}-{number // 10}"
+        folder.mkdir(parents=True)
+        for log in sorted(ORDERS.parent.glob("*.log"))[:3]:
+            shutil.copy(log, folder)
+    return top
+
+
+def run(source: Path, to: Path, *options: str) -> list[Path]:
+    """An export; its files."""
+    done = kfmt("export", source, "--to", to, *options)
+    assert done.code == 0, done.err
+    return sorted(to.rglob("*.parquet"))
+
+
+def test_many_small_partitions_share_a_file(many: Path, tmp_path: Path) -> None:
+    (file,) = run(many, tmp_path / "lake", "--jobs", "1")
+    table = pq.read_table(file)
+    assert table.num_rows == 30 * 720
+    assert table.schema.field("topic").type == pa.string()
+    assert exported(tmp_path / "lake") == dumped(many)
+    places = list(zip(table["topic"].to_pylist(), table["partition"].to_pylist(), strict=True))
+    assert places == sorted(places)
+    apart = run(many, tmp_path / "apart", "--one-file-per-partition")
+    assert len(apart) == 30
+    assert exported(tmp_path / "apart") == dumped(many)
+
+
+def test_large_inputs_make_files_of_the_size_that_was_asked_for(many: Path, tmp_path: Path) -> None:
+    files = run(many, tmp_path / "lake", "--target-file-bytes", "300K", "--jobs", "1")
+    assert 8 <= len(files) <= 40
+    assert exported(tmp_path / "lake") == dumped(many)
+
+
+@pytest.mark.parametrize("by", ["topic", "topic,date"])
+def test_directories_do_not_change_what_the_columns_are(
+    by: str, many: Path, tmp_path: Path
+) -> None:
+    to = tmp_path / "lake"
+    files = run(many, to, "--partition-by", by)
+    assert {path.relative_to(to).parts[1] for path in files} == {
+        "by_topic=2024",
+        *(f"by_topic=topic{i}" for i in range(1, 10)),
+    }
+    if "date" in by:
+        assert {path.parent.name for path in files} == {"by_date=2023-11-14"}
+    table = pq.read_table(to / "records", partitioning="hive")
+    assert table.schema.field("topic").type == pa.string()
+    assert "2024" in table["topic"].unique().to_pylist()
+    assert exported(to) == dumped(many)
+    duckdb = pytest.importorskip("duckdb")
+    found = duckdb.sql(
+        "SELECT typeof(any_value(topic)), count(*) FROM read_parquet($1) WHERE topic = '2024'",
+        params=[f"{to}/records/**/*.parquet"],
+    ).fetchall()
+    assert found == [("VARCHAR", 3 * 720)]
+
+
+@pytest.mark.parametrize("format_", ["json", "csv"])
+def test_lines_of_several_logs_share_a_file(format_: str, many: Path, tmp_path: Path) -> None:
+    to = tmp_path / "lake"
+    done = kfmt("export", many, "--to", to, "--format", format_, "--jobs", "1")
+    assert done.code == 0, done.err
+    (file,) = (path for path in to.rglob("records/*"))
+    lines = file.read_text().splitlines()
+    if format_ == "json":
+        rows = [row for row in map(json.loads, lines) if row["type"] == "record"]
+        assert len({(row["topic"], row["partition"], row["offset"]) for row in rows}) == 30 * 720
+    else:
+        assert len(lines) == 1 + 30 * 720
+    refused = kfmt("export", many, "--to", tmp_path / "x", "--format", format_, "--schema", "kafka")
+    assert refused.code == 2
+    assert "are for Parquet files only" in refused.err
+
+
+def test_the_manifest_accounts_for_every_record(many: Path, tmp_path: Path) -> None:
+    to = tmp_path / "lake"
+    run(many, to, "--target-file-bytes", "300K", "--tables", "records,batches")
+    manifest = json.loads((to / "_kfmt/manifest.json").read_text())
+    assert {row["file"] for row in manifest["inputs"]} == {str(log) for log in many.rglob("*.log")}
+    rows = {path["file"]: path for path in manifest["outputs"]}
+    assert {str(path.relative_to(to)) for path in to.rglob("*.parquet")} == set(rows)
+    for name, output in rows.items():
+        assert pq.ParquetFile(to / name).metadata.num_rows == output["rows"]
+        assert (to / name).stat().st_size == output["bytes"]
+    for table in ("records", "batches"):
+        made = sum(output["rows"] for output in rows.values() if output["table"] == table)
+        assert made == sum(row["rows"][table] for row in manifest["inputs"])
+    by_base = {int(Path(row["file"]).stem): row for row in manifest["inputs"]}
+    assert (by_base[240]["first_offset"], by_base[240]["last_offset"]) == (240, 479)
+    assert all(set(row["outputs"]) <= set(rows) for row in manifest["inputs"])
+
+
+def test_an_empty_input_makes_no_file(tmp_path: Path) -> None:
+    assert run(BROKER / "empty-0", tmp_path / "lake") == []
+
+
+def test_files_are_made_for_a_lake(tmp_path: Path) -> None:
+    """zstd, deltas, statistics, a page index and ids of fields."""
+    (file,) = run(ORDERS.parent, tmp_path / "lake", "--jobs", "1")
+    about = pq.ParquetFile(file)
+    group = about.metadata.row_group(0)
+    columns = {group.column(i).path_in_schema: group.column(i) for i in range(group.num_columns)}
+    for name in ("offset", "timestamp", "position"):
+        assert "DELTA_BINARY_PACKED" in columns[name].encodings
+        assert columns[name].compression == "ZSTD"
+        assert columns[name].has_offset_index
+        assert columns[name].statistics.min is not None
+    ids = {each.name: (each.metadata or {}).get(b"PARQUET:field_id") for each in about.schema_arrow}
+    assert all(ids.values())
+    assert len(set(ids.values())) == len(ids)
+
+
+def test_the_schema_of_spark_is_exact(tmp_path: Path) -> None:
+    files = run(TXN.parent, tmp_path / "lake", "--schema", "kafka", "--jobs", "1")
+    table = pq.read_table(files[0])
+    expected = [
+        *(("key", pa.binary()), ("value", pa.binary()), ("topic", pa.string())),
+        *(("partition", pa.int32()), ("offset", pa.int64())),
+        *(("timestamp", pa.timestamp("us", "UTC")), ("timestampType", pa.int32())),
+    ]
+    assert [(each.name, each.type) for each in table.schema] == expected
+    theirs = kfmt("cat", TXN.parent, "--isolation", "read_uncommitted", "-f", "%o\\n").out
+    wanted = [int(line) for line in theirs.split()]
+    assert table["offset"].to_pylist() == wanted
+    assert set(table["timestampType"].to_pylist()) == {0}
+    manifest = json.loads((tmp_path / "lake/_kfmt/manifest.json").read_text())
+    assert sum(row["rows"]["records"] for row in manifest["inputs"]) == len(wanted)
+    appended = run(BROKER / "appendtime-0", tmp_path / "appended", "--schema", "kafka-headers")
+    rows = pq.read_table(appended[0])
+    assert set(rows["timestampType"].to_pylist()) == {1}
+    assert rows.schema.names[-1] == "headers"
+    old = SAMPLES / "kafka-0.8.2.2"
+    rows = pq.read_table(run(old, tmp_path / "old", "--schema", "kafka", "--jobs", "1")[0])
+    assert set(rows["timestampType"].to_pylist()) == {-1}
+    assert set(rows["timestamp"].cast(pa.int64()).to_pylist()) == {-1000}
+
+
+@pytest.mark.spark
+def test_a_backfill_unions_with_sparks_stream(tmp_path: Path, spark: Any) -> None:
+    run(ORDERS.parent, tmp_path / "lake", "--schema", "kafka")
+    ours = spark.read.parquet(str(tmp_path / "lake/records"))
+    ddl = (
+        "key binary, value binary, topic string, partition int, offset bigint, "
+        "timestamp timestamp, timestampType int"
+    )
+    theirs = spark.createDataFrame([], ddl)
+    assert ours.schema == theirs.schema
+    assert ours.union(theirs).count() == 1500
+
+
+def iceberg(files: list[Path], tmp_path: Path) -> Any:
+    """A table of Iceberg with these files, as its library reads them."""
+    catalogs = pytest.importorskip("pyiceberg.catalog")
+    pytest.importorskip("sqlalchemy")
+    catalog = catalogs.load_catalog(
+        "local", type="sql", uri=f"sqlite:///{tmp_path}/catalog.db", warehouse=str(tmp_path)
+    )
+    catalog.create_namespace("kafka")
+    table = catalog.create_table("kafka.records", pq.read_schema(files[0]))
+    table.add_files([str(file) for file in files])
+    return table.scan(row_filter="offset >= 1400", selected_fields=("topic", "offset")).to_arrow()
+
+
+def delta(files: list[Path], tmp_path: Path) -> Any:
+    """The same of Delta: files are registered where they are."""
+    del tmp_path
+    deltalake = pytest.importorskip("deltalake")
+    transaction = pytest.importorskip("deltalake.transaction")
+    folder = files[0].parent
+    table = deltalake.DeltaTable.create(str(folder), schema=pq.read_schema(files[0]))
+    actions = [
+        transaction.AddAction(
+            path=file.name,
+            size=file.stat().st_size,
+            partition_values={},
+            modification_time=int(file.stat().st_mtime * 1000),
+            data_change=True,
+            stats=json.dumps({"numRecords": pq.ParquetFile(file).metadata.num_rows}),
+        )
+        for file in files
+    ]
+    table.create_write_transaction(actions, mode="append", schema=table.schema(), partition_by=[])
+    rows = deltalake.DeltaTable(str(folder)).to_pyarrow_table()
+    return rows.filter(pa.compute.greater_equal(rows["offset"], 1400)).select(["topic", "offset"])
+
+
+@pytest.mark.parametrize("added", [iceberg, delta])
+def test_lakes_take_the_files_as_they_are(
+    added: Callable[[list[Path], Path], Any], tmp_path: Path
+) -> None:
+    files = run(ORDERS.parent, tmp_path / "lake", "--target-file-bytes", "40K", "--jobs", "1")
+    assert len(files) > 2
+    times = {file: file.stat().st_mtime_ns for file in files}
+    rows = added(files, tmp_path)
+    assert sorted(rows["offset"].to_pylist()) == list(range(1400, 1500))
+    assert {file: file.stat().st_mtime_ns for file in files} == times
+
+
+def test_a_dry_run_does_nothing(many: Path, tmp_path: Path) -> None:
+    done = kfmt("export", many, "--to", tmp_path / "lake", "--dry-run")
+    assert done.code == 0
+    assert "would read 90 files, " in done.out + done.err
+    assert "nothing was read and nothing was written" in done.out + done.err
+    assert not (tmp_path / "lake").exists()
