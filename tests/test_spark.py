@@ -420,7 +420,10 @@ def test_segments_and_stats(job: Job, tmp_path: Path) -> None:
         2,
         1000,
     }
-    job("stats", broker, "--to", tmp_path / "stats", code=2)
+    assert job("stats", broker, "--to", tmp_path / "stats").out == out
+    kept = json.loads((tmp_path / "stats/_kfmt/summary.json").read_text())
+    assert kept["numbers"] == {"topics": 17, "partitions": 17, "producers": 33}
+    assert (kept["job"], kept["files"], kept["unread"]) == ("stats", 43, [])
 
 
 def test_a_file_that_vanishes_and_paths_that_nobody_sees(

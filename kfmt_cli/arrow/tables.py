@@ -189,7 +189,7 @@ MOST_OF_PACK = 128 << 20  # bytes of Arrow
 
 def _batches_of_pack(request: Request, pieces: Sequence[Piece]) -> PackRows | None:
     """The batches of healthy logs; None where one is to be read by itself."""
-    block = _healthy(pieces)
+    block = healthy(pieces)
     if block is None:
         return None
     chosen = request.asked.wanted.batches(block, request.limit)
@@ -202,7 +202,7 @@ def _records_of_pack(request: Request, pieces: Sequence[Piece]) -> PackRows | No
     """The records of healthy logs; None where one is to be read by itself."""
     if any(decoder_for(topic) is not None for topic in {piece.place[0] for piece in pieces}):
         return None
-    block = _healthy(pieces)
+    block = healthy(pieces)
     if block is None:
         return None
     columns, wanted = request.shown_of(RECORDS), request.asked.wanted
@@ -223,7 +223,7 @@ def _records_of_pack(request: Request, pieces: Sequence[Piece]) -> PackRows | No
     return made
 
 
-def _healthy(pieces: Sequence[Piece]) -> Block | None:
+def healthy(pieces: Sequence[Piece]) -> Block | None:
     """The batches of logs, each with the number of its file; None where one is not healthy."""
     pack = read_pack([input_of(piece) for piece in pieces])
     if not pack.good.all() or (pack.sizes != np.array([piece.size for piece in pieces])).any():

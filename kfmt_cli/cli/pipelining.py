@@ -49,14 +49,13 @@ class PipelineCall:
         settings = dict(self._setting(option) for option in self.options["conf"])
         with session(self.options["master"], settings) as spark:
             files = files_of(request, self.screen.note)
-            total = None if self.job.is_query else sum(file.size for file in files)
-            with self.screen.progress(total) as progress:
+            with self.screen.progress(sum(file.size for file in files)) as progress:
                 options = {option.name: self.options[option.name] for option in self.job.options}
                 format_ = self.options["format_"]
                 context = Context(spark, request, to, format_, progress.advance, options, files)
                 summary = self._job(run_job, context)
-            put_json(f"{to}/_kfmt/summary.json", self._summed_up(summary, files))
         summary.unread += [f"{file.path}: {file.trouble}" for file in files if file.trouble]
+        put_json(f"{to}/_kfmt/summary.json", self._summed_up(summary, files))
         if summary.vanished and summary.vanished >= summary.numbers.get("segments", 0):
             raise InputError(NOT_HERE)
         return self._say(summary)

@@ -42,8 +42,6 @@ class ListedJob:
     """The module and the function."""
     options: tuple[JobOption, ...] = ()
     """Its options, besides those of every job."""
-    is_query: bool = False
-    """It asks the data source, which does not say how far it is."""
 
     def load(self) -> Callable[[Any], Any]:
         """The function that does it."""
@@ -132,6 +130,5 @@ JOBS: list[ListedJob] = [
         "stats",
         "Sizes, batch fill, codecs and skew by topic, partition and producer.",
         f"{_HERE}.stats:run_job",
-        is_query=True,
     ),
 ]

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 
 from kfmt_cli.arrow.checking import count_severities, results_of
 from kfmt_cli.arrow.exporting import export_bundle
 from kfmt_cli.arrow.files import DEFAULTS, Lake, Output, lake_of
 from kfmt_cli.arrow.manifest import Manifest
+from kfmt_cli.arrow.output import remove
+from kfmt_cli.core.stores import listing
+from kfmt_cli.errors import InputError
 from kfmt_cli.findings.damage import FILE_VANISHED
 from kfmt_cli.sharing.piece import Piece
 from kfmt_cli.sharing.request import Request
@@ -23,6 +28,8 @@ from kfmt_cli.spark.jobs.context import (
 )
 from kfmt_cli.spark.wanted import digest, in_folders
 from kfmt_cli.spark.work import Job, Ledger, Result, Work, run
+
+_MADE = re.compile(r"-\d{12}-[0-9a-f]{12}(-\d+)?\.\w+$")
 
 
 def export(lake: Lake) -> Work:
@@ -63,6 +70,18 @@ def job_of(context: Context, request: Request, lake: Lake) -> Job:
     return Job("export", export(lake), options, together=True, bundling=lake.bundling)
 
 
+def _sweep(to: str, tables: Iterable[str], outputs: set[str]) -> None:
+    """Take away files of tasks that were killed before they had told of them; what they were of is
+    in other files by now."""
+    known = {output.rpartition("/")[2] for output in outputs}
+    for table in tables:
+        with suppress(InputError):  # there is none
+            for file in listing(f"{to}/{table}"):
+                name = file.path.rpartition("/")[2]
+                if _MADE.search(name) and name not in known:
+                    remove(file.path)
+
+
 def run_job(context: Context) -> JobSummary:
     """Export everything."""
     files = context.inputs()
@@ -94,6 +113,7 @@ def run_job(context: Context) -> JobSummary:
     summary.errors = summary.numbers["errors"] = errors
     summary.vanished = counts[FILE_VANISHED.name]
     summary.lines, summary.unread = left_out(counts, findings), unread_of(findings)
+    _sweep(context.to, tables, {name for names in outputs.values() for name in names})
     manifest.write(context.to)
     summary.written = [f"{context.to}/{table}" for table in tables]
     place = f"{context.to}/findings/part-0"

@@ -1,72 +1,272 @@
 """stats: per topic, partition and producer: sizes, how full batches are, codecs, skew.
 
-Plain SQL over the table `batches`; so can be the next report.
+Tasks count the batches of each piece by its headers; the driver adds up.
 """
 
 from __future__ import annotations
 
-from kfmt_cli.arrow.output import names_in
-from kfmt_cli.errors import UsageError
-from kfmt_cli.spark.jobs.context import Context, JobSummary, write_table
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
-REPORTS = {
-    "topics": """
-        SELECT topic, count(DISTINCT partition) AS partitions, sum(batches) AS batches,
-               sum(records) AS records, sum(bytes) AS bytes,
-               round(sum(records) / sum(batches), 1) AS records_per_batch,
-               round(sum(bytes) / sum(records), 1) AS bytes_per_record,
-               concat_ws(',', array_sort(array_distinct(flatten(collect_list(codecs))))) AS codecs,
-               round(max(bytes) / avg(bytes), 2) AS skew,
-               min(first_time) AS first_time, max(last_time) AS last_time
-        FROM per_partition GROUP BY topic ORDER BY bytes DESC""",
-    "partitions": """
-        SELECT topic, partition, batches, records, bytes, first_offset, last_offset, first_time,
-               last_time
-        FROM per_partition ORDER BY topic, partition""",
-    "producers": """
-        SELECT topic, producer_id, count(*) AS batches, sum(records_of) AS records,
-               sum(size) AS bytes, round(avg(records_of), 1) AS records_per_batch,
-               round(avg(size), 1) AS bytes_per_batch,
-               round(avg(CASE WHEN compression <> 'none' THEN 1 ELSE 0 END), 3) AS compressed,
-               max(producer_epoch) AS last_epoch, min(max_timestamp) AS first_time,
-               max(max_timestamp) AS last_time
-        FROM counted WHERE NOT coalesce(control, false)
-        GROUP BY topic, producer_id ORDER BY bytes DESC""",
-}
-VIEWS = {
-    # A message of magic 0 or 1 is a record; how many a wrapper holds is not in its header.
-    "counted": "SELECT *, coalesce(records_count, 1) AS records_of FROM batches",
-    "per_partition": """
-        SELECT topic, partition, count(*) AS batches, sum(records_of) AS records,
-               sum(size) AS bytes, collect_set(compression) AS codecs,
-               min(base_offset) AS first_offset, max(last_offset) AS last_offset,
-               min(max_timestamp) AS first_time, max(max_timestamp) AS last_time
-        FROM counted GROUP BY topic, partition""",
-}
-COLUMNS = (
-    *("topic", "partition", "size", "base_offset", "last_offset", "compression", "control"),
-    *("max_timestamp", "producer_id", "producer_epoch", "records_count"),
+import numpy as np
+import pyarrow as pa
+
+from kfmt_cli.arrow.arrays import MOST_MILLISECONDS, TIME
+from kfmt_cli.arrow.checking import count_severities, results_of
+from kfmt_cli.arrow.inputs import packed, reader_of
+from kfmt_cli.arrow.tables import healthy
+from kfmt_cli.core.native.table import BoolArray
+from kfmt_cli.findings.damage import FILE_VANISHED
+from kfmt_cli.formats.batch import CODECS
+from kfmt_cli.rows.log_tables import BatchTable
+from kfmt_cli.sharing.piece import Piece, telling
+from kfmt_cli.sharing.request import Request
+from kfmt_cli.spark.jobs.context import Context, JobSummary, left_out, unread_of, write_table
+from kfmt_cli.spark.work import Job, Ledger, Result, run
+
+TOPICS = pa.schema(
+    [
+        *(("topic", pa.string()), ("partitions", pa.int64()), ("batches", pa.int64())),
+        *(("records", pa.int64()), ("bytes", pa.int64()), ("records_per_batch", pa.float64())),
+        *(("bytes_per_record", pa.float64()), ("codecs", pa.string()), ("skew", pa.float64())),
+        *(("first_time", TIME), ("last_time", TIME)),
+    ]
 )
+PARTITIONS = pa.schema(
+    [
+        *(("topic", pa.string()), ("partition", pa.int32()), ("batches", pa.int64())),
+        *(("records", pa.int64()), ("bytes", pa.int64()), ("first_offset", pa.int64())),
+        *(("last_offset", pa.int64()), ("first_time", TIME), ("last_time", TIME)),
+    ]
+)
+PRODUCERS = pa.schema(
+    [
+        *(("topic", pa.string()), ("producer_id", pa.int64()), ("batches", pa.int64())),
+        *(("records", pa.int64()), ("bytes", pa.int64()), ("records_per_batch", pa.float64())),
+        *(("bytes_per_batch", pa.float64()), ("compressed", pa.float64())),
+        *(("last_epoch", pa.int32()), ("first_time", TIME), ("last_time", TIME)),
+    ]
+)
+NONE = -1
+"""A producer id of batches without one."""
+
+
+@dataclass(slots=True)
+class Counted:
+    """What some batches hold."""
+
+    batches: int = 0
+    records: int = 0
+    bytes: int = 0
+    compressed: int = 0
+    """Batches with a codec."""
+    codecs: int = 0
+    """A bit for each codec."""
+    first_offset: int | None = None
+    last_offset: int | None = None
+    first_time: int | None = None
+    last_time: int | None = None
+    last_epoch: int | None = None
+
+    def add(self, other: Counted) -> None:
+        """Add what others hold."""
+        for name in ("batches", "records", "bytes", "compressed"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.codecs |= other.codecs
+        for name in ("first_offset", "first_time"):
+            setattr(self, name, _least(getattr(self, name), getattr(other, name)))
+        for name in ("last_offset", "last_time", "last_epoch"):
+            setattr(self, name, _most(getattr(self, name), getattr(other, name)))
+
+    def kept(self) -> list[int | None]:
+        """The same as JSON."""
+        return [getattr(self, name) for name in self.__slots__]
+
+
+def _least(a: int | None, b: int | None) -> int | None:
+    return b if a is None else a if b is None else min(a, b)
+
+
+def _most(a: int | None, b: int | None) -> int | None:
+    return b if a is None else a if b is None else max(a, b)
+
+
+@dataclass(slots=True)
+class PieceCounts:
+    """What a piece holds: in all, and by producer without control batches."""
+
+    whole: Counted = field(default_factory=Counted)
+    producers: dict[int, Counted] = field(default_factory=lambda: defaultdict(Counted))
+
+    def take(self, batches: BatchTable) -> None:
+        """Count batches."""
+        if not len(batches):
+            return
+        self.whole.add(_counted(batches, np.ones(len(batches), np.bool_)))
+        known = (batches.is_v2 == 1) & (batches.producer_id >= 0)
+        ids = np.where(known, batches.producer_id, NONE)
+        data = (batches.is_v2 == 0) | (batches.control == 0)
+        for producer in np.unique(ids[data]).tolist():
+            self.producers[producer].add(_counted(batches, data & (ids == producer)))
+
+
+def _counted(batches: BatchTable, mask: BoolArray) -> Counted:
+    of_v2 = batches.is_v2[mask] == 1
+    # A message of magic 0 or 1 is a record; how many a wrapper holds is not in its header.
+    records = np.where(of_v2, batches.records_count[mask], 1)
+    codecs = batches.compression[mask]
+    times = batches.max_timestamp[mask]
+    times = times[(batches.has_timestamp[mask] == 1) & (times != -1)]
+    epochs = batches.producer_epoch[mask][of_v2]
+    epochs = epochs[epochs >= 0]
+    return Counted(
+        int(mask.sum()),
+        int(records.sum()),
+        int(batches.size[mask].sum()),
+        int((codecs != 0).sum()),
+        int(np.bitwise_or.reduce(1 << codecs.clip(0, len(CODECS) - 1))) if len(codecs) else 0,
+        int(batches.base_offset[mask].min()),
+        int(batches.last_offset[mask].max()),
+        int(times.min()) if len(times) else None,
+        int(times.max()) if len(times) else None,
+        int(epochs.max()) if len(epochs) else None,
+    )
+
+
+def count_pieces(request: Request, pieces: Sequence[Piece], to: str) -> list[Result]:
+    """What pieces hold, small logs looked at together."""
+    del to
+    return [result for part in packed(pieces) for result in _count(request, part)]
+
+
+def _count(request: Request, pieces: Sequence[Piece]) -> Iterator[Result]:
+    block = healthy(pieces) if len(pieces) > 1 else None
+    for i, piece in enumerate(pieces):
+        counts, findings, edges = PieceCounts(), [], None
+        if block is not None:
+            counts.take(block.batches.select(block.batches.file_number == i))
+        else:
+            with telling(piece):
+                reader = reader_of(request, piece)
+                for read in reader.blocks(piece):
+                    counts.take(read.batches)
+            findings, edges = reader.findings, reader.edges
+        producers = [[number, *found.kept()] for number, found in counts.producers.items()]
+        kept = results_of(findings, edges)
+        yield {"whole": counts.whole.kept(), "producers": producers, "outputs": [], **kept}
 
 
 def run_job(context: Context) -> JobSummary:
     """Make the reports."""
-    if names_in(context.to):
-        raise UsageError(f"{context.to}: is not empty")
-    spark = context.spark
-    batches = context.table("batches", COLUMNS).cache()
-    batches.createOrReplaceTempView("batches")
-    for name, query in VIEWS.items():
-        spark.sql(query).createOrReplaceTempView(name)
-    summary = JobSummary()
-    for name, query in REPORTS.items():
-        table = spark.sql(query).toArrow()
+    job = Job("stats", count_pieces, {"format": context.format}, together=True)
+    ledger = Ledger(context.to, job)
+    ledger.open()
+    pieces = ledger.plan(context.request, context.inputs())
+    partitions: dict[tuple[str | None, int | None], Counted] = defaultdict(Counted)
+    producers: dict[tuple[str | None, int], Counted] = defaultdict(Counted)
+    rows: list[dict[str, object]] = []
+    codes: Counter[str] = Counter()
+    for piece, result in run(context.spark, context.request, ledger, pieces, context.advance):
+        topic, partition = piece.place
+        whole = Counted(*result["whole"])
+        if whole.batches:
+            partitions[topic, partition].add(whole)
+        for producer, *found in result["producers"]:
+            producers[topic, producer].add(Counted(*found))
+        rows += result["findings"]
+        codes.update(result["codes"])
+    tables = {
+        "topics": _table(_topics(partitions), TOPICS),
+        "partitions": _table(_partitions(partitions), PARTITIONS),
+        "producers": _table(_producers(producers), PRODUCERS),
+    }
+    summary = JobSummary({name: len(table) for name, table in tables.items()})
+    for name, table in tables.items():
         summary.written.append(write_table(f"{context.to}/{name}", table, context.format))
-        summary.numbers[name] = len(table)
-        if name == "topics":
-            summary.lines = [_line(row) for row in table.to_pylist()]
-    batches.unpersist()
+    summary.lines = [_line(row) for row in tables["topics"].to_pylist()] + left_out(codes, rows)
+    summary.errors = count_severities(codes)["errors"] or 0
+    if summary.errors:
+        summary.numbers["errors"] = summary.errors
+    summary.vanished = codes[FILE_VANISHED.name]
+    summary.unread = unread_of(rows)
     return summary
+
+
+def _table(rows: Iterable[dict[str, Any]], schema: pa.Schema) -> pa.Table:
+    return pa.Table.from_pylist(list(rows), schema=schema)
+
+
+def _times(found: Counted) -> dict[str, int | None]:
+    """Microseconds, as Arrow has them; null for what they cannot say."""
+    times = {"first_time": found.first_time, "last_time": found.last_time}
+    return {
+        name: None if time is None or abs(time) > MOST_MILLISECONDS else time * 1000
+        for name, time in times.items()
+    }
+
+
+def _partitions(found: dict[tuple[str | None, int | None], Counted]) -> Iterator[dict[str, Any]]:
+    for (topic, partition), counted in sorted(found.items(), key=lambda of: _order(*of[0])):
+        names = ("batches", "records", "bytes", "first_offset", "last_offset")
+        numbers = {name: getattr(counted, name) for name in names}
+        yield {"topic": topic, "partition": partition, **numbers, **_times(counted)}
+
+
+def _order(topic: str | None, number: int | None) -> tuple[str, int]:
+    return topic or "", -1 if number is None else number
+
+
+def _topics(found: dict[tuple[str | None, int | None], Counted]) -> list[dict[str, Any]]:
+    by_topic: dict[str | None, list[Counted]] = defaultdict(list)
+    for (topic, _), counted in found.items():
+        by_topic[topic].append(counted)
+    rows = []
+    for topic, parts in by_topic.items():
+        whole = Counted()
+        for part in parts:
+            whole.add(part)
+        largest = max(part.bytes for part in parts)
+        codecs = sorted(name for i, name in enumerate(CODECS) if whole.codecs >> i & 1)
+        rows.append(
+            {
+                "topic": topic,
+                "partitions": len(parts),
+                "batches": whole.batches,
+                "records": whole.records,
+                "bytes": whole.bytes,
+                "records_per_batch": _ratio(whole.records, whole.batches, 1),
+                "bytes_per_record": _ratio(whole.bytes, whole.records, 1),
+                "codecs": ",".join(codecs),
+                "skew": _ratio(largest * len(parts), whole.bytes, 2),
+                **_times(whole),
+            }
+        )
+    return sorted(rows, key=lambda row: (-row["bytes"], row["topic"] or ""))
+
+
+def _producers(found: dict[tuple[str | None, int], Counted]) -> list[dict[str, Any]]:
+    rows = [
+        {
+            "topic": topic,
+            "producer_id": None if producer == NONE else producer,
+            "batches": counted.batches,
+            "records": counted.records,
+            "bytes": counted.bytes,
+            "records_per_batch": _ratio(counted.records, counted.batches, 1),
+            "bytes_per_batch": _ratio(counted.bytes, counted.batches, 1),
+            "compressed": _ratio(counted.compressed, counted.batches, 3),
+            "last_epoch": counted.last_epoch,
+            **_times(counted),
+        }
+        for (topic, producer), counted in found.items()
+    ]
+    return sorted(rows, key=lambda row: (-row["bytes"], *_order(row["topic"], row["producer_id"])))
+
+
+def _ratio(a: int, b: int, digits: int) -> float | None:
+    return round(a / b, digits) if b else None
 
 
 def _line(row: dict[str, object]) -> str:
