@@ -21,6 +21,7 @@ class ExitCode(enum.IntEnum):
     FINDINGS = 1
     USAGE = 2
     UNREADABLE = 3
+    NO_SESSION = 4
     INTERRUPTED = 130
 
 
@@ -34,6 +35,12 @@ class UsageError(KfmtError):
     """The command was called wrongly."""
 
     exit_code = ExitCode.USAGE
+
+
+class SessionError(KfmtError):
+    """Spark did not start, or its workers cannot work."""
+
+    exit_code = ExitCode.NO_SESSION
 
 
 class InputError(KfmtError):

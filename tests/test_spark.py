@@ -32,7 +32,7 @@ from pyspark.errors import PySparkException  # noqa: E402
 
 from kfmt_cli import __main__  # noqa: E402
 from kfmt_cli.cli.pipeline import pipeline  # noqa: E402
-from kfmt_cli.errors import InputError, UsageError  # noqa: E402
+from kfmt_cli.errors import InputError, SessionError  # noqa: E402
 from kfmt_cli.spark import session as sessions  # noqa: E402
 from kfmt_cli.spark.jobs import verify  # noqa: E402
 from kfmt_cli.spark.session import reason  # noqa: E402
@@ -476,7 +476,7 @@ def test_java_that_is_missing_or_too_old_is_said_in_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    with pytest.raises(UsageError, match="has no bin/java"):
+    with pytest.raises(SessionError, match="has no bin/java"):
         sessions.check_java()
     java = tmp_path / "bin/java"
     java.parent.mkdir()
@@ -484,14 +484,27 @@ def test_java_that_is_missing_or_too_old_is_said_in_one_line(
         java.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\"' >&2\n")
         java.chmod(0o755)
         if bad:
-            with pytest.raises(UsageError, match="needs Java 17 or newer"):
+            with pytest.raises(SessionError, match="needs Java 17 or newer"):
                 sessions.check_java()
         else:
             sessions.check_java()
     java.write_text("#!/bin/sh\nexit 1\n")
-    with pytest.raises(UsageError, match="does not say"):
+    with pytest.raises(SessionError, match="does not say"):
         sessions.check_java()
     monkeypatch.delenv("JAVA_HOME")
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(UsageError, match="there is no java"):
+    with pytest.raises(SessionError, match="there is no java"):
         sessions.check_java()
+
+
+def test_a_session_that_cannot_start_is_one_line_in_time(tmp_path: Path) -> None:
+    """No master, and a master that has no worker."""
+    command = ["pipeline", "verify", str(ORDERS.parent), "--to", str(tmp_path / "out")]
+    command += ["--patience", "12"]
+    begun = time.monotonic()
+    done = kfmt(*command, "--master", "spark://127.0.0.1:9")
+    assert (done.code, done.out, done.err.count("\n")) == (4, "", 1)
+    assert done.err.startswith("kfmt: Spark ")
+    assert time.monotonic() - begun < 60
+    assert not (tmp_path / "out").exists()
+    assert kfmt(*command, JAVA_HOME="/nowhere").code == 4  # type: ignore[arg-type]

@@ -195,3 +195,32 @@ def test_a_job_from_a_bucket_into_a_bucket(bucket: Bucket, spark: Any) -> None:
     rows = pa.parquet.read_table(below, filesystem=system, partitioning="hive").to_pylist()
     offsets = sorted(row["offset"] for row in rows)
     assert offsets == list(range(1500))
+
+
+@pytest.mark.spark
+def test_a_session_says_where_its_stores_are(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from kfmt_cli.spark.worker import home_for, stores_of
+
+    class Context:
+        """A context of a cluster."""
+
+        master = "spark://host:7077"
+
+        def __init__(self, **settings: str) -> None:
+            self.settings = {name.replace("_", "."): value for name, value in settings.items()}
+
+        def getConf(self) -> Any:  # noqa: N802 (Spark's name)
+            return self
+
+        def get(self, name: str) -> str | None:
+            return self.settings.get(name.removeprefix("spark.hadoop.fs.s3a."))
+
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "of the driver alone")
+    made: Any = Context(access_key="a", secret_key="b", endpoint="store:9000")  # noqa: S106
+    assert stores_of(made) == {
+        "AWS_ACCESS_KEY_ID": "a",
+        "AWS_SECRET_ACCESS_KEY": "b",
+        "AWS_ENDPOINT_URL": "https://store:9000",
+    }
+    assert stores_of(Context()) == {}  # type: ignore[arg-type]
+    assert dict(home_for(spark.sparkContext).stores)["AWS_ACCESS_KEY_ID"] == "of the driver alone"

@@ -30,6 +30,14 @@ def _common(function: Callable[..., Any]) -> Callable[..., Any]:
             show_default=True,
         ),
         click.option(
+            "--patience",
+            metavar="SECONDS",
+            type=click.FloatRange(min=1),
+            default=60,
+            show_default=True,
+            help="How long Spark has to start, and a worker of a cluster to answer.",
+        ),
+        click.option(
             "--dry-run", is_flag=True, help="Say what would be read and written, and stop."
         ),
         click.option("--topics", default="", help="Only these, with commas between them."),

@@ -47,7 +47,7 @@ class PipelineCall:
             return self._tell_plan(request, to)
         run_job = self.job.load()
         settings = dict(self._setting(option) for option in self.options["conf"])
-        with session(self.options["master"], settings) as spark:
+        with session(self.options["master"], settings, self.options["patience"]) as spark:
             files = files_of(request, self.screen.note)
             with self.screen.progress(sum(file.size for file in files)) as progress:
                 options = {option.name: self.options[option.name] for option in self.job.options}

@@ -10,17 +10,23 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as Late
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from kfmt_cli.errors import UsageError
+from kfmt_cli.errors import SessionError, UsageError
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
+T = TypeVar("T")
 
+PATIENCE = 60.0  # seconds
 LEAST_JAVA = 17
 LEAST_SPARK = (4, 0)
 QUIET = """status = error
@@ -50,33 +56,39 @@ def check_packages() -> None:
 
 
 def check_java() -> None:
-    """Raise UsageError when there is no Java that Spark runs on."""
+    """Raise SessionError when there is no Java that Spark runs on."""
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
     need = f"Spark needs Java {LEAST_JAVA} or newer"
     if java is None or not Path(java).exists():
         where = f"JAVA_HOME is {home}, which has no bin/java" if home else "there is no java"
-        raise UsageError(f"{need}, and {where}; install a JDK, or set JAVA_HOME")
+        raise SessionError(f"{need}, and {where}; install a JDK, or set JAVA_HOME")
     try:
         done = subprocess.run(
             [java, "-version"], capture_output=True, timeout=30, check=False, text=True
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise UsageError(f"{need}, and {java} does not run: {error}") from error
+        raise SessionError(f"{need}, and {java} does not run: {error}") from error
     found = re.search(r'version "(\d+)(?:\.(\d+))?', done.stderr + done.stdout)
     if found is None:
-        raise UsageError(f"{need}, and {java} -version does not say which it is")
+        raise SessionError(f"{need}, and {java} -version does not say which it is")
     version = int(found[2] or 0) if found[1] == "1" else int(found[1])
     if version < LEAST_JAVA:
-        raise UsageError(f"{need}, {java} is Java {version}; set JAVA_HOME to a newer one")
+        raise SessionError(f"{need}, {java} is Java {version}; set JAVA_HOME to a newer one")
 
 
 @contextmanager
-def session(master: str, settings: dict[str, str] | None = None) -> Iterator[SparkSession]:
-    """A session that says nothing of itself, stopped at the end; raises UsageError."""
+def session(
+    master: str, settings: dict[str, str] | None = None, patience: float = PATIENCE
+) -> Iterator[SparkSession]:
+    """A session that says nothing of itself, stopped at the end; raises SessionError, UsageError.
+
+    patience: seconds that it has to start, and a worker of a cluster to answer.
+    """
     check_packages()
     if master.startswith("local"):
         check_java()
+    from py4j.protocol import Py4JError
     from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkException
     from pyspark.java_gateway import launch_gateway
@@ -98,15 +110,18 @@ def session(master: str, settings: dict[str, str] | None = None) -> Iterator[Spa
         for name, value in {**defaults, **(settings or {})}.items():
             if not conf.contains(name):
                 conf.set(name, value)
+        gateway: Any = None
         try:
             with _environment(_variables(master, quiet)), log.open("wb") as words:
                 popen = {"stderr": words, "stdout": words}
                 gateway = launch_gateway(conf, popen_kwargs=popen)  # type: ignore[no-untyped-call]
-                context = SparkContext(gateway=gateway, conf=conf)
-        except (PySparkException, OSError, RuntimeError) as error:
-            said = log.read_text(errors="replace").strip().splitlines() if log.exists() else []
-            last = f": {said[-1]}" if said else ""
-            raise UsageError(f"Spark did not start on {master}: {error}{last}") from error
+                context = _in_time(lambda: SparkContext(gateway=gateway, conf=conf), patience)
+                if not master.startswith("local"):
+                    _in_time(lambda: _ask_a_worker(context), patience)
+        except (PySparkException, Py4JError, OSError, RuntimeError, Late) as error:
+            if gateway is not None:
+                _end(gateway)
+            raise SessionError(_why(master, error, log, patience)) from error
         spark = SparkSession(context)
         for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
             logging.getLogger(name).disabled = True  # each error as a line of JSON, besides
@@ -115,13 +130,54 @@ def session(master: str, settings: dict[str, str] | None = None) -> Iterator[Spa
         finally:
             with suppress(Exception):
                 spark.stop()
-            # The next session of this process begins with a JVM of its own.
-            with suppress(Exception):
-                gateway.shutdown()
-                gateway.proc.stdin.close()
-                gateway.proc.wait(timeout=30)
-            SparkContext._gateway = None
-            SparkContext._jvm = None
+            _end(gateway)
+
+
+def _in_time(make: Callable[[], T], patience: float) -> T:
+    """What a call gives; raises TimeoutError when it takes too long."""
+    made: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            made.set_result(make())
+        except BaseException as error:
+            made.set_exception(error)
+
+    # No pool: a process would wait for its threads, and this one may never be done.
+    threading.Thread(target=run, daemon=True).start()
+    return made.result(timeout=patience)
+
+
+def _ask_a_worker(context: SparkContext) -> None:
+    """Let a worker import kfmt."""
+    from kfmt_cli.spark.worker import carried, home_for
+
+    ask = carried(home_for(context), len)
+    context.parallelize([()], 1).map(ask).collect()
+
+
+def _why(master: str, error: BaseException, log: Path, patience: float) -> str:
+    """Why there is no session, in one line."""
+    if isinstance(error, Late):
+        said = log.read_text(errors="replace").strip().splitlines() if log.exists() else []
+        last = f": {said[-1].strip()}" if said else ""
+        return f"Spark on {master} did no work in {patience:g} s; --patience waits longer{last}"
+    return f"Spark did not start on {master}: {reason(error)}"
+
+
+def _end(gateway: Any) -> None:
+    """End the JVM: the next session of this process begins with one of its own."""
+    from pyspark import SparkContext
+
+    with suppress(Exception):
+        gateway.shutdown()
+        gateway.proc.stdin.close()
+        gateway.proc.wait(timeout=30)
+    with suppress(Exception):
+        gateway.proc.kill()
+    SparkContext._gateway = None
+    SparkContext._jvm = None
+    SparkContext._active_spark_context = None
 
 
 def _variables(master: str, quiet: Path) -> dict[str, str]:

@@ -10,6 +10,7 @@ of it says so in one line.
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -35,6 +36,37 @@ class Home:
     prefix: str = sys.prefix
     """The environment of the driver's Python."""
     version: str = kfmt_cli.__version__
+    stores: tuple[tuple[str, str], ...] = ()
+    """Variables by which stores are found."""
+
+
+# What Hadoop calls the variables by which pyarrow finds a store that speaks S3.
+_S3A = {
+    "access.key": "AWS_ACCESS_KEY_ID",
+    "secret.key": "AWS_SECRET_ACCESS_KEY",
+    "session.token": "AWS_SESSION_TOKEN",
+    "endpoint.region": "AWS_DEFAULT_REGION",
+}
+
+
+def stores_of(context: SparkContext | None) -> dict[str, str]:
+    """Variables by which stores are found: on one machine those of this process, and what the
+    session says with `spark.hadoop.fs.s3a.*`."""
+    if context is None:
+        return {}
+    found = {}
+    if is_on_this_machine(context):
+        found = {name: value for name, value in os.environ.items() if name.startswith("AWS_")}
+    conf, prefix = context.getConf(), "spark.hadoop.fs.s3a."
+    for name, variable in _S3A.items():
+        if (value := conf.get(prefix + name)) is not None:
+            found[variable] = value
+    endpoint = conf.get(f"{prefix}endpoint")
+    if endpoint is not None:
+        is_plain = conf.get(f"{prefix}connection.ssl.enabled") == "false"
+        scheme = "" if "://" in endpoint else "http://" if is_plain else "https://"
+        found["AWS_ENDPOINT_URL"] = scheme + endpoint
+    return found
 
 
 def is_on_this_machine(context: SparkContext) -> bool:
@@ -56,7 +88,9 @@ def home_for(context: SparkContext | None) -> Home:
     """Where the workers of a context find kfmt."""
     folder = Path(kfmt_cli.__file__).parent
     here = context is not None and is_on_this_machine(context) and folder.is_dir()
-    return Home(str(folder) if here else None)
+    stores = stores_of(context)
+    os.environ.update(stores)  # the driver lists them
+    return Home(str(folder) if here else None, stores=tuple(stores.items()))
 
 
 @contextmanager
@@ -93,7 +127,7 @@ def carried(home: Home, function: Callable[..., Any]) -> Callable[..., Any]:
     from pyspark import cloudpickle
 
     data = cloudpickle.dumps(function)  # type: ignore[no-untyped-call]
-    folder, prefix, version = home.folder, home.prefix, home.version
+    folder, prefix, version, stores = home.folder, home.prefix, home.version, dict(home.stores)
 
     def run(*arguments: Any) -> Any:
         import importlib.util
@@ -101,6 +135,7 @@ def carried(home: Home, function: Callable[..., Any]) -> Callable[..., Any]:
         import pickle
         import sys
 
+        os.environ.update(stores)
         place = os.path.join(folder, "__init__.py") if folder and sys.prefix == prefix else None  # noqa: PTH118
         if place and getattr(sys.modules.get("kfmt_cli"), "__file__", None) != place:
             for name in [
