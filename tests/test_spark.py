@@ -507,4 +507,4 @@ def test_a_session_that_cannot_start_is_one_line_in_time(tmp_path: Path) -> None
     assert done.err.startswith("kfmt: Spark ")
     assert time.monotonic() - begun < 60
     assert not (tmp_path / "out").exists()
-    assert kfmt(*command, JAVA_HOME="/nowhere").code == 4  # type: ignore[arg-type]
+    assert kfmt(*command, JAVA_HOME="/nowhere").code == 4

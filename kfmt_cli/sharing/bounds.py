@@ -39,8 +39,8 @@ def bounds(source: Source, piece: Piece, opened: Opener, searches: bool = False)
     searched for a batch; a record may hold one, so whoever asks for that must notice when pieces do
     not fit together (`sharing/seams.py`).
     """
-    if piece.is_whole:
-        return 0, piece.size
+    if piece.is_whole or piece.is_exact:
+        return piece.start, piece.end
 
     def boundary(nominal: int) -> int:
         entries = _entries(piece.path, opened)

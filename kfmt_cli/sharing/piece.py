@@ -39,6 +39,8 @@ class Piece:
     """The byte from which on batches are those of the next piece."""
     trouble: str | None = None
     """Why nothing can be read of a directory, that this is in place of."""
+    is_exact: bool = False
+    """Batches begin where it begins and ends."""
     tiered: bool = False
     """Whether the file has the chunks of a log, by a manifest next to it."""
     stored_size: int = 0

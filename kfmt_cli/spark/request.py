@@ -34,6 +34,8 @@ OPTIONS = {
     "filterPushdown": "true: what a query's WHERE excludes is not read. Needs Spark 4.1, its "
     "conf spark.sql.python.filterPushdown.enabled, and a `load` of its own for each query",
     "maxDecompressed": "bytes that one batch may decompress to",
+    "maxBytesPerTrigger": "of a stream: bytes that a trigger reads, about; from Spark 4.2 on",
+    "startingOffsets": "of a stream: earliest (the default) or latest",
     "rsmPrivateKey": "the driver's file of the key (PKCS #8) of segments that Aiven's tiered "
     "storage has encrypted",
 }
@@ -80,6 +82,14 @@ def request_of(options: Mapping[str, str]) -> Request:
         limit=Limit.of_option(limit),
         private_key=key_bytes(given["rsmprivatekey"]) if "rsmprivatekey" in given else None,
     )
+
+
+def stream_of(options: Mapping[str, str]) -> tuple[int | None, bool]:
+    """The bytes that a stream reads in a trigger, and whether it begins at the end; raises
+    UsageError."""
+    given = {_plain(name): value for name, value in options.items()}
+    is_latest = _choice(given, "startingoffsets", ("earliest", "latest")) == "latest"
+    return _number(given, "maxbytespertrigger"), is_latest
 
 
 def _wanted(given: Mapping[str, str]) -> Selection:

@@ -7,7 +7,12 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    InputPartition,
+)
 
 from kfmt_cli.sharing.request import Request
 from kfmt_cli.spark.plan import Split
@@ -90,6 +95,13 @@ class KfmtDataSource(DataSource):
         pushed = request.pushdown and PUSHDOWN in sys.modules
         return (FilteringReader if pushed else KfmtReader)(request, self.home)
 
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+        del schema
+        from kfmt_cli.spark.request import stream_of
+        from kfmt_cli.spark.stream import stream_reader
+
+        return stream_reader(request_of(self.options), self.home, *stream_of(self.options))
+
 
 def source_at(home: Home) -> type[DataSource]:
     """The data source as it is registered: one that finds the driver's kfmt in a worker.
@@ -110,5 +122,9 @@ def source_at(home: Home) -> type[DataSource]:
         def reader(self, schema: StructType) -> DataSourceReader:
             reader: DataSourceReader = made(self.options).reader(schema)
             return reader
+
+        def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+            stream: DataSourceStreamReader = made(self.options).streamReader(schema)
+            return stream
 
     return Carried

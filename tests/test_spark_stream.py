@@ -1,0 +1,189 @@
+"""The streaming source: every record once, whatever the broker does to its files meanwhile."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.samples import ORDERS, TXN, kfmt
+from tests.support.segments import positions
+
+pytest.importorskip("pyspark")
+pytest.importorskip("pyarrow")
+
+from kfmt_cli.errors import UsageError
+from kfmt_cli.spark.request import request_of
+from kfmt_cli.spark.splits import read_split
+from kfmt_cli.spark.stream import Follower, KfmtStreamReader
+from kfmt_cli.spark.worker import Home
+
+LOGS = sorted(ORDERS.parent.glob("*.log"))
+
+
+@pytest.fixture
+def partition(tmp_path: Path) -> Path:
+    folder = tmp_path / "logs/orders-0"
+    folder.mkdir(parents=True)
+    return folder
+
+
+def follower(folder: Path, **options: str) -> Follower:
+    return Follower(replace(request_of(options), paths=(str(folder.parent),)))
+
+
+def offsets(source: Follower, start: Any, end: Any) -> list[int]:
+    """The offsets that a trigger gives."""
+    return [
+        offset
+        for split in source.splits(start, end)
+        for batch in read_split(source.request, split)
+        for offset in batch.column("offset").to_pylist()
+    ]
+
+
+def test_a_log_that_grows_by_bytes_gives_each_record_once(partition: Path) -> None:
+    """Only whole batches count, also where the index does not know of them."""
+    data, log, source = LOGS[0].read_bytes(), partition / LOGS[0].name, follower(partition)
+    start: dict[str, Any] = {}
+    found: list[int] = []
+    ends = positions(data)
+    for size in (0, 100, ends[1] - 1, ends[1], ends[3] + 7, ends[7], len(data)):
+        log.write_bytes(data[:size])
+        end = source.latest(start)
+        found += offsets(source, start, end)
+        assert found == list(range(20 * sum(at <= size for at in ends[1:])))
+        assert source.latest(end) == end
+        start = end
+    assert found == list(range(240))
+
+
+def test_rolled_and_deleted_segments(partition: Path) -> None:
+    source = follower(partition)
+    start: dict[str, Any] = {}
+    found: list[int] = []
+    for i, log in enumerate(LOGS):
+        shutil.copy(log, partition)
+        if i > 2:
+            (partition / LOGS[i - 3].name).unlink()
+        end = source.latest(start)
+        found += offsets(source, start, end)
+        start = end
+    assert found == list(range(1500))
+
+
+def test_a_trigger_is_planned_again_after_a_restart(partition: Path) -> None:
+    """By another process, after the log has grown and rolled."""
+    data = LOGS[0].read_bytes()
+    (partition / LOGS[0].name).write_bytes(data[: positions(data)[5]])
+    source = follower(partition)
+    end = source.latest({})
+    first = offsets(source, {}, end)
+    for log in LOGS[:3]:
+        shutil.copy(log, partition)
+    again = follower(partition)
+    assert offsets(again, {}, end) == first == list(range(100))
+    assert offsets(again, end, again.latest(end)) == list(range(100, 720))
+
+
+def test_a_cleaned_segment_is_read_by_its_offsets(partition: Path) -> None:
+    """What is before the position has been removed: its byte means nothing any more."""
+    data = LOGS[0].read_bytes()
+    ends = positions(data)
+    (partition / LOGS[0].name).write_bytes(data[: ends[6]])
+    source = follower(partition)
+    end = source.latest({})
+    cleaned = data[ends[2] : ends[4]] + data[ends[7] :]
+    (partition / LOGS[0].name).write_bytes(cleaned)
+    shutil.copy(LOGS[1], partition)
+    rest = offsets(source, end, source.latest(end))
+    assert rest == list(range(140, 480))
+
+
+@pytest.mark.parametrize("most", [1, 4000, 70_000])
+def test_a_limit_of_bytes_cuts_between_batches(most: int, partition: Path) -> None:
+    for log in LOGS[:3]:
+        shutil.copy(log, partition)
+    shutil.copytree(TXN.parent, partition.parent / "txn-0")
+    source = follower(partition)
+    start: dict[str, Any] = {}
+    found: list[int] = []
+    sizes: list[int] = []
+    while (end := source.latest(start, most)) != start:
+        more = offsets(source, start, end)
+        found += more
+        sizes.append(len(more))
+        start = end
+        assert len(sizes) < 400
+    theirs = kfmt("dump", partition.parent, "--records", "--json").of("record")
+    assert sorted(found) == sorted(row["offset"] for row in theirs)
+    assert len(sizes) > {1: 100, 4000: 20, 70_000: 2}[most]
+
+
+def test_damage_does_not_stop_a_stream(partition: Path) -> None:
+    data = bytearray(LOGS[0].read_bytes())
+    at = positions(bytes(data))[4]
+    data[at + 8 : at + 12] = b"\xff\xff\xff\xff"
+    (partition / LOGS[0].name).write_bytes(bytes(data))
+    source = follower(partition)
+    end = source.latest({})
+    found = offsets(source, {}, end)
+    shutil.copy(LOGS[1], partition)
+    for most in (1 << 62, 10):
+        later = source.latest(end, most)
+        if later != end:
+            found += offsets(source, end, later)
+            end = later
+    found += offsets(source, end, source.latest(end))
+    assert found == list(range(480))  # the checksum says where the batch ends
+
+
+def test_streams_of_other_tables_are_refused() -> None:
+    for options in ({"table": "findings"}, {"last": "3"}, {"isolation": "read_committed"}):
+        with pytest.raises(UsageError):
+            KfmtStreamReader(request_of(options), Home(None), None, latest=False)
+
+
+def test_a_trigger_without_new_data_looks_at_nothing(partition: Path) -> None:
+    for log in LOGS:
+        shutil.copy(log, partition)
+    source = follower(partition)
+    start = source.latest({})
+    before = time.process_time()
+    for _ in range(10):
+        assert source.latest(start) == start
+    assert time.process_time() - before < 5  # it would not be, if logs were read again
+
+
+@pytest.mark.spark
+def test_a_query_that_is_restarted_has_every_record_once(
+    partition: Path, tmp_path: Path, spark: Any
+) -> None:
+    """Segments arrive between its runs, which end by AvailableNow; one run is cut by its limit."""
+    out, checkpoint = tmp_path / "out", tmp_path / "checkpoint"
+    for i in (1, 3, 7):
+        for log in LOGS[:i]:
+            shutil.copy(log, partition)
+        stream = (
+            spark.readStream.format("kfmt")
+            .option("columns", "topic,partition,offset")
+            .option("maxBytesPerTrigger", "50000")
+            .load(str(partition.parent))
+        )
+        query = (
+            stream.writeStream.format("parquet")
+            .option("path", str(out))
+            .option("checkpointLocation", str(checkpoint))
+            .trigger(availableNow=True)
+            .start()
+        )
+        query.awaitTermination(120)
+        assert query.exception() is None
+        rows = spark.read.parquet(str(out)).collect()
+        n = {1: 240, 3: 720, 7: 1500}[i]
+        assert sorted(row["offset"] for row in rows) == list(range(n))
+    assert {(row["topic"], row["partition"]) for row in rows} == {("orders", 0)}
