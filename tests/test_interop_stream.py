@@ -1,0 +1,83 @@
+"""A stream that follows a real broker: it writes, rolls, deletes and cleans while it is read."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tools import kafka, live
+
+pytest.importorskip("pyspark")
+pytest.importorskip("pyarrow")
+
+from kfmt_cli.spark.request import request_of
+from kfmt_cli.spark.splits import read_split
+from kfmt_cli.spark.stream import Follower
+
+pytestmark = [
+    pytest.mark.interop,
+    pytest.mark.skipif(kafka.missing() is not None, reason=str(kafka.missing())),
+]
+RECORDS = 60_000
+PARTITIONS = 3
+
+
+def rows(source: Follower, start: Any, end: Any) -> list[tuple[int, int]]:
+    """Partition and offset of what a trigger gives."""
+    return [
+        pair
+        for split in source.splits(start, end)
+        for batch in read_split(source.request, split)
+        for pair in zip(
+            batch.column("partition").to_pylist(), batch.column("offset").to_pylist(), strict=True
+        )
+    ]
+
+
+def test_every_record_of_a_running_broker_is_read_once(tmp_path: Path) -> None:
+    """Small segments, so that it rolls a hundred times; a trigger in five is done by a process that
+    was killed before it could say so, and is done again by the next one."""
+    data = tmp_path / "data"
+    live.format_storage(kafka.VERSION, data, tmp_path)
+    with live.live(kafka.VERSION, data, tmp_path) as broker:
+        broker.command(
+            "org.apache.kafka.tools.TopicCommand",
+            *("--create", "--topic", "orders", "--partitions", str(PARTITIONS)),
+            *("--config", "segment.bytes=100000"),
+        )
+        request = replace(
+            request_of({"columns": "partition,offset,value", "topics": "orders"}),
+            paths=(str(data),),
+        )
+        source = Follower(request)
+        kept, found, triggers = "{}", list[tuple[int, int]](), 0
+        with broker.running(
+            "org.apache.kafka.tools.ProducerPerformance",
+            *("--topic", "orders", "--num-records", str(RECORDS), "--record-size", "100"),
+            *("--throughput", "12000", "--producer-props", f"bootstrap.servers={broker.address}"),
+            bootstrap=False,
+        ) as producer:
+            end = time.monotonic() + 120
+            while time.monotonic() < end:
+                is_over = producer.poll() is not None
+                start = json.loads(kept)
+                until = source.latest(start, 400_000)
+                if until == start and is_over:
+                    break
+                first = rows(source, start, until)
+                if triggers % 5 == 4:
+                    source = Follower(request)
+                    assert rows(source, start, until) == first
+                found += first
+                kept, triggers = json.dumps(until), triggers + 1
+        assert len(list(data.glob("orders-*/*.log"))) > 30
+    assert triggers > 10
+    by_partition = {n: [offset for of, offset in found if of == n] for n in range(PARTITIONS)}
+    assert sum(map(len, by_partition.values())) == RECORDS
+    for offsets in by_partition.values():
+        assert offsets == list(range(len(offsets)))
