@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import os
 import shutil
@@ -199,3 +200,35 @@ def test_reports_name_what_is_in_an_archive(folder: Path) -> None:
     for name in ("sarif", "github"):
         said = ran("check", "a.tar", "--format", name, cwd=folder).out
         assert f"a.tar/plain/flipped-bit-0/{0:020}.log: " in said
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".zst"])
+def test_a_directory_of_packed_logs_is_read_by_every_command(suffix: str, tmp_path: Path) -> None:
+    folder = tmp_path / "logs/orders-0"
+    shutil.copytree(BROKER / "orders-0", tmp_path / "plain/orders-0")
+    shutil.copytree(BROKER / "orders-0", folder)
+    pack = gzip.compress if suffix == ".gz" else zstandard.ZstdCompressor().compress
+    for log in sorted(folder.glob("0*.*"))[::2]:
+        log.with_name(log.name + suffix).write_bytes(pack(log.read_bytes()))
+        log.unlink()
+    for name, *options in [*COMMANDS, ("export", "--to", "lake"), ("compaction",)]:
+        shutil.rmtree(tmp_path / "lake", ignore_errors=True)
+        ours = ran(name, "logs", *options, cwd=tmp_path)
+        shutil.rmtree(tmp_path / "lake", ignore_errors=True)
+        theirs = ran(name, "plain", *options, cwd=tmp_path)
+        assert ours.code == theirs.code, ours.err
+        ours_lines, theirs_lines = (
+            [line for line in done.out.splitlines() if "disk_usage" not in line]
+            for done in (ours, theirs)
+        )
+        assert len(ours_lines) == len(theirs_lines)
+    batches = ran("dump", "logs", "--json", cwd=tmp_path).of("batch")
+    for path in {row["file"] for row in batches}:
+        assert (tmp_path / path).exists()
+    assert ran("salvage", "logs/orders-0", "saved", cwd=tmp_path).code == 0
+    assert ran("convert-v0-to-v2", "logs/orders-0", "converted", cwd=tmp_path).code in (0, 3)
+    packed = next(folder.glob(f"*.log{suffix}"))
+    packed.write_bytes(packed.read_bytes()[:100])
+    cut = ran("check", "logs", cwd=tmp_path)
+    assert cut.code == 3
+    assert "kfmt: " in cut.err

@@ -17,8 +17,8 @@ pytest.importorskip("moto.server")
 
 from kfmt_cli.arrow import file_formats, tables  # noqa: E402
 from kfmt_cli.arrow.exporting import export_bundle  # noqa: E402
-from kfmt_cli.arrow.files import Lake  # noqa: E402
 from kfmt_cli.arrow.inputs import files_of  # noqa: E402
+from kfmt_cli.arrow.lake import Lake  # noqa: E402
 from kfmt_cli.arrow.output import appearing, get_json, names_in, put_json  # noqa: E402
 from kfmt_cli.core.stores import file_system_at, listing  # noqa: E402
 from kfmt_cli.errors import InputError, OutputError  # noqa: E402

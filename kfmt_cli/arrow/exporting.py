@@ -9,7 +9,7 @@ from hashlib import blake2b
 from urllib.parse import quote
 
 from kfmt_cli.arrow.file_formats import FILE_FORMATS
-from kfmt_cli.arrow.files import Files, Lake, Output
+from kfmt_cli.arrow.lake import Files, Lake, Output
 from kfmt_cli.arrow.tables import PieceRead
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.sharing.piece import Piece

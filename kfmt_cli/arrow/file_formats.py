@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from kfmt_cli.arrow.files import Files
 from kfmt_cli.arrow.inputs import reader_of
+from kfmt_cli.arrow.lake import Files
 from kfmt_cli.arrow.record_schemas import KFMT, SCHEMAS
 from kfmt_cli.arrow.schema import schema_of, with_field_ids
 from kfmt_cli.arrow.tables import PieceRead, rows_of, wanted_records

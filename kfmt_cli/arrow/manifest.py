@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from kfmt_cli.arrow.files import Output
+from kfmt_cli.arrow.lake import Output
 from kfmt_cli.arrow.output import put_json
-from kfmt_cli.disk.tree import as_given
+from kfmt_cli.disk.tree import printable
 from kfmt_cli.sharing.piece import Piece
 
 FOLDER = "_kfmt"
@@ -16,7 +16,7 @@ VERSION = 1
 
 
 @dataclass(slots=True)
-class Manifest:
+class ExportManifest:
     """The inputs of an export and its files."""
 
     inputs: list[dict[str, Any]] = field(default_factory=list)
@@ -37,8 +37,8 @@ class Manifest:
         first, last = offsets
         self.inputs.append(
             {
-                "file": as_given(piece.path),
-                "topic": topic,
+                "file": printable(piece.path),
+                "topic": None if topic is None else printable(topic),
                 "partition": partition,
                 "bytes": piece.size,
                 "start": piece.start,

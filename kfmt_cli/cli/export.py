@@ -90,7 +90,7 @@ def export(
 
     if find_spec("pyarrow") is None:
         raise UsageError("pyarrow is not installed: pip install 'kfmt-cli[arrow]'")
-    from kfmt_cli.arrow.files import lake_of
+    from kfmt_cli.arrow.lake import lake_of
     from kfmt_cli.commands.each_partition import LogStarts
     from kfmt_cli.commands.export import Export, exported
     from kfmt_cli.sharing.request import request_with

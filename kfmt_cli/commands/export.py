@@ -14,9 +14,9 @@ from pathlib import Path
 
 from kfmt_cli.arrow.dry_run import dry_run
 from kfmt_cli.arrow.exporting import Exported, PieceExported, export_bundle
-from kfmt_cli.arrow.files import Lake
 from kfmt_cli.arrow.inputs import files_of, input_of
-from kfmt_cli.arrow.manifest import FOLDER, Manifest
+from kfmt_cli.arrow.lake import Lake
+from kfmt_cli.arrow.manifest import FOLDER, ExportManifest
 from kfmt_cli.commands.asked import wanted_of
 from kfmt_cli.commands.each_partition import LogStarts
 from kfmt_cli.commands.run import Event, Unread
@@ -66,7 +66,7 @@ class Export:
     _files: list[Piece] = field(default_factory=list)
     _given: tuple[str, ...] = ()
     _is_fresh: bool = False
-    _manifest: Manifest = field(default_factory=Manifest)
+    _manifest: ExportManifest = field(default_factory=ExportManifest)
 
     def plan(self, paths: tuple[str, ...]) -> Iterator[Event]:
         """Find the files; raises UsageError for a directory that holds something already."""

@@ -16,7 +16,8 @@ from typing import IO, Any, cast
 
 from kfmt_cli.core.packed import packed_suffix, reader
 from kfmt_cli.core.source import file_at
-from kfmt_cli.disk.tree import printable
+from kfmt_cli.disk.names import is_packed
+from kfmt_cli.disk.tree import UNPACKED_FILES, printable
 from kfmt_cli.errors import InputError
 
 _OTHERS: dict[str, Any] = {".bz2": bz2.open, ".xz": lzma.open}
@@ -42,6 +43,33 @@ def unpack(archive: str, to: str) -> None:
         words = f"cannot be unpacked into {tempfile.gettempdir()}, which TMPDIR chooses"
         why = error.strerror or "its data are damaged"
         raise InputError(f"{printable(archive)}: {words}: {why}") from error
+
+
+def unpack_files(top: str, to: str) -> None:
+    """Have the files of a directory in another one, those unpacked that are compressed as a whole;
+    raises InputError."""
+    for folder, folders, files in os.walk(top):
+        here = Path(to) / os.path.relpath(folder, top)
+        folders.sort()
+        try:
+            here.mkdir(exist_ok=True)
+            for name in files:
+                path = Path(folder).absolute() / name
+                suffix = packed_suffix(name)
+                plain = name.removesuffix(suffix)
+                if not is_packed(name):
+                    (here / name).symlink_to(path)
+                elif plain not in files:
+                    UNPACKED_FILES[str(here / plain)] = os.path.join(folder, name)  # noqa: PTH118 (as given)
+                    with file_at(str(path)) as packed:
+                        stream = _Stream(reader(packed, suffix, printable(str(path))))
+                        _write(here / plain, path.stat().st_mtime, cast(IO[bytes], stream))
+        except (EOFError, zlib.error) as error:
+            raise InputError(f"{printable(folder)}: {name}: is not whole: {error}") from error
+        except OSError as error:
+            words = f"cannot be unpacked into {tempfile.gettempdir()}, which TMPDIR chooses"
+            why = error.strerror or str(error)
+            raise InputError(f"{printable(folder)}: {words}: {why}") from error
 
 
 def _members(archive: str, links: dict[str, str]) -> Iterator[Member]:

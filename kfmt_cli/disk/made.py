@@ -10,14 +10,15 @@ from __future__ import annotations
 import os
 import re
 import stat
+from collections.abc import Callable
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
 from kfmt_cli.core.elsewhere import OPENERS
 from kfmt_cli.core.urls import is_local, local
-from kfmt_cli.disk.names import MANIFEST, STORED_STEM
-from kfmt_cli.disk.tree import TROUBLES, UNPACKED, printable
+from kfmt_cli.disk.names import MANIFEST, STORED_STEM, is_packed
+from kfmt_cli.disk.tree import TROUBLES, UNPACKED, is_folder, printable
 from kfmt_cli.errors import InputError
 
 ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.zst", ".tar.lz4", ".tar.bz2", ".tar.xz", ".zip")
@@ -36,6 +37,8 @@ def made_of(path: str, key_file: str | None = None) -> str:
     path = _plain(local(path))
     archive = _archive_in(path)
     source = archive or _tiered_in(path)
+    if source is None and is_folder(path) and has_packed(Path(path)):
+        return _unpacked(path)
     if source is None:
         return path
     if os.pardir in Path(path[len(source) :]).parts:
@@ -66,6 +69,19 @@ def made_of(path: str, key_file: str | None = None) -> str:
     bucket.take(Path(source), printable(source).rstrip(os.sep))
     TROUBLES[folder] = bucket.troubles
     return folder + path[len(source) :]
+
+
+def _unpacked(path: str) -> str:
+    """A directory in which files that are compressed as a whole are not; raises InputError."""
+    from kfmt_cli.disk.archive import unpack_files
+
+    for folder, known in UNPACKED.items():
+        if known == path:
+            return folder
+    folder = _temporary()
+    UNPACKED[folder] = path
+    unpack_files(path, folder)
+    return folder
 
 
 def _plain(path: str) -> str:
@@ -119,16 +135,26 @@ def manifest_of(path: Path) -> Path | None:
     return manifest if manifest.is_file() else None
 
 
-def has_manifests(top: Path, depth: int = DEPTH) -> bool:
+def has_manifests(top: Path) -> bool:
     """Whether there is a manifest below a directory; few of its directories are looked into."""
+    return _has(top, lambda name: name.endswith(MANIFEST), DEPTH)
+
+
+def has_packed(top: Path) -> bool:
+    """Whether there is a file of a segment below a directory that is compressed as a whole, in as
+    far as that is looked at."""
+    return _has(top, is_packed, DEPTH)
+
+
+def _has(top: Path, is_sought: Callable[[str], bool], depth: int) -> bool:
     folders: list[Path] = []
     try:
         with os.scandir(top) as entries:
             for entry in islice(entries, SOME):
-                if entry.name.endswith(MANIFEST):
+                if is_sought(entry.name):
                     return True
                 if len(folders) < FEW and entry.is_dir():
                     folders.append(top / entry.name)
     except OSError:
         return False
-    return depth > 0 and any(has_manifests(folder, depth - 1) for folder in folders)
+    return depth > 0 and any(_has(folder, is_sought, depth - 1) for folder in folders)

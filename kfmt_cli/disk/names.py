@@ -42,6 +42,14 @@ def left_out_words(folders: Collection[str]) -> str:
     return f"{number} marked -{' or -'.join(marks)} left out; a path that names one reads it"
 
 
+_PACKED = re.compile(r"^\d{20}\.(?:log|index|timeindex|txnindex|snapshot)\.(?:gz|zst|lz4)$")
+
+
+def is_packed(name: str) -> bool:
+    """Whether a file of a segment is compressed as a whole."""
+    return _PACKED.match(name) is not None
+
+
 def partition_of(path: str) -> tuple[str | None, int | None]:
     """The topic and the partition that the directory of a file is named for."""
     folder = path.rpartition(os.sep)[0].rpartition(os.sep)[2]

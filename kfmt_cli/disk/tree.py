@@ -81,6 +81,7 @@ def topic_of(file: Input) -> str | None:
 
 def as_given(path: str) -> str:
     """A path as it was given: of what was unpacked, by its archive."""
+    path = UNPACKED_FILES.get(path, path)
     for folder, archive in UNPACKED.items():
         if path.startswith(folder):
             return as_given(archive + path[len(folder) :])
@@ -110,6 +111,8 @@ def no_log(path: str) -> str:
 
 # Where archives were unpacked, and their paths as they were given.
 UNPACKED: dict[str, str] = {}
+# The same of single files.
+UNPACKED_FILES: dict[str, str] = {}
 # What of them could not be read, and why.
 TROUBLES: dict[str, list[str]] = {}
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pyspark.sql.datasource import InputPartition
+
 from kfmt_cli.arrow.inputs import files_of
 from kfmt_cli.log.select import Selection
 from kfmt_cli.sharing.piece import Piece, cut, pack
@@ -20,6 +22,13 @@ class Split:
     pieces: tuple[Piece, ...]
     wanted: tuple[tuple[str, Selection], ...] = ()
     """What is wanted in each directory, where its logs had to be read to know."""
+
+
+class SplitPartition(InputPartition):
+    """A split as Spark carries it to a task."""
+
+    def __init__(self, split: Split) -> None:
+        self.split = split
 
 
 def plan(request: Request) -> list[Split]:

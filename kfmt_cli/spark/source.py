@@ -15,7 +15,7 @@ from pyspark.sql.datasource import (
 )
 
 from kfmt_cli.sharing.request import Request
-from kfmt_cli.spark.plan import Split
+from kfmt_cli.spark.plan import Split, SplitPartition
 from kfmt_cli.spark.request import request_of
 from kfmt_cli.spark.tables import ddl
 from kfmt_cli.spark.wanted import splits_of
@@ -29,13 +29,6 @@ if TYPE_CHECKING:
 # is pushed stays with the DataFrame: its next query, whatever it asks for, gets the same rows. So
 # the option has to be given, too.
 PUSHDOWN = "pyspark.sql.worker.data_source_pushdown_filters"
-
-
-class SplitPartition(InputPartition):
-    """A split as Spark carries it to a task."""
-
-    def __init__(self, split: Split) -> None:
-        self.split = split
 
 
 class KfmtReader(DataSourceReader):

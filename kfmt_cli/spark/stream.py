@@ -26,8 +26,7 @@ from kfmt_cli.log.select import Selection
 from kfmt_cli.rows.table_types import BATCHES, RECORDS
 from kfmt_cli.sharing.piece import Piece, cut, pack
 from kfmt_cli.sharing.request import Request, share_of
-from kfmt_cli.spark.plan import Split
-from kfmt_cli.spark.source import SplitPartition
+from kfmt_cli.spark.plan import Split, SplitPartition
 from kfmt_cli.spark.worker import Home, carried
 
 if TYPE_CHECKING:
@@ -155,7 +154,7 @@ class Follower:
                         break
                     at = Position(batch.last_offset + 1, _base(log), batch.position + batch.size)
             except (CorruptError, StartFailed) as error:
-                # It is read, as far as that is possible, once the broker has gone on to another.
+                # What can be read of it is, once the broker has rolled.
                 LOG_OF.warning("kfmt: %s", error)
         if known is not None and at.offset == 0 and log.size > known.size:
             return known.position

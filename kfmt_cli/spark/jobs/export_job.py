@@ -10,8 +10,8 @@ from dataclasses import asdict, replace
 
 from kfmt_cli.arrow.checking import count_severities, results_of
 from kfmt_cli.arrow.exporting import export_bundle
-from kfmt_cli.arrow.files import DEFAULTS, Lake, Output, lake_of
-from kfmt_cli.arrow.manifest import Manifest
+from kfmt_cli.arrow.lake import DEFAULTS, Lake, Output, lake_of
+from kfmt_cli.arrow.manifest import ExportManifest
 from kfmt_cli.arrow.output import remove
 from kfmt_cli.core.stores import listing
 from kfmt_cli.errors import InputError
@@ -94,7 +94,7 @@ def run_job(context: Context) -> JobSummary:
     pieces = ledger.plan(request, files)
     tables = lake.tables
     summary = JobSummary(dict.fromkeys(("segments", "bytes", *tables, "errors"), 0))
-    manifest = Manifest()
+    manifest = ExportManifest()
     findings: list[dict[str, object]] = []
     counts: Counter[str] = Counter()
     results = run(context.spark, request, ledger, pieces, context.advance)

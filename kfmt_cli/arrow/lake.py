@@ -94,7 +94,7 @@ class Files:
                 file.abandon()
         self._open = {}
 
-    def writer(self, folder: str, made: Callable[[BinaryIO], Writer]) -> _OpenFile:
+    def writer(self, folder: str, made: Callable[[BinaryIO], FileWriter]) -> _OpenFile:
         """The file for a directory below the table's: the one that is open, unless it is large
         enough."""
         file = self._open.pop(folder, None)
@@ -113,7 +113,7 @@ class Files:
         return file
 
 
-class Writer(Protocol):
+class FileWriter(Protocol):
     """Writes rows into a file."""
 
     def write(self, rows: Any) -> int:
@@ -129,7 +129,7 @@ class Writer(Protocol):
 class _OpenFile:
     """A file that is being made."""
 
-    def __init__(self, output: Output, path: str, made: Callable[[BinaryIO], Writer]) -> None:
+    def __init__(self, output: Output, path: str, made: Callable[[BinaryIO], FileWriter]) -> None:
         self._output = output
         self._appearing = appearing(path)
         self._out = self._appearing.__enter__()
