@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -179,6 +181,18 @@ def test_a_tiered_topic_is_read_as_a_local_one(name: str, where: str, bucket: Bu
             files_of(without)
     else:
         assert not any(file.trouble for file in files_of(without))
+
+
+def test_the_manifest_says_which_topic_it_is(tmp_path: Path) -> None:
+    """Also where a prefix of the plug-in's is a part of the directory's name."""
+    (folder,) = (KEPT / "zstd/tiered").glob("txn-*")
+    shutil.copytree(folder, tmp_path / "bucket/a/b" / f"pre.{folder.name}")
+    request = request_of({"columns": "topic,partition", "topics": "txn"})
+    rows = rows_of(replace(request, paths=(str(tmp_path / "bucket"),)))
+    assert {(row["topic"], row["partition"]) for row in rows} == {("txn", 0)}
+    assert files_of(replace(request, paths=(str(tmp_path),), topics=frozenset(["other"]))) == []
+    done = kfmt("cat", tmp_path / "bucket", "-f", "%t %p\n")
+    assert set(done.out.splitlines()) == {"txn 0"}
 
 
 @pytest.mark.spark

@@ -17,9 +17,9 @@ from kfmt_cli.core.stores import StoredFile, StoredSource, listing
 from kfmt_cli.core.urls import is_local
 from kfmt_cli.disk.kinds import UNKNOWN, is_transient
 from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, TIME_INDEX
-from kfmt_cli.disk.kinds.kind import Input
+from kfmt_cli.disk.kinds.kind import Input, Kind
 from kfmt_cli.disk.kinds.logs import LOG, LOGS
-from kfmt_cli.disk.names import MANIFEST, left_out_words, mark_of, partition_of
+from kfmt_cli.disk.names import MANIFEST, STORED_STEM, left_out_words, mark_of, partition_of
 from kfmt_cli.disk.tree import classify
 from kfmt_cli.errors import InputError
 from kfmt_cli.sharing.piece import Piece
@@ -44,41 +44,62 @@ def files_of(request: Request, tell: Callable[[str], None] | None = None) -> lis
     for path in request.paths:
         given, marked = list(listing(path)), set[str]()
         stems = {file.path.removesuffix(MANIFEST) for file in given if _is_manifest(file)}
+        alone = len(given) == 1
+        if alone:
+            stems |= _stem_of(given[0].path)
         for stored in given:
-            alone = len(given) == 1
             if not stored.trouble and is_transient(stored.path) and not alone:
                 continue
             if _is_marked(stored.path, path):
                 marked.add(stored.path.rpartition("/")[0])
                 continue
-            file, trouble = classify(stored.path, stored.path), stored.trouble
-            if not trouble and packed_suffix(stored.path) and file.kind in LOGS:
-                trouble = WHOLLY_PACKED
-            if trouble:
-                found[stored.path] = Piece(stored.path, UNKNOWN, None, 0, 0, 0, 0, trouble=trouble)
-                continue
-            known = file.kind in kinds or (alone and file.kind is UNKNOWN)
-            if known and _wanted(request, stored.path):
-                base, tiered = file.base_offset, stored.path.removesuffix(".log") in stems
-                found[stored.path] = Piece(
-                    stored.path,
-                    file.kind,
-                    base,
-                    stored.size,
-                    stored.modified,
-                    0,
-                    stored.size,
-                    tiered=tiered,
-                )
+            piece = _piece_of(request, stored, stems, kinds, alone)
+            if piece is not None:
+                found[stored.path] = piece
         if not given:
             raise InputError(f"{path}: no file in it")
         if marked and tell is not None:
             tell(f"{path}: {left_out_words(marked)}\n")
     for piece in map_ordered(partial(_as_broker, request), _tiered(found), CONNECTIONS):
-        found[piece.path] = piece
+        if piece.trouble or _is_wanted(request, piece.place[0]):
+            found[piece.path] = piece
+        else:
+            del found[piece.path]
     if found and all(piece.trouble for piece in found.values()):
         raise InputError("; ".join(f"{piece.path}: {piece.trouble}" for piece in found.values()))
     return sorted(found.values(), key=_order)
+
+
+def _piece_of(
+    request: Request, stored: StoredFile, stems: set[str], kinds: frozenset[Kind], alone: bool
+) -> Piece | None:
+    """A file as a whole, None for one that the request is not about.
+
+    stems: of the logs in tiered storage. alone: it was given, whatever its name is.
+    """
+    file, trouble = classify(stored.path, stored.path), stored.trouble
+    if not trouble and packed_suffix(stored.path) and file.kind in LOGS:
+        trouble = WHOLLY_PACKED
+    if trouble:
+        return Piece(stored.path, UNKNOWN, None, 0, 0, 0, 0, trouble=trouble)
+    tiered = stored.path.removesuffix(".log") in stems  # whose topic the manifest says
+    if file.kind not in kinds and not (alone and file.kind is UNKNOWN):
+        return None
+    if not tiered and not _is_wanted(request, partition_of(stored.path)[0]):
+        return None
+    size, base = stored.size, file.base_offset
+    return Piece(stored.path, file.kind, base, size, stored.modified, 0, size, tiered=tiered)
+
+
+def _stem_of(path: str) -> set[str]:
+    """What the names of a tiered segment's objects begin with, for the path of its log."""
+    stem = path.removesuffix(".log")
+    if not STORED_STEM.match(stem.rpartition("/")[2]):
+        return set()
+    try:
+        return {stem} if list(listing(stem + MANIFEST)) else set()
+    except InputError:
+        return set()
 
 
 def _is_manifest(file: StoredFile) -> bool:
@@ -92,10 +113,12 @@ def _tiered(found: dict[str, Piece]) -> list[Piece]:
 def _as_broker(request: Request, piece: Piece) -> Piece:
     """A segment in tiered storage with the size that its log had, or why it cannot be read."""
     try:
-        size = _stored_log(request, piece.path, piece.size).size
+        log = _stored_log(request, piece.path, piece.size)
     except InputError as error:
         return replace(piece, kind=UNKNOWN, trouble=str(error))
-    return replace(piece, size=size, end=size, stored_size=piece.size)
+    place = log.manifest.remote_log_segment_metadata.remote_log_segment_id.topic_id_partition
+    named = place.topic_partition.topic, place.topic_partition.partition
+    return replace(piece, size=log.size, end=log.size, stored_size=piece.size, named=named)
 
 
 def _stored_log(request: Request, path: str, there: int) -> StoredLog:
@@ -148,8 +171,8 @@ def _order(piece: Piece) -> tuple[str, int, int, str]:
     return folder, partition or 0, piece.base_offset or 0, piece.path
 
 
-def _wanted(request: Request, path: str) -> bool:
-    return not request.topics or partition_of(path)[0] in request.topics
+def _is_wanted(request: Request, topic: str | None) -> bool:
+    return not request.topics or topic in request.topics
 
 
 def reader_of(request: Request, piece: Piece) -> PieceReader:

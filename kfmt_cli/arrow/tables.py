@@ -18,7 +18,6 @@ from kfmt_cli.checks.log.packs import read_pack
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.native.table import BoolArray
 from kfmt_cli.disk.kinds.fixed import read_rows
-from kfmt_cli.disk.names import partition_of
 from kfmt_cli.disk.tree import as_given, classify
 from kfmt_cli.errors import InputError
 from kfmt_cli.findings import damage as codes
@@ -39,12 +38,14 @@ Batches = Iterator[pa.RecordBatch]
 
 def shared_by(piece: Piece) -> Callable[[str, int], pa.Array | None]:
     """Gives the columns that all rows of a piece share."""
-    return shared_by_file(piece.path, piece.kind.name)
+    return shared_by_file(piece.path, piece.kind.name, piece.place)
 
 
-def shared_by_file(path: str, kind: str) -> Callable[[str, int], pa.Array | None]:
+def shared_by_file(
+    path: str, kind: str, place: tuple[str | None, int | None]
+) -> Callable[[str, int], pa.Array | None]:
     """Gives the columns that all rows of a file share."""
-    topic, partition = partition_of(path)
+    topic, partition = place
 
     def column(name: str, n: int) -> pa.Array | None:
         if name == "file":

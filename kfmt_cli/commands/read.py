@@ -20,6 +20,7 @@ from kfmt_cli.core.parallel import available_cores, map_ordered
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.kinds.logs import LOGS
 from kfmt_cli.disk.made import made_of
+from kfmt_cli.disk.names import partition_of
 from kfmt_cli.disk.place import with_place
 from kfmt_cli.disk.targets import target_of
 from kfmt_cli.disk.tree import classify, distinct, topic_of
@@ -87,7 +88,7 @@ class LogRows:
 
         columns = chosen(self._table, self._columns)
         for file, rows in self._rows():
-            shared = shared_by_file(file.path, file.kind.name)
+            shared = shared_by_file(file.path, file.kind.name, partition_of(file.path))
             for part in slices(part_of(rows)):
                 yield record_batch(part, columns, shared)
 

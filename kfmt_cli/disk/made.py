@@ -22,7 +22,7 @@ from kfmt_cli.disk.tree import TROUBLES, UNPACKED, is_folder, printable
 from kfmt_cli.errors import InputError
 
 ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.zst", ".tar.lz4", ".tar.bz2", ".tar.xz", ".zip")
-DEPTH = 4  # directories above the objects: a prefix, the topic, the partition
+DEPTH = 6  # directories above the objects: a prefix, the topic, the partition
 FEW = 3  # directories that are looked into on each level, and
 SOME = 64  # names that are looked at
 

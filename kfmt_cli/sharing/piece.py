@@ -45,6 +45,8 @@ class Piece:
     """Whether the file has the chunks of a log, by a manifest next to it."""
     stored_size: int = 0
     """The bytes of those."""
+    named: tuple[str, int] | None = None
+    """The topic and the partition that the manifest says."""
 
     def part(self, start: int, end: int) -> Piece:
         """The part of the file that begins in these bytes."""
@@ -70,6 +72,8 @@ class Piece:
         """Topic and partition."""
         if self.kind is KRAFT_SNAPSHOT:
             return CLUSTER_METADATA, 0
+        if self.named is not None:
+            return self.named
         return partition_of(self.path)
 
 
