@@ -57,7 +57,7 @@ def of_pieces(log: Path, width: int, deep: bool = True) -> tuple[list[Row], int]
     if torn_files(found):
         (whole,) = files_of(request)
         found = [(whole, check(request, [whole], "")[0])]
-    found = sewn_together(found)
+    found = list(sewn_together(found))
     rows = [plain(row) for _, result in found for row in result["findings"]]
     for _, result in found:
         assert sum(result["codes"].values()) == len(result["findings"])

@@ -65,7 +65,8 @@ class Ledger:
     to: str
     job: Job
     cuts: dict[str, Result] = field(default_factory=dict)
-    _kept: dict[str, Result] = field(default_factory=dict)
+    _kept: dict[str, bytes] = field(default_factory=dict)
+    """The result of each piece, as JSON, which takes a fifth of the memory."""
     _read: set[str] = field(default_factory=set)
     _places: dict[str, str] = field(default_factory=dict)
     """The file that the result of each piece is kept in, and those of the pieces with it."""
@@ -137,7 +138,7 @@ class Ledger:
             place = self._places.get(name_of(path, start))
             alike = [name for name, other in self._places.items() if other == place]
             for name in alike if place is not None else ():
-                for output in self._kept.pop(name, {}).get("outputs", []):
+                for output in json.loads(self._kept.pop(name, b"{}")).get("outputs", []):
                     remove(f"{self.to}/{output}")
                 del self._places[name]
             if place is not None:
@@ -149,7 +150,7 @@ class Ledger:
             if name.endswith(".json"):
                 self._read.add(name)
                 results = get_json(f"{self.done_folder}/{name}") or {}
-                self._kept |= results
+                self._kept |= {name: json.dumps(one).encode() for name, one in results.items()}
                 self._places |= dict.fromkeys(results, name)
 
     def reread(self, splits: list[Split]) -> None:
@@ -161,9 +162,20 @@ class Ledger:
         """What is known of each piece."""
         self._read_results()
         for piece in pieces:
-            result = self._kept.get(name_of(piece.path, piece.start))
+            kept = self._kept.get(name_of(piece.path, piece.start))
+            result = None if kept is None else json.loads(kept)
             is_its = result is not None and result["about"] == about(piece)
             yield piece, result if is_its else None
+
+    def done(self, pieces: Iterable[Piece]) -> Iterator[tuple[Piece, Result]]:
+        """The results of pieces; raises UsageError where there is none."""
+        for piece, result in self.results(pieces):
+            if result is None:
+                raise UsageError(
+                    f"{self.done_folder}: the results that tasks wrote are not to be seen here; "
+                    "--to must be a directory that the driver and all executors share"
+                )
+            yield piece, result
 
 
 def about(piece: Piece) -> list[int]:
@@ -177,18 +189,30 @@ def run(
     ledger: Ledger,
     pieces: list[Piece],
     advance: Callable[[int], None],
-) -> list[tuple[Piece, Result]]:
+) -> Finished:
     """Do what is not done; the results of all pieces, in their order, with what is found where one
     of them ends and the next begins.
 
     advance: is told how many bytes of inputs more are done.
     """
-    found = _results(spark, request, ledger, pieces, advance)
-    torn = torn_files(found)
+    _finish(spark, request, ledger, pieces, advance)
+    parts = [piece for piece in pieces if not piece.is_whole]
+    torn = torn_files(list(ledger.done(parts)))
     if torn:
         pieces = ledger.uncut(torn, pieces)
-        found = _results(spark, request, ledger, pieces, advance)
-    return sewn_together(found)
+        _finish(spark, request, ledger, pieces, advance)
+    return Finished(ledger, pieces)
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The results of all pieces, which can be gone through again."""
+
+    ledger: Ledger
+    pieces: list[Piece]
+
+    def __iter__(self) -> Iterator[tuple[Piece, Result]]:
+        return sewn_together(self.ledger.done(self.pieces))
 
 
 def torn_files(found: list[tuple[Piece, Result]]) -> set[str]:
@@ -200,12 +224,11 @@ def torn_files(found: list[tuple[Piece, Result]]) -> set[str]:
     }
 
 
-def sewn_together(found: list[tuple[Piece, Result]]) -> list[tuple[Piece, Result]]:
+def sewn_together(found: Iterable[tuple[Piece, Result]]) -> Iterator[tuple[Piece, Result]]:
     """The results with what is found where one piece of a file ends and the next begins.
 
     `findings` are then rows of that table, batches counted from the front of the file.
     """
-    done: list[tuple[Piece, Result]] = []
     for path, parts in groupby(found, lambda read: read[0].path):
         seam = Seam(path)
         for piece, result in parts:
@@ -216,32 +239,22 @@ def sewn_together(found: list[tuple[Piece, Result]]) -> list[tuple[Piece, Result
                 findings = in_order([*at_seam, *findings])
                 codes.update(finding.code.name for finding in at_seam)
             rows = [finding_row(piece, finding) for finding in findings]
-            done.append((piece, {**result, "findings": rows, "codes": codes}))
-    return done
+            yield piece, {**result, "findings": rows, "codes": codes}
 
 
-def _results(
+def _finish(
     spark: SparkSession,
     request: Request,
     ledger: Ledger,
     pieces: list[Piece],
     advance: Callable[[int], None],
-) -> list[tuple[Piece, Result]]:
-    """Do what is not done; the results of all pieces, in their order."""
+) -> None:
+    """Do what is not done."""
     open_ = [piece for piece, result in ledger.results(pieces) if result is None]
     splits = splits_of(ledger.job, request, open_)
     if splits:
         _run(spark, request, ledger, splits, advance)
         ledger.reread(splits)
-    found = []
-    for piece, result in ledger.results(pieces):
-        if result is None:
-            raise UsageError(
-                f"{ledger.done_folder}: the results that tasks wrote are not to be seen here; --to "
-                "must be a directory that the driver and all executors share"
-            )
-        found.append((piece, result))
-    return found
 
 
 def splits_of(job: Job, request: Request, pieces: list[Piece]) -> list[Split]:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
+
+import pyarrow as pa
 
 from kfmt_cli.arrow.checking import FileSummary, check_pieces, results_of
 from kfmt_cli.findings.damage import FILE_VANISHED
@@ -20,6 +23,8 @@ from kfmt_cli.spark.jobs.context import (
 )
 from kfmt_cli.spark.work import Job, Ledger, Result, run
 
+SUMS = ("batches", "records", "errors", "warnings", "notes")
+TOGETHER = 4096  # rows
 NO_FINDINGS = {"errors": 0, "warnings": 0, "notes": 0}
 
 
@@ -27,11 +32,31 @@ NO_FINDINGS = {"errors": 0, "warnings": 0, "notes": 0}
 class JobFindings:
     """What a job collects."""
 
-    files: dict[str, FileSummary] = field(default_factory=dict)
+    numbers: Counter[str] = field(default_factory=Counter)
+    """The sums of all files."""
+    segments: list[pa.Table] = field(default_factory=list)
+    """The rows of the files, which are many, as Arrow."""
     rows: list[dict[str, object]] = field(default_factory=list)
     """The rows of the findings that are kept."""
     codes: Counter[str] = field(default_factory=Counter)
     """How many there are of each, kept or not."""
+    _held: list[dict[str, object]] = field(default_factory=list)
+
+    def take(self, file: FileSummary) -> None:
+        """Add a file."""
+        self.numbers["segments"] += 1
+        self.numbers["bytes"] += file.piece.size
+        for name in SUMS:
+            self.numbers[name] += file.numbers[name] or 0
+        self.numbers["damaged"] += (file.numbers["errors"] or 0) > 0
+        self._held.append(file.as_row())
+        if len(self._held) >= TOGETHER:
+            self.flush()
+
+    def flush(self) -> None:
+        """Have all rows as Arrow."""
+        self.segments.append(table_of("segments", self._held))
+        self._held = []
 
 
 def check(request: Request, pieces: Sequence[Piece], to: str) -> list[Result]:
@@ -53,12 +78,18 @@ def collect(context: Context, job: Job) -> JobFindings:
     ledger.open()
     pieces = ledger.plan(context.request, context.inputs())
     found = JobFindings()
-    for piece, result in run(context.spark, context.request, ledger, pieces, context.advance):
-        summary = found.files.setdefault(piece.path, FileSummary(piece))
-        summary.add({**result["summary"], **NO_FINDINGS})
-        summary.count(result["codes"])
-        found.rows += result["findings"]
-        found.codes.update(result["codes"])
+    results = run(context.spark, context.request, ledger, pieces, context.advance)
+    for _, parts in groupby(results, key=lambda done: done[0].path):
+        summary: FileSummary | None = None
+        for piece, result in parts:
+            summary = summary or FileSummary(piece)
+            summary.add({**result["summary"], **NO_FINDINGS})
+            summary.count(result["codes"])
+            found.rows += result["findings"]
+            found.codes.update(result["codes"])
+        assert summary is not None
+        found.take(summary)
+    found.flush()
     return found
 
 
@@ -71,10 +102,10 @@ def run_job(context: Context) -> JobSummary:
     """Check everything."""
     found = collect(context, Job("verify", check, job_options(context), together=True))
     written = [
-        write_table(f"{context.to}/{name}/part-0", table_of(name, rows), context.format)
-        for name, rows in (
-            ("segments", [file.as_row() for file in found.files.values()]),
-            ("findings", found.rows),
+        write_table(f"{context.to}/{name}/part-0", table, context.format)
+        for name, table in (
+            ("segments", pa.concat_tables(found.segments)),
+            ("findings", table_of("findings", found.rows)),
         )
     ]
     return summarize(found, written)
@@ -82,13 +113,7 @@ def run_job(context: Context) -> JobSummary:
 
 def summarize(found: JobFindings, written: list[str]) -> JobSummary:
     """The numbers of all files, and the kinds of findings."""
-    files = found.files.values()
-    names = ("bytes", "batches", "records", "errors", "warnings", "notes")
-    numbers = {"segments": len(files)}
-    for name in names:
-        sizes = (file.piece.size if name == "bytes" else file.numbers[name] for file in files)
-        numbers[name] = sum(size or 0 for size in sizes)
-    numbers["damaged"] = sum((file.numbers["errors"] or 0) > 0 for file in files)
+    numbers = {name: found.numbers[name] for name in ("segments", "bytes", *SUMS, "damaged")}
     lines = [f"{n:>8}  {code}" for code, n in found.codes.most_common()]
     return JobSummary(
         numbers,
