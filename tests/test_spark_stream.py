@@ -12,6 +12,7 @@ import pytest
 
 from tests.support.samples import ORDERS, TXN, kfmt
 from tests.support.segments import positions
+from tools.kafka import ROOT
 
 pytest.importorskip("pyspark")
 pytest.importorskip("pyarrow")
@@ -22,6 +23,7 @@ from kfmt_cli.spark.splits import read_split
 from kfmt_cli.spark.stream import Follower, KfmtStreamReader
 from kfmt_cli.spark.worker import Home
 
+KEPT = ROOT / "tests/kept/aiven-1.0.0"
 LOGS = sorted(ORDERS.parent.glob("*.log"))
 
 
@@ -157,6 +159,16 @@ def test_a_trigger_without_new_data_looks_at_nothing(partition: Path) -> None:
     for _ in range(10):
         assert source.latest(start) == start
     assert time.process_time() - before < 5  # it would not be, if logs were read again
+
+
+def test_a_tiered_topic_can_be_followed(tmp_path: Path) -> None:
+    shutil.copytree(KEPT / "zstd/tiered", tmp_path / "bucket")
+    source = follower(tmp_path / "bucket/x", topics="txn")
+    theirs = kfmt("dump", tmp_path / "bucket", "--records", "--json").of("record")
+    end = source.latest({})
+    found = offsets(source, {}, end)
+    assert found == [row["offset"] for row in theirs if row["topic"] == "txn"]
+    assert source.latest(end) == end
 
 
 @pytest.mark.spark

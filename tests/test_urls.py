@@ -144,7 +144,16 @@ def test_nothing_is_written_to_a_url_but_exports(bucket: Bucket, tmp_path: Path)
     assert done.code == 2
     assert "what is at a URL" in done.err
     assert [path.name for path in tmp_path.iterdir()] == ["placeholders"]
-    assert ran("export", source, "--to", to, cwd=tmp_path).code == 0
+    for code in (0, 2):
+        done = ran("export", source, "--to", to, cwd=tmp_path)
+        assert done.code == code, done.err
+    assert "is not empty" in done.err
+    assert ran("export", ORDERS.parent, "--to", bucket.file("more"), cwd=tmp_path).code == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["placeholders"]
+    for made in (to, bucket.file("more")):
+        names = [file.path.removeprefix(made) for file in stores.listing(made)]
+        assert "/_kfmt/manifest.json" in names
+        assert sum(name.startswith("/records/orders-0-") for name in names) == 1
 
 
 @pytest.mark.parametrize(

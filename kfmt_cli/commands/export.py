@@ -17,10 +17,13 @@ from kfmt_cli.arrow.exporting import Exported, PieceExported, export_bundle
 from kfmt_cli.arrow.inputs import files_of, input_of
 from kfmt_cli.arrow.lake import Lake
 from kfmt_cli.arrow.manifest import FOLDER, ExportManifest
+from kfmt_cli.arrow.output import names_in, remove
 from kfmt_cli.commands.asked import wanted_of
 from kfmt_cli.commands.each_partition import LogStarts
 from kfmt_cli.commands.run import Event, Unread
+from kfmt_cli.core.parallel import map_ordered
 from kfmt_cli.core.source import PIPE
+from kfmt_cli.core.urls import is_local
 from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT
 from kfmt_cli.disk.partitions import Partition
 from kfmt_cli.disk.tree import as_given
@@ -73,14 +76,8 @@ class Export:
         if PIPE in paths:
             raise UsageError("-: this command cannot read standard input")
         self._given = paths
-        folder = Path(self.to)
-        if folder.exists() and not folder.is_dir():
-            raise UsageError(f"{self.to}: is there and is not a directory")
-        if (folder / UNFINISHED).exists():
-            take_away(folder)
-        elif not self.force and folder.is_dir() and any(folder.iterdir()):
-            raise UsageError(f"{self.to}: is not empty; --force writes into it, over what is there")
-        self._is_fresh = not folder.is_dir() or not any(folder.iterdir())
+        if not self.dry_run:
+            self._prepare()
         for piece in self._used(files_of(self.request, self.tell)):
             if piece.trouble:
                 yield Unread(f"{piece.path}: {piece.trouble}")
@@ -93,6 +90,18 @@ class Export:
         if self.log_starts is not None:
             for file in self._files:
                 self.log_starts.tell(file.path, file.base_offset, self._name(file.path))
+
+    def _prepare(self) -> None:
+        """Look at the directory that is exported to; raises UsageError."""
+        folder = Path(self.to)
+        if is_local(self.to) and folder.exists() and not folder.is_dir():
+            raise UsageError(f"{self.to}: is there and is not a directory")
+        if is_local(self.to) and (folder / UNFINISHED).exists():
+            take_away(folder)
+        elif not self.force and names_in(self.to):
+            raise UsageError(f"{self.to}: is not empty; --force writes into it, over what is there")
+        # In a store nothing is there before all of it is.
+        self._is_fresh = is_local(self.to) and not names_in(self.to)
 
     def _used(self, pieces: list[Piece]) -> Iterator[Piece]:
         """Without the snapshots of the metadata log in directories: the log has what they say, at
@@ -151,7 +160,9 @@ class Export:
     def _events(self, advance: Callable[[int], None]) -> Iterator[Event]:
         bundles = self._bundles()
         work = partial(export_bundle, self.request, to=self.to, lake=self.lake)
-        made = zip(bundles, map_processes(work, bundles, self.jobs), strict=True)
+        # Connections do not survive a fork.
+        done_by = map_processes if is_local(self.to) else map_ordered
+        made = zip(bundles, done_by(work, bundles, self.jobs), strict=True)
         for path, parts in groupby(made, lambda read: _cut_file(read[0])):
             if path:
                 found = list(parts)
@@ -190,7 +201,7 @@ class Export:
         """The whole file at once, where damage reaches from one part into the next."""
         for _, done in parts:
             for output in done.outputs:
-                (Path(self.to) / output.name).unlink(missing_ok=True)
+                remove(f"{self.to}/{output.name}")
         first = parts[0][0][0]
         whole = [first.part(0, first.size)]
         return [(whole, export_bundle(self.request, whole, self.to, self.lake))]

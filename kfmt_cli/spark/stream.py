@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
-from kfmt_cli.arrow.inputs import files_of
+from kfmt_cli.arrow.inputs import at_hand, files_of
 from kfmt_cli.broker.start.stored import CorruptError, LogBytes, StartFailed, batches
 from kfmt_cli.disk.kinds.logs import LOG
 from kfmt_cli.errors import InputError, UsageError
@@ -109,7 +109,8 @@ class Follower:
             before = found.get(folder, Position())
             if left <= 0:
                 continue
-            found[folder], n_bytes = self._advanced(before, logs, left)
+            with at_hand(self.request, logs):
+                found[folder], n_bytes = self._advanced(before, logs, left)
             left -= n_bytes
         return {folder: position.kept() for folder, position in found.items()}
 
@@ -174,7 +175,8 @@ class Follower:
                 continue
             if not logs or (_base(logs[0]) > first.offset and first.offset):
                 LOG_OF.warning("kfmt: %s: offsets from %d on are gone", folder, first.offset)
-            found = list(_between(logs, first, last))
+            with at_hand(self.request, logs):
+                found = list(_between(logs, first, last))
             if found:
                 pieces += found
                 asked = self.request.asked.wanted
