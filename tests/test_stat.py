@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 from kfmt_cli.core.codecs.compress import compress
 from kfmt_cli.core.codecs.decompress import decompress
-from tests.support.samples import kfmt
+from tests.support.samples import ORDERS, kfmt
 from tools.kafka import SAMPLES
 
 BROKER = SAMPLES / "kafka-3.9.1-broker1"
@@ -169,3 +170,16 @@ def test_what_is_no_log(tmp_path: Path) -> None:
     done = kfmt("stat", tmp_path / "notes.md")
     assert (done.code, done.out) == (3, "")
     assert "not a Kafka log" in done.err
+
+
+def test_space_that_is_not_written_is_of_no_batch(tmp_path: Path) -> None:
+    """Of a preallocated log the size counts it, and what a batch takes does not."""
+    folder = tmp_path / "orders-0"
+    folder.mkdir()
+    shutil.copy(ORDERS, folder)
+    (before,) = kfmt("stat", folder, "--json").of("stat")
+    os.truncate(folder / ORDERS.name, 1 << 20)
+    (after,) = kfmt("stat", folder, "--json").of("stat")
+    assert after["bytes"] == 1 << 20
+    for name in ("bytes_per_batch", "bytes_per_record", "offset_density", "batches"):
+        assert after[name] == before[name]

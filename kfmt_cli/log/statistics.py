@@ -22,6 +22,7 @@ _SUMS = (
     "damaged",
     "bytes",
     "batches",
+    "in_batches",
     "records",
     "span",
     "hidden",
@@ -39,6 +40,8 @@ class Statistics:
     """Batches whose checksum is wrong, where that was looked at."""
     bytes: int = 0
     batches: int = 0
+    in_batches: int = 0
+    """The bytes of those: a preallocated log has more."""
     records: int = 0
     codecs: dict[str, int] = field(default_factory=dict)
     """Batches of each."""
@@ -86,6 +89,7 @@ class Statistics:
         if not len(batches):
             return
         self.batches += len(batches)
+        self.in_batches += int(batches.size.sum())
         counts = batches.records_count.clip(0)
         # A message of magic 0 or 1 is a batch of its own; what a wrapper holds only it knows.
         if not is_counted:
@@ -203,7 +207,13 @@ class Statistics:
         made.codecs = {name: round(by * n) for name, n in self.codecs.items()}
         made.magics = {name: round(by * n) for name, n in self.magics.items()}
         made.of_bytes, made.slices = None, []
-        for name in ("batches", "records", "transactional_batches", "control_batches"):
+        for name in (
+            "batches",
+            "in_batches",
+            "records",
+            "transactional_batches",
+            "control_batches",
+        ):
             setattr(made, name, round(by * getattr(self, name)))
         made.record_buckets = np.rint(by * self.record_buckets).astype(np.int64)
         made.byte_buckets = np.rint(by * self.byte_buckets).astype(np.int64)
@@ -260,12 +270,12 @@ class Statistics:
     @property
     def bytes_per_batch(self) -> float | None:
         """Bytes of a batch, on average."""
-        return _per(self.bytes, self.batches, 2)
+        return _per(self.in_batches, self.batches, 2)
 
     @property
     def bytes_per_record(self) -> float | None:
         """Bytes of a record as stored, on average."""
-        return _per(self.bytes, self.records, 2)
+        return _per(self.in_batches, self.records, 2)
 
     @property
     def offset_density(self) -> float | None:
