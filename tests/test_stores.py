@@ -195,6 +195,16 @@ def test_the_manifest_says_which_topic_it_is(tmp_path: Path) -> None:
     assert set(done.out.splitlines()) == {"txn 0"}
 
 
+def test_local_and_tiered_parts_are_one_log(tmp_path: Path) -> None:
+    (tmp_path / "txn-0").mkdir()
+    for file in TXN.parent.glob(f"{357:020}.*"):
+        shutil.copy(file, tmp_path / "txn-0")
+    paths = str(KEPT / "plain"), str(tmp_path / "txn-0")
+    rows = rows_of(replace(request_of({"columns": "offset", "topics": "txn"}), paths=paths))
+    offsets = [row["offset"] for row in rows]
+    assert len(offsets) == len(set(offsets)) > 500
+
+
 @pytest.mark.spark
 def test_a_job_from_a_bucket_into_a_bucket(bucket: Bucket, spark: Any) -> None:
     from kfmt_cli.spark.jobs import export_job

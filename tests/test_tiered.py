@@ -255,3 +255,21 @@ def test_kafkas_own_store_is_read_by_partitions() -> None:
     assert kfmt("find", remote, "--offset", "2300", "--json").of("found")[0]["offset"] == 2300
     said = kfmt("retention", remote)
     assert f"{folder}: retention.ms does not apply to tiered storage" in said.err
+
+
+def test_local_and_tiered_parts_are_one_log(buckets: Path) -> None:
+    """The local part begins in the middle; what both have is read once."""
+    local = buckets / "local/txn-0"
+    local.mkdir(parents=True)
+    second = BROKER / "txn-0" / f"{357:020}.log"
+    for file in (BROKER / "txn-0").glob(f"{357:020}.*"):
+        shutil.copy(file, local)
+    whole = kfmt("cat", BROKER / "txn-0" / f"{0:020}.log", second, "-f", "%o\n").out
+    ours = ran("cat", "plain/tiered", "local", "-f", "%t %o\n", cwd=buckets).out
+    assert [
+        line.split()[1] for line in ours.splitlines() if line.startswith("txn")
+    ] == whole.split()
+    done = ran("verify-crc", "plain", "local/txn-0", "--json", cwd=buckets)
+    logs = [row["file"] for row in done.of("file") if "txn" in row["file"]]
+    assert logs == [f"plain/txn-0/{0:020}.log", f"local/txn-0/{357:020}.log"]
+    assert ran("verify-crc", "plain", cwd=buckets).out.count("2 segments") == 1

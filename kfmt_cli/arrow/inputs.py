@@ -60,14 +60,25 @@ def files_of(request: Request, tell: Callable[[str], None] | None = None) -> lis
             raise InputError(f"{path}: no file in it")
         if marked and tell is not None:
             tell(f"{path}: {left_out_words(marked)}\n")
-    for piece in map_ordered(partial(_as_broker, request), _tiered(found), CONNECTIONS):
-        if piece.trouble or _is_wanted(request, piece.place[0]):
-            found[piece.path] = piece
-        else:
-            del found[piece.path]
+    _look_at_tiered(request, found)
     if found and all(piece.trouble for piece in found.values()):
         raise InputError("; ".join(f"{piece.path}: {piece.trouble}" for piece in found.values()))
     return sorted(found.values(), key=_order)
+
+
+def _doubles(pieces: Iterable[Piece]) -> list[str]:
+    """The tiered segments that are in the local logs of their partition, too."""
+    pieces = list(pieces)
+    first: dict[object, int] = {}
+    for piece in pieces:
+        if piece.kind is LOG and not piece.tiered and piece.base_offset is not None:
+            known = first.get(piece.place, piece.base_offset)
+            first[piece.place] = min(known, piece.base_offset)
+    return [
+        piece.path
+        for piece in pieces
+        if piece.tiered and piece.place in first and (piece.base_offset or 0) >= first[piece.place]
+    ]
 
 
 def _piece_of(
@@ -106,8 +117,16 @@ def _is_manifest(file: StoredFile) -> bool:
     return file.path.endswith(MANIFEST) and not file.trouble
 
 
-def _tiered(found: dict[str, Piece]) -> list[Piece]:
-    return [piece for piece in found.values() if piece.tiered]
+def _look_at_tiered(request: Request, found: dict[str, Piece]) -> None:
+    """Have the segments in tiered storage as their manifests say, and none that is here as well."""
+    tiered = [piece for piece in found.values() if piece.tiered]
+    for piece in map_ordered(partial(_as_broker, request), tiered, CONNECTIONS):
+        if piece.trouble or _is_wanted(request, piece.place[0]):
+            found[piece.path] = piece
+        else:
+            del found[piece.path]
+    for path in _doubles(found.values()):
+        del found[path]
 
 
 def _as_broker(request: Request, piece: Piece) -> Piece:

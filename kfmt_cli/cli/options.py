@@ -57,7 +57,23 @@ class Size(_IntType):
 
 def paths(function: F) -> F:
     """PATH…: files, partition directories, log directories, - for standard input."""
-    argument = click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=InputPath())
+
+    def together(
+        ctx: click.Context, param: click.Parameter, value: tuple[str, ...]
+    ) -> tuple[str, ...]:
+        del ctx, param
+        from kfmt_cli.disk.made import without_doubles
+
+        return without_doubles(value)
+
+    argument = click.argument(
+        "paths",
+        nargs=-1,
+        required=True,
+        metavar="PATH...",
+        type=InputPath(),
+        callback=together,
+    )
     return private_key(argument(function))
 
 

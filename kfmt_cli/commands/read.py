@@ -19,7 +19,7 @@ from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.parallel import available_cores, map_ordered
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.kinds.logs import LOGS
-from kfmt_cli.disk.made import made_of
+from kfmt_cli.disk.made import made_of, without_doubles
 from kfmt_cli.disk.names import partition_of
 from kfmt_cli.disk.place import with_place
 from kfmt_cli.disk.targets import target_of
@@ -43,7 +43,7 @@ Columns = dict[str, np.ndarray[Any, Any]]
 def path_names(path: Path | Sequence[Path]) -> tuple[str, ...]:
     """One path or several, as text, with archives unpacked; raises InputError."""
     paths = [path] if isinstance(path, str | os.PathLike) else path
-    return tuple(made_of(os.fspath(each_path)) for each_path in paths)
+    return without_doubles([made_of(os.fspath(each_path)) for each_path in paths])
 
 
 @dataclass(slots=True)

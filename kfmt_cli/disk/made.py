@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
@@ -23,6 +23,9 @@ from kfmt_cli.errors import InputError
 
 ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.zst", ".tar.lz4", ".tar.bz2", ".tar.xz", ".zip")
 DEPTH = 6  # directories above the objects: a prefix, the topic, the partition
+OFFSET_DIGITS = 20
+# The directories that have the placeholders of tiered segments.
+_TIERED: list[str] = []
 FEW = 3  # directories that are looked into on each level, and
 SOME = 64  # names that are looked at
 
@@ -56,6 +59,7 @@ def made_of(path: str, key_file: str | None = None) -> str:
     from kfmt_cli.disk.tiered import Bucket
     from kfmt_cli.disk.tiered_keys import PrivateKey
 
+    _TIERED.append(folder)
     bucket = Bucket(Path(folder), None if key_file is None else PrivateKey.at(key_file))
     OPENERS[folder] = bucket.opened
     if manifest_of(Path(source)) is not None:
@@ -69,6 +73,27 @@ def made_of(path: str, key_file: str | None = None) -> str:
     bucket.take(Path(source), printable(source).rstrip(os.sep))
     TROUBLES[folder] = bucket.troubles
     return folder + path[len(source) :]
+
+
+def without_doubles(paths: Sequence[str]) -> tuple[str, ...]:
+    """The same paths. Segments of tiered storage that are in the local logs of their partition, too,
+    are only read there: both parts are one log."""
+    tiered = [path for path in paths if any(path.startswith(folder) for folder in _TIERED)]
+    for folder in {folder for folder in _TIERED for path in tiered if path.startswith(folder)}:
+        for partition in list(Path(folder).iterdir()):
+            local = [Path(path) for path in paths if path not in tiered]
+            named = [
+                path if path.name == partition.name else path / partition.name for path in local
+            ]
+            bases = [int(log.stem) for path in named for log in path.glob("*.log") if _is_log(log)]
+            for file in list(partition.iterdir()) if bases else ():
+                if file.stem.isdigit() and int(file.stem) >= min(bases):
+                    file.unlink()
+    return tuple(paths)
+
+
+def _is_log(path: Path) -> bool:
+    return len(path.stem) == OFFSET_DIGITS and path.stem.isdigit()
 
 
 def _unpacked(path: str) -> str:
