@@ -76,16 +76,14 @@ def made_of(path: str, key_file: str | None = None) -> str:
 
 
 def without_doubles(paths: Sequence[str]) -> tuple[str, ...]:
-    """The same paths. Segments of tiered storage that are in the local logs of their partition, too,
-    are only read there: both parts are one log."""
+    """The same paths. Segments of tiered storage that are in local logs of their partition, too, are
+    only read there: both parts are one log."""
     tiered = [path for path in paths if any(path.startswith(folder) for folder in _TIERED)]
     for folder in {folder for folder in _TIERED for path in tiered if path.startswith(folder)}:
         for partition in list(Path(folder).iterdir()):
             local = [Path(path) for path in paths if path not in tiered]
-            named = [
-                path if path.name == partition.name else path / partition.name for path in local
-            ]
-            bases = [int(log.stem) for path in named for log in path.glob("*.log") if _is_log(log)]
+            own = [path if path.name == partition.name else path / partition.name for path in local]
+            bases = [int(log.stem) for path in own for log in path.glob("*.log") if _is_log(log)]
             for file in list(partition.iterdir()) if bases else ():
                 if file.stem.isdigit() and int(file.stem) >= min(bases):
                     file.unlink()
