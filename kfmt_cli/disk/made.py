@@ -76,8 +76,8 @@ def made_of(path: str, key_file: str | None = None) -> str:
 
 
 def without_doubles(paths: Sequence[str]) -> tuple[str, ...]:
-    """The same paths. Segments of tiered storage that are in local logs of their partition, too, are
-    only read there: both parts are one log."""
+    """The same paths. What a partition has in tiered storage and in local logs is only read from
+    the logs: both parts are one log."""
     tiered = [path for path in paths if any(path.startswith(folder) for folder in _TIERED)]
     for folder in {folder for folder in _TIERED for path in tiered if path.startswith(folder)}:
         for partition in list(Path(folder).iterdir()):
@@ -119,7 +119,12 @@ def _temporary() -> str:
     import tempfile
 
     folder = tempfile.mkdtemp(prefix="kfmt-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+
+    def take_away() -> None:
+        for _ in range(2):  # a second time for what was made meanwhile
+            shutil.rmtree(folder, ignore_errors=True)
+
+    atexit.register(take_away)
     return folder
 
 
