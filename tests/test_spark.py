@@ -495,16 +495,3 @@ def test_java_that_is_missing_or_too_old_is_said_in_one_line(
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(SessionError, match="there is no java"):
         sessions.check_java()
-
-
-def test_a_session_that_cannot_start_is_one_line_in_time(tmp_path: Path) -> None:
-    """No master, and a master that has no worker."""
-    command = ["pipeline", "verify", str(ORDERS.parent), "--to", str(tmp_path / "out")]
-    command += ["--patience", "12"]
-    begun = time.monotonic()
-    done = kfmt(*command, "--master", "spark://127.0.0.1:9")
-    assert (done.code, done.out, done.err.count("\n")) == (4, "", 1)
-    assert done.err.startswith("kfmt: Spark ")
-    assert time.monotonic() - begun < 60
-    assert not (tmp_path / "out").exists()
-    assert kfmt(*command, JAVA_HOME="/nowhere").code == 4

@@ -6,12 +6,13 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.samples import ORDERS, environment
+from tests.support.samples import ORDERS, environment, kfmt
 from tools.kafka import ROOT
 
 pytest.importorskip("pyspark")
@@ -150,3 +151,16 @@ def test_jobs_run_wherever_one_stands(place: str, elsewhere: Path, tmp_path: Pat
     command += ["--to", tmp_path / "out"]
     out = run(elsewhere, elsewhere / place, *command, PYSPARK_PYTHON="python3")
     assert "exit 0" in out
+
+
+def test_a_session_that_cannot_start_is_one_line_in_time(tmp_path: Path) -> None:
+    """No master, and a master that has no worker."""
+    command = ["pipeline", "verify", str(ORDERS.parent), "--to", str(tmp_path / "out")]
+    command += ["--patience", "12"]
+    begun = time.monotonic()
+    done = kfmt(*command, "--master", "spark://127.0.0.1:9")
+    assert (done.code, done.out, done.err.count("\n")) == (4, "", 1)
+    assert done.err.startswith("kfmt: Spark ")
+    assert time.monotonic() - begun < 60
+    assert not (tmp_path / "out").exists()
+    assert kfmt(*command, JAVA_HOME="/nowhere").code == 4
