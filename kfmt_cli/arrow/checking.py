@@ -65,15 +65,16 @@ class FileSummary:
             "partition": partition,
             "base_offset": self.piece.base_offset,
             "bytes": self.piece.size,
-            "min_timestamp": _micros(numbers["min_timestamp"]),
-            "max_timestamp": _micros(numbers["max_timestamp"]),
+            "min_timestamp": micros(numbers["min_timestamp"]),
+            "max_timestamp": micros(numbers["max_timestamp"]),
             "magics": names_of(numbers["magics"], MAGICS),
             "codecs": names_of(numbers["codecs"], CODECS),
         }
         return {leaf.name: row[leaf.name] for leaf in SEGMENTS.leaves}
 
 
-def _micros(milliseconds: int | None) -> int | None:
+def micros(milliseconds: int | None) -> int | None:
+    """A time as Arrow has it; None for what microseconds cannot say."""
     if milliseconds is None or abs(milliseconds) > MOST_MILLISECONDS:
         return None
     return milliseconds * 1000

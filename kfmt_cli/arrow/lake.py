@@ -31,9 +31,6 @@ class Lake:
     target: int = TARGET
 
 
-PARTITION_BY = ("none", "topic", "topic,date")
-
-
 DEFAULTS: dict[str, Any] = {
     "tables": RECORDS.name,
     "columns": "",

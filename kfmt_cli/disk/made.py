@@ -18,16 +18,15 @@ from pathlib import Path
 from kfmt_cli.core.elsewhere import OPENERS
 from kfmt_cli.core.urls import is_local, local
 from kfmt_cli.disk.names import MANIFEST, STORED_STEM, is_packed
-from kfmt_cli.disk.tree import TROUBLES, UNPACKED, is_folder, printable
+from kfmt_cli.disk.tree import TROUBLES, UNPACKED, classify, is_folder, is_segment, printable
 from kfmt_cli.errors import InputError
 
 ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.zst", ".tar.lz4", ".tar.bz2", ".tar.xz", ".zip")
 DEPTH = 6  # directories above the objects: a prefix, the topic, the partition
-OFFSET_DIGITS = 20
-# The directories that have the placeholders of tiered segments.
-_TIERED: list[str] = []
 FEW = 3  # directories that are looked into on each level, and
 SOME = 64  # names that are looked at
+# The directories that have the placeholders of tiered segments.
+_TIERED: list[str] = []
 
 
 def made_of(path: str, key_file: str | None = None) -> str:
@@ -78,20 +77,16 @@ def made_of(path: str, key_file: str | None = None) -> str:
 def without_doubles(paths: Sequence[str]) -> tuple[str, ...]:
     """The same paths. What a partition has in tiered storage and in local logs is only read from
     the logs: both parts are one log."""
-    tiered = [path for path in paths if any(path.startswith(folder) for folder in _TIERED)]
-    for folder in {folder for folder in _TIERED for path in tiered if path.startswith(folder)}:
-        for partition in list(Path(folder).iterdir()):
-            local = [Path(path) for path in paths if path not in tiered]
-            own = [path if path.name == partition.name else path / partition.name for path in local]
-            bases = [int(log.stem) for path in own for log in path.glob("*.log") if _is_log(log)]
-            for file in list(partition.iterdir()) if bases else ():
-                if file.stem.isdigit() and int(file.stem) >= min(bases):
-                    file.unlink()
+    given = [folder for folder in _TIERED if any(path.startswith(folder) for path in paths)]
+    local = [Path(path) for path in paths if not path.startswith(tuple(given))] if given else []
+    for partition in [path for folder in given for path in Path(folder).iterdir()]:
+        own = [path if path.name == partition.name else path / partition.name for path in local]
+        logs = [classify(str(log), log.name) for path in own for log in path.glob("*.log")]
+        bases = [log.base_offset or 0 for log in logs if is_segment(log)]
+        for file in list(partition.iterdir()) if bases else ():
+            if file.stem.isdigit() and int(file.stem) >= min(bases):
+                file.unlink()
     return tuple(paths)
-
-
-def _is_log(path: Path) -> bool:
-    return len(path.stem) == OFFSET_DIGITS and path.stem.isdigit()
 
 
 def _unpacked(path: str) -> str:

@@ -18,7 +18,7 @@ from typing import IO
 
 import zstandard
 
-from kfmt_cli.core.elsewhere import placeholder
+from kfmt_cli.core.elsewhere import CONNECTIONS, placeholder
 from kfmt_cli.core.parallel import map_ordered
 from kfmt_cli.core.source import Source, file_at, open_source
 from kfmt_cli.disk.names import MANIFEST, STORED_STEM
@@ -30,7 +30,6 @@ from kfmt_cli.errors import InputError
 LOG, INDEXES = ".log", ".indexes"
 EPOCHS = "leader-epoch-checkpoint"
 PIECE = 1 << 20
-AT_ONCE = 8  # manifests that are read at a time
 
 
 Opened = Callable[[str, str], Source]
@@ -156,7 +155,7 @@ class Bucket:
             prefix = f"{shown}/{folder.relative_to(top)}/".replace("/./", "/")
             stems = sorted(path.name.removesuffix(MANIFEST) for path in folder.glob(f"*{MANIFEST}"))
             named = [(folder / stem, prefix + stem) for stem in stems]
-            for segment in map_ordered(self._read, named, AT_ONCE):
+            for segment in map_ordered(self._read, named, CONNECTIONS):
                 self._put(segment)
             self._orphans(folder, prefix, set(stems))
 

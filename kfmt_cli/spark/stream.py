@@ -38,12 +38,11 @@ EVERYTHING = 1 << 62  # bytes of a trigger without a limit
 try:  # Spark 4.2 and newer
     from pyspark.sql.streaming.datasource import (
         ReadAllAvailable,
-        ReadLimit,
         ReadMaxBytes,
         SupportsTriggerAvailableNow,
     )
 except ImportError:
-    ReadLimit = ReadAllAvailable = ReadMaxBytes = SupportsTriggerAvailableNow = object  # type: ignore[misc,assignment]
+    ReadAllAvailable = ReadMaxBytes = SupportsTriggerAvailableNow = object  # type: ignore[misc,assignment]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from kfmt_cli.arrow.arrays import MOST_MILLISECONDS, TIME
-from kfmt_cli.arrow.checking import count_severities, results_of
+from kfmt_cli.arrow.arrays import TIME
+from kfmt_cli.arrow.checking import count_severities, micros, results_of
 from kfmt_cli.arrow.inputs import packed, reader_of
 from kfmt_cli.arrow.tables import healthy
 from kfmt_cli.core.native.table import BoolArray
@@ -199,12 +199,7 @@ def _table(rows: Iterable[dict[str, Any]], schema: pa.Schema) -> pa.Table:
 
 
 def _times(found: Counted) -> dict[str, int | None]:
-    """Microseconds, as Arrow has them; null for what they cannot say."""
-    times = {"first_time": found.first_time, "last_time": found.last_time}
-    return {
-        name: None if time is None or abs(time) > MOST_MILLISECONDS else time * 1000
-        for name, time in times.items()
-    }
+    return {"first_time": micros(found.first_time), "last_time": micros(found.last_time)}
 
 
 def _partitions(found: dict[tuple[str | None, int | None], Counted]) -> Iterator[dict[str, Any]]:
