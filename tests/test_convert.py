@@ -124,7 +124,7 @@ def damaged_copy(tmp_path: Path) -> Path:
     return copy
 
 
-def test_damage_is_reported_and_left_out_only_on_demand(tmp_path: Path) -> None:
+def test_damage_only_findingsed_and_left_out_only_on_demand(tmp_path: Path) -> None:
     source, out = damaged_copy(tmp_path), tmp_path / "out"
     refused = kfmt("convert-v0-to-v2", source, out, "--json")
     assert (refused.code, refused.codes) == (1, ["crc-mismatch"])

@@ -22,6 +22,7 @@ SECTIONS = {
         "txn": "txn",
     },
     "Why": {"retention": "retention", "compaction": "compaction"},
+    "Share": {"report": "report"},
     "Check": {
         "check": "check",
         "verify-crc": "verify_crc",

@@ -82,8 +82,8 @@ def check(
       kfmt check damaged_segments --format sarif
     """
     from kfmt_cli.checks.registry import every_code
+    from kfmt_cli.commands.check.checked_directory import CHECK_RESULT
     from kfmt_cli.commands.check.command import CheckPaths, of_codes
-    from kfmt_cli.commands.check.report import CHECK_RESULT
     from kfmt_cli.core.throttle import PACE
 
     known = every_code()

@@ -21,7 +21,7 @@ from kfmt_cli.cli.selection_options import selection
 from kfmt_cli.errors import UsageError
 
 if TYPE_CHECKING:
-    from kfmt_cli.commands.stat import Codec
+    from kfmt_cli.commands.codec_trial import Codec
     from kfmt_cli.log.select import Asked
 
 
@@ -48,6 +48,11 @@ if TYPE_CHECKING:
 )
 @click.option("--histogram", is_flag=True, help="Draw how records and bytes are spread on batches.")
 @click.option(
+    "--plot",
+    is_flag=True,
+    help="Draw how much was written when, in which codecs, and how batches are spread.",
+)
+@click.option(
     "--what-if",
     multiple=True,
     metavar="CODEC[:LEVEL]",
@@ -68,6 +73,7 @@ def stat(
     sort: str,
     deep: bool,
     histogram: bool,
+    plot: bool,
     what_if: tuple[str, ...],
     sample: int | None,
     asked: Asked,
@@ -84,6 +90,7 @@ def stat(
       kfmt stat sample_segments/kafka-3.9.1-broker1
       kfmt stat sample_segments/kafka-3.9.1-broker1/orders-0 --by segment --histogram
       kfmt stat sample_segments/kafka-3.9.1-broker1 --by topic --sample 1M
+      kfmt stat sample_segments/kafka-3.9.1-broker1/orders-0 --plot
       kfmt stat sample_segments/kafka-3.9.1-broker1/orders-0 --deep --what-if zstd --what-if gzip:9
     """
     from kfmt_cli.commands.stat import Stat
@@ -92,15 +99,19 @@ def stat(
     run = common.run()
     if asked and (deep or codecs):
         raise UsageError("--deep and --what-if look at whole batches: not with a selection")
-    if sample is not None and (asked or deep or codecs):
-        raise UsageError("--sample is for the headers of batches: not with what looks into them")
-    task = Stat(run, by, deep, codecs, histogram, common.jobs, common.limit, asked, sample, sort)
+    if sample is not None and (asked or deep or codecs or plot):
+        raise UsageError(
+            "--sample is for the headers of batches: not with what looks into them, nor with --plot"
+        )
+    task = Stat(
+        run, (by,), deep, codecs, histogram, common.jobs, common.limit, asked, sample, sort, plot
+    )
     task.paths(paths)
     return run.host.exit_code
 
 
 def _codec(text: str) -> Codec:
-    from kfmt_cli.commands.stat import Codec
+    from kfmt_cli.commands.codec_trial import Codec
     from kfmt_cli.core.codecs.compress import COMPRESSORS, LEVELS
 
     name, colon, level = text.partition(":")

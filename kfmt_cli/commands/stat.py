@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from itertools import groupby
 from typing import Any
 
-from kfmt_cli.broker.seek import blocks_from
 from kfmt_cli.commands.asked import wanted_of
+from kfmt_cli.commands.codec_trial import SAMPLE, Codec, try_codec
 from kfmt_cli.commands.disk_usage import show_usage
 from kfmt_cli.commands.each_partition import tell_log_start
 from kfmt_cli.commands.run import Run
-from kfmt_cli.core.codecs.compress import compress
+from kfmt_cli.commands.shapes import Shapes, Strips, strip_of
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.source import open_source
 from kfmt_cli.disk.kinds.kind import Input
@@ -24,20 +23,18 @@ from kfmt_cli.disk.partitions import Partition, partitions_below
 from kfmt_cli.disk.place import place_members
 from kfmt_cli.disk.tree import is_folder, size_of
 from kfmt_cli.errors import InputError
-from kfmt_cli.log.block import HEADER_SIZE
-from kfmt_cli.log.decompress import decompress_ahead
 from kfmt_cli.log.reader import BLOCK, LogReader
 from kfmt_cli.log.select import Asked, Selection
+from kfmt_cli.log.shape import Shape
 from kfmt_cli.log.statistics import Statistics
 from kfmt_cli.render.statistics_lines import columns, more_lines
-from kfmt_cli.render.style import count, grouped, human
+from kfmt_cli.render.style import count, human
 from kfmt_cli.render.tables.line_table import LineTable
 from kfmt_cli.rows.column import PLACE, Placed
-from kfmt_cli.rows.documents import STATISTICS, WHAT_IF
+from kfmt_cli.rows.documents import STATISTICS
 from kfmt_cli.sharing.processes import at_once, map_processes, worth
 from kfmt_cli.sharing.sampling import sampled, slices_of, written_size
 
-SAMPLE = 8 << 20  # bytes of records that another codec is tried on, of each partition
 TOPIC, PARTITION, SEGMENT = "topic", "partition", "segment"
 NAME = "name"
 LEAST_NAME = 24  # columns; a longer one has a line of its own where others need the room
@@ -48,39 +45,9 @@ _OF_BATCHES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Codec:
-    """A codec to try."""
-
-    name: str
-    level: int | None = None
-    """None for the producer's own."""
-
-    @property
-    def words(self) -> str:
-        """As it is asked for."""
-        return self.name if self.level is None else f"{self.name}:{self.level}"
-
-
-@dataclass(slots=True)
-class Trial:
-    """What a codec makes of a sample."""
-
-    plain: int = 0
-    """Bytes of records."""
-    before: int = 0
-    """Bytes of the batches as they are stored."""
-    after: int = 0
-    """Bytes of the batches as they would be."""
-    seconds: float = 0.0
-    """Seconds that compressing took."""
-
-    def add(self, other: Trial) -> None:
-        """Another sample."""
-        self.plain += other.plain
-        self.before += other.before
-        self.after += other.after
-        self.seconds += other.seconds
+LogNumbers = tuple[Statistics, Shape | None]
+LogTask = tuple[Input, Selection, int | None]
+"""A log, what is wanted of it, and the cells of its strip; None where no shape is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +66,8 @@ class Stat:
     """One call of `stat`."""
 
     run: Run
-    by: str = PARTITION
-    """What a row is."""
+    levels: tuple[str, ...] = (PARTITION,)
+    """What a row is; people are shown the first."""
     deep: bool = False
     """Records are read, too."""
     what_if: tuple[Codec, ...] = ()
@@ -115,6 +82,12 @@ class Stat:
     """Bytes of slices that are read, in place of all."""
     sort: str = NAME
     """What rows are sorted by: their name, or a number, the largest first."""
+    plot: bool = False
+    """How logs are spread over time is shown, and what else is drawn of them."""
+    strips: Strips | None = None
+    """With plot: logs whose cells are shown."""
+    codec_sample: int = SAMPLE
+    """Bytes of each partition that other codecs are tried on."""
     _about_sample: str = ""
 
     def paths(self, paths: tuple[str, ...]) -> None:
@@ -125,22 +98,30 @@ class Stat:
         logs = list(self._logs(partitions))
         files = [file for _, file, _ in logs]
         sizes = list(map(size_of, files))
+        outcomes: Iterator[LogNumbers | str]
         if self.sample is None:
-            outcomes = self._all([(file, wanted) for _, file, wanted in logs], sum(sizes))
+            outcomes = self._all(logs, sum(sizes))
         else:
             outcomes = self._sampled(files, self.sample)
         rows: dict[StatSubject, Statistics] = {}
         places: dict[str | None, set[str]] = {}
+        shapes, total = Shapes(), Statistics()
         with self.run.host.progress(sum(sizes)) as progress:
             for (partition, file, _), size, found in zip(logs, sizes, outcomes, strict=True):
                 progress.advance(size)
                 if isinstance(found, str):
                     self.run.complain(found)
                     continue
-                subject = self._subject(partition, file)
-                rows.setdefault(subject, Statistics()).add(found)
-                places.setdefault(subject.topic, set()).add(_above(partition.name))
+                numbers, shape = found
+                for subject in {_subject(level, partition, file) for level in self.levels}:
+                    rows.setdefault(subject, Statistics()).add(numbers)
+                    places.setdefault(subject.topic, set()).add(_above(partition.name))
+                if shape is not None:
+                    shapes.take(partition, file, numbers, shape)
+                    total.add(numbers)
         self._show(rows, places)
+        if self.plot:
+            shapes.show(self.run.sink, total)
         if self._about_sample:
             self.run.sink.remark(self._about_sample)
         if damaged := sum(found.damaged for found in rows.values()):
@@ -150,16 +131,23 @@ class Stat:
             for path in filter(is_folder, paths):
                 show_usage(self.run, path, partitions, is_told=len(rows) > 1)
         for codec in self.what_if:
-            self._try(codec, partitions)
+            try_codec(self.run, codec, partitions, self.limit, self.codec_sample)
         self.run.sink.flush()
 
-    def _all(self, logs: list[tuple[Input, Selection]], n_bytes: int) -> Iterator[Statistics | str]:
+    def _all(
+        self, logs: list[tuple[Partition, Input, Selection]], n_bytes: int
+    ) -> Iterator[LogNumbers | str]:
         """The numbers of all of each log, of `n_bytes` together, or why it cannot be read."""
+        cells: list[int | None] = [None] * len(logs)
+        if self.plot:
+            shares = None if self.strips is None else self.strips.shares([log[1] for log in logs])
+            cells = list(shares or [0] * len(logs))
+        tasks = [(log[1], log[2], n) for log, n in zip(logs, cells, strict=True)]
         work = partial(look, deep=self.deep, limit=self.limit)
         jobs = worth(self.jobs, n_bytes)
-        yield from map_processes(work, logs, jobs, at_once(len(logs), jobs))
+        yield from map_processes(work, tasks, jobs, at_once(len(logs), jobs))
 
-    def _sampled(self, logs: list[Input], budget: int) -> Iterator[Statistics | str]:
+    def _sampled(self, logs: list[Input], budget: int) -> Iterator[LogNumbers | str]:
         """What slices say of each log, or why it cannot be read."""
         sizes = list(map(written_size, logs))
         slices = slices_of(sizes, budget)
@@ -172,7 +160,7 @@ class Stat:
                 yield str(error)
                 continue
             n_read += n
-            yield found
+            yield found, None
         read = f"{human(n_read)} of {human(sum(sizes))} were read, past the page cache"
         self._about_sample = f"{read}; the numbers are what follows from that for all"
 
@@ -187,15 +175,6 @@ class Stat:
                 continue
             for file in wanted.logs(partition.logs):
                 yield partition, file, wanted
-
-    def _subject(self, partition: Partition, file: Input) -> StatSubject:
-        """What the row that a log belongs to is about."""
-        if self.by == SEGMENT:
-            return StatSubject(file.name, *_place(partition.name))
-        topic, _ = partition_of(file.path)
-        if self.by == TOPIC and topic is not None:
-            return StatSubject("", topic)
-        return StatSubject(partition.name, *_place(partition.name))
 
     def _show(
         self, rows: dict[StatSubject, Statistics], places: dict[str | None, set[str]]
@@ -212,7 +191,9 @@ class Stat:
         shares = total if len(shown) > 1 else None
         is_old = any(found.magics.keys() & {"0", "1"} for _, found in shown)
         heads = list(columns(shares, is_sample=self.sample is not None, is_old=is_old))
-        table = LineTable(self.by, [*lines, *totals], heads, sink.out.theme, room, LEAST_NAME)
+        table = LineTable(
+            self.levels[0], [*lines, *totals], heads, sink.out.theme, room, LEAST_NAME
+        )
         for i, (subject, found) in enumerate(shown):
             text = [] if i else [table.heading()]
             text.append(table.line(lines[i][0], found))
@@ -226,31 +207,15 @@ class Stat:
         for name, found in totals:
             sink.put(table.line(name, found))
 
-    def _try(self, codec: Codec, partitions: list[Partition]) -> None:
-        """What another codec would make of a sample of each partition."""
-        total = Trial()
-        for partition in partitions:
-            try:
-                total.add(trial(partition, codec, self.limit))
-            except InputError as error:
-                self.run.complain(str(error))
-        saved = 1 - total.after / total.before if total.before else 0.0
-        row: dict[str, object] = {
-            "codec": codec.words,
-            "sample_bytes": total.plain,
-            "stored_bytes": total.before,
-            "would_be_bytes": total.after,
-            "saved": round(saved, 4),
-            "seconds": round(total.seconds, 3),
-        }
-        words = "smaller" if saved >= 0 else "larger"
-        line = (
-            f"{codec.words}: {grouped(total.after)} bytes instead of {grouped(total.before)} in a "
-            f"sample, {abs(saved):.1%} {words}"
-        )
-        if total.seconds:
-            line += f"; compresses {total.plain / total.seconds / 1e6:.0f} MB/s"
-        self.run.sink.document(WHAT_IF, row, [f"{line}\n"])
+
+def _subject(level: str, partition: Partition, file: Input) -> StatSubject:
+    """What the row that a log belongs to is about."""
+    if level == SEGMENT:
+        return StatSubject(file.name, *_place(partition.name))
+    topic, _ = partition_of(file.path)
+    if level == TOPIC and topic is not None:
+        return StatSubject("", topic)
+    return StatSubject(partition.name, *_place(partition.name))
 
 
 def _totals(rows: list[tuple[StatSubject, Statistics]]) -> Iterator[tuple[str, Statistics]]:
@@ -284,10 +249,11 @@ def _above(name: str) -> str:
     return str(place_members(name, Placed.PARTITION)["log_dir"] or os.curdir)
 
 
-def look(log: tuple[Input, Selection], deep: bool, limit: Limit) -> Statistics | str:
-    """The numbers of what is wanted of a log, or why it cannot be read."""
-    file, wanted = log
+def look(task: LogTask, deep: bool, limit: Limit) -> LogNumbers | str:
+    """The numbers of what is wanted of a log, and its shape; or why it cannot be read."""
+    file, wanted, n_cells = task
     found = Statistics(segments=1)
+    shape = None if n_cells is None else Shape(strip=strip_of(file, n_cells))
     try:
         source = open_source(file.path, file.name)
     except InputError as error:
@@ -300,6 +266,8 @@ def look(log: tuple[Input, Selection], deep: bool, limit: Limit) -> Statistics |
             for part in wanted.counted(block, limit) if wanted else (block,):
                 n_bytes += int(part.batches.size.sum())
                 found.take(part, is_counted=bool(wanted))
+                if shape is not None:
+                    shape.take(part)
             if wanted:
                 found.damaged += int((block.batches.crc_valid == 0).sum())
             if deep:
@@ -311,42 +279,7 @@ def look(log: tuple[Input, Selection], deep: bool, limit: Limit) -> Statistics |
         return str(error)
     finally:
         source.close()
-    return found
-
-
-def trial(partition: Partition, codec: Codec, limit: Limit) -> Trial:
-    """What a codec makes of the first records of each of a partition's logs; raises InputError."""
-    found = Trial()
-    share = SAMPLE // max(len(partition.logs), 1)
-    for file in partition.logs:
-        found.add(_trial(file, codec, limit, max(share, 1 << 20)))
-        if found.plain >= SAMPLE:
-            break
-    return found
-
-
-def _trial(file: Input, codec: Codec, limit: Limit, most: int) -> Trial:
-    found = Trial()
-    for block in blocks_from(file):
-        sound = (block.batches.crc_valid == 1) & (block.batches.is_v2 == 1)
-        block.batches = block.batches.select(sound & (block.batches.control == 0))
-        for part in decompress_ahead(block, limit):
-            data, starts, ends = part.decompressed or (
-                part.data,
-                part.batches.start + HEADER_SIZE,
-                part.batches.end,
-            )
-            began = time.perf_counter()
-            for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
-                plain = data[start:end]
-                made = compress(codec.name, plain, 2, codec.level)
-                found.after += HEADER_SIZE + len(made)
-                found.plain += len(plain)
-            found.seconds += time.perf_counter() - began
-            found.before += int(part.batches.size.sum())
-        if found.plain >= most:
-            break
-    return found
+    return found, shape
 
 
 def stat_row(found: Statistics) -> dict[str, object]:

@@ -90,6 +90,11 @@ class ShowState:
         if len(partitions) > 1 and (wanted.at_offset, wanted.since_offset) != (None, None):
             words = "--at-offset and --since-offset are offsets of one partition"
             raise UsageError(f"{words}; there are {len(partitions)}")
+        self.show(partitions)
+
+    def show(self, partitions: list[TopicPartition]) -> None:
+        """Show the state that some partitions hold."""
+        wanted = self.wanted
         found: list[tuple[TopicPartition, State]] = []
         for topic_partition in partitions:
             try:

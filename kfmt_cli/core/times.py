@@ -47,3 +47,15 @@ def time_text(milliseconds: int) -> str:
 def until_words(milliseconds: int) -> str:
     """The end of a span of time, to the second."""
     return time_text(milliseconds)[:19] if milliseconds < YEAR_10000 else "after the year 9999"
+
+
+_UNITS = ((86_400_000, "days"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"), (1, "ms"))
+
+
+def span_words(milliseconds: int) -> str:
+    """A span of time in its largest unit: 250 ms, 1.5 h, 3 days."""
+    for size, unit in _UNITS:
+        if milliseconds >= size:
+            number = f"{milliseconds / size:.1f}".removesuffix(".0")
+            return f"{number} {'day' if (number, unit) == ('1', 'days') else unit}"
+    return f"{milliseconds} ms"

@@ -91,15 +91,14 @@ class Statistics:
         self.batches += len(batches)
         self.in_batches += int(batches.size.sum())
         counts = batches.records_count.clip(0)
-        # A message of magic 0 or 1 is a batch of its own; what a wrapper holds only it knows.
         if not is_counted:
-            counts = np.where(batches.is_v2 == 1, counts, 1)
+            counts = batches.counted_records
             self.hidden += int(((batches.is_v2 == 0) & (batches.compression != 0)).sum())
         self.records += int(counts.sum())
         self.record_buckets += _buckets(counts)
         self.byte_buckets += _buckets(batches.size)
         for number, n in _counted(batches.compression):
-            name = CODECS[number] if number < len(CODECS) else f"codec {number}"
+            name = codec_name(number)
             self.codecs[name] = self.codecs.get(name, 0) + n
         for number, n in _counted(batches.magic):
             self.magics[str(number)] = self.magics.get(str(number), 0) + n
@@ -159,8 +158,7 @@ class Statistics:
         before = -1 if self.max_timestamp is None else self.max_timestamp
         largest = np.maximum.accumulate(np.concatenate([[before], times]))
         self.timestamp_skew_ms = max(self.timestamp_skew_ms, int((largest[1:] - times).max()))
-        base = batches.base_timestamp[timed]
-        least = int(np.where((batches.is_v2[timed] == 1) & (base >= 0), base, times).min())
+        least = int(batches.select(timed).first_times.min())
         known = self.min_timestamp
         self.min_timestamp = least if known is None else min(known, least)
         self.max_timestamp = int(largest[-1])
@@ -296,6 +294,11 @@ class Statistics:
     def bytes_histogram(self) -> list[list[int]]:
         """Batches by their bytes: the largest value of a bucket, and how many are in it."""
         return _filled(self.byte_buckets)
+
+
+def codec_name(number: int) -> str:
+    """The name of a codec, or words for a number that is none's."""
+    return CODECS[number] if number < len(CODECS) else f"codec {number}"
 
 
 def _per(number: int, of: int, digits: int) -> float | None:

@@ -1,13 +1,16 @@
-"""A small plot for the terminal, by rich's bars: when how many bytes are freed."""
+"""Small plots for the terminal, by rich's bars: bytes that are freed, and the shapes of logs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 
-from kfmt_cli.core.times import YEAR_10000, time_text
-from kfmt_cli.render.style import grouped
+from kfmt_cli.core.times import YEAR_10000, span_words, time_text
+from kfmt_cli.log.shape import DAY, SECOND, Buckets, Shape
+from kfmt_cli.log.statistics import Statistics
+from kfmt_cli.render.style import count, grouped, human
 
 ROWS = 8
+MOST_TIMES = 24  # rows of a plot over time
 LEAST_WIDTH = 60
 
 
@@ -16,13 +19,10 @@ def steps(now: int, later: list[tuple[int, int]], width: int | None) -> Iterator
     later = [(at, size) for at, size in later if at < YEAR_10000]
     if not later:
         return
-    from rich.bar import Bar
-    from rich.console import Console
-
     first, last = min(at for at, _ in later), max(at for at, _ in later)
     total = sum(size for _, size in later)
     room = max((width or 80) - 50, 10)
-    console = Console(width=room, color_system=None, force_terminal=False, legacy_windows=False)
+    bar_of = _bars(room)
     n_rows = ROWS if last > first else 1
     before = 0
     for i in range(n_rows):
@@ -31,7 +31,69 @@ def steps(now: int, later: list[tuple[int, int]], width: int | None) -> Iterator
         if gone == before:
             continue
         before = gone
-        with console.capture() as captured:
-            console.print(Bar(total, 0, gone, width=room))
-        bar = captured.get().rstrip("\n")
+        bar = bar_of(gone, total)
         yield f"   by {time_text(max(at, now))[:19]}  {bar} {grouped(gone)} bytes\n"
+
+
+def _bars(room: int) -> Callable[[int, int], str]:
+    """What draws a number as a bar among those up to another one."""
+    from rich.bar import Bar
+    from rich.console import Console
+
+    console = Console(width=room, color_system=None, force_terminal=False, legacy_windows=False)
+
+    def bar(number: int, of: int) -> str:
+        with console.capture() as captured:
+            console.print(Bar(of, 0, number, width=room))
+        return captured.get().rstrip("\n")
+
+    return bar
+
+
+def bar_lines(title: str, rows: Sequence[tuple[str, int, str]], width: int | None) -> Iterator[str]:
+    """A plot: its title, then a line a row: its label, a bar, and what is said of it."""
+    if not rows:
+        return
+    yield f"{title}\n"
+    labels = max(len(label) for label, _, _ in rows)
+    words = max(len(said) for _, _, said in rows)
+    bar_of = _bars(max((width or 100) - labels - words - 8, 10))
+    most = max(1, *(number for _, number, _ in rows))
+    for label, number, said in rows:
+        yield f"   {label:>{labels}}  {bar_of(number, most)}  {said:>{words}}\n"
+
+
+def shape_lines(shape: Shape, total: Statistics, width: int | None) -> Iterator[str]:
+    """The shape of logs: over time, by codec, and by the sizes of batches."""
+    yield from _time_lines(shape.buckets, width)
+    order = shape.order
+    if order.batches:
+        late = count(order.late, "batch is", "batches are")
+        yield f"   {late} older than one before\n"
+    codecs = sorted(shape.codecs.items(), key=lambda item: -item[1][2])
+    rows = [
+        (name, size, f"{count(batches, 'batch', 'batches')}, {human(size)}")
+        for name, (batches, _, size) in codecs
+    ]
+    yield from bar_lines("bytes by codec", rows, width)
+    for title, pairs in (
+        ("batches by their records", total.records_histogram),
+        ("batches by their bytes", total.bytes_histogram),
+    ):
+        rows = [(f"up to {grouped(most)}", n, grouped(n)) for most, n in pairs]
+        yield from bar_lines(title, rows, width)
+
+
+def _time_lines(buckets: Buckets, width: int | None) -> Iterator[str]:
+    """Records over time; a time without any has no row."""
+    shown = buckets.drawn(MOST_TIMES)
+    rows = list(shown.rows())
+    if not rows:
+        return
+    length = span_words(shown.width)
+    digits = 23 if shown.width < SECOND else 19 if shown.width < DAY else 10
+    texts = [
+        (time_text(begin)[:digits], n, f"{count(n, 'record')}, {human(size)}")
+        for begin, _, (_, n, size) in rows
+    ]
+    yield from bar_lines(f"records over time (UTC), {length} a row", texts, width)

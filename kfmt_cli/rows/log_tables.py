@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.native.table import Table, TableColumn, columns_of
 
 
@@ -63,6 +66,20 @@ class BatchTable(Table):
     """1 where its records have sequence numbers."""
     control_type = TableColumn()
     """The type of its control record, -1 where there is none."""
+
+    @property
+    def counted_records(self) -> IntArray:
+        """How many records each batch has, by its header. A message of magic 0 or 1 is a batch of
+        its own; what a wrapper holds only it knows."""
+        counts: IntArray = np.where(self.is_v2 == 1, self.records_count.clip(0), 1)
+        return counts
+
+    @property
+    def first_times(self) -> IntArray:
+        """The timestamp of each batch's first record, by its header; its own in magic 1."""
+        base = self.base_timestamp
+        times: IntArray = np.where((self.is_v2 == 1) & (base >= 0), base, self.max_timestamp)
+        return times
 
 
 class RecordTable(Table):

@@ -56,13 +56,12 @@ def numbers_of(batches: BatchTable) -> Numbers:
     """The numbers of a block's batches."""
     if not len(batches):
         return dict(NOTHING)
-    counts = np.where(batches.is_v2 == 1, batches.records_count.clip(0), 1)
     timed = (batches.has_timestamp == 1) & (batches.max_timestamp >= 0)
     times = batches.max_timestamp[timed]
     return {
         **NOTHING,
         "batches": len(batches),
-        "records": int(counts.sum()),
+        "records": int(batches.counted_records.sum()),
         "first_offset": int(batches.base_offset[0]),
         "last_offset": int(batches.last_offset[-1]),
         "min_timestamp": int(times.min()) if len(times) else None,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kfmt_cli.broker.start.outcome import CLEAN, CRASH
 from kfmt_cli.broker.start.ranges import size_of_ranges
-from kfmt_cli.commands.check.report import Report
+from kfmt_cli.commands.check.checked_directory import CheckedDirectory
 from kfmt_cli.disk.tree import as_given
 from kfmt_cli.findings import files as kind_codes
 from kfmt_cli.findings import partition as partition_codes
@@ -37,7 +37,7 @@ _IN_THE_WAY = (
 )
 
 
-def next_steps(report: Report) -> Iterator[NextStep]:
+def next_steps(report: CheckedDirectory) -> Iterator[NextStep]:
     """What to do about a partition."""
     crash, clean = report.after(CRASH), report.after(CLEAN)
     given = as_given(report.path)
@@ -77,7 +77,7 @@ def identify(path: str, lines: list[str]) -> NextStep:
     return NextStep(path, f"{words} > {file}", "the broker does not start without it")
 
 
-def out_of_the_way(report: Report, down: set[str]) -> Iterator[NextStep]:
+def out_of_the_way(report: CheckedDirectory, down: set[str]) -> Iterator[NextStep]:
     """Move away what a broker trips over and does not need. down: what keeps it from starting."""
     if report.folder is None or as_given(report.path) != report.path:
         return  # in an archive nothing is changed

@@ -19,9 +19,9 @@ from kfmt_cli.checks.index.checker import IndexChecker
 from kfmt_cli.checks.log.verifier import Verified, Verifier
 from kfmt_cli.checks.partition.folder import FolderChecks
 from kfmt_cli.checks.whole_segment import CheckedSegment, SegmentChecker
+from kfmt_cli.commands.check.checked_directory import CHECK_RESULT, CheckedDirectory
 from kfmt_cli.commands.check.directories import CheckedPartitions
 from kfmt_cli.commands.check.read_segments import Outcome, SegmentGroup, SegmentsRead, segments_in
-from kfmt_cli.commands.check.report import CHECK_RESULT, Report
 from kfmt_cli.commands.check.show import show
 from kfmt_cli.commands.run import Run
 from kfmt_cli.core.codecs.decompress import Limit
@@ -53,7 +53,7 @@ class CheckPaths:
     most_findings: int = MOST_FINDINGS
     takes: Callable[[str], bool] = lambda _: True
     """Which findings count."""
-    _reports: dict[str, Report] = field(default_factory=dict)
+    _reports: dict[str, CheckedDirectory] = field(default_factory=dict)
     _sizes: dict[str, int] = field(default_factory=dict)
     _places: set[str] = field(default_factory=set)
     # What is told after the findings about logs.
@@ -106,7 +106,7 @@ class CheckPaths:
             for folder in target.folders:
                 by_path.setdefault(str(Path(folder.path).resolve()), folder)
         for folder in by_path.values():
-            self._reports[folder.name] = Report(folder.name, folder.path, folder)
+            self._reports[folder.name] = CheckedDirectory(folder.name, folder.path, folder)
             self._places.add(str(Path(folder.path)))
         return list(by_path.values())
 
@@ -238,11 +238,11 @@ class CheckPaths:
             self._unread(error)
             return []
 
-    def _report(self, name: str, path: str) -> Report:
+    def _report(self, name: str, path: str) -> CheckedDirectory:
         """The report on a directory."""
-        return self._reports.setdefault(name, Report(name, path, None))
+        return self._reports.setdefault(name, CheckedDirectory(name, path, None))
 
-    def _report_of(self, file: str) -> Report:
+    def _report_of(self, file: str) -> CheckedDirectory:
         """The report that a file belongs to."""
         if file in self._reports:
             return self._reports[file]
@@ -271,7 +271,7 @@ class CheckPaths:
             report.count([finding])
             report.findings.take([finding])
 
-    def _grew(self, report: Report, file: str) -> bool:
+    def _grew(self, report: CheckedDirectory, file: str) -> bool:
         """Whether a file is longer than it was found."""
         before = self._sizes.get(file)
         if before is None or report.folder is None:

@@ -31,7 +31,7 @@ from kfmt_cli.checks.history.losses import already_lost
 from kfmt_cli.checks.history.scopes import HistoryCheck, HistoryFiles, Witnesses
 from kfmt_cli.checks.partition.names import not_partitions
 from kfmt_cli.checks.registry import checks_of
-from kfmt_cli.commands.check.report import Report
+from kfmt_cli.commands.check.checked_directory import CheckedDirectory
 from kfmt_cli.commands.check.start import PartitionFacts, starts_of
 from kfmt_cli.commands.log_settings import compacts
 from kfmt_cli.disk.names import parsed_place, place_of, suffix_of
@@ -49,10 +49,10 @@ _END_MISSING = frozenset({ZERO_TAIL, BATCH_TRUNCATED})
 class CheckedPartitions:
     """The directories of a call, each with its report."""
 
-    reports: dict[str, Report]
+    reports: dict[str, CheckedDirectory]
     tell: Callable[[Finding], None]
     """Takes a finding."""
-    report_of: Callable[[str], Report]
+    report_of: Callable[[str], CheckedDirectory]
     """Gives the report that a file belongs to."""
     interval: int
     directories: dict[str, LogDirectory]

@@ -9,7 +9,7 @@ from typing import Protocol
 from kfmt_cli.broker.start.brokers import Next
 from kfmt_cli.broker.start.outcome import CLEAN, CRASH, Start
 from kfmt_cli.commands.check.advice import NextStep, identify, next_steps, out_of_the_way
-from kfmt_cli.commands.check.report import CHECK_RESULT, Report
+from kfmt_cli.commands.check.checked_directory import CHECK_RESULT, CheckedDirectory
 from kfmt_cli.commands.check.start import OBSERVED_ON, start_row
 from kfmt_cli.commands.run import Run
 from kfmt_cli.errors import ExitCode
@@ -21,18 +21,18 @@ from kfmt_cli.render.start_lines import (
     start_words,
     step_lines,
 )
-from kfmt_cli.render.style import count, grouped
+from kfmt_cli.render.style import PLAIN, Theme, count, grouped
 from kfmt_cli.render.tables.line_table import LineColumn, LineTable
 from kfmt_cli.rows.documents import BROKER_START, LOG_DIRECTORY, NEXT_STEP, PARTITION
 from kfmt_cli.rows.result import Result
 
 
-def _start_words(report: Report, kind: str) -> str:
+def _start_words(report: CheckedDirectory, kind: str) -> str:
     start = report.after(kind)
     return "" if start is None else start_words(start, report.lost)
 
 
-_COLUMNS: tuple[LineColumn[Report], ...] = (
+_COLUMNS: tuple[LineColumn[CheckedDirectory], ...] = (
     LineColumn("segments", lambda report: grouped(report.segments), keep=3),
     LineColumn("records", lambda report: grouped(report.records), keep=4),
     LineColumn("bytes", lambda report: grouped(report.bytes), keep=2),
@@ -56,11 +56,13 @@ class Outlook(Protocol):
     missing: list[tuple[str, list[str]]]
 
 
-def show(run: Run, reports: list[Report], starts: list[Start], found: Outlook) -> ExitCode:
+def show(
+    run: Run, reports: list[CheckedDirectory], starts: list[Start], found: Outlook
+) -> ExitCode:
     """Show everything that was found; the exit code."""
     listed = sorted((report for report in reports if not report.is_empty), key=_rank)
     sink = run.sink
-    if sink.is_report:
+    if sink.only_findings:
         for report in listed:
             result = _result(report)
             run.summary.add(result)
@@ -85,15 +87,21 @@ def show(run: Run, reports: list[Report], starts: list[Start], found: Outlook) -
         row["next_start"] = row.pop("after")
         row["observed_on"] = list(OBSERVED_ON)
         sink.document(LOG_DIRECTORY, row, ())
+    for line in _answers(starts, found, steps, PLAIN):
+        sink.remark(line)
     return run.end()
 
 
-def _rank(report: Report) -> tuple[int, ...]:
+def _rank(report: CheckedDirectory) -> tuple[int, ...]:
     return report.rank
 
 
 def _show_people(
-    run: Run, listed: list[Report], starts: list[Start], found: Outlook, steps: list[NextStep]
+    run: Run,
+    listed: list[CheckedDirectory],
+    starts: list[Start],
+    found: Outlook,
+    steps: list[NextStep],
 ) -> ExitCode:
     """The findings by kind, the directories that somebody should look at, and the answers."""
     sink, theme = run.sink, run.sink.out.theme
@@ -116,18 +124,25 @@ def _show_people(
         sink.remark(
             f"{words} not shown, as --only or --ignore says; the start is foretold with them"
         )
-    answers = [*next_start_lines(found.nexts, starts, theme)]
+    answers = _answers(starts, found, steps, theme)
     if len(answers) == 1 and not bad:
-        run.summary.answer, answers = answers[0], []
+        run.summary.answer = answers.pop()
     exit_code = run.end()
-    answers += lost_lines(starts, theme)
-    answers += step_lines([(step.command, step.joint, step.price) for step in steps], theme)
     sink.put("".join(f"{line}\n" for line in answers))
     sink.flush()
     return exit_code
 
 
-def _steps(listed: list[Report], starts: list[Start], found: Outlook) -> Iterator[NextStep]:
+def _answers(starts: list[Start], found: Outlook, steps: list[NextStep], theme: Theme) -> list[str]:
+    """Whether a broker starts, what is lost, and what to do, line by line."""
+    lines = [*next_start_lines(found.nexts, starts, theme), *lost_lines(starts, theme)]
+    of_steps = [(step.command, step.joint, step.price) for step in steps]
+    return lines + list(step_lines(of_steps, theme))
+
+
+def _steps(
+    listed: list[CheckedDirectory], starts: list[Start], found: Outlook
+) -> Iterator[NextStep]:
     """What to do next."""
     down = {start.file for start in starts if not start.starts}
     yield from (identify(path, lines) for path, lines in found.missing)
@@ -135,7 +150,7 @@ def _steps(listed: list[Report], starts: list[Start], found: Outlook) -> Iterato
     yield from (step for report in listed for step in next_steps(report))
 
 
-def _find(run: Run, listed: list[Report], *, with_outcome: bool = True) -> None:
+def _find(run: Run, listed: list[CheckedDirectory], *, with_outcome: bool = True) -> None:
     """What is wrong in each directory.
 
     with_outcome: findings say what a start makes of their partition, in place of what it does as a
@@ -148,19 +163,19 @@ def _find(run: Run, listed: list[Report], *, with_outcome: bool = True) -> None:
         run.left_out(report.shown, report.findings)
 
 
-def _result(report: Report) -> Result:
+def _result(report: CheckedDirectory) -> Result:
     numbers = {"segments": report.segments, "records": report.records, "bytes": report.bytes}
     result = Result(CHECK_RESULT, report.shown, "partition", numbers, findings=report.findings)
     result.errors, result.warnings, result.notes = report.errors, report.warnings, report.notes
     return result
 
 
-def _row(report: Report) -> dict[str, object]:
+def _row(report: CheckedDirectory) -> dict[str, object]:
     names = (column.name for column in PARTITION.columns if column.name != "file")
     return {"file": report.shown, **{name: getattr(report, name) for name in names}}
 
 
-def _with_outcome(finding: Finding, report: Report) -> Finding:
+def _with_outcome(finding: Finding, report: CheckedDirectory) -> Finding:
     """A finding with what a start does with this partition."""
     crash, clean = report.after(CRASH), report.after(CLEAN)
     code = finding.code

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kfmt_cli.findings.finding import Code, Finding, Severity
 from kfmt_cli.render.finding import consequences
-from kfmt_cli.render.sinks.report import ReportSink
+from kfmt_cli.render.sinks.findings_only import FindingsOnly
 from kfmt_cli.render.sinks.repository import path_in_repository, words_at
 from kfmt_cli.render.style import safe
 from kfmt_cli.rows.result import Result
@@ -12,7 +12,7 @@ from kfmt_cli.rows.result import Result
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
 
 
-class GitHub(ReportSink):
+class GitHub(FindingsOnly):
     """Workflow commands: `::error file=…,title=…::message`."""
 
     def result(self, result: Result) -> None:

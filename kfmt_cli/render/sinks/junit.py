@@ -6,12 +6,12 @@ from xml.sax.saxutils import escape, quoteattr
 
 from kfmt_cli.findings.finding import Code, Finding, Severity
 from kfmt_cli.render.finding import consequences
-from kfmt_cli.render.sinks.report import ReportSink
+from kfmt_cli.render.sinks.findings_only import FindingsOnly
 from kfmt_cli.render.sinks.repository import path_in_repository
 from kfmt_cli.rows.result import Result, Summary
 
 
-class JUnit(ReportSink):
+class JUnit(FindingsOnly):
     """Suites one after the other; warnings and notes are written as output of passed cases."""
 
     def __init__(self, *arguments: object) -> None:

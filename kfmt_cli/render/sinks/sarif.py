@@ -9,7 +9,7 @@ from kfmt_cli import __version__
 from kfmt_cli.core.json_text import json_text
 from kfmt_cli.findings.finding import Code, Finding, Severity
 from kfmt_cli.render.finding import consequences
-from kfmt_cli.render.sinks.report import ReportSink
+from kfmt_cli.render.sinks.findings_only import FindingsOnly
 from kfmt_cli.render.sinks.repository import path_in_repository, repository_root, words_at
 from kfmt_cli.rows.result import Result, Summary
 
@@ -18,7 +18,7 @@ SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "note"}
 
 
-class Sarif(ReportSink):
+class Sarif(FindingsOnly):
     """One run; results as they come, the rules after them."""
 
     def __init__(self, *arguments: object) -> None:

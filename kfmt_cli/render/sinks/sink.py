@@ -126,14 +126,14 @@ class Sink(ABC):
     for_people: what matters less is left out, and what matters is said in words. tells_inline:
     findings are rows of the output, and not lines on standard error. writes_packs: the rows of many
     small files can be written in one go. mixes_types: rows of any type may follow one another.
-    is_report: it is only about findings, and for machines that show them.
+    only_findings: it is only about findings, and for machines that show them.
     """
 
     for_people: ClassVar[bool] = False
     tells_inline: ClassVar[bool] = False
     writes_packs: ClassVar[bool] = False
     mixes_types: ClassVar[bool] = True
-    is_report: ClassVar[bool] = False
+    only_findings: ClassVar[bool] = False
 
     def __init__(self, out: Out, look: Look | None = None) -> None:
         self.out = out

@@ -19,7 +19,7 @@ CHECK_RESULT = ResultType(
 
 
 @dataclass(slots=True)
-class Report(Tally):
+class CheckedDirectory(Tally):
     """What was found in a directory."""
 
     shown: str

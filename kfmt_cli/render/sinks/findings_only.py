@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from kfmt_cli.rows.column import RowType
 
 
-class ReportSink(Sink):
+class FindingsOnly(Sink):
     """A format of findings; each comes after the result of its partition."""
 
-    is_report = True
+    only_findings = True
 
     def rows(self, head: Head, outer: RowType, inner: RowType | None = None) -> RowWriter:
         del head, outer, inner

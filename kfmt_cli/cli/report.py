@@ -1,0 +1,90 @@
+"""report: one page of HTML on what is on a disk."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from kfmt_cli.cli.options import (
+    Common,
+    InputPath,
+    color,
+    common,
+    force,
+    jobs,
+    max_decompressed,
+    private_key,
+)
+from kfmt_cli.errors import UsageError
+
+if TYPE_CHECKING:
+    from kfmt_cli.render.report.page_data import PageData
+
+
+@click.command(short_help="Write one HTML page on what is on a disk.")
+@private_key
+@click.argument("paths", nargs=-1, metavar="[PATH...]", type=InputPath())
+@click.option("--to", required=True, metavar="FILE", help="The page that is written.")
+@click.option("--data", metavar="FILE", help="Also write the page's numbers, as JSON.")
+@click.option(
+    "--from",
+    "of_jobs",
+    multiple=True,
+    metavar="DIR",
+    help="In place of PATH: what kfmt pipeline has written to DIR, or its DIR/_kfmt; may be given "
+    "several times, for several jobs.",
+)
+@click.option("--now", help="The time to go by: milliseconds, or 2026-11-20T15:24; now without it.")
+@click.option(
+    "--config",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Properties of a broker or a topic, for retention.",
+)
+@force
+@common(color, jobs, max_decompressed)
+def report(
+    paths: tuple[str, ...],
+    to: str,
+    data: str | None,
+    of_jobs: tuple[str, ...],
+    now: str | None,
+    config: Path | None,
+    force: bool,
+    common: Common,
+) -> int:
+    """Write one HTML page on what is on a disk: what is there, damaged, lost, and who is behind.
+
+    The page holds what check, stat, txn, retention and state say, with charts. It is one file that
+    asks no network for anything, can be mailed and printed, and is readable without JavaScript.
+    Needs pip install 'kfmt-cli[report]'.
+
+    \b
+    Examples:
+      kfmt report sample_segments/kafka-3.9.1-broker1 --to report.html
+      kfmt report damaged_segments --to report.html --data report.json
+      kfmt report --from /tmp/audit/_kfmt --to fleet.html
+    """
+    from kfmt_cli.commands.log_settings import SettingsOf
+    from kfmt_cli.core.times import milliseconds
+    from kfmt_cli.disk.made import without_doubles
+
+    if bool(paths) == bool(of_jobs):
+        raise UsageError("give PATH, or --from for what kfmt pipeline has written")
+    try:
+        from kfmt_cli.commands.report import Gathering, write_page
+        from kfmt_cli.commands.report_of_jobs import gather_jobs
+    except ImportError as error:
+        raise UsageError(f"{error.name} is not installed: pip install 'kfmt-cli[report]'") from None
+    run = common.run(writes=True)
+    at = int(time.time() * 1000) if now is None else milliseconds("--now", now)
+    gathering = Gathering(run.host, SettingsOf(config), at, common.jobs, common.limit)
+
+    def gather() -> PageData:
+        return gather_jobs(of_jobs) if of_jobs else gathering.gather(without_doubles(paths))
+
+    write_page(run, gather, to, data, force=force)
+    return run.host.exit_code

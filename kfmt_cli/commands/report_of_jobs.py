@@ -1,0 +1,208 @@
+"""The data of a page from the tables that jobs on Spark wrote: of a fleet, read once already."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import Any
+
+from kfmt_cli.commands.report import about
+from kfmt_cli.core.stores import file_system_at
+from kfmt_cli.errors import ExitCode, InputError, UsageError
+from kfmt_cli.render.report.page_data import PageData
+from kfmt_cli.rows.documents import FINDING, STATISTICS
+from kfmt_cli.rows.section import Object
+from kfmt_cli.rows.shapes import SEGMENT_STRIP
+
+KEPT = "_kfmt"
+MOST_LOGS = 5_000  # of which the page has a row
+Place = tuple[str | None, int | None]
+
+
+@dataclass(slots=True)
+class _Sums:
+    """What is known of a partition or a topic."""
+
+    file: str
+    values: dict[str, Any] = field(default_factory=dict)
+
+    def add(self, row: Mapping[str, Any], segments: int | None) -> None:
+        """What a log, or a partition of several, holds."""
+        known = self.values
+        counted = {"segments": segments, **{name: row.get(name) for name in _SUMMED}}
+        for name, value in counted.items():
+            if value is not None:
+                known[name] = known.get(name, 0) + value
+        for name, of in _EXTREMES.items():
+            if (value := row.get(name)) is not None:
+                known[name] = value if known.get(name) is None else of(known[name], value)
+        for name in _NAMED:
+            known.setdefault(name, {}).update(dict.fromkeys(row.get(name) or ()))
+
+    def row(self, place: Place) -> Object:
+        """As `stat` says it; what is not known is null."""
+        topic, partition = place
+        log_dir = None if partition is None else self.file.rpartition("/")[0]
+        who = {"file": self.file, "topic": topic, "partition": partition, "log_dir": log_dir}
+        counts = dict.fromkeys(("segments", "bytes", "batches", "records"), 0)
+        made = {**who, **counts, **self.values}
+        batches, records = made["batches"], made["records"]
+        if batches:
+            made["records_per_batch"] = round(records / batches, 2)
+        return made
+
+
+_SUMMED = ("bytes", "batches", "records")
+_NAMED = ("codecs", "magics")
+_EXTREMES: dict[str, Callable[[Any, Any], Any]] = {
+    "first_offset": min,
+    "last_offset": max,
+    "min_timestamp": min,
+    "max_timestamp": max,
+}
+
+
+def gather_jobs(folders: tuple[str, ...]) -> PageData:
+    """The data of what jobs wrote below some directories; raises UsageError, InputError."""
+    data = PageData()
+    inputs: list[str] = []
+    partitions: dict[tuple[str, Place], _Sums] = {}
+    for folder in folders:
+        top = _top(folder)
+        summary = _summary(top)
+        inputs += (str(path) for path in summary["inputs"] if path not in inputs)
+        for words in summary["unread"]:
+            data.tell(str(words))
+            data.exit_code = max(data.exit_code, ExitCode.UNREADABLE)
+        format_ = str(_json_of(top, "job.json")["options"].get("format", "parquet"))
+        tables = {name for path in summary["written"] if (name := _table_of(str(path), top))}
+        if not tables & _READERS.keys():
+            job = summary["job"]
+            words = f"the job {job} writes no table for a page; verify, segments and stats do"
+            raise UsageError(f"{folder}: {words}")
+        for name in _READERS:
+            if name in tables:
+                for row in _rows(top, name, format_):
+                    _READERS[name](data, partitions, row)
+    for (_, place), sums in partitions.items():
+        data.put(STATISTICS, sums.row(place))
+    _put_topics(data, partitions)
+    if any(row["severity"] == "error" for row in data.of("finding")):
+        data.exit_code = max(data.exit_code, ExitCode.FINDINGS)
+    about(data, tuple(inputs))
+    return data
+
+
+def _put_topics(data: PageData, partitions: Mapping[tuple[str, Place], _Sums]) -> None:
+    topics: dict[str, _Sums] = {}
+    for (file, (topic, _)), sums in partitions.items():
+        if topic is not None:
+            of = topics.setdefault(topic, _Sums(file.rpartition("/")[0]))
+            of.add(sums.values, sums.values.get("segments"))
+    for topic, sums in topics.items():
+        data.put(STATISTICS, sums.row((topic, None)))
+
+
+def _take_segment(
+    data: PageData, partitions: dict[tuple[str, Place], _Sums], row: Mapping[str, Any]
+) -> None:
+    file = str(row["file"])
+    folder = file.rpartition("/")[0]
+    place = row["topic"], row["partition"]
+    partitions.setdefault((folder, place), _Sums(folder)).add(row, 1)
+    if len(data.of(SEGMENT_STRIP.name)) >= MOST_LOGS:
+        data.left_out[SEGMENT_STRIP.name] += 1
+        return
+    names = ("file", "base_offset", "bytes", "batches", "records", "last_offset")
+    known = {name: row[name] for name in (*names, "min_timestamp", "max_timestamp")}
+    data.put(SEGMENT_STRIP, {**known, "cells": []})
+
+
+def _take_finding(
+    data: PageData, partitions: dict[tuple[str, Place], _Sums], row: Mapping[str, Any]
+) -> None:
+    del partitions
+    names = (column.name for column in FINDING.columns)
+    data.put(FINDING, {name: row[name] for name in names})
+
+
+def _take_partition(
+    data: PageData, partitions: dict[tuple[str, Place], _Sums], row: Mapping[str, Any]
+) -> None:
+    """A row of the job stats, which does not say in which directory a partition lies."""
+    del data
+    place = row["topic"], row["partition"]
+    if any(place == known for _, known in partitions):
+        return  # a job that read its logs has said more
+    named = row["topic"] if row["partition"] is None else f"{row['topic']}-{row['partition']}"
+    times = {"min_timestamp": row["first_time"], "max_timestamp": row["last_time"]}
+    partitions.setdefault((str(named), place), _Sums(str(named))).add({**row, **times}, None)
+
+
+Take = Callable[[PageData, dict[tuple[str, Place], _Sums], Mapping[str, Any]], None]
+# In the order in which they are read: what says more comes first.
+_READERS: dict[str, Take] = {
+    "segments": _take_segment,
+    "findings": _take_finding,
+    "partitions": _take_partition,
+}
+
+
+def _top(folder: str) -> str:
+    """The directory that a job wrote to."""
+    plain = folder.rstrip("/")
+    return plain.removesuffix(f"/{KEPT}") if plain.endswith(f"/{KEPT}") else plain
+
+
+def _table_of(path: str, top: str) -> str:
+    """Which table a path that a job wrote is of, such as `top/segments/part-0.parquet`."""
+    names = PurePosixPath(path).parts
+    below = names[len(PurePosixPath(top).parts) :] if path.startswith(top) else names[-2:]
+    return below[0].partition(".")[0] if below else ""
+
+
+def _json_of(top: str, name: str) -> dict[str, Any]:
+    """A file that a job keeps; raises UsageError, InputError."""
+    path = f"{top}/{KEPT}/{name}"
+    try:
+        system, below = file_system_at(path)
+        with system.open_input_stream(below, compression=None) as file:
+            found: dict[str, Any] = json.loads(file.read())
+    except FileNotFoundError:
+        raise InputError(f"{top}: no job of kfmt pipeline is done here", file=top) from None
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: {error}", file=path) from error
+    return found
+
+
+def _summary(top: str) -> dict[str, Any]:
+    found = _json_of(top, "summary.json")
+    return {name: found.get(name) or default for name, default in _SUMMARY.items()}
+
+
+_SUMMARY: dict[str, Any] = {"inputs": [], "unread": [], "written": [], "job": ""}
+
+
+def _rows(top: str, table: str, format_: str) -> Iterator[dict[str, Any]]:
+    """The rows of a table, with times in milliseconds; raises InputError."""
+    import pyarrow.dataset as ds
+    from pyarrow import fs
+
+    system, below = file_system_at(top)
+    single = f"{below}/{table}.{format_}"
+    is_file = system.get_file_info(single).type == fs.FileType.File
+    try:
+        found = ds.dataset(single if is_file else f"{below}/{table}", system, format=format_)
+        for batch in found.to_batches():
+            yield from map(_plain, batch.to_pylist())
+    except (OSError, ValueError) as error:
+        raise InputError(f"{top}/{table}: {error}", file=f"{top}/{table}") from error
+
+
+def _plain(row: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: int(value.timestamp() * 1000) if hasattr(value, "timestamp") else value
+        for name, value in row.items()
+    }

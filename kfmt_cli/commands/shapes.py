@@ -1,0 +1,152 @@
+"""The shapes of logs put together: by topic, by partition, and of single logs as strips."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from kfmt_cli.core.source import open_source
+from kfmt_cli.disk.kinds import kind_of
+from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX
+from kfmt_cli.disk.kinds.kind import Input
+from kfmt_cli.disk.names import partition_of
+from kfmt_cli.disk.partitions import Partition
+from kfmt_cli.disk.segment import SEGMENT_KINDS, sibling_name
+from kfmt_cli.disk.tree import size_of
+from kfmt_cli.errors import InputError
+from kfmt_cli.formats.index import OFFSET_INDEX_ENTRY
+from kfmt_cli.log.shape import Shape, Strip, TimeOrder
+from kfmt_cli.log.statistics import Statistics
+from kfmt_cli.render.plot import shape_lines
+from kfmt_cli.render.sinks.sink import Sink
+from kfmt_cli.rows.shapes import CODEC_USE, SEGMENT_STRIP, TIME_BUCKET, TIME_ORDER
+
+MOST_SHOWN = 150  # stretches of time of a topic
+LEAST_SHOWN = 12  # stretches of time where there are many topics
+MOST_ROWS = 6_000  # stretches of time of all topics
+MOST_INDEX = 16 << 20  # bytes of an index, more than a broker's largest by default
+
+
+@dataclass(frozen=True, slots=True)
+class Strips:
+    """How many cells there are for the strips of logs, and which logs come first."""
+
+    cells: int
+    most_logs: int
+    most_cells: int = 96
+    first: frozenset[str] = frozenset()
+    """Names of files."""
+
+    def shares(self, logs: Sequence[Input]) -> list[int]:
+        """The cells of each log, 0 for one without a strip."""
+        sizes = list(map(size_of, logs))
+        ranked = sorted(
+            range(len(logs)), key=lambda i: (logs[i].name not in self.first, -sizes[i], i)
+        )
+        shown = frozenset(ranked[: self.most_logs])
+        each = max(min(self.cells // max(len(shown), 1), self.most_cells), 1)
+        return [each if i in shown else 0 for i in range(len(logs))]
+
+
+def strip_of(log: Input, n_cells: int) -> Strip | None:
+    """The cells of a log with the entries of its offset index, yet without batches; None for no
+    cells."""
+    if not n_cells:
+        return None
+    strip = Strip(size_of(log), n_cells)
+    entries = _entries(log)
+    if entries is not None:
+        strip.index(entries)
+    return strip
+
+
+def _entries(log: Input) -> np.ndarray[tuple[int], np.dtype[np.int64]] | None:
+    """The places that the entries of a log's offset index lead to; None where it has none."""
+    if kind_of(os.path.basename(log.path))[0] not in SEGMENT_KINDS:  # noqa: PTH119 (many)
+        return None
+    try:
+        source = open_source(sibling_name(log.path, OFFSET_INDEX), log.name)
+    except InputError:
+        return None
+    try:
+        data = source.block(0, MOST_INDEX, MOST_INDEX)
+    except InputError:
+        return None
+    finally:
+        source.close()
+    of_entry = OFFSET_INDEX_ENTRY.dtype
+    entries = np.frombuffer(data, of_entry, len(data) // of_entry.itemsize)
+    used = np.flatnonzero(entries["relative_offset"])  # a preallocated one has zeros at its end
+    return entries["log_position"][: used[-1] + 1 if len(used) else 0].astype(np.int64)
+
+
+@dataclass(slots=True)
+class Shapes:
+    """The shapes of all logs, as they come."""
+
+    topics: dict[str | None, Shape] = field(default_factory=dict)
+    orders: dict[str, TimeOrder] = field(default_factory=dict)
+    """By partition."""
+    _strips: list[dict[str, object]] = field(default_factory=list)
+
+    def take(self, partition: Partition, file: Input, found: Statistics, shape: Shape) -> None:
+        """The next log of a partition."""
+        topic, _ = partition_of(file.path)
+        self.topics.setdefault(topic, Shape()).add(shape)
+        self.orders.setdefault(partition.name, TimeOrder()).add(shape.order)
+        if shape.strip is None:
+            return
+        cells = list(shape.strip.cells())
+        row: dict[str, object] = {
+            "file": file.name,
+            "base_offset": file.base_offset,
+            "bytes": found.bytes,
+            "batches": found.batches,
+            "records": found.records,
+            "last_offset": found.last_offset,
+            "min_timestamp": found.min_timestamp,
+            "max_timestamp": found.max_timestamp,
+            "index_entries": shape.strip.index_entries,
+            "cells": [cell.values() for cell in cells],
+        }
+        self._strips.append(row)
+
+    def show(self, sink: Sink, total: Statistics) -> None:
+        """All of them. total: the numbers of all logs."""
+        if sink.for_people:
+            sink.put("".join(shape_lines(self._all(), total, sink.out.width)))
+        for row in self._bucket_rows():
+            sink.document(TIME_BUCKET, row, ())
+        for topic, shape in self.topics.items():
+            for codec, (batches, records, size) in sorted(shape.codecs.items()):
+                counts = {"batches": batches, "records": records, "bytes": size}
+                sink.document(CODEC_USE, {"topic": topic, "codec": codec, **counts}, ())
+        for name, order in self.orders.items():
+            gaps = [list(gap[1:]) for gap in order.gaps]
+            numbers = {"batches_with_time": order.batches, "batches_out_of_order": order.late}
+            sink.document(TIME_ORDER, {"file": name, **numbers, "gaps": gaps}, ())
+        for row in self._strips:
+            sink.document(SEGMENT_STRIP, row, ())
+
+    def _all(self) -> Shape:
+        """That of all topics."""
+        made = Shape()
+        for shape in self.topics.values():
+            made.add(shape)
+        return made
+
+    def _bucket_rows(self) -> Iterator[dict[str, object]]:
+        most = min(max(MOST_ROWS // max(len(self.topics), 1), LEAST_SHOWN), MOST_SHOWN)
+        for topic, shape in self.topics.items():
+            for begin, end, (batches, records, size) in shape.buckets.drawn(most).rows():
+                yield {
+                    "topic": topic,
+                    "from_timestamp": begin,
+                    "to_timestamp": end,
+                    "batches": batches,
+                    "records": records,
+                    "bytes": size,
+                }

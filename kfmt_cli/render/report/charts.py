@@ -1,0 +1,384 @@
+"""The charts of a page, as Vega-Lite by Altair: how they look, without the rows they show.
+
+A chart names the table that it is drawn from; `figures.py` makes the tables, and `page.js` gives
+each chart the rows of its topic.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import altair as alt
+
+Spec = dict[str, Any]
+
+_WIDTH = "container"
+_CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+# Colours that people with any kind of colour vision tell apart, on white and on black.
+_CODEC_COLOURS = ("#8a8f98", "#d98e04", "#3d8fd1", "#2a9d78", "#b565a7")
+_OUTCOMES = ("committed", "aborted", "open")
+_OUTCOME_COLOURS = ("#8a8f98", "#d1495b", "#e08e00")
+_SEVERITIES = ("error", "warning", "note")
+_SEVERITY_COLOURS = ("#d1495b", "#e08e00", "#3d8fd1")
+_ROW = 22  # pixels of a log, a producer, a bar
+
+
+def _rows(field: str) -> dict[str, Any]:
+    """What makes a chart as high as a column of its table has different values."""
+    return {"width": _WIDTH, "usermeta": {"rows": field, "step": _ROW}}
+
+
+_CODEC_SCALE = alt.Scale(domain=list(_CODECS), range=list(_CODEC_COLOURS))
+_BYTES = alt.Axis(format="~s", title="bytes")
+_UTC = alt.Scale(type="utc")
+_CLOCK = {
+    "milliseconds": "%H:%M:%S.%L",
+    "seconds": "%H:%M:%S",
+    "minutes": "%H:%M",
+    "hours": "%H:%M",
+    "day": "%b %d",
+    "date": "%b %d",
+    "week": "%b %d",
+    "month": "%b %Y",
+    "year": "%Y",
+}
+
+
+def _time(field: str) -> alt.X:
+    return alt.X(
+        f"{field}:T",
+        scale=_UTC,
+        axis=alt.Axis(title="time (UTC)", format=_CLOCK, labelOverlap=True),
+    )
+
+
+def _stretch(*more: Any) -> list[Any]:
+    return [
+        alt.Tooltip("from:T", format="%Y-%m-%d %H:%M:%S", title="from"),
+        alt.Tooltip("to:T", format="%Y-%m-%d %H:%M:%S", title="to"),
+        *more,
+        alt.Tooltip("records:Q", format=","),
+        alt.Tooltip("bytes:Q", format=","),
+    ]
+
+
+def _times(of: str, title: str) -> Any:
+    """Stacked columns over time, of bytes or records."""
+    return (
+        alt.Chart(alt.NamedData("times"))
+        .mark_rect()
+        .encode(
+            x=_time("from"),
+            x2="to:T",
+            y=alt.Y(f"{of}_from:Q", axis=alt.Axis(format="~s", title=title)),
+            y2=f"{of}_to:Q",
+            color=alt.Color("series:N", sort=None, legend=alt.Legend(title="topic")),
+            tooltip=_stretch(alt.Tooltip("series:N", title="topic")),
+        )
+        .properties(width=_WIDTH, height=180)
+    )
+
+
+def _topic_times() -> Any:
+    return (
+        alt.Chart(alt.NamedData("topic_times"))
+        .mark_rect(color="#3d8fd1")
+        .encode(
+            x=_time("from"),
+            x2="to:T",
+            y=alt.Y("bytes:Q", axis=_BYTES),
+            y2=alt.datum(0),
+            tooltip=_stretch(),
+        )
+        .properties(width=_WIDTH, height=140)
+    )
+
+
+def _histogram(table: str, title: str) -> Any:
+    return (
+        alt.Chart(alt.NamedData(table))
+        .mark_bar(color="#3d8fd1")
+        .encode(
+            x=alt.X("up_to:O", sort=None, axis=alt.Axis(title=title, labelAngle=0)),
+            y=alt.Y("batches:Q", axis=alt.Axis(format="~s", title="batches")),
+            tooltip=[alt.Tooltip("up_to:O", title="up to"), alt.Tooltip("batches:Q", format=",")],
+        )
+        .properties(width=_WIDTH, height=160)
+    )
+
+
+def _codecs() -> Any:
+    return (
+        alt.Chart(alt.NamedData("codecs"))
+        .mark_bar()
+        .encode(
+            y=alt.Y("codec:N", sort="-x", axis=alt.Axis(title=None)),
+            x=alt.X("sum(bytes):Q", axis=_BYTES),
+            color=alt.Color("codec:N", scale=_CODEC_SCALE, legend=None),
+            tooltip=[
+                "codec:N",
+                alt.Tooltip("sum(bytes):Q", format=","),
+                alt.Tooltip("sum(records):Q", format=","),
+            ],
+        )
+        .properties(**_rows("codec"))
+    )
+
+
+def _what_if() -> Any:
+    bars = (
+        alt.Chart(alt.NamedData("what_if"))
+        .mark_bar()
+        .encode(
+            y=alt.Y("codec:N", sort="x", axis=alt.Axis(title=None)),
+            x=alt.X("would_be_bytes:Q", axis=alt.Axis(format="~s", title="bytes of the sample")),
+            color=alt.Color("codec:N", scale=_CODEC_SCALE, legend=None),
+            tooltip=["codec:N", alt.Tooltip("would_be_bytes:Q", format=",", title="bytes")],
+        )
+    )
+    now = (
+        alt.Chart(alt.NamedData("what_if"))
+        .mark_rule(color="#d1495b", strokeWidth=2)
+        .encode(x="mean(stored_bytes):Q")
+    )
+    return (bars + now).properties(**_rows("codec"))
+
+
+def _freed() -> Any:
+    return (
+        alt.Chart(alt.NamedData("freed"))
+        .mark_area(interpolate="step-after", color="#2a9d78", opacity=0.6, line=True)
+        .encode(
+            x=_time("at"),
+            y=alt.Y("bytes:Q", axis=alt.Axis(format="~s", title="bytes freed by then")),
+            tooltip=[
+                alt.Tooltip("at:T", format="%Y-%m-%d %H:%M", title="by"),
+                alt.Tooltip("bytes:Q", format=","),
+            ],
+        )
+        .properties(width=_WIDTH, height=160)
+    )
+
+
+def _lag() -> Any:
+    return (
+        alt.Chart(alt.NamedData("lag"))
+        .mark_bar(color="#e08e00")
+        .encode(
+            y=alt.Y("who:N", sort="-x", axis=alt.Axis(title=None, labelLimit=320)),
+            x=alt.X("lag:Q", axis=alt.Axis(format="~s", title="records behind the log's end")),
+            tooltip=["who:N", alt.Tooltip("lag:Q", format=",")],
+        )
+        .properties(**_rows("who"))
+    )
+
+
+def _order() -> Any:
+    return (
+        alt.Chart(alt.NamedData("cells"))
+        .transform_filter("datum.time != null")
+        .mark_line(point=alt.OverlayMarkDef(size=14), strokeWidth=1)
+        .encode(
+            x=alt.X("offset:Q", axis=alt.Axis(format="~s", title="offset"), scale={"zero": False}),
+            y=alt.Y("time:T", scale=_UTC, axis=alt.Axis(title="timestamp (UTC)", format=_CLOCK)),
+            order="offset:Q",
+            color=alt.Color("partition:N", legend=alt.Legend(title="partition")),
+            tooltip=[
+                "partition:N",
+                alt.Tooltip("offset:Q", format=","),
+                alt.Tooltip("time:T", format="%Y-%m-%d %H:%M:%S.%L"),
+            ],
+        )
+        .properties(width=_WIDTH, height=180)
+    )
+
+
+def _strips() -> Any:
+    log = alt.Y("log:N", sort=None, axis=alt.Axis(title="partition / base offset", labelLimit=240))
+    batches = (
+        alt.Chart(alt.NamedData("cells"))
+        .mark_rect(height=12, stroke=None)
+        .encode(
+            y=log,
+            x=alt.X("position:Q", axis=alt.Axis(format="~s", title="byte of the log")),
+            x2="end:Q",
+            color=alt.Color("codec:N", scale=_CODEC_SCALE, legend=alt.Legend(title="codec")),
+            tooltip=[
+                "log:N",
+                alt.Tooltip("position:Q", format=",", title="byte"),
+                alt.Tooltip("batches:Q", format=","),
+                alt.Tooltip("records:Q", format=","),
+                "codec:N",
+                alt.Tooltip("control:Q", format=",", title="control batches"),
+                alt.Tooltip("entries:Q", format=",", title="index entries"),
+                alt.Tooltip("offset:Q", format=",", title="last offset"),
+            ],
+        )
+    )
+    entries = (
+        alt.Chart(alt.NamedData("entries"))
+        .mark_tick(orient="vertical", height=4, thickness=1, color="#6b7280", yOffset=9)
+        .encode(y=log, x="position:Q")
+    )
+    control = (
+        alt.Chart(alt.NamedData("control"))
+        .mark_point(shape="diamond", filled=True, size=26, color="#111827", stroke="#ffffff")
+        .encode(y=log, x="position:Q")
+    )
+    damage = (
+        alt.Chart(alt.NamedData("marks"))
+        .mark_point(shape="triangle-down", filled=True, size=90, yOffset=-9, opacity=1)
+        .encode(
+            y=log,
+            x="position:Q",
+            fill=alt.Fill(
+                "severity:N",
+                scale=alt.Scale(domain=list(_SEVERITIES), range=list(_SEVERITY_COLOURS)),
+                legend=alt.Legend(title="finding"),
+            ),
+            tooltip=["code:N", alt.Tooltip("position:Q", format=",", title="byte"), "message:N"],
+        )
+    )
+    layers = (batches + entries + control + damage).resolve_scale(color="independent")
+    return layers.properties(**_rows("log"))
+
+
+def _transactions() -> Any:
+    outcomes = alt.Scale(domain=list(_OUTCOMES), range=list(_OUTCOME_COLOURS))
+    return (
+        alt.Chart(alt.NamedData("transactions"))
+        .mark_bar(height=11, strokeWidth=2)
+        .encode(
+            y=alt.Y("producer:N", axis=alt.Axis(title="partition / producer", labelLimit=240)),
+            x=alt.X("first:Q", axis=alt.Axis(format="~s", title="offset"), scale={"zero": False}),
+            x2="last:Q",
+            color=alt.Color("outcome:N", scale=outcomes, legend=alt.Legend(title="outcome")),
+            stroke=alt.Stroke("outcome:N", scale=outcomes),  # short ones are seen, too
+            tooltip=[
+                "outcome:N",
+                "producer:N",
+                alt.Tooltip("first:Q", format=",", title="first offset"),
+                alt.Tooltip("last:Q", format=",", title="last offset"),
+                alt.Tooltip("records:Q", format=","),
+            ],
+        )
+        .properties(**_rows("producer"))
+    )
+
+
+def _treemap() -> Spec:
+    """Vega's own, as Vega-Lite has no such layout."""
+    layout = [
+        {"type": "stratify", "key": "id", "parentKey": "parent"},
+        {
+            "type": "treemap",
+            "field": "bytes",
+            "sort": {"field": "value", "order": "descending"},
+            "paddingInner": 1,
+            "paddingOuter": 2,
+            "size": [{"signal": "width"}, {"signal": "height"}],
+        },
+    ]
+    where = {
+        "x": {"field": "x0"},
+        "x2": {"field": "x1"},
+        "y": {"field": "y0"},
+        "y2": {"field": "y1"},
+    }
+    is_large = "datum.x1 - datum.x0 > 60 && datum.y1 - datum.y0 > 16"
+    leaf = {
+        "enter": {
+            "fill": {"scale": "colour", "field": "topic"},
+            "tooltip": {"signal": "{topic: datum.topic, partition: datum.label, size: datum.size}"},
+        },
+        "update": where,
+    }
+    middle = {"signal": "datum.x0 + 5"}
+    words = {
+        "enter": {
+            "text": {"field": "label"},
+            "baseline": {"value": "top"},
+            "fill": {"value": "#ffffff"},
+            "fontSize": {"value": 12},
+            "limit": {"signal": "datum.x1 - datum.x0 - 8"},
+        },
+        "update": {
+            "x": middle,
+            "y": {"signal": "datum.y0 + 4"},
+            "opacity": {"signal": f"{is_large} ? 1 : 0"},
+            "limit": {"signal": "datum.x1 - datum.x0 - 8"},
+        },
+    }
+    # Dark enough for white words.
+    colours = [
+        "#2f6fa8",
+        "#8a5a00",
+        "#1d7357",
+        "#8e4585",
+        "#5b6470",
+        "#a23847",
+        "#3f51a3",
+        "#6b6b00",
+    ]
+    return {
+        "$schema": "https://vega.github.io/schema/vega/v6.json",
+        "height": 260,
+        "padding": 0,
+        "data": [
+            {"name": "areas"},
+            {"name": "tree", "source": "areas", "transform": layout},
+            {
+                "name": "leaves",
+                "source": "tree",
+                "transform": [{"type": "filter", "expr": "datum.label != null"}],
+            },
+        ],
+        "scales": [
+            {
+                "name": "colour",
+                "type": "ordinal",
+                "domain": {"data": "leaves", "field": "topic"},
+                "range": colours,
+            }
+        ],
+        "marks": [
+            {"type": "rect", "from": {"data": "leaves"}, "encode": leaf},
+            {"type": "text", "from": {"data": "leaves"}, "interactive": False, "encode": words},
+        ],
+    }
+
+
+def specs() -> dict[str, Spec]:
+    """Every chart by its name."""
+    made = {
+        "bytes_over_time": _times("bytes", "bytes"),
+        "records_over_time": _times("records", "records"),
+        "topic_times": _topic_times(),
+        "batch_records": _histogram("batch_records", "records in a batch, up to"),
+        "batch_bytes": _histogram("batch_bytes", "bytes of a batch, up to"),
+        "codecs": _codecs(),
+        "what_if": _what_if(),
+        "freed": _freed(),
+        "lag": _lag(),
+        "order": _order(),
+        "strips": _strips(),
+        "transactions": _transactions(),
+    }
+    found = {name: _plain(chart.to_dict()) for name, chart in made.items()}
+    return {"treemap": _treemap(), **found}
+
+
+def _plain(spec: Spec) -> Spec:
+    """A chart without the look that Altair gives all: the page has its own."""
+    spec.pop("config", None)
+    plain: Spec = json.loads(json.dumps(spec))
+    return plain
+
+
+def runtime() -> str:
+    """Vega, Vega-Lite and vegaEmbed as one script, which defines `window.vegaEmbed`."""
+    import vl_convert
+
+    script: str = vl_convert.javascript_bundle(None)  # type: ignore[arg-type]
+    return script

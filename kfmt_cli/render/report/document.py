@@ -1,0 +1,255 @@
+"""The page as one file of HTML: tables and words by templates, charts and their data as scripts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from kfmt_cli.core.json_text import json_text
+from kfmt_cli.core.times import time_text, until_words
+from kfmt_cli.render.report import sheets
+from kfmt_cli.render.report.charts import specs
+from kfmt_cli.render.report.figures import Figure, behind, figures_of, label_of, who
+from kfmt_cli.render.report.page_data import PageData
+from kfmt_cli.render.report.sheets import Sheet
+from kfmt_cli.render.style import count, grouped, human, safe
+from kfmt_cli.rows.section import Object
+
+MOST_TOPICS = 200  # with a page of their own
+MOST_SAID = 3  # things of each answer
+MOST_NUMBERS = 300  # rows of the table of a chart
+_ENDS = re.compile("<(/script|/style|!--)", re.IGNORECASE)
+TO_DO = "what to do next"  # what `check` says before the steps
+
+
+@dataclass(frozen=True, slots=True)
+class PageAnswer:
+    """What somebody wants to know first."""
+
+    question: str
+    verdict: str
+    style: str
+    """good, warning, error or plain."""
+    lines: list[str]
+    link: str
+    """Where the page says more."""
+
+
+@dataclass(frozen=True, slots=True)
+class PageTopic:
+    """A topic's part of the page."""
+
+    name: str
+    anchor: str
+    figures: list[Figure]
+    sheets: list[Sheet]
+    n_findings: int
+
+
+def document(data: PageData, runtime: Callable[[], str]) -> str:
+    """The page. runtime: gives the script that draws the charts."""
+    figures = figures_of(data)
+    anchors = _anchors(data)
+    here = Path(__file__).parent
+    environment = Environment(
+        loader=FileSystemLoader(here),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(grouped=grouped, human=human, utc=until_words, safe_words=safe)
+    about = data.of("report")[0]
+    numbers = {
+        name: numbers_sheet(name, rows[:MOST_NUMBERS], len(rows))
+        for name, rows in figures.tables.items()
+    }
+    return environment.get_template("page.html.j2").render(
+        about=about,
+        made_at=f"{time_text(about['made_at'])[:19]} UTC",
+        answers=list(_answers(data)),
+        figures=figures.overview,
+        tables={
+            "disk": sheets.disk(data),
+            "topics": sheets.topics(data, {name: f"#{at}" for name, at in anchors.items()}),
+            "codecs": sheets.trials(data),
+            "times": sheets.order(data.of("time_order")),
+            "starts": sheets.starts(data),
+            "retention": sheets.retention(data),
+            "consumers": sheets.consumers(data),
+            "transactions": sheets.transactions(data),
+        },
+        numbers=numbers,
+        groups=list(sheets.finding_groups(data)),
+        left_out=about["left_out"],
+        topics=list(_topics(data, anchors, figures.topics)),
+        n_more_topics=len(data.topics) - len(anchors),
+        css=_code((here / "page.css").read_text()),
+        js=_code((here / "page.js").read_text()),
+        runtime=_code(runtime()),
+        charts_json=_code(json_text({"specs": specs(), "tables": figures.packed()})),
+    )
+
+
+def _code(words: str) -> Markup:
+    """A script or a style that does not end where it says so in a string."""
+    return Markup(_ENDS.sub(r"<\\\1", words))  # noqa: S704
+
+
+def numbers_sheet(name: str, rows: list[dict[str, Any]], n_rows: int) -> Sheet | None:
+    """The rows that a chart is drawn from, as a table."""
+    columns = (
+        [column for column in rows[0] if not column.endswith(("_from", "_to"))] if rows else []
+    )
+    headings = tuple(
+        sheets.Heading(column.replace("_", " "), _told(column), column in _NUMBERS)
+        for column in columns
+        if column not in ("id", "parent", "label", "series")
+    )
+    found = sheets.sheet(f"The numbers of this chart ({name.replace('_', ' ')})", headings, rows)
+    if found is None:
+        return None
+    return Sheet(found.caption, found.headings, found.rows, n_rows - len(rows) + found.left_out)
+
+
+_NUMBERS = frozenset({"bytes", "records", "batches", "lag", "would_be_bytes", "stored_bytes"})
+_TIMES = frozenset({"from", "to", "at"})
+
+
+def _told(column: str) -> Callable[[Any], sheets.PageCell]:
+    def cell(row: dict[str, Any]) -> sheets.PageCell:
+        value = row[column]
+        if value is None:
+            return sheets.PageCell(sheets.NONE)
+        if column in _TIMES:
+            return sheets.PageCell(time_text(value), value)
+        return (
+            sheets.PageCell(grouped(value), value)
+            if isinstance(value, int)
+            else (sheets.PageCell(str(value)))
+        )
+
+    return cell
+
+
+def _anchors(data: PageData) -> dict[str, str]:
+    """The topics with a page of their own, and its name: those with errors, then the largest."""
+    sizes: dict[str, int] = {}
+    for row in data.partitions:
+        sizes[label_of(row)] = sizes.get(label_of(row), 0) + row["bytes"]
+    wrong = {label_of(row) for row in data.of("finding") if row["severity"] == "error"}
+    ranked = sorted(sizes, key=lambda name: (name not in wrong, -sizes[name]))
+    kept = sorted(ranked[:MOST_TOPICS])
+    return {name: f"topic-{i}" for i, name in enumerate(kept)}
+
+
+def _topics(data: PageData, anchors: Mapping[str, str], figures: Mapping[str, list[Figure]]) -> Any:
+    """The pages of topics."""
+    of_types: dict[str, dict[str, list[Object]]] = {}
+    for type_ in ("segment_strip", "transaction", "time_order"):
+        of_types[type_] = {}
+        for row in data.of(type_):
+            of_types[type_].setdefault(label_of(row), []).append(row)
+    of_partitions: dict[str, list[Object]] = {}
+    for row in data.partitions:
+        of_partitions.setdefault(label_of(row), []).append(row)
+    fates = {str(row["file"]): row for row in data.of("retention")}
+    n_findings: dict[str, int] = {}
+    for row in data.of("finding"):
+        n_findings[label_of(row)] = n_findings.get(label_of(row), 0) + 1
+    for name, anchor in anchors.items():
+        found = [
+            sheets.partitions(of_partitions.get(name, [])),
+            sheets.segments(of_types["segment_strip"].get(name, []), fates),
+            sheets.order(of_types["time_order"].get(name, [])),
+            sheets.not_committed(of_types["transaction"].get(name, [])),
+        ]
+        tables = [table for table in found if table is not None]
+        yield PageTopic(name, anchor, figures.get(name, []), tables, n_findings.get(name, 0))
+
+
+def _answers(data: PageData) -> Any:
+    """The five things that somebody wants to know first."""
+    about = data.of("report")[0]
+    yield _what(about)
+    yield _damage(data)
+    lines = data.answers
+    at = lines.index(TO_DO) if TO_DO in lines else len(lines)
+    starts, steps = lines[:at][:8], [line.strip() for line in lines[at + 1 :]]
+    yield _lost(data, starts)
+    verdict = f"{count(len(steps), 'step')} to take" if steps else "Nothing needs to be done"
+    if not steps and any(row["severity"] == "error" for row in data.of("finding")):
+        verdict = "See what each kind of finding says"
+    yield PageAnswer("What do I do?", verdict, "warning" if steps else "plain", steps, "#findings")
+    yield _behind(data)
+
+
+def _lost(data: PageData, lines: list[str]) -> PageAnswer:
+    """What the next start makes of it; where it is not known how the broker stopped, a start after
+    a crash."""
+    question = "What is lost?"
+    rows = data.of("broker_start")
+    if not rows:
+        return PageAnswer(question, "No start is foretold", "plain", lines, "#start")
+    kinds = {row["next_start"] for row in data.of("log_directory")} or {sheets.CRASH}
+    nexts = [row for row in rows if row["after"] in kinds]
+    gone, hidden = (
+        sum(last - first + 1 for row in nexts for first, last in row[name])
+        for name in ("lost_offsets", "unreachable_offsets")
+    )
+    if any(not row["starts"] for row in [*nexts, *data.of("log_directory")]):
+        return PageAnswer(question, "A broker would not start", "error", lines, "#start")
+    said = [f"{count(gone, 'offset')} go"] * bool(gone)
+    said += [f"{grouped(hidden)} out of reach"] * bool(hidden)
+    if any(row["becomes"] for row in nexts):
+        said.append("not all partitions are served")
+    verdict = ", ".join(said) or "Nothing goes at the next start"
+    return PageAnswer(question, verdict, "error" if said else "good", lines, "#start")
+
+
+def _what(about: Object) -> PageAnswer:
+    of = f"{count(about['partitions'], 'partition')} of {count(about['topics'], 'topic')}"
+    lines = [f"{count(about['segments'], 'log')} of {of}", count(about["records"], "record")]
+    if about["min_timestamp"] is not None:
+        first, last = until_words(about["min_timestamp"]), until_words(about["max_timestamp"])
+        lines.append(f"from {first} to {last} (UTC)")
+    return PageAnswer("What is on this disk?", human(about["bytes"]), "plain", lines, "#topics")
+
+
+def _damage(data: PageData) -> PageAnswer:
+    groups = list(sheets.finding_groups(data))
+    sums = {
+        severity: sum(group.count for group in groups if group.severity == severity)
+        for severity in sheets.WORST
+    }
+    notes = sums.pop("note")
+    verdict = ", ".join(count(n, severity) for severity, n in sums.items() if n) or "Nothing"
+    style = "error" if sums["error"] else "warning" if sums["warning"] else "good"
+    lines = [
+        f"{count(group.count, group.severity)} of kind {group.code}"
+        for group in groups[:MOST_SAID]
+        if group.severity != "note"
+    ]
+    if notes:
+        lines.append(count(notes, "note") + " that may be worth knowing")
+    return PageAnswer("What is damaged?", verdict, style, lines, "#findings")
+
+
+def _behind(data: PageData) -> PageAnswer:
+    question = "Who is behind?"
+    if not data.of("committed_offset"):
+        words = "No offsets of consumers are here"
+        return PageAnswer(question, words, "plain", [], "#consumers")
+    late = sorted(behind(data), key=lambda row: -row["lag"])
+    lines = [f"{who(row)}: {count(row['lag'], 'record')}" for row in late[:MOST_SAID]]
+    if not late:
+        return PageAnswer(question, "Nobody", "good", lines, "#consumers")
+    groups = len({row["group"] for row in late})
+    verdict = f"{count(groups, 'group')} on {count(len(late), 'partition')}"
+    return PageAnswer(question, verdict, "warning", lines, "#consumers")

@@ -1,0 +1,440 @@
+"""The figures of a page: its charts, the rows that they are drawn from, and their words."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import Any
+
+from kfmt_cli.core.times import YEAR_10000, span_words, time_text
+from kfmt_cli.log.shape import Buckets
+from kfmt_cli.render.report.page_data import PageData
+from kfmt_cli.render.style import count, grouped, human
+from kfmt_cli.rows.section import Object
+
+Row = dict[str, Any]
+MOST_SERIES = 7  # topics that have a colour of their own over time
+OTHERS = "other topics"
+MOST_TIMES = 150  # stretches of time
+MOST_LAGS = 20
+MOST_TRANSACTIONS = 400  # of a topic
+MOST_STRIPS = 120  # of a topic
+MOST_AREAS = 400
+FAR = 730 * 86_400_000  # milliseconds; what goes later than that is only said
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A chart with its words, which say what there is to see."""
+
+    chart: str
+    title: str
+    words: str
+    topic: str | None = None
+    """The topic whose rows it shows; None for all."""
+
+
+@dataclass(slots=True)
+class Figures:
+    """The figures of a page, and the tables that they are drawn from."""
+
+    tables: dict[str, list[Row]] = field(default_factory=dict)
+    overview: dict[str, list[Figure]] = field(default_factory=dict)
+    """By the part of the page that they are in."""
+    topics: dict[str, list[Figure]] = field(default_factory=dict)
+
+    def add(self, part: str, figure: Figure, table: str, rows: Sequence[Row]) -> None:
+        """A figure of all topics, where there are rows for it."""
+        if rows:
+            self.tables[table] = list(rows)
+            self.overview.setdefault(part, []).append(figure)
+
+    def add_topic(self, figure: Figure, table: str, rows: Sequence[Row]) -> None:
+        """A figure of one topic, where there are rows for it."""
+        if rows and figure.topic is not None:
+            self.tables.setdefault(table, []).extend(rows)
+            self.topics.setdefault(figure.topic, []).append(figure)
+
+    def packed(self) -> dict[str, dict[str, Any]]:
+        """The tables with the names of their columns once."""
+        return {
+            name: {
+                "columns": list(rows[0]),
+                "rows": [[row.get(column) for column in rows[0]] for row in rows],
+            }
+            for name, rows in self.tables.items()
+            if rows
+        }
+
+
+def label_of(row: Object) -> str:
+    """The name of the topic that an object is about; of a directory without one, its path."""
+    return str(row.get("topic") or row.get("file") or "")
+
+
+def figures_of(data: PageData) -> Figures:
+    """All figures for which there are rows."""
+    found = Figures()
+    _areas(found, data)
+    _times(found, data)
+    _batches(found, data)
+    _codecs(found, data)
+    _freed(found, data)
+    _lag(found, data)
+    for topic, strips in _by_topic(data.of("segment_strip")).items():
+        _strips(found, topic, strips, data)
+    for topic, rows in _by_topic(data.of("transaction")).items():
+        _transactions(found, topic, rows)
+    return found
+
+
+def _by_topic(rows: Sequence[Object]) -> Mapping[str, list[Object]]:
+    found: dict[str, list[Object]] = defaultdict(list)
+    for row in rows:
+        found[label_of(row)].append(row)
+    return found
+
+
+def _areas(found: Figures, data: PageData) -> None:
+    """What takes the room: a rectangle a partition."""
+    partitions = sorted(data.partitions, key=lambda row: -row["bytes"])
+    shown = [row for row in partitions if row["bytes"]][:MOST_AREAS]
+    if not shown:
+        return
+    topics = dict.fromkeys(label_of(row) for row in shown)
+    areas: list[Row] = [{"id": "all", "parent": None, "bytes": None, "label": None}]
+    areas += [{"id": f"topic {name}", "parent": "all", "label": None} for name in topics]
+    areas += [
+        {
+            "id": f"partition {i}",
+            "parent": f"topic {label_of(row)}",
+            "bytes": row["bytes"],
+            "label": _place(row),
+            "topic": label_of(row),
+            "size": human(row["bytes"]),
+        }
+        for i, row in enumerate(shown)
+    ]
+    names = ("id", "parent", "bytes", "label", "topic", "size")
+    areas = [{name: area.get(name) for name in names} for area in areas]
+    total = sum(row["bytes"] for row in partitions)
+    largest = shown[0]
+    words = (
+        f"{_place(largest)} is the largest partition: {human(largest['bytes'])}, "
+        f"{largest['bytes'] / total:.0%} of {human(total)}."
+    )
+    found.add("topics", Figure("treemap", "Bytes by partition", words), "areas", areas)
+
+
+def _place(row: Object) -> str:
+    topic, partition = row.get("topic"), row.get("partition")
+    return f"{topic}-{partition}" if partition is not None else label_of(row)
+
+
+def _times(found: Figures, data: PageData) -> None:
+    """When how much was written: to all topics, the largest ones by name, and to each."""
+    rows = data.of("time_bucket")
+    if not rows:
+        return
+    sizes: dict[str, int] = defaultdict(int)
+    for row in rows:
+        sizes[_topic(row)] += row["bytes"]
+    series = sorted(sizes, key=lambda name: -sizes[name])[:MOST_SERIES]
+    width, near, far = _stretches(rows)
+    stacks: dict[int, list[int]] = defaultdict(lambda: [0, 0])
+    sums: dict[tuple[int, int], list[int]] = defaultdict(lambda: [0, 0])
+    for row in near:
+        name = _topic(row)
+        place = series.index(name) if name in series else MOST_SERIES
+        of = sums[place, row["from_timestamp"] // width * width]
+        of[0] += row["bytes"]
+        of[1] += row["records"]
+    table = []
+    for (place, begin), (size, records) in sorted(sums.items()):
+        below = stacks[begin]
+        made = {"series": series[place] if place < len(series) else OTHERS, "from": begin}
+        made |= {"to": begin + width, "bytes": size, "records": records}
+        made |= {"bytes_from": below[0], "bytes_to": below[0] + size}
+        made |= {"records_from": below[1], "records_to": below[1] + records}
+        stacks[begin] = [below[0] + size, below[1] + records]
+        table.append(made)
+    begin, (size, _) = max(stacks.items(), key=lambda item: item[1][0])
+    words = (
+        f"Most was written from {_when(begin)} on: {human(size)} in {span_words(width)}. "
+        "A batch counts at its largest timestamp."
+    )
+    if far:
+        n, first = sum(row["records"] for row in far), far[0]["from_timestamp"]
+        words += f" {count(n, 'record')} far from these are not drawn, such as at {_when(first)}."
+    for chart, title in (
+        ("bytes_over_time", "Bytes over time"),
+        ("records_over_time", "Records over time"),
+    ):
+        found.add("times", Figure(chart, title, words), "times", table)
+        words = "The same stretches of time, by the records that were written in them."
+    for name in dict.fromkeys(map(_topic, rows)):
+        _topic_times(found, name, [row for row in rows if _topic(row) == name])
+
+
+def _topic_times(found: Figures, name: str, rows: list[Object]) -> None:
+    """When how much was written to a topic."""
+    begins, ends = "from_timestamp", "to_timestamp"
+    _, near, far = _stretches(rows)
+    table = [
+        {"topic": name, "from": row[begins], "to": row[ends], "bytes": row["bytes"]}
+        | {"records": row["records"]}
+        for row in near
+    ]
+    n = sum(row["records"] for row in near)
+    words = f"{count(n, 'record')} from {_when(near[0][begins])} to {_when(near[-1][ends])}"
+    words += f", {span_words(near[0][ends] - near[0][begins])} a column."
+    if far:
+        n = sum(row["records"] for row in far)
+        words += f" {count(n, 'record')} far from these are not drawn."
+    found.add_topic(Figure("topic_times", "Bytes over time", words, name), "topic_times", table)
+
+
+def _topic(row: Object) -> str:
+    return str(row["topic"] or "")
+
+
+def _when(milliseconds: int) -> str:
+    return f"{time_text(milliseconds)[:19]} UTC"
+
+
+def _stretches(rows: Sequence[Object]) -> tuple[int, list[Object], list[Object]]:
+    """How long a stretch of time is that fits them all; those that are worth an axis, in order; and
+    those that are far from nearly all, or longer."""
+    buckets = Buckets()
+    for row in rows:
+        counts = row["batches"], row["records"], row["bytes"]
+        buckets.put(row["from_timestamp"], counts)
+    ordered = sorted(rows, key=lambda row: row["from_timestamp"])
+    first, last = buckets.core()
+    width = max(buckets.drawn(MOST_TIMES).width, _length(min(rows, key=_length)))
+    margin = max((last - first) // 4, width)
+    is_near = [
+        first - margin <= row["from_timestamp"] <= last + margin and _length(row) <= width
+        for row in ordered
+    ]
+    near = [row for row, here in zip(ordered, is_near, strict=True) if here]
+    far = [row for row, here in zip(ordered, is_near, strict=True) if not here]
+    return (width, near, far) if near else (width, ordered, [])
+
+
+def _length(row: Object) -> int:
+    return int(row["to_timestamp"] - row["from_timestamp"])
+
+
+def _batches(found: Figures, data: PageData) -> None:
+    """How batches are spread by their records and bytes."""
+    partitions = data.partitions
+    for chart, member, title, noun in (
+        ("batch_records", "records_histogram", "Batches by their records", "record"),
+        ("batch_bytes", "bytes_histogram", "Batches by their bytes", "byte"),
+    ):
+        sums: dict[int, int] = defaultdict(int)
+        for row in partitions:
+            for most, n in row[member] or ():
+                sums[most] += n
+        if not sums:
+            continue
+        table = [{"up_to": grouped(most), "batches": sums[most]} for most in sorted(sums)]
+        most = max(sums, key=lambda key: sums[key])
+        share = sums[most] / sum(sums.values())
+        size = count(most, noun)
+        words = f"{share:.0%} of the batches have up to {size} and more than half of that."
+        if most <= 1:
+            words = f"{share:.0%} of the batches have {size}."
+        found.add("batches", Figure(chart, title, words), chart, table)
+
+
+def _codecs(found: Figures, data: PageData) -> None:
+    """Which codecs are used, and what others would make of it."""
+    rows = [
+        {"codec": row["codec"], "bytes": row["bytes"], "records": row["records"]}
+        for row in data.of("codec_use")
+    ]
+    sums: dict[str, int] = defaultdict(int)
+    for row in rows:
+        sums[row["codec"]] += row["bytes"]
+    if sums:
+        parts = sorted(sums, key=lambda name: -sums[name])
+        total = sum(sums.values()) or 1
+        words = ", ".join(f"{name} {sums[name] / total:.0%}" for name in parts)
+        figure = Figure("codecs", "Bytes by codec", f"Of the bytes of batches: {words}.")
+        found.add("codecs", figure, "codecs", rows)
+    trials = data.of("what_if")
+    stored = max((row["stored_bytes"] for row in trials), default=0)
+    if not stored:
+        return
+    table = [
+        {name: row[name] for name in ("codec", "would_be_bytes", "stored_bytes")} for row in trials
+    ]
+    best = min(trials, key=lambda row: row["would_be_bytes"])
+    words = f"In a sample of {human(stored)}, no codec makes less of it than what is there."
+    if best["saved"] > 0:
+        words = (
+            f"In a sample of {human(stored)} as stored, which is the red line, {best['codec']} "
+            f"would save the most: {best['saved']:.0%}."
+        )
+    found.add("codecs", Figure("what_if", "Another codec", words), "what_if", table)
+
+
+def _freed(found: Figures, data: PageData) -> None:
+    """How much retention frees by when."""
+    rows = data.of("retention")
+    made_at = int(data.of("report")[0]["made_at"]) if data.of("report") else 0
+    goes: dict[int, int] = defaultdict(int)
+    for row in rows:
+        at = made_at if row["deletable"] else row["deletable_at"]
+        if at is not None and at < YEAR_10000:
+            goes[max(int(at), made_at)] += row["bytes"]
+    if not goes:
+        return
+    late = sum(size for at, size in goes.items() if at > made_at + FAR)
+    times = sorted(at for at in goes if at <= made_at + FAR)
+    sums = list(accumulate(goes[at] for at in times))
+    step = -(-len(times) // 200) if times else 1
+    table = [{"at": at, "bytes": size} for at, size in zip(times, sums, strict=True)][::step]
+    now = goes.get(made_at, 0)
+    words = f"The next check of retention frees {human(now)}."
+    if times and sums[-1] > now:
+        words += f" By {_when(times[-1])} it is {human(sums[-1])}, if nothing else is written."
+    if late:
+        words += f" {human(late)} go more than two years from now."
+    if len(table) > 1:
+        found.add("retention", Figure("freed", "Bytes that go", words), "freed", table)
+
+
+def _lag(found: Figures, data: PageData) -> None:
+    """Who is behind."""
+    late = sorted(behind(data), key=lambda row: -row["lag"])
+    table = [{"who": who(row), "lag": row["lag"]} for row in late[:MOST_LAGS]]
+    if table:
+        more = f" The {MOST_LAGS} that are most behind are drawn." if len(late) > MOST_LAGS else ""
+        words = f"{who(late[0])} is {count(late[0]['lag'], 'record')} behind.{more}"
+        found.add("consumers", Figure("lag", "Records behind", words), "lag", table)
+
+
+def behind(data: PageData) -> Iterator[Object]:
+    """Committed offsets that are not at the end of the log."""
+    return (row for row in data.of("committed_offset") if (row["lag"] or 0) > 0)
+
+
+def who(row: Object) -> str:
+    """A group and what it reads."""
+    return f"{row['group']} on {row['topic']}-{row['partition']}"
+
+
+def _strips(found: Figures, topic: str, strips: list[Object], data: PageData) -> None:
+    """The logs of a topic from their first byte to their last, and its times by offset."""
+    wrong = [row for row in data.of("finding") if row["position"] is not None]
+    of_file: dict[str, list[Object]] = defaultdict(list)
+    for row in wrong:
+        of_file[str(row["file"])].append(row)
+    strips = sorted(strips, key=lambda row: (row["partition"] or 0, row["base_offset"] or 0))
+    shown = [row for row in strips if row["cells"]]
+    if len(shown) > MOST_STRIPS:
+        ranked = sorted(shown, key=lambda row: (row["file"] not in of_file, -row["bytes"]))
+        kept = set(map(id, ranked[:MOST_STRIPS]))
+        shown = [row for row in shown if id(row) in kept]
+    cells, marks = [], []
+    for row in shown:
+        log = _log(row)
+        for values in row["cells"]:
+            position, size, batches, records, control, codec, offset, at, entries = values
+            cells.append(
+                {
+                    "topic": topic,
+                    "log": log,
+                    "partition": _place(row),
+                    "position": position,
+                    "end": position + size,
+                    "batches": batches,
+                    "records": records,
+                    "control": control,
+                    "codec": codec,
+                    "offset": offset,
+                    "time": at,
+                    "entries": entries,
+                }
+            )
+        marks += [
+            {
+                "topic": topic,
+                "log": log,
+                "position": bad["position"],
+                "code": bad["code"],
+                "severity": bad["severity"],
+                "message": bad["message"],
+            }
+            for bad in of_file.get(str(row["file"]), ())
+        ]
+    if not cells:
+        return
+    found.tables.setdefault("marks", []).extend(marks)
+    for table in ("entries", "control"):
+        names = ("topic", "log", "position")
+        some = [{name: cell[name] for name in names} for cell in cells if cell[table]]
+        found.tables.setdefault(table, []).extend(some)
+    words = f"{count(len(shown), 'log')}, each from its first byte to its last."
+    if len(shown) < len([row for row in strips if row["cells"]]):
+        words = f"{len(shown)} of {len(strips)} logs: those with findings, then the largest."
+    words += " Ticks are entries of the offset index, diamonds control batches."
+    if marks:
+        words += f" Triangles are {count(len(marks), 'finding')}."
+    found.add_topic(Figure("strips", "What is where", words, topic), "cells", cells)
+    if sum(cell["time"] is not None for cell in cells) > 1:
+        figure = Figure("order", "Timestamps by offset", _order_words(topic, data), topic)
+        found.topics[topic].append(figure)
+
+
+def _order_words(topic: str, data: PageData) -> str:
+    rows = [row for row in data.of("time_order") if label_of(row) == topic]
+    late = sum(row["batches_out_of_order"] for row in rows)
+    verb = "is" if late == 1 else "are"
+    words = f"{count(late, 'batch', 'batches')} {verb} older than one before."
+    gaps = [gap for row in rows for gap in row["gaps"]]
+    if gaps:
+        begin, end, offset = max(gaps, key=lambda gap: gap[1] - gap[0])
+        words += (
+            f" The longest time without a batch is {span_words(end - begin)}, from {_when(begin)} "
+            f"to offset {grouped(offset)}."
+        )
+    return words
+
+
+def _log(row: Object) -> str:
+    """The name of a log among those of a topic."""
+    base = row["base_offset"]
+    name = str(row["file"]).rpartition("/")[2] if base is None else grouped(base)
+    return f"{row['partition']} / {name}" if row["partition"] is not None else name
+
+
+def _transactions(found: Figures, topic: str, rows: list[Object]) -> None:
+    """The transactions of a topic over its offsets: those that are open or aborted first."""
+    known = [row for row in rows if row["first_offset"] is not None]
+    known.sort(key=lambda row: (row["outcome"] == "committed", row["outcome"] != "open"))
+    table = [
+        {
+            "topic": topic,
+            "outcome": row["outcome"],
+            "records": row["records"],
+            "producer": f"{_place(row)} / {row['producer_id']}",
+            "first": row["first_offset"],
+            "last": row["marker_offset"] or row["last_offset"] or row["first_offset"],
+        }
+        for row in known[:MOST_TRANSACTIONS]
+    ]
+    sums: dict[str, int] = defaultdict(int)
+    for row in rows:
+        sums[str(row["outcome"])] += 1
+    parts = [f"{grouped(sums[name])} {name}" for name in ("open", "aborted", "committed")]
+    words = f"{', '.join(parts)}."
+    if len(known) > MOST_TRANSACTIONS:
+        words += f" {MOST_TRANSACTIONS} are drawn: open and aborted ones first."
+    figure = Figure("transactions", "Transactions by offset", words, topic)
+    found.add_topic(figure, "transactions", table)

@@ -1,0 +1,93 @@
+"""What a page of `report` shows: objects of the JSON contract, by their type.
+
+Of what there can be any number of, the page has the first few thousand, and says how many it leaves
+out.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from kfmt_cli.disk.place import with_place
+from kfmt_cli.errors import ExitCode
+from kfmt_cli.rows.column import RowType
+from kfmt_cli.rows.documents import members
+from kfmt_cli.rows.section import Object
+from kfmt_cli.rows.shapes import PAGE
+
+# How many objects of a type are kept; of other types, any number.
+MOST: Mapping[str, int] = {
+    "finding": 4_000,
+    "transaction": 3_000,
+    "retention": 20_000,
+    "roll": 5_000,
+    "broker_start": 5_000,
+    "committed_offset": 10_000,
+    "group": 5_000,
+}
+MOST_COMMITTED = 1_000  # transactions that ended well
+
+
+@dataclass(slots=True)
+class PageData:
+    """The objects of a page, by their type, in the order in which they came."""
+
+    rows: dict[str, list[Object]] = field(default_factory=dict)
+    left_out: Counter[str] = field(default_factory=Counter)
+    """Objects of each type that are not kept."""
+    answers: list[str] = field(default_factory=list)
+    """What `check` says at its end."""
+    said: list[str] = field(default_factory=list)
+    """What was said on standard error."""
+    exit_code: ExitCode = ExitCode.CLEAN
+
+    def of(self, type_: str) -> list[Object]:
+        """The objects of a type."""
+        return self.rows.get(type_, [])
+
+    @property
+    def partitions(self) -> list[Object]:
+        """The numbers of each partition; of files elsewhere, those of their directory."""
+        return [row for row in self.of("stat") if not _is_of_topic(row)]
+
+    @property
+    def topics(self) -> list[Object]:
+        """The numbers of each topic."""
+        return [row for row in self.of("stat") if _is_of_topic(row)]
+
+    def keep(self, row: Object) -> None:
+        """Another object, unless there are too many of its type."""
+        name = str(row["type"])
+        kept = self.rows.setdefault(name, [])
+        most = MOST.get(name)
+        if name == "transaction" and row["outcome"] == "committed":
+            most = MOST_COMMITTED
+        if most is not None and len(kept) >= most:
+            self.left_out[name] += 1
+        else:
+            kept.append(row)
+
+    def put(self, type_: RowType, values: Mapping[str, object]) -> None:
+        """Another object, by its members."""
+        row = members(type_, values)
+        self.keep({"type": type_.name, **with_place(row, type_.placed)})
+
+    def tell(self, words: str) -> None:
+        """Keep what was said, once."""
+        for line in words.splitlines():
+            if line and line not in self.said:
+                self.said.append(line)
+
+    def objects(self) -> Iterator[Object]:
+        """All of them; what the page is about comes first."""
+        first = PAGE.name
+        yield from self.of(first)
+        for name, rows in self.rows.items():
+            if name != first:
+                yield from rows
+
+
+def _is_of_topic(row: Object) -> bool:
+    return row["topic"] is not None and row["partition"] is None

@@ -1,0 +1,420 @@
+"""The tables of a page, which are read without JavaScript."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kfmt_cli.core.times import span_words, until_words
+from kfmt_cli.render.report.figures import label_of
+from kfmt_cli.render.report.page_data import PageData
+from kfmt_cli.render.style import grouped, human
+from kfmt_cli.rows.section import Object
+
+NONE = "–"
+MOST_ROWS = 1_000  # of a table
+CRASH, CLEAN = "crash", "clean-shutdown"
+WORST = ("error", "warning", "note")
+
+
+@dataclass(frozen=True, slots=True)
+class PageCell:
+    """A cell: its words, what it is sorted by, and where it leads to."""
+
+    words: str
+    value: float | str | None = None
+    link: str | None = None
+    style: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """A column: its heading, and how a row's cell in it is made."""
+
+    words: str
+    cell: Callable[[Any], PageCell]
+    is_number: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """A table."""
+
+    caption: str
+    headings: tuple[Heading, ...]
+    rows: list[list[PageCell]]
+    left_out: int = 0
+    """Rows that it has not."""
+
+
+def sheet(caption: str, headings: Sequence[Heading], rows: Sequence[Any]) -> Sheet | None:
+    """A table of rows; None where there are none."""
+    if not rows:
+        return None
+    shown = [[heading.cell(row) for heading in headings] for row in rows[:MOST_ROWS]]
+    return Sheet(caption, tuple(headings), shown, max(len(rows) - MOST_ROWS, 0))
+
+
+# Columns.
+
+
+def text(words: str, of: Callable[[Any], object]) -> Heading:
+    """A column of words."""
+
+    def cell(row: Any) -> PageCell:
+        value = of(row)
+        return PageCell(NONE if value is None else str(value))
+
+    return Heading(words, cell)
+
+
+def _of_number(words: str, of: Callable[[Any], Any], told: Callable[[Any], str]) -> Heading:
+    def cell(row: Any) -> PageCell:
+        value = of(row)
+        return PageCell(NONE) if value is None else PageCell(told(value), value)
+
+    return Heading(words, cell, True)
+
+
+def whole(words: str, of: Callable[[Any], Any]) -> Heading:
+    """A column of whole numbers."""
+    return _of_number(words, of, grouped)
+
+
+def real(words: str, of: Callable[[Any], Any]) -> Heading:
+    """A column of numbers with a fraction."""
+    return _of_number(words, of, lambda value: f"{value:,.1f}".replace(",", "\u202f"))
+
+
+def size(words: str, of: Callable[[Any], Any]) -> Heading:
+    """A column of bytes."""
+    return _of_number(words, of, human)
+
+
+def moment(words: str, of: Callable[[Any], Any]) -> Heading:
+    """A column of times."""
+    return _of_number(words, of, until_words)
+
+
+def file_of(rows: Sequence[Object], words: str) -> Heading:
+    """A column of files or directories: below the log directory, where all of them lie in one."""
+    folders = {row["log_dir"] for row in rows}
+    above = f"{folders.pop()}/" if len(folders) == 1 else ""
+
+    def cell(row: Any) -> PageCell:
+        return PageCell(str(row["file"]).removeprefix(above), style="path")
+
+    return Heading(words, cell)
+
+
+def member(name: str) -> Callable[[Any], Any]:
+    """A member of an object."""
+    return lambda row: row[name]
+
+
+# Tables of the whole disk.
+
+
+def disk(data: PageData) -> Sheet | None:
+    """What fills the disk."""
+    headings = (
+        text("directory", member("file")),
+        text("what for", lambda row: str(row["purpose"]).replace("_", " ")),
+        whole("files", member("files")),
+        size("size", member("bytes")),
+        size("on disk", member("disk_bytes")),
+        size("retention frees now", member("freed_now")),
+        size("and later", member("freed_later")),
+        text("what a broker does", member("becomes")),
+    )
+    return sheet("What fills the disk", headings, data.of("disk_usage"))
+
+
+def topics(data: PageData, anchors: Mapping[str, str]) -> Sheet | None:
+    """The topics, the largest first. anchors: where each has a page of its own."""
+    rows = [*data.topics, *(row for row in data.partitions if row["topic"] is None)]
+    rows.sort(key=lambda row: -row["bytes"])
+    total = sum(row["bytes"] for row in rows) or 1
+    n_partitions = Counter(label_of(row) for row in data.partitions)
+    found: dict[str, Counter[str]] = defaultdict(Counter)
+    for row in data.of("finding"):
+        found[label_of(row)][str(row["severity"])] += 1
+
+    def name(row: Object) -> PageCell:
+        label = label_of(row)
+        return PageCell(label, label, anchors.get(label))
+
+    def findings(row: Object) -> PageCell:
+        counts = found[label_of(row)]
+        said = [f"{grouped(counts[name])} {name}s" for name in WORST[:2] if counts[name]]
+        worst = next((name for name in WORST[:2] if counts[name]), "good")
+        return PageCell(
+            ", ".join(said) or "ok", counts["error"] * 1e6 + counts["warning"], None, worst
+        )
+
+    headings = (
+        Heading("topic", name),
+        Heading("findings", findings),
+        whole("partitions", lambda row: n_partitions[label_of(row)]),
+        whole("logs", member("segments")),
+        size("size", member("bytes")),
+        real("share in %", lambda row: 100 * row["bytes"] / total),
+        whole("records", member("records")),
+        real("records a batch", member("records_per_batch")),
+        real("bytes a record", member("bytes_per_record")),
+        text("codecs", lambda row: ", ".join(row["codecs"] or ())),
+        moment("from (UTC)", member("min_timestamp")),
+        moment("to (UTC)", member("max_timestamp")),
+    )
+    return sheet("Numbers by topic", headings, rows)
+
+
+def trials(data: PageData) -> Sheet | None:
+    """What other codecs would make of a sample."""
+    headings = (
+        text("codec", member("codec")),
+        size("records in the sample", member("sample_bytes")),
+        size("stored now", member("stored_bytes")),
+        size("would be", member("would_be_bytes")),
+        real("saved in %", lambda row: 100 * row["saved"]),
+        real("ratio", lambda row: row["sample_bytes"] / (row["would_be_bytes"] or 1)),
+    )
+    return sheet("Other codecs, on a sample", headings, data.of("what_if"))
+
+
+def order(rows: Sequence[Object]) -> Sheet | None:
+    """How timestamps follow one another."""
+    headings = (
+        file_of(rows, "partition"),
+        whole("batches with a time", member("batches_with_time")),
+        whole("out of order", member("batches_out_of_order")),
+        text("longest times without a batch", _gaps),
+    )
+    return sheet("Order and gaps of timestamps", headings, rows)
+
+
+def _gaps(row: Object) -> str:
+    return (
+        "; ".join(
+            f"{span_words(end - begin)} before offset {grouped(offset)}"
+            for begin, end, offset in row["gaps"][:3]
+        )
+        or NONE
+    )
+
+
+def starts(data: PageData) -> Sheet | None:
+    """What a start makes of each partition that somebody should look at."""
+    both: dict[str, dict[str, Object]] = defaultdict(dict)
+    for row in data.of("broker_start"):
+        both[str(row["file"])][str(row["after"])] = row
+    rows = list(both.items())
+    rows.sort(key=lambda item: not any(_harms(row) for row in item[1].values()))
+
+    def cell(kind: str) -> Callable[[Any], PageCell]:
+        def made(item: Any) -> PageCell:
+            row = item[1].get(kind)
+            if row is None:
+                return PageCell(NONE)
+            return PageCell(_start(row), None, None, "error" if _harms(row) else "good")
+
+        return made
+
+    headings = (
+        Heading("directory", lambda item: PageCell(item[0], style="path")),
+        Heading("after a crash", cell(CRASH)),
+        Heading("after a clean shutdown", cell(CLEAN)),
+    )
+    return sheet("What a broker makes of each partition", headings, rows)
+
+
+def _harms(row: Object) -> bool:
+    return bool(
+        not row["starts"] or row["becomes"] or row["lost_offsets"] or row["unreachable_offsets"]
+    )
+
+
+def _start(row: Object) -> str:
+    if row["becomes"]:
+        return f"becomes {row['becomes']}: {row['reason'] or ''}".rstrip(": ")
+    if not row["starts"]:
+        return f"the broker does not start: {row['reason']}"
+    words = [f"offsets {row['log_start_offset']} to {row['log_end_offset']}"]
+    words += [
+        f"{cut['file'].rpartition('/')[2]} cut to {grouped(cut['size'])} bytes"
+        for cut in row["cut"]
+    ]
+    if row["deleted"]:
+        words.append(f"{len(row['deleted'])} files deleted")
+    for ranges, said in (
+        (row["lost_offsets"], "go"),
+        (row["unreachable_offsets"], "are out of reach"),
+    ):
+        if ranges:
+            words.append(
+                f"{grouped(sum(last - first + 1 for first, last in ranges))} offsets {said}"
+            )
+    return "; ".join(words)
+
+
+def retention(data: PageData) -> Sheet | None:
+    """When what goes, by topic."""
+    sums: dict[str, Row] = {}
+    for row in data.of("retention"):
+        of = sums.setdefault(
+            label_of(row),
+            {"topic": label_of(row), "now": 0, "later": 0, "stays": 0, "next": None, "logs": 0},
+        )
+        of["logs"] += 1
+        if row["deletable"]:
+            of["now"] += row["bytes"]
+        elif row["deletable_at"] is not None:
+            of["later"] += row["bytes"]
+            of["next"] = min(row["deletable_at"], of["next"] or row["deletable_at"])
+        else:
+            of["stays"] += row["bytes"]
+        of["settings"] = ", ".join(
+            f"{name}={setting.get('value')}" for name, setting in row["settings"].items()
+        )
+    headings = (
+        text("topic", member("topic")),
+        whole("logs", member("logs")),
+        size("goes now", member("now")),
+        size("goes later", member("later")),
+        moment("the next at (UTC)", member("next")),
+        size("stays", member("stays")),
+        text("settings", member("settings")),
+    )
+    return sheet("When what goes", headings, list(sums.values()))
+
+
+Row = dict[str, Any]
+
+
+def consumers(data: PageData) -> Sheet | None:
+    """Groups and how far they are, the furthest behind first."""
+    headings = (
+        text("group", member("group")),
+        text("topic", member("topic")),
+        whole("partition", member("partition")),
+        whole("committed offset", member("offset")),
+        whole("log end", member("log_end_offset")),
+        whole("records behind", member("lag")),
+        moment("committed at (UTC)", member("commit_timestamp")),
+    )
+    rows = sorted(data.of("committed_offset"), key=lambda row: -(row["lag"] or 0))
+    return sheet("Committed offsets", headings, rows)
+
+
+def transactions(data: PageData) -> Sheet | None:
+    """The partitions with transactions."""
+    headings = (
+        file_of(data.of("transactions"), "partition"),
+        whole("committed", member("committed")),
+        whole("aborted", member("aborted")),
+        whole("open", member("open")),
+        whole("last stable offset", member("last_stable_offset")),
+        whole("log end", member("log_end_offset")),
+    )
+    return sheet("Transactions by partition", headings, data.of("transactions"))
+
+
+# Tables of a topic.
+
+
+def partitions(rows: Sequence[Object]) -> Sheet | None:
+    """The partitions of a topic."""
+    headings = (
+        file_of(rows, "partition"),
+        whole("logs", member("segments")),
+        size("size", member("bytes")),
+        whole("batches", member("batches")),
+        whole("records", member("records")),
+        whole("first offset", member("first_offset")),
+        whole("last offset", member("last_offset")),
+        moment("from (UTC)", member("min_timestamp")),
+        moment("to (UTC)", member("max_timestamp")),
+        whole("producers", member("producers")),
+    )
+    return sheet("Partitions", headings, rows)
+
+
+def segments(rows: Sequence[Object], fates: Mapping[str, Object]) -> Sheet | None:
+    """The logs of a topic. fates: what retention does with each, by file."""
+
+    def goes(row: Object) -> PageCell:
+        fate = fates.get(str(row["file"]))
+        if fate is None or not (fate["deletable"] or fate["deletable_at"] is not None):
+            return PageCell(NONE)
+        at = fate["deletable_at"]
+        return PageCell("now" if fate["deletable"] else until_words(at), at)
+
+    headings = (
+        file_of(rows, "log"),
+        size("size", member("bytes")),
+        whole("batches", member("batches")),
+        whole("records", member("records")),
+        whole("last offset", member("last_offset")),
+        whole("index entries", member("index_entries")),
+        moment("from (UTC)", member("min_timestamp")),
+        moment("to (UTC)", member("max_timestamp")),
+        Heading("goes (UTC)", goes),
+        text("why", lambda row: fates.get(str(row["file"]), {}).get("why")),
+    )
+    ordered = sorted(rows, key=lambda row: (row["partition"] or 0, row["base_offset"] or 0))
+    return sheet("Logs", headings, ordered)
+
+
+def not_committed(rows: Sequence[Object]) -> Sheet | None:
+    """The transactions that are open or aborted."""
+    headings = (
+        text("outcome", member("outcome")),
+        file_of(rows, "partition"),
+        whole("producer", member("producer_id")),
+        text("transactional id", member("transactional_id")),
+        whole("first offset", member("first_offset")),
+        whole("last offset", member("last_offset")),
+        whole("records", member("records")),
+        moment("began (UTC)", member("start_timestamp")),
+        text("hanging", lambda row: {True: "yes", False: "no"}.get(row["hanging"])),
+    )
+    shown = [row for row in rows if row["outcome"] != "committed"]
+    return sheet("Open and aborted transactions", headings, shown)
+
+
+@dataclass(frozen=True, slots=True)
+class FindingGroup:
+    """Findings of one kind."""
+
+    code: str
+    severity: str
+    count: int
+    rows: list[Object]
+    consequences: list[tuple[str, str]]
+
+
+def finding_groups(data: PageData) -> Iterator[FindingGroup]:
+    """The findings by kind, the worst first."""
+    groups: dict[str, list[Object]] = defaultdict(list)
+    for row in data.of("finding"):
+        groups[str(row["code"])].append(row)
+    more: Counter[str] = Counter()
+    for row in data.of("findings_left_out"):
+        more[str(row["code"])] += row["count"]
+    ranked = sorted(
+        groups.items(), key=lambda item: (WORST.index(item[1][0]["severity"]), -len(item[1]))
+    )
+    for code, rows in ranked:
+        labels = (
+            ("after a crash", "after_crash"),
+            ("after a clean shutdown", "after_clean_shutdown"),
+            ("what to do", "advice"),
+        )
+        told = [
+            (label, str(rows[0][name]))
+            for label, name in labels
+            if len({row[name] for row in rows}) == 1 and rows[0][name]
+        ]
+        yield FindingGroup(code, str(rows[0]["severity"]), len(rows) + more[code], rows, told)
