@@ -28,6 +28,7 @@ COMMANDS = [
     f"index-check {BROKER} {DAMAGED}",
     f"index-check {BROKER}/orders-0 --lookup-offset 700",
     f"stat {BROKER} --deep --what-if zstd",
+    f"stat {BROKER} --plot",
     f"retention {BROKER}/orders-0",
     f"compaction {BROKER}/compacted-0 --offsets",
     f"compaction {BROKER}/compacted-0 --key user-60",

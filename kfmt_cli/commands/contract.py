@@ -23,6 +23,7 @@ from kfmt_cli.rows.documents import DOCUMENTS, FINDING, FINDINGS_LEFT_OUT
 from kfmt_cli.rows.found import FOUND
 from kfmt_cli.rows.record import RECORD
 from kfmt_cli.rows.result import SEVERITIES, ResultType
+from kfmt_cli.rows.shapes import SHAPES
 from kfmt_cli.rows.transaction import TRANSACTION
 
 _RESULTS = {
@@ -54,6 +55,7 @@ def contract() -> Iterator[ContractPart]:
         "What commands say", tuple(document for document in DOCUMENTS if document not in shown)
     )
     yield ContractPart("Rows of commands", (FOUND, TRANSACTION, RANGE, REQUEST, RESPONSE))
+    yield ContractPart("The shapes of logs, and a page", SHAPES)
     for topic in REPLAYS:
         yield ContractPart(
             f"The state of {topic}", tuple(type_.rows for type_ in replay_of(topic).types)

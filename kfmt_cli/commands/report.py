@@ -11,6 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from kfmt_cli import __version__
 from kfmt_cli.broker.defaults import INDEX_INTERVAL_BYTES
@@ -30,7 +31,8 @@ from kfmt_cli.commands.txn import ShowTransactions
 from kfmt_cli.core.codecs.compress import COMPRESSORS
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.json_text import json_text
-from kfmt_cli.errors import UsageError
+from kfmt_cli.disk.partitions import partitions_below
+from kfmt_cli.errors import ExitCode, InputError, UsageError
 from kfmt_cli.render.report.charts import runtime
 from kfmt_cli.render.report.document import document
 from kfmt_cli.render.report.page_data import PageData
@@ -38,7 +40,7 @@ from kfmt_cli.render.style import human
 from kfmt_cli.rows.result import ResultType
 from kfmt_cli.rows.section import Object
 from kfmt_cli.rows.shapes import PAGE
-from kfmt_cli.writing.output import OutputFile, staged
+from kfmt_cli.writing.output import OutputFile, Staging, staged
 
 CELLS = 16_000  # of the strips of all logs
 MOST_STRIPS = 1_500
@@ -97,7 +99,7 @@ class Gathering:
         self._run(data, lambda run: self._check(run, paths), CHECK_RESULT)
         checked, data.answers = data.answers, []
         self._run(data, lambda run: self._stat(run, paths, data))
-        self._run(data, lambda run: ShowTransactions(run).paths(paths), keeps=_is_of_transactions)
+        self._run(data, lambda run: self._txn(run, paths, data), keeps=_is_of_transactions)
         self._run(data, lambda run: Retention(run, self.settings, self.now).paths(paths))
         offsets = [
             partition
@@ -146,6 +148,21 @@ class Gathering:
             codec_sample=min(max(TRIED_BYTES // n_partitions, LEAST_TRIED), SAMPLE),
         )
         task.paths(paths)
+
+    def _txn(self, run: Run, paths: tuple[str, ...], data: PageData) -> None:
+        """Transactions are only looked for where there are batches of some."""
+        named = {
+            row["file"]
+            for row in data.partitions
+            if row["transactional_batches"] or row["control_batches"]
+        }
+        task = ShowTransactions(run)
+        for partition in partitions_below(paths, lambda _: None, lambda _: None):
+            if partition.name in named:
+                try:
+                    task.partition(partition)
+                except InputError as error:
+                    run.complain(str(error))
 
 
 def _is_of_transactions(row: Object) -> bool:
@@ -202,30 +219,55 @@ def write_page(
     with ExitStack() as stack, ThreadPoolExecutor(1) as aside:
         page = _begun(stack, run, to, force)
         numbers = None if data_to is None else _begun(stack, run, data_to, force)
+        files = [page] if numbers is None else [page, numbers]
         script = aside.submit(runtime)  # takes a second, in which files are read
         data = gather()
-        page.write(document(data, script.result).encode("utf-8", "backslashreplace"))
-        page.close()
+        run.host.reached(data.exit_code)
+        for words in data.said:
+            run.sink.note(f"{words}\n")
+        if data.exit_code is ExitCode.UNREADABLE and not data.partitions:
+            for file in files:
+                file.refuse()
+            return
+        page.put(document(data, script.result))
         if numbers is not None:
             lines = ",\n".join(map(json_text, data.objects()))
-            numbers.write(f"[\n{lines}\n]\n".encode("utf-8", "backslashreplace"))
-            numbers.close()
-    run.host.reached(data.exit_code)
-    for words in data.said:
-        run.sink.note(f"{words}\n")
-    for file in (page, numbers):
-        if file is not None:
-            run.sink.put(f"{file.path}  {human(file.size)}\n")
+            numbers.put(f"[\n{lines}\n]\n")
+    for file in files:
+        run.sink.put(f"{file.path}  {human(file.size)}\n")
     run.sink.flush()
 
 
-def _begun(stack: ExitStack, run: Run, path: str, force: bool) -> OutputFile:
+@dataclass(slots=True)
+class _TextFile:
+    """A file that appears whole or not at all."""
+
+    path: str
+    _staging: Staging
+    _file: OutputFile
+
+    def put(self, words: str) -> None:
+        """All that is in it."""
+        self._file.write(words.encode("utf-8", "backslashreplace"))
+        self._file.close()
+
+    def refuse(self) -> None:
+        """Do not let it appear."""
+        self._staging.refuse()
+
+    @property
+    def size(self) -> int:
+        """Its bytes."""
+        return self._file.size
+
+
+def _begun(stack: ExitStack, run: Run, path: str, force: bool) -> _TextFile:
     """A file that appears when the stack is left; raises UsageError where one is there already."""
     folder, name = os.path.split(path)
-    if not name:
+    if not name or Path(path).is_dir():
         raise UsageError(f"{path}: is a directory; give the name of a file")
     staging = stack.enter_context(staged(folder or os.curdir, force))
     run.left_over(staging.left_over)
     file = staging.file(name)
     stack.callback(file.abandon)
-    return file
+    return _TextFile(path, staging, file)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
@@ -10,6 +11,7 @@ from typing import Any
 
 from kfmt_cli.commands.report import about
 from kfmt_cli.core.stores import file_system_at
+from kfmt_cli.core.urls import is_local
 from kfmt_cli.errors import ExitCode, InputError, UsageError
 from kfmt_cli.render.report.page_data import PageData
 from kfmt_cli.rows.documents import FINDING, STATISTICS
@@ -82,10 +84,10 @@ def gather_jobs(folders: tuple[str, ...]) -> PageData:
             job = summary["job"]
             words = f"the job {job} writes no table for a page; verify, segments and stats do"
             raise UsageError(f"{folder}: {words}")
-        for name in _READERS:
+        for name, take in _READERS.items():
             if name in tables:
                 for row in _rows(top, name, format_):
-                    _READERS[name](data, partitions, row)
+                    take(data, partitions, row)
     for (_, place), sums in partitions.items():
         data.put(STATISTICS, sums.row(place))
     _put_topics(data, partitions)
@@ -167,7 +169,7 @@ def _json_of(top: str, name: str) -> dict[str, Any]:
     """A file that a job keeps; raises UsageError, InputError."""
     path = f"{top}/{KEPT}/{name}"
     try:
-        system, below = file_system_at(path)
+        system, below = _at(path)
         with system.open_input_stream(below, compression=None) as file:
             found: dict[str, Any] = json.loads(file.read())
     except FileNotFoundError:
@@ -175,6 +177,15 @@ def _json_of(top: str, name: str) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: {error}", file=path) from error
     return found
+
+
+def _at(path: str) -> tuple[Any, str]:
+    """The file system of a path or a URL, and the path there; raises InputError."""
+    from pyarrow import fs
+
+    if is_local(path):
+        return fs.LocalFileSystem(), os.path.abspath(path)  # noqa: PTH100 (links stay)
+    return file_system_at(path)
 
 
 def _summary(top: str) -> dict[str, Any]:
@@ -190,11 +201,12 @@ def _rows(top: str, table: str, format_: str) -> Iterator[dict[str, Any]]:
     import pyarrow.dataset as ds
     from pyarrow import fs
 
-    system, below = file_system_at(top)
+    system, below = _at(top)
     single = f"{below}/{table}.{format_}"
     is_file = system.get_file_info(single).type == fs.FileType.File
     try:
-        found = ds.dataset(single if is_file else f"{below}/{table}", system, format=format_)
+        path = single if is_file else f"{below}/{table}"
+        found = ds.dataset(path, filesystem=system, format=format_)
         for batch in found.to_batches():
             yield from map(_plain, batch.to_pylist())
     except (OSError, ValueError) as error:

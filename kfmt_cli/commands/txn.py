@@ -42,11 +42,11 @@ class ShowTransactions:
 
     def paths(self, paths: tuple[str, ...]) -> None:
         """Show the transactions of every partition below some paths."""
-        each_partition(self.run, paths, self._partition, reads_all=True)
+        each_partition(self.run, paths, self.partition, reads_all=True)
         self.run.sink.flush()
 
-    def _partition(self, partition: Partition) -> None:
-        """Go over it for what is open at its end, then again for what has ended, in order."""
+    def partition(self, partition: Partition) -> None:
+        """Go over a partition for what is open at its end, then again for what has ended."""
         sink = self.run.sink
         following = Transactions()
         counts = {"committed": 0, "aborted": 0, OPEN: 0}

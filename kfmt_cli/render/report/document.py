@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,7 +75,7 @@ def document(data: PageData, runtime: Callable[[], str]) -> str:
         about=about,
         made_at=f"{time_text(about['made_at'])[:19]} UTC",
         answers=list(_answers(data)),
-        figures=figures.overview,
+        figures=defaultdict(list, figures.overview),
         tables={
             "disk": sheets.disk(data),
             "topics": sheets.topics(data, {name: f"#{at}" for name, at in anchors.items()}),

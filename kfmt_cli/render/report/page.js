@@ -45,11 +45,13 @@
     }
     const before = views.get(place);
     views.set(place, null);
-    return vegaEmbed(place, spec, { actions: false, renderer: "svg", config: look() }).then((made) => {
+    const within = place.firstElementChild;
+    return vegaEmbed(within, spec, { actions: false, renderer: "svg", config: look() }).then((made) => {
       if (before) before.finalize();
       views.set(place, made.view);
       // The place has words for the chart as a whole; its marks have none.
-      for (const part of place.querySelectorAll("[role]")) part.removeAttribute("role");
+      for (const part of [within, ...within.querySelectorAll("[role]")]) part.removeAttribute("role");
+      within.removeAttribute("aria-label");
     });
   }
 

@@ -1,0 +1,218 @@
+"""The page of report in a real browser: charts, filters, keys, readers, print."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.samples import kfmt
+from tools.kafka import ROOT, SAMPLES
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+pytest.importorskip("altair", reason="the extra report is not installed")
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
+pytestmark = pytest.mark.skipif(BROWSER is None, reason="there is no Chromium")
+
+PAGES = {
+    "broker": [SAMPLES / "kafka-3.9.1-broker1"],
+    "damaged": [ROOT / "damaged_segments"],
+    "old": [SAMPLES / "kafka-0.8.2.2"],
+    "live": [SAMPLES / "kafka-3.9.1-live"],
+}
+DRAWN = "document.documentElement.dataset.drawn"
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The address of each page."""
+    folder = tmp_path_factory.mktemp("pages")
+    for name, paths in PAGES.items():
+        kfmt("report", *paths, "--to", folder / f"{name}.html")
+    return {name: (folder / f"{name}.html").as_uri() for name in PAGES}
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with sync_api.sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
+        yield found
+        found.close()
+
+
+class Opened:
+    """A page that is open, and what it complained of."""
+
+    def __init__(self, browser: Any, address: str, **options: Any) -> None:
+        self.page = browser.new_page(**options)
+        self.complaints: list[str] = []
+        self.requests: list[str] = []
+        self.page.on("console", lambda said: self.complaints.append(f"{said.type}: {said.text}"))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.goto(address)
+        self.page.wait_for_function(DRAWN, timeout=60_000)
+
+
+@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_chart_is_drawn_without_a_complaint_or_a_request(
+    pages: dict[str, str], browser: Any, name: str, scheme: str
+) -> None:
+    opened = Opened(browser, pages[name], color_scheme=scheme)
+    assert opened.complaints == []
+    assert opened.requests == [pages[name]]
+    charts = opened.page.evaluate(
+        "[...document.querySelectorAll('.chart')].map((place) => [place.dataset.chart, "
+        "place.dataset.topic, place.querySelectorAll('[class*=mark-] path, [class*=mark-] text')"
+        ".length, place.getAttribute('aria-label')])"
+    )
+    assert len(charts) > 5
+    for chart, topic, n_marks, label in charts:
+        assert n_marks > 5, (chart, topic)
+        assert len(label) > 20
+    opened.page.close()
+
+
+def test_findings_are_filtered_and_searched(pages: dict[str, str], browser: Any) -> None:
+    page = Opened(browser, pages["damaged"]).page
+    shown = "[...document.querySelectorAll('.group tbody tr')].filter((row) => row.offsetParent)"
+
+    def n_shown() -> int:
+        n: int = page.evaluate(f"{shown}.length")
+        assert page.text_content("#found") == f"{n} shown"
+        return n
+
+    n_all = n_shown()
+    assert n_all > 20
+    page.fill("#find", "crc-mismatch")
+    assert 0 < n_shown() < n_all
+    codes = page.evaluate(f"{shown}.map((row) => row.closest('.group').querySelector('h3').id)")
+    assert set(codes) == {"code-crc-mismatch"}
+    page.fill("#find", "zero-hole-0")
+    files = page.evaluate(f"{shown}.map((row) => row.cells[0].textContent)")
+    assert files
+    assert all("zero-hole-0" in file for file in files)
+    page.fill("#find", "")
+    page.select_option("#severity", "note")
+    notes = page.evaluate(f"{shown}.map((row) => row.closest('.group').dataset.severity)")
+    assert set(notes) <= {"note"}
+    page.select_option("#severity", "")
+    assert n_shown() == n_all
+    page.close()
+
+
+def test_a_topic_has_a_page_of_its_own(pages: dict[str, str], browser: Any) -> None:
+    page = Opened(browser, pages["broker"]).page
+    assert page.is_visible("#overview")
+    page.click("nav >> text=orders")
+    page.wait_for_function("document.documentElement.classList.contains('on-topic')")
+    assert not page.is_visible("#overview")
+    assert page.evaluate("document.querySelectorAll('.topic.current').length") == 1
+    assert page.text_content(".topic.current h2") == "orders"
+    assert page.is_visible(".topic.current [data-chart=strips] svg")
+    page.click("nav >> text=Findings")
+    assert page.is_visible("#findings")
+    page.go_back()
+    assert page.is_visible(".topic.current")
+    page.close()
+
+
+def test_tables_are_sorted_by_their_headings(pages: dict[str, str], browser: Any) -> None:
+    page = Opened(browser, pages["broker"]).page
+    column = "[...document.querySelectorAll('#topics > .scroll tbody tr')].map((row) => row.cells[4].dataset.v)"
+    page.click("#topics > .scroll th >> text=size")
+    sizes = [int(value) for value in page.evaluate(column)[:10] if value]
+    assert sizes == sorted(sizes, reverse=True)
+    page.click("#topics > .scroll th >> text=size")
+    sizes = [int(value) for value in page.evaluate(column) if value]
+    assert sizes == sorted(sizes)
+    assert page.get_attribute("#topics th[aria-sort]", "aria-sort") == "ascending"
+    page.close()
+
+
+def test_everything_is_reached_by_keyboard(pages: dict[str, str], browser: Any) -> None:
+    page = Opened(browser, pages["damaged"]).page
+    seen = []
+    for _ in range(30):
+        page.keyboard.press("Tab")
+        seen.append(page.evaluate("document.activeElement.textContent.trim().slice(0, 30)"))
+    assert seen[0] == "Skip to the report"
+    assert seen[1] == "Change to dark or light"
+    assert seen[2:5] == ["In short", "Topics", "Time"]
+    tabs = page.evaluate("[...document.querySelectorAll('[tabindex]')].map((one) => one.tabIndex)")
+    assert set(tabs) <= {0, -1}
+    page.focus("#theme")
+    before = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    page.keyboard.press("Enter")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") != before
+    page.close()
+
+
+@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("place", ["", "#topic-0"])
+def test_an_accessibility_checker_finds_nothing(
+    pages: dict[str, str], browser: Any, name: str, scheme: str, place: str
+) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
+    # The checker is a script of its own, which the page would refuse.
+    opened = Opened(browser, pages[name] + place, color_scheme=scheme, bypass_csp=True)
+    found = axe.Axe().run(opened.page).response["violations"]
+    assert [(of["id"], of["impact"], of["nodes"][0]["html"]) for of in found] == []
+    opened.page.close()
+
+
+def test_a_narrow_page_is_not_wider_than_the_screen(pages: dict[str, str], browser: Any) -> None:
+    page = Opened(browser, pages["broker"], viewport={"width": 380, "height": 800}).page
+    assert page.evaluate("document.documentElement.scrollWidth") <= 380
+    page.close()
+
+
+def test_without_javascript_everything_is_there(pages: dict[str, str], browser: Any) -> None:
+    page = browser.new_page(java_script_enabled=False)
+    page.goto(pages["broker"])
+    assert page.is_visible("#overview")
+    assert page.is_visible("#topic-0")
+    assert page.is_visible("text=What is on this disk?")
+    assert not page.is_visible(".filter")
+    page.close()
+
+
+def test_printed_it_is_a_document(pages: dict[str, str], browser: Any, tmp_path: Path) -> None:
+    opened = Opened(browser, pages["broker"], color_scheme="dark")
+    opened.page.emulate_media(media="print")
+    assert not opened.page.is_visible("nav")
+    assert opened.page.is_visible("#topic-0")
+    assert opened.page.is_visible("#topic-0 svg")
+    color = opened.page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert color == "rgb(255, 255, 255)"
+    opened.page.pdf(path=tmp_path / "page.pdf")
+    assert (tmp_path / "page.pdf").read_bytes().count(b"/Type /Page\n") > 5
+    opened.page.close()
+
+
+def test_the_charts_show_the_numbers_of_the_data(
+    pages: dict[str, str], browser: Any, tmp_path: Path
+) -> None:
+    data = tmp_path / "data.json"
+    kfmt("report", *PAGES["broker"], "--to", tmp_path / "page.html", "--data", data)
+    rows = json.loads(data.read_text())
+    page = Opened(browser, pages["broker"]).page
+    tables = page.evaluate("JSON.parse(document.getElementById('data').textContent).tables")
+
+    def column(table: str, name: str) -> list[Any]:
+        place = tables[table]["columns"].index(name)
+        return [row[place] for row in tables[table]["rows"]]
+
+    of = {name: [row for row in rows if row["type"] == name] for name in {r["type"] for r in rows}}
+    assert sum(column("codecs", "bytes")) == sum(row["bytes"] for row in of["codec_use"])
+    assert sum(size or 0 for size in column("areas", "bytes")) == of["report"][0]["bytes"]
+    cells = sum(len(row["cells"]) for row in of["segment_strip"])
+    assert len(column("cells", "position")) == cells
+    assert column("what_if", "would_be_bytes") == [row["would_be_bytes"] for row in of["what_if"]]
+    page.close()
