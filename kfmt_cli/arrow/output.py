@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import tempfile
 import uuid
@@ -18,6 +19,7 @@ from kfmt_cli.core.urls import is_local, local
 from kfmt_cli.errors import OutputError
 
 PIECE = 1 << 20
+_UNFINISHED = re.compile(r"\..+\.[0-9a-f]{32}\.unfinished")
 
 
 @contextmanager
@@ -49,6 +51,16 @@ def appearing(path: str) -> Iterator[BinaryIO]:
             temporary.unlink(missing_ok=True)
     except OSError as error:
         raise OutputError(f"{path}: cannot be written: {error.strerror or error}") from error
+
+
+def take_away_unfinished(folder: str) -> None:
+    """Remove the files below a directory that nobody will finish, as their writers are dead. There
+    are none in a store, where nothing appears before it is whole."""
+    if not is_local(folder):
+        return
+    for path in Path(local(folder)).rglob(".*"):
+        if _UNFINISHED.fullmatch(path.name):
+            path.unlink(missing_ok=True)
 
 
 def put_json(path: str, value: object) -> None:

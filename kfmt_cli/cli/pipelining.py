@@ -38,7 +38,7 @@ class PipelineCall:
 
         check_packages()
         from kfmt_cli.arrow.inputs import files_of
-        from kfmt_cli.arrow.output import put_json
+        from kfmt_cli.arrow.output import put_json, take_away_unfinished
         from kfmt_cli.spark.jobs.context import Context
 
         request = self._request()
@@ -54,6 +54,7 @@ class PipelineCall:
                 format_ = self.options["format_"]
                 context = Context(spark, request, to, format_, progress.advance, options, files)
                 summary = self._job(run_job, context)
+        take_away_unfinished(to)
         summary.unread += [f"{file.path}: {file.trouble}" for file in files if file.trouble]
         put_json(f"{to}/_kfmt/summary.json", self._summed_up(summary, files))
         if summary.vanished and summary.vanished >= summary.numbers.get("segments", 0):
