@@ -1,0 +1,241 @@
+"""A real master and two workers: what is killed, or fails, in the middle of an export costs time
+and nothing else."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import struct
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from tests.support.samples import ORDERS
+from tests.support.segments import positions
+from tests.support.spark_cluster import PROCESSES, Cluster, cluster, until
+from tests.support.spark_rows import with_index
+
+pytest.importorskip("pyspark")
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.skipif(shutil.which("java") is None, reason="java not found"),
+    pytest.mark.skipif(not PROCESSES.exists(), reason="there is no /proc"),
+]
+PARTITIONS, SEGMENTS, TIMES = 6, 8, 40
+RECORDS = SEGMENTS * TIMES * 240  # of a partition
+PLACES = [("large", 0), *(("many", number) for number in range(PARTITIONS))]
+UNFINISHED = ".unfinished"
+
+
+@pytest.fixture(scope="module")
+def spark_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with cluster(tmp_path_factory.mktemp("cluster"), workers=2) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Partitions of small segments, which share files, and one log that is cut."""
+    top = tmp_path_factory.mktemp("logs")
+    data = ORDERS.read_bytes()
+    batches = [
+        (struct.unpack_from(">q", data, at)[0], data[at + 8 : end])
+        for at, end in pairwise(positions(data))
+    ]
+
+    def repeated(first: int, times: int) -> bytes:
+        """The checksums do not cover the offsets."""
+        return b"".join(
+            struct.pack(">q", first + 240 * i + base) + rest
+            for i in range(times)
+            for base, rest in batches
+        )
+
+    whole = repeated(0, SEGMENTS * TIMES)
+    with_index(top / "large-0", whole, whole)
+    for number in range(PARTITIONS):
+        (top / f"many-{number}").mkdir()
+    for segment in range(SEGMENTS):
+        first = segment * TIMES * 240
+        log = top / f"many-0/{first:020}.log"
+        log.write_bytes(repeated(first, TIMES))
+        for number in range(1, PARTITIONS):
+            os.link(log, top / f"many-{number}" / log.name)
+    return top
+
+
+class Export:
+    """`kfmt pipeline export` on the cluster, in a process of its own. by: what is run instead of
+    kfmt."""
+
+    def __init__(
+        self, made: Cluster, logs: Path, to: Path, *by: str | Path, split: str = "4M"
+    ) -> None:
+        sizes = ("--target-file-bytes", "4M", "--max-split-bytes", split)
+        command = ("pipeline", "export", logs, "--to", to, "--tables", "records,batches", *sizes)
+        self.to = to
+        self.process = made.run(*(by or ("-m", "kfmt_cli")), *command)
+
+    def results(self) -> dict[Path, int]:
+        """What tasks have told of, and when."""
+        return {path: path.stat().st_mtime_ns for path in self.to.glob("_kfmt/done/*.json")}
+
+    def is_in_the_middle(self) -> None:
+        """Wait until some tasks are done and one writes."""
+        until("no task writes", lambda: len(self.results()) >= 3 and self.left())
+
+    def left(self) -> list[Path]:
+        """Files that are not whole."""
+        return list(self.to.rglob(f".*{UNFINISHED}"))
+
+    def said(self, code: int = 0) -> str:
+        """What it says until its end."""
+        said, _ = self.process.communicate(timeout=120)
+        assert self.process.returncode == code, said
+        assert "Traceback" not in said
+        return said
+
+
+def assert_each_offset_is_there_once(logs: Path, export: Export) -> None:
+    """In the files, and in the manifest, which names these files and no other."""
+    records = f"{len(PLACES) * RECORDS:,} records".replace(",", " ")
+    assert records in export.said()
+    files = {
+        str(path.relative_to(export.to))
+        for table in ("records", "batches")
+        for path in export.to.glob(f"{table}/**/*")
+    }
+    manifest = json.loads((export.to / "_kfmt/manifest.json").read_text())
+    outputs, inputs = manifest["outputs"], manifest["inputs"]
+    assert {row["file"] for row in outputs} == files
+    assert {name for row in inputs for name in row["outputs"]} == files
+    assert len(files) == len(outputs) > 30
+    read = {name: pq.ParquetFile(export.to / name).read() for name in files}
+    assert {row["file"]: row["rows"] for row in outputs} == {
+        name: len(table) for name, table in read.items()
+    }
+    for table, offset, step in (("records", "offset", 1), ("batches", "base_offset", 20)):
+        columns = ["topic", "partition", offset]
+        rows = pa.concat_tables(
+            rows.select(columns) for name, rows in read.items() if name.startswith(table)
+        )
+        assert rows.sort_by([(column, "ascending") for column in columns]) == pa.table(
+            [
+                [topic for topic, _ in PLACES for _ in range(0, RECORDS, step)],
+                pa.array([n for _, n in PLACES for _ in range(0, RECORDS, step)], pa.int32()),
+                [at for _ in PLACES for at in range(0, RECORDS, step)],
+            ],
+            names=columns,
+        )
+    reached = dict.fromkeys(PLACES, 0)
+    for row in sorted(inputs, key=lambda row: row["first_offset"]):
+        assert reached[row["topic"], row["partition"]] == row["first_offset"]
+        reached[row["topic"], row["partition"]] = row["last_offset"] + 1
+    assert set(reached.values()) == {RECORDS}
+    assert sum(row["end"] - row["start"] for row in inputs) == sum(
+        path.stat().st_size for path in logs.rglob("*.log")
+    )
+    assert export.left() == []
+
+
+def test_an_executor_that_is_killed(spark_cluster: Cluster, logs: Path, tmp_path: Path) -> None:
+    export = Export(spark_cluster, logs, tmp_path)
+    export.is_in_the_middle()
+    spark_cluster.kill_executor_that_writes(UNFINISHED)
+    assert export.left()
+    assert export.process.poll() is None
+    before = export.results()
+    assert_each_offset_is_there_once(logs, export)
+    after = export.results()
+    assert 3 <= len(before) < len(after)
+    assert before.items() <= after.items()
+
+
+def test_a_driver_that_is_killed(spark_cluster: Cluster, logs: Path, tmp_path: Path) -> None:
+    """The same command is given again at once."""
+    export = Export(spark_cluster, logs, tmp_path)
+    export.is_in_the_middle()
+    export.process.kill()
+    export.process.communicate()
+    before = export.results()
+    again = Export(spark_cluster, logs, tmp_path)
+    assert_each_offset_is_there_once(logs, again)
+    after = again.results()
+    assert 3 <= len(before) < len(after)
+    assert before.items() <= after.items()
+
+
+# Each task fails once: while it writes, when it closes a file, or when all its files are there.
+# One fails always, where that is asked for, after the first of its files is whole.
+FAILING = """
+import sys
+from pathlib import Path
+
+from kfmt_cli.__main__ import main
+from kfmt_cli.spark.jobs import export_job
+
+marks, always = Path(sys.argv.pop(1)), sys.argv.pop(1)
+export = export_job.export
+
+def failing(lake):
+    work = export(lake)
+
+    def fails(request, pieces, to):
+        from kfmt_cli.arrow.lake import _OpenFile
+
+        write, close = _OpenFile.write, _OpenFile.close
+        first = pieces[0]
+        mark = marks / f"{first.place[1]}-{first.base_offset}-{first.start}"
+        how = sum(map(ord, mark.name)) % 3
+        is_always = always in first.path
+        if mark.exists() and not is_always:
+            return work(request, pieces, to)
+        mark.touch()
+
+        def end(file, *rows):
+            is_second = file._output.table == "batches"
+            (write if rows else close)(file, *rows)
+            if is_second if is_always else how == (0 if rows else 1):
+                raise OSError(28, "No space left on device")
+
+        _OpenFile.write = _OpenFile.close = end
+        try:
+            work(request, pieces, to)
+        finally:
+            _OpenFile.write, _OpenFile.close = write, close
+        raise MemoryError("all is written")
+
+    return fails
+
+export_job.export = failing
+main()
+"""
+
+
+def test_tasks_that_fail_after_some_rows(
+    spark_cluster: Cluster, logs: Path, tmp_path: Path
+) -> None:
+    """What a job that failed has left under final names is in none of the files that are made when
+    it is done, of other segments together, so that it must not stay."""
+    to, script = tmp_path / "out", tmp_path / "failing.py"
+    script.write_text(FAILING)
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+    stopped = Export(spark_cluster, logs, to, script, tmp_path / "first", "many-2")
+    assert "No space left on device" in stopped.said(code=3)
+    assert not (to / "_kfmt/manifest.json").exists()
+    before = stopped.results()
+    told = "".join(path.read_text() for path in before)
+    left = [path for path in to.glob("records/many-*") if path.name not in told]
+    assert left
+    again = Export(spark_cluster, logs, to, script, tmp_path / "second", "none", split="2M")
+    assert_each_offset_is_there_once(logs, again)
+    assert not any(path.exists() for path in left)
+    tried = list((tmp_path / "second").iterdir())
+    assert len(tried) == len(again.results()) - len(before) > 3
