@@ -163,6 +163,17 @@ def test_the_schema_of_spark_is_exact(tmp_path: Path) -> None:
     assert set(rows["timestamp"].cast(pa.int64()).to_pylist()) == {-1000}
 
 
+@pytest.mark.parametrize("topic", ["__consumer_offsets", ".hidden", "_", "..."])
+def test_no_file_is_hidden_from_those_who_read_a_directory(topic: str, tmp_path: Path) -> None:
+    """Spark, Hive and Trino leave out files whose names begin with _ or a dot."""
+    shutil.copytree(ORDERS.parent, tmp_path / f"logs/{topic}-0")
+    for by in ("none", "topic"):
+        for file in run(tmp_path / "logs", tmp_path / by, "--partition-by", by):
+            for name in file.relative_to(tmp_path / by).parts:
+                assert name[0] not in "_.", name
+        assert exported(tmp_path / by) == dumped(tmp_path / "logs")
+
+
 @pytest.mark.spark
 def test_a_backfill_unions_with_sparks_stream(tmp_path: Path, spark: Any) -> None:
     run(ORDERS.parent, tmp_path / "lake", "--schema", "kafka")

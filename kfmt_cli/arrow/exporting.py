@@ -61,10 +61,12 @@ def export_bundle(request: Request, pieces: Sequence[Piece], to: str, lake: Lake
 
 
 def _stem(pieces: Sequence[Piece]) -> str:
-    """A name for what is made of pieces: where the first begins, and a hash of what they are."""
+    """A name for what is made of pieces: where the first begins, and a hash of what they are. It
+    begins with neither _ nor ., as Spark, Hive and Trino take such files for hidden ones."""
     first = pieces[0]
     topic, partition = first.place
-    named = "" if topic is None else f"{quote(os.fsencode(topic)[:60], safe='')}-{partition}-"
+    quoted = "" if topic is None else quote(os.fsencode(topic)[:60], safe="").lstrip("_.")
+    named = "" if topic is None else f"{quoted}-{partition}-"
     which = blake2b(digest_size=6)
     for piece in pieces:
         about = (piece.path, piece.start, piece.end, piece.size, piece.modified)
