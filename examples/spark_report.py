@@ -1,16 +1,18 @@
 """What an auditor asks of a cluster's segments, in SQL.
 
     python examples/spark_report.py [PATH…]
+    spark-submit --master MASTER examples/spark_report.py [PATH…]
 
-Needs `pip install 'kfmt-cli[spark]'` and Java 17.
+Needs `pip install 'kfmt-cli[spark]'` and Java 17. Without spark-submit it runs on this machine.
 """
 
 from __future__ import annotations
 
 import sys
 
+from pyspark.sql import SparkSession
+
 from kfmt_cli.spark import register
-from kfmt_cli.spark.session import session
 
 QUESTIONS = {
     "The largest keys, and how much is written under them": """
@@ -36,14 +38,14 @@ QUESTIONS = {
 
 def main() -> None:
     paths = sys.argv[1:] or ["sample_segments/kafka-3.9.1-broker1", "damaged_segments"]
-    with session("local[*]") as spark:
-        register(spark)
-        for table in ("records", "batches", "findings"):
-            frame = spark.read.format("kfmt").option("table", table).load(paths)
-            frame.createOrReplaceTempView(table)
-        for question, query in QUESTIONS.items():
-            print(question)
-            spark.sql(query).show(10, truncate=False)
+    spark = SparkSession.builder.config("spark.sql.session.timeZone", "UTC").getOrCreate()
+    register(spark)
+    for table in ("records", "batches", "findings"):
+        frame = spark.read.format("kfmt").option("table", table).load(paths)
+        frame.createOrReplaceTempView(table)
+    for question, query in QUESTIONS.items():
+        print(question)
+        spark.sql(query).show(10, truncate=False)
 
 
 if __name__ == "__main__":
