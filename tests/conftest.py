@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from tests.support import progress, warm
+from tests.support.spark_job import job
 from tests.support.store_server import bucket, server
 from tools.kafka import SHORT_LIVED
 
-__all__ = ["bucket", "server"]  # fixtures
+__all__ = ["bucket", "job", "server"]  # fixtures
 
 for name in ("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS"):
     os.environ.setdefault(name, " ".join(SHORT_LIVED))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import gc
 import json
 import os
 import re
@@ -13,15 +12,16 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.samples import ORDERS, TXN, Done, environment, kfmt
+from tests.support.samples import ORDERS, TXN, environment, kfmt
 from tests.support.segments import positions, with_bytes
+from tests.support.spark_job import Job
 from tests.support.spark_rows import Key, close, dumped, exported, of_rows, with_index
 from tools.kafka import ROOT, SAMPLES
 
@@ -30,7 +30,6 @@ pq = pytest.importorskip("pyarrow.parquet")
 
 from pyspark.errors import PySparkException  # noqa: E402
 
-from kfmt_cli import __main__  # noqa: E402
 from kfmt_cli.cli.pipeline import pipeline  # noqa: E402
 from kfmt_cli.errors import InputError, SessionError  # noqa: E402
 from kfmt_cli.spark import session as sessions  # noqa: E402
@@ -46,31 +45,6 @@ pytestmark = [
 ]
 BROKERS = sorted(path for path in SAMPLES.iterdir() if path.is_dir())
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
-
-
-Job = Callable[..., Done]
-
-
-@pytest.fixture
-def job(
-    spark: Any, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> Iterator[Job]:
-    """`kfmt pipeline ARGUMENTS` in the session of all tests, in place of one of its own."""
-
-    def run_here(*arguments: str | Path, code: int = 0) -> Done:
-        monkeypatch.setattr(sys, "argv", ["kfmt", "pipeline", *map(str, arguments)])
-        capfd.readouterr()
-        done = Done(__main__.run(), *capfd.readouterr())
-        assert done.code == code, done.out + done.err
-        assert "WARN" not in done.err
-        assert "Traceback" not in done.err
-        return done
-
-    monkeypatch.setattr(sessions, "session", lambda *_: nullcontext(spark))
-    before = signal.getsignal(signal.SIGTERM), gc.get_threshold()
-    yield run_here
-    signal.signal(signal.SIGTERM, before[0])
-    gc.set_threshold(*before[1])
 
 
 def records(frame: Any) -> list[Key]:
