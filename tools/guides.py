@@ -26,7 +26,7 @@ SAMPLE_FOLDERS = ("sample_segments", "damaged_segments")
 LEFT_OUT = "…"
 TIMEOUT = 300  # seconds for a whole guide
 
-_BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _FILE_NAME = re.compile(r"# ([\w.-]+)\n")
 # What bash prints after each command: a line that no command prints.
 _END = "\x1e"
@@ -48,7 +48,7 @@ def guides() -> list[Path]:
 
 def blocks(text: str, language: str) -> list[str]:
     """What is in the fenced blocks of a language."""
-    return [found[2] for found in _BLOCK.finditer(text) if found[1] == language]
+    return [found[2] for found in BLOCK.finditer(text) if found[1] == language]
 
 
 def commands(block: str) -> Iterator[Command]:
@@ -126,7 +126,7 @@ def rewritten(text: str, printed: Sequence[Sequence[str]]) -> str:
             lines += [f"$ {command.text}", *_shortened(command.shown, next(outputs))]
         return "\n".join(["```console", *lines, "```"])
 
-    return _BLOCK.sub(block, text)
+    return BLOCK.sub(block, text)
 
 
 def _shortened(shown: Sequence[str], printed: Sequence[str]) -> Sequence[str]:
@@ -141,7 +141,7 @@ def _shortened(shown: Sequence[str], printed: Sequence[str]) -> Sequence[str]:
 
 def _script(text: str) -> str:
     parts = [_MARK]
-    for found in _BLOCK.finditer(text):
+    for found in BLOCK.finditer(text):
         if found[1] == "console":
             parts += [f"{command.text}\nmark\n" for command in commands(found[2])]
         elif found[1] == "python" and (named := _FILE_NAME.match(found[2])):
