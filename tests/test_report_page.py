@@ -124,7 +124,8 @@ def test_a_topic_has_a_page_of_its_own(pages: dict[str, str], browser: Any) -> N
 
 def test_tables_are_sorted_by_their_headings(pages: dict[str, str], browser: Any) -> None:
     page = Opened(browser, pages["broker"]).page
-    column = "[...document.querySelectorAll('#topics > .scroll tbody tr')].map((row) => row.cells[4].dataset.v)"
+    rows = "[...document.querySelectorAll('#topics > .scroll tbody tr')]"
+    column = f"{rows}.map((row) => row.cells[4].dataset.v)"
     page.click("#topics > .scroll th >> text=size")
     sizes = [int(value) for value in page.evaluate(column)[:10] if value]
     assert sizes == sorted(sizes, reverse=True)

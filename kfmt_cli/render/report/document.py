@@ -94,8 +94,13 @@ def document(data: PageData, runtime: Callable[[], str]) -> str:
         css=_code((here / "page.css").read_text()),
         js=_code((here / "page.js").read_text()),
         runtime=_code(runtime()),
-        charts_json=_code(json_text({"specs": specs(), "tables": figures.packed()})),
+        charts_json=_json({"specs": specs(), "tables": figures.packed()}),
     )
+
+
+def _json(value: object) -> Markup:
+    """JSON in a script, in which nothing can look like a tag."""
+    return Markup(json_text(value).replace("<", "\\u003c"))  # noqa: S704
 
 
 def _code(words: str) -> Markup:
