@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import io
 import json
 import shutil
 from collections.abc import Callable
@@ -241,3 +243,42 @@ def test_a_dry_run_does_nothing(many: Path, tmp_path: Path) -> None:
     assert "would read 90 files, " in done.out + done.err
     assert "nothing was read and nothing was written" in done.out + done.err
     assert not (tmp_path / "lake").exists()
+
+
+# Values that follow a schema.
+
+
+def test_values_are_decoded_into_a_column(tmp_path: Path) -> None:
+    done = kfmt("export", BROKER / "orders-0", "--to", tmp_path / "made", "--value-format", "json")
+    assert done.code == 0
+    rows = pq.read_table(tmp_path / "made/records").to_pylist()
+    shown = kfmt("dump", BROKER / "orders-0", "--records", "--value-format", "json", "--json")
+    expected = {row["offset"]: row.get("decoded_value") for row in shown.of("record")}
+    assert len(rows) == len(expected) == 1500
+    for row in rows:
+        said = row["decoded_value"]
+        assert (None if said is None else json.loads(said)) == expected[row["offset"]]
+
+
+def test_values_of_a_registry_are_decoded(tmp_path: Path) -> None:
+    fastavro = pytest.importorskip("fastavro")
+    schema = {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}
+    (tmp_path / "schemas").mkdir()
+    (tmp_path / "schemas/7.avsc").write_text(json.dumps(schema))
+    lines = []
+    for number in range(3):
+        out = io.BytesIO(b"\0\0\0\0\7")
+        out.seek(5)
+        fastavro.schemaless_writer(out, schema, {"id": number})
+        value = base64.b64encode(out.getvalue()).decode()
+        lines.append({"key": None, "value": value, "value_encoding": "base64"})
+    lines.append({"key": None, "value": "no frame"})
+    (tmp_path / "in.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    assert kfmt("build", tmp_path / "in.jsonl", tmp_path / "logs/orders-0").code == 0
+    given = (tmp_path / "logs", "--decode", "--schemas", tmp_path / "schemas")
+    assert kfmt("export", *given, "--to", tmp_path / "made").code == 0
+    said = pq.read_table(tmp_path / "made/records").column("decoded_value").to_pylist()
+    assert [json.loads(text)["value"] for text in said[:3]] == [{"id": n} for n in range(3)]
+    assert "does not decode" in json.loads(said[3])["note"]
+    done = kfmt("export", tmp_path / "logs", "--decode", "--to", tmp_path / "more")
+    assert (done.code, len(done.err.splitlines())) == (2, 1)

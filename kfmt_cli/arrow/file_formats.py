@@ -38,6 +38,7 @@ from kfmt_cli.rows.table_types import BATCHES, RECORDS, chosen
 from kfmt_cli.sharing.piece import Piece, telling
 from kfmt_cli.sharing.read_piece import PieceReader
 from kfmt_cli.sharing.request import Request
+from kfmt_cli.topics.decoder import Decoder
 
 ROW_GROUP = 32 << 20  # bytes of Arrow, or
 MOST_ROWS = 1 << 19
@@ -180,15 +181,18 @@ def _parts(
     for piece, result in zip(pieces, read, strict=True):
         with telling(piece):
             reader = reader_of(request, piece)
-            yield piece, _told(table, reader, piece, result)
+            decoder = request.payloads.decoder
+            yield piece, _told(table, reader, piece, result, decoder)
             result.findings, result.edges = reader.findings, reader.edges
 
 
-def _told(table: str, reader: PieceReader, piece: Piece, result: PieceRead) -> Iterator[Rows]:
+def _told(
+    table: str, reader: PieceReader, piece: Piece, result: PieceRead, decoder: Decoder | None
+) -> Iterator[Rows]:
     if table == BATCHES.name:
         found: Iterator[Rows] = (batch_rows(block) for block in reader.blocks(piece))
     else:
-        found = wanted_records(reader, piece, decode=False)
+        found = wanted_records(reader, piece, decoder)
     for rows in found:
         if len(rows):
             inner = (rows.inner or rows.outer).table

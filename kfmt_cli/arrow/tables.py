@@ -31,7 +31,7 @@ from kfmt_cli.rows.table_types import BATCHES, RECORDS
 from kfmt_cli.sharing.piece import Piece, telling
 from kfmt_cli.sharing.read_piece import Edges, PieceReader
 from kfmt_cli.sharing.request import Request
-from kfmt_cli.topics import decoder_for
+from kfmt_cli.topics.decoder import Decoder
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -67,17 +67,16 @@ def record_batches(request: Request, reader: PieceReader, piece: Piece) -> Batch
     """The records of a piece that are wanted."""
     columns = request.shown_of(RECORDS)
     shared = shared_by(piece)
-    for rows in wanted_records(reader, piece):
+    for rows in wanted_records(reader, piece, request.decoder_of(piece.place[0])):
         for part in slices(part_of(rows), request.batch_rows):
             yield record_batch(part, columns, shared)
 
 
-def wanted_records(reader: PieceReader, piece: Piece, decode: bool = True) -> Iterator[Rows]:
-    """The records of a piece that are wanted, below their batches.
-
-    decode: with what the topic's decoder makes of them.
-    """
-    decoder = decoder_for(piece.place[0]) if decode else None
+def wanted_records(
+    reader: PieceReader, piece: Piece, decoder: Decoder | None = None
+) -> Iterator[Rows]:
+    """The records of a piece that are wanted, below their batches, with what a decoder makes of
+    them."""
     for run, records in reader.records(piece):
         complete(run, records)
         keep = reader.wanted.of_records(run, records) if reader.wanted else None
@@ -201,7 +200,8 @@ def _batches_of_pack(request: Request, pieces: Sequence[Piece]) -> PackRows | No
 
 def _records_of_pack(request: Request, pieces: Sequence[Piece]) -> PackRows | None:
     """The records of healthy logs; None where one is to be read by itself."""
-    if any(decoder_for(topic) is not None for topic in {piece.place[0] for piece in pieces}):
+    topics = {piece.place[0] for piece in pieces}
+    if any(request.decoder_of(topic) is not None for topic in topics):
         return None
     block = healthy(pieces)
     if block is None:

@@ -22,7 +22,7 @@ from kfmt_cli.errors import UsageError
 
 if TYPE_CHECKING:
     from kfmt_cli.log.select import Asked
-    from kfmt_cli.topics.payloads import Read
+    from kfmt_cli.topics.payloads import Payloads
 
 
 class CatCommand(click.Command):
@@ -53,7 +53,7 @@ def cat(
     null: str,
     asked: Asked,
     limit: int | None,
-    payloads: tuple[tuple[str, Read] | None, tuple[str, Read] | None],
+    payloads: Payloads,
     json_: bool,
     follow: bool,
     common: Common,
@@ -75,6 +75,6 @@ def cat(
         raise UsageError("--follow continues with one partition, and with every record of it")
     run = common.run()
     write = kcat_json if json_ else writer(form, os.fsencode(null))
-    task = Cat(run, write, asked, *payloads, follow, limit, common.limit)
+    task = Cat(run, write, asked, *payloads.readers, follow, limit, common.limit)
     task.paths(paths)
     return run.host.exit_code

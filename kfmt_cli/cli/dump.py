@@ -28,8 +28,7 @@ from kfmt_cli.errors import UsageError
 if TYPE_CHECKING:
     from kfmt_cli.disk.kinds.kind import Kind
     from kfmt_cli.log.select import Asked
-    from kfmt_cli.topics.decoder import Decoder
-    from kfmt_cli.topics.payloads import Read
+    from kfmt_cli.topics.payloads import Payloads
 
 
 class DumpCommand(click.Command):
@@ -82,7 +81,7 @@ def dump(
     limit: int | None,
     mode: str,
     topic: str | None,
-    payloads: tuple[tuple[str, Read] | None, tuple[str, Read] | None],
+    payloads: Payloads,
     layout: str | None,
     all_files: bool,
     common: Common,
@@ -120,22 +119,11 @@ def dump(
     kinds = LOGS if only_logs else None
     task = Dump(run, reading, limit, common.jobs, every, topic, kinds, _kind_of(layout))
     task.asked = asked
-    task.decoder = _decoder(records, *payloads)
+    if payloads and not records:
+        raise UsageError("--key-format and --value-format are for --records")
+    task.decoder = payloads.decoder
     task.paths(paths)
     return run.host.exit_code
-
-
-def _decoder(
-    records: bool, key: tuple[str, Read] | None, value: tuple[str, Read] | None
-) -> Decoder | None:
-    """What reads keys and values in formats that were asked for."""
-    if key is None and value is None:
-        return None
-    from kfmt_cli.topics.payloads import PayloadDecoder
-
-    if not records:
-        raise UsageError("--key-format and --value-format are for --records")
-    return PayloadDecoder(key, value)
 
 
 def _kind_of(layout: str | None) -> Kind | None:

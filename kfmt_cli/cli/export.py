@@ -10,6 +10,7 @@ import click
 from kfmt_cli.cli.lake_options import lake
 from kfmt_cli.cli.options import (
     Common,
+    Size,
     color,
     common,
     force,
@@ -20,12 +21,14 @@ from kfmt_cli.cli.options import (
     paths,
     strict,
 )
+from kfmt_cli.cli.payload_options import decoded
 from kfmt_cli.cli.selection_options import selection
 from kfmt_cli.errors import UsageError
 from kfmt_cli.render.formats import FORMATS
 
 if TYPE_CHECKING:
     from kfmt_cli.log.select import Asked
+    from kfmt_cli.topics.payloads import Payloads
 
 
 @click.command(name="export", short_help="Write records or batches as Parquet files.")
@@ -58,6 +61,8 @@ if TYPE_CHECKING:
 @click.option("--topics", default="", help="Only these, with commas between them.")
 @selection
 @lake
+@click.option("--max-split-bytes", type=Size(), help="An older name of --target-file-bytes.")
+@decoded
 @click.option("--dry-run", is_flag=True, help="Say what would be read and written, and stop.")
 @force
 @common(lists_all, color, strict, max_findings, jobs, max_decompressed)
@@ -70,7 +75,9 @@ def export(
     columns: str,
     topics: str,
     asked: Asked,
+    payloads: Payloads,
     dry_run: bool,
+    max_split_bytes: int | None,
     force: bool,
     **options: Any,
 ) -> int:
@@ -85,6 +92,7 @@ def export(
     Examples:
       kfmt export sample_segments/kafka-3.9.1-broker1/orders-0 --to DST
       kfmt export sample_segments/kafka-3.9.1-broker1 --to DST --tables records,batches
+      kfmt export sample_segments/kafka-3.9.1-broker1/orders-0 --to DST --value-format json
     """
     from importlib.util import find_spec
 
@@ -95,6 +103,8 @@ def export(
     from kfmt_cli.commands.export import Export, exported
     from kfmt_cli.sharing.request import request_with
 
+    if max_split_bytes is not None:
+        options["target_file_bytes"] = max_split_bytes
     rows = lake_of({"columns": columns, "tables": tables, **options}, file_format)
     request = request_with(
         paths,
@@ -103,6 +113,7 @@ def export(
         asked=asked,
         max_split=rows.target,
         max_decompressed=common.max_decompressed,
+        payloads=payloads,
     )
     request = replace(request, parallelism=common.jobs)
     run = common.run(exported(rows.tables))

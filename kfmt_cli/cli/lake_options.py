@@ -17,8 +17,6 @@ def lake(function: F) -> F:
     for decorate in (
         click.option(
             "--target-file-bytes",
-            "--max-split-bytes",
-            "target_file_bytes",
             type=Size(),
             default="128M",
             show_default=True,

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
-    from kfmt_cli.topics.payloads import Read
+    from kfmt_cli.topics.payloads import Payload
 
+REGISTRY = "confluent"
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -32,7 +33,7 @@ class PayloadName(click.Choice[str]):
 
 
 def payload_formats(function: F) -> F:
-    """--key-format, --value-format and their schemas: what reads keys and values, as `payloads`."""
+    """--key-format, --value-format and their schemas: what keys and values are, as `payloads`."""
 
     @wraps(function)
     def call(
@@ -43,10 +44,14 @@ def payload_formats(function: F) -> F:
         schemas: Path | None,
         **others: Any,
     ) -> Any:
+        from kfmt_cli.topics.payloads import Payloads
+
         paths = others["paths"]
-        of_key = reader_of(key_format, key_schema, schemas, paths)
-        of_value = reader_of(value_format, value_schema, schemas, paths)
-        return function(payloads=(of_key, of_value), **others)
+        of_key = payload_of(key_format, key_schema, schemas, paths)
+        of_value = payload_of(value_format, value_schema, schemas, paths)
+        payloads = Payloads(of_key, of_value)
+        _ = payloads.readers  # says at once what is missing
+        return function(payloads=payloads, **others)
 
     command: Any = call
     for name in ("value", "key"):
@@ -70,23 +75,44 @@ def payload_formats(function: F) -> F:
     return made
 
 
-def reader_of(
+def decoded(function: F) -> F:
+    """The same with --decode, for what is decoded into columns."""
+    inner = payload_formats(function)
+
+    @wraps(inner)
+    def call(decode: bool, **others: Any) -> Any:
+        if decode and others["value_format"] is None:
+            others["value_format"] = REGISTRY
+        return inner(**others)
+
+    command: Any = call
+    made: F = click.option(
+        "--decode",
+        is_flag=True,
+        help="Short for --value-format confluent: values by the schemas of a registry, as JSON in "
+        "the column decoded_value. What internal topics hold is decoded in any case.",
+    )(command)
+    return made
+
+
+def payload_of(
     format_: str | None, schema: str | None, schemas: Path | None, paths: Sequence[str]
-) -> tuple[str, Read] | None:
-    """The name of a format and what reads a key or a value in it; raises UsageError, InputError.
+) -> Payload | None:
+    """What a key or a value was said to be; raises InputError.
 
     schemas: where those of a registry are; None for a topic _schemas next to the paths.
     """
     if format_ is None:
         return None
-    from kfmt_cli.topics.payloads import FORMATS, Schema
+    from kfmt_cli.topics.payloads import Payload, Schema
 
     file, _, message = (schema or "").partition(":")
     folder, registry = schemas, None
-    if format_ == "confluent":
+    if format_ == REGISTRY:
         from kfmt_cli.commands.schemas_beside import registry_beside, registry_of
 
         registry = registry_beside(paths) if schemas is None else registry_of(str(schemas))
         folder = schemas if registry is None else None
-    found = FORMATS[format_]
-    return format_, found.reader(Schema(Path(file) if file else None, message, folder, registry))
+    path = Path(file).absolute() if file else None
+    folder = None if folder is None else folder.absolute()
+    return Payload(format_, Schema(path, message, folder, registry))

@@ -7,8 +7,13 @@ from typing import Any
 
 import click
 
+from kfmt_cli.cli.lake_options import lake
 from kfmt_cli.cli.options import Size, color, max_decompressed, private_key
+from kfmt_cli.cli.payload_options import decoded
 from kfmt_cli.spark.jobs import JOBS, JobOption, ListedJob
+
+# Options that jobs have in common with commands.
+SHARED: dict[str, tuple[Callable[..., Any], ...]] = {"export": (lake, decoded)}
 
 
 def _common(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -75,6 +80,8 @@ def _command(job: ListedJob) -> click.Command:
         return PipelineCall(job, Screen(options.pop("color")), options).run()
 
     function = _common(call)
+    for decorate in SHARED.get(job.name, ()):
+        function = decorate(function)
     for option in reversed(job.options):
         function = _declared(option)(function)
     return click.command(job.name, help=job.help)(function)
@@ -82,7 +89,6 @@ def _command(job: ListedJob) -> click.Command:
 
 def _declared(option: JobOption) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     kind: Any = click.Choice(option.choices) if option.choices else option.type
-    kind = Size() if option.is_size else kind
     if option.is_flag:
         return click.option(option.flag, option.name, is_flag=True, help=option.help)
     shown = bool(option.default)

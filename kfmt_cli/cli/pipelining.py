@@ -50,9 +50,10 @@ class PipelineCall:
         with session(self.options["master"], settings, self.options["patience"]) as spark:
             files = files_of(request, self.screen.note)
             with self.screen.progress(sum(file.size for file in files)) as progress:
-                options = {option.name: self.options[option.name] for option in self.job.options}
                 format_ = self.options["format_"]
-                context = Context(spark, request, to, format_, progress.advance, options, files)
+                context = Context(
+                    spark, request, to, format_, progress.advance, self.options, files
+                )
                 summary = self._job(run_job, context)
         take_away_unfinished(to)
         summary.unread += [f"{file.path}: {file.trouble}" for file in files if file.trouble]
@@ -129,6 +130,7 @@ class PipelineCall:
         from kfmt_cli.cli.options import key_file
         from kfmt_cli.disk.tiered_keys import key_bytes
         from kfmt_cli.sharing.request import request_with
+        from kfmt_cli.topics.payloads import NOTHING_SAID
 
         options = self.options
         columns = options.get("columns") or ""
@@ -143,6 +145,7 @@ class PipelineCall:
             max_split=options["max_split_bytes"],
             max_decompressed=options["max_decompressed"],
             deep=options.get("deep", False),
+            payloads=options.get("payloads", NOTHING_SAID),
             private_key=None if key is None else key_bytes(key),
         )
 

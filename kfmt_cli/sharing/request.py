@@ -13,6 +13,9 @@ from kfmt_cli.log.select import Asked, Selection
 from kfmt_cli.rows.column import Column, RowType
 from kfmt_cli.rows.table_types import TABLES, chosen
 from kfmt_cli.sharing.piece import MIB, OPENING, Piece
+from kfmt_cli.topics import decoder_for
+from kfmt_cli.topics.decoder import Decoder
+from kfmt_cli.topics.payloads import NOTHING_SAID, Payloads
 
 SPLIT = 128 * MIB
 LEAST_SPLIT = 32 * MIB
@@ -38,6 +41,8 @@ class Request:
     pushdown: bool = False
     parallelism: int = field(default_factory=available_cores)
     limit: Limit = field(default_factory=Limit)
+    payloads: Payloads = field(default_factory=Payloads)
+    """What keys and values are, of topics that have no decoder of their own."""
     private_key: bytes | None = field(default=None, repr=False)
     """What is in the file of the key that encrypted segments in tiered storage need."""
 
@@ -49,6 +54,10 @@ class Request:
     def shown_of(self, rows: RowType) -> tuple[Column, ...]:
         """The columns of a table that may be another one than the request's."""
         return self.shown if rows.name == self.table else rows.leaves
+
+    def decoder_of(self, topic: str | None) -> Decoder | None:
+        """What decodes the keys and values of a topic; None where nothing does."""
+        return decoder_for(topic) or self.payloads.decoder
 
     def wanted_of(self, piece: Piece) -> Selection:
         """Which records of a piece are wanted."""
@@ -71,6 +80,7 @@ def request_with(
     max_split: int = SPLIT,
     max_decompressed: int | None = None,
     deep: bool = False,
+    payloads: Payloads = NOTHING_SAID,
     private_key: bytes | None = None,
 ) -> Request:
     """The request that a command line makes; raises UsageError.
@@ -89,6 +99,7 @@ def request_with(
         max_split=max_split,
         limit=Limit.of_option(max_decompressed),
         deep=deep,
+        payloads=payloads,
         private_key=private_key,
     )
 

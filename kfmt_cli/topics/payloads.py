@@ -149,6 +149,46 @@ def text_of(value: Any) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class Payload:
+    """What a key or a value was said to be, in a form that goes to other processes."""
+
+    format: str
+    """A name of `FORMATS`."""
+    schema: Schema = field(default_factory=Schema)
+
+    @property
+    def reader(self) -> tuple[str, Read]:
+        """The name of the format, and what reads it; raises UsageError, InputError."""
+        return self.format, FORMATS[self.format].reader(self.schema)
+
+
+@dataclass(frozen=True, slots=True)
+class Payloads:
+    """What keys and values were said to be."""
+
+    key: Payload | None = None
+    value: Payload | None = None
+
+    def __bool__(self) -> bool:
+        return self.key is not None or self.value is not None
+
+    @property
+    def readers(self) -> tuple[tuple[str, Read] | None, tuple[str, Read] | None]:
+        """What reads keys, and values, each with the name of its format; None where nothing was
+        said. Raises UsageError, InputError."""
+        of_key = None if self.key is None else self.key.reader
+        return of_key, None if self.value is None else self.value.reader
+
+    @property
+    def decoder(self) -> Decoder | None:
+        """What reads both; None where nothing was said. Raises UsageError, InputError."""
+        return PayloadDecoder(*self.readers) if self else None
+
+
+NOTHING_SAID = Payloads()
+
+
+@dataclass(frozen=True, slots=True)
 class PayloadDecoder(Decoder):
     """Reads keys and values in formats that were asked for by name. formats: of the key, and of
     the value."""

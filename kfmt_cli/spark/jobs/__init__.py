@@ -18,8 +18,6 @@ class JobOption:
     is_flag: bool = False
     is_list: bool = False
     """It may be given several times."""
-    is_size: bool = False
-    """It takes bytes, with K, M or G."""
     type: type = str
     choices: tuple[str, ...] = ()
     """The values that it takes; empty for any text."""
@@ -59,29 +57,6 @@ _EXPORT = (
     ),
     JobOption(
         "--columns", "Columns of the records, with commas between them (Parquet only).", default=""
-    ),
-    JobOption(
-        "--target-file-bytes",
-        "Bytes of segments that become one file; none becomes larger.",
-        is_size=True,
-        default="128M",
-    ),
-    JobOption(
-        "--partition-by",
-        "Directories for the files: by_topic=…, and by_date=… (UTC) in them.",
-        choices=("none", "topic", "topic,date"),
-        default="none",
-    ),
-    JobOption(
-        "--one-file-per-partition",
-        "No file has rows of two partitions, however small they are.",
-        is_flag=True,
-    ),
-    JobOption(
-        "--schema",
-        "Columns of records: kfmt's, or exactly those of Spark's source for Kafka.",
-        choices=("kfmt", "kafka", "kafka-headers"),
-        default="kfmt",
     ),
     JobOption("--from-offset", "Skip what is before this offset.", type=int),
     JobOption("--to-offset", "Skip what is after this offset.", type=int),

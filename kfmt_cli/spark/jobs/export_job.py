@@ -61,6 +61,7 @@ def job_of(context: Context, request: Request, lake: Lake) -> Job:
         "target": lake.target,
         "offsets": [wanted.first_offset, wanted.last_offset],
         "times": [wanted.first_time, wanted.last_time],
+        "payloads": repr(request.payloads) if request.payloads else None,
         "match": repr(wanted.match) if wanted.match else None,
         "last": asked.last,
         "committed": asked.committed,
