@@ -22,6 +22,7 @@ LEVELS = [
     {"sharing", "writing"},
     {"arrow"},
     {"commands", "spark"},
+    {"browse"},
     {"cli"},
 ]
 LEVEL = {name: level for level, names in enumerate(LEVELS) for name in names}

@@ -20,6 +20,7 @@ SECTIONS = {
         "stat": "stat",
         "find": "find",
         "txn": "txn",
+        "browse": "browse",
     },
     "Why": {"retention": "retention", "compaction": "compaction"},
     "Share": {"report": "report"},

@@ -9,6 +9,7 @@ for the checks to say (`checks/log/`).
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,19 @@ LONG_READ = 32 << 20
 LARGE_BATCH = 64 << 20  # checked in pieces before it is held in memory
 
 _MORE = scan.WALKS["MORE"]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingState:
+    """Where reading is between two blocks, and what is known there of what was read: another reader
+    that begins with it gives the same blocks."""
+
+    position: int
+    n_batches: int
+    length: int
+    """Bytes that are read next."""
+    next_offset: int | None
+    seen_sets: bool
 
 
 class LogReader:
@@ -57,8 +71,16 @@ class LogReader:
         self._seen_sets = False
         self._found = np.empty((3, 1024), np.int64)
         self.n_batches = 0
+        self.state = ReadingState(0, 0, first_block, base_offset, False)
         self.plausible = False
         self.bytes_read = 0
+
+    def resumed(self, state: ReadingState) -> Iterator[Block]:
+        """The blocks from a state on, which this or another reader of the file had; raises
+        InputError."""
+        self.n_batches, self._first_block = state.n_batches, state.length
+        self._next_offset, self._seen_sets = state.next_offset, state.seen_sets
+        return self.blocks(state.position)
 
     def blocks(self, start: int = 0) -> Iterator[Block]:
         """The blocks in order; raises InputError when the system cannot read on.
@@ -88,6 +110,9 @@ class LogReader:
             else:
                 block, at = self._damaged(at, reason)
             self._source.release(at)
+            self.state = ReadingState(
+                at, self.n_batches, length, self._next_offset, self._seen_sets
+            )
             yield block
             least = 1
 

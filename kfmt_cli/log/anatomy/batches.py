@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from kfmt_cli.core.codecs.decompress import CompressionError, Limit, decompress
 from kfmt_cli.core.layout.tree import Node, tree
+from kfmt_cli.core.layout.varint import VarintError, decode, unzigzag
 from kfmt_cli.core.times import time_text
 from kfmt_cli.formats.batch import ATTRIBUTES, CODECS, MAX_SEQUENCE, RECORD, RECORD_BATCH
 from kfmt_cli.formats.header_numbers import COMPRESSION
@@ -19,15 +20,21 @@ from kfmt_cli.topics.decoder import Decoder
 
 
 def batch_parts(
-    block: Block, i: int, data: bytes, decoder: Decoder | None, limit: Limit
+    block: Block,
+    i: int,
+    data: bytes,
+    decoder: Decoder | None,
+    limit: Limit,
+    only: int | None = None,
 ) -> Iterator[AnatomyPart]:
-    """Batch i of a block. data: its bytes as the file has them; the reader mends a wrong length."""
+    """Batch i of a block. data: its bytes as the file has them; the reader mends a wrong length.
+    only: the number of the one record that is wanted with the header, None for all of them."""
     batches = block.batches
     position = int(batches.position[i])
     if batches.is_v2[i]:
-        yield from _batch(block, i, data, position, decoder, limit)
+        yield from _batch(block, i, data, position, decoder, limit, only)
     else:
-        yield from _message(block, i, data, position, decoder, limit)
+        yield from _message(block, i, data, position, decoder, limit, only)
 
 
 def loose_part(data: bytes, position: int) -> AnatomyPart:
@@ -63,7 +70,13 @@ def _title(block: Block, i: int, data: bytes) -> str:
 
 
 def _batch(
-    block: Block, i: int, data: bytes, position: int, decoder: Decoder | None, limit: Limit
+    block: Block,
+    i: int,
+    data: bytes,
+    position: int,
+    decoder: Decoder | None,
+    limit: Limit,
+    only: int | None,
 ) -> Iterator[AnatomyPart]:
     header = tree(RECORD_BATCH, data, 0, HEADER_SIZE)
     values = {child.name: child.value for child in header.children}
@@ -80,7 +93,7 @@ def _batch(
     if numbers["base_sequence"] >= 0:
         last = (numbers["base_sequence"] + delta) & MAX_SEQUENCE
         header.child("base_sequence").meaning = f"the last is {last}"
-    inside = _Inside(numbers, bool(block.batches.control[i]), decoder)
+    inside = _Inside(numbers, bool(block.batches.control[i]), decoder, only)
     title = _title(block, i, data)
     codec = int(block.batches.compression[i])
     if not codec:
@@ -144,11 +157,15 @@ class _Inside:
     """The numbers in its header."""
     control: bool
     decoder: Decoder | None
+    only: int | None = None
+    """The number of the one record that is wanted, None for all of them."""
 
     def records(self, data: bytes, at: int) -> Iterator[Node]:
         """The records in a buffer from a byte on."""
         declared = self.header["records_count"]
         n = 0
+        if self.only is not None:
+            n, at = self._skipped(self.only, data, at)
         while at < len(data):
             if n >= max(declared, 0):
                 words = f"{len(data) - at} bytes after the last record"
@@ -165,9 +182,25 @@ class _Inside:
                 return
             at = record.end
             n += 1
+            if self.only is not None:
+                return
         if n < declared:
             words = f"the batch ends after {n} of {declared} records"
             yield Node("end", "nothing", at, at, fault=words)
+
+    def _skipped(self, most: int, data: bytes, at: int) -> tuple[int, int]:
+        """Step over some records by their lengths, up to one that has none: how many those are,
+        and where they end."""
+        for n in range(most):
+            try:
+                raw, begin = decode(data, at, len(data), 32)
+            except VarintError:
+                return n, at
+            end = begin + unzigzag(raw)
+            if not begin <= end < len(data):
+                return n, at
+            at = end
+        return most, at
 
     def _explain(self, record: Node, data: bytes) -> None:
         for child in record.children:
@@ -190,7 +223,13 @@ class _Inside:
 
 
 def _message(
-    block: Block, i: int, data: bytes, position: int, decoder: Decoder | None, limit: Limit
+    block: Block,
+    i: int,
+    data: bytes,
+    position: int,
+    decoder: Decoder | None,
+    limit: Limit,
+    only: int | None,
 ) -> Iterator[AnatomyPart]:
     magic = int(block.batches.magic[i])
     stored, at = data, MESSAGES[magic].offset_of("message_size")
@@ -217,6 +256,7 @@ def _message(
         inner = list(_inner(plain, decoder))
         if magic:
             _place(inner, int(block.batches.last_offset[i]))
+        inner = inner if only is None else inner[only : only + 1]
         yield AnatomyPart(words, plain, position + place[0], iter(inner), CODECS[codec])
 
 

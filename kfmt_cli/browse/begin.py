@@ -1,0 +1,104 @@
+"""The way in: what is browsed, on a terminal or as a picture of the first screen."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from kfmt_cli.browse.disk_nodes import disk_of
+from kfmt_cli.browse.session import Session
+from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.errors import ExitCode, InputError
+
+if TYPE_CHECKING:
+    from kfmt_cli.browse.screen.app import BrowserApp
+    from kfmt_cli.topics.payloads import Read
+
+SIZE = 80, 24  # where there is no terminal
+Payloads = tuple["tuple[str, Read] | None", "tuple[str, Read] | None"]
+Press = Callable[[Any], Awaitable[None]]
+
+
+def session_of(
+    paths: tuple[str, ...],
+    topic: str | None = None,
+    payloads: Payloads = (None, None),
+    decoding: tuple[str, ...] = (),
+    limit: Limit | None = None,
+) -> Session:
+    """What is browsed; raises InputError where nothing can be, and UsageError."""
+    troubles: list[str] = []
+    top = disk_of(paths, troubles.append)
+    if not top.children and top.file is None:
+        words = troubles[0] if troubles else f"{top.name}: nothing of Kafka's is here"
+        raise InputError(words)
+    decoder = None
+    if payloads != (None, None):
+        from kfmt_cli.topics.payloads import PayloadDecoder
+
+        decoder = PayloadDecoder(*payloads)
+    session = Session(top, decoder, decoding, topic, limit or Limit())
+    session.troubles = troubles
+    return session
+
+
+def browse_paths(
+    paths: tuple[str, ...],
+    theme: str,
+    topic: str | None,
+    payloads: Payloads,
+    decoding: tuple[str, ...],
+    limit: Limit,
+) -> int:
+    """Browse some paths; the exit code. Raises InputError, UsageError."""
+    from kfmt_cli.browse.screen.app import BrowserApp
+
+    session = session_of(paths, topic, payloads, decoding, limit)
+    app = BrowserApp(session, theme=theme)
+    if sys.stdout.isatty() and sys.stdin.isatty():
+        app.run()
+        return ExitCode(app.return_code or 0)
+    width, height = shutil.get_terminal_size(SIZE)
+    text = asyncio.run(first_screen(app, (width, height)))
+    os.write(sys.stdout.fileno(), text.encode("utf-8", "backslashreplace"))
+    return ExitCode.CLEAN
+
+
+async def first_screen(app: BrowserApp, size: tuple[int, int]) -> str:
+    """What is on the screen when all that was begun is done."""
+    async with app.run_test(size=size) as pilot:
+        await settled(app, pilot)
+        return screen_text(app)
+
+
+async def settled(app: BrowserApp, pilot: Any) -> None:
+    """Wait until no thread is at work and everything is drawn."""
+    for _ in range(3):
+        await pilot.pause()
+        await app.workers.wait_for_complete()
+    await pilot.pause()
+
+
+def screen_text(app: BrowserApp) -> str:
+    """The characters of the screen."""
+    lines = app.screen._compositor.render_strips()
+    return "".join(f"{line.text.rstrip()}\n" for line in lines)
+
+
+async def picture(
+    paths: Sequence[str], keys: Sequence[str], size: tuple[int, int], theme: str = "dark"
+) -> str:
+    """A screen as SVG, after some keys were pressed."""
+    from kfmt_cli.browse.screen.app import BrowserApp
+
+    app = BrowserApp(session_of(tuple(paths)), theme=theme)
+    async with app.run_test(size=size) as pilot:
+        await settled(app, pilot)
+        for key in keys:
+            await pilot.press(key)
+            await settled(app, pilot)
+        return app.export_screenshot(title="kfmt browse")

@@ -1,0 +1,131 @@
+"""Bytes and fields as lines, each field in the colour that its bytes have."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from rich.text import Text
+
+from kfmt_cli.browse.batch_content import ShownPart
+from kfmt_cli.render.hexdump import COLOURS, NARROW, WIDE
+from kfmt_cli.render.style import grouped, safe
+from kfmt_cli.rows.anatomy import AnatomyLine
+
+RICH_STYLES = {"offset": "cyan", "flag": "magenta", "good": "green", "warn": "yellow"}
+BAD = "bold red"
+PLACE, GAPS = 8, 3
+MOST_VALUE = 4000  # characters of a value
+
+
+@dataclass(frozen=True, slots=True)
+class FieldRow:
+    """A field in the list of fields."""
+
+    part: int
+    line: AnatomyLine
+    style: str
+
+
+def field_rows(parts: list[ShownPart]) -> list[FieldRow]:
+    """The fields of some parts; those with bytes have colours one after the other."""
+    rows = []
+    n = 0
+    for i, part in enumerate(parts):
+        for line in part.lines:
+            style = "bold" if not line.has_bytes else ""
+            if line.is_bit:
+                style = "dim"
+            elif not style:
+                style = RICH_STYLES[COLOURS[n % len(COLOURS)]]
+                n += 1
+            rows.append(FieldRow(i, line, BAD if line.is_bad else style))
+    return rows
+
+
+def field_text(row: FieldRow) -> Text:
+    """A field: name, value and meaning."""
+    line = row.line
+    name = f"{line.path[-2]} {line.name}" if line.name.isdigit() else line.name
+    words = f" {'  ' * (len(line.path) - 1)}{safe(name)}"
+    text = Text(f"{words:<26} ", style=row.style)
+    text.append(safe(line.shown[:MOST_VALUE]))
+    if line.meaning:
+        text.append(f"  {safe(line.meaning)}", style=BAD if line.is_bad else "dim")
+    if line.fault is not None:
+        text.append(f"  ✗ {safe(line.fault)}", style=BAD)
+    return text
+
+
+@dataclass(slots=True)
+class ByteLines:
+    """The bytes of a part, a line for some of them."""
+
+    part: ShownPart
+    rows: list[FieldRow]
+    per_line: int = NARROW
+    selected: AnatomyLine | None = None
+    """The field whose bytes are marked."""
+    _starts: list[int] = field(default_factory=list)
+    _spans: list[tuple[int, int, str]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        spans = [
+            (row.line.start, row.line.end, row.style) for row in self.rows if row.line.has_bytes
+        ]
+        self._spans = sorted(spans)
+        self._starts = [start for start, _, _ in self._spans]
+
+    @property
+    def n_lines(self) -> int:
+        """How many lines there are."""
+        return -(-len(self.part.data) // self.per_line)
+
+    @property
+    def heading(self) -> str:
+        """The line above them."""
+        size = grouped(len(self.part.data))
+        if self.part.codec:
+            return f" {size} bytes out of {self.part.codec}, counted from 0"
+        return f" {size} bytes from byte {grouped(self.part.base)} of the file"
+
+    def line_of(self, position: int) -> int:
+        """The line that has a byte of the buffer."""
+        return position // self.per_line
+
+    def lines(self, first: int, last: int) -> list[Text]:
+        """Lines first..last-1."""
+        return [self._line(number) for number in range(first, min(last, self.n_lines))]
+
+    def _line(self, number: int) -> Text:
+        start = number * self.per_line
+        data = self.part.data[start : start + self.per_line]
+        text = Text(f"{self.part.base + start:0{PLACE}x} ", style="dim")
+        shown = Text(" ")
+        for at, byte in enumerate(data, start):
+            style = self._style(at)
+            text.append(" ")
+            text.append(f"{byte:02x}", style=style)
+            shown.append(chr(byte) if 32 <= byte < 127 else "·", style=style)
+        text.append("   " * (self.per_line - len(data)) + " ")
+        text.append_text(shown)
+        return text
+
+    def _style(self, at: int) -> str:
+        style = next(self._styles(at), "dim")
+        chosen = self.selected
+        if chosen is not None and chosen.start <= at < chosen.end:
+            return f"{style.replace('dim', '')} reverse".strip()
+        return style
+
+    def _styles(self, at: int) -> Iterator[str]:
+        i = bisect_right(self._starts, at) - 1
+        if i >= 0 and at < self._spans[i][1]:
+            yield self._spans[i][2]
+
+
+def bytes_per_line(width: int) -> int:
+    """How many bytes a line of a width has room for."""
+    room = PLACE + GAPS + 4 * WIDE
+    return WIDE if width >= room else NARROW

@@ -1,0 +1,82 @@
+"""What is said of a directory: what is in it, what was found, and what can be asked."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from rich.text import Text
+
+from kfmt_cli.browse.checked import FoundInPartition
+from kfmt_cli.browse.disk_nodes import DiskNode, NodeKind
+from kfmt_cli.browse.views import VIEWS
+from kfmt_cli.findings.finding import Severity
+from kfmt_cli.render.style import count, human, safe
+
+MOST_DAMAGED = 12
+
+
+def home_lines(
+    node: DiskNode, checked: Mapping[str, FoundInPartition], checking: Collection[str]
+) -> list[Text]:
+    """The page of a directory."""
+    partitions = list(node.partitions())
+    logs = sum(len(partition.logs()) for partition in partitions)
+    topics = {partition.label.rpartition("-")[0] for partition in partitions}
+    what = count(len(partitions), "partition")
+    if node.kind is not NodeKind.PARTITION:
+        what += f" of {count(len(topics), 'topic')}"
+    lines = [
+        Text(f" {safe(node.name or node.label)}", style="bold"),
+        Text(f" {what}, {count(logs, 'segment')}, {human(node.size)}"),
+        Text(""),
+        *_damage(partitions, checked, checking),
+        Text(""),
+        *(
+            Text.assemble((f"  {view.key}  ", "bold cyan"), view.question).on(
+                click=f"app.view('{view.key}')"
+            )
+            for view in VIEWS
+        ),
+        Text(""),
+        Text("  Enter opens. n goes to what is damaged.", style="dim"),
+        Text("  After $: the command that shows the same.", style="dim"),
+        Text("  ? is help, q quits.", style="dim"),
+    ]
+    for line in lines:
+        line.no_wrap = True
+    return lines
+
+
+def _damage(
+    partitions: list[DiskNode], checked: Mapping[str, FoundInPartition], checking: Collection[str]
+) -> list[Text]:
+    full = [partition for partition in partitions if partition.size]
+    known = [partition for partition in full if partition.path in checked]
+    if any(partition.path in checking for partition in full):
+        return [Text(f" being checked: {len(known)} of {len(full)} partitions …", style="dim")]
+    if not full:
+        return []
+    if not known:
+        return [Text(" not checked yet: c checks it", style="yellow")]
+    bad = [partition for partition in known if _has_errors(checked[partition.path])]
+    some = "" if len(known) == len(full) else f" ({len(known)} of {len(full)} are checked)"
+    if not bad:
+        return [Text(f" ✓ checked: no errors{some}", style="green")]
+    words = f" ✗ {count(len(bad), 'partition')} of {len(full)} with errors{some}:"
+    lines = [Text(words, style="bold red")]
+    for partition in bad[:MOST_DAMAGED]:
+        held = checked[partition.path]
+        kinds = dict.fromkeys(
+            finding.code.name
+            for finding in held.findings
+            if finding.code.severity is Severity.ERROR
+        )
+        said = held.trouble or ", ".join(kinds)
+        lines.append(Text.assemble(f"   {safe(partition.label):<24} ", (said, "red")))
+    if len(bad) > MOST_DAMAGED:
+        lines.append(Text(f"   and {len(bad) - MOST_DAMAGED} more"))
+    return lines
+
+
+def _has_errors(held: FoundInPartition) -> bool:
+    return bool(held.trouble or held.count(Severity.ERROR))

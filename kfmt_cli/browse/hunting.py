@@ -1,0 +1,164 @@
+"""Search in the keys and values of a log: in the bytes as they are where no batch is compressed."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from kfmt_cli.browse.outline import Anchor, Outline
+from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.core.source import Source
+from kfmt_cli.errors import InputError, UsageError
+from kfmt_cli.log.block import Block
+from kfmt_cli.log.matching import Match
+from kfmt_cli.log.select import Selection
+
+TEXT, REGEX, HEX = "text", "regex", "hex"
+KEY, VALUE = "key", "value"
+MOST_HITS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class SoughtText:
+    """What is searched for."""
+
+    words: str
+    """As it was typed."""
+    kind: str = TEXT
+    """`TEXT`, `REGEX` or `HEX`."""
+    field: str = VALUE
+    """`KEY` or `VALUE`."""
+
+    @property
+    def pattern(self) -> re.Pattern[bytes]:
+        """What is found in the bytes; raises UsageError."""
+        try:
+            if self.kind == REGEX:
+                return re.compile(os.fsencode(self.words), re.DOTALL)
+            return re.compile(re.escape(self.literal or b""), re.DOTALL)
+        except re.error as error:
+            raise UsageError(f"{self.words!r} is not a regular expression: {error}") from None
+
+    @property
+    def literal(self) -> bytes | None:
+        """The bytes themselves, None for a regular expression; raises UsageError."""
+        if self.kind == REGEX:
+            return None
+        if self.kind == HEX:
+            try:
+                return bytes.fromhex(self.words)
+            except ValueError:
+                raise UsageError(f"{self.words!r} is not hexadecimal: two digits a byte") from None
+        return os.fsencode(self.words)
+
+    @property
+    def option(self) -> tuple[str, str]:
+        """The option of `kfmt find` that looks for the same, and its value; raises UsageError."""
+        if self.kind == REGEX:
+            return f"--{self.field}", f"~{self.words}"
+        literal = self.literal or b""
+        if self.kind == HEX or not _is_plain(literal):
+            digits = "".join(f"\\x{byte:02x}" for byte in literal)
+            return f"--{self.field}", f"~{digits}"
+        return f"--{self.field}", f"~{re.escape(self.words)}"
+
+
+def _is_plain(literal: bytes) -> bool:
+    try:
+        return literal.decode().isprintable()
+    except UnicodeDecodeError:
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A record in which it was found."""
+
+    batch_position: int
+    offset: int
+
+
+@dataclass(slots=True)
+class Hunt:
+    """A search of one log, from a byte on to its end. It runs on a thread of its own."""
+
+    outline: Outline
+    sought: SoughtText
+    start: int = 0
+    stop: Callable[[], bool] = lambda: False
+    limit: Limit | None = None
+    done: int = 0
+    """Bytes that were looked at."""
+
+    def hits(self) -> Iterator[Hit]:
+        """The records in which it is found, in order; raises InputError, UsageError."""
+        pattern, literal = self.sought.pattern, self.sought.literal
+        is_key = self.sought.field == KEY
+        wanted = Selection(match=Match(key=pattern) if is_key else Match(value=pattern))
+        source = self.outline.source()
+        try:
+            for anchor in self._anchors():
+                if self.stop():
+                    return
+                if not anchor.is_plain or _occurs(source, anchor, literal, pattern):
+                    yield from self._in_block(anchor, wanted, literal)
+                self.done += anchor.end - max(anchor.state.position, self.start)
+        finally:
+            source.close()
+
+    def _anchors(self) -> Iterator[Anchor]:
+        """The blocks from the start on, with those that are still to be outlined."""
+        outline, i = self.outline, 0
+        while not self.stop():
+            if i < len(outline.anchors):
+                anchor = outline.anchors[i]
+                i += 1
+                if anchor.end > self.start:
+                    yield anchor
+            elif outline.is_whole:
+                if outline.trouble:
+                    raise InputError(outline.trouble)
+                return
+            else:
+                outline.grow(until=outline.end + 1, stop=self.stop)
+
+    def _in_block(self, anchor: Anchor, wanted: Selection, literal: bytes | None) -> Iterator[Hit]:
+        block = self.outline.block(anchor)
+        later = block.batches.position >= self.start
+        block.batches = block.batches.select(np.flatnonzero(later & (block.batches.control == 0)))
+        if anchor.is_plain and literal:
+            block = _near(block, literal)
+        for run, records in wanted.near(block, self.limit or Limit()):
+            owners = records.owner
+            for row in np.flatnonzero(wanted.of_records(run, records)).tolist():
+                position = int(run.batches.position[owners[row]])
+                yield Hit(position, int(records.rows.offset[row]))
+
+
+def _occurs(
+    source: Source, anchor: Anchor, literal: bytes | None, pattern: re.Pattern[bytes]
+) -> bool:
+    """Whether it is anywhere in the bytes of a block whose batches are not compressed."""
+    position = anchor.state.position
+    length = anchor.end - position
+    data = source.block(position, length, length)[:length]
+    return literal in data if literal is not None else pattern.search(data) is not None
+
+
+def _near(block: Block, literal: bytes) -> Block:
+    """The block with the batches in whose bytes it is."""
+    places: list[int] = []
+    at = block.data.find(literal)
+    while at >= 0 and len(places) < 2 * len(block.batches):
+        places.append(at)
+        at = block.data.find(literal, at + 1)
+    if at >= 0:
+        return block  # nearly everywhere
+    batches = block.batches
+    i = np.searchsorted(batches.start, np.array(places, np.int64), side="right") - 1
+    held = np.unique(i[(i >= 0)])
+    return replace(block, batches=batches.select(held), findings=[])

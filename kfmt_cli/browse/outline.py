@@ -1,0 +1,190 @@
+"""Where the batches of a log are, without holding them: an anchor for each block that was read.
+
+A log of a GiB has some 500 anchors. From one of them the reader gives the same block again, so that
+rows are read when they are looked at. The outline is made on a thread of its own while its rows are
+shown already, and made longer when the file grows.
+"""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_right
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from kfmt_cli.browse.wanted_batches import WantedBatches
+from kfmt_cli.core.source import FileSource, Source, open_source
+from kfmt_cli.disk.kinds.kind import Input
+from kfmt_cli.errors import InputError
+from kfmt_cli.log.block import Block
+from kfmt_cli.log.open_log import open_log
+from kfmt_cli.log.reader import LogReader, ReadingState
+
+AHEAD = 32 << 20  # bytes of a file at a URL that are read before somebody looks at them
+FIRST_LOOK = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """A block of a log, by what it takes to read it again."""
+
+    state: ReadingState
+    end: int
+    """The byte of the file after it."""
+    row: int
+    """The number of its first row."""
+    n_rows: int
+    last_offset: int
+    """The greatest of its batches; -1 without any."""
+    max_time: int
+    """The greatest timestamp of its batches; -1 without any."""
+    is_plain: bool
+    """None of its batches is compressed, and all are of magic 2."""
+    is_sound: bool
+    """All checksums are right, and no bytes were passed over."""
+
+
+class Outline:
+    """The anchors of a log. One thread makes it longer, any may ask."""
+
+    def __init__(self, file: Input, wanted: WantedBatches | None = None) -> None:
+        """Look at the front of a log; raises InputError where it is none."""
+        self.file = file
+        self.wanted = wanted or WantedBatches()
+        self.anchors: list[Anchor] = []
+        self.is_whole = False
+        """Whether the end of the file was reached."""
+        self.trouble = ""
+        """Why reading ended early."""
+        self.wanted_bytes: int | None = None
+        """How much of the file is to be outlined; None for all of it."""
+        self._lock = threading.Lock()
+        with open_log(file, read_ahead=False) as log:
+            if log.size is None:
+                words = "is compressed as a whole: unpack it to look into it"
+                raise InputError(f"{file.name}: {words}")
+            self.size = log.size
+            self._base_offset = log.base_offset
+        source = self.source()
+        if not isinstance(source, FileSource):
+            self.wanted_bytes = AHEAD
+        source.close()
+        self._state = ReadingState(0, 0, FIRST_LOOK, self._base_offset, False)
+        self.grow(until=1)
+
+    def source(self) -> Source:
+        """The file, open; raises InputError."""
+        return open_source(self.file.path, self.file.name)
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows are known."""
+        return self.anchors[-1].row + self.anchors[-1].n_rows if self.anchors else 0
+
+    @property
+    def n_batches(self) -> int:
+        """How many batches are known, listed or not."""
+        return self._state.n_batches
+
+    @property
+    def end(self) -> int:
+        """The byte up to which the log is outlined."""
+        return self._state.position
+
+    def grow(
+        self,
+        until: int | None = None,
+        stop: Callable[[], bool] = lambda: False,
+        tell: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Outline on, to the end of the file or to a byte. stop: whether nobody waits any more.
+        tell: is called after each block."""
+        with self._lock:
+            try:
+                source = self.source()
+            except InputError as error:
+                self.trouble, self.is_whole = str(error), True
+                return
+            try:
+                self.size = max(source.size or 0, self.size)
+                reader = LogReader(source, self._base_offset)
+                for block in reader.resumed(self._state):
+                    self.anchors.append(self._anchor(block, reader.state))
+                    self._state = reader.state
+                    tell()
+                    if stop() or (until is not None and self.end >= until):
+                        return
+                self.is_whole = True
+            except InputError as error:
+                self.trouble, self.is_whole = str(error), True
+            finally:
+                source.close()
+
+    def follow(self) -> bool:
+        """Take in what was added to the file; whether there is more than before."""
+        before = self.n_rows, self.end
+        while self.anchors and self._may_change(self.anchors[-1]):
+            last = self.anchors.pop()
+            self._state = last.state
+        self.is_whole, self.trouble = False, ""
+        self.grow()
+        return (self.n_rows, self.end) != before
+
+    def _may_change(self, anchor: Anchor) -> bool:
+        """Whether the end of the file cuts off what is in a block."""
+        return not anchor.is_sound and anchor.end >= self.end
+
+    def _anchor(self, block: Block, after: ReadingState) -> Anchor:
+        batches = block.batches
+        n_rows = int(self.wanted.of(batches).sum()) if self.wanted else len(batches)
+        has_any = len(batches) > 0
+        plain = (batches.compression == 0) & (batches.is_v2 == 1)
+        return Anchor(
+            self._state,
+            after.position,
+            self.n_rows,
+            n_rows,
+            int(batches.last_offset.max()) if has_any else -1,
+            int(batches.max_timestamp.max()) if has_any else -1,
+            bool(plain.all()),
+            bool(batches.crc_valid.all()) and not block.findings,
+        )
+
+    # Which block.
+
+    def of_row(self, row: int) -> Anchor | None:
+        """The block that has a row."""
+        anchors = self.anchors
+        i = bisect_right(anchors, row, key=lambda anchor: anchor.row) - 1
+        while i >= 0 and not anchors[i].n_rows:
+            i -= 1
+        found = anchors[i] if i >= 0 else None
+        return found if found is not None and row < found.row + found.n_rows else None
+
+    def of_byte(self, position: int) -> Anchor | None:
+        """The block in which a byte of the file is."""
+        anchors = self.anchors
+        i = bisect_right(anchors, position, key=lambda anchor: anchor.state.position) - 1
+        return anchors[i] if i >= 0 and position < anchors[i].end else None
+
+    def first(self, is_sought: Callable[[Anchor], bool]) -> Anchor | None:
+        """The first block of a kind."""
+        return next(filter(is_sought, list(self.anchors)), None)
+
+    def block(self, anchor: Anchor) -> Block:
+        """A block, read again, with the batches that are listed; raises InputError."""
+        source = self.source()
+        try:
+            reader = LogReader(source, self._base_offset)
+            block = next(reader.resumed(anchor.state), None)
+        finally:
+            source.close()
+        if block is None:
+            raise InputError(f"{self.file.name}: is shorter than it was")
+        if self.wanted:
+            keep = self.wanted.of(block.batches)
+            if not keep.all():
+                block.batches = block.batches.select(np.flatnonzero(keep))
+        return block

@@ -1,0 +1,1 @@
+"""The widgets of the browser: the only modules that import Textual."""

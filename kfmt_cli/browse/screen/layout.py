@@ -1,0 +1,449 @@
+"""The browser's panes and the lines around them: opening nodes, views, and what threads do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rich.style import Style
+from rich.text import Text
+from textual import on, work
+from textual.app import App, ComposeResult
+from textual.containers import Horizontal
+from textual.widgets import Footer, Static, Tree
+from textual.worker import get_current_worker
+
+from kfmt_cli.browse.checked import checked
+from kfmt_cli.browse.command_line import ViewKind, ViewState, command_text
+from kfmt_cli.browse.disk_nodes import DiskNode, NodeKind
+from kfmt_cli.browse.home import home_lines
+from kfmt_cli.browse.screen import dialogs
+from kfmt_cli.browse.screen.disk_tree import DiskTree
+from kfmt_cli.browse.screen.line_list import LineList
+from kfmt_cli.browse.screen.log_panes import LogPanes
+from kfmt_cli.browse.session import Session
+from kfmt_cli.browse.text_host import shown_by, wrapped_lines
+from kfmt_cli.browse.views import VIEWS, VIEWS_BY_KEY, ListedView, ViewedPlace, text_of_view
+from kfmt_cli.errors import KfmtError
+from kfmt_cli.findings.finding import Finding, Severity
+from kfmt_cli.render.style import grouped, safe
+
+NARROW = 110  # columns below which bytes are not next to lists
+GENTLE = 256 << 20  # bytes that are checked without being asked
+OFTEN = 0.25  # seconds between two looks at what threads do
+FOLLOW = 0.5  # seconds between two looks at a file that grows
+STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.NOTE: "dim"}
+
+
+class BrowserLayout(App[None]):
+    """What is on the screen."""
+
+    TITLE = "kfmt browse"
+    ENABLE_COMMAND_PALETTE = False
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (NARROW, "-wide")]  # noqa: RUF012
+    CSS = (
+        dialogs.CSS
+        + """
+    Screen { layers: base; }
+    #tabs { height: 1; background: $surface; }
+    #body { height: 1fr; }
+    #tree { width: 36; border-right: vkey $surface-lighten-2; }
+    .-narrow #tree { width: 34; }
+    #text { width: 1fr; }
+    #command { height: auto; max-height: 2; background: $surface; color: $text; }
+    #status { height: 1; color: $text-muted; }
+    """
+    )
+
+    def __init__(self, session: Session, *, theme: str = "dark", checks: bool = True) -> None:
+        """checks: what is small is checked without being asked."""
+        super().__init__()
+        self.session = session
+        self.theme = f"textual-{theme}"
+        self.view: ListedView | None = None
+        self.is_following = False
+        self.said = ""
+        """What was answered to the last key."""
+        self._checks = checks
+        self._checking: set[str] = set()
+        self._selected = session.top
+        self._view_text = ""
+
+    def compose(self) -> ComposeResult:
+        yield Static(id="tabs", markup=False)
+        with Horizontal(id="body"):
+            yield DiskTree(self.session.top, self.mark_of)
+            yield LogPanes(self.session)
+            yield LineList(id="text", has_cursor=False)
+        yield Static(id="command", markup=False)
+        yield Static(id="status", markup=False)
+        yield Footer()
+
+    @property
+    def panes(self) -> LogPanes:
+        """The panes of a log."""
+        return self.query_one(LogPanes)
+
+    @property
+    def text(self) -> LineList:
+        """The pane of text."""
+        return self.query_one("#text", LineList)
+
+    @property
+    def disk_tree(self) -> DiskTree:
+        """The tree."""
+        return self.query_one(DiskTree)
+
+    def on_mount(self) -> None:
+        """Show what was given."""
+        self.panes.display = False
+        self.set_interval(OFTEN, self._look)
+        self.set_interval(FOLLOW, self._follow_on)
+        self.disk_tree.focus()
+        top = self.session.top
+        if top.file is not None:
+            self.disk_tree.display = False
+            self.call_after_refresh(self.open_node, top)
+        else:
+            self.show_home(top)
+        if self._checks:
+            self._check_all([node for node in top.partitions() or () if node.size], GENTLE)
+
+    def on_resize(self) -> None:
+        """Lay out anew."""
+        self.call_after_refresh(self._laid_out)
+
+    def _laid_out(self) -> None:
+        self.panes.lay_out()
+        log = self.session.log
+        if log is not None and self.panes.display:
+            log.resize(max(self.panes.batches.size.width - 2, 20))
+            self.panes.batches.heading = log.heading
+            self.panes.batches.renew()
+        if self.view is not None:
+            self.show_view(self.view)
+        elif self.text.display and self._selected.file is None:
+            self.show_home(self._selected)
+        self.tell()
+
+    # The tree.
+
+    def mark_of(self, node: DiskNode) -> tuple[str, str]:
+        """The mark of a node in the tree, and its style."""
+        if node.kind is NodeKind.FILE:
+            return self._mark_of_file(node)
+        inside = list(node.partitions())
+        if any(partition.path in self._checking for partition in inside):
+            return "…", "dim"
+        known = [self.session.checked[of.path] for of in inside if of.path in self.session.checked]
+        marks = [of.mark for of in known]
+        bad = next((mark for mark in marks if mark[1] == "bad"), None)
+        warn = next((mark for mark in marks if mark[1] == "warn"), None)
+        if len(inside) > 1 and (bad or warn):
+            number = sum(mark[1] == ("bad" if bad else "warn") for mark in marks)
+            return f"{'✗' if bad else '!'}{number}", "bad" if bad else "warn"
+        if bad or warn:
+            return bad or warn or ("", "dim")
+        is_whole = known and len(known) == len([of for of in inside if of.size])
+        return ("✓", "good") if is_whole else ("", "dim")
+
+    def _mark_of_file(self, node: DiskNode) -> tuple[str, str]:
+        held = self.session.checked.get(self.session.partition_of(node).path)
+        found = [f for f in held.findings if f.file == node.name] if held else []
+        for severity, sign, style in (
+            (Severity.ERROR, "✗", "bad"),
+            (Severity.WARNING, "!", "warn"),
+        ):
+            if number := sum(finding.code.severity is severity for finding in found):
+                return f"{sign}{number}", style
+        return "", "dim"
+
+    @on(Tree.NodeHighlighted)
+    def highlighted(self, event: Tree.NodeHighlighted[DiskNode]) -> None:
+        """A node is selected: say what it is."""
+        node = event.node.data
+        if node is None or node is self._selected:
+            return
+        self._selected = node
+        if node.file is None and self.disk_tree.has_focus:
+            if self.view is not None:
+                self.show_view(self.view)
+            else:
+                self.show_home(node)
+        self.tell()
+
+    @on(Tree.NodeSelected)
+    def selected(self, event: Tree.NodeSelected[DiskNode]) -> None:
+        """A node was chosen: open it."""
+        node = event.node.data
+        if node is None:
+            return
+        if node.file is not None:
+            self.open_node(node)
+            return
+        event.node.toggle()
+        logs = node.logs()
+        if node.kind is NodeKind.PARTITION and event.node.is_expanded and len(logs) == 1:
+            self.open_node(logs[0])
+
+    def show_home(self, node: DiskNode) -> None:
+        """What a directory is, and what can be asked about it."""
+        self.view = None
+        self.panes.display, self.text.display = False, True
+        lines = home_lines(node, self.session.checked, self._checking)
+        self.text.show_lines(lines, f" {safe(node.label)}")
+        self.tell()
+
+    def open_node(self, node: DiskNode, width: int | None = None) -> None:
+        """Show a file: the batches of a log, the entries of another one."""
+        self._selected = node
+        self.view = None
+        self.session.node = node
+        if not node.is_log:
+            self._show_file(node)
+            return
+        self.session.open(node, width or max(self.panes.batches.size.width - 2, 40))
+        self.panes.display, self.text.display = True, False
+        if self.screen.has_class("-narrow"):
+            self.disk_tree.display = False
+        self.panes.focus_on(self.panes.batches)
+        self.call_after_refresh(self._opened)
+
+    def _opened(self) -> None:
+        self.panes.open()
+        self.scan()
+        self.call_after_refresh(self.tell)
+
+    def _show_file(self, node: DiskNode) -> None:
+        """The entries of a file that is no log, as `kfmt dump` has them."""
+        from kfmt_cli.commands.dump import Dump
+
+        self.session.log = self.session.content = self.session.place = None
+        self.panes.display, self.text.display = False, True
+        width = self._text_width
+        shown = shown_by(lambda run: Dump(run, kinds=None).paths((node.path,)), width)
+        self._show_text(shown or "the file is empty", safe(node.label))
+
+    @property
+    def _text_width(self) -> int:
+        tree = self.disk_tree.size.width + 1 if self.disk_tree.display else 0
+        return max(self.size.width - tree - 2, 40)
+
+    def _show_text(self, shown: str, title: str) -> None:
+        lines = wrapped_lines(shown, self._text_width)
+        self.text.show_lines(lines, f" {title}")
+        self.text.focus()
+        self.tell()
+
+    # Threads.
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether somebody waits for a thread."""
+        return False
+
+    def arrived(self) -> bool:
+        """Go where somebody waits to go, if the outline reaches it; whether nobody waits."""
+        return True
+
+    def progress_words(self) -> str:
+        """How far a search is."""
+        return ""
+
+    def reach_on(self) -> None:
+        """See to it that the outline reaches what is looked at."""
+
+    def _follow_on(self) -> None:
+        """Look whether a file has grown."""
+
+    @work(thread=True, exclusive=True, group="scan")
+    def scan(self) -> None:
+        """Outline the log that is open, on a thread."""
+        log, worker = self.session.log, get_current_worker()
+        if log is None:
+            return
+        outline = log.outline
+        until = outline.wanted_bytes
+        if not outline.is_whole and (until is None or outline.end < until):
+            outline.grow(until, stop=lambda: worker.is_cancelled)
+        if not worker.is_cancelled:
+            self.call_from_thread(self._scanned)
+
+    def _scanned(self) -> None:
+        self.panes.grow()
+        self.arrived()
+        self.tell()
+
+    def _look(self) -> None:
+        """Show how far threads are."""
+        log = self.session.log
+        if log is not None and self.panes.display:
+            if self.panes.batches.n_rows != log.outline.n_rows:
+                self.panes.grow()
+            self.reach_on()
+            if not log.outline.is_whole or self.is_busy:
+                self.tell()
+
+    def action_check(self) -> None:
+        """Check what is selected in the tree."""
+        node = self.session.partition_of(self._selected)
+        found = list(node.partitions()) or [node]
+        self.say(f"checking {len(found)} partitions" if len(found) > 1 else "checking")
+        self._check_all(found, None)
+
+    @work(thread=True, group="check")
+    def _check_all(self, nodes: list[DiskNode], most: int | None) -> None:
+        """Check partitions one after the other, on a thread. most: bytes of all of them."""
+        worker = get_current_worker()
+        if most is not None and sum(node.size for node in nodes) > most:
+            return
+        for node in nodes:
+            self._checking.add(node.path)
+            self.call_from_thread(self._marked)
+            found = checked(node.paths, lambda: worker.is_cancelled)
+            self._checking.discard(node.path)
+            if found is None or worker.is_cancelled:
+                return
+            self.session.checked[node.path] = found
+        self.call_from_thread(self._marked)
+
+    def _marked(self) -> None:
+        self.disk_tree.renew()
+        if self.text.display and self.view is None and self._selected.file is None:
+            at = self.text.scroll_offset.y
+            self.show_home(self._selected)
+            self.text.scroll_to(y=at, animate=False)
+
+    # Views.
+
+    def action_view(self, key: str) -> None:
+        """Another view of the partition or directory, or back to the batches."""
+        if key == "0":
+            self.show_log()
+            return
+        self.show_view(VIEWS_BY_KEY[key])
+
+    def show_log(self) -> None:
+        """Back to the log, or to the directory."""
+        self.view = None
+        if self.session.log is not None:
+            self.panes.display, self.text.display = True, False
+            self.panes.focus_on(self.panes.batches)
+        elif self._selected.file is None:
+            self.show_home(self._selected)
+            self.disk_tree.focus()
+        else:
+            self.open_node(self._selected)
+        self.tell()
+
+    @property
+    def viewed(self) -> ViewedPlace:
+        """What views are about."""
+        node = self.session.partition_of(self._selected)
+        content, record = self.session.content, self.session.record
+        if content is not None and content.n_records:
+            return ViewedPlace(node, content.offset(record or 0))
+        return ViewedPlace(node)
+
+    def show_view(self, view: ListedView) -> None:
+        """Show a view, whose text a thread makes."""
+        self.view = view
+        self.panes.display, self.text.display = False, True
+        if self.screen.has_class("-narrow"):
+            self.disk_tree.display = False
+            self.text.focus()
+        self.text.show_lines([" reading …"], f" {view.question}")
+        self._make_view(view, self.viewed, self._text_width)
+        self.tell()
+
+    @work(thread=True, exclusive=True, group="view")
+    def _make_view(self, view: ListedView, place: ViewedPlace, width: int) -> None:
+        worker = get_current_worker()
+        shown = text_of_view(view, place, width, lambda: worker.is_cancelled)
+        if not worker.is_cancelled:
+            self.call_from_thread(self._viewed, view, shown)
+
+    def _viewed(self, view: ListedView, shown: str) -> None:
+        if self.view is not view:
+            return
+        has_keys = self.disk_tree.has_focus
+        self._show_text(shown, view.question)
+        if has_keys:
+            self.disk_tree.focus()
+
+    # Lines around.
+
+    @on(LogPanes.Changed)
+    def changed(self) -> None:
+        """Something else is selected: the command line follows."""
+        self.tell()
+
+    def say(self, words: str, style: str = "") -> None:
+        """Answer a key in the line at the bottom."""
+        self.said = words
+        self._said_style = style
+        self.tell()
+
+    _said_style = ""
+
+    def tell(self) -> None:
+        """Write the lines around the panes."""
+        if not self.is_running or len(self.screen_stack) > 1:
+            return
+        self.query_one("#tabs", Static).update(self._tabs())
+        self.query_one("#command", Static).update(
+            Text.assemble((" $ ", "dim"), (self.command_line(), "bold"), overflow="fold")
+        )
+        words = (
+            self.progress_words() or self.said or (self.panes.words() if self.panes.display else "")
+        )
+        style = self._said_style if self.said else ""
+        self.query_one("#status", Static).update(Text(f" {words}", style=style, no_wrap=True))
+
+    def _tabs(self) -> Text:
+        text = Text(no_wrap=True, end="")
+        chosen = "0" if self.view is None else self.view.key
+        for key, name in (("0", "Batches"), *((view.key, view.name) for view in VIEWS)):
+            style = Style(reverse=key == chosen, meta={"@click": f"app.view('{key}')"})
+            is_wide = self.size.width >= NARROW
+            text.append(f"{key} {name}" if is_wide else f"{key}{name}", style=style)
+            text.append("  " if is_wide else " ")
+        return text
+
+    @property
+    def view_state(self) -> ViewState:
+        """What is on the screen."""
+        if self.view is not None:
+            return ViewState(ViewKind.VIEW, command=tuple(self._view_command(self.view)))
+        if self.panes.display:
+            return self.panes.state()
+        if self._selected.file is not None:
+            return ViewState(ViewKind.FILE, self._selected.name)
+        return ViewState(ViewKind.VIEW, command=("check", *self._selected.names))
+
+    def _view_command(self, view: ListedView) -> list[str]:
+        try:
+            return view.command(self.viewed)
+        except KfmtError:
+            return [view.name.lower(), *self.viewed.names]
+
+    def command_line(self) -> str:
+        """The command line that gives what is on the screen."""
+        try:
+            return command_text(self.view_state)
+        except KfmtError as error:
+            return safe(str(error))
+
+    def tell_finding(self, finding: Finding, at: int, number: int) -> None:
+        """Say what a finding is."""
+        place = "" if finding.position is None else f" byte {grouped(finding.position)}"
+        what = f"{finding.code.name}{place}: {safe(finding.message)}"
+        words = f"{at + 1} of {number}  {what}   e explains"
+        self.say(words, STYLES[finding.code.severity])
+
+    def page(
+        self, title: str, lines: list[Text | str], done: Callable[[], None] | None = None
+    ) -> None:
+        """A page above the others."""
+        self.push_screen(
+            dialogs.PageWindow(title, lines), lambda _: done() if done else self.tell()
+        )

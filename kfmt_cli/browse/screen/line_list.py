@@ -1,0 +1,234 @@
+"""A list of lines of which only those are made that are seen, with a heading and a cursor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+from rich.segment import Segment
+from rich.style import Style
+from rich.text import Text
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.geometry import Region, Size
+from textual.message import Message
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+Fetch = Callable[[int, int], Sequence[Text | str]]
+MOST_STRIPS = 2000
+ASIDE = 8  # columns that a key moves
+
+
+def _no_lines(first: int, last: int) -> Sequence[Text | str]:
+    del first, last
+    return ()
+
+
+class LineList(ScrollView, can_focus=True):
+    """Lines by number, fetched when they are seen; text with escape sequences keeps its colours."""
+
+    DEFAULT_CSS = """
+    LineList { height: 1fr; background: $background; scrollbar-size-horizontal: 0;
+        scrollbar-size-vertical: 1; }
+    LineList > .line-list--heading { background: $surface; color: $text-muted; text-style: bold; }
+    LineList:focus > .line-list--heading { background: $primary; color: $text; }
+    LineList > .line-list--cursor { background: $surface-lighten-2; }
+    LineList:focus > .line-list--cursor { background: $primary-muted; }
+    """
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"line-list--heading", "line-list--cursor"}
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,k", "move(-1)", show=False),
+        Binding("down,j", "move(1)", show=False),
+        Binding("pageup", "page(-1)", show=False),
+        Binding("pagedown,space", "page(1)", show=False),
+        Binding("home", "end(0)", show=False),
+        Binding("end", "end(1)", show=False),
+        Binding("enter", "choose", show=False),
+        Binding("left", "aside(-1)", show=False),
+        Binding("right", "aside(1)", show=False),
+    ]
+
+    class Moved(Message):
+        """The cursor is on another line."""
+
+        def __init__(self, lines: LineList, row: int) -> None:
+            super().__init__()
+            self.lines = lines
+            self.row = row
+
+        @property
+        def control(self) -> LineList:
+            return self.lines
+
+    class Chosen(Message):
+        """A line was chosen."""
+
+        def __init__(self, lines: LineList, row: int) -> None:
+            super().__init__()
+            self.lines = lines
+            self.row = row
+
+        @property
+        def control(self) -> LineList:
+            return self.lines
+
+    def __init__(self, *, id: str, has_cursor: bool = True) -> None:  # noqa: A002 (Textual's)
+        super().__init__(id=id)
+        self.n_rows = 0
+        self.cursor = 0
+        self.heading = ""
+        self._has_cursor = has_cursor
+        self._fetch: Fetch = _no_lines
+        self._strips: dict[int, Strip] = {}
+        self._line_width = 0
+
+    # What is in it.
+
+    def show(self, n_rows: int, fetch: Fetch, heading: str = "", cursor: int = 0) -> None:
+        """Show other lines."""
+        self._fetch, self.heading = fetch, heading
+        self.cursor = min(cursor, max(n_rows - 1, 0))
+        self._line_width = 0
+        self.resize_to(n_rows)
+        self._strips.clear()
+        if cursor == 0:
+            self.scroll_to(0, 0, animate=False)
+        else:
+            self.see_cursor()
+        self.refresh()
+
+    def show_lines(self, lines: Sequence[Text | str], heading: str = "") -> None:
+        """Show lines that are there already."""
+        self.show(len(lines), lambda first, last: lines[first:last], heading)
+
+    def clear(self) -> None:
+        """Show nothing."""
+        self.show(0, _no_lines)
+
+    def resize_to(self, n_rows: int) -> None:
+        """The number of lines has changed; those that are seen stay."""
+        if n_rows != self.n_rows:
+            self._strips.pop(self.n_rows, None)
+        self.n_rows = n_rows
+        self.virtual_size = Size(self._line_width, n_rows + 1)
+
+    def renew(self) -> None:
+        """The lines say something else now."""
+        self._strips.clear()
+        self.refresh()
+
+    @property
+    def seen(self) -> tuple[int, int]:
+        """The lines that are seen: the first, and the one after the last."""
+        first = int(self.scroll_offset.y)
+        return first, min(first + max(self.size.height - 1, 0), self.n_rows)
+
+    # Drawing.
+
+    def render_line(self, y: int) -> Strip:
+        width = self.size.width
+        if y == 0:
+            style = self.get_component_rich_style("line-list--heading")
+            text = self._text(self.heading)
+            plain = Text(text.plain)
+            strip = Strip(plain.render(self.app.console)).crop(int(self.scroll_offset.x))
+            return strip.crop_extend(0, width, style).apply_style(style)
+        row = int(self.scroll_offset.y) + y - 1
+        if row >= self.n_rows:
+            return Strip.blank(width, self.rich_style)
+        strip = self._strips.get(row) or self._made(row)
+        x = int(self.scroll_offset.x)
+        style = self.rich_style
+        if row == self.cursor and self._has_cursor:
+            style = style + self.get_component_rich_style("line-list--cursor", partial=True)
+        return strip.crop_extend(x, x + width, Style()).apply_style(style)
+
+    def _made(self, row: int) -> Strip:
+        """A line, made together with those around it that are seen, too."""
+        first, last = self.seen
+        first, last = (first, last) if first <= row < last else (row, row + 1)
+        if len(self._strips) > MOST_STRIPS:
+            self._strips.clear()
+        found = self._fetch(first, last)
+        console = self.app.console
+        for i, line in enumerate(found):
+            strip = Strip(self._text(line).render(console))
+            self._strips[first + i] = strip
+            if strip.cell_length > self._line_width:
+                self._line_width = strip.cell_length
+                self.call_later(self._widen)
+        return self._strips.get(row) or Strip([Segment("")])
+
+    def _widen(self) -> None:
+        self.virtual_size = Size(self._line_width, self.n_rows + 1)
+
+    @staticmethod
+    def _text(line: Text | str) -> Text:
+        text = line if isinstance(line, Text) else Text.from_ansi(line)
+        text.end = ""
+        return text
+
+    # Moving.
+
+    def go(self, row: int) -> None:
+        """Put the cursor on a line."""
+        row = max(min(row, self.n_rows - 1), 0)
+        if row != self.cursor:
+            before, self.cursor = self.cursor, row
+            self._refresh_row(before)
+            self._refresh_row(row)
+        self.see_cursor()
+        self.post_message(self.Moved(self, row))
+
+    def _refresh_row(self, row: int) -> None:
+        y = row - int(self.scroll_offset.y) + 1
+        self.refresh(Region(0, y, self.size.width, 1))
+
+    def see_cursor(self) -> None:
+        """Scroll so far that the line with the cursor is seen."""
+        first, height = int(self.scroll_offset.y), max(self.size.height - 1, 1)
+        if self.cursor < first:
+            self.scroll_to(y=self.cursor, animate=False, force=True)
+        elif self.cursor >= first + height:
+            self.scroll_to(y=self.cursor - height + 1, animate=False, force=True)
+
+    def action_move(self, by: int) -> None:
+        if self._has_cursor:
+            self.go(self.cursor + by)
+        else:
+            self.scroll_relative(y=by, animate=False)
+
+    def action_page(self, by: int) -> None:
+        height = max(self.size.height - 2, 1)
+        if self._has_cursor:
+            self.scroll_relative(y=by * height, animate=False, force=True)
+            self.go(self.cursor + by * height)
+        else:
+            self.scroll_relative(y=by * height, animate=False)
+
+    def action_end(self, is_last: int) -> None:
+        if self._has_cursor:
+            self.go(self.n_rows - 1 if is_last else 0)
+        else:
+            self.scroll_to(y=self.n_rows if is_last else 0, animate=False)
+
+    def action_aside(self, by: int) -> None:
+        self.scroll_relative(x=by * ASIDE, animate=False, force=True)
+
+    def action_choose(self) -> None:
+        if self.n_rows:
+            self.post_message(self.Chosen(self, self.cursor))
+
+    def on_click(self, event: events.Click) -> None:
+        if event.y < 1:
+            return
+        row = int(self.scroll_offset.y) + event.y - 1
+        if row < self.n_rows:
+            self.go(row)
+            if event.chain == 2:
+                self.post_message(self.Chosen(self, row))
+
+    def on_resize(self) -> None:
+        self._strips.clear()
+        self.see_cursor()

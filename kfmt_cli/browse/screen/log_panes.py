@@ -1,0 +1,374 @@
+"""The panes of a log: its batches, the records of one, the fields of a record, and the bytes."""
+
+from __future__ import annotations
+
+from rich.text import Text
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Container, Vertical
+from textual.message import Message
+
+from kfmt_cli.browse.byte_lines import ByteLines, FieldRow, bytes_per_line, field_rows, field_text
+from kfmt_cli.browse.command_line import ViewKind, ViewState
+from kfmt_cli.browse.screen.line_list import Fetch, LineList
+from kfmt_cli.browse.session import Session
+from kfmt_cli.errors import KfmtError
+from kfmt_cli.findings.finding import Severity
+from kfmt_cli.render.style import count, grouped, safe
+
+SHORT = 34  # lines of a screen on which records and fields take turns
+
+
+class LogPanes(Container):
+    """Batches above records above fields, and bytes next to them or below."""
+
+    DEFAULT_CSS = """
+    LogPanes { layout: horizontal; width: 1fr; height: 1fr; }
+    LogPanes #lists { width: 1fr; height: 1fr; }
+    LogPanes #batches { height: 5fr; }
+    LogPanes #records { height: 4fr; }
+    LogPanes #fields { height: 5fr; }
+    LogPanes #bytes { width: 45; border-left: vkey $surface-lighten-2; }
+    .-narrow LogPanes { layout: vertical; }
+    .-narrow LogPanes #bytes { width: 100%; height: 8; border-left: none; }
+    """
+
+    class Changed(Message):
+        """Something else is selected."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(id="panes")
+        self.session = session
+        self.is_payload = False
+        self._rows: list[FieldRow] = []
+        self._bytes: list[ByteLines] = []
+        self._wants_bytes: bool | None = None
+        self._goes_to_offset: int | None = None
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="lists"):
+            yield LineList(id="batches")
+            yield LineList(id="records")
+            yield LineList(id="fields")
+        yield LineList(id="bytes", has_cursor=False)
+
+    @property
+    def batches(self) -> LineList:
+        """The list of batches."""
+        return self.query_one("#batches", LineList)
+
+    @property
+    def records(self) -> LineList:
+        """The list of records."""
+        return self.query_one("#records", LineList)
+
+    @property
+    def fields(self) -> LineList:
+        """The list of fields, or what a record says."""
+        return self.query_one("#fields", LineList)
+
+    @property
+    def bytes(self) -> LineList:
+        """The bytes."""
+        return self.query_one("#bytes", LineList)
+
+    # Layout.
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether the screen has no room for bytes next to lists."""
+        return self.app.has_class("-narrow") or self.screen.has_class("-narrow")
+
+    def lay_out(self, focused: LineList | None = None) -> None:
+        """Show the panes that there is room for."""
+        focused = focused or self._focused
+        is_short = self.app.size.height < SHORT
+        on_fields = focused is self.fields or (focused is self.bytes and self.fields.display)
+        self.fields.display = not is_short or on_fields
+        self.records.display = not is_short or not on_fields
+        wanted = self._wants_bytes
+        self.bytes.display = (not self.is_narrow) if wanted is None else wanted
+
+    @property
+    def _focused(self) -> LineList | None:
+        focused = self.app.focused
+        return focused if isinstance(focused, LineList) else None
+
+    def toggle_bytes(self) -> None:
+        """Show the bytes, or hide them."""
+        self._wants_bytes = not self.bytes.display
+        self.lay_out()
+        self.call_after_refresh(self._show_bytes)
+
+    def focus_on(self, pane: LineList) -> None:
+        """Show a pane and give it the keys."""
+        self.lay_out(pane)
+        pane.focus()
+
+    def step_in(self) -> None:
+        """From batches to records, from there to fields."""
+        if self._focused is self.batches:
+            has_records = self.session.content is not None and self.session.content.n_records
+            self.focus_on(self.records if has_records else self.fields)
+        elif self._focused is self.records:
+            self.focus_on(self.fields)
+
+    def step_out(self) -> bool:
+        """The other way; whether there was a step to take."""
+        focused = self._focused
+        if focused is self.batches or focused is None:
+            return False
+        has_records = self.records.n_rows > 0
+        steps = {self.records: self.batches, self.bytes: self.fields}
+        steps[self.fields] = self.records if has_records else self.batches
+        if focused in steps:
+            self.focus_on(steps[focused])
+            if self._focused is self.batches or steps[focused] is self.batches:
+                self._select_header()
+        return True
+
+    def _select_header(self) -> None:
+        self.session.record = None
+        self._show_fields()
+
+    # Showing.
+
+    def open(self) -> None:
+        """Show the log that was opened."""
+        session = self.session
+        log = session.log
+        if log is None:
+            self._clear(session.trouble)
+            return
+        log.resize(self._list_width)
+        self.batches.show(log.outline.n_rows, self._batch_lines, log.heading)
+        if log.outline.n_rows:
+            self.select_row(0)
+        else:
+            self._clear(self._nothing_words())
+
+    def _nothing_words(self) -> str:
+        log = self.session.log
+        if log is None:
+            return self.session.trouble
+        if self.session.wanted:
+            return f"no batch is listed with the filter {self.session.wanted.words}"
+        return "the log is empty: it has no batch" if not log.outline.end else "no batch is left"
+
+    def _clear(self, words: str) -> None:
+        lines = [Text(f" {words}", style="bold")] if words else []
+        self.batches.show_lines(lines)
+        for pane in (self.records, self.fields, self.bytes):
+            pane.clear()
+        self._rows, self._bytes = [], []
+        self.post_message(self.Changed())
+
+    @property
+    def _list_width(self) -> int:
+        return max(self.batches.size.width - 2, 20) if self.batches.size.width else 78
+
+    def _batch_lines(self, first: int, last: int) -> list[str]:
+        log = self.session.log
+        if log is None:
+            return []
+        try:
+            return log.lines(first, last)
+        except KfmtError as error:
+            return [f" {safe(str(error))}"] * (last - first)
+
+    def grow(self) -> None:
+        """There may be more batches than before."""
+        log = self.session.log
+        if log is None:
+            return
+        was_empty = self.batches.n_rows == 0 or self.session.place is None
+        self.batches.resize_to(log.outline.n_rows)
+        if was_empty and log.outline.n_rows:
+            self.open()
+
+    def select_row(self, row: int, offset: int | None = None) -> None:
+        """Select the batch of a row, and the record with an offset in it."""
+        self._goes_to_offset = offset
+        self.batches.go(row)
+
+    @on(LineList.Moved, "#batches")
+    def batch_moved(self, event: LineList.Moved) -> None:
+        """Show the batch."""
+        event.stop()
+        session = self.session
+        if session.log is None or event.row != self.batches.cursor:
+            return
+        session.select_batch(event.row)
+        offset, self._goes_to_offset = self._goes_to_offset, None
+        content = session.content
+        at = 0 if content is None or offset is None else content.record_of(offset)
+        self.records.show(*self._record_lines(), cursor=at)
+        if offset is not None and content is not None and content.n_records:
+            session.record = at
+        self._show_fields()
+
+    def _record_lines(self) -> tuple[int, Fetch, str]:
+        content = self.session.content
+        width = max((self.records.size.width or self.batches.size.width) - 1, 40)
+        if content is None:
+            words = [Text(f" {self.session.trouble}", style="bold red")]
+            return len(words), lambda first, last: words[first:last], ""
+        if not content.n_records:
+            found = [Text(f" {safe(f.message)}", style="bold red") for f in content.findings]
+            words = found or [Text(" no record in it can be read", style="dim")]
+            return len(words), lambda first, last: words[first:last], ""
+        return (
+            content.n_records,
+            lambda first, last: content.lines(first, last, width),
+            content.heading(width),
+        )
+
+    @on(LineList.Moved, "#records")
+    def record_moved(self, event: LineList.Moved) -> None:
+        """Show the record."""
+        event.stop()
+        content = self.session.content
+        if content is not None and event.row < content.n_records:
+            self.session.record = event.row
+            self._show_fields()
+
+    @on(LineList.Chosen)
+    def chosen(self, event: LineList.Chosen) -> None:
+        """Open what was chosen."""
+        event.stop()
+        if event.lines is self.records and self.session.record is None:
+            self.record_moved(LineList.Moved(self.records, self.records.cursor))
+        self.step_in()
+
+    def on_descendant_focus(self) -> None:
+        """A pane has the keys now: what it shows decides about the command line."""
+        focused = self._focused
+        content = self.session.content
+        self.lay_out()
+        has_none = self.session.record is None
+        if focused is self.records and has_none and content is not None and content.n_records:
+            self.session.record = min(self.records.cursor, content.n_records - 1)
+            self._show_fields()
+        self.post_message(self.Changed())
+
+    def toggle_payload(self) -> None:
+        """Show what a record says, or its fields."""
+        self.is_payload = not self.is_payload
+        if self.session.record is None and self.session.content is not None:
+            self.session.record = self.records.cursor if self.session.content.n_records else None
+        self._show_fields()
+        self.focus_on(self.fields)
+
+    def _show_fields(self) -> None:
+        """Show the fields of the header or the record that is selected."""
+        session, content = self.session, self.session.content
+        if content is None:
+            self.fields.clear()
+            self.bytes.clear()
+            self._rows, self._bytes = [], []
+        else:
+            parts = content.anatomy(session.record)
+            self._rows = field_rows(parts)
+            per_line = bytes_per_line(self._bytes_width)
+            self._bytes = [
+                ByteLines(part, [row for row in self._rows if row.part == i], per_line)
+                for i, part in enumerate(parts)
+            ]
+            if self.is_payload and session.record is not None:
+                self._show_payload()
+            else:
+                title = f" {parts[0].title}" if parts else ""
+                if session.record is not None:
+                    title = f" offset {content.offset(session.record)} in {parts[0].title}"
+                    if parts[0].codec:
+                        title = f" offset {content.offset(session.record)}, out of {parts[0].codec}"
+                self.fields.show(
+                    len(self._rows),
+                    lambda first, last: [field_text(row) for row in self._rows[first:last]],
+                    title,
+                )
+            self._show_bytes()
+        self.post_message(self.Changed())
+
+    @property
+    def _bytes_width(self) -> int:
+        return self.app.size.width if self.is_narrow else 45
+
+    def _show_payload(self) -> None:
+        content, record = self.session.content, self.session.record
+        assert content is not None
+        assert record is not None
+        lines = []
+        for name, text in content.said(record):
+            style = "cyan" if name == "offset" else ""
+            for i, line in enumerate(text.split("\n")):
+                label = safe(name) if i == 0 else ""
+                lines.append(Text.assemble((f" {label:<12} ", "bold"), (safe(line), style)))
+        title = f" what offset {content.offset(record)} says   y copies it as JSON"
+        self.fields.show_lines(lines, title)
+
+    @on(LineList.Moved, "#fields")
+    def field_moved(self, event: LineList.Moved) -> None:
+        """Mark the bytes of the field."""
+        event.stop()
+        self._show_bytes(is_field=True)
+
+    def _show_bytes(self, *, is_field: bool = False) -> None:
+        """Show the bytes, from the selected field or record on."""
+        rows = self._rows
+        if not self._bytes:
+            return
+        at = self.fields.cursor if not self.is_payload else 0
+        chosen = rows[at] if at < len(rows) else None
+        shown = self._bytes[chosen.part if chosen is not None else 0]
+        is_one = is_field and chosen is not None and chosen.line.has_bytes
+        shown.selected = chosen.line if is_one and chosen is not None else None
+        self.bytes.show(shown.n_lines, shown.lines, shown.heading)
+        start = chosen.line.start if chosen is not None else 0
+        line = max(shown.line_of(start) - 1, 0)
+        self.bytes.scroll_to(y=line, animate=False, force=True)
+
+    # What is said of it.
+
+    @property
+    def shown(self) -> ViewKind:
+        """What has the keys."""
+        focused = self._focused
+        if focused is self.records:
+            return ViewKind.RECORDS
+        if focused is self.fields or focused is self.bytes:
+            is_said = self.is_payload and self.session.record is not None
+            return ViewKind.PAYLOAD if is_said and focused is self.fields else ViewKind.FIELDS
+        return ViewKind.BATCHES
+
+    def state(self) -> ViewState:
+        """What is on the screen."""
+        pane = self.records if self.shown is ViewKind.RECORDS else self.batches
+        first, last = pane.seen
+        return self.session.state(self.shown, first, max(last, first + 1))
+
+    def words(self) -> str:
+        """What is selected, in a line."""
+        session = self.session
+        log, place = session.log, session.place
+        if log is None:
+            return session.trouble
+        outline = log.outline
+        number = count(outline.n_rows, "batch", "batches")
+        if session.wanted:
+            number += f" of {grouped(outline.n_batches)} with {session.wanted.words}"
+        if not outline.is_whole and outline.size:
+            number += f" so far, {outline.end * 100 // outline.size}% of the file is outlined"
+        if outline.trouble:
+            number += f"; {safe(outline.trouble)}"
+        if place is None:
+            return number
+        at = f"batch {grouped(place.number)} at byte {grouped(place.position)}"
+        bad = "" if place.is_sound else " ✗ checksum wrong"
+        errors = [
+            finding
+            for finding in (session.content.findings if session.content else [])
+            if finding.code.severity is Severity.ERROR
+        ]
+        more = f" ✗ {safe(errors[0].message)}" if errors else ""
+        return f"{at}{bad}{more}   {number}"

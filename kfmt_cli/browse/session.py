@@ -1,0 +1,230 @@
+"""What is looked at: the node of the tree, its log, the batch, the record, what was found and
+searched for. It knows no screen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from kfmt_cli.browse.batch_content import BatchContent
+from kfmt_cli.browse.checked import FoundInPartition
+from kfmt_cli.browse.command_line import ViewKind, ViewState
+from kfmt_cli.browse.disk_nodes import DiskNode, NodeKind
+from kfmt_cli.browse.hunting import Hit, SoughtText
+from kfmt_cli.browse.outline import Outline
+from kfmt_cli.browse.shown_log import BatchPlace, ShownLog
+from kfmt_cli.browse.wanted_batches import WantedBatches
+from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.core.times import milliseconds
+from kfmt_cli.disk.tree import topic_of
+from kfmt_cli.errors import KfmtError, UsageError
+from kfmt_cli.findings.finding import Finding, Severity
+from kfmt_cli.render.style import safe
+from kfmt_cli.topics import decoder_for
+from kfmt_cli.topics.decoder import Decoder
+
+OFFSET, TIME, BYTE = "offset", "time", "byte"
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """Where to go in a log."""
+
+    kind: str
+    """`OFFSET`, `TIME` or `BYTE`."""
+    value: int
+
+
+def goal_of(words: str) -> Goal:
+    """A place as it is typed: 700, b7702, 0x1e16, 2023-11-14T22:20, now-1h; raises UsageError."""
+    text = words.strip().lower().replace(" ", "")
+    digits = text.removeprefix("byte").removeprefix("b")
+    try:
+        if digits.startswith("0x"):
+            return Goal(BYTE, int(digits, 16))
+        if text != digits:
+            return Goal(BYTE, int(digits))
+        if text.isdigit():
+            return Goal(OFFSET, int(text))
+    except ValueError:
+        raise UsageError(f"{words!r} is no byte such as b7702 or 0x1e16") from None
+    return Goal(TIME, milliseconds("a time", words.strip()))
+
+
+@dataclass
+class Session:
+    """The state of the browser."""
+
+    top: DiskNode
+    decoder: Decoder | None = None
+    """What reads keys and values, where that was asked for."""
+    decoding: tuple[str, ...] = ()
+    """The options that said so."""
+    topic: str | None = None
+    limit: Limit = field(default_factory=Limit)
+    node: DiskNode | None = None
+    log: ShownLog | None = None
+    content: BatchContent | None = None
+    place: BatchPlace | None = None
+    record: int | None = None
+    """The number of the selected record; None where the header of the batch is."""
+    wanted: WantedBatches = field(default_factory=WantedBatches)
+    trouble: str = ""
+    """Why what was opened cannot be shown."""
+    checked: dict[str, FoundInPartition] = field(default_factory=dict)
+    """What was found, by the partition's path."""
+    finding: Finding | None = None
+    """The one that was gone to."""
+    sought: SoughtText | None = None
+    hits: list[Hit] = field(default_factory=list)
+    hit_at: int = -1
+    troubles: list[str] = field(default_factory=list)
+    """What could not be read of the paths."""
+
+    def __post_init__(self) -> None:
+        self._parents: dict[int, DiskNode] = {}
+        self._by_name: dict[str, DiskNode] = {}
+        self._index(self.top)
+
+    def _index(self, node: DiskNode) -> None:
+        if node.file is not None:
+            self._by_name[node.name] = node
+        for child in node.children:
+            self._parents[id(child)] = node
+            self._index(child)
+
+    def partition_of(self, node: DiskNode) -> DiskNode:
+        """The partition that a node belongs to, or else the node itself."""
+        found: DiskNode | None = node
+        while found is not None:
+            if found.kind is NodeKind.PARTITION:
+                return found
+            found = self._parents.get(id(found))
+        return node
+
+    def parent_of(self, node: DiskNode) -> DiskNode | None:
+        """The node above one."""
+        return self._parents.get(id(node))
+
+    def above(self, node: DiskNode) -> list[DiskNode]:
+        """The nodes above one, from the top."""
+        found: list[DiskNode] = []
+        parent = self.parent_of(node)
+        while parent is not None:
+            found.insert(0, parent)
+            parent = self.parent_of(parent)
+        return found
+
+    def file_named(self, name: str) -> DiskNode | None:
+        """The node of a file, by its name as findings have it."""
+        return self._by_name.get(name)
+
+    # Opening.
+
+    def open(self, node: DiskNode, width: int) -> None:
+        """Look at a log from its front; where it cannot be read, `trouble` says why."""
+        self.node = node
+        self.content = self.place = self.record = self.log = None
+        self.trouble = ""
+        self.hits, self.hit_at, self.sought = [], -1, None
+        assert node.file is not None
+        try:
+            outline = Outline(node.file, self.wanted)
+            self.log = ShownLog(outline, width)
+        except KfmtError as error:
+            self.trouble = safe(str(error))
+
+    def select_batch(self, row: int) -> None:
+        """Look at the batch of a row."""
+        log, node = self.log, self.node
+        assert log is not None
+        assert node is not None
+        assert node.file is not None
+        self.record, self.trouble = None, ""
+        try:
+            block, i = log.find(row)
+            self.place = log.place(row)
+            decoder = self.decoder or decoder_for(self.topic or topic_of(node.file))
+            self.content = BatchContent(node.file, block, i, decoder, self.limit)
+        except KfmtError as error:
+            self.content = None
+            self.trouble = safe(str(error))
+
+    def row_of(self, goal: Goal) -> int | None:
+        """The row of what is gone to; None where the outline does not reach it yet."""
+        assert self.log is not None
+        if goal.kind == BYTE:
+            return self.log.row_at(goal.value)
+        if goal.kind == TIME:
+            return self.log.row_of_time(goal.value)
+        return self.log.row_of_offset(goal.value)
+
+    # Findings.
+
+    @property
+    def all_findings(self) -> list[Finding]:
+        """Those of every partition that was checked, in the order of the tree."""
+        partitions = list(self.top.partitions()) or [self.top]
+        return [
+            finding
+            for partition in partitions
+            if partition.path in self.checked
+            for finding in self.checked[partition.path].findings
+        ]
+
+    @property
+    def gone_through(self) -> list[Finding]:
+        """Those that are gone through one by one: notes only where there is nothing else."""
+        every = self.all_findings
+        worse = [finding for finding in every if finding.code.severity is not Severity.NOTE]
+        return worse or every
+
+    def next_finding(self, by: int) -> Finding | None:
+        """The next finding, or the one before; from the last on to the first."""
+        found = self.gone_through
+        if not found:
+            self.finding = None
+            return None
+        here = [i for i, finding in enumerate(found) if finding is self.finding]
+        at = (here[0] + by) % len(found) if here else (0 if by > 0 else len(found) - 1)
+        self.finding = found[at]
+        return self.finding
+
+    # The command line.
+
+    def state(self, shown: ViewKind, first: int = 0, last: int = 0) -> ViewState:
+        """What is on the screen: rows first..last-1 of the batches or the records."""
+        node, place, content = self.node, self.place, self.content
+        low = high = offset = None
+        if shown is ViewKind.BATCHES and self.log is not None and last > first:
+            low, high = self._offsets(first, last)
+        elif content is not None and content.n_records:
+            numbers = (first, last - 1)
+            if shown is ViewKind.PAYLOAD or shown is ViewKind.FIELDS:
+                numbers = (self.record or 0, self.record or 0)
+            low, high = (content.offset(number) for number in numbers)
+            offset = content.offset(self.record) if self.record is not None else None
+        return ViewState(
+            shown,
+            "" if node is None else node.name,
+            low,
+            high,
+            None if place is None else place.position,
+            offset,
+            self.wanted,
+            self.sought,
+            decoding=self._decoding,
+        )
+
+    @property
+    def _decoding(self) -> tuple[str, ...]:
+        return self.decoding if self.topic is None else ("--topic", self.topic, *self.decoding)
+
+    def _offsets(self, first: int, last: int) -> tuple[int | None, int | None]:
+        """The offsets of some rows of batches; None where they do not grow."""
+        assert self.log is not None
+        try:
+            front, end = self.log.place(first), self.log.place(last - 1)
+        except KfmtError:
+            return None, None
+        low = front.last_offset if front.first_offset is None else front.first_offset
+        return (low, end.last_offset) if low <= end.last_offset else (None, None)

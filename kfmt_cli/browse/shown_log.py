@@ -1,0 +1,151 @@
+"""A log as it is looked at: rows by their number, read from the file where the view is."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+
+import numpy as np
+
+from kfmt_cli.browse.outline import Anchor, Outline
+from kfmt_cli.browse.text_host import TextHost
+from kfmt_cli.errors import InputError
+from kfmt_cli.log.block import Block, part_of
+from kfmt_cli.log.complete import batch_rows
+from kfmt_cli.render.sinks.sink import Head, Look
+from kfmt_cli.render.sinks.table_rows import BatchRows
+
+MOST_BLOCKS = 6  # that are held
+
+
+@dataclass(frozen=True, slots=True)
+class BatchPlace:
+    """Where a batch of a log is."""
+
+    row: int
+    number: int
+    position: int
+    size: int
+    first_offset: int | None
+    """None for a wrapper of magic 0 or 1, whose first offset only decompression shows."""
+    last_offset: int
+    is_sound: bool
+
+
+class ShownLog:
+    """The rows of a log in a table of a width."""
+
+    def __init__(self, outline: Outline, width: int) -> None:
+        self.outline = outline
+        self._blocks: OrderedDict[int, Block] = OrderedDict()
+        self._lock = threading.Lock()
+        self.heading = ""
+        self.resize(width)
+
+    def resize(self, width: int) -> None:
+        """Lay the table out for a width."""
+        file = self.outline.file
+        host = TextHost(width=width)
+        head = Head(file.name, self.outline.size, file.base_offset)
+        self._writer = BatchRows(head, Look(), host)
+        first = self.outline.of_row(0)
+        if first is not None:
+            self.heading = self._text(self.block(first), 0, 1).split("\n")[0]
+
+    def forget(self) -> None:
+        """Drop the blocks that are held, as the file has changed."""
+        with self._lock:
+            self._blocks.clear()
+
+    def block(self, anchor: Anchor) -> Block:
+        """A block, held for the next time; raises InputError."""
+        key = anchor.state.position
+        with self._lock:
+            held = self._blocks.get(key)
+            if held is not None and len(held.batches) == anchor.n_rows:
+                self._blocks.move_to_end(key)
+                return held
+        block = self.outline.block(anchor)
+        with self._lock:
+            self._blocks[key] = block
+            while len(self._blocks) > MOST_BLOCKS:
+                self._blocks.popitem(last=False)
+        return block
+
+    def find(self, row: int) -> tuple[Block, int]:
+        """The block with a row, and which of its batches that is; raises InputError."""
+        anchor = self.outline.of_row(row)
+        block = None if anchor is None else self.block(anchor)
+        if anchor is None or block is None or row - anchor.row >= len(block.batches):
+            raise InputError(f"{self.outline.file.name}: has changed; there is no such batch")
+        return block, row - anchor.row
+
+    def lines(self, first: int, last: int) -> list[str]:
+        """Rows first..last-1, with escape sequences for their colours; raises InputError."""
+        found: list[str] = []
+        row = first
+        while row < last:
+            anchor = self.outline.of_row(row)
+            if anchor is None:
+                break
+            block = self.block(anchor)
+            start = row - anchor.row
+            end = min(start + last - row, len(block.batches))
+            if start >= end:
+                break
+            found += self._text(block, start, end).split("\n")[-(end - start) - 1 : -1]
+            row += end - start
+        return found
+
+    def _text(self, block: Block, first: int, last: int) -> str:
+        rows = batch_rows(part_of(block, first, last))
+        pieces = self._writer.text(rows, 0, last - first)
+        return "".join(bytes(piece).decode("utf-8", "replace") for piece in pieces)
+
+    def place(self, row: int) -> BatchPlace:
+        """Where the batch of a row is; raises InputError."""
+        block, i = self.find(row)
+        batches = block.batches
+        return BatchPlace(
+            row,
+            int(batches.number[i]),
+            int(batches.position[i]),
+            int(batches.size[i]),
+            int(batches.base_offset[i]) if batches.has_base_offset[i] else None,
+            int(batches.last_offset[i]),
+            bool(batches.crc_valid[i]),
+        )
+
+    # Which row has what is gone to; None where the outline does not reach that yet.
+
+    def row_at(self, position: int) -> int | None:
+        """The row of the batch in which a byte is, or of the next one."""
+        outline = self.outline
+        if position >= outline.end:
+            return max(outline.n_rows - 1, 0) if outline.is_whole else None
+        return self._row_in(outline.of_byte(position), "end_position", position + 1)
+
+    def row_of_offset(self, offset: int) -> int | None:
+        """The row of the first batch that ends at an offset or later."""
+        return self._row_with("last_offset", offset)
+
+    def row_of_time(self, timestamp: int) -> int | None:
+        """The row of the first batch with a timestamp that is not older than one."""
+        return self._row_with("max_time", timestamp)
+
+    def _row_with(self, name: str, least: int) -> int | None:
+        anchor = self.outline.first(lambda a: a.n_rows > 0 and getattr(a, name) >= least)
+        if anchor is None:
+            return max(self.outline.n_rows - 1, 0) if self.outline.is_whole else None
+        column = "max_timestamp" if name == "max_time" else name
+        return self._row_in(anchor, column, least)
+
+    def _row_in(self, anchor: Anchor | None, column: str, least: int) -> int:
+        if anchor is None:
+            return 0
+        batches = self.block(anchor).batches
+        values = batches.position + batches.size if column == "end_position" else batches[column]
+        found = np.flatnonzero(values >= least)
+        row = anchor.row + (int(found[0]) if len(found) else anchor.n_rows)
+        return max(min(row, self.outline.n_rows - 1), 0)

@@ -1,0 +1,222 @@
+"""Other views of a directory or a partition: each is what a command shows.
+
+To add one, write a function that calls the command's task, and add a line to `VIEWS`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from kfmt_cli.browse.disk_nodes import DiskNode, NodeKind
+from kfmt_cli.browse.text_host import shown_by
+from kfmt_cli.commands.run import Run
+from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.disk.kinds.fixed import PRODUCER_SNAPSHOT
+from kfmt_cli.errors import InputError
+
+GROUPS = "__consumer_offsets"
+
+
+@dataclass(frozen=True, slots=True)
+class ViewedPlace:
+    """What is viewed: a node of the tree, and the offset that is selected in it."""
+
+    node: DiskNode
+    offset: int = 0
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """What a command is called with."""
+        return self.node.paths
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The same as people type it."""
+        return self.node.names
+
+
+@dataclass(frozen=True, slots=True)
+class ListedView:
+    """A view."""
+
+    key: str
+    name: str
+    """In the bar, in one word."""
+    question: str
+    """What it answers."""
+    show: Callable[[Run, ViewedPlace], object]
+    command: Callable[[ViewedPlace], list[str]]
+    """The same as a command, after `kfmt`; raises InputError where there is nothing to show."""
+    finds: bool = False
+    """Findings are what it is asked for."""
+
+
+def _stat(run: Run, place: ViewedPlace) -> None:
+    from kfmt_cli.commands.stat import Stat
+
+    Stat(run, _by(place)).paths(place.paths)
+
+
+def _by(place: ViewedPlace) -> str:
+    is_small = place.node.kind in (NodeKind.PARTITION, NodeKind.FILE)
+    return "segment" if is_small else "partition"
+
+
+def _check(run: Run, place: ViewedPlace) -> None:
+    from kfmt_cli.commands.check.command import CheckPaths
+    from kfmt_cli.commands.check.report import CHECK_RESULT
+    from kfmt_cli.rows.result import Summary
+
+    run.summary = Summary(CHECK_RESULT)
+    CheckPaths(run).paths(place.paths)
+
+
+def _lag(run: Run, place: ViewedPlace) -> None:
+    from kfmt_cli.commands.state import ShowState, Wanted
+
+    ShowState(run, Wanted(), Limit()).paths(_groups(place.node, real=True))
+
+
+def _groups(node: DiskNode, *, real: bool) -> tuple[str, ...]:
+    """The partitions whose state is shown: that of an internal topic itself, else those that have
+    the groups' offsets; raises InputError where there is none."""
+    from kfmt_cli.topics import known_topic
+
+    inside = list(node.partitions())
+    names = {of: _topic(of) for of in inside}
+    if len(inside) == 1 and known_topic(names[inside[0]]) is not None:
+        chosen = inside
+    else:
+        chosen = [of for of in inside if names[of] == GROUPS and of.size]
+    if not chosen:
+        words = f"no partition of {GROUPS} is here; ask the brokers that have it"
+        raise InputError(f"{node.name or 'here'}: {words}")
+    return tuple(of.path if real else of.name for of in chosen)
+
+
+def _topic(node: DiskNode) -> str | None:
+    from kfmt_cli.disk.names import place_of
+
+    return place_of(Path(node.path).name)[0]
+
+
+def _txn(run: Run, place: ViewedPlace) -> None:
+    from kfmt_cli.commands.txn import ShowTransactions
+
+    ShowTransactions(run).paths(place.paths)
+
+
+def _producers(run: Run, place: ViewedPlace) -> None:
+    from kfmt_cli.commands.dump import Dump
+
+    Dump(run, kinds=None).paths((_snapshot(place).path,))
+
+
+def _snapshot(place: ViewedPlace) -> DiskNode:
+    """The newest snapshot of the producers of a partition; raises InputError without one."""
+    for node in place.node.partitions():
+        found = [child for child in node.children if child.file]
+        snapshots = [child for child in found if child.file.kind is PRODUCER_SNAPSHOT]  # type: ignore[union-attr]
+        if snapshots:
+            return max(snapshots, key=lambda child: Path(child.path).name)
+    raise InputError(f"{place.node.name}: there is no snapshot of producers")
+
+
+def _look_up(run: Run, place: ViewedPlace) -> None:
+    from kfmt_cli.commands.index_check import show_lookups
+
+    show_lookups(run, place.paths, place.offset, None)
+
+
+def _start(run: Run, place: ViewedPlace) -> None:
+    from kfmt_cli.commands.explain import Explain
+
+    Explain(run, _one_partition(place).path).names(("recovery",))
+
+
+def _one_partition(place: ViewedPlace) -> DiskNode:
+    found = next(iter(place.node.partitions()), None)
+    if found is None or not found.logs():
+        raise InputError(f"{place.node.name}: is no partition with a log")
+    return found
+
+
+def _retention(run: Run, place: ViewedPlace) -> None:
+    from kfmt_cli.commands.log_settings import SettingsOf
+    from kfmt_cli.commands.retention import Retention
+
+    Retention(run, SettingsOf(None, {}), int(time.time() * 1000)).paths(place.paths)
+
+
+def _with_paths(*words: str) -> Callable[[ViewedPlace], list[str]]:
+    return lambda place: [words[0], *place.names, *words[1:]]
+
+
+VIEWS: tuple[ListedView, ...] = (
+    ListedView(
+        "1",
+        "Sizes",
+        "What is on this disk?",
+        _stat,
+        lambda place: [
+            "stat",
+            *place.names,
+            *(["--by", "segment"] if _by(place) != "partition" else []),
+        ],
+    ),
+    ListedView(
+        "2",
+        "Damage",
+        "What is damaged or lost? What to do?",
+        _check,
+        _with_paths("check"),
+        finds=True,
+    ),
+    ListedView(
+        "3",
+        "Lag",
+        "Which groups are late?",
+        _lag,
+        lambda place: ["state", *_groups(place.node, real=False)],
+    ),
+    ListedView("4", "Txn", "Which transactions are open?", _txn, _with_paths("txn")),
+    ListedView(
+        "5",
+        "Producers",
+        "Who wrote, up to which sequence?",
+        _producers,
+        lambda place: ["dump", _snapshot(place).name],
+    ),
+    ListedView(
+        "6",
+        "Look-up",
+        "How is the selected offset found?",
+        _look_up,
+        lambda place: ["index-check", *place.names, "--lookup-offset", str(place.offset)],
+    ),
+    ListedView(
+        "7",
+        "Start",
+        "What does a start do here?",
+        _start,
+        lambda place: ["explain", "recovery", _one_partition(place).name],
+    ),
+    ListedView(
+        "8",
+        "Retention",
+        "Why are segments still here?",
+        _retention,
+        _with_paths("retention"),
+    ),
+)
+VIEWS_BY_KEY = {view.key: view for view in VIEWS}
+
+
+def text_of_view(
+    view: ListedView, place: ViewedPlace, width: int, stop: Callable[[], bool] = lambda: False
+) -> str:
+    """What a view shows on a screen of a width, with escape sequences for its colours."""
+    return shown_by(lambda run: view.show(run, place), width, finds=view.finds, stop=stop)

@@ -1,0 +1,70 @@
+"""browse: a disk in a terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from kfmt_cli.cli import completion
+from kfmt_cli.cli.options import Common, common, max_decompressed, paths
+from kfmt_cli.cli.payload_options import payload_formats
+from kfmt_cli.errors import UsageError
+
+if TYPE_CHECKING:
+    from kfmt_cli.topics.payloads import Read
+
+
+@click.command(short_help="Walk through a disk in a terminal.")
+@paths
+@click.option(
+    "--theme",
+    type=click.Choice(["dark", "light"]),
+    default="dark",
+    show_default=True,
+    help="The colours to begin with; d changes them.",
+)
+@click.option(
+    "--topic",
+    shell_complete=completion.topics,
+    help="Name of the topic, if the directory is not named after it; it selects the decoder.",
+)
+@payload_formats
+@common(max_decompressed)
+def browse(
+    paths: tuple[str, ...],
+    theme: str,
+    topic: str | None,
+    payloads: tuple[tuple[str, Read] | None, tuple[str, Read] | None],
+    common: Common,
+) -> int:
+    """Walk through a disk: topics, partitions, segments, batches, records, fields, bytes.
+
+    The keys are at the bottom; ? is help. The line after $ is always the command that shows the
+    same, for a script. What is damaged is marked in the tree: n goes to it, e explains it. 1 to 8
+    are other views: sizes, damage, lag, transactions, producers, look-up, start, retention. Nothing
+    is ever written. Without a terminal, the first screen is printed. Needs Textual, which comes
+    with the extra browse.
+
+    \b
+    Examples:
+      kfmt browse sample_segments/kafka-3.9.1-broker1
+      kfmt browse sample_segments/kafka-3.9.1-broker1/txn-0/00000000000000000000.log
+    """
+    try:
+        import textual  # noqa: F401
+    except ImportError:
+        raise UsageError("kfmt browse needs Textual: pip install 'kfmt-cli[browse]'") from None
+    from kfmt_cli.browse.begin import browse_paths
+
+    return browse_paths(paths, theme, topic, payloads, _decoding(), common.limit)
+
+
+def _decoding() -> tuple[str, ...]:
+    """The options about keys and values as they were given."""
+    context = click.get_current_context()
+    names = ("key_format", "key_schema", "value_format", "value_schema", "schemas")
+    given = ((f"--{name.replace('_', '-')}", context.params.get(name)) for name in names)
+    return tuple(
+        str(word) for option, value in given if value is not None for word in (option, value)
+    )
