@@ -77,10 +77,10 @@ async def first_screen(app: BrowserApp, size: tuple[int, int]) -> str:
 
 async def settled(app: BrowserApp, pilot: Any) -> None:
     """Wait until no thread is at work and everything is drawn."""
-    for _ in range(3):
-        await pilot.pause()
-        await app.workers.wait_for_complete()
     await pilot.pause()
+    while any(not worker.is_finished for worker in app.workers):
+        await app.workers.wait_for_complete()
+        await pilot.pause()
 
 
 def screen_text(app: BrowserApp) -> str:

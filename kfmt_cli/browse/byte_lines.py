@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import groupby
 
 from rich.text import Text
 
@@ -101,15 +102,18 @@ class ByteLines:
     def _line(self, number: int) -> Text:
         start = number * self.per_line
         data = self.part.data[start : start + self.per_line]
-        text = Text(f"{self.part.base + start:0{PLACE}x} ", style="dim")
-        shown = Text(" ")
-        for at, byte in enumerate(data, start):
-            style = self._style(at)
-            text.append(" ")
-            text.append(f"{byte:02x}", style=style)
-            shown.append(chr(byte) if 32 <= byte < 127 else "·", style=style)
-        text.append("   " * (self.per_line - len(data)) + " ")
-        text.append_text(shown)
+        place = f"{self.part.base + start:0{PLACE}x}  "
+        digits = f"{data.hex(' '):<{3 * self.per_line}} "
+        shown = "".join(chr(byte) if 32 <= byte < 127 else "·" for byte in data)
+        text = Text(f"{place}{digits}{shown}", end="")
+        text.stylize("dim", 0, len(place))
+        of_digits, of_shown = len(place), len(place) + len(digits)
+        at = 0
+        for style, run in groupby(range(start, start + len(data)), self._style):
+            end = at + sum(1 for _ in run)
+            text.stylize(style, of_digits + 3 * at, of_digits + 3 * end - 1)
+            text.stylize(style, of_shown + at, of_shown + end)
+            at = end
         return text
 
     def _style(self, at: int) -> str:

@@ -25,11 +25,11 @@ def home_lines(
     what = count(len(partitions), "partition")
     if node.kind is not NodeKind.PARTITION:
         what += f" of {count(len(topics), 'topic')}"
+    verdict, *damage = _damage(partitions, checked, checking) or [Text("")]
     lines = [
         Text(f" {safe(node.name or node.label)}", style="bold"),
         Text(f" {what}, {count(logs, 'segment')}, {human(node.size)}"),
-        Text(""),
-        *_damage(partitions, checked, checking),
+        verdict,
         Text(""),
         *(
             Text.assemble((f"  {view.key}  ", "bold cyan"), view.question).on(
@@ -41,6 +41,8 @@ def home_lines(
         Text("  Enter opens. n goes to what is damaged.", style="dim"),
         Text("  After $: the command that shows the same.", style="dim"),
         Text("  ? is help, q quits.", style="dim"),
+        Text(""),
+        *damage,
     ]
     for line in lines:
         line.no_wrap = True

@@ -183,8 +183,10 @@ class Outline:
             source.close()
         if block is None:
             raise InputError(f"{self.file.name}: is shorter than it was")
+        batches = block.batches
+        keep = batches.position < anchor.end  # the file may have grown since
         if self.wanted:
-            keep = self.wanted.of(block.batches)
-            if not keep.all():
-                block.batches = block.batches.select(np.flatnonzero(keep))
+            keep &= self.wanted.of(batches)
+        if not keep.all():
+            block.batches = batches.select(np.flatnonzero(keep))
         return block

@@ -17,6 +17,7 @@ from kfmt_cli.render.sinks.sink import Head, Look
 from kfmt_cli.render.sinks.table_rows import BatchRows
 
 MOST_BLOCKS = 6  # that are held
+MOST_BATCHES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,9 @@ class ShownLog:
         self._writer = BatchRows(head, Look(), host)
         first = self.outline.of_row(0)
         if first is not None:
-            self.heading = self._text(self.block(first), 0, 1).split("\n")[0]
+            block = self.block(first)
+            pieces = self._writer.text(batch_rows(part_of(block, 0, MOST_BATCHES)), 0, first.n_rows)
+            self.heading = bytes(next(pieces)).decode().rstrip("\n")
 
     def forget(self) -> None:
         """Drop the blocks that are held, as the file has changed."""

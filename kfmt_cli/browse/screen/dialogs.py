@@ -70,7 +70,7 @@ class SearchDialog(ModalScreen[SoughtText | None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         *_CLOSE,
         Binding("ctrl+t", "turn('kind')", show=False),
-        Binding("ctrl+k", "turn('field')", show=False),
+        Binding("ctrl+o", "turn('field')", show=False),
     ]
     KINDS = (TEXT, REGEX, HEX)
     FIELDS = (VALUE, KEY)
@@ -91,7 +91,7 @@ class SearchDialog(ModalScreen[SoughtText | None]):
                     yield RadioButton(f"in {field}s", value=field == self._before.field)
             yield Static("", classes="wrong", markup=False)
             yield Static(Text("Enter searches, Esc leaves.", style="dim"))
-            words = "Ctrl+T: text, regex or hex. Ctrl+K: keys or values."
+            words = "Ctrl+T: text, regex or hex. Ctrl+O: keys or values."
             yield Static(Text(words, style="dim"))
 
     def action_turn(self, name: str) -> None:

@@ -65,10 +65,11 @@ class DiskTree(Tree[DiskNode]):
         icon = ""
         if node.allow_expand:
             icon = self.ICON_NODE_EXPANDED if node.is_expanded else self.ICON_NODE
-        text = Text(icon + safe(data.label), style=style, end="")
+        text = Text(icon, style=style, end="")
         mark, colour = self._mark(data)
         if mark:
-            text.append(f" {mark}", style=MARK_STYLES[colour])
+            text.append(f"{mark} ", style=MARK_STYLES[colour])
+        text.append(safe(data.label))
         text.append(f" {human(data.size)}", style="dim")
         text.no_wrap = True
         del base_style

@@ -66,7 +66,7 @@ class BrowserLayout(App[None]):
         self._checks = checks
         self._checking: set[str] = set()
         self._selected = session.top
-        self._view_text = ""
+        self._lines: dict[str, Text] = {}
 
     def compose(self) -> ComposeResult:
         yield Static(id="tabs", markup=False)
@@ -190,7 +190,7 @@ class BrowserLayout(App[None]):
         self.view = None
         self.panes.display, self.text.display = False, True
         lines = home_lines(node, self.session.checked, self._checking)
-        self.text.show_lines(lines, f" {safe(node.label)}")
+        self.text.show_lines(lines, f" {node.kind.value}")
         self.tell()
 
     def open_node(self, node: DiskNode, width: int | None = None) -> None:
@@ -389,15 +389,21 @@ class BrowserLayout(App[None]):
         """Write the lines around the panes."""
         if not self.is_running or len(self.screen_stack) > 1:
             return
-        self.query_one("#tabs", Static).update(self._tabs())
-        self.query_one("#command", Static).update(
-            Text.assemble((" $ ", "dim"), (self.command_line(), "bold"), overflow="fold")
-        )
+        self._put("tabs", self._tabs())
+        command = Text.assemble((" $ ", "dim"), (self.command_line(), "bold"), overflow="fold")
+        self._put("command", command, layout=True)
         words = (
             self.progress_words() or self.said or (self.panes.words() if self.panes.display else "")
         )
         style = self._said_style if self.said else ""
-        self.query_one("#status", Static).update(Text(f" {words}", style=style, no_wrap=True))
+        self._put("status", Text(f" {words}", style=style, no_wrap=True))
+
+    def _put(self, name: str, text: Text, *, layout: bool = False) -> None:
+        """Write one of the lines, if it says something else than before."""
+        known = self._lines.get(name)
+        if known is None or known.markup != text.markup:
+            self._lines[name] = text
+            self.query_one(f"#{name}", Static).update(text, layout=layout)
 
     def _tabs(self) -> Text:
         text = Text(no_wrap=True, end="")

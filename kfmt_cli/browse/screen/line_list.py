@@ -82,6 +82,7 @@ class LineList(ScrollView, can_focus=True):
         self._fetch: Fetch = _no_lines
         self._strips: dict[int, Strip] = {}
         self._line_width = 0
+        self._style = self._cursor_style = Style()
 
     # What is in it.
 
@@ -126,6 +127,13 @@ class LineList(ScrollView, can_focus=True):
 
     # Drawing.
 
+    def render_lines(self, crop: Region) -> list[Strip]:
+        self._style = self.rich_style  # costs much to ask for each line
+        self._cursor_style = self._style + self.get_component_rich_style(
+            "line-list--cursor", partial=True
+        )
+        return super().render_lines(crop)
+
     def render_line(self, y: int) -> Strip:
         width = self.size.width
         if y == 0:
@@ -136,12 +144,11 @@ class LineList(ScrollView, can_focus=True):
             return strip.crop_extend(0, width, style).apply_style(style)
         row = int(self.scroll_offset.y) + y - 1
         if row >= self.n_rows:
-            return Strip.blank(width, self.rich_style)
+            return Strip.blank(width, self._style)
         strip = self._strips.get(row) or self._made(row)
         x = int(self.scroll_offset.x)
-        style = self.rich_style
-        if row == self.cursor and self._has_cursor:
-            style = style + self.get_component_rich_style("line-list--cursor", partial=True)
+        is_chosen = row == self.cursor and self._has_cursor
+        style = self._cursor_style if is_chosen else self._style
         return strip.crop_extend(x, x + width, Style()).apply_style(style)
 
     def _made(self, row: int) -> Strip:

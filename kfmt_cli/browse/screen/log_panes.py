@@ -12,6 +12,7 @@ from kfmt_cli.browse.byte_lines import ByteLines, FieldRow, bytes_per_line, fiel
 from kfmt_cli.browse.command_line import ViewKind, ViewState
 from kfmt_cli.browse.screen.line_list import Fetch, LineList
 from kfmt_cli.browse.session import Session
+from kfmt_cli.browse.text_host import wrapped_lines
 from kfmt_cli.errors import KfmtError
 from kfmt_cli.findings.finding import Severity
 from kfmt_cli.render.style import count, grouped, safe
@@ -156,8 +157,8 @@ class LogPanes(Container):
         return "the log is empty: it has no batch" if not log.outline.end else "no batch is left"
 
     def _clear(self, words: str) -> None:
-        lines = [Text(f" {words}", style="bold")] if words else []
-        self.batches.show_lines(lines)
+        shown = f"\x1b[1m {words}" if words else ""
+        self.batches.show_lines(wrapped_lines(shown, self._list_width) if words else [])
         for pane in (self.records, self.fields, self.bytes):
             pane.clear()
         self._rows, self._bytes = [], []
@@ -181,9 +182,11 @@ class LogPanes(Container):
         log = self.session.log
         if log is None:
             return
-        was_empty = self.batches.n_rows == 0 or self.session.place is None
+        if not log.outline.n_rows:
+            return
+        was_empty = self.session.place is None
         self.batches.resize_to(log.outline.n_rows)
-        if was_empty and log.outline.n_rows:
+        if was_empty:
             self.open()
 
     def select_row(self, row: int, offset: int | None = None) -> None:

@@ -1,0 +1,773 @@
+"""The browser on a terminal: every key and view, on healthy, damaged, growing and remote files."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("textual", reason="Textual is not installed: pip install 'kfmt-cli[browse]'")
+
+from textual.pilot import Pilot
+from textual.widgets import Input
+
+from kfmt_cli.browse.begin import screen_text, session_of, settled
+from kfmt_cli.browse.keys import KEYS, MOVES
+from kfmt_cli.browse.screen.app import BrowserApp
+from kfmt_cli.browse.screen.dialogs import PageWindow, SearchDialog
+from kfmt_cli.browse.screen.line_list import LineList
+from kfmt_cli.browse.views import VIEWS
+from tests.support.rebuild import batch_of, record
+from tests.support.samples import ORDERS, environment, kfmt
+from tests.support.segments import write
+from tests.support.store_server import Bucket
+from tools.kafka import ROOT, SAMPLES
+
+BROKER = "sample_segments/kafka-3.9.1-broker1"
+TXN = f"{BROKER}/txn-0/00000000000000000000.log"
+FLIPPED = "damaged_segments/flipped-bit-0/00000000000000000000.log"
+SMALL, LARGE = (80, 24), (160, 50)
+DAMAGED = sorted(folder.name for folder in (ROOT / "damaged_segments").iterdir())
+
+
+@pytest.fixture(autouse=True)
+def _at_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Paths on the screen are those that anybody has."""
+    monkeypatch.chdir(ROOT)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+
+
+class Driver:
+    """Presses keys, and reads the screen."""
+
+    def __init__(self, app: BrowserApp, pilot: Pilot[None]) -> None:
+        self.app = app
+        self.pilot = pilot
+
+    async def press(self, *keys: str) -> str:
+        """Press keys one after the other; what is on the screen then."""
+        for key in keys:
+            await self.pilot.press(key)
+            await settled(self.app, self.pilot)
+        return self.screen
+
+    async def type(self, words: str) -> str:
+        """Type a line into a dialog and take it."""
+        self.app.screen.query_one(Input).value = words
+        return await self.press("enter")
+
+    @property
+    def screen(self) -> str:
+        return screen_text(self.app)
+
+    @property
+    def command(self) -> list[str]:
+        """The command line on the screen."""
+        import shlex
+
+        return shlex.split(self.app.command_line())
+
+    @property
+    def rows(self) -> tuple[int, int]:
+        """The lines of the batches and of the records that are selected."""
+        return self.app.panes.batches.cursor, self.app.panes.records.cursor
+
+
+@asynccontextmanager
+async def driven(
+    *paths: str | Path, size: tuple[int, int] = SMALL, **options: Any
+) -> AsyncIterator[Driver]:
+    """The browser at some paths."""
+    app = BrowserApp(session_of(tuple(map(str, paths))), **options)
+    async with app.run_test(size=size) as pilot:
+        await settled(app, pilot)
+        yield Driver(app, pilot)
+
+
+def run(work: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(work)
+
+
+def shows(command: list[str], expected: str) -> None:
+    """Whether a command line that was on the screen runs, and shows what the screen showed."""
+    assert command[0] == "kfmt"
+    done = kfmt(*command[1:])
+    assert expected in done.out + done.err
+
+
+# The tree.
+
+
+def test_a_directory_says_what_is_in_it_and_what_is_damaged() -> None:
+    async def work() -> None:
+        async with driven("damaged_segments") as browser:
+            screen = browser.screen
+            assert "8 partitions of 8 topics, 8 segments" in screen
+            assert "✗ 8 partitions of 8 with errors" in screen
+            assert re.search(r"✗3 flipped-bit-0", screen)
+            for view in VIEWS:
+                assert view.question in screen
+            assert "$ kfmt check damaged_segments" in screen
+        async with driven(BROKER) as browser:
+            assert "✓ checked: no errors" in browser.screen
+            assert "▸ ✓ orders-0" in browser.screen
+
+    run(work())
+
+
+def test_the_tree_is_walked_with_keys() -> None:
+    async def work() -> None:
+        async with driven(BROKER, size=LARGE) as browser:
+            screen = await browser.press("down", "down")
+            assert "2 partitions of 1 topic" in screen
+            screen = await browser.press("enter", "down")
+            assert "__consumer_offsets-1" in screen
+            assert browser.command == ["kfmt", "check", f"{BROKER}/__consumer_offsets-1"]
+            screen = await browser.press("enter")  # its only log
+            assert browser.command[1] == "dump"
+            assert "7 batches" in screen
+
+    run(work())
+
+
+def test_a_path_to_a_log_opens_it() -> None:
+    async def work() -> None:
+        async with driven(TXN) as browser:
+            assert "6–11" in browser.screen
+            assert '"acct-0-0"' in browser.screen
+            assert "batch 0 at byte 0   102 batches" in browser.screen
+            command = browser.command
+        shows(command, "6–11")
+
+    run(work())
+
+
+def test_other_files_show_their_entries() -> None:
+    async def work() -> None:
+        for name, expected in (
+            ("orders-0/00000000000000000000.index", "23 218"),
+            ("txn-0/00000000000000000736.snapshot", "1001"),
+            ("meta.properties", "node"),
+            ("replication-offset-checkpoint", "orders"),
+            ("orders-0/00000000000000000000.timeindex", "199"),
+            ("cleaner-offset-checkpoint", "compacted"),
+        ):
+            async with driven(f"{BROKER}/{name}") as browser:
+                assert expected in browser.screen, name
+                assert browser.command == ["kfmt", "dump", f"{BROKER}/{name}"]
+
+    run(work())
+
+
+# From batches to bytes.
+
+
+def test_enter_leads_to_records_and_fields_and_escape_back() -> None:
+    async def work() -> None:
+        async with driven(TXN) as browser:
+            await browser.press("down")
+            assert browser.rows == (1, 0)
+            screen = await browser.press("enter")
+            assert browser.command[2:4] == [TXN, "--records"]
+            shows(browser.command, "acct-1-2")
+            screen = await browser.press("down", "enter")
+            assert "offset 7, out of lz4" in screen
+            assert "key_length" in screen
+            assert browser.command == ["kfmt", "hex", TXN, "--offset", "7", "--alone"]
+            shows(browser.command, "→ offset 7")
+            screen = await browser.press("escape")
+            assert "acct-1-4" in screen
+            screen = await browser.press("escape")
+            assert browser.app.focused is browser.app.panes.batches
+            assert browser.command[1] == "dump"
+            await browser.press("escape")
+            assert browser.app.focused is browser.app.disk_tree
+
+    run(work())
+
+
+def test_the_fields_of_a_header_are_shown_without_a_record() -> None:
+    async def work() -> None:
+        async with driven(FLIPPED, size=LARGE) as browser:
+            screen = await browser.press("down", "down", "down")
+            assert "✗ CRC-32C of bytes" in screen
+            assert "checksum wrong" in screen
+            assert "00001e16" in screen
+            await browser.press("tab", "tab")
+            assert browser.command[1] == "hex"
+
+    run(work())
+
+
+def test_payloads_are_decoded() -> None:
+    async def work() -> None:
+        log = f"{BROKER}/__consumer_offsets-1/00000000000000000000.log"
+        async with driven(log) as browser:
+            screen = await browser.press("down", "down", "down", "down", "enter", "p")
+            assert '"group": "billing"' in screen
+            assert browser.command[-1] == "--json"
+            shows(browser.command, '"decoded_value"')
+            assert "key_length" in await browser.press("p")
+
+    run(work())
+
+
+def test_bytes_are_shown_next_to_lists_or_below() -> None:
+    async def work() -> None:
+        async with driven(TXN) as browser:
+            assert "00000010" not in browser.screen
+            assert "00000010" in await browser.press("x")
+            assert "00000010" not in await browser.press("x")
+        async with driven(TXN, size=LARGE) as browser:
+            assert "00000010" in browser.screen
+            assert "00000010" not in await browser.press("x")
+
+    run(work())
+
+
+def test_home_and_end_and_pages() -> None:
+    async def work() -> None:
+        async with driven(TXN) as browser:
+            await browser.press("end")
+            assert browser.rows[0] == 101
+            await browser.press("home")
+            assert browser.rows[0] == 0
+            await browser.press("pagedown")
+            assert 5 < browser.rows[0] < 20
+            await browser.press("pageup")
+            assert browser.rows[0] == 0
+            await browser.press("right", "left")
+
+    run(work())
+
+
+# Going to a place.
+
+
+@pytest.mark.parametrize(
+    ("words", "row"),
+    [("700", 11), ("b2250", 7), ("0x8ca", 7), ("2026-11-20T15:24:10.200", 20)],
+)
+def test_go_to(words: str, row: int) -> None:
+    async def work() -> None:
+        async with driven(TXN) as browser:
+            assert "Go to an offset" in await browser.press("g")
+            await browser.type(words)
+            at = browser.rows[0]
+            assert (at == row) if words.startswith(("b", "0x")) else at > 0
+
+    run(work())
+
+
+def test_going_nowhere_says_why() -> None:
+    async def work() -> None:
+        async with driven(ORDERS.relative_to(ROOT)) as browser:
+            await browser.press("g")
+            assert "not" in await browser.type("elsewhere")
+            await browser.press("escape", "g")
+            await browser.type("135")
+            assert browser.rows == (6, 15)
+            await browser.press("g")
+            assert "is not in this file" in await browser.type("99999")
+        async with driven(BROKER) as browser:
+            assert "open a log first" in await browser.press("g")
+
+    run(work())
+
+
+# Search.
+
+
+def test_search_goes_to_hits_and_names_the_command() -> None:
+    async def work() -> None:
+        log = str(ORDERS.relative_to(ROOT))
+        async with driven(log, size=LARGE) as browser:
+            assert "Search from the selected" in await browser.press("slash")
+            screen = await browser.type("quartz")
+            found = re.search(r"1 of (\d+) records: offset (\d+)", screen)
+            assert found is not None
+            expected = kfmt("find", log, "--value", "~quartz", "--json").of("found")
+            assert int(found[1]) == len(expected)
+            assert int(found[2]) == expected[0]["offset"]
+            assert f"kfmt find {log} --value" in screen
+            await browser.press("right_square_bracket")
+            content, at = browser.app.session.content, browser.rows[1]
+            assert content is not None
+            assert content.offset(at) == expected[1]["offset"]
+            await browser.press("left_square_bracket", "left_square_bracket")
+            assert browser.app.session.hit_at == len(expected) - 1
+
+    run(work())
+
+
+def test_search_for_a_regular_expression_in_keys_and_for_bytes() -> None:
+    async def work() -> None:
+        async with driven(TXN) as browser:
+            await browser.press("slash", "ctrl+t", "ctrl+o")
+            screen = await browser.type("acct-1-4$")
+            assert "offset 8" in screen
+            await browser.press("slash")
+            assert isinstance(browser.app.screen, SearchDialog)
+            await browser.press("escape", "slash", "ctrl+t")
+            assert "two digits a byte" in await browser.type("xyz")
+            await browser.press("escape")
+            assert "nothing was searched for" not in await browser.press("right_square_bracket")
+        async with driven(TXN) as browser:
+            assert "nothing was searched" in await browser.press("right_square_bracket")
+            await browser.press("slash")
+            assert "not found: nowhere" in await browser.type("nowhere")
+
+    run(work())
+
+
+def test_a_search_is_cancelled(tmp_path: Path) -> None:
+    file = write(tmp_path, ORDERS.read_bytes() * 500)
+
+    async def work() -> None:
+        async with driven(file, checks=False) as browser:
+            app = browser.app
+            await browser.pilot.press("slash")
+            await browser.pilot.press(*"zephyr", "enter")
+            await browser.pilot.pause()
+            if app.hunt is not None:
+                assert "searching" in app.progress_words()
+                await browser.press("escape")
+                assert app.hunt is None
+                assert "search cancelled" in browser.screen
+
+    run(work())
+
+
+# Findings.
+
+
+def test_findings_are_gone_through_and_explained() -> None:
+    async def work() -> None:
+        async with driven("damaged_segments") as browser:
+            screen = await browser.press("n")
+            assert "1 of 22  crc-mismatch byte 7 702" in screen
+            assert browser.rows[0] == 3
+            assert browser.command[2] == FLIPPED
+            screen = await browser.press("e")
+            assert isinstance(browser.app.screen, PageWindow)
+            assert "kfmt explain crc-mismatch" in screen
+            assert "after a crash" in screen
+            await browser.press("escape", "n")
+            assert "2 of 22" in browser.screen
+            await browser.press("N", "N")
+            assert "22 of 22" in browser.screen
+
+    run(work())
+
+
+def test_without_findings_that_is_said() -> None:
+    async def work() -> None:
+        async with driven(ORDERS.parent.relative_to(ROOT)) as browser:
+            assert "nothing is damaged" in await browser.press("n")
+        async with driven("damaged_segments/flipped-bit-0", checks=False) as browser:
+            assert "c checks it first" in await browser.press("n")
+            assert "not checked yet" in browser.screen
+            await browser.press("c")
+            assert "✗3" in browser.screen
+
+    run(work())
+
+
+# Filter, follow, copy, colours.
+
+
+def test_filters() -> None:
+    async def work() -> None:
+        async with driven(TXN) as browser:
+            await browser.press("f")
+            screen = await browser.type("codec=zstd")
+            assert "batches of 102 with codec=zstd" in screen
+            assert " lz4 " not in screen
+            assert "jq" in browser.app.command_line()
+            await browser.press("f")
+            assert "no codec is named" in await browser.type("codec=x")
+            await browser.press("escape", "f")
+            await browser.type("producer=1000")
+            assert browser.command[-2:] == ["--producer-id", "1000"]
+            shows(browser.command, "1000")
+            await browser.press("f")
+            assert "no batch is listed" in await browser.type("damaged")
+            await browser.press("f", "backspace", "enter")
+            assert "102 batches" in browser.screen
+
+    run(work())
+
+
+def test_a_growing_file_is_followed(tmp_path: Path) -> None:
+    data = ORDERS.read_bytes()
+    file = write(tmp_path, data[:10_225])
+
+    async def work() -> None:
+        async with driven(file) as browser:
+            assert "4 batches" in browser.screen
+            assert "following" in await browser.press("F")
+            file.write_bytes(data)
+            for _ in range(40):
+                await browser.pilot.pause(0.05)
+                if browser.app.panes.batches.n_rows == 12:
+                    break
+            await settled(browser.app, browser.pilot)
+            assert browser.rows[0] == 11
+            assert "12 batches" in browser.app.panes.words()
+            assert "no longer following" in await browser.press("F")
+
+    run(work())
+
+
+def test_a_record_is_copied_as_json(monkeypatch: pytest.MonkeyPatch) -> None:
+    copied: list[str] = []
+    monkeypatch.setattr(BrowserApp, "copy_to_clipboard", lambda _, text: copied.append(text))
+
+    async def work() -> None:
+        async with driven(TXN) as browser:
+            await browser.press("enter", "down", "y")
+            assert "copied the record with offset 1" in browser.screen
+            await browser.press("escape", "y")
+            assert "copied the command line" in browser.screen
+
+    run(work())
+    rows = kfmt("dump", TXN, "--records", "--json", "--limit", "2").of("record")
+    assert json.loads(copied[0]) == rows[1]
+    assert copied[1].startswith("kfmt dump")
+
+
+def test_dark_and_light() -> None:
+    async def work() -> None:
+        async with driven(TXN, theme="light") as browser:
+            assert browser.app.theme == "textual-light"
+            await browser.press("d")
+            assert browser.app.theme == "textual-dark"
+
+    run(work())
+
+
+# Views.
+
+
+@pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)
+@pytest.mark.parametrize("size", [SMALL, LARGE], ids=["80×24", "160×50"])
+def test_views_show_what_their_command_shows(view: Any, size: tuple[int, int]) -> None:
+    expected = {
+        "1": "txn-0",
+        "2": "none damaged",
+        "3": "no partition of __consumer_offsets is here",
+        "4": "committed",
+        "5": "1001",
+        "6": "scan from byte",
+        "7": "What a start after a crash does",
+        "8": "cleanup.policy",
+    }
+
+    async def work() -> None:
+        async with driven(f"{BROKER}/txn-0", size=size) as browser:
+            screen = await browser.press(view.key)
+            shown = "\n".join(str(line) for line in browser.app.text._fetch(0, 10_000))
+            assert expected[view.key] in " ".join(shown.split())
+            assert view.question in screen
+            if view.key != "3":
+                assert browser.command[1] in ("stat", "check", "txn", "dump", "index-check") or (
+                    browser.command[1] in ("explain", "retention")
+                )
+            await browser.press("0")
+            assert browser.app.view is None
+
+    run(work())
+
+
+def test_a_view_of_the_whole_disk_and_back() -> None:
+    async def work() -> None:
+        async with driven(BROKER) as browser:
+            screen = await browser.press("3")
+            assert "billing" in screen
+            assert "1020" in screen
+            shows(browser.command, "1020")
+            screen = await browser.press("escape")
+            assert "What is on this disk?" in screen
+        async with driven(TXN) as browser:
+            await browser.press("down", "down", "4")
+            assert "committed" in browser.screen
+            await browser.press("escape")
+            assert browser.rows[0] == 2
+
+    run(work())
+
+
+def test_a_look_up_is_of_the_selected_offset() -> None:
+    async def work() -> None:
+        async with driven(f"{BROKER}/txn-0") as browser:
+            await browser.press("n")
+            node = browser.app.session.file_named(TXN)
+            assert node is not None
+            browser.app.open_node(node)
+            await settled(browser.app, browser.pilot)
+            await browser.press("g")
+            await browser.type("100")
+            await browser.press("6")
+            assert browser.command[-2:] == ["--lookup-offset", "100"]
+            shows(browser.command, "scan from byte")
+
+    run(work())
+
+
+# Help, mouse, sizes.
+
+
+def test_help_has_every_key() -> None:
+    async def work() -> None:
+        async with driven(TXN, size=(120, 70)) as browser:
+            screen = await browser.press("question_mark")
+            for key in KEYS:
+                assert key.doc in screen
+            await browser.press("q")
+            assert not isinstance(browser.app.screen, PageWindow)
+
+    run(work())
+
+
+def test_every_key_is_in_the_docs() -> None:
+    page = (ROOT / "docs/browse.md").read_text()
+    for shown, doc in (*MOVES, *((key.shown, key.doc) for key in KEYS)):
+        assert f"| `{shown}` | {doc} |" in page
+
+
+def test_every_action_is_there() -> None:
+    for key in KEYS:
+        name = key.action.partition("(")[0]
+        if not name.startswith("app."):
+            assert hasattr(BrowserApp, f"action_{name}"), name
+
+
+def test_the_mouse_selects_and_opens() -> None:
+    async def work() -> None:
+        async with driven(TXN, size=LARGE) as browser:
+            await browser.pilot.click("#batches", offset=(5, 3))
+            await settled(browser.app, browser.pilot)
+            assert browser.rows[0] == 2
+            await browser.pilot.click("#batches", offset=(5, 4), times=2)
+            await settled(browser.app, browser.pilot)
+            assert browser.app.focused is browser.app.panes.records
+            await browser.pilot.click("#tabs", offset=(25, 0))
+            await settled(browser.app, browser.pilot)
+            assert browser.app.view is not None
+
+    run(work())
+
+
+def test_the_tree_is_shown_and_hidden() -> None:
+    async def work() -> None:
+        async with driven(BROKER) as browser:
+            assert "orders-0" in browser.screen
+            assert "orders-0" not in await browser.press("t")
+            assert "orders-0" in await browser.press("t")
+
+    run(work())
+
+
+@pytest.mark.parametrize("size", [(40, 10), (60, 20), (80, 24), (109, 33), (120, 40), (240, 80)])
+def test_any_size_will_do(size: tuple[int, int]) -> None:
+    async def work() -> None:
+        async with driven("damaged_segments", size=size) as browser:
+            await browser.press("n", "enter", "enter", "x", "x", "escape", "2", "escape", "t")
+            await browser.pilot.resize_terminal(100, 30)
+            await settled(browser.app, browser.pilot)
+            assert browser.screen.count("\n") == 30
+
+    run(work())
+
+
+def test_quit() -> None:
+    async def work() -> None:
+        async with driven(TXN) as browser:
+            await browser.pilot.press("q")
+        assert browser.app.return_code == 0
+
+    run(work())
+
+
+# What cannot be read.
+
+
+def test_odd_files_are_sentences(tmp_path: Path) -> None:
+    empty = write(tmp_path / "empty-0", b"")
+    foreign = tmp_path / "notes-0" / ORDERS.name
+    foreign.parent.mkdir()
+    foreign.write_bytes(b"<html>" * 100)
+    hidden = write(tmp_path / "hidden-0", ORDERS.read_bytes())
+    gone = write(tmp_path / "gone-0", ORDERS.read_bytes())
+
+    async def work() -> None:
+        async with driven(empty) as browser:
+            assert "the log is empty" in browser.screen
+        async with driven(foreign) as browser:
+            assert "not a Kafka log" in browser.screen
+            await browser.press("g", "slash", "f", "n", "e", "y", "enter", "6", "escape")
+        async with driven(gone, size=LARGE) as browser:
+            gone.unlink()
+            await browser.press("down", "end", "F", "6", "escape", "2")
+            assert "Traceback" not in browser.screen
+        if os.geteuid():
+            hidden.chmod(0)
+            async with driven(hidden) as browser:
+                assert "Permission denied" in browser.screen
+
+    run(work())
+
+
+def test_what_is_not_there_is_an_error() -> None:
+    done = kfmt("browse", "/no/such/path")
+    assert (done.code, done.err) == (3, "kfmt: /no/such/path: No such file or directory\n")
+    assert kfmt("browse").code == 2
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+def test_damaged_files_are_walked(name: str) -> None:
+    async def work() -> None:
+        async with driven(f"damaged_segments/{name}", size=LARGE) as browser:
+            await browser.press("n", "enter", "down", "enter", "p", "x", "escape", "escape", "e")
+            assert isinstance(browser.app.screen, PageWindow)
+
+    run(work())
+
+
+def test_nothing_of_a_file_is_markup(tmp_path: Path) -> None:
+    nasty = b"[bold red]\x1b]0;owned\x07[/] [@click=app.quit]x[/]"
+    write(tmp_path / "odd[red]-0", batch_of(record(nasty, nasty), 0, 1))
+
+    async def work() -> None:
+        async with driven(tmp_path, size=LARGE) as browser:
+            assert "odd[red]-0" in browser.screen
+            node = next(iter(browser.app.session.top.partitions())).logs()[0]
+            browser.app.open_node(node)
+            await settled(browser.app, browser.pilot)
+            screen = await browser.press("enter", "enter")
+            assert "[bold red]" in screen
+            assert "\x1b" not in screen
+            assert "\x1b" not in await browser.press("p")
+            await browser.press("slash")
+            await browser.type("bold")
+            assert "offset 0" in browser.screen
+
+    run(work())
+
+
+# Other places.
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_url_is_browsed(bucket: Bucket) -> None:
+    from kfmt_cli.disk.made import made_of
+
+    async def work() -> None:
+        async with driven(made_of(f"{bucket.url}/data"), size=LARGE) as browser:
+            assert "orders-0" in browser.screen
+            await browser.press("down", "enter", "down", "enter")
+            assert '{"order_id": 1' in browser.screen
+            assert browser.command[2] == bucket.file(f"data/orders-0/{0:020}.log")
+
+    run(work())
+
+
+def test_an_archive_and_tiered_storage_are_browsed(tmp_path: Path) -> None:
+    import tarfile
+
+    archive = tmp_path / "disk.tar.gz"
+    with tarfile.open(archive, "w:gz") as tar:
+        tar.add(ORDERS.parent, "orders-0")
+    done = kfmt("browse", archive)
+    assert done.code == 0
+    assert "7 segments" in done.out
+    done = kfmt("browse", SAMPLES / "kafka-3.9.1-tiered")
+    assert done.code == 0, done.err
+
+
+# The command.
+
+
+def test_without_a_terminal_the_first_screen_is_printed() -> None:
+    done = kfmt("browse", BROKER, COLUMNS="100", LINES="30")
+    assert done.code == 0
+    assert done.out.count("\n") == 30
+    assert "What is on this disk?" in done.out
+    assert "\x1b" not in done.out
+
+
+def test_without_textual_one_line_says_how_to_get_it() -> None:
+    code = "import sys; sys.modules['textual'] = None; from kfmt_cli.__main__ import main; main()"
+    command = [sys.executable, "-c", code, "browse", TXN]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, env=environment())
+    assert done.returncode == 2
+    assert "pip install 'kfmt-cli[browse]'" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_payload_formats_are_used() -> None:
+    from kfmt_cli.topics.payloads import FORMATS, Schema
+
+    reader = ("json", FORMATS["json"].reader(Schema()))
+    options = ("--value-format", "json")
+    session = session_of((str(ORDERS.relative_to(ROOT)),), None, (None, reader), options)
+
+    async def work() -> None:
+        app = BrowserApp(session)
+        async with app.run_test(size=LARGE) as pilot:
+            await settled(app, pilot)
+            browser = Driver(app, pilot)
+            await browser.press("enter", "down", "p")
+            assert browser.command[-3:] == ["--value-format", "json", "--json"]
+            shows(browser.command, "decoded_value")
+
+    run(work())
+
+
+# Pictures.
+
+SNAPSHOTS: list[tuple[str, str, tuple[str, ...]]] = [
+    ("home", "damaged_segments", ()),
+    ("log", TXN, ("down",)),
+    ("fields", TXN, ("down", "enter", "down", "enter", "down", "down")),
+    ("finding", "damaged_segments", ("n",)),
+    ("explain", "damaged_segments", ("n", "e")),
+    ("check", "damaged_segments", ("2",)),
+    ("help", TXN, ("question_mark",)),
+    ("search", TXN, ("slash",)),
+]
+
+
+@pytest.mark.parametrize("theme", ["dark", "light"])
+@pytest.mark.parametrize("size", [SMALL, LARGE], ids=["80x24", "160x50"])
+@pytest.mark.parametrize(("name", "path", "keys"), SNAPSHOTS, ids=lambda value: str(value)[:12])
+def test_pictures(
+    name: str,
+    path: str,
+    keys: tuple[str, ...],
+    size: tuple[int, int],
+    theme: str,
+    snap_compare: Callable[..., bool],
+) -> None:
+    del name
+    app = BrowserApp(session_of((path,)), theme=theme)
+
+    async def before(pilot: Pilot[None]) -> None:
+        await settled(app, pilot)
+        for key in keys:
+            await pilot.press(key)
+            await settled(app, pilot)
+        for lines in app.screen.query(LineList):
+            lines.show_vertical_scrollbar = lines.show_vertical_scrollbar
+
+    waits: Callable[[Pilot[None]], Awaitable[None]] = before
+    assert snap_compare(app, run_before=waits, terminal_size=size)

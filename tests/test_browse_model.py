@@ -1,0 +1,559 @@
+"""What the browser works out without a screen: outlines, rows, contents, searches, commands."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kfmt_cli.browse.batch_content import BatchContent
+from kfmt_cli.browse.byte_lines import ByteLines, field_rows, field_text
+from kfmt_cli.browse.checked import checked
+from kfmt_cli.browse.command_line import ViewKind, ViewState, command_of, command_text
+from kfmt_cli.browse.disk_nodes import DiskNode, NodeKind, disk_of
+from kfmt_cli.browse.hunting import HEX, KEY, REGEX, TEXT, Hunt, SoughtText
+from kfmt_cli.browse.outline import Outline
+from kfmt_cli.browse.session import BYTE, OFFSET, TIME, Goal, Session, goal_of
+from kfmt_cli.browse.shown_log import MOST_BLOCKS, ShownLog
+from kfmt_cli.browse.text_host import shown_by, wrapped_lines
+from kfmt_cli.browse.views import VIEWS, ViewedPlace, text_of_view
+from kfmt_cli.browse.wanted_batches import WantedBatches, wanted_batches_of
+from kfmt_cli.core.source import open_source
+from kfmt_cli.disk.tree import classify, topic_of
+from kfmt_cli.errors import InputError, UsageError
+from kfmt_cli.log.reader import LogReader
+from kfmt_cli.topics import decoder_for
+from tests.support.rebuild import batch_of, record
+from tests.support.samples import ORDERS, TXN, UPGRADED, every_log, kfmt
+from tests.support.segments import write
+from tools.kafka import ROOT, SAMPLES
+
+DAMAGED = sorted((ROOT / "damaged_segments").rglob("*.log"))
+GROUPS = SAMPLES / "kafka-3.9.1-broker1/__consumer_offsets-1/00000000000000000000.log"
+ANSI = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def outline_of(log: Path, wanted: WantedBatches | None = None) -> Outline:
+    outline = Outline(classify(str(log), str(log)), wanted)
+    outline.grow()
+    return outline
+
+
+def shown_log(log: Path, width: int = 100, wanted: WantedBatches | None = None) -> ShownLog:
+    return ShownLog(outline_of(log, wanted), width)
+
+
+def content_of(log: Path, row: int = 0) -> BatchContent:
+    shown = shown_log(log)
+    file = shown.outline.file
+    return BatchContent(file, *shown.find(row), decoder_for(topic_of(file)))
+
+
+def plain(lines: list[str]) -> list[str]:
+    return [ANSI.sub("", line) for line in lines]
+
+
+def big_log(folder: Path, copies: int) -> Path:
+    """The batches of orders again and again: several blocks of the reader."""
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / ORDERS.name
+    file.write_bytes(ORDERS.read_bytes() * copies)
+    return file
+
+
+# Outlines and rows.
+
+
+@pytest.mark.parametrize(
+    "log", [*every_log(), *DAMAGED], ids=lambda log: str(log.relative_to(ROOT))
+)
+def test_rows_are_the_batches_of_the_reader(log: Path) -> None:
+    source = open_source(str(log))
+    base = classify(str(log), log.name).base_offset if log.suffix == ".log" else None
+    expected = [
+        (int(position), int(number))
+        for block in LogReader(source, base).blocks()
+        for position, number in zip(block.batches.position, block.batches.number, strict=True)
+    ]
+    source.close()
+    if not log.stat().st_size:
+        return
+    shown = shown_log(log)
+    assert shown.outline.n_rows == len(expected)
+    found = [shown.place(row) for row in range(len(expected))]
+    assert [(place.position, place.number) for place in found] == expected
+
+
+def test_rows_read_like_dump() -> None:
+    lines = kfmt("dump", TXN, "--limit", "20").out.splitlines()
+    shown = shown_log(TXN, 200)
+    ours = plain(shown.lines(0, 20))
+    assert [line.split() for line in ours] == [line.split() for line in lines[2:22]]
+    assert ANSI.sub("", shown.heading).split() == lines[1].split()
+
+
+def test_a_block_is_read_again_from_its_anchor(tmp_path: Path) -> None:
+    outline = outline_of(big_log(tmp_path / "orders-0", 300))
+    assert len(outline.anchors) > 5
+    assert outline.is_whole
+    again = [int(n) for anchor in outline.anchors for n in outline.block(anchor).batches.number]
+    assert again == list(range(outline.n_rows))
+
+
+def test_memory_holds_a_few_blocks_whatever_is_looked_at(tmp_path: Path) -> None:
+    shown = shown_log(big_log(tmp_path / "orders-0", 600))
+    for row in range(0, shown.outline.n_rows, 50):
+        assert len(shown.lines(row, row + 50)) == min(50, shown.outline.n_rows - row)
+        assert len(shown._blocks) <= MOST_BLOCKS
+
+
+def test_first_rows_are_there_before_the_whole_file_was_read(tmp_path: Path) -> None:
+    outline = Outline(classify(str(big_log(tmp_path / "orders-0", 300)), "log"))
+    assert 0 < outline.end < outline.size / 10
+    assert not outline.is_whole
+    assert len(ShownLog(outline, 80).lines(0, 20)) == 20
+
+
+def test_outlining_can_be_stopped(tmp_path: Path) -> None:
+    outline = Outline(classify(str(big_log(tmp_path / "orders-0", 300)), "log"))
+    outline.grow(stop=lambda: True)
+    assert not outline.is_whole
+    outline.grow(until=outline.end + 1)
+    before = outline.end
+    outline.grow()
+    assert outline.is_whole
+    assert outline.end > before
+
+
+def test_a_log_that_grows_is_taken_in(tmp_path: Path) -> None:
+    data = ORDERS.read_bytes()
+    file = write(tmp_path, data[:10_000])
+    outline = outline_of(file)
+    assert outline.n_rows == 3  # the fourth is cut off
+    assert not outline.follow()
+    file.write_bytes(data[:10_225])
+    assert outline.follow()
+    assert outline.n_rows == 4
+    file.write_bytes(data)
+    assert outline.follow()
+    assert outline.n_rows == 12
+    assert [int(n) for a in outline.anchors for n in outline.block(a).batches.number] == list(
+        range(12)
+    )
+    assert not outline.follow()
+
+
+def test_a_file_that_vanishes_or_shrinks_is_a_sentence(tmp_path: Path) -> None:
+    file = big_log(tmp_path / "orders-0", 300)
+    shown = shown_log(file)
+    file.write_bytes(b"")
+    with pytest.raises(InputError, match=r"shorter|changed"):
+        shown.lines(shown.outline.n_rows - 5, shown.outline.n_rows)
+    shown.forget()
+    file.unlink()
+    with pytest.raises(InputError, match="No such file"):
+        shown.lines(10, 15)
+    outline = shown.outline
+    outline.follow()
+    assert "No such file" in outline.trouble
+
+
+def test_a_file_that_is_no_log_is_refused(tmp_path: Path) -> None:
+    text = tmp_path / "notes.log"
+    text.write_text("nothing of Kafka's in here, but a good deal of text")
+    with pytest.raises(InputError, match="not a Kafka log"):
+        Outline(classify(str(text), "notes.log"))
+    packed = tmp_path / "00000000000000000000.log.gz"
+    import gzip
+
+    packed.write_bytes(gzip.compress(ORDERS.read_bytes()))
+    with pytest.raises(InputError, match="compressed as a whole"):
+        Outline(classify(str(packed), "a.log.gz"))
+
+
+@pytest.mark.parametrize(
+    ("words", "keeps"),
+    [
+        ("codec=lz4", lambda row: row["attributes"]["compression"] == "lz4"),
+        ("producer=1000", lambda row: row["producer_id"] == 1000),
+        ("control", lambda row: row["attributes"]["control"]),
+        ("-control transactional", lambda row: not row["attributes"]["control"]),
+        ("damaged", lambda row: not row["crc_valid"]),
+    ],
+)
+def test_filters_list_what_they_say(words: str, keeps: object) -> None:
+    wanted = wanted_batches_of(words)
+    assert wanted_batches_of(wanted.words) == wanted
+    shown = shown_log(TXN, wanted=wanted)
+    rows = kfmt("dump", TXN, "--json").of("batch")
+    expected = [row["position"] for row in rows if keeps(row)]  # type: ignore[operator]
+    assert [shown.place(row).position for row in range(shown.outline.n_rows)] == expected
+
+
+@pytest.mark.parametrize("words", ["codec=lzma", "producer=me", "loud", "codec"])
+def test_filters_that_mean_nothing_are_refused(words: str) -> None:
+    with pytest.raises(UsageError):
+        wanted_batches_of(words)
+
+
+# Going somewhere.
+
+
+def test_places_are_understood_as_they_are_typed() -> None:
+    assert goal_of("700") == Goal(OFFSET, 700)
+    assert goal_of("b7702") == goal_of("byte 7702") == goal_of("0x1e16") == Goal(BYTE, 7702)
+    assert goal_of("2023-11-14T22:20").kind == TIME
+    for words in ("", "b", "0x", "elsewhere"):
+        with pytest.raises(UsageError):
+            goal_of(words)
+
+
+def test_offsets_times_and_bytes_lead_to_their_batch() -> None:
+    shown = shown_log(ORDERS)
+    for row in kfmt("dump", ORDERS, "--json").of("batch"):
+        places = (
+            shown.row_of_offset(row["base_offset"]),
+            shown.row_of_offset(row["last_offset"]),
+            shown.row_at(row["position"]),
+            shown.row_at(row["position"] + row["size"] - 1),
+        )
+        assert {shown.place(place or 0).position for place in places} == {row["position"]}
+    time = 1_700_000_061_000
+    first = min(
+        row["position"]
+        for row in kfmt("dump", ORDERS, "--json").of("batch")
+        if row["max_timestamp"] >= time
+    )
+    assert shown.place(shown.row_of_time(time) or 0).position == first
+    assert shown.row_of_offset(10**9) == shown.outline.n_rows - 1
+
+
+def test_what_the_outline_does_not_reach_is_not_known(tmp_path: Path) -> None:
+    shown = ShownLog(Outline(classify(str(big_log(tmp_path / "orders-0", 300)), "log")), 80)
+    assert shown.row_at(shown.outline.size - 1) is None
+    shown.outline.grow()
+    assert shown.row_at(shown.outline.size - 1) == shown.outline.n_rows - 1
+
+
+# What is shown of a batch.
+
+
+@pytest.mark.parametrize("log", [ORDERS, TXN, UPGRADED, GROUPS], ids=str)
+def test_a_record_as_json_is_that_of_dump(log: Path) -> None:
+    rows = kfmt("dump", log, "--records", "--json").of("record")
+    shown = shown_log(log)
+    ours = []
+    for row in range(shown.outline.n_rows):
+        content = content_of(log, row)
+        ours += [json.loads(content.json(i)) for i in range(content.n_records)]
+    assert ours == rows
+
+
+def test_records_read_like_dump() -> None:
+    theirs = kfmt("dump", ORDERS, "--records", "--limit", "10").out.splitlines()
+    content = content_of(ORDERS)
+    assert plain(content.lines(0, 3, 200))[1].split()[:3] == theirs[4].split()[:3]
+    assert "customer-1" in plain(content.lines(0, 3, 100))[1]
+
+
+@pytest.mark.parametrize("log", [ORDERS, TXN, UPGRADED, GROUPS], ids=str)
+def test_fields_are_those_of_hex(log: Path) -> None:
+    shown = shown_log(log)
+    for row in (0, shown.outline.n_rows - 1):
+        content = content_of(log, row)
+        position = str(content.position)
+        fields = kfmt("hex", log, "--position", position, "--json").of("field")
+        header = content.anatomy(None)[0]
+        assert len(header.lines) > 5
+        names = [field["path"] for field in fields if field["inside"] is None]
+        ours = [".".join(line.path) for line in header.lines if line.has_bytes or line.is_bit]
+        assert [name for name in names if name in ours][: len(ours)] == ours
+        last = content.n_records - 1
+        part = content.anatomy(last)[-1]
+        inside = [field["path"] for field in fields if field["path"].split(".")[0][-1:].isdigit()]
+        top = part.lines[0].path[0]
+        expected = [path for path in inside if path.split(".")[0] == top]
+        assert [".".join(line.path) for line in part.lines if line.path[0] == top] == expected
+
+
+def test_what_records_of_internal_topics_say_is_decoded() -> None:
+    said = dict(content_of(GROUPS, 4).said(0))
+    assert '"group": "billing"' in said["key"]
+    assert '"offset": 748' in said["value"]
+    marker = dict(content_of(TXN, 3).said(0))
+    assert "ABORT" in marker["control"] or "COMMIT" in marker["control"]
+    tombstone = dict(content_of(ORDERS).said(0))
+    assert tombstone["value"] == "null (tombstone)"
+    assert tombstone["key"] == "null"
+
+
+def test_bytes_are_those_of_the_file_and_have_the_colours_of_their_fields() -> None:
+    parts = content_of(ORDERS).anatomy(None)
+    rows = field_rows(parts)
+    lines = ByteLines(parts[0], rows)
+    text = "".join(line.plain[10:34] for line in lines.lines(0, lines.n_lines)).replace(" ", "")
+    data = ORDERS.read_bytes()[: len(parts[0].data)]
+    assert bytes.fromhex(text) == data
+    assert lines._style(0) == rows[0].style
+    lines.selected = rows[0].line
+    assert "reverse" in lines._style(0)
+    assert "reverse" not in lines._style(9)
+    assert "base_offset" in field_text(rows[0]).plain
+
+
+def test_nothing_of_a_record_disturbs_a_terminal(tmp_path: Path) -> None:
+    nasty = b'\x1b]0;owned\x07\r\n[bold]\x9b31m\xe2\x80\xae\xff\\"'
+    file = write(tmp_path, batch_of(record(nasty, nasty), 0, 1))
+    content = content_of(file)
+    lines = plain(content.lines(0, 1, 80))
+    rows = [field_text(row).plain for row in field_rows(content.anatomy(0))]
+    assert all(text.isprintable() for text in (*lines, *rows))
+
+
+# Search.
+
+
+@pytest.mark.parametrize(
+    ("log", "sought"),
+    [
+        (ORDERS, SoughtText("quartz")),
+        (ORDERS, SoughtText("customer-1", TEXT, KEY)),
+        (ORDERS, SoughtText("z[aeiou]ph", REGEX)),
+        (ORDERS, SoughtText("7a 65 70", HEX)),
+        (TXN, SoughtText("basil")),
+        (UPGRADED, SoughtText("ember")),
+        (GROUPS, SoughtText("billing", TEXT, KEY)),
+        (ORDERS, SoughtText("nowhere")),
+    ],
+    ids=lambda value: value.words if isinstance(value, SoughtText) else value.parent.name,
+)
+def test_a_search_finds_what_its_command_finds(log: Path, sought: SoughtText) -> None:
+    hits = list(Hunt(outline_of(log), sought).hits())
+    option, pattern = sought.option
+    rows = kfmt("find", log, option, pattern, "--json").of("found")
+    control = {
+        row["offset"]
+        for row in kfmt("dump", log, "--records", "--json").of("record")
+        if "control" in row
+    }
+    expected = [(row["position"], row["offset"]) for row in rows if row["offset"] not in control]
+    assert [(hit.batch_position, hit.offset) for hit in hits] == expected
+
+
+def test_a_search_begins_where_it_is_told_and_can_be_stopped(tmp_path: Path) -> None:
+    file = big_log(tmp_path / "orders-0", 300)
+    outline = Outline(classify(str(file), "log"))
+    everything = list(Hunt(outline, SoughtText("quartz")).hits())
+    assert outline.is_whole  # it outlined the rest itself
+    later = list(Hunt(outline, SoughtText("quartz"), 1_000_000).hits())
+    assert later == [hit for hit in everything if hit.batch_position >= 1_000_000]
+    stopped = Hunt(outline, SoughtText("quartz"), stop=lambda: True)
+    assert list(stopped.hits()) == []
+
+
+@pytest.mark.parametrize("sought", [SoughtText("(", REGEX), SoughtText("xyz", HEX)])
+def test_a_search_for_nonsense_is_refused(sought: SoughtText) -> None:
+    with pytest.raises(UsageError):
+        list(Hunt(outline_of(ORDERS), sought).hits())
+
+
+# The tree and what was found.
+
+
+def test_the_tree_has_topics_partitions_and_segments() -> None:
+    top = disk_of((str(SAMPLES / "kafka-3.9.1-broker1"),), pytest.fail)
+    assert top.kind is NodeKind.DIRECTORY
+    by_label = {child.label: child for child in top.children}
+    assert by_label["__consumer_offsets"].kind is NodeKind.TOPIC
+    assert [child.label for child in by_label["__consumer_offsets"].children] == [
+        "__consumer_offsets-1",
+        "__consumer_offsets-2",
+    ]
+    orders = by_label["orders-0"]
+    assert orders.kind is NodeKind.PARTITION
+    assert len(orders.logs()) == 7
+    assert orders.children[0].label == "…000000.log"
+    assert orders.children[0].name == str(ORDERS)
+    assert orders.size == sum(file.stat().st_size for file in ORDERS.parent.iterdir())
+    assert by_label["meta.properties"].kind is NodeKind.FILE
+
+
+def test_several_paths_and_a_tree_of_directories_have_a_node_each() -> None:
+    top = disk_of((str(SAMPLES),), pytest.fail)
+    assert top.kind is NodeKind.TOP
+    assert "kafka-3.9.1-broker1" in [child.label for child in top.children]
+    two = disk_of((str(ORDERS.parent), str(TXN)), pytest.fail)
+    assert [child.kind for child in two.children] == [NodeKind.PARTITION, NodeKind.FILE]
+    assert two.names == (str(ORDERS.parent), str(TXN))
+
+
+@pytest.mark.parametrize("log", DAMAGED, ids=lambda log: log.parent.name)
+def test_findings_are_those_of_check(log: Path) -> None:
+    found = checked((str(log.parent),), lambda: False)
+    assert found is not None
+    assert found.mark[0].startswith("✗")
+    codes = sorted(finding.code.name for finding in found.findings)
+    assert codes == sorted(kfmt("check", log.parent, "--json").codes)
+
+
+def test_a_healthy_partition_is_marked_so() -> None:
+    found = checked((str(ORDERS.parent),), lambda: False)
+    assert found is not None
+    assert found.mark == ("✓", "good")
+    assert checked((str(ORDERS.parent),), lambda: True) is None
+
+
+def test_findings_are_gone_through_in_a_circle() -> None:
+    top = disk_of((str(ROOT / "damaged_segments"),), pytest.fail)
+    session = Session(top)
+    assert session.next_finding(1) is None
+    for partition in top.partitions():
+        found = checked(partition.paths, lambda: False)
+        assert found is not None
+        session.checked[partition.path] = found
+    every = session.gone_through
+    walked = [session.next_finding(1) for _ in every]
+    assert walked == every
+    assert session.next_finding(1) is every[0]
+    assert session.next_finding(-1) is every[-1]
+    assert all(session.file_named(f.file) or f.position is None for f in every)
+
+
+# Views.
+
+
+def places() -> dict[str, ViewedPlace]:
+    broker = disk_of((str(SAMPLES / "kafka-3.9.1-broker1"),), pytest.fail)
+    txn = next(child for child in broker.children if child.label == "txn-0")
+    return {"broker": ViewedPlace(broker), "txn-0": ViewedPlace(txn, 30)}
+
+
+def settled_words(text: str) -> list[str]:
+    """Words without numbers that change with the clock."""
+    return [line.split("   ")[0].strip() for line in text.splitlines()]
+
+
+@pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)
+def test_a_view_shows_what_its_command_shows(view: object) -> None:
+    for name, place in places().items():
+        shown = ANSI.sub("", text_of_view(view, place, 400))  # type: ignore[arg-type]
+        try:
+            command = view.command(place)  # type: ignore[attr-defined]
+        except InputError:
+            assert len(shown.splitlines()) == 1, name
+            continue
+        done = kfmt(*command)
+        theirs, ours = Counter((done.out + done.err).split()), Counter(shown.split())
+        same = (theirs & ours).total()
+        assert same >= 0.9 * max(theirs.total(), ours.total()), (name, command)
+
+
+def test_a_view_that_nobody_waits_for_ends() -> None:
+    place = places()["broker"]
+    assert text_of_view(VIEWS[1], place, 80, lambda: True) == ""
+
+
+def test_troubles_of_commands_are_sentences() -> None:
+    from kfmt_cli.commands.txn import ShowTransactions
+
+    text = shown_by(lambda run: ShowTransactions(run).paths(("/no/such/path",)), 80)
+    assert "No such file or directory" in text
+    assert "Traceback" not in text
+
+
+def test_long_lines_are_wrapped_and_keep_their_colours() -> None:
+    lines = wrapped_lines("  \x1b[1m" + "word " * 40 + "\x1b[0m", 50)
+    assert len(lines) > 3
+    assert all(line.cell_len <= 50 for line in lines if not isinstance(line, str))
+
+
+# Commands.
+
+STATES = {
+    "file": ViewState(ViewKind.FILE, str(ORDERS.with_suffix(".index"))),
+    "batches": ViewState(ViewKind.BATCHES, str(ORDERS), 20, 99),
+    "producer": ViewState(
+        ViewKind.BATCHES, str(TXN), 0, 99, wanted=WantedBatches(producer_id=1000)
+    ),
+    "records": ViewState(ViewKind.RECORDS, str(ORDERS), 60, 79),
+    "fields": ViewState(ViewKind.FIELDS, str(ORDERS), position=7702, offset=61),
+    "header": ViewState(ViewKind.FIELDS, str(ORDERS), position=7702),
+    "payload": ViewState(ViewKind.PAYLOAD, str(ORDERS), 61, 61),
+    "decoded": ViewState(
+        ViewKind.PAYLOAD, str(ORDERS), 61, 61, decoding=("--value-format", "json")
+    ),
+    "hits": ViewState(ViewKind.HITS, str(ORDERS), sought=SoughtText("quartz")),
+    "view": ViewState(ViewKind.VIEW, command=("txn", str(TXN.parent))),
+    "code": ViewState(ViewKind.CODE, code="crc-mismatch"),
+}
+EXPECTED = {
+    "file": "23 218",
+    "batches": "20–39",
+    "producer": "1000",
+    "records": "customer-11",
+    "fields": "→ offset 61",
+    "header": "offsets 60–79",
+    "payload": '"offset":61',
+    "decoded": '"decoded_value"',
+    "hits": "place",
+    "view": "committed",
+    "code": "after a crash",
+}
+
+
+@pytest.mark.parametrize("name", STATES)
+def test_every_command_line_runs_and_shows_the_same(name: str) -> None:
+    done = kfmt(*command_of(STATES[name]))
+    assert done.code == 0, done.err
+    assert EXPECTED[name] in done.out
+    assert command_text(STATES[name]).startswith("kfmt ")
+
+
+def test_what_no_option_says_is_said_by_jq() -> None:
+    wanted = wanted_batches_of("codec=lz4 -control damaged")
+    text = command_text(ViewState(ViewKind.BATCHES, "a file", wanted=wanted))
+    assert text.startswith("kfmt dump 'a file' --json | jq -c ")
+    condition = shlex.split(text)[-1]
+    assert condition == (
+        'select(.attributes.compression=="lz4" and (.attributes.control|not) and (.crc_valid|not))'
+    )
+    if shutil.which("jq"):
+        import subprocess
+
+        out = kfmt("dump", TXN, "--json").out
+        ran = subprocess.run(
+            ["jq", "-c", condition], input=out, text=True, capture_output=True, check=True
+        )
+        assert ran.stdout == ""
+
+
+def test_the_command_of_a_session_is_of_what_is_seen() -> None:
+    session = Session(disk_of((str(ORDERS),), pytest.fail))
+    session.open(session.top, 80)
+    assert session.log is not None
+    session.log.outline.grow()
+    session.select_batch(3)
+    assert command_of(session.state(ViewKind.BATCHES, 1, 4))[2:] == [
+        *("--from-offset", "20", "--to-offset", "79"),
+    ]
+    session.record = 1
+    assert command_of(session.state(ViewKind.FIELDS))[2:] == ["--offset", "61", "--alone"]
+    assert command_of(session.state(ViewKind.PAYLOAD))[3:7] == [
+        *("--from-offset", "61", "--to-offset", "61"),
+    ]
+
+
+def test_nodes_know_what_is_above_them() -> None:
+    top = disk_of((str(SAMPLES / "kafka-3.9.1-broker1"),), pytest.fail)
+    session = Session(top)
+    node = session.file_named(str(ORDERS))
+    assert isinstance(node, DiskNode)
+    assert [above.label for above in session.above(node)] == [top.label, "orders-0"]
+    assert session.partition_of(node).label == "orders-0"
+    assert np.array([node.size]).sum() == ORDERS.stat().st_size
