@@ -64,7 +64,7 @@ def _damage(
     some = "" if len(known) == len(full) else f" ({len(known)} of {len(full)} are checked)"
     if not bad:
         return [Text(f" ✓ checked: no errors{some}", style="green")]
-    words = f" ✗ {count(len(bad), 'partition')} of {len(full)} with errors{some}:"
+    words = f" ✗ {count(len(bad), 'partition')} of {len(full)} with errors{some}"
     lines = [Text(words, style="bold red")]
     for partition in bad[:MOST_DAMAGED]:
         held = checked[partition.path]

@@ -64,7 +64,7 @@ KEYS: tuple[KeyWords, ...] = (
     KeyWords(
         "tab", "Tab", "app.focus_next", "Next pane", "The next pane; Shift+Tab the one before."
     ),
-    KeyWords("0", "0", "view('0')", "Batches", "Back from a view to the batches."),
+    KeyWords("0", "0", "view('0')", "Browse", "Back from a view to the log or the directory."),
     *(
         KeyWords(view.key, view.key, f"view('{view.key}')", view.name, view.question)
         for view in VIEWS

@@ -18,7 +18,7 @@ from kfmt_cli.browse.keys import KEYS
 from kfmt_cli.browse.outline import AHEAD
 from kfmt_cli.browse.screen.dialogs import LineDialog, SearchDialog
 from kfmt_cli.browse.screen.layout import BrowserLayout
-from kfmt_cli.browse.session import OFFSET, Goal, goal_of
+from kfmt_cli.browse.session import BYTE, OFFSET, Goal, goal_of
 from kfmt_cli.browse.text_host import shown_by, wrapped_lines
 from kfmt_cli.browse.wanted_batches import FORM, wanted_batches_of
 from kfmt_cli.errors import KfmtError
@@ -171,6 +171,9 @@ class BrowserApp(BrowserLayout):
             self.panes.focus_on(self.panes.batches)
             self.panes.select_row(row, goal.value if goal.kind == OFFSET else None)
             self._say_beyond(goal)
+        finding = self.session.finding
+        if finding is not None and goal == Goal(BYTE, finding.position or 0):
+            self._tell_finding()
         return True
 
     def _say_beyond(self, goal: Goal) -> None:
@@ -320,8 +323,9 @@ class BrowserApp(BrowserLayout):
         if node is not None and node.is_log and finding.position is not None:
             self.panes.display, self.text.display = True, False
             self.view = None
-            self.call_after_refresh(self.go_to, Goal("byte", finding.position))
-        self.call_after_refresh(self._tell_finding)
+            self.call_after_refresh(self.go_to, Goal(BYTE, finding.position))
+        else:
+            self.call_after_refresh(self._tell_finding)
 
     def _tell_finding(self) -> None:
         finding, every = self.session.finding, self.session.gone_through

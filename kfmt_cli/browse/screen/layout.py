@@ -49,7 +49,7 @@ class BrowserLayout(App[None]):
     #tree { width: 36; border-right: vkey $surface-lighten-2; }
     .-narrow #tree { width: 34; }
     #text { width: 1fr; }
-    #command { height: auto; max-height: 2; background: $surface; color: $text; }
+    #command { height: auto; max-height: 2; padding: 0 1; background: $surface; color: $text; }
     #status { height: 1; color: $text-muted; }
     """
     )
@@ -379,22 +379,30 @@ class BrowserLayout(App[None]):
 
     def say(self, words: str, style: str = "") -> None:
         """Answer a key in the line at the bottom."""
-        self.said = words
-        self._said_style = style
+        self.said, self._said_style, self._said_at = words, style, self._here
         self.tell()
 
     _said_style = ""
+    _said_at: object = None
+
+    @property
+    def _here(self) -> object:
+        """What is selected: what was said holds until something else is."""
+        place = self.session.place
+        where = None if place is None else (place.position, self.session.record)
+        return self.session.node, where, self.view
 
     def tell(self) -> None:
         """Write the lines around the panes."""
         if not self.is_running or len(self.screen_stack) > 1:
             return
         self._put("tabs", self._tabs())
-        command = Text.assemble((" $ ", "dim"), (self.command_line(), "bold"), overflow="fold")
+        command = Text.assemble(("$ ", "dim"), (self.command_line(), "bold"), overflow="fold")
         self._put("command", command, layout=True)
-        words = (
-            self.progress_words() or self.said or (self.panes.words() if self.panes.display else "")
-        )
+        if self.said and self._said_at != self._here:
+            self.said = ""
+        of_panes = self.panes.words() if self.panes.display else ""
+        words = self.progress_words() or self.said or of_panes
         style = self._said_style if self.said else ""
         self._put("status", Text(f" {words}", style=style, no_wrap=True))
 
@@ -408,7 +416,7 @@ class BrowserLayout(App[None]):
     def _tabs(self) -> Text:
         text = Text(no_wrap=True, end="")
         chosen = "0" if self.view is None else self.view.key
-        for key, name in (("0", "Batches"), *((view.key, view.name) for view in VIEWS)):
+        for key, name in (("0", "Browse"), *((view.key, view.name) for view in VIEWS)):
             style = Style(reverse=key == chosen, meta={"@click": f"app.view('{key}')"})
             is_wide = self.size.width >= NARROW
             text.append(f"{key} {name}" if is_wide else f"{key}{name}", style=style)
@@ -443,7 +451,7 @@ class BrowserLayout(App[None]):
         """Say what a finding is."""
         place = "" if finding.position is None else f" byte {grouped(finding.position)}"
         what = f"{finding.code.name}{place}: {safe(finding.message)}"
-        words = f"{at + 1} of {number}  {what}   e explains"
+        words = f"{at + 1} of {number} (e explains)  {what}"
         self.say(words, STYLES[finding.code.severity])
 
     def page(

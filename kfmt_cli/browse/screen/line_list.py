@@ -174,11 +174,18 @@ class LineList(ScrollView, can_focus=True):
     def _text(line: Text | str) -> Text:
         text = line if isinstance(line, Text) else Text.from_ansi(line)
         text.end = ""
+        if not text.spans and text.style:
+            text.stylize(text.style)  # without spans, Rich leaves the style of all to its console
         return text
 
     # Moving.
 
     def go(self, row: int) -> None:
+        """Put the cursor on a line, and say so."""
+        self.put_cursor(row)
+        self.post_message(self.Moved(self, self.cursor))
+
+    def put_cursor(self, row: int) -> None:
         """Put the cursor on a line."""
         row = max(min(row, self.n_rows - 1), 0)
         if row != self.cursor:
@@ -186,7 +193,6 @@ class LineList(ScrollView, can_focus=True):
             self._refresh_row(before)
             self._refresh_row(row)
         self.see_cursor()
-        self.post_message(self.Moved(self, row))
 
     def _refresh_row(self, row: int) -> None:
         y = row - int(self.scroll_offset.y) + 1

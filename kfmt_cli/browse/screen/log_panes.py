@@ -44,7 +44,6 @@ class LogPanes(Container):
         self._rows: list[FieldRow] = []
         self._bytes: list[ByteLines] = []
         self._wants_bytes: bool | None = None
-        self._goes_to_offset: int | None = None
 
     def compose(self) -> ComposeResult:
         with Vertical(id="lists"):
@@ -191,18 +190,22 @@ class LogPanes(Container):
 
     def select_row(self, row: int, offset: int | None = None) -> None:
         """Select the batch of a row, and the record with an offset in it."""
-        self._goes_to_offset = offset
-        self.batches.go(row)
+        self.batches.put_cursor(row)
+        self._show_batch(offset)
 
     @on(LineList.Moved, "#batches")
     def batch_moved(self, event: LineList.Moved) -> None:
         """Show the batch."""
         event.stop()
+        if event.row == self.batches.cursor:  # and there is nothing newer
+            self._show_batch()
+
+    def _show_batch(self, offset: int | None = None) -> None:
+        """Show the batch with the cursor, and the record with an offset in it."""
         session = self.session
-        if session.log is None or event.row != self.batches.cursor:
+        if session.log is None:
             return
-        session.select_batch(event.row)
-        offset, self._goes_to_offset = self._goes_to_offset, None
+        session.select_batch(self.batches.cursor)
         content = session.content
         at = 0 if content is None or offset is None else content.record_of(offset)
         self.records.show(*self._record_lines(), cursor=at)
