@@ -93,7 +93,7 @@ def _given(target: GivenPath) -> DiskNode:
     """What lies at a path."""
     shown = printable(target.path)
     if target.file is not None:
-        return _file_node(target.file, whole_name=True)
+        return file_node(target.file, whole_name=True)
     by_parent: dict[str, list[Folder]] = {}
     for folder in target.folders:
         if folder.path != target.path and _is_partition(folder):
@@ -163,11 +163,12 @@ def _files(folder: Folder | None) -> list[DiskNode]:
     if folder is None:
         return []
     inputs = [folder.input(name) for name in in_order(folder.readable)]
-    logs = [_file_node(file) for file in inputs if file.kind.holds_batches]
-    return logs + [_file_node(file) for file in inputs if not file.kind.holds_batches]
+    logs = [file_node(file) for file in inputs if file.kind.holds_batches]
+    return logs + [file_node(file) for file in inputs if not file.kind.holds_batches]
 
 
-def _file_node(file: Input, *, whole_name: bool = False) -> DiskNode:
+def file_node(file: Input, *, whole_name: bool = False) -> DiskNode:
+    """A file."""
     name = printable(Path(file.path).name)
     label = printable(file.name) if whole_name else _short(name)
     return DiskNode(NodeKind.FILE, label, file.path, file.name, file=file)

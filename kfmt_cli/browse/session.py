@@ -4,19 +4,20 @@ searched for. It knows no screen."""
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from kfmt_cli.browse.batch_content import BatchContent
 from kfmt_cli.browse.checked import FoundInPartition
 from kfmt_cli.browse.command_line import ViewKind, ViewState
-from kfmt_cli.browse.disk_nodes import DiskNode, NodeKind
+from kfmt_cli.browse.disk_nodes import DiskNode, NodeKind, file_node
 from kfmt_cli.browse.hunting import Hit, SoughtText
 from kfmt_cli.browse.outline import Outline
 from kfmt_cli.browse.shown_log import BatchPlace, ShownLog
 from kfmt_cli.browse.wanted_batches import WantedBatches
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.times import milliseconds
-from kfmt_cli.disk.tree import topic_of
-from kfmt_cli.errors import KfmtError, UsageError
+from kfmt_cli.disk.tree import listing, topic_of
+from kfmt_cli.errors import InputError, KfmtError, UsageError
 from kfmt_cli.findings.finding import Finding, Severity
 from kfmt_cli.render.style import safe
 from kfmt_cli.topics import decoder_for
@@ -132,6 +133,27 @@ class Session:
             self.log = ShownLog(outline, width)
         except KfmtError as error:
             self.trouble = safe(str(error))
+
+    def later_log(self) -> DiskNode | None:
+        """The log after the one that is open, if a broker has begun one since; it is in the tree
+        then."""
+        node = self.node
+        if node is None or node.file is None or node.file.base_offset is None:
+            return None
+        above = self.parent_of(node)
+        try:
+            logs = listing(str(Path(node.path).parent)).logs
+        except InputError:
+            return None
+        found = [log for log in logs if (log.base_offset or 0) > node.file.base_offset]
+        known = None if not found else self.file_named(found[0].name)
+        if not found or above is None or known is not None:
+            return known
+        made = file_node(found[0])
+        above.children.insert(above.children.index(node) + 1, made)
+        self._parents[id(made)] = above
+        self._index(made)
+        return made
 
     def select_batch(self, row: int) -> None:
         """Look at the batch of a row."""

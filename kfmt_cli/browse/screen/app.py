@@ -12,6 +12,7 @@ from textual.binding import Binding, BindingType
 from textual.worker import get_current_worker
 
 from kfmt_cli.browse.command_line import ViewKind, ViewState, command_text
+from kfmt_cli.browse.disk_nodes import DiskNode
 from kfmt_cli.browse.help_page import help_lines
 from kfmt_cli.browse.hunting import MOST_HITS, Hit, Hunt, SoughtText
 from kfmt_cli.browse.keys import KEYS
@@ -259,9 +260,17 @@ class BrowserApp(BrowserLayout):
         if words:
             self.say(words, "yellow")
         elif not hits and hunt is not None:
-            self.say(f"not found: {safe(hunt.sought.words)}", "yellow")
+            self.say(
+                f"not found from here on: {safe(hunt.sought.words)}   {self._wider()}", "yellow"
+            )
         else:
             self._say_hit()
+
+    def _wider(self) -> str:
+        """The command that searches all of the partition."""
+        node, sought = self.session.node, self.session.sought
+        name = "" if node is None else self.session.partition_of(node).name
+        return f"$ {command_text(ViewState(ViewKind.HITS, name, sought=sought))}"
 
     def action_hit(self, by: int) -> None:
         """The next hit, or the one before."""
@@ -393,8 +402,18 @@ class BrowserApp(BrowserLayout):
     def _take_in(self) -> None:
         """Look whether the file has grown, on a thread."""
         log = self.session.log
-        if log is not None and log.outline.follow():
+        if log is None:
+            return
+        if log.outline.follow():
             self.call_from_thread(self._grown)
+        elif (later := self.session.later_log()) is not None:
+            self.call_from_thread(self._rolled, later)
+
+    def _rolled(self, node: DiskNode) -> None:
+        """The broker has begun another segment: follow that one."""
+        self.disk_tree.add_node(node, self.session.parent_of(node))
+        self.open_node(node)
+        self.say(f"following: {safe(node.label)}", "green")
 
     def _grown(self) -> None:
         log = self.session.log

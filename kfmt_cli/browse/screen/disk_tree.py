@@ -84,6 +84,15 @@ class DiskTree(Tree[DiskNode]):
             at = next((child for child in at.children if child.data is step), at)
         self.call_after_refresh(self._see, at)
 
+    def add_node(self, new: DiskNode, above: DiskNode | None) -> None:
+        """Show a file that was not there before."""
+        places = [self.root]
+        while places:
+            place = places.pop()
+            if place.data is above and place.children:
+                place.add("", new, allow_expand=False)
+            places += place.children
+
     def _see(self, node: TreeNode[DiskNode]) -> None:
         self.move_cursor(node)
 

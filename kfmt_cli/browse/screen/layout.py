@@ -190,6 +190,8 @@ class BrowserLayout(App[None]):
         self.view = None
         self.panes.display, self.text.display = False, True
         lines = home_lines(node, self.session.checked, self._checking)
+        if node is self.session.top:
+            lines += [Text(f" {safe(words)}", style="red") for words in self.session.troubles]
         self.text.show_lines(lines, f" {node.kind.value}")
         self.tell()
 
@@ -367,6 +369,10 @@ class BrowserLayout(App[None]):
             return
         has_keys = self.disk_tree.has_focus
         self._show_text(shown, view.question)
+        if view.finds and len(shown.splitlines()) >= self.text.size.height:
+            # As on a terminal: what is lost and what to do comes last.
+            self.text.heading = f" {view.question}   Home: every finding"
+            self.text.scroll_end(animate=False)
         if has_keys:
             self.disk_tree.focus()
 
