@@ -81,7 +81,8 @@ class Outline:
     @property
     def n_rows(self) -> int:
         """How many rows are known."""
-        return self.anchors[-1].row + self.anchors[-1].n_rows if self.anchors else 0
+        anchors = self.anchors
+        return anchors[-1].row + anchors[-1].n_rows if anchors else 0
 
     @property
     def n_batches(self) -> int:
@@ -125,9 +126,11 @@ class Outline:
     def follow(self) -> bool:
         """Take in what was added to the file; whether there is more than before."""
         before = self.n_rows, self.end
-        while self.anchors and self._may_change(self.anchors[-1]):
-            last = self.anchors.pop()
-            self._state = last.state
+        with self._lock:
+            kept = list(self.anchors)
+            while kept and self._may_change(kept[-1]):
+                self._state = kept.pop().state
+            self.anchors = kept  # others may be looking at the list as it was
         self.is_whole, self.trouble = False, ""
         self.grow()
         return (self.n_rows, self.end) != before

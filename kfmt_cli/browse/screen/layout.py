@@ -23,12 +23,14 @@ from kfmt_cli.browse.screen.log_panes import LogPanes
 from kfmt_cli.browse.session import Session
 from kfmt_cli.browse.text_host import shown_by, wrapped_lines
 from kfmt_cli.browse.views import VIEWS, VIEWS_BY_KEY, ListedView, ViewedPlace, text_of_view
+from kfmt_cli.core.elsewhere import is_elsewhere
 from kfmt_cli.errors import KfmtError
 from kfmt_cli.findings.finding import Finding, Severity
 from kfmt_cli.render.style import grouped, safe
 
 NARROW = 110  # columns below which bytes are not next to lists
-GENTLE = 256 << 20  # bytes that are checked without being asked
+GENTLE = 256 << 20  # bytes that are checked without being asked,
+GENTLE_AFAR = 16 << 20  # and those of files at a URL
 OFTEN = 0.25  # seconds between two looks at what threads do
 FOLLOW = 0.5  # seconds between two looks at a file that grows
 STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.NOTE: "dim"}
@@ -106,7 +108,9 @@ class BrowserLayout(App[None]):
         else:
             self.show_home(top)
         if self._checks:
-            self._check_all([node for node in top.partitions() or () if node.size], GENTLE)
+            found = [node for node in top.partitions() if node.size]
+            is_afar = any(is_elsewhere(log.path) for node in found for log in node.logs()[:1])
+            self._check_all(found, GENTLE_AFAR if is_afar else GENTLE)
 
     def on_resize(self) -> None:
         """Lay out anew."""
