@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from kfmt_cli.broker.defaults import INDEX_INTERVAL_BYTES
 from kfmt_cli.browse.text_host import TextHost
+from kfmt_cli.commands.check.checked_directory import CHECK_RESULT
 from kfmt_cli.commands.check.command import CheckPaths, of_codes
-from kfmt_cli.commands.check.report import CHECK_RESULT
 from kfmt_cli.commands.run import Run
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.errors import KfmtError, OutputClosed

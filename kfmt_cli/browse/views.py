@@ -57,7 +57,7 @@ class ListedView:
 def _stat(run: Run, place: ViewedPlace) -> None:
     from kfmt_cli.commands.stat import Stat
 
-    Stat(run, _by(place)).paths(place.paths)
+    Stat(run, (,)_by(place)).paths(place.paths)
 
 
 def _by(place: ViewedPlace) -> str:
@@ -67,7 +67,7 @@ def _by(place: ViewedPlace) -> str:
 
 def _check(run: Run, place: ViewedPlace) -> None:
     from kfmt_cli.commands.check.command import CheckPaths
-    from kfmt_cli.commands.check.report import CHECK_RESULT
+    from kfmt_cli.commands.check.checked_directory import CHECK_RESULT
     from kfmt_cli.rows.result import Summary
 
     run.summary = Summary(CHECK_RESULT)
