@@ -55,7 +55,8 @@ def map_ordered(
     """function(item) for each item, in order, on `workers` threads; a few items ahead at most.
 
     The items are made in the caller's thread. With no workers everything happens there, and so
-    does the work on items that are to be alone, after all before them.
+    does the work on items that are to be alone, after all before them. What making them raises is
+    raised after the results of all that were made.
     """
     if workers < 1:
         yield from map(function, items)
@@ -64,8 +65,9 @@ def map_ordered(
 
     pool = ThreadPoolExecutor(workers)
     pending: deque[Future[R]] = deque()
+    failures: list[Exception] = []
     try:
-        for item in items:
+        for item in _until_failure(items, failures):
             if alone(item):
                 while pending:
                     yield pending.popleft().result()
@@ -76,5 +78,15 @@ def map_ordered(
                 yield pending.popleft().result()
         while pending:
             yield pending.popleft().result()
+        for failure in failures:
+            raise failure
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _until_failure(items: Iterable[T], failures: list[Exception]) -> Iterator[T]:
+    """The items up to where making one fails, which is kept."""
+    try:
+        yield from items
+    except Exception as error:
+        failures.append(error)
