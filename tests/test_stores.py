@@ -22,6 +22,7 @@ from kfmt_cli.arrow.exporting import export_bundle  # noqa: E402
 from kfmt_cli.arrow.inputs import files_of  # noqa: E402
 from kfmt_cli.arrow.lake import Lake  # noqa: E402
 from kfmt_cli.arrow.output import appearing, get_json, names_in, put_json  # noqa: E402
+from kfmt_cli.core import stores  # noqa: E402
 from kfmt_cli.core.stores import file_system_at, listing  # noqa: E402
 from kfmt_cli.errors import InputError, OutputError  # noqa: E402
 from kfmt_cli.sharing.piece import WorkError  # noqa: E402
@@ -135,6 +136,25 @@ def test_other_file_systems_are_those_of_fsspec() -> None:
         memory.pipe(f"/box/orders-0/{file.name}", file.read_bytes())
     request = replace(request_of({}), paths=("memory://box/orders-0",))
     assert len(rows_of(request)) == 1500
+
+
+def test_what_a_file_system_refuses_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever kind of error it raises."""
+    fsspec = pytest.importorskip("fsspec")
+
+    def refuses(*_: Any, **__: Any) -> Any:
+        raise RuntimeError("it is in safe mode\nat line 5")
+
+    monkeypatch.setattr(stores, "PAUSES", (0.0, 0.0))
+    memory = type(fsspec.filesystem("memory"))
+    monkeypatch.setattr(memory, "_open", refuses)
+    with pytest.raises(OutputError) as unwritten:
+        put_json("memory://box/x.json", {})
+    assert str(unwritten.value) == "memory://box/x.json: cannot be written: it is in safe mode"
+    monkeypatch.setattr(memory, "info", refuses)
+    with pytest.raises(InputError) as unread:
+        list(listing("memory://box/x.json"))
+    assert str(unread.value) == "memory://box/x.json: it is in safe mode"
 
 
 def test_tables_of_a_bucket_are_those_of_its_directory(bucket: Bucket) -> None:

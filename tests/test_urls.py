@@ -6,6 +6,7 @@ import gzip
 import io
 import os
 import tarfile
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -206,6 +207,27 @@ def test_a_lost_connection_is_tried_again_and_then_told(
         source.block(0, 50, 1)
 
 
+def test_after_a_lost_connection_the_bytes_are_right(
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also of whoever asks for another place, or for the same one, of the same source."""
+    monkeypatch.setattr(stores, "PAUSES", (0.0, 0.0))
+    monkeypatch.setattr(stores, "LEAST", 1000)
+    data = ORDERS.read_bytes()
+    source: Any = stores.StoredSource(bucket.file(f"data/orders-0/{ORDERS.name}"))
+    assert source.block(0, 1000, 1) == data[:1000]
+    source._file = Unsteady(len(stores.PAUSES) + 1)
+    with pytest.raises(InputError, match="byte 20000: cannot be read: connection reset"):
+        source.block(20_000, 50, 1)
+    assert source.block(20_000, 50, 1) == data[20_000:20_050]
+    lost: Future[bytes] = Future()
+    lost.set_exception(InputError("it was lost while it was read ahead"))
+    source._ahead = 21_000, lost
+    with pytest.raises(InputError, match="read ahead"):
+        source.block(20_500, 1000, 1)
+    assert source.block(20_500, 1000, 1) == data[20_500:21_500]
+
+
 def test_an_object_that_vanishes_is_named(bucket: Bucket) -> None:
     from kfmt_cli.disk.made import made_of
     from kfmt_cli.disk.targets import target_of
@@ -220,7 +242,8 @@ def test_an_object_that_vanishes_is_named(bucket: Bucket) -> None:
         assert file is not None
         with pytest.raises(InputError) as gone:
             open_source(file.path, file.name)
-        assert str(gone.value).startswith(f"{url}: ")
+        assert str(gone.value) == f"{url}: No such file or directory"
+        assert (gone.value.is_gone, gone.value.file) == (True, file.path)
     finally:
         OPENERS.clear()
 

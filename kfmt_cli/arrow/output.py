@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from kfmt_cli.core.stores import file_system_at
+from kfmt_cli.core.stores import file_system_at, one_line
 from kfmt_cli.core.urls import is_local, local
 from kfmt_cli.errors import OutputError
 
@@ -31,12 +31,11 @@ def appearing(path: str) -> Iterator[BinaryIO]:
     """
     try:
         if not is_local(path):
-            system, below = file_system_at(path)
+            file_system_at(path)  # which fails before there is anything to upload
             with tempfile.TemporaryFile() as made:
                 yield made
                 made.seek(0)
-                with system.open_output_stream(below, compression=None) as out:
-                    shutil.copyfileobj(made, out, PIECE)
+                _upload(made, path)
             return
         final = Path(local(path))
         final.parent.mkdir(parents=True, exist_ok=True)
@@ -61,6 +60,16 @@ def take_away_unfinished(folder: str) -> None:
     for path in Path(local(folder)).rglob(".*"):
         if _UNFINISHED.fullmatch(path.name):
             path.unlink(missing_ok=True)
+
+
+def _upload(made: BinaryIO, path: str) -> None:
+    """Bring a file to a store; raises OutputError."""
+    system, below = file_system_at(path)
+    try:
+        with system.open_output_stream(below, compression=None) as out:
+            shutil.copyfileobj(made, out, PIECE)
+    except Exception as error:  # those of fsspec's file systems are of many kinds
+        raise OutputError(f"{path}: cannot be written: {one_line(error)}") from error
 
 
 def put_json(path: str, value: object) -> None:

@@ -57,7 +57,7 @@ class ListedView:
 def _stat(run: Run, place: ViewedPlace) -> None:
     from kfmt_cli.commands.stat import Stat
 
-    Stat(run, (,)_by(place)).paths(place.paths)
+    Stat(run, (_by(place),)).paths(place.paths)
 
 
 def _by(place: ViewedPlace) -> str:

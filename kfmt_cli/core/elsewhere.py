@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kfmt_cli.core.urls import is_local
+from kfmt_cli.errors import InputError
 
 if TYPE_CHECKING:
     from kfmt_cli.core.source import Source
@@ -44,6 +45,15 @@ def is_elsewhere(path: str) -> bool:
 
 def opened_elsewhere(path: str) -> Source | None:
     """The bytes of a placeholder, or at a URL; None for another file. Raises InputError."""
+    try:
+        return _opened(path)
+    except InputError as error:
+        if error.is_gone:
+            error.file = path
+        raise
+
+
+def _opened(path: str) -> Source | None:
     for folder, opener in OPENERS.items():
         if path.startswith(folder) and (source := opener(path)) is not None:
             return source

@@ -5,15 +5,17 @@ What is asked of a store is asked again when the connection is lost.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from kfmt_cli.core.throttle import PACE
 from kfmt_cli.core.urls import is_local, local
@@ -28,8 +30,9 @@ LARGEST = 1 << 31
 LEAST = 256 << 10  # bytes of a request: many small ones cost more than their bytes
 WINDOW = 4 << 20  # of requests where a file is read from its front to its end
 MOST_WORDS = 300  # characters of why a store does not answer
-PAUSES = 0.5, 2.0  # seconds between what is asked again, unless
-PATIENCE = 10.0  # seconds have passed
+PAUSES = 0.5, 2.0, 5.0  # seconds between what is asked again, unless
+PATIENCE = 10.0  # seconds have passed, for which S3 may also be silent
+ATTEMPTS = 3  # of S3's client, each time it is asked
 _NATIVE = ("s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs", "mock")
 _SAME = {"s3a": "s3", "s3n": "s3"}  # what Hadoop calls it
 _OF_HADOOP = ("hdfs", "viewfs")
@@ -42,7 +45,11 @@ _OPTIONS = {
     "gcs": f"?retry_limit_seconds={PATIENCE:.0f}",
 }
 # What another attempt does not change; 408 and 429 ask for one.
-_REFUSED = re.compile(r"HTTP status 4(?!08|29)\d\d|credentials", re.IGNORECASE)
+_REFUSED = re.compile(
+    r"HTTP status 4(?!08|29)\d\d|credentials"
+    r"|AWS Error (ACCESS_DENIED|INVALID_|SIGNATURE_DOES_NOT_MATCH|NO_SUCH_|RESOURCE_NOT_FOUND)",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +80,12 @@ def _file_system(scheme: str, host: str) -> tuple[fs.FileSystem, Callable[[str],
         raise InputError(f"{name}: {words}") from error
     try:
         system = fs.FileSystem.from_uri(f"{known}://{host}/{_OPTIONS.get(known, '')}")[0]
+        if known == "s3":
+            system = _patient(system)
         return system, _below_host if known in _OF_HOST else _with_host
     except (ArrowException, OSError, ValueError, TypeError) as error:
         if known in _NATIVE:
-            raise InputError(f"{name}: {_one_line(error)}") from error
+            raise InputError(f"{name}: {one_line(error)}") from error
     try:
         from fsspec.core import url_to_fs
 
@@ -84,10 +93,20 @@ def _file_system(scheme: str, host: str) -> tuple[fs.FileSystem, Callable[[str],
         return fs.PyFileSystem(fs.FSSpecHandler(made)), made._strip_protocol
     except (ImportError, OSError, ValueError, TypeError) as error:
         words = f"no file system is installed for {scheme}://"
-        raise InputError(f"{name}: {words}: {_one_line(error)}") from error
+        raise InputError(f"{name}: {words}: {one_line(error)}") from error
 
 
-def _one_line(error: Exception) -> str:
+def _patient(system: fs.S3FileSystem) -> fs.S3FileSystem:
+    """The same file system, whose client by itself takes three seconds of silence for a lost
+    connection, and asks a server that is silent for minutes."""
+    from pyarrow import fs
+
+    make, (settings,) = system.__reduce__()
+    attempts = fs.AwsStandardS3RetryStrategy(max_attempts=ATTEMPTS)
+    return make({**settings, "request_timeout": PATIENCE, "retry_strategy": attempts})
+
+
+def one_line(error: Exception) -> str:
     """The first line of what an error says, which may go on with a stack of calls."""
     return (str(error).splitlines() or [type(error).__name__])[0][:MOST_WORDS]
 
@@ -109,19 +128,26 @@ def file_system_at(path: str) -> tuple[fs.FileSystem, str]:
     return system, below(path)
 
 
-def _asked(ask: Callable[[], T], about: str) -> T:
-    """What a store answers, which is asked again when it does not; raises InputError."""
+def _asked(ask: Callable[[], T], path: str, what: str = "") -> T:
+    """What a store answers, which is asked again when it does not; raises InputError.
+
+    what: words that follow on the path.
+    """
     started = time.monotonic()
     for pause in (*PAUSES, None):
         try:
             return ask()
-        except (FileNotFoundError, PermissionError, InputError):
+        except InputError:
             raise
+        except FileNotFoundError as error:
+            words = os.strerror(errno.ENOENT)
+            raise InputError(f"{path}{what}: {words}", file=path, is_gone=True) from error
         except Exception as error:  # those of fsspec's file systems are of many kinds
-            words = _one_line(error)
+            words = one_line(error)
             is_late = time.monotonic() - started > PATIENCE
-            if pause is None or is_late or _REFUSED.search(words):
-                raise InputError(f"{about}: {words}") from error
+            is_refused = isinstance(error, PermissionError) or _REFUSED.search(words)
+            if pause is None or is_late or is_refused:
+                raise InputError(f"{path}{what}: {words}") from error
         time.sleep(pause)
     raise AssertionError
 
@@ -144,16 +170,54 @@ def about(path: str) -> StoredFile | None:
 
 
 def files_in(path: str, *, recursive: bool = True) -> Iterator[StoredFile]:
-    """The files in a directory at a URL; raises InputError."""
+    """The files in a directory at a URL; raises InputError.
+
+    A directory below it that cannot be listed is named by its trouble.
+    """
     from pyarrow import fs
 
     system, below = file_system_at(path)
+    if isinstance(system, fs.PyFileSystem):
+        yield from _files_of_fsspec(system.handler.fs, path.rstrip("/"), below, recursive)
+        return
     found = _asked(lambda: system.get_file_info(fs.FileSelector(below, recursive=recursive)), path)
     top, folder = f"{path.rstrip('/')}/", f"{below.strip('/')}/"
     for info in found:
         if info.type is fs.FileType.File:
             name = info.path.lstrip("/").removeprefix(folder)
             yield StoredFile(top + name, info.size or 0, info.mtime_ns or 0)
+
+
+def _files_of_fsspec(system: Any, path: str, below: str, recursive: bool) -> Iterator[StoredFile]:
+    """The same of a file system of fsspec, whose own walk leaves out what it cannot list."""
+    top = below.strip("/")
+    folders = [path]
+    while folders:
+        folder = folders.pop()
+        try:
+            ls = partial(system.ls, below + folder[len(path) :], detail=True)
+            entries = _asked(ls, folder)
+        except InputError as error:
+            if folder == path:
+                raise
+            yield StoredFile(folder, 0, 0, str(error).removeprefix(f"{folder}: "))
+            continue
+        for entry in entries:
+            name = entry["name"].strip("/").removeprefix(top).strip("/")
+            found = f"{path}/{name}"
+            if entry["type"] == "file":
+                yield StoredFile(found, entry["size"] or 0, _modified(entry))
+            elif entry["type"] == "directory" and recursive and found != folder:
+                folders.append(found)
+
+
+def _modified(entry: Mapping[str, Any]) -> int:
+    """When a file was modified that fsspec lists, in nanoseconds since the epoch, 0 if unknown."""
+    if "modificationTime" in entry:  # of WebHDFS, in milliseconds
+        return int(entry["modificationTime"]) * 1_000_000
+    at = entry.get("mtime")
+    seconds = at.timestamp() if isinstance(at, datetime) else at
+    return int(seconds * 1e9) if isinstance(seconds, int | float) else 0
 
 
 def listing(path: str) -> Iterator[StoredFile]:
@@ -216,11 +280,8 @@ class StoredSource:
     def __init__(self, path: str) -> None:
         self.name = path
         system, below = file_system_at(path)
-        try:
-            self._file = _asked(lambda: system.open_input_file(below), path)
-            self.size: int | None = self._file.size()
-        except OSError as error:
-            raise InputError(f"{path}: {_one_line(error)}") from error
+        self._file = _asked(lambda: system.open_input_file(below), path)
+        self.size: int | None = _asked(self._file.size, path)
         self._start = 0
         self._held = b""
         self._reader: ThreadPoolExecutor | None = None
@@ -236,8 +297,8 @@ class StoredSource:
         if self._start <= position <= held_to < end and held_to:
             self._go_on(position, held_to, end)
         elif not self._start <= position <= end <= held_to:
-            self._start = position
-            self._held = self._read(position, max(end, min(position + LEAST, self.size)))
+            data = self._read(position, max(end, min(position + LEAST, self.size)))
+            self._start, self._held = position, data
         at = position - self._start
         return self._held[at : at + end - position]
 
@@ -246,11 +307,11 @@ class StoredSource:
         assert self.size is not None
         parts = [self._held[position - self._start :]]
         while held_to < end:
-            if self._ahead is not None and self._ahead[0] == held_to:
-                more = self._ahead[1].result()
+            ahead, self._ahead = self._ahead, None
+            if ahead is not None and ahead[0] == held_to:
+                more = ahead[1].result()
             else:
                 more = self._read(held_to, min(max(held_to + WINDOW, end), self.size))
-            self._ahead = None
             if not more:  # the file has become shorter
                 break
             parts.append(more)
@@ -262,12 +323,8 @@ class StoredSource:
             self._ahead = held_to, self._reader.submit(self._read, held_to, until)
 
     def _read(self, position: int, end: int) -> bytes:
-        about = f"{self.name} byte {position}: cannot be read"
-        try:
-            read = partial(self._file.read_at, end - position, position)
-            data: bytes = _asked(read, about)
-        except OSError as error:
-            raise InputError(f"{about}: {_one_line(error)}") from error
+        read = partial(self._file.read_at, end - position, position)
+        data: bytes = _asked(read, self.name, f" byte {position}: cannot be read")
         PACE.spent(len(data))
         return data
 

@@ -50,6 +50,9 @@ def _place(top: str, listed: Iterable[StoredFile]) -> Iterable[str]:
     """Make placeholders; what has no place in a directory is told."""
     made = set[str]()
     for file in listed:
+        if file.trouble:
+            yield f"{file.path}: {file.trouble}"
+            continue
         below = file.path.partition("://")[2]
         folder = top + below.rpartition("/")[0]
         if "//" in below or {"..", "."} & set(below.split("/")):
