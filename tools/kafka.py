@@ -29,11 +29,14 @@ SHORT_LIVED = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
 
 POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
 <groupId>kfmt</groupId><artifactId>kafka-jars</artifactId><version>1</version><dependencies>
+{dependencies}
+</dependencies></project>"""
+DEPENDENCIES = """
 <dependency><groupId>org.apache.kafka</groupId><artifactId>kafka_2.13</artifactId>
 <version>{version}</version></dependency>
 <dependency><groupId>org.apache.kafka</groupId><artifactId>kafka-tools</artifactId>
 <version>{version}</version></dependency>
-</dependencies></project>"""
+"""
 QUIET = """log4j.rootLogger=ERROR, e
 log4j.appender.e=org.apache.log4j.ConsoleAppender
 log4j.appender.e.target=System.err
@@ -48,11 +51,17 @@ def missing() -> str | None:
 
 
 def jars(version: str) -> Path:
-    """The folder with the jars of a version, fetched through Maven when needed."""
-    home = Path(os.environ.get("KAFKA_JARS", Path.home() / ".cache" / "kafka-jars")) / version
+    """The folder with the jars of a version of Kafka, fetched through Maven when needed."""
+    return fetched(version, DEPENDENCIES.format(version=version))
+
+
+def fetched(name: str, dependencies: str) -> Path:
+    """The folder with jars, fetched through Maven when needed. name: the folder's. dependencies:
+    what a pom.xml has in the element of that name."""
+    home = Path(os.environ.get("KAFKA_JARS", Path.home() / ".cache" / "kafka-jars")) / name
     if not (home / "complete").exists():
         home.mkdir(parents=True, exist_ok=True)
-        (home / "pom.xml").write_text(POM.format(version=version))
+        (home / "pom.xml").write_text(POM.format(dependencies=dependencies))
         subprocess.run(
             ["mvn", "-q", "-B", "dependency:copy-dependencies", f"-DoutputDirectory={home}"],
             cwd=home,
