@@ -66,8 +66,8 @@ def _by(place: ViewedPlace) -> str:
 
 
 def _check(run: Run, place: ViewedPlace) -> None:
-    from kfmt_cli.commands.check.command import CheckPaths
     from kfmt_cli.commands.check.checked_directory import CHECK_RESULT
+    from kfmt_cli.commands.check.command import CheckPaths
     from kfmt_cli.rows.result import Summary
 
     run.summary = Summary(CHECK_RESULT)
