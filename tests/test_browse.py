@@ -777,9 +777,9 @@ def test_payload_formats_are_used() -> None:
 
 
 def test_a_picture_for_a_page_has_no_path_of_this_machine() -> None:
-    from tools.make_browse_picture import browse_picture
+    from tools.make_pictures import browse_picture
 
-    svg = browse_picture(keys=("n",), size=SMALL)
+    svg = browse_picture(keys=("n",), size=SMALL).decode()
     assert svg.startswith("<svg")
     assert "crc-mismatch" in svg
     assert str(ROOT) not in svg

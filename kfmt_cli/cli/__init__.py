@@ -21,9 +21,9 @@ SECTIONS = {
         "find": "find",
         "txn": "txn",
         "browse": "browse",
+        "report": "report",
     },
     "Why": {"retention": "retention", "compaction": "compaction"},
-    "Share": {"report": "report"},
     "Check": {
         "check": "check",
         "verify-crc": "verify_crc",

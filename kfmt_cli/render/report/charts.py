@@ -325,6 +325,7 @@ def _treemap() -> Spec:
         "$schema": "https://vega.github.io/schema/vega/v6.json",
         "height": 260,
         "padding": 0,
+        "autosize": "none",
         "data": [
             {"name": "areas"},
             {"name": "tree", "source": "areas", "transform": layout},

@@ -24,6 +24,7 @@ from kfmt_cli.rows.section import Object
 
 MOST_TOPICS = 200  # with a page of their own
 MOST_SAID = 3  # things of each answer
+MOST_LINES = 8  # of what `check` says
 MOST_NUMBERS = 300  # rows of the table of a chart
 _ENDS = re.compile("<(/script|/style|!--)", re.IGNORECASE)
 TO_DO = "what to do next"  # what `check` says before the steps
@@ -37,7 +38,8 @@ class PageAnswer:
     verdict: str
     style: str
     """good, warning, error or plain."""
-    lines: list[str]
+    lines: list[tuple[str, str]]
+    """Each a command, which may be empty, and words."""
     link: str
     """Where the page says more."""
 
@@ -187,7 +189,8 @@ def _answers(data: PageData) -> Any:
     yield _damage(data)
     lines = data.answers
     at = lines.index(TO_DO) if TO_DO in lines else len(lines)
-    starts, steps = lines[:at][:8], [line.strip() for line in lines[at + 1 :]]
+    starts = [("", line) for line in lines[:at][:MOST_LINES]]
+    steps = [_step(line.strip()) for line in lines[at + 1 :]]
     yield _lost(data, starts)
     verdict = f"{count(len(steps), 'step')} to take" if steps else "Nothing needs to be done"
     if not steps and any(row["severity"] == "error" for row in data.of("finding")):
@@ -196,7 +199,13 @@ def _answers(data: PageData) -> Any:
     yield _behind(data)
 
 
-def _lost(data: PageData, lines: list[str]) -> PageAnswer:
+def _step(line: str) -> tuple[str, str]:
+    """A step of `check`: a command, and its price after some spaces."""
+    command, _, price = line.partition("   ")
+    return (command, price) if price else ("", command)
+
+
+def _lost(data: PageData, lines: list[tuple[str, str]]) -> PageAnswer:
     """What the next start makes of it; where it is not known how the broker stopped, a start after
     a crash."""
     question = "What is lost?"
@@ -221,10 +230,11 @@ def _lost(data: PageData, lines: list[str]) -> PageAnswer:
 
 def _what(about: Object) -> PageAnswer:
     of = f"{count(about['partitions'], 'partition')} of {count(about['topics'], 'topic')}"
-    lines = [f"{count(about['segments'], 'log')} of {of}", count(about["records"], "record")]
+    lines = [("", f"{count(about['segments'], 'log')} of {of}")]
+    lines.append(("", count(about["records"], "record")))
     if about["min_timestamp"] is not None:
         first, last = until_words(about["min_timestamp"]), until_words(about["max_timestamp"])
-        lines.append(f"from {first} to {last} (UTC)")
+        lines.append(("", f"from {first} to {last} (UTC)"))
     return PageAnswer("What is on this disk?", human(about["bytes"]), "plain", lines, "#topics")
 
 
@@ -238,12 +248,12 @@ def _damage(data: PageData) -> PageAnswer:
     verdict = ", ".join(count(n, severity) for severity, n in sums.items() if n) or "Nothing"
     style = "error" if sums["error"] else "warning" if sums["warning"] else "good"
     lines = [
-        f"{count(group.count, group.severity)} of kind {group.code}"
+        ("", f"{count(group.count, group.severity)} of kind {group.code}")
         for group in groups[:MOST_SAID]
         if group.severity != "note"
     ]
     if notes:
-        lines.append(count(notes, "note") + " that may be worth knowing")
+        lines.append(("", f"{count(notes, 'note')} that may be worth knowing"))
     return PageAnswer("What is damaged?", verdict, style, lines, "#findings")
 
 
@@ -253,7 +263,7 @@ def _behind(data: PageData) -> PageAnswer:
         words = "No offsets of consumers are here"
         return PageAnswer(question, words, "plain", [], "#consumers")
     late = sorted(behind(data), key=lambda row: -row["lag"])
-    lines = [f"{who(row)}: {count(row['lag'], 'record')}" for row in late[:MOST_SAID]]
+    lines = [("", f"{who(row)}: {count(row['lag'], 'record')}") for row in late[:MOST_SAID]]
     if not late:
         return PageAnswer(question, "Nobody", "good", lines, "#consumers")
     groups = len({row["group"] for row in late})
