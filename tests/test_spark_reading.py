@@ -348,3 +348,20 @@ def test_object_stores_are_read_through_pyarrow(monkeypatch: pytest.MonkeyPatch)
     expected = dumped(ORDERS.parent)
     assert [pair[1:] for pair in found] == [item[1:] for item in expected]
     assert found[0][0] == "s3://kafka-3.9.1-broker1/orders-0/00000000000000000000.log"
+
+
+@pytest.mark.parametrize("name", ["plain", "zstd"])
+def test_read_committed_of_a_tiered_topic_on_spark(name: str, tmp_path: Path) -> None:
+    """What is open at the end of the tiered part may be ended in the local one."""
+    shutil.copytree(ROOT / "tests/kept/aiven-1.0.0" / name, tmp_path / name)
+    local = tmp_path / "local/txn-0"
+    local.mkdir(parents=True)
+    for file in TXN.parent.glob(f"{635:020}.*"):
+        shutil.copy(file, local)
+    bucket = tmp_path / name / "tiered"
+    for paths in ((bucket,), (bucket, tmp_path / "local")):
+        request = asked(*paths, isolation="read_committed", columns="topic,offset")
+        rows = sorted((row["topic"], row["offset"]) for row in rows_of(request))
+        words = kfmt("cat", *paths, "--isolation", "read_committed", "-f", "%t %o\n").out.split()
+        assert rows == sorted(zip(words[::2], map(int, words[1::2]), strict=True))
+        assert 300 < sum(topic == "txn" for topic, _ in rows) < 545

@@ -2,16 +2,18 @@
 
 Aborted ones are those of the `.txnindex` files, as a broker answers fetches by them. Open ones
 follow from the newest producer snapshot and the logs after it, as a starting broker replays them.
+Of a partition in tiered storage all logs are read, with those that are local.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from hashlib import blake2b
 from itertools import zip_longest
 
 from kfmt_cli.arrow.inputs import at_hand, files_of, input_of
+from kfmt_cli.broker.committed import committed_of
 from kfmt_cli.broker.last_records import first_of_last
 from kfmt_cli.broker.producers import Producers
 from kfmt_cli.core.codecs.decompress import Limit
@@ -22,7 +24,7 @@ from kfmt_cli.disk.kinds.fixed import PRODUCER_SNAPSHOT, TRANSACTION_INDEX, read
 from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.kinds.logs import LOG
 from kfmt_cli.disk.tree import classify
-from kfmt_cli.errors import InputError
+from kfmt_cli.log.block import Block
 from kfmt_cli.log.committed import Committed
 from kfmt_cli.log.reader import LogReader
 from kfmt_cli.log.select import Asked, Selection
@@ -58,15 +60,18 @@ def in_folders(request: Request, files: list[Piece]) -> dict[str, Selection]:
     asked = request.asked
     if not asked.needs_logs:
         return {}
-    logs: dict[str, list[Piece]] = defaultdict(list)
-    for file in files:
-        if not file.trouble and file.kind is LOG:
-            logs[file.folder].append(file)
+    every = [file for file in files if not file.trouble and file.kind is LOG]
+    tiered = {file.place for file in every if file.tiered}
+    logs: dict[Hashable, list[Piece]] = defaultdict(list)
+    for file in every:
+        # What is tiered and what is local of a partition is one log.
+        logs[file.place if file.place in tiered else file.folder].append(file)
+    found: dict[str, Selection] = {}
     with at_hand(request, files):
-        return {
-            folder: _wanted_in(folder, logs_in, asked, request.limit)
-            for folder, logs_in in logs.items()
-        }
+        for logs_in in logs.values():
+            wanted = _wanted_in(logs_in, asked, request.limit)
+            found |= {log.folder: wanted for log in logs_in}
+    return found
 
 
 def digest(known: Mapping[str, Selection]) -> str:
@@ -81,18 +86,19 @@ def digest(known: Mapping[str, Selection]) -> str:
     return made.hexdigest()
 
 
-def _wanted_in(folder: str, logs: list[Piece], asked: Asked, limit: Limit) -> Selection:
+def _wanted_in(logs: list[Piece], asked: Asked, limit: Limit) -> Selection:
     logs.sort(key=lambda log: log.base_offset or 0)
     inputs = [input_of(log) for log in logs]
     return asked.of(
         lambda last: first_of_last(inputs, last, limit),
-        lambda: _committed_in(folder, logs),
+        lambda: _committed_in(logs),
     )
 
 
-def _committed_in(folder: str, logs: list[Piece]) -> Committed:
+def _committed_in(logs: list[Piece]) -> Committed:
     if any(log.tiered for log in logs):
-        raise InputError(f"{folder}: isolation read_committed is not for tiered storage")
+        return committed_of(block for log in logs for block in _blocks(log))
+    folder = logs[0].folder
     aborted: set[tuple[int, int, int]] = set()
     snapshots: list[Input] = []
     for stored in listing(folder):
@@ -124,11 +130,15 @@ def _aborted(table: Table) -> list[tuple[int, int, int]]:
 
 
 def _replay(piece: Piece, producers: Producers) -> None:
+    for block in _blocks(piece):
+        block.batches = block.batches.select(block.batches.base_offset >= producers.end)
+        if len(block.batches):
+            producers.take(block, len(block.batches))
+
+
+def _blocks(piece: Piece) -> Iterator[Block]:
     source = open_source(piece.path)
     try:
-        for block in LogReader(source, piece.base_offset).blocks():
-            block.batches = block.batches.select(block.batches.base_offset >= producers.end)
-            if len(block.batches):
-                producers.take(block, len(block.batches))
+        yield from LogReader(source, piece.base_offset).blocks()
     finally:
         source.close()
