@@ -755,11 +755,11 @@ def test_without_textual_one_line_says_how_to_get_it() -> None:
 
 
 def test_payload_formats_are_used() -> None:
-    from kfmt_cli.topics.payloads import FORMATS, Schema
+    from kfmt_cli.topics.payloads import Payload, Payloads
 
-    reader = ("json", FORMATS["json"].reader(Schema()))
+    payloads = Payloads(value=Payload("json"))
     options = ("--value-format", "json")
-    session = session_of((str(ORDERS.relative_to(ROOT)),), None, (None, reader), options)
+    session = session_of((str(ORDERS.relative_to(ROOT)),), None, payloads, options)
 
     async def work() -> None:
         app = BrowserApp(session)

@@ -154,7 +154,7 @@ def test_everything_is_reached_by_keyboard(pages: dict[str, str], browser: Any) 
     page.close()
 
 
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("name", ["broker", "damaged"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("place", ["", "#topic-0"])
 def test_an_accessibility_checker_finds_nothing(

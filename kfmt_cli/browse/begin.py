@@ -16,17 +16,16 @@ from kfmt_cli.errors import ExitCode, InputError
 
 if TYPE_CHECKING:
     from kfmt_cli.browse.screen.app import BrowserApp
-    from kfmt_cli.topics.payloads import Read
+    from kfmt_cli.topics.payloads import Payloads
 
 SIZE = 80, 24  # where there is no terminal
-Payloads = tuple["tuple[str, Read] | None", "tuple[str, Read] | None"]
 Press = Callable[[Any], Awaitable[None]]
 
 
 def session_of(
     paths: tuple[str, ...],
     topic: str | None = None,
-    payloads: Payloads = (None, None),
+    payloads: Payloads | None = None,
     decoding: tuple[str, ...] = (),
     limit: Limit | None = None,
 ) -> Session:
@@ -36,11 +35,7 @@ def session_of(
     if not top.children and top.file is None:
         words = troubles[0] if troubles else f"{top.name}: nothing of Kafka's is here"
         raise InputError(words)
-    decoder = None
-    if payloads != (None, None):
-        from kfmt_cli.topics.payloads import PayloadDecoder
-
-        decoder = PayloadDecoder(*payloads)
+    decoder = None if payloads is None else payloads.decoder
     session = Session(top, decoder, decoding, topic, limit or Limit())
     session.troubles = troubles
     return session

@@ -12,7 +12,7 @@ from kfmt_cli.cli.payload_options import payload_formats
 from kfmt_cli.errors import UsageError
 
 if TYPE_CHECKING:
-    from kfmt_cli.topics.payloads import Read
+    from kfmt_cli.topics.payloads import Payloads
 
 
 @click.command(short_help="Walk through a disk in a terminal.")
@@ -35,7 +35,7 @@ def browse(
     paths: tuple[str, ...],
     theme: str,
     topic: str | None,
-    payloads: tuple[tuple[str, Read] | None, tuple[str, Read] | None],
+    payloads: Payloads,
     common: Common,
 ) -> int:
     """Walk through a disk: topics, partitions, segments, batches, records, fields, bytes.

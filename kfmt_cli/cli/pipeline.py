@@ -70,6 +70,9 @@ def _common(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
+_COMMON = frozenset(param.name for param in click.command(_common(lambda: 0)).params)
+
+
 def _command(job: ListedJob) -> click.Command:
     """The command of a job, with its own options before those of every job."""
 
@@ -77,7 +80,8 @@ def _command(job: ListedJob) -> click.Command:
         from kfmt_cli.cli.pipelining import PipelineCall
         from kfmt_cli.cli.screen import Screen
 
-        return PipelineCall(job, Screen(options.pop("color")), options).run()
+        own = {name: value for name, value in options.items() if name not in _COMMON}
+        return PipelineCall(job, Screen(options.pop("color")), options, own).run()
 
     function = _common(call)
     for decorate in SHARED.get(job.name, ()):

@@ -31,6 +31,8 @@ class PipelineCall:
     job: ListedJob
     screen: Screen
     options: dict[str, Any]
+    own: dict[str, Any]
+    """Those that not every job has."""
 
     def run(self) -> int:
         """Run the job; the exit code. Raises UsageError, InputError, OutputError."""
@@ -51,9 +53,7 @@ class PipelineCall:
             files = files_of(request, self.screen.note)
             with self.screen.progress(sum(file.size for file in files)) as progress:
                 format_ = self.options["format_"]
-                context = Context(
-                    spark, request, to, format_, progress.advance, self.options, files
-                )
+                context = Context(spark, request, to, format_, progress.advance, self.own, files)
                 summary = self._job(run_job, context)
         take_away_unfinished(to)
         summary.unread += [f"{file.path}: {file.trouble}" for file in files if file.trouble]

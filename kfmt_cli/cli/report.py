@@ -56,7 +56,7 @@ def report(
     force: bool,
     common: Common,
 ) -> int:
-    """Write one HTML page on what is on a disk: what is there, damaged, lost, and who is behind.
+    """Write one HTML page on what is on a disk: what is there, damaged and lost, and who lags.
 
     The page holds what check, stat, txn, retention and state say, with charts. It is one file that
     asks no network for anything, can be mailed and printed, and is readable without JavaScript.
@@ -64,9 +64,8 @@ def report(
 
     \b
     Examples:
-      kfmt report sample_segments/kafka-3.9.1-broker1 --to report.html
-      kfmt report damaged_segments --to report.html --data report.json
-      kfmt report --from /tmp/audit/_kfmt --to fleet.html
+      kfmt report sample_segments/kafka-3.9.1-broker1 --to DST/report.html
+      kfmt report damaged_segments --to DST/incident.html --data DST/incident.json
     """
     from kfmt_cli.commands.log_settings import SettingsOf
     from kfmt_cli.core.times import milliseconds

@@ -6,12 +6,15 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
 from pathlib import PurePosixPath
 from typing import Any
 
 from kfmt_cli.commands.report import about
 from kfmt_cli.core.stores import file_system_at
 from kfmt_cli.core.urls import is_local
+from kfmt_cli.disk.kinds.logs import LOG
+from kfmt_cli.disk.tree import classify
 from kfmt_cli.errors import ExitCode, InputError, UsageError
 from kfmt_cli.render.report.page_data import PageData
 from kfmt_cli.rows.documents import FINDING, STATISTICS
@@ -79,14 +82,17 @@ def gather_jobs(folders: tuple[str, ...]) -> PageData:
             data.tell(str(words))
             data.exit_code = max(data.exit_code, ExitCode.UNREADABLE)
         format_ = str(_json_of(top, "job.json")["options"].get("format", "parquet"))
-        tables = {name for path in summary["written"] if (name := _table_of(str(path), top))}
-        if not tables & _READERS.keys():
+        tables: dict[str, list[str]] = {}
+        for path in summary["written"]:
+            below = _below(str(path))
+            tables.setdefault(PurePosixPath(below).parts[0].partition(".")[0], []).append(below)
+        if not tables.keys() & _READERS.keys():
             job = summary["job"]
             words = f"the job {job} writes no table for a page; verify, segments and stats do"
             raise UsageError(f"{folder}: {words}")
         for name, take in _READERS.items():
-            if name in tables:
-                for row in _rows(top, name, format_):
+            for below in tables.get(name, ()):
+                for row in _rows(top, below, format_):
                     take(data, partitions, row)
     for (_, place), sums in partitions.items():
         data.put(STATISTICS, sums.row(place))
@@ -111,6 +117,8 @@ def _take_segment(
     data: PageData, partitions: dict[tuple[str, Place], _Sums], row: Mapping[str, Any]
 ) -> None:
     file = str(row["file"])
+    if classify(file, file).kind is not LOG:
+        return  # snapshots of the metadata, which are no part of a log
     folder = file.rpartition("/")[0]
     place = row["topic"], row["partition"]
     partitions.setdefault((folder, place), _Sums(folder)).add(row, 1)
@@ -158,11 +166,11 @@ def _top(folder: str) -> str:
     return plain.removesuffix(f"/{KEPT}") if plain.endswith(f"/{KEPT}") else plain
 
 
-def _table_of(path: str, top: str) -> str:
-    """Which table a path that a job wrote is of, such as `top/segments/part-0.parquet`."""
+def _below(path: str) -> str:
+    """Where a file that a job wrote is below the directory: `segments/part-0.parquet`. The
+    directory may have been moved since."""
     names = PurePosixPath(path).parts
-    below = names[len(PurePosixPath(top).parts) :] if path.startswith(top) else names[-2:]
-    return below[0].partition(".")[0] if below else ""
+    return str(PurePosixPath(*names[-2 if names[-1].startswith("part-") else -1 :]))
 
 
 def _json_of(top: str, name: str) -> dict[str, Any]:
@@ -196,25 +204,44 @@ def _summary(top: str) -> dict[str, Any]:
 _SUMMARY: dict[str, Any] = {"inputs": [], "unread": [], "written": [], "job": ""}
 
 
-def _rows(top: str, table: str, format_: str) -> Iterator[dict[str, Any]]:
-    """The rows of a table, with times in milliseconds; raises InputError."""
+def _rows(top: str, below: str, format_: str) -> Iterator[dict[str, Any]]:
+    """The rows of a file, with times in milliseconds; raises InputError."""
+    import pyarrow as pa
     import pyarrow.dataset as ds
-    from pyarrow import fs
+    from pyarrow import csv
 
-    system, below = _at(top)
-    single = f"{below}/{table}.{format_}"
-    is_file = system.get_file_info(single).type == fs.FileType.File
+    kind: Any = format_
+    if format_ == "csv":
+        types = {name: pa.string() for name in _TEXTS}
+        options = csv.ConvertOptions(column_types=types, strings_can_be_null=True)
+        kind = ds.CsvFileFormat(convert_options=options)
+    system, folder = _at(top)
     try:
-        path = single if is_file else f"{below}/{table}"
-        found = ds.dataset(path, filesystem=system, format=format_)
+        found = ds.dataset(f"{folder}/{below}", filesystem=system, format=kind)
         for batch in found.to_batches():
             yield from map(_plain, batch.to_pylist())
     except (OSError, ValueError) as error:
-        raise InputError(f"{top}/{table}: {error}", file=f"{top}/{table}") from error
+        raise InputError(f"{top}/{below}: {error}", file=f"{top}/{below}") from error
+
+
+# Columns that CSV does not tell from numbers.
+_TEXTS = ("file", "topic", "message", "expected", "found", *_NAMED)
 
 
 def _plain(row: dict[str, Any]) -> dict[str, Any]:
-    return {
-        name: int(value.timestamp() * 1000) if hasattr(value, "timestamp") else value
-        for name, value in row.items()
-    }
+    return {name: _value(name, value) for name, value in row.items()}
+
+
+def _value(name: str, value: Any) -> Any:
+    """A value as Parquet has it, also out of text; a time in milliseconds."""
+    if name.endswith(("_timestamp", "_time")) and value is not None:
+        moment = datetime.fromisoformat(value) if isinstance(value, str) else value
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=timezone.utc)
+        return (moment - _EPOCH) // timedelta(milliseconds=1)
+    if name in _NAMED and isinstance(value, str):
+        return value.replace(",", " ").split()
+    return value
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)

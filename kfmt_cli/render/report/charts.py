@@ -167,7 +167,7 @@ def _lag() -> Any:
         .mark_bar(color="#e08e00")
         .encode(
             y=alt.Y("who:N", sort="-x", axis=alt.Axis(title=None, labelLimit=320)),
-            x=alt.X("lag:Q", axis=alt.Axis(format="~s", title="records behind the log's end")),
+            x=alt.X("lag:Q", axis=alt.Axis(format="~s", title="records up to the log's end")),
             tooltip=["who:N", alt.Tooltip("lag:Q", format=",")],
         )
         .properties(**_rows("who"))
@@ -177,17 +177,21 @@ def _lag() -> Any:
 def _order() -> Any:
     return (
         alt.Chart(alt.NamedData("cells"))
-        .transform_filter("datum.time != null")
+        .transform_filter("datum.max_timestamp != null")
         .mark_line(point=alt.OverlayMarkDef(size=14), strokeWidth=1)
         .encode(
-            x=alt.X("offset:Q", axis=alt.Axis(format="~s", title="offset"), scale={"zero": False}),
-            y=alt.Y("time:T", scale=_UTC, axis=alt.Axis(title="timestamp (UTC)", format=_CLOCK)),
-            order="offset:Q",
+            x=alt.X(
+                "last_offset:Q", axis=alt.Axis(format="~s", title="offset"), scale={"zero": False}
+            ),
+            y=alt.Y(
+                "max_timestamp:T", scale=_UTC, axis=alt.Axis(title="timestamp (UTC)", format=_CLOCK)
+            ),
+            order="last_offset:Q",
             color=alt.Color("partition:N", legend=alt.Legend(title="partition")),
             tooltip=[
                 "partition:N",
-                alt.Tooltip("offset:Q", format=","),
-                alt.Tooltip("time:T", format="%Y-%m-%d %H:%M:%S.%L"),
+                alt.Tooltip("last_offset:Q", format=",", title="offset"),
+                alt.Tooltip("max_timestamp:T", format="%Y-%m-%d %H:%M:%S.%L", title="time"),
             ],
         )
         .properties(width=_WIDTH, height=180)
@@ -211,13 +215,13 @@ def _strips() -> Any:
                 alt.Tooltip("records:Q", format=","),
                 "codec:N",
                 alt.Tooltip("control:Q", format=",", title="control batches"),
-                alt.Tooltip("entries:Q", format=",", title="index entries"),
-                alt.Tooltip("offset:Q", format=",", title="last offset"),
+                alt.Tooltip("index_entries:Q", format=",", title="index entries"),
+                alt.Tooltip("last_offset:Q", format=",", title="last offset"),
             ],
         )
     )
     entries = (
-        alt.Chart(alt.NamedData("entries"))
+        alt.Chart(alt.NamedData("index_entries"))
         .mark_tick(orient="vertical", height=4, thickness=1, color="#6b7280", yOffset=9)
         .encode(y=log, x="position:Q")
     )
@@ -267,6 +271,14 @@ def _transactions() -> Any:
     )
 
 
+# Dark enough for white words.
+_AREA_COLOURS = (
+    *("#2f6fa8", "#8a5a00", "#1d7357", "#8e4585"),
+    *("#5b6470", "#a23847", "#3f51a3", "#6b6b00"),
+)
+_SHOWN = "datum.x1 - datum.x0 > 60 && datum.y1 - datum.y0 > 16"
+
+
 def _treemap() -> Spec:
     """Vega's own, as Vega-Lite has no such layout."""
     layout = [
@@ -274,53 +286,37 @@ def _treemap() -> Spec:
         {
             "type": "treemap",
             "field": "bytes",
-            "sort": {"field": "value", "order": "descending"},
             "paddingInner": 1,
             "paddingOuter": 2,
+            "sort": {"field": "value", "order": "descending"},
             "size": [{"signal": "width"}, {"signal": "height"}],
         },
     ]
-    where = {
-        "x": {"field": "x0"},
-        "x2": {"field": "x1"},
-        "y": {"field": "y0"},
-        "y2": {"field": "y1"},
-    }
-    is_large = "datum.x1 - datum.x0 > 60 && datum.y1 - datum.y0 > 16"
-    leaf = {
-        "enter": {
-            "fill": {"scale": "colour", "field": "topic"},
-            "tooltip": {"signal": "{topic: datum.topic, partition: datum.label, size: datum.size}"},
+    leaves = {"type": "filter", "expr": "datum.label != null"}
+    domain = {"data": "leaves", "field": "topic"}
+    colour = {"name": "colour", "type": "ordinal", "domain": domain, "range": _AREA_COLOURS}
+    told = {"signal": "{topic: datum.topic, partition: datum.label, size: datum.size}"}
+    area = {
+        "enter": {"fill": {"scale": "colour", "field": "topic"}, "tooltip": told},
+        "update": {
+            place: {"field": field}
+            for place, field in (("x", "x0"), ("x2", "x1"), ("y", "y0"), ("y2", "y1"))
         },
-        "update": where,
     }
-    middle = {"signal": "datum.x0 + 5"}
-    words = {
+    label = {
         "enter": {
             "text": {"field": "label"},
             "baseline": {"value": "top"},
             "fill": {"value": "#ffffff"},
             "fontSize": {"value": 12},
-            "limit": {"signal": "datum.x1 - datum.x0 - 8"},
         },
         "update": {
-            "x": middle,
+            "x": {"signal": "datum.x0 + 5"},
             "y": {"signal": "datum.y0 + 4"},
-            "opacity": {"signal": f"{is_large} ? 1 : 0"},
+            "opacity": {"signal": f"{_SHOWN} ? 1 : 0"},
             "limit": {"signal": "datum.x1 - datum.x0 - 8"},
         },
     }
-    # Dark enough for white words.
-    colours = [
-        "#2f6fa8",
-        "#8a5a00",
-        "#1d7357",
-        "#8e4585",
-        "#5b6470",
-        "#a23847",
-        "#3f51a3",
-        "#6b6b00",
-    ]
     return {
         "$schema": "https://vega.github.io/schema/vega/v6.json",
         "height": 260,
@@ -329,23 +325,12 @@ def _treemap() -> Spec:
         "data": [
             {"name": "areas"},
             {"name": "tree", "source": "areas", "transform": layout},
-            {
-                "name": "leaves",
-                "source": "tree",
-                "transform": [{"type": "filter", "expr": "datum.label != null"}],
-            },
+            {"name": "leaves", "source": "tree", "transform": [leaves]},
         ],
-        "scales": [
-            {
-                "name": "colour",
-                "type": "ordinal",
-                "domain": {"data": "leaves", "field": "topic"},
-                "range": colours,
-            }
-        ],
+        "scales": [colour],
         "marks": [
-            {"type": "rect", "from": {"data": "leaves"}, "encode": leaf},
-            {"type": "text", "from": {"data": "leaves"}, "interactive": False, "encode": words},
+            {"type": "rect", "from": {"data": "leaves"}, "encode": area},
+            {"type": "text", "from": {"data": "leaves"}, "interactive": False, "encode": label},
         ],
     }
 

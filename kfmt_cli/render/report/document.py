@@ -16,7 +16,7 @@ from kfmt_cli.core.json_text import json_text
 from kfmt_cli.core.times import time_text, until_words
 from kfmt_cli.render.report import sheets
 from kfmt_cli.render.report.charts import specs
-from kfmt_cli.render.report.figures import Figure, behind, figures_of, label_of, who
+from kfmt_cli.render.report.figures import Figure, figures_of, label_of, lagging, who
 from kfmt_cli.render.report.page_data import PageData
 from kfmt_cli.render.report.sheets import Sheet
 from kfmt_cli.render.style import count, grouped, human, safe
@@ -196,7 +196,7 @@ def _answers(data: PageData) -> Any:
     if not steps and any(row["severity"] == "error" for row in data.of("finding")):
         verdict = "See what each kind of finding says"
     yield PageAnswer("What do I do?", verdict, "warning" if steps else "plain", steps, "#findings")
-    yield _behind(data)
+    yield _lag(data)
 
 
 def _step(line: str) -> tuple[str, str]:
@@ -257,12 +257,12 @@ def _damage(data: PageData) -> PageAnswer:
     return PageAnswer("What is damaged?", verdict, style, lines, "#findings")
 
 
-def _behind(data: PageData) -> PageAnswer:
-    question = "Who is behind?"
+def _lag(data: PageData) -> PageAnswer:
+    question = "Who lags?"
     if not data.of("committed_offset"):
         words = "No offsets of consumers are here"
         return PageAnswer(question, words, "plain", [], "#consumers")
-    late = sorted(behind(data), key=lambda row: -row["lag"])
+    late = sorted(lagging(data), key=lambda row: -row["lag"])
     lines = [("", f"{who(row)}: {count(row['lag'], 'record')}") for row in late[:MOST_SAID]]
     if not late:
         return PageAnswer(question, "Nobody", "good", lines, "#consumers")

@@ -9,7 +9,7 @@ from itertools import accumulate
 from typing import Any
 
 from kfmt_cli.core.times import YEAR_10000, span_words, time_text
-from kfmt_cli.log.shape import Buckets
+from kfmt_cli.log.shape import Buckets, Cell
 from kfmt_cli.render.report.page_data import PageData
 from kfmt_cli.render.style import count, grouped, human
 from kfmt_cli.rows.section import Object
@@ -310,16 +310,16 @@ def _freed(found: Figures, data: PageData) -> None:
 
 
 def _lag(found: Figures, data: PageData) -> None:
-    """Who is behind."""
-    late = sorted(behind(data), key=lambda row: -row["lag"])
+    """Which groups lag."""
+    late = sorted(lagging(data), key=lambda row: -row["lag"])
     table = [{"who": who(row), "lag": row["lag"]} for row in late[:MOST_LAGS]]
     if table:
-        more = f" The {MOST_LAGS} that are most behind are drawn." if len(late) > MOST_LAGS else ""
-        words = f"{who(late[0])} is {count(late[0]['lag'], 'record')} behind.{more}"
-        found.add("consumers", Figure("lag", "Records behind", words), "lag", table)
+        more = f" The {MOST_LAGS} largest lags are drawn." if len(late) > MOST_LAGS else ""
+        words = f"{who(late[0])} lags by {count(late[0]['lag'], 'record')}.{more}"
+        found.add("consumers", Figure("lag", "Lag of consumers", words), "lag", table)
 
 
-def behind(data: PageData) -> Iterator[Object]:
+def lagging(data: PageData) -> Iterator[Object]:
     """Committed offsets that are not at the end of the log."""
     return (row for row in data.of("committed_offset") if (row["lag"] or 0) > 0)
 
@@ -331,65 +331,49 @@ def who(row: Object) -> str:
 
 def _strips(found: Figures, topic: str, strips: list[Object], data: PageData) -> None:
     """The logs of a topic from their first byte to their last, and its times by offset."""
-    wrong = [row for row in data.of("finding") if row["position"] is not None]
-    of_file: dict[str, list[Object]] = defaultdict(list)
-    for row in wrong:
-        of_file[str(row["file"])].append(row)
-    strips = sorted(strips, key=lambda row: (row["partition"] or 0, row["base_offset"] or 0))
-    shown = [row for row in strips if row["cells"]]
-    if len(shown) > MOST_STRIPS:
-        ranked = sorted(shown, key=lambda row: (row["file"] not in of_file, -row["bytes"]))
-        kept = set(map(id, ranked[:MOST_STRIPS]))
-        shown = [row for row in shown if id(row) in kept]
-    cells, marks = [], []
-    for row in shown:
-        log = _log(row)
-        for values in row["cells"]:
-            position, size, batches, records, control, codec, offset, at, entries = values
-            cells.append(
-                {
-                    "topic": topic,
-                    "log": log,
-                    "partition": _place(row),
-                    "position": position,
-                    "end": position + size,
-                    "batches": batches,
-                    "records": records,
-                    "control": control,
-                    "codec": codec,
-                    "offset": offset,
-                    "time": at,
-                    "entries": entries,
-                }
-            )
-        marks += [
-            {
-                "topic": topic,
-                "log": log,
-                "position": bad["position"],
-                "code": bad["code"],
-                "severity": bad["severity"],
-                "message": bad["message"],
-            }
-            for bad in of_file.get(str(row["file"]), ())
-        ]
+    wrong: dict[str, list[Object]] = defaultdict(list)
+    for row in data.of("finding"):
+        if row["position"] is not None:
+            wrong[str(row["file"])].append(row)
+    every = [row for row in strips if row["cells"]]
+    ranked = sorted(every, key=lambda row: (row["file"] not in wrong, -row["bytes"]))
+    shown = sorted(
+        ranked[:MOST_STRIPS], key=lambda row: (row["partition"] or 0, row["base_offset"] or 0)
+    )
+    cells = [cell for row in shown for cell in _cells(topic, row)]
     if not cells:
         return
+    marks = [
+        {"topic": topic, "log": _log(row), **{name: bad[name] for name in _OF_MARK}}
+        for row in shown
+        for bad in wrong[str(row["file"])]
+    ]
     found.tables.setdefault("marks", []).extend(marks)
-    for table in ("entries", "control"):
+    for table in ("index_entries", "control"):
         names = ("topic", "log", "position")
         some = [{name: cell[name] for name in names} for cell in cells if cell[table]]
         found.tables.setdefault(table, []).extend(some)
     words = f"{count(len(shown), 'log')}, each from its first byte to its last."
-    if len(shown) < len([row for row in strips if row["cells"]]):
-        words = f"{len(shown)} of {len(strips)} logs: those with findings, then the largest."
+    if len(shown) < len(every):
+        words = f"{len(shown)} of {len(every)} logs: those with findings, then the largest."
     words += " Ticks are entries of the offset index, diamonds control batches."
     if marks:
         words += f" Triangles are {count(len(marks), 'finding')}."
     found.add_topic(Figure("strips", "What is where", words, topic), "cells", cells)
-    if sum(cell["time"] is not None for cell in cells) > 1:
+    if sum(cell["max_timestamp"] is not None for cell in cells) > 1:
         figure = Figure("order", "Timestamps by offset", _order_words(topic, data), topic)
         found.topics[topic].append(figure)
+
+
+_OF_MARK = ("position", "code", "severity", "message")
+
+
+def _cells(topic: str, row: Object) -> Iterator[Row]:
+    """The cells of a log."""
+    of_log = {"topic": topic, "log": _log(row), "partition": _place(row)}
+    for values in row["cells"]:
+        cell = dict(zip(Cell.__slots__, values, strict=True))
+        yield {**of_log, **cell, "end": cell["position"] + cell["bytes"]}
 
 
 def _order_words(topic: str, data: PageData) -> str:

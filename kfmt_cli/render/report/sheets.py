@@ -294,14 +294,14 @@ Row = dict[str, Any]
 
 
 def consumers(data: PageData) -> Sheet | None:
-    """Groups and how far they are, the furthest behind first."""
+    """Groups and how far they are, the largest lag first."""
     headings = (
         text("group", member("group")),
         text("topic", member("topic")),
         whole("partition", member("partition")),
         whole("committed offset", member("offset")),
         whole("log end", member("log_end_offset")),
-        whole("records behind", member("lag")),
+        whole("lag in records", member("lag")),
         moment("committed at (UTC)", member("commit_timestamp")),
     )
     rows = sorted(data.of("committed_offset"), key=lambda row: -(row["lag"] or 0))
