@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kfmt_cli.cli import completion
-from kfmt_cli.cli.options import Common, common, max_decompressed, paths
+from kfmt_cli.cli.options import Common, InputPath, common, max_decompressed, private_key
 from kfmt_cli.cli.payload_options import payload_formats
 from kfmt_cli.errors import UsageError
 
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="Walk through a disk in a terminal.")
-@paths
+@private_key
+@click.argument("paths", nargs=-1, metavar="[PATH...]", type=InputPath())
 @click.option(
     "--theme",
     type=click.Choice(["dark", "light"]),
@@ -40,6 +41,8 @@ def browse(
 ) -> int:
     """Walk through a disk: topics, partitions, segments, batches, records, fields, bytes.
 
+    Without PATH, what lies in the current directory is shown.
+
     The keys are at the bottom; ? is help. The line after $ is always the command that shows the
     same, for a script. What is damaged is marked in the tree: n goes to it, e explains it. 1 to 8
     are other views: sizes, damage, lag, transactions, producers, look-up, start, retention. Nothing
@@ -56,7 +59,9 @@ def browse(
     except ImportError:
         raise UsageError("kfmt browse needs Textual: pip install 'kfmt-cli[browse]'") from None
     from kfmt_cli.browse.begin import browse_paths
+    from kfmt_cli.disk.made import without_doubles
 
+    paths = without_doubles(paths or (".",))
     return browse_paths(paths, theme, topic, payloads, _decoding(), common.limit)
 
 

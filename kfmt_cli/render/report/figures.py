@@ -274,11 +274,14 @@ def _codecs(found: Figures, data: PageData) -> None:
         {name: row[name] for name in ("codec", "would_be_bytes", "stored_bytes")} for row in trials
     ]
     best = min(trials, key=lambda row: row["would_be_bytes"])
-    words = f"In a sample of {human(stored)}, no codec makes less of it than what is there."
+    ratio = best["sample_bytes"] / stored
+    words = (
+        f"A sample of the records, {human(best['sample_bytes'])}, is stored in {human(stored)} "
+        f"({ratio:.2f} to 1), which is the red line. No codec makes less of it."
+    )
     if best["saved"] > 0:
-        words = (
-            f"In a sample of {human(stored)} as stored, which is the red line, {best['codec']} "
-            f"would save the most: {best['saved']:.0%}."
+        words = words.replace(
+            "No codec makes less of it.", f"{best['codec']} would save {best['saved']:.0%}."
         )
     found.add("codecs", Figure("what_if", "Another codec", words), "what_if", table)
 
