@@ -1,6 +1,7 @@
 """What the browser takes: to open a large segment, to scroll, to search, and its memory.
 
-python -m bench.browse            1 GiB of a real segment's batches, and a file of tiny batches
+python -m bench.browse            1 GiB of a real segment's batches, and a file of tiny batches;
+                                  --write puts the table in docs/benchmarks.md
 python -m bench.browse --smoke    small files, to see that it runs
 """
 
@@ -16,6 +17,7 @@ from statistics import median
 from typing import Any
 
 from bench.make_files import MIB, Spec, make
+from bench.process import machine, put
 from kfmt_cli.browse.begin import session_of
 from kfmt_cli.browse.hunting import REGEX, Hunt, SoughtText
 from kfmt_cli.browse.screen.app import BrowserApp
@@ -76,6 +78,7 @@ def main() -> None:
     """Print a table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--smoke", action="store_true", help="small files")
+    parser.add_argument("--write", action="store_true", help="put the table in the docs")
     parser.add_argument("--data", type=Path, default=DATA, help="where the files are made")
     given = parser.parse_args()
     sizes = (4, 2) if given.smoke else (1024, 256)
@@ -85,10 +88,14 @@ def main() -> None:
         for seed, size in zip(("none", "tiny"), sizes, strict=True)
     ]
     rows = [asyncio.run(measured(make(spec, given.data))) for spec in specs]
-    print("| | " + " | ".join(str(row.pop("file")) for row in rows) + " |")
-    print("|---|" + "---|" * len(rows))
-    for name in rows[0]:
-        print(f"| {name} | " + " | ".join(str(row[name]) for row in rows) + " |")
+    lines = [machine(), "", "| | " + " | ".join(str(row.pop("file")) for row in rows) + " |"]
+    lines.append("|---|" + "---|" * len(rows))
+    lines += [
+        f"| {name} | " + " | ".join(str(row[name]) for row in rows) + " |" for name in rows[0]
+    ]
+    print("\n".join(lines))
+    if given.write:
+        put("browse", lines)
 
 
 if __name__ == "__main__":
