@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -175,14 +177,50 @@ def test_what_files_say_is_never_code(tmp_path: Path) -> None:
 
 def test_a_page_is_not_replaced_without_force(tmp_path: Path) -> None:
     page = tmp_path / "page.html"
-    page.write_text("mine")
-    done = kfmt("report", BROKER / "orders-0", "--to", page)
+    assert kfmt("report", BROKER / "orders-0", "--to", page).code == 0
+    before = page.read_bytes()
+    done = kfmt("report", BROKER / "txn-0", "--to", page)
     assert done.code == 2
     assert "--force replaces it" in done.err
-    assert page.read_text() == "mine"
-    assert kfmt("report", BROKER / "orders-0", "--to", page, "--force").code == 0
-    assert page.read_text().startswith("<!doctype html>")
+    assert page.read_bytes() == before
+    assert kfmt("report", BROKER / "txn-0", "--to", page, "--force").code == 0
+    assert "txn-0" in page.read_text()
     assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
+
+
+def test_what_is_no_page_is_never_replaced(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    shutil.copytree(BROKER / "orders-0", disk / "orders-0")
+    log = disk / "orders-0/00000000000000000240.log"
+    before = {path: path.read_bytes() for path in disk.rglob("*") if path.is_file()}
+    other = tmp_path / "mine.txt"
+    other.write_text("mine")
+    for to, words in (
+        (log, "in which nothing is written"),
+        (disk / "page.html", "in which nothing is written"),
+        (other, "is no page"),
+    ):
+        done = kfmt("report", disk, "--to", to, "--force")
+        assert (done.code, words in done.err) == (2, True)
+        other_disk = kfmt("report", BROKER / "txn-0", "--to", log, "--force")
+        assert (other_disk.code, "is no page" in other_disk.err) == (2, True)
+        data = ("--data", to, "--force")
+        assert kfmt("report", disk, "--to", tmp_path / "new.html", *data).code == 2
+    both = tmp_path / "both"
+    assert kfmt("report", BROKER / "txn-0", "--to", both, "--data", both).code == 2
+    assert {path: path.read_bytes() for path in disk.rglob("*") if path.is_file()} == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["disk", "mine.txt"]
+
+
+def test_a_finding_is_counted_once(tmp_path: Path) -> None:
+    """Transactions are gone through, too, and meet the same damage."""
+    disk = tmp_path / "disk"
+    shutil.copytree(BROKER / "txn-0", disk / "txn-0")
+    os.truncate(disk / "txn-0/00000000000000000357.log", 25_000)
+    _, rows = made(disk, at=tmp_path, code=1)
+    found = kfmt("check", disk, "--json").of("finding")
+    assert found
+    assert same(of(rows, "finding")) == same(found)
 
 
 @pytest.mark.parametrize("path", ["nowhere", "README.md"])

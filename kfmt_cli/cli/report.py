@@ -85,5 +85,5 @@ def report(
     def gather() -> PageData:
         return gather_jobs(of_jobs) if of_jobs else gathering.gather(without_doubles(paths))
 
-    write_page(run, gather, to, data, force=force)
+    write_page(run, gather, to, data, [*paths, *of_jobs], force=force)
     return run.host.exit_code

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
@@ -32,11 +32,13 @@ from kfmt_cli.core.codecs.compress import COMPRESSORS
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.core.json_text import json_text
 from kfmt_cli.disk.partitions import partitions_below
+from kfmt_cli.disk.tree import printable
 from kfmt_cli.errors import ExitCode, InputError, UsageError
 from kfmt_cli.render.report.charts import runtime
 from kfmt_cli.render.report.document import document
 from kfmt_cli.render.report.page_data import PageData
 from kfmt_cli.render.style import human
+from kfmt_cli.rows.documents import FINDING, FINDINGS_LEFT_OUT
 from kfmt_cli.rows.result import ResultType
 from kfmt_cli.rows.section import Object
 from kfmt_cli.rows.shapes import PAGE
@@ -96,7 +98,7 @@ class Gathering:
     def gather(self, paths: tuple[str, ...]) -> PageData:
         """The data of some paths; raises UsageError."""
         data = PageData()
-        self._run(data, lambda run: self._check(run, paths), CHECK_RESULT)
+        self._run(data, lambda run: self._check(run, paths), CHECK_RESULT, keeps=lambda _: True)
         checked, data.answers = data.answers, []
         self._run(data, lambda run: self._stat(run, paths, data))
         self._run(data, lambda run: self._txn(run, paths, data), keeps=_is_of_transactions)
@@ -120,11 +122,12 @@ class Gathering:
         data: PageData,
         command: Callable[[Run], object],
         type_: ResultType | None = None,
-        keeps: Callable[[Object], bool] = lambda _: True,
+        keeps: Callable[[Object], bool] | None = None,
     ) -> None:
-        """Run a command for what it says."""
+        """Run a command for what it says. keeps: whether an object is kept; without it, all but
+        findings, which `check` gives."""
         host = _Quiet(self.host)
-        sink = _Kept(host, data, keeps)
+        sink = _Kept(host, data, keeps or _is_no_finding)
         command(Run(host, sink, type_))
         sink.flush()
         for words in host.notes:
@@ -165,10 +168,14 @@ class Gathering:
                     run.complain(str(error))
 
 
+def _is_no_finding(row: Object) -> bool:
+    return row["type"] not in (FINDING.name, FINDINGS_LEFT_OUT.name)
+
+
 def _is_of_transactions(row: Object) -> bool:
     """Whether it is more than that a partition has no transactions."""
     if row["type"] != "transactions":
-        return True
+        return _is_no_finding(row)
     return bool(row["committed"] or row["aborted"] or row["open"])
 
 
@@ -211,11 +218,19 @@ def write_page(
     gather: Callable[[], PageData],
     to: str,
     data_to: str | None,
+    inputs: Sequence[str],
     *,
     force: bool = False,
 ) -> None:
     """Write the page of what is gathered, and its data where that is asked for; neither of them
-    appears unless both are whole. Raises UsageError, OutputError."""
+    appears unless both are whole. inputs: paths below which nothing is written. Raises UsageError,
+    OutputError."""
+    outputs = [path for path in (to, data_to) if path is not None]
+    if len(set(map(os.path.abspath, outputs))) < len(outputs):
+        raise UsageError(f"{to}: the page and its data cannot be one file")
+    for path in outputs:
+        _need_apart(path, inputs)
+        _need_ours(path)
     with ExitStack() as stack, ThreadPoolExecutor(1) as aside:
         page = _begun(stack, run, to, force)
         numbers = None if data_to is None else _begun(stack, run, data_to, force)
@@ -236,6 +251,29 @@ def write_page(
     for file in files:
         run.sink.put(f"{file.path}  {human(file.size)}\n")
     run.sink.flush()
+
+
+# How files begin that are replaced when that is asked for.
+_OURS = (b"<!doctype html>", b'[\n{"type":"report"')
+
+
+def _need_apart(path: str, inputs: Sequence[str]) -> None:
+    """Raises UsageError for an output among what is looked at, which is never changed."""
+    place = Path(path).resolve()
+    for given in inputs:
+        looked_at = Path(given).resolve()
+        if place == looked_at or looked_at in place.parents:
+            words = f"lies in {printable(given)}, in which nothing is written"
+            raise UsageError(f"{path}: {words}; choose another place")
+
+
+def _need_ours(path: str) -> None:
+    """Raises UsageError for a file that is there and is neither a page nor its data."""
+    if Path(path).is_file():
+        with Path(path).open("rb") as there:
+            begins = there.read(len(max(_OURS, key=len)))
+        if not begins.startswith(_OURS):
+            raise UsageError(f"{path}: is there already, and is no page; choose another name")
 
 
 @dataclass(slots=True)

@@ -100,7 +100,11 @@ def _histogram(table: str, title: str) -> Any:
         alt.Chart(alt.NamedData(table))
         .mark_bar(color="#3d8fd1")
         .encode(
-            x=alt.X("up_to:O", sort=None, axis=alt.Axis(title=title, labelAngle=0)),
+            x=alt.X(
+                "up_to:O",
+                sort=None,
+                axis=alt.Axis(title=title, labelAngle=0, labelOverlap="greedy"),
+            ),
             y=alt.Y("batches:Q", axis=alt.Axis(format="~s", title="batches")),
             tooltip=[alt.Tooltip("up_to:O", title="up to"), alt.Tooltip("batches:Q", format=",")],
         )

@@ -211,7 +211,7 @@ def _lost(data: PageData, lines: list[tuple[str, str]]) -> PageAnswer:
     question = "What is lost?"
     rows = data.of("broker_start")
     if not rows:
-        return PageAnswer(question, "No start is foretold", "plain", lines, "#start")
+        return PageAnswer(question, "No start is foretold", "plain", lines, "#findings")
     kinds = {row["next_start"] for row in data.of("log_directory")} or {sheets.CRASH}
     nexts = [row for row in rows if row["after"] in kinds]
     gone, hidden = (

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any
 
-from kfmt_cli.core.times import YEAR_10000, span_words, time_text
+from kfmt_cli.core.times import YEAR_10000, span_words, until_words
 from kfmt_cli.log.shape import Buckets, Cell
 from kfmt_cli.render.report.page_data import PageData
 from kfmt_cli.render.style import count, grouped, human
@@ -167,7 +167,7 @@ def _times(found: Figures, data: PageData) -> None:
     )
     if far:
         n, first = sum(row["records"] for row in far), far[0]["from_timestamp"]
-        words += f" {count(n, 'record')} far from these are not drawn, such as at {_when(first)}."
+        words += f" Not drawn: {count(n, 'record')} far from these, such as at {_when(first)}."
     for chart, title in (
         ("bytes_over_time", "Bytes over time"),
         ("records_over_time", "Records over time"),
@@ -192,7 +192,7 @@ def _topic_times(found: Figures, name: str, rows: list[Object]) -> None:
     words += f", {span_words(near[0][ends] - near[0][begins])} a column."
     if far:
         n = sum(row["records"] for row in far)
-        words += f" {count(n, 'record')} far from these are not drawn."
+        words += f" Not drawn: {count(n, 'record')} far from these."
     found.add_topic(Figure("topic_times", "Bytes over time", words, name), "topic_times", table)
 
 
@@ -201,7 +201,8 @@ def _topic(row: Object) -> str:
 
 
 def _when(milliseconds: int) -> str:
-    return f"{time_text(milliseconds)[:19]} UTC"
+    words = until_words(milliseconds)
+    return words if milliseconds >= YEAR_10000 else f"{words} UTC"
 
 
 def _stretches(rows: Sequence[Object]) -> tuple[int, list[Object], list[Object]]:
@@ -361,7 +362,7 @@ def _strips(found: Figures, topic: str, strips: list[Object], data: PageData) ->
         words = f"{len(shown)} of {len(every)} logs: those with findings, then the largest."
     words += " Ticks are entries of the offset index, diamonds control batches."
     if marks:
-        words += f" Triangles are {count(len(marks), 'finding')}."
+        words += f" A triangle is a finding; there {_are(len(marks))}."
     found.add_topic(Figure("strips", "What is where", words, topic), "cells", cells)
     if sum(cell["max_timestamp"] is not None for cell in cells) > 1:
         figure = Figure("order", "Timestamps by offset", _order_words(topic, data), topic)
@@ -377,6 +378,10 @@ def _cells(topic: str, row: Object) -> Iterator[Row]:
     for values in row["cells"]:
         cell = dict(zip(Cell.__slots__, values, strict=True))
         yield {**of_log, **cell, "end": cell["position"] + cell["bytes"]}
+
+
+def _are(number: int) -> str:
+    return f"{'is' if number == 1 else 'are'} {grouped(number)}"
 
 
 def _order_words(topic: str, data: PageData) -> str:

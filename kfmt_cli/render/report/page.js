@@ -17,7 +17,7 @@
       background: null,
       aria: false,
       view: { stroke: null },
-      axis: { ...words, gridColor: of("--line"), domainColor: of("--dim"), tickColor: of("--dim"), gridOpacity: 0.6 },
+      axis: { ...words, labelOverlap: "greedy", labelSeparation: 6, tickCount: 8, gridColor: of("--line"), domainColor: of("--dim"), tickColor: of("--dim"), gridOpacity: 0.6 },
       legend: { ...words, orient: "bottom" },
       range: { category: ["#3d8fd1", "#d98e04", "#2a9d78", "#b565a7", "#8a8f98", "#d1495b", "#5c6bc0", "#9e9d24"] },
     };

@@ -10,7 +10,7 @@ from typing import Any
 from kfmt_cli.core.times import span_words, until_words
 from kfmt_cli.render.report.figures import label_of
 from kfmt_cli.render.report.page_data import PageData
-from kfmt_cli.render.style import grouped, human
+from kfmt_cli.render.style import count, grouped, human
 from kfmt_cli.rows.section import Object
 
 NONE = "–"
@@ -85,7 +85,12 @@ def whole(words: str, of: Callable[[Any], Any]) -> Heading:
 
 def real(words: str, of: Callable[[Any], Any]) -> Heading:
     """A column of numbers with a fraction."""
-    return _of_number(words, of, lambda value: f"{value:,.1f}".replace(",", "\u202f"))
+    return _of_number(words, of, _with_tenths)
+
+
+def _with_tenths(value: float) -> str:
+    whole_part, _, tenths = f"{value:.1f}".partition(".")
+    return f"{grouped(int(whole_part))}.{tenths}"
 
 
 def size(words: str, of: Callable[[Any], Any]) -> Heading:
@@ -148,7 +153,7 @@ def topics(data: PageData, anchors: Mapping[str, str]) -> Sheet | None:
 
     def findings(row: Object) -> PageCell:
         counts = found[label_of(row)]
-        said = [f"{grouped(counts[name])} {name}s" for name in WORST[:2] if counts[name]]
+        said = [count(counts[name], name) for name in WORST[:2] if counts[name]]
         worst = next((name for name in WORST[:2] if counts[name]), "good")
         return PageCell(
             ", ".join(said) or "ok", counts["error"] * 1e6 + counts["warning"], None, worst
@@ -247,7 +252,7 @@ def _start(row: Object) -> str:
         for cut in row["cut"]
     ]
     if row["deleted"]:
-        words.append(f"{len(row['deleted'])} files deleted")
+        words.append(f"{count(len(row['deleted']), 'file')} deleted")
     for ranges, said in (
         (row["lost_offsets"], "go"),
         (row["unreachable_offsets"], "are out of reach"),
