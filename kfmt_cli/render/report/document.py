@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,15 @@ from kfmt_cli.core.json_text import json_text
 from kfmt_cli.core.times import time_text, until_words
 from kfmt_cli.render.report import sheets
 from kfmt_cli.render.report.charts import specs
-from kfmt_cli.render.report.figures import Figure, figures_of, label_of, lagging, who
+from kfmt_cli.render.report.figures import (
+    Figure,
+    figures_of,
+    label_of,
+    lagging,
+    place_of,
+    stretches,
+    who,
+)
 from kfmt_cli.render.report.page_data import PageData
 from kfmt_cli.render.report.sheets import Sheet
 from kfmt_cli.render.style import count, grouped, human, safe
@@ -185,12 +193,15 @@ def _topics(data: PageData, anchors: Mapping[str, str], figures: Mapping[str, li
 def _answers(data: PageData) -> Any:
     """The five things that somebody wants to know first."""
     about = data.of("report")[0]
-    yield _what(about)
+    yield _what(about, data)
     yield _damage(data)
     lines = data.answers
     at = lines.index(TO_DO) if TO_DO in lines else len(lines)
     starts = [("", line) for line in lines[:at][:MOST_LINES]]
-    steps = [_step(line.strip()) for line in lines[at + 1 :]]
+    harms = any(row["lost_offsets"] or not row["starts"] for row in data.of("broker_start"))
+    copy = "Copy the directory before a broker starts on it: the start changes it."
+    steps = [("", copy)] if harms else []
+    steps += [_step(line.strip()) for line in lines[at + 1 :]]
     yield _lost(data, starts)
     verdict = f"{count(len(steps), 'step')} to take" if steps else "Nothing needs to be done"
     if not steps and any(row["severity"] == "error" for row in data.of("finding")):
@@ -214,28 +225,48 @@ def _lost(data: PageData, lines: list[tuple[str, str]]) -> PageAnswer:
         return PageAnswer(question, "No start is foretold", "plain", lines, "#findings")
     kinds = {row["next_start"] for row in data.of("log_directory")} or {sheets.CRASH}
     nexts = [row for row in rows if row["after"] in kinds]
-    gone, hidden = (
-        sum(last - first + 1 for row in nexts for first, last in row[name])
-        for name in ("lost_offsets", "unreachable_offsets")
-    )
+    said = []
+    for name, words in (("lost_offsets", "go"), ("unreachable_offsets", "are out of reach")):
+        hit = [row for row in nexts if row[name]]
+        if hit:
+            n = sum(last - first + 1 for row in hit for first, last in row[name])
+            said.append(f"{count(n, 'offset')} {words} {_places(hit)}")
     if any(not row["starts"] for row in [*nexts, *data.of("log_directory")]):
         return PageAnswer(question, "A broker would not start", "error", lines, "#start")
-    said = [f"{count(gone, 'offset')} go"] * bool(gone)
-    said += [f"{grouped(hidden)} out of reach"] * bool(hidden)
     if any(row["becomes"] for row in nexts):
         said.append("not all partitions are served")
     verdict = ", ".join(said) or "Nothing goes at the next start"
     return PageAnswer(question, verdict, "error" if said else "good", lines, "#start")
 
 
-def _what(about: Object) -> PageAnswer:
+def _what(about: Object, data: PageData) -> PageAnswer:
     of = f"{count(about['partitions'], 'partition')} of {count(about['topics'], 'topic')}"
     lines = [("", f"{count(about['segments'], 'log')} of {of}")]
     lines.append(("", count(about["records"], "record")))
     if about["min_timestamp"] is not None:
         first, last = until_words(about["min_timestamp"]), until_words(about["max_timestamp"])
         lines.append(("", f"from {first} to {last} (UTC)"))
+        lines += _usual_times(data)
     return PageAnswer("What is on this disk?", human(about["bytes"]), "plain", lines, "#topics")
+
+
+def _usual_times(data: PageData) -> list[tuple[str, str]]:
+    """The times of nearly all records, where a few are far from them."""
+    rows = data.of("time_bucket")
+    if not rows:
+        return []
+    _, near, far = stretches(rows)
+    if not far:
+        return []
+    first, last = until_words(near[0]["from_timestamp"]), until_words(near[-1]["to_timestamp"])
+    n = count(sum(row["records"] for row in far), "record")
+    return [("", f"all but {n} from {first} to {last}")]
+
+
+def _places(rows: Iterable[Object]) -> str:
+    """Where things are: in a partition, or in how many."""
+    places = dict.fromkeys(map(place_of, rows))
+    return f"in {next(iter(places))}" if len(places) == 1 else f"in {len(places)} partitions"
 
 
 def _damage(data: PageData) -> PageAnswer:
@@ -248,7 +279,7 @@ def _damage(data: PageData) -> PageAnswer:
     verdict = ", ".join(count(n, severity) for severity, n in sums.items() if n) or "Nothing"
     style = "error" if sums["error"] else "warning" if sums["warning"] else "good"
     lines = [
-        ("", f"{count(group.count, group.severity)} of kind {group.code}")
+        ("", f"{grouped(group.count)} × {group.code} {_places(group.rows)}")
         for group in groups[:MOST_SAID]
         if group.severity != "note"
     ]

@@ -111,7 +111,7 @@ def _areas(found: Figures, data: PageData) -> None:
             "id": f"partition {i}",
             "parent": f"topic {label_of(row)}",
             "bytes": row["bytes"],
-            "label": _place(row),
+            "label": place_of(row),
             "topic": label_of(row),
             "size": human(row["bytes"]),
         }
@@ -122,13 +122,14 @@ def _areas(found: Figures, data: PageData) -> None:
     total = sum(row["bytes"] for row in partitions)
     largest = shown[0]
     words = (
-        f"{_place(largest)} is the largest partition: {human(largest['bytes'])}, "
+        f"{place_of(largest)} is the largest partition: {human(largest['bytes'])}, "
         f"{largest['bytes'] / total:.0%} of {human(total)}."
     )
     found.add("topics", Figure("treemap", "Bytes by partition", words), "areas", areas)
 
 
-def _place(row: Object) -> str:
+def place_of(row: Object) -> str:
+    """The partition that an object is about, or else what it is of."""
     topic, partition = row.get("topic"), row.get("partition")
     return f"{topic}-{partition}" if partition is not None else label_of(row)
 
@@ -142,7 +143,7 @@ def _times(found: Figures, data: PageData) -> None:
     for row in rows:
         sizes[_topic(row)] += row["bytes"]
     series = sorted(sizes, key=lambda name: -sizes[name])[:MOST_SERIES]
-    width, near, far = _stretches(rows)
+    width, near, far = stretches(rows)
     stacks: dict[int, list[int]] = defaultdict(lambda: [0, 0])
     sums: dict[tuple[int, int], list[int]] = defaultdict(lambda: [0, 0])
     for row in near:
@@ -181,7 +182,7 @@ def _times(found: Figures, data: PageData) -> None:
 def _topic_times(found: Figures, name: str, rows: list[Object]) -> None:
     """When how much was written to a topic."""
     begins, ends = "from_timestamp", "to_timestamp"
-    _, near, far = _stretches(rows)
+    _, near, far = stretches(rows)
     table = [
         {"topic": name, "from": row[begins], "to": row[ends], "bytes": row["bytes"]}
         | {"records": row["records"]}
@@ -205,7 +206,7 @@ def _when(milliseconds: int) -> str:
     return words if milliseconds >= YEAR_10000 else f"{words} UTC"
 
 
-def _stretches(rows: Sequence[Object]) -> tuple[int, list[Object], list[Object]]:
+def stretches(rows: Sequence[Object]) -> tuple[int, list[Object], list[Object]]:
     """How long a stretch of time is that fits them all; those that are worth an axis, in order; and
     those that are far from nearly all, or longer."""
     buckets = Buckets()
@@ -374,7 +375,7 @@ _OF_MARK = ("position", "code", "severity", "message")
 
 def _cells(topic: str, row: Object) -> Iterator[Row]:
     """The cells of a log."""
-    of_log = {"topic": topic, "log": _log(row), "partition": _place(row)}
+    of_log = {"topic": topic, "log": _log(row), "partition": place_of(row)}
     for values in row["cells"]:
         cell = dict(zip(Cell.__slots__, values, strict=True))
         yield {**of_log, **cell, "end": cell["position"] + cell["bytes"]}
@@ -415,7 +416,7 @@ def _transactions(found: Figures, topic: str, rows: list[Object]) -> None:
             "topic": topic,
             "outcome": row["outcome"],
             "records": row["records"],
-            "producer": f"{_place(row)} / {row['producer_id']}",
+            "producer": f"{place_of(row)} / {row['producer_id']}",
             "first": row["first_offset"],
             "last": row["marker_offset"] or row["last_offset"] or row["first_offset"],
         }

@@ -408,8 +408,14 @@ def finding_groups(data: PageData) -> Iterator[FindingGroup]:
     more: Counter[str] = Counter()
     for row in data.of("findings_left_out"):
         more[str(row["code"])] += row["count"]
+    # What is about a place in a file comes before what is missing.
     ranked = sorted(
-        groups.items(), key=lambda item: (WORST.index(item[1][0]["severity"]), -len(item[1]))
+        groups.items(),
+        key=lambda item: (
+            WORST.index(item[1][0]["severity"]),
+            item[1][0]["position"] is None,
+            -len(item[1]),
+        ),
     )
     for code, rows in ranked:
         labels = (
