@@ -60,7 +60,8 @@ def test_each_command_has_help_with_examples_that_work(name: str, tmp_path: Path
             pytest.skip("java not found")
     for number, example in enumerate(examples):
         target = str(tmp_path / f"dst-{number}")
-        ran = kfmt(*(target if text == "DST" else text for text in shlex.split(example)[1:]))
+        words = shlex.split(example)[1:]
+        ran = kfmt(*(re.sub("^DST(?=/|$)", target, text) for text in words))
         assert ran.code == (1 if "damaged" in example else 0), example
         assert ran.out
 
