@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
@@ -232,22 +232,27 @@ def write_page(
         _need_apart(path, inputs)
         _need_ours(path)
     with ExitStack() as stack, ThreadPoolExecutor(1) as aside:
-        page = _begun(stack, run, to, force)
-        numbers = None if data_to is None else _begun(stack, run, data_to, force)
-        files = [page] if numbers is None else [page, numbers]
+        stagings: dict[str, Staging] = {}
+        for path in outputs:
+            folder = os.path.dirname(path) or os.curdir  # noqa: PTH120 (as it was given)
+            if folder not in stagings:
+                stagings[folder] = stack.enter_context(staged(folder, force))
+                run.left_over(stagings[folder].left_over)
+        files = [_begun(stack, stagings, path) for path in outputs]
         script = aside.submit(runtime)  # takes a second, in which files are read
         data = gather()
         run.host.reached(data.exit_code)
         for words in data.said:
             run.sink.note(f"{words}\n")
         if data.exit_code is ExitCode.UNREADABLE and not data.partitions:
-            for file in files:
-                file.refuse()
+            for staging in stagings.values():
+                staging.refuse()
             return
-        page.put(document(data, script.result))
-        if numbers is not None:
-            lines = ",\n".join(map(json_text, data.objects()))
-            numbers.put(f"[\n{lines}\n]\n")
+        lines = ",\n".join(map(json_text, data.objects()))
+        contents = (document(data, script.result), f"[\n{lines}\n]\n")
+        for file, words in zip(files, contents, strict=False):  # there may be no data
+            file.write(words.encode("utf-8", "backslashreplace"))
+            file.close()
     for file in files:
         run.sink.put(f"{file.path}  {human(file.size)}\n")
     run.sink.flush()
@@ -268,7 +273,9 @@ def _need_apart(path: str, inputs: Sequence[str]) -> None:
 
 
 def _need_ours(path: str) -> None:
-    """Raises UsageError for a file that is there and is neither a page nor its data."""
+    """Raises UsageError for what is there and is neither a page nor its data."""
+    if not os.path.basename(path) or Path(path).is_dir():  # noqa: PTH119 (as it was given)
+        raise UsageError(f"{path}: is a directory; give the name of a file")
     if Path(path).is_file():
         with Path(path).open("rb") as there:
             begins = there.read(len(max(_OURS, key=len)))
@@ -276,36 +283,9 @@ def _need_ours(path: str) -> None:
             raise UsageError(f"{path}: is there already, and is no page; choose another name")
 
 
-@dataclass(slots=True)
-class _TextFile:
-    """A file that appears whole or not at all."""
-
-    path: str
-    _staging: Staging
-    _file: OutputFile
-
-    def put(self, words: str) -> None:
-        """All that is in it."""
-        self._file.write(words.encode("utf-8", "backslashreplace"))
-        self._file.close()
-
-    def refuse(self) -> None:
-        """Do not let it appear."""
-        self._staging.refuse()
-
-    @property
-    def size(self) -> int:
-        """Its bytes."""
-        return self._file.size
-
-
-def _begun(stack: ExitStack, run: Run, path: str, force: bool) -> _TextFile:
-    """A file that appears when the stack is left; raises UsageError where one is there already."""
+def _begun(stack: ExitStack, stagings: Mapping[str, Staging], path: str) -> OutputFile:
+    """A file that appears with its folder; raises UsageError where one is there already."""
     folder, name = os.path.split(path)
-    if not name or Path(path).is_dir():
-        raise UsageError(f"{path}: is a directory; give the name of a file")
-    staging = stack.enter_context(staged(folder or os.curdir, force))
-    run.left_over(staging.left_over)
-    file = staging.file(name)
+    file = stagings[folder or os.curdir].file(name)
     stack.callback(file.abandon)
-    return _TextFile(path, staging, file)
+    return file
