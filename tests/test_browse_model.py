@@ -17,8 +17,9 @@ from kfmt_cli.browse.byte_lines import ByteLines, field_rows, field_text
 from kfmt_cli.browse.checked import checked
 from kfmt_cli.browse.command_line import ViewKind, ViewState, command_of, command_text
 from kfmt_cli.browse.disk_nodes import DiskNode, NodeKind, disk_of
-from kfmt_cli.browse.hunting import HEX, KEY, REGEX, TEXT, Hunt, SoughtText
+from kfmt_cli.browse.hunting import HEX, KEY, REGEX, TEXT, VALUE, Hunt, SoughtText
 from kfmt_cli.browse.outline import Outline
+from kfmt_cli.browse.partition_hunt import PartitionHunt
 from kfmt_cli.browse.session import BYTE, OFFSET, TIME, Goal, Session, goal_of
 from kfmt_cli.browse.shown_log import MOST_BLOCKS, ShownLog
 from kfmt_cli.browse.text_host import shown_by, wrapped_lines
@@ -324,6 +325,7 @@ def test_nothing_of_a_record_disturbs_a_terminal(tmp_path: Path) -> None:
     [
         (ORDERS, SoughtText("quartz")),
         (ORDERS, SoughtText("customer-1", TEXT, KEY)),
+        (ORDERS, SoughtText("customer-1", TEXT, VALUE)),
         (ORDERS, SoughtText("z[aeiou]ph", REGEX)),
         (ORDERS, SoughtText("7a 65 70", HEX)),
         (TXN, SoughtText("basil")),
@@ -335,15 +337,16 @@ def test_nothing_of_a_record_disturbs_a_terminal(tmp_path: Path) -> None:
 )
 def test_a_search_finds_what_its_command_finds(log: Path, sought: SoughtText) -> None:
     hits = list(Hunt(outline_of(log), sought).hits())
-    option, pattern = sought.option
-    rows = kfmt("find", log, option, pattern, "--json").of("found")
+    rows = [
+        row for option in sought.options for row in kfmt("find", log, *option, "--json").of("found")
+    ]
     control = {
         row["offset"]
         for row in kfmt("dump", log, "--records", "--json").of("record")
         if "control" in row
     }
-    expected = [(row["position"], row["offset"]) for row in rows if row["offset"] not in control]
-    assert [(hit.batch_position, hit.offset) for hit in hits] == expected
+    expected = {(row["position"], row["offset"]) for row in rows if row["offset"] not in control}
+    assert [(hit.batch_position, hit.offset) for hit in hits] == sorted(expected)
 
 
 def test_a_search_begins_where_it_is_told_and_can_be_stopped(tmp_path: Path) -> None:
@@ -355,6 +358,41 @@ def test_a_search_begins_where_it_is_told_and_can_be_stopped(tmp_path: Path) -> 
     assert later == [hit for hit in everything if hit.batch_position >= 1_000_000]
     stopped = Hunt(outline, SoughtText("quartz"), stop=lambda: True)
     assert list(stopped.hits()) == []
+
+
+def test_keys_and_values_are_searched_by_two_calls() -> None:
+    text = command_text(ViewState(ViewKind.HITS, "a log", sought=SoughtText("a b")))
+    assert text == "kfmt find 'a log' --key '~a\\ b'; kfmt find 'a log' --value '~a\\ b'"
+
+
+def test_a_search_goes_through_the_logs_of_a_partition_and_comes_around() -> None:
+    top = disk_of((str(ORDERS.parent),), pytest.fail)
+    files = [node.file for node in top.logs() if node.file is not None]
+    third = Outline(files[2])
+    third.grow()
+    start = third.anchors[0].end // 2
+    sought = SoughtText("customer-1")
+    everything = list(PartitionHunt(files, Outline(files[0]), sought).hits())
+    assert len({hit.file for hit in everything}) == len(files)
+    around = list(PartitionHunt(files, third, sought, start).hits())
+    assert sorted(hit.offset for hit in around) == [hit.offset for hit in everything]
+    name = files[2].name
+    first = next(
+        i for i, hit in enumerate(everything) if (hit.file, hit.batch_position) >= (name, start)
+    )
+    assert around == everything[first:] + everything[:first]
+
+
+def test_a_log_that_cannot_be_read_does_not_end_a_search(tmp_path: Path) -> None:
+    write(tmp_path / "orders-0", ORDERS.read_bytes())
+    top = disk_of((str(tmp_path / "orders-0"),), pytest.fail)
+    file = top.logs()[0].file
+    assert file is not None
+    gone = classify(str(tmp_path / "gone.log"), "gone.log")
+    hunt = PartitionHunt([file, gone], Outline(file), SoughtText("quartz"))
+    assert len(list(hunt.hits())) > 0
+    assert "No such file" in hunt.troubles[0]
+    assert hunt.done == ORDERS.stat().st_size
 
 
 @pytest.mark.parametrize("sought", [SoughtText("(", REGEX), SoughtText("xyz", HEX)])
@@ -488,7 +526,7 @@ STATES = {
     "decoded": ViewState(
         ViewKind.PAYLOAD, str(ORDERS), 61, 61, decoding=("--value-format", "json")
     ),
-    "hits": ViewState(ViewKind.HITS, str(ORDERS), sought=SoughtText("quartz")),
+    "hits": ViewState(ViewKind.HITS, str(ORDERS), sought=SoughtText("quartz", TEXT, VALUE)),
     "view": ViewState(ViewKind.VIEW, command=("txn", str(TXN.parent))),
     "code": ViewState(ViewKind.CODE, code="crc-mismatch"),
 }

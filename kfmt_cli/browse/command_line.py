@@ -48,7 +48,7 @@ class ViewState:
 
 
 def command_of(state: ViewState) -> list[str]:
-    """The arguments of kfmt that give the same; raises UsageError."""
+    """The arguments of kfmt that give the same, or the first part of it; raises UsageError."""
     shown = state.shown
     if shown is ViewKind.VIEW:
         return list(state.command)
@@ -58,7 +58,7 @@ def command_of(state: ViewState) -> list[str]:
         return ["dump", state.name]
     if shown is ViewKind.HITS:
         assert state.sought is not None
-        return ["find", state.name, *state.sought.option]
+        return ["find", state.name, *state.sought.options[0]]
     if shown is ViewKind.FIELDS:
         return ["hex", state.name, *_place(state)]
     if shown is ViewKind.BATCHES:
@@ -72,6 +72,9 @@ def command_of(state: ViewState) -> list[str]:
 
 def command_text(state: ViewState) -> str:
     """The same as it is typed in a shell."""
+    if state.shown is ViewKind.HITS and state.sought is not None:
+        calls = (["kfmt", "find", state.name, *option] for option in state.sought.options)
+        return "; ".join(" ".join(map(shell_quoted, call)) for call in calls)
     words = " ".join(["kfmt", *map(shell_quoted, command_of(state))])
     jq = _jq(state.wanted) if state.shown is ViewKind.BATCHES else ""
     return f"{words} | jq -c {shell_quoted(f'select({jq})')}" if jq else words

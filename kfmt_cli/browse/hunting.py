@@ -18,7 +18,7 @@ from kfmt_cli.log.matching import Match
 from kfmt_cli.log.select import Selection
 
 TEXT, REGEX, HEX = "text", "regex", "hex"
-KEY, VALUE = "key", "value"
+BOTH, KEY, VALUE = "key and value", "key", "value"
 MOST_HITS = 10_000
 
 
@@ -30,8 +30,8 @@ class SoughtText:
     """As it was typed."""
     kind: str = TEXT
     """`TEXT`, `REGEX` or `HEX`."""
-    field: str = VALUE
-    """`KEY` or `VALUE`."""
+    field: str = BOTH
+    """`BOTH`, `KEY` or `VALUE`."""
 
     @property
     def pattern(self) -> re.Pattern[bytes]:
@@ -56,15 +56,22 @@ class SoughtText:
         return os.fsencode(self.words)
 
     @property
-    def option(self) -> tuple[str, str]:
-        """The option of `kfmt find` that looks for the same, and its value; raises UsageError."""
-        if self.kind == REGEX:
-            return f"--{self.field}", f"~{self.words}"
+    def fields(self) -> tuple[str, ...]:
+        """Where it is looked for: `KEY`, `VALUE`, or each of them."""
+        return (KEY, VALUE) if self.field == BOTH else (self.field,)
+
+    @property
+    def options(self) -> list[tuple[str, str]]:
+        """The options of `kfmt find` that look for the same, each with its value and for a call of
+        its own; raises UsageError."""
         literal = self.literal or b""
-        if self.kind == HEX or not _is_plain(literal):
-            digits = "".join(f"\\x{byte:02x}" for byte in literal)
-            return f"--{self.field}", f"~{digits}"
-        return f"--{self.field}", f"~{re.escape(self.words)}"
+        if self.kind == REGEX:
+            said = self.words
+        elif self.kind == HEX or not _is_plain(literal):
+            said = "".join(f"\\x{byte:02x}" for byte in literal)
+        else:
+            said = re.escape(self.words)
+        return [(f"--{field}", f"~{said}") for field in self.fields]
 
 
 def _is_plain(literal: bytes) -> bool:
@@ -80,6 +87,8 @@ class Hit:
 
     batch_position: int
     offset: int
+    file: str = ""
+    """The name of the log."""
 
 
 @dataclass(slots=True)
@@ -93,12 +102,14 @@ class Hunt:
     limit: Limit | None = None
     done: int = 0
     """Bytes that were looked at."""
+    end: int | None = None
+    """The byte whose batch is the first that is not looked at; None for the end of the log."""
 
     def hits(self) -> Iterator[Hit]:
         """The records in which it is found, in order; raises InputError, UsageError."""
         pattern, literal = self.sought.pattern, self.sought.literal
-        is_key = self.sought.field == KEY
-        wanted = Selection(match=Match(key=pattern) if is_key else Match(value=pattern))
+        matches = {KEY: Match(key=pattern), VALUE: Match(value=pattern)}
+        wanted = [Selection(match=matches[field]) for field in self.sought.fields]
         source = self.outline.source()
         try:
             for anchor in self._anchors():
@@ -117,6 +128,8 @@ class Hunt:
             if i < len(outline.anchors):
                 anchor = outline.anchors[i]
                 i += 1
+                if self.end is not None and anchor.state.position >= self.end:
+                    return
                 if anchor.end > self.start:
                     yield anchor
             elif outline.is_whole:
@@ -126,17 +139,22 @@ class Hunt:
             else:
                 outline.grow(until=outline.end + 1, stop=self.stop)
 
-    def _in_block(self, anchor: Anchor, wanted: Selection, literal: bytes | None) -> Iterator[Hit]:
+    def _in_block(
+        self, anchor: Anchor, wanted: list[Selection], literal: bytes | None
+    ) -> Iterator[Hit]:
         block = self.outline.block(anchor)
         later = block.batches.position >= self.start
+        if self.end is not None:
+            later &= block.batches.position < self.end
         block.batches = block.batches.select(np.flatnonzero(later & (block.batches.control == 0)))
         if anchor.is_plain and literal:
             block = _near(block, literal)
-        for run, records in wanted.near(block, self.limit or Limit()):
+        for run, records in wanted[0].near(block, self.limit or Limit()):
             owners = records.owner
-            for row in np.flatnonzero(wanted.of_records(run, records)).tolist():
+            found = np.logical_or.reduce([one.of_records(run, records) for one in wanted])
+            for row in np.flatnonzero(found).tolist():
                 position = int(run.batches.position[owners[row]])
-                yield Hit(position, int(records.rows.offset[row]))
+                yield Hit(position, int(records.rows.offset[row]), self.outline.file.name)
 
 
 def _occurs(

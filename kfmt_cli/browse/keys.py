@@ -41,7 +41,14 @@ KEYS: tuple[KeyWords, ...] = (
         "Go to an offset (700), a time (2023-11-14T22:20), a byte (b7702).",
         True,
     ),
-    KeyWords("slash", "/", "search", "Search", "Search keys or values: text, regex or hex.", True),
+    KeyWords(
+        "slash",
+        "/",
+        "search",
+        "Search",
+        "Search keys and values: text, regex or hex.",
+        True,
+    ),
     KeyWords(
         "right_square_bracket", "]", "hit(1)", "Next hit", "The next record that was searched for."
     ),

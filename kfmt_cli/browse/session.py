@@ -33,6 +33,8 @@ class Goal:
     kind: str
     """`OFFSET`, `TIME` or `BYTE`."""
     value: int
+    record: int | None = None
+    """The offset of the record that is selected there."""
 
 
 def goal_of(words: str) -> Goal:
@@ -76,6 +78,8 @@ class Session:
     finding: Finding | None = None
     """The one that was gone to."""
     sought: SoughtText | None = None
+    sought_in: DiskNode | None = None
+    """The partition, or the log by itself, that was searched."""
     hits: list[Hit] = field(default_factory=list)
     hit_at: int = -1
     troubles: list[str] = field(default_factory=list)
@@ -126,13 +130,18 @@ class Session:
         self.node = node
         self.content = self.place = self.record = self.log = None
         self.trouble = ""
-        self.hits, self.hit_at, self.sought = [], -1, None
+        if self.partition_of(node) is not self.sought_in:
+            self.forget_hits()
         assert node.file is not None
         try:
             outline = Outline(node.file, self.wanted)
             self.log = ShownLog(outline, width)
         except KfmtError as error:
             self.trouble = safe(str(error))
+
+    def forget_hits(self) -> None:
+        """What was searched for does not count any more."""
+        self.hits, self.hit_at, self.sought, self.sought_in = [], -1, None, None
 
     def later_log(self) -> DiskNode | None:
         """The log after the one that is open, if a broker has begun one since; it is in the tree

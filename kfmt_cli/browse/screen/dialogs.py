@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
+from rich.style import Style
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, Vertical
+from textual.containers import Vertical
 from textual.screen import ModalScreen
-from textual.widgets import Input, RadioButton, RadioSet, Static
+from textual.widgets import Input, Static
 
-from kfmt_cli.browse.hunting import HEX, KEY, REGEX, TEXT, VALUE, SoughtText
+from kfmt_cli.browse.hunting import BOTH, HEX, KEY, REGEX, TEXT, VALUE, SoughtText
 from kfmt_cli.browse.screen.line_list import LineList
-from kfmt_cli.errors import KfmtError
+from kfmt_cli.errors import KfmtError, UsageError
 
 CSS = """
 GoToDialog, SearchDialog, FilterDialog, PageWindow { align: center middle; }
@@ -22,8 +23,6 @@ GoToDialog, SearchDialog, FilterDialog, PageWindow { align: center middle; }
     padding: 0 1; }
 .window Static { height: auto; }
 .window Input { border: tall $primary; }
-.window RadioSet { layout: horizontal; border: none; height: 1; width: 100%; padding: 0; }
-.window RadioButton { width: auto; margin-right: 2; }
 .window .wrong { color: $error; height: auto; }
 PageWindow .page { width: 100; max-width: 96%; height: 90%; background: $surface;
     border: round $primary; }
@@ -64,6 +63,48 @@ class LineDialog(ModalScreen[str | None]):
             self.dismiss(event.value)
 
 
+class ChoiceLine(Static):
+    """Words of which one is chosen; the marks say which, without colours, too."""
+
+    def __init__(
+        self,
+        label: str,
+        choices: dict[str, str],
+        chosen: str,
+        *,
+        id: str,  # noqa: A002 (Textual's)
+    ) -> None:
+        """choices: words by what they mean."""
+        super().__init__(id=id)
+        self._label = label
+        self._choices = choices
+        self.chosen = chosen
+
+    def on_mount(self) -> None:
+        """Show the choices."""
+        self.choose(self.chosen)
+
+    def choose(self, name: str) -> None:
+        """Choose one of them."""
+        self.chosen = name
+        text = Text(f"{self._label:<4}", style="dim")
+        for i, (choice, words) in enumerate(self._choices.items()):
+            is_chosen = choice == name
+            style = Style(bold=is_chosen, meta={"@click": f"take({i})"})
+            text.append(f"({'•' if is_chosen else ' '}) {words}", style=style)
+            text.append("   ")
+        self.update(text)
+
+    def action_take(self, number: int) -> None:
+        """Choose one of them, by its number."""
+        self.choose(list(self._choices)[number])
+
+    def turn(self) -> None:
+        """Choose the next one."""
+        names = list(self._choices)
+        self.choose(names[(names.index(self.chosen) + 1) % len(names)])
+
+
 class SearchDialog(ModalScreen[SoughtText | None]):
     """Asks what is searched for."""
 
@@ -72,42 +113,40 @@ class SearchDialog(ModalScreen[SoughtText | None]):
         Binding("ctrl+t", "turn('kind')", show=False),
         Binding("ctrl+o", "turn('field')", show=False),
     ]
-    KINDS = (TEXT, REGEX, HEX)
-    FIELDS = (VALUE, KEY)
+    KINDS: ClassVar[dict[str, str]] = {TEXT: "text", REGEX: "regex", HEX: "hex"}
+    FIELDS: ClassVar[dict[str, str]] = {BOTH: "keys and values", KEY: "keys", VALUE: "values"}
 
-    def __init__(self, before: SoughtText | None) -> None:
+    def __init__(self, before: SoughtText | None, trouble: str = "") -> None:
+        """trouble: why nothing can be searched."""
         super().__init__()
         self._before = before or SoughtText("")
+        self._trouble = trouble
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="window"):
-            yield Static(Text("Search from the selected batch on", style="bold"))
+            words = "Search this partition, from the selected batch on"
+            yield Static(Text(words, style="bold"))
             yield Input(self._before.words, id="line")
-            with Horizontal(id="choices"), RadioSet(id="kind"):
-                for kind in self.KINDS:
-                    yield RadioButton(kind, value=kind == self._before.kind)
-            with RadioSet(id="field"):
-                for field in self.FIELDS:
-                    yield RadioButton(f"in {field}s", value=field == self._before.field)
+            yield ChoiceLine("for", self.KINDS, self._before.kind, id="kind")
+            yield ChoiceLine("in", self.FIELDS, self._before.field, id="field")
             yield Static("", classes="wrong", markup=False)
             yield Static(Text("Enter searches, Esc leaves.", style="dim"))
-            words = "Ctrl+T: text, regex or hex. Ctrl+O: keys or values."
+            words = "Ctrl+T: text, regex or hex. Ctrl+O: keys, values or both. A click, too."
             yield Static(Text(words, style="dim"))
 
     def action_turn(self, name: str) -> None:
         """The next choice."""
-        choices = self.query_one(f"#{name}", RadioSet)
-        buttons = list(choices.query(RadioButton))
-        buttons[(choices.pressed_index + 1) % len(buttons)].value = True
+        self.query_one(f"#{name}", ChoiceLine).turn()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Search, or say what is wrong."""
         event.stop()
-        kind = self.KINDS[self.query_one("#kind", RadioSet).pressed_index]
-        field = self.FIELDS[self.query_one("#field", RadioSet).pressed_index]
+        kind, field = (self.query_one(f"#{name}", ChoiceLine).chosen for name in ("kind", "field"))
         sought = SoughtText(event.value, kind, field)
         try:
             sought.pattern  # noqa: B018 (raises)
+            if self._trouble:
+                raise UsageError(self._trouble)
         except KfmtError as error:
             self.query_one(".wrong", Static).update(str(error))
             return

@@ -1,0 +1,72 @@
+"""Search in a partition: from a batch of the open log on, in the logs after it, and then from the
+first log up to where it began."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from kfmt_cli.browse.hunting import Hit, Hunt, SoughtText
+from kfmt_cli.browse.outline import Outline
+from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.disk.kinds.kind import Input
+from kfmt_cli.disk.tree import size_of
+from kfmt_cli.errors import InputError
+
+
+@dataclass(slots=True)
+class PartitionHunt:
+    """A search of all logs of a partition. It runs on a thread of its own."""
+
+    logs: Sequence[Input]
+    """In the order of their base offsets."""
+    outline: Outline
+    """Of the log that is open, which is one of them."""
+    sought: SoughtText
+    start: int = 0
+    """The byte of the open log that is looked at first."""
+    stop: Callable[[], bool] = lambda: False
+    limit: Limit | None = None
+    number: int = 0
+    """Which of the logs is looked at."""
+    troubles: list[str] = field(default_factory=list)
+    """Why some of the logs could not be read."""
+    _before: int = 0
+    _at: Hunt | None = None
+
+    @property
+    def done(self) -> int:
+        """Bytes that were looked at."""
+        return self._before + (0 if self._at is None else self._at.done)
+
+    @property
+    def total(self) -> int:
+        """Bytes of all logs."""
+        return sum(map(size_of, self.logs))
+
+    def hits(self) -> Iterator[Hit]:
+        """The records in which it is found; raises UsageError."""
+        first = next(
+            (i for i, log in enumerate(self.logs) if log.path == self.outline.file.path), 0
+        )
+        yield from self._in(first, self.start, None)
+        for number in (*range(first + 1, len(self.logs)), *range(first)):
+            yield from self._in(number, 0, None)
+        if self.start:
+            yield from self._in(first, 0, self.start)
+
+    def _in(self, number: int, start: int, end: int | None) -> Iterator[Hit]:
+        """The hits in one log, from a byte on and up to one."""
+        if self.stop():
+            return
+        self.number = number
+        file = self.logs[number]
+        try:
+            is_open = file.path == self.outline.file.path
+            outline = self.outline if is_open else Outline(file, self.outline.wanted)
+            self._at = Hunt(outline, self.sought, start, self.stop, self.limit, end=end)
+            yield from self._at.hits()
+        except InputError as error:
+            self.troubles.append(str(error))
+        if self._at is not None:
+            self._before, self._at = self.done, None
