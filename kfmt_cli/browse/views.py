@@ -18,6 +18,7 @@ from kfmt_cli.disk.kinds.fixed import PRODUCER_SNAPSHOT
 from kfmt_cli.errors import InputError
 
 GROUPS = "__consumer_offsets"
+MOST_SNAPSHOTS = 64  # of producers, that are shown one below the other
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,23 +107,30 @@ def _topic(node: DiskNode) -> str | None:
 def _txn(run: Run, place: ViewedPlace) -> None:
     from kfmt_cli.commands.txn import ShowTransactions
 
-    ShowTransactions(run).paths(place.paths)
+    ShowTransactions(run, counts_first=True).paths(place.paths)
 
 
 def _producers(run: Run, place: ViewedPlace) -> None:
     from kfmt_cli.commands.dump import Dump
 
-    Dump(run, kinds=None).paths((_snapshot(place).path,))
+    Dump(run, kinds=None).paths(tuple(node.path for node in _snapshots(place)))
 
 
-def _snapshot(place: ViewedPlace) -> DiskNode:
-    """The newest snapshot of the producers of a partition; raises InputError without one."""
+def _snapshots(place: ViewedPlace) -> list[DiskNode]:
+    """The newest snapshot of the producers of each partition; raises InputError without any, and
+    with more of them than anybody reads at once."""
+    found = []
     for node in place.node.partitions():
-        found = [child for child in node.children if child.file]
-        snapshots = [child for child in found if child.file.kind is PRODUCER_SNAPSHOT]  # type: ignore[union-attr]
+        files = [child for child in node.children if child.file]
+        snapshots = [child for child in files if child.file.kind is PRODUCER_SNAPSHOT]  # type: ignore[union-attr]
         if snapshots:
-            return max(snapshots, key=lambda child: Path(child.path).name)
-    raise InputError(f"{place.node.name}: there is no snapshot of producers")
+            found.append(max(snapshots, key=lambda child: Path(child.path).name))
+    name = place.node.name or "here"
+    if not found:
+        raise InputError(f"{name}: there is no snapshot of producers")
+    if len(found) > MOST_SNAPSHOTS:
+        raise InputError(f"{name}: choose a partition: producers are kept by partition")
+    return found
 
 
 def _look_up(run: Run, place: ViewedPlace) -> None:
@@ -132,16 +140,10 @@ def _look_up(run: Run, place: ViewedPlace) -> None:
 
 
 def _start(run: Run, place: ViewedPlace) -> None:
-    from kfmt_cli.commands.explain import Explain
+    from kfmt_cli.browse.start_view import show_start
 
-    Explain(run, _one_partition(place).path).names(("recovery",))
-
-
-def _one_partition(place: ViewedPlace) -> DiskNode:
-    found = next(iter(place.node.partitions()), None)
-    if found is None or not found.logs():
-        raise InputError(f"{place.node.name}: is no partition with a log")
-    return found
+    inside = list(place.node.partitions())
+    show_start(run, place.paths, [of.name for of in inside if of.logs()])
 
 
 def _retention(run: Run, place: ViewedPlace) -> None:
@@ -188,7 +190,7 @@ VIEWS: tuple[ListedView, ...] = (
         "Producers",
         "Who wrote, up to which sequence?",
         _producers,
-        lambda place: ["dump", _snapshot(place).name],
+        lambda place: ["dump", *(node.name for node in _snapshots(place))],
     ),
     ListedView(
         "6",
@@ -202,7 +204,7 @@ VIEWS: tuple[ListedView, ...] = (
         "Start",
         "What does a start do here?",
         _start,
-        lambda place: ["explain", "recovery", _one_partition(place).name],
+        _with_paths("check", "--all"),
     ),
     ListedView(
         "8",

@@ -20,7 +20,7 @@ from kfmt_cli.disk.tree import classify
 from kfmt_cli.errors import InputError
 from kfmt_cli.findings.finding import Finding, Findings
 from kfmt_cli.log.stream import stream
-from kfmt_cli.render.style import grouped
+from kfmt_cli.render.style import grouped, safe
 from kfmt_cli.rows.documents import TRANSACTIONS
 from kfmt_cli.rows.state_types import TRANSACTIONAL_ID
 from kfmt_cli.rows.transaction import TRANSACTION
@@ -38,6 +38,8 @@ class ShowTransactions:
     run: Run
     only_open: bool = False
     """Transactions that have ended are only counted."""
+    counts_first: bool = False
+    """How many there are is said before they are shown."""
     _known: dict[Path, Known] = field(default_factory=dict)
 
     def paths(self, paths: tuple[str, ...]) -> None:
@@ -64,9 +66,13 @@ class ShowTransactions:
         if not self.only_open:
             again = self._follow(partition, Transactions(), tell=False)
             ended = (self._row(partition, transaction, following, known) for transaction in again)
+        if self.counts_first:
+            self.run.sink.put(f"{safe(partition.name)}: ")
+            self._summary(partition, counts, following)
         pieces = in_pieces(chain(opened, ended))
         self.run.rows(partition.name, TRANSACTION, pieces, ("transaction", "transactions"))
-        self._summary(partition, counts, following)
+        if not self.counts_first:
+            self._summary(partition, counts, following)
 
     def _follow(
         self, partition: Partition, following: Transactions, tell: bool

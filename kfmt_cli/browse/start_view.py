@@ -1,0 +1,124 @@
+"""What a start does with what is selected: whether the broker comes up, what is lost, what to do,
+and what it makes of each directory. All of it is what `kfmt check` says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kfmt_cli.broker.start.outcome import CLEAN, CRASH, Start
+from kfmt_cli.broker.start.ranges import size_of_ranges
+from kfmt_cli.commands.check.checked_directory import CHECK_RESULT
+from kfmt_cli.commands.check.command import CheckPaths
+from kfmt_cli.commands.run import Run
+from kfmt_cli.render.sinks.sink import Head, NoRows, RowWriter, Sink
+from kfmt_cli.render.start_lines import LABELS, start_words
+from kfmt_cli.render.style import shell_quoted
+from kfmt_cli.render.tables.line_table import LineColumn, LineTable
+from kfmt_cli.rows.column import RowType
+from kfmt_cli.rows.documents import BROKER_START, PARTITION
+from kfmt_cli.rows.result import Result
+
+MOST_ROWS = 1000
+Starts = dict[str, Start]
+"""The starts on a directory, by what was before them."""
+
+
+class _StartSink(Sink):
+    """Keeps the answers of check, and the starts that it foretells."""
+
+    def __init__(self, run: Run) -> None:
+        super().__init__(run.sink.out)
+        self.answers: list[str] = []
+        self.starts: dict[str, Starts] = {}
+
+    def rows(self, head: Head, outer: RowType, inner: RowType | None = None) -> RowWriter:
+        del head, outer, inner
+        return NoRows()
+
+    def finding(self, finding: object) -> None:
+        """Findings have a view of their own."""
+
+    def left_out(self, file: str, code: object, number: int) -> None:
+        """They have a view of their own."""
+
+    def result(self, result: Result) -> None:
+        """Numbers have a view of their own."""
+
+    def remark(self, words: str, style: str = "dim") -> None:
+        del style
+        self.answers.append(words)
+
+    def document(self, type_: RowType, row: Mapping[str, object], lines: Iterable[str]) -> None:
+        del lines
+        if type_ in (PARTITION, BROKER_START):
+            known = self.starts.setdefault(str(row["file"]), {})
+            if type_ is BROKER_START:
+                start = _start_of(row)
+                known[start.after] = start
+
+
+@dataclass(frozen=True, slots=True)
+class _Directory:
+    """A directory with the starts on it."""
+
+    starts: Starts
+
+    @property
+    def rank(self) -> tuple[int, ...]:
+        """Worse ones come first."""
+        every = self.starts.values()
+        gone = sum(size_of_ranges(start.lost) for start in every)
+        away = sum(size_of_ranges(start.unreachable) for start in every)
+        fails = any(start.fails or not start.starts for start in every)
+        return (-fails, -gone, -away, -any(start.harms for start in every))
+
+    def words(self, after: str) -> str:
+        """What a start makes of it."""
+        start = self.starts.get(after)
+        return "" if start is None else start_words(start, [])
+
+    def style(self, after: str) -> str:
+        """The style of these words."""
+        return "good" if self.words(after) in ("whole", "") else "bad"
+
+
+_COLUMNS: tuple[LineColumn[_Directory], ...] = tuple(
+    LineColumn(
+        LABELS[after],
+        lambda directory, after=after: directory.words(after),  # type: ignore[misc]
+        right=False,
+        style=lambda directory, after=after: directory.style(after),  # type: ignore[misc]
+    )
+    for after in (CRASH, CLEAN)
+)
+
+
+def _start_of(row: Mapping[str, Any]) -> Start:
+    """The start that a row of the JSON contract tells of, as much of it as is shown."""
+    start = Start(row["file"], row["after"], row["reason"], becomes=row["becomes"])
+    start.lost = [(first, last) for first, last in row["lost_offsets"]]
+    start.unreachable = [(first, last) for first, last in row["unreachable_offsets"]]
+    return start
+
+
+def show_start(run: Run, paths: tuple[str, ...], names: Sequence[str]) -> None:
+    """Show what a start does. names: of the partitions, as people type them."""
+    theme, width = run.sink.out.theme, run.sink.out.width
+    kept = _StartSink(run)
+    CheckPaths(Run(run.host, kept, CHECK_RESULT)).paths(paths)
+    kept.flush()
+    run.sink.put("".join(f"{line}\n" for line in kept.answers))
+    found = [(name, _Directory(starts)) for name, starts in kept.starts.items() if starts]
+    found.sort(key=lambda pair: pair[1].rank)
+    table = LineTable("directory", found, _COLUMNS, theme, width)
+    if found:
+        run.sink.put("\n" + table.heading())
+        run.sink.put("".join(table.line(name, row) for name, row in found[:MOST_ROWS]))
+    if len(found) > MOST_ROWS:
+        run.sink.put(f"… and {len(found) - MOST_ROWS} more\n")
+    worst = next((name for name, _ in found if name in names), next(iter(names), ""))
+    if worst:
+        run.sink.put(f"\n$ kfmt explain recovery {shell_quoted(worst)}   says it step by step\n")
+    run.sink.flush()
