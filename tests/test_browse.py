@@ -239,6 +239,48 @@ def test_bytes_are_shown_next_to_lists_or_below() -> None:
     run(work())
 
 
+def bytes_shown(browser: Driver) -> tuple[int, int]:
+    """Bytes a line in the pane of bytes, and the columns that they take."""
+    per_line = browser.app.panes._bytes[0].per_line
+    return per_line, 11 + 4 * per_line
+
+
+def test_bytes_fit_their_pane_whatever_its_width() -> None:
+    async def work() -> None:
+        async with driven("damaged_segments") as browser:
+            await browser.press("n", "x")
+            for tree, width, height, expected in (
+                ("", 80, 24, 16),
+                ("t", 80, 24, 8),
+                ("", 70, 24, 4),
+                ("", 120, 30, 8),
+            ):
+                if tree:
+                    await browser.press(tree)
+                await browser.pilot.resize_terminal(width, height)
+                await browser.pilot.pause(0.2)
+                await settled(browser.app, browser.pilot)
+                per_line, columns = bytes_shown(browser)
+                room = browser.app.panes.bytes.size.width
+                assert (per_line, columns < room) == (expected, True), (width, room)
+
+    run(work())
+
+
+def test_columns_come_back_when_the_terminal_is_wide_again() -> None:
+    async def work() -> None:
+        async with driven(TXN, size=(120, 30)) as browser:
+            before = browser.screen
+            assert "codec" in before
+            for width, height in ((30, 8), (120, 30)):
+                await browser.pilot.resize_terminal(width, height)
+                await browser.pilot.pause()
+                await settled(browser.app, browser.pilot)
+            assert browser.screen == before
+
+    run(work())
+
+
 def test_home_and_end_and_pages() -> None:
     async def work() -> None:
         async with driven(TXN) as browser:

@@ -14,7 +14,7 @@ import pytest
 
 from kfmt_cli.browse.batch_content import BatchContent
 from kfmt_cli.browse.byte_lines import ByteLines, field_rows, field_text
-from kfmt_cli.browse.checked import checked
+from kfmt_cli.browse.checked import batches_of, checked, checked_together
 from kfmt_cli.browse.command_line import ViewKind, ViewState, command_of, command_text
 from kfmt_cli.browse.disk_nodes import DiskNode, NodeKind, disk_of
 from kfmt_cli.browse.hunting import HEX, KEY, REGEX, TEXT, VALUE, Hunt, SoughtText
@@ -446,6 +446,44 @@ def test_a_healthy_partition_is_marked_so() -> None:
     assert found is not None
     assert found.mark == ("✓", "good")
     assert checked((str(ORDERS.parent),), lambda: True) is None
+
+
+def test_partitions_are_checked_together_as_each_by_itself(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "damaged_segments", tmp_path / "data")
+    write(tmp_path / "data/empty-0", b"")
+    (tmp_path / "data/new-0").mkdir()
+    top = disk_of((str(tmp_path / "data"),), pytest.fail)
+    nodes = list(top.partitions())
+    together = checked_together(nodes, lambda: False)
+    alone = [checked(node.paths, lambda: False) for node in nodes]
+    assert together == alone
+    marks = {node.label: of.mark[0] for node, of in zip(nodes, together or [], strict=True)}
+    assert marks["empty-0"] == "✓"
+    assert checked_together(nodes, lambda: True) is None
+
+
+def test_only_a_partition_that_cannot_be_read_is_marked_so(tmp_path: Path) -> None:
+    for name in ("orders-0", "gone-0"):
+        shutil.copytree(ORDERS.parent, tmp_path / name)
+    nodes = list(disk_of((str(tmp_path),), pytest.fail).partitions())
+    shutil.rmtree(tmp_path / "gone-0")
+    found = checked_together(nodes, lambda: False)
+    assert found is not None
+    assert {node.label: of.mark[0] for node, of in zip(nodes, found, strict=True)} == {
+        "gone-0": "unread",
+        "orders-0": "✓",
+    }
+
+
+def test_many_partitions_are_checked_in_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    from kfmt_cli.browse import checked as module
+
+    nodes = list(disk_of((str(ROOT / "damaged_segments"),), pytest.fail).partitions())
+    monkeypatch.setattr(module, "MOST_TOGETHER", 3)
+    assert [len(group) for group in batches_of(nodes)] == [3, 3, 2]
+    monkeypatch.setattr(module, "MOST_BYTES", nodes[0].size)
+    assert [node for group in batches_of(nodes) for node in group] == nodes
+    assert len(list(batches_of(nodes))) > 3
 
 
 def test_findings_are_gone_through_in_a_circle() -> None:

@@ -131,5 +131,5 @@ class ByteLines:
 
 def bytes_per_line(width: int) -> int:
     """How many bytes a line of a width has room for."""
-    room = PLACE + GAPS + 4 * WIDE
-    return WIDE if width >= room else NARROW
+    sizes = (WIDE, NARROW, NARROW // 2)
+    return next((size for size in sizes if width >= PLACE + GAPS + 4 * size), sizes[-1])

@@ -52,19 +52,21 @@ def home_lines(
 def _damage(
     partitions: list[DiskNode], checked: Mapping[str, FoundInPartition], checking: Collection[str]
 ) -> list[Text]:
-    full = [partition for partition in partitions if partition.size]
-    known = [partition for partition in full if partition.path in checked]
-    if any(partition.path in checking for partition in full):
-        return [Text(f" being checked: {len(known)} of {len(full)} partitions …", style="dim")]
-    if not full:
+    known = [partition for partition in partitions if partition.path in checked]
+    number = len(partitions)
+    if any(partition.path in checking for partition in partitions):
+        return [
+            Text(f" being checked: {len(known)} of {len(partitions)} partitions …", style="dim")
+        ]
+    if not partitions:
         return []
     if not known:
         return [Text(" not checked yet: c checks it", style="yellow")]
     bad = [partition for partition in known if _has_errors(checked[partition.path])]
-    some = "" if len(known) == len(full) else f" ({len(known)} of {len(full)} are checked)"
+    some = "" if len(known) == number else f" ({len(known)} of {number} are checked)"
     if not bad:
         return [Text(f" ✓ checked: no errors{some}", style="green")]
-    words = f" ✗ {count(len(bad), 'partition')} of {len(full)} with errors{some}"
+    words = f" ✗ {count(len(bad), 'partition')} of {number} with errors{some}"
     lines = [Text(words, style="bold red")]
     for partition in bad[:MOST_DAMAGED]:
         held = checked[partition.path]

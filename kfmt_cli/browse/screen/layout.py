@@ -12,14 +12,14 @@ from textual.containers import Horizontal
 from textual.widgets import Footer, Static, Tree
 from textual.worker import get_current_worker
 
-from kfmt_cli.browse.checked import checked
+from kfmt_cli.browse.checked import batches_of, checked_together
 from kfmt_cli.browse.command_line import ViewKind, ViewState, command_text
 from kfmt_cli.browse.disk_nodes import DiskNode, NodeKind
 from kfmt_cli.browse.home import home_lines
 from kfmt_cli.browse.screen import dialogs
 from kfmt_cli.browse.screen.disk_tree import DiskTree
 from kfmt_cli.browse.screen.line_list import LineList
-from kfmt_cli.browse.screen.log_panes import LogPanes
+from kfmt_cli.browse.screen.log_panes import NARROW, LogPanes
 from kfmt_cli.browse.session import Session
 from kfmt_cli.browse.text_host import shown_by, wrapped_lines
 from kfmt_cli.browse.views import VIEWS, VIEWS_BY_KEY, ListedView, ViewedPlace, text_of_view
@@ -28,7 +28,6 @@ from kfmt_cli.errors import KfmtError
 from kfmt_cli.findings.finding import Finding, Severity
 from kfmt_cli.render.style import grouped, safe
 
-NARROW = 110  # columns below which bytes are not next to lists
 GENTLE = 256 << 20  # bytes that are checked without being asked,
 GENTLE_AFAR = 16 << 20  # and those of files at a URL
 OFTEN = 0.25  # seconds between two looks at what threads do
@@ -108,7 +107,7 @@ class BrowserLayout(App[None]):
         else:
             self.show_home(top)
         if self._checks:
-            found = [node for node in top.partitions() if node.size]
+            found = list(top.partitions())
             is_afar = any(is_elsewhere(log.path) for node in found for log in node.logs()[:1])
             self._check_all(found, GENTLE_AFAR if is_afar else GENTLE)
 
@@ -118,11 +117,6 @@ class BrowserLayout(App[None]):
 
     def _laid_out(self) -> None:
         self.panes.lay_out()
-        log = self.session.log
-        if log is not None and self.panes.display:
-            log.resize(max(self.panes.batches.size.width - 2, 20))
-            self.panes.batches.heading = log.heading
-            self.panes.batches.renew()
         if self.view is not None:
             self.show_view(self.view)
         elif self.text.display and self._selected.file is None:
@@ -147,7 +141,7 @@ class BrowserLayout(App[None]):
             return f"{'✗' if bad else '!'}{number}", "bad" if bad else "warn"
         if bad or warn:
             return bad or warn or ("", "dim")
-        is_whole = known and len(known) == len([of for of in inside if of.size])
+        is_whole = known and len(known) == len(inside)
         return ("✓", "good") if is_whole else ("", "dim")
 
     def _mark_of_file(self, node: DiskNode) -> tuple[str, str]:
@@ -298,18 +292,20 @@ class BrowserLayout(App[None]):
 
     @work(thread=True, group="check")
     def _check_all(self, nodes: list[DiskNode], most: int | None) -> None:
-        """Check partitions one after the other, on a thread. most: bytes of all of them."""
+        """Check partitions, on a thread. most: bytes of all of them."""
         worker = get_current_worker()
         if most is not None and sum(node.size for node in nodes) > most:
             return
-        for node in nodes:
-            self._checking.add(node.path)
+        for group in batches_of(nodes):
+            paths = {node.path for node in group}
+            self._checking |= paths
             self.call_from_thread(self._marked)
-            found = checked(node.paths, lambda: worker.is_cancelled)
-            self._checking.discard(node.path)
+            found = checked_together(group, lambda: worker.is_cancelled)
+            self._checking -= paths
             if found is None or worker.is_cancelled:
                 return
-            self.session.checked[node.path] = found
+            for node, its in zip(group, found, strict=True):
+                self.session.checked[node.path] = its
         self.call_from_thread(self._marked)
 
     def _marked(self) -> None:

@@ -73,6 +73,17 @@ class LineList(ScrollView, can_focus=True):
         def control(self) -> LineList:
             return self.lines
 
+    class Resized(Message):
+        """There is room for other lines."""
+
+        def __init__(self, lines: LineList) -> None:
+            super().__init__()
+            self.lines = lines
+
+        @property
+        def control(self) -> LineList:
+            return self.lines
+
     def __init__(self, *, id: str, has_cursor: bool = True) -> None:  # noqa: A002 (Textual's)
         super().__init__(id=id)
         self.n_rows = 0
@@ -245,3 +256,5 @@ class LineList(ScrollView, can_focus=True):
     def on_resize(self) -> None:
         self._strips.clear()
         self.see_cursor()
+        if self.size.width:
+            self.post_message(self.Resized(self))

@@ -17,6 +17,7 @@ from kfmt_cli.errors import KfmtError
 from kfmt_cli.findings.finding import Severity
 from kfmt_cli.render.style import count, grouped, safe
 
+NARROW = 110  # columns below which bytes are not next to lists
 SHORT = 34  # lines of a screen on which records and fields take turns
 
 
@@ -77,7 +78,7 @@ class LogPanes(Container):
     @property
     def is_narrow(self) -> bool:
         """Whether the screen has no room for bytes next to lists."""
-        return self.app.has_class("-narrow") or self.screen.has_class("-narrow")
+        return self.app.size.width < NARROW
 
     def lay_out(self, focused: LineList | None = None) -> None:
         """Show the panes that there is room for."""
@@ -298,7 +299,38 @@ class LogPanes(Container):
 
     @property
     def _bytes_width(self) -> int:
-        return self.app.size.width if self.is_narrow else 45
+        # A pane that was not shown yet gets the rest of the screen's width, and then tells it.
+        room = self.bytes.size.width if self.bytes.display else 0
+        return (room or (self.app.size.width if self.is_narrow else 45)) - 1  # its scrollbar
+
+    @on(LineList.Resized, "#bytes")
+    def bytes_resized(self, event: LineList.Resized) -> None:
+        """As many bytes a line as there is room for now."""
+        event.stop()
+        per_line = bytes_per_line(self._bytes_width)
+        if any(shown.per_line != per_line for shown in self._bytes):
+            for shown in self._bytes:
+                shown.per_line = per_line
+            self._show_bytes(is_field=self._focused is self.fields)
+
+    @on(LineList.Resized, "#batches")
+    def batches_resized(self, event: LineList.Resized) -> None:
+        """As many columns as there is room for now."""
+        event.stop()
+        log = self.session.log
+        if log is not None and self.batches.n_rows:
+            log.resize(self._list_width)
+            self.batches.heading = log.heading
+            self.batches.renew()
+        self.post_message(self.Changed())
+
+    @on(LineList.Resized, "#records")
+    def records_resized(self, event: LineList.Resized) -> None:
+        """The same of records."""
+        event.stop()
+        content = self.session.content
+        if content is not None and content.n_records == self.records.n_rows:
+            self.records.show(*self._record_lines(), cursor=self.records.cursor)
 
     def _show_payload(self) -> None:
         content, record = self.session.content, self.session.record
