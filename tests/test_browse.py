@@ -22,6 +22,7 @@ from textual.widgets import Input
 
 from kfmt_cli.browse.begin import screen_text, session_of, settled
 from kfmt_cli.browse.disk_nodes import NodeKind
+from kfmt_cli.browse.help_page import help_lines
 from kfmt_cli.browse.keys import KEYS, MOVES
 from kfmt_cli.browse.screen.app import BrowserApp
 from kfmt_cli.browse.screen.dialogs import PageWindow, SearchDialog
@@ -560,6 +561,36 @@ def test_a_growing_file_is_followed(tmp_path: Path) -> None:
             assert "no longer following" in await browser.press("F")
 
     run(work())
+
+
+@pytest.mark.parametrize("is_gone", [False, True])
+def test_a_followed_file_that_is_cut_or_deleted_is_told(tmp_path: Path, is_gone: bool) -> None:
+    file = write(tmp_path, ORDERS.read_bytes())
+
+    async def work() -> None:
+        async with driven(file) as browser:
+            await browser.press("F", "down")
+            assert "FOLLOWING" in browser.screen
+            if is_gone:
+                file.unlink()
+            else:
+                os.truncate(file, 10_225)
+            for _ in range(40):
+                await browser.pilot.pause(0.05)
+                if not browser.app.is_following:
+                    break
+            await settled(browser.app, browser.pilot)
+            assert "FOLLOWING" not in browser.screen
+            assert "no longer following" in browser.screen
+            assert ("No such file" if is_gone else "was cut to 10225 bytes") in browser.app.said
+
+    run(work())
+
+
+def test_help_fits_a_narrow_terminal() -> None:
+    for line in help_lines(70):
+        assert line.cell_len <= 71
+    assert len(help_lines(70)) > len(help_lines(200))
 
 
 def test_a_segment_that_is_rolled_is_followed(tmp_path: Path) -> None:

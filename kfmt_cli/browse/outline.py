@@ -123,6 +123,18 @@ class Outline:
             finally:
                 source.close()
 
+    def cut_words(self) -> str:
+        """Why the file cannot be followed: it is gone or shorter than it was; empty otherwise."""
+        try:
+            source = self.source()
+        except InputError as error:
+            return str(error)
+        size = source.size
+        source.close()
+        if size is not None and size < self.end:
+            return f"{self.file.name}: was cut to {size} bytes; it had {self.end}"
+        return ""
+
     def follow(self) -> bool:
         """Take in what was added to the file; whether there is more than before."""
         before = self.n_rows, self.end

@@ -34,7 +34,7 @@ class BrowserApp(SearchingBrowser):
 
     def action_help(self) -> None:
         """The keys."""
-        self.page("Help", list(help_lines()))
+        self.page("Help", list(help_lines(min(int(self.size.width * 0.96), 100) - 4)))
 
     def action_out(self) -> None:
         """One step back: cancel what runs, leave a view, or a pane."""
@@ -183,10 +183,17 @@ class BrowserApp(SearchingBrowser):
         log = self.session.log
         if log is None:
             return
-        if log.outline.follow():
+        if words := log.outline.cut_words():
+            self.call_from_thread(self._cut, words)
+        elif log.outline.follow():
             self.call_from_thread(self._grown)
         elif (later := self.session.later_log()) is not None:
             self.call_from_thread(self._rolled, later)
+
+    def _cut(self, words: str) -> None:
+        """The file is not what it was: what is left of it cannot be followed."""
+        self.is_following = False
+        self.say(f"no longer following: {safe(words)}", "bold red")
 
     def _rolled(self, node: DiskNode) -> None:
         """The broker has begun another segment: follow that one."""

@@ -410,7 +410,11 @@ class BrowserLayout(App[None]):
         of_panes = self.panes.words() if self.panes.display else ""
         words = self.progress_words() or self.said or of_panes
         style = self._said_style if self.said else ""
-        self._put("status", Text(f" {words}", style=style, no_wrap=True))
+        status = Text(" ", no_wrap=True)
+        if self.is_following and self.panes.display:
+            status.append("FOLLOWING", style="bold reverse")
+            status.append(" ")
+        self._put("status", status.append(words, style=style))
 
     def _put(self, name: str, text: Text, *, layout: bool = False) -> None:
         """Write one of the lines, if it says something else than before."""
