@@ -31,8 +31,8 @@ class LogPanes(Container):
     LogPanes #records { height: 4fr; }
     LogPanes #fields { height: 5fr; }
     LogPanes #bytes { width: 45; border-left: vkey $surface-lighten-2; }
-    .-narrow LogPanes { layout: vertical; }
-    .-narrow LogPanes #bytes { width: 100%; height: 8; border-left: none; }
+    LogPanes.-slim { layout: vertical; }
+    LogPanes.-slim #bytes { width: 100%; height: 8; border-left: none; }
     """
 
     class Changed(Message):
@@ -83,6 +83,7 @@ class LogPanes(Container):
     def lay_out(self, focused: LineList | None = None) -> None:
         """Show the panes that there is room for."""
         focused = focused or self._focused
+        self.set_class(self.is_narrow, "-slim")
         is_short = self.app.size.height < SHORT
         on_fields = focused is self.fields or (focused is self.bytes and self.fields.display)
         self.fields.display = not is_short or on_fields
