@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import click
@@ -13,8 +12,10 @@ from kfmt_cli.cli.options import (
     Size,
     color,
     common,
+    config,
     max_decompressed,
     max_findings,
+    now,
     output_format,
     paths,
 )
@@ -32,7 +33,7 @@ from kfmt_cli.cli.selection_options import bytes_of
 @click.option("--min-compaction-lag-ms", type=int, help="min.compaction.lag.ms.")
 @click.option("--max-compaction-lag-ms", type=int, help="max.compaction.lag.ms.")
 @click.option("--cleanup-policy", help="cleanup.policy: compact or compact,delete.")
-@click.option("--now", help="The time to go by: milliseconds, or 2026-11-20T15:24; now without it.")
+@now
 @click.option(
     "--dedupe-buffer-bytes",
     type=Size(),
@@ -40,12 +41,7 @@ from kfmt_cli.cli.selection_options import bytes_of
     show_default=True,
     help="log.cleaner.dedupe.buffer.size, for one thread; a broker keeps 24 bytes a key in it.",
 )
-@click.option(
-    "--config",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Properties of a broker or a topic.",
-)
+@config
 @click.option("--offsets", is_flag=True, help="List the offsets that stay.")
 @click.option("--key", help="Only the records of this key: text, or hex:… or base64:….")
 @common(output_format, color, max_findings, max_decompressed)
@@ -56,7 +52,7 @@ def compaction(
     min_compaction_lag_ms: int | None,
     max_compaction_lag_ms: int | None,
     cleanup_policy: str | None,
-    now: str | None,
+    now: int,
     dedupe_buffer_bytes: int,
     config: Path | None,
     offsets: bool,
@@ -77,7 +73,6 @@ def compaction(
     """
     from kfmt_cli.commands.compaction import Compaction
     from kfmt_cli.commands.log_settings import SettingsOf
-    from kfmt_cli.core.times import milliseconds
 
     given: dict[str, object] = {
         "min_cleanable_ratio": min_cleanable_ratio,
@@ -89,8 +84,7 @@ def compaction(
     if cleanup_policy is not None:
         changes["policy"] = frozenset(part.strip() for part in cleanup_policy.split(","))
     run = common.run()
-    at = int(time.time() * 1000) if now is None else milliseconds("--now", now)
-    task = Compaction(run, SettingsOf(config, changes), at, offsets)
+    task = Compaction(run, SettingsOf(config, changes), now, offsets)
     task.key = None if key is None else bytes_of("--key", key)
     task.insists = min_cleanable_ratio is not None
     task.buffer_bytes = dedupe_buffer_bytes

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -266,6 +268,32 @@ def force(function: F) -> F:
     """--force."""
     return click.option(
         "--force", is_flag=True, help="Replace files that are there already in DST."
+    )(function)
+
+
+def now(function: F) -> F:
+    """--now, in milliseconds."""
+
+    def read(ctx: click.Context, param: click.Parameter, value: str | None) -> int:
+        del ctx, param
+        from kfmt_cli.core.times import milliseconds
+
+        return int(time.time() * 1000) if value is None else milliseconds("--now", value)
+
+    return click.option(
+        "--now",
+        callback=read,
+        help="The time to go by: milliseconds, or 2026-11-20T15:24; now without it.",
+    )(function)
+
+
+def config(function: F) -> F:
+    """--config, the settings of topics."""
+    return click.option(
+        "--config",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="Properties of a broker or a topic.",
     )(function)
 
 

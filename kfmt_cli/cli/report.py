@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,9 +12,11 @@ from kfmt_cli.cli.options import (
     InputPath,
     color,
     common,
+    config,
     force,
     jobs,
     max_decompressed,
+    now,
     private_key,
 )
 from kfmt_cli.errors import UsageError
@@ -37,13 +38,8 @@ if TYPE_CHECKING:
     help="In place of PATH: what kfmt pipeline has written to DIR, or its DIR/_kfmt; may be given "
     "several times, for several jobs.",
 )
-@click.option("--now", help="The time to go by: milliseconds, or 2026-11-20T15:24; now without it.")
-@click.option(
-    "--config",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Properties of a broker or a topic, for retention.",
-)
+@now
+@config
 @force
 @common(color, jobs, max_decompressed)
 def report(
@@ -51,7 +47,7 @@ def report(
     to: str,
     data: str | None,
     of_jobs: tuple[str, ...],
-    now: str | None,
+    now: int,
     config: Path | None,
     force: bool,
     common: Common,
@@ -68,7 +64,6 @@ def report(
       kfmt report damaged_segments --to DST/incident.html --data DST/incident.json
     """
     from kfmt_cli.commands.log_settings import SettingsOf
-    from kfmt_cli.core.times import milliseconds
     from kfmt_cli.disk.made import without_doubles
 
     if bool(paths) == bool(of_jobs):
@@ -79,8 +74,7 @@ def report(
     except ImportError as error:
         raise UsageError(f"{error.name} is not installed: pip install 'kfmt-cli[report]'") from None
     run = common.run(writes=True)
-    at = int(time.time() * 1000) if now is None else milliseconds("--now", now)
-    gathering = Gathering(run.host, SettingsOf(config), at, common.jobs, common.limit)
+    gathering = Gathering(run.host, SettingsOf(config), now, common.jobs, common.limit)
 
     def gather() -> PageData:
         return gather_jobs(of_jobs) if of_jobs else gathering.gather(without_doubles(paths))

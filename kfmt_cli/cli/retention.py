@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import click
 
-from kfmt_cli.cli.options import Common, Size, color, common, output_format, paths, wide
+from kfmt_cli.cli.options import (
+    Common,
+    Size,
+    color,
+    common,
+    config,
+    now,
+    output_format,
+    paths,
+    wide,
+)
 
 
 @click.command(short_help="Show why a segment is still here, and when it goes.")
@@ -18,13 +27,8 @@ from kfmt_cli.cli.options import Common, Size, color, common, output_format, pat
 @click.option("--segment-bytes", type=Size(), help="segment.bytes.")
 @click.option("--segment-index-bytes", type=Size(), help="segment.index.bytes.")
 @click.option("--cleanup-policy", help="cleanup.policy: delete, compact or compact,delete.")
-@click.option("--now", help="The time to go by: milliseconds, or 2026-11-20T15:24; now without it.")
-@click.option(
-    "--config",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Properties of a broker or a topic.",
-)
+@now
+@config
 @common(wide, output_format, color)
 def retention(
     paths: tuple[str, ...],
@@ -34,7 +38,7 @@ def retention(
     segment_bytes: int | None,
     segment_index_bytes: int | None,
     cleanup_policy: str | None,
-    now: str | None,
+    now: int,
     config: Path | None,
     common: Common,
 ) -> int:
@@ -52,7 +56,6 @@ def retention(
     """
     from kfmt_cli.commands.log_settings import SettingsOf
     from kfmt_cli.commands.retention import Retention
-    from kfmt_cli.core.times import milliseconds
 
     given: dict[str, object] = {
         "retention_ms": retention_ms,
@@ -65,6 +68,5 @@ def retention(
     if cleanup_policy is not None:
         changes["policy"] = frozenset(part.strip() for part in cleanup_policy.split(","))
     run = common.run()
-    at = int(time.time() * 1000) if now is None else milliseconds("--now", now)
-    Retention(run, SettingsOf(config, changes), at).paths(paths)
+    Retention(run, SettingsOf(config, changes), now).paths(paths)
     return run.host.exit_code
