@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import pickle
 import shutil
 import struct
 import subprocess
@@ -19,6 +20,7 @@ import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 from kfmt_cli.broker.committed import committed_of
+from kfmt_cli.topics.payloads import Payload, Payloads, Schema
 from tests.support.broken_partitions import ORDERS, TXN, name, record_malformed, sample
 from tests.support.samples import kfmt
 from tests.support.segments import positions
@@ -206,6 +208,14 @@ def test_payloads(built: Path, arguments: tuple[str, ...], text: str) -> None:
     if "-f" not in arguments:
         shown = kfmt("dump", built / "log-0", "--records", *arguments, *more).out
         assert all(said in shown for said in text.splitlines()), shown
+
+
+def test_readers_of_payloads_are_made_once_in_each_process(built: Path) -> None:
+    payloads = Payloads(value=Payload("confluent", Schema(folder=built / "schemas")))
+    assert payloads.readers is payloads.readers
+    assert payloads.readers[0] is None
+    sent = pickle.loads(pickle.dumps(payloads))  # noqa: S301 (what reads does not go along)
+    assert (sent, "readers" in vars(sent)) == (payloads, False)
 
 
 def test_what_does_not_decode_is_written_as_it_is(built: Path) -> None:

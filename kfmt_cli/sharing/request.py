@@ -41,7 +41,7 @@ class Request:
     pushdown: bool = False
     parallelism: int = field(default_factory=available_cores)
     limit: Limit = field(default_factory=Limit)
-    payloads: Payloads = field(default_factory=Payloads)
+    payloads: Payloads = NOTHING_SAID
     """What keys and values are, of topics that have no decoder of their own."""
     private_key: bytes | None = field(default=None, repr=False)
     """What is in the file of the key that encrypted segments in tiered storage need."""

@@ -12,6 +12,7 @@ import struct
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -162,9 +163,12 @@ class Payload:
         return self.format, FORMATS[self.format].reader(self.schema)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Payloads:
-    """What keys and values were said to be."""
+    """What keys and values were said to be, in a form that goes to other processes.
+
+    What reads them is made once in each process: schemas are parsed for that.
+    """
 
     key: Payload | None = None
     value: Payload | None = None
@@ -172,7 +176,10 @@ class Payloads:
     def __bool__(self) -> bool:
         return self.key is not None or self.value is not None
 
-    @property
+    def __reduce__(self) -> tuple[type[Payloads], tuple[Payload | None, Payload | None]]:
+        return Payloads, (self.key, self.value)
+
+    @cached_property
     def readers(self) -> tuple[tuple[str, Read] | None, tuple[str, Read] | None]:
         """What reads keys, and values, each with the name of its format; None where nothing was
         said. Raises UsageError, InputError."""
