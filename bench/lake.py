@@ -9,6 +9,8 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -27,10 +29,18 @@ MASTER = ("--master", "local[2]")
 HEAD = "| job | time | what else | goal |\n|---|---|---|---|"
 
 
-def row(job: str, seconds: float, more: str, goal: float) -> str:
+DRIVER = """
+import resource, sys
+from kfmt_cli.cli.pipeline import pipeline
+pipeline.main(sys.argv[1:], standalone_mode=False)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+def row(job: str, seconds: float, more: str, goal: float | None) -> str:
     """A line of the table; the goal is in seconds."""
-    met = " met" if seconds <= goal else ""
-    return f"| {job} | {seconds:.2f} s | {more} | ≤ {goal:g} s{met} |"
+    words = "–" if goal is None else f"≤ {goal:g} s{' met' if seconds <= goal else ''}"
+    return f"| {job} | {seconds:.2f} s | {more} | {words} |"
 
 
 def exports(logs: Path, scratch: Path) -> Iterator[str]:
@@ -97,6 +107,37 @@ def stream(logs: Path, large: Path, n_partitions: int, scratch: Path) -> Iterato
     yield row(f"a trigger with {n / 1e6:.1f} M records", seconds, rate, n / 3e6)
 
 
+def hard_linked(logs: Path, n_folders: int, folder: Path) -> Path:
+    """A log directory with the segments of some partitions of another, as often as is asked for."""
+    sources = [sorted(source.glob("*.log")) for source in sorted(logs.iterdir())[:100]]
+    for number in range(n_folders):
+        place = folder / f"topic{number // 40:04}-{number % 40}"
+        place.mkdir(parents=True)
+        for log in sources[number % len(sources)]:
+            (place / log.name).hardlink_to(log)
+    return folder
+
+
+def memory(logs: Path, n_folders: tuple[int, int], scratch: Path) -> Iterator[str]:
+    """What the Python of a driver takes for few segments, and for many."""
+    sizes = []
+    for n in n_folders:
+        folder = hard_linked(logs, n, scratch / f"driver-{n}")
+        n_files = sum(1 for _ in folder.rglob("*.log"))
+        command = ["verify", *MASTER, str(folder), "--to", str(scratch / f"verify-{n}")]
+        began = time.perf_counter()
+        done = subprocess.run(
+            [sys.executable, "-c", DRIVER, *command], check=True, capture_output=True, text=True
+        )
+        seconds = time.perf_counter() - began
+        sizes.append((n_files, int(done.stdout.split()[-1])))
+        words = f"the driver's Python had {sizes[-1][1] / 1024:.0f} MB"
+        yield row(f"`kfmt pipeline verify` of {n_files:,} segments", seconds, words, None)
+    (few, before), (many, after) = sizes
+    each = (after - before) * 1024 / (many - few)
+    yield f"| what each segment more takes of that | – | {each:.0f} bytes at the peak | – |"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--smoke", action="store_true", help="small files, once")
@@ -113,6 +154,7 @@ def main() -> None:
             *exports(logs, Path(scratch)),
             *bucket(200 if arguments.smoke else 100_000),
             *stream(logs, large, 20 if arguments.smoke else 286, followed),
+            *memory(logs, (2, 20) if arguments.smoke else (150, 14300), Path(scratch)),
         ):
             written.append(line)
             print(line, flush=True)

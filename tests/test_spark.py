@@ -199,7 +199,8 @@ def test_verify_of_a_file_in_pieces_says_what_verify_crc_says(
     assert [row["code"] for row in expected] == ["offsets-backwards", "crc-mismatch"]
     if torn:  # as if damage reached from one piece into the next
         monkeypatch.setattr(
-            "kfmt_cli.spark.work.torn_files", lambda item: {str(log)} if len(item) > 1 else set()
+            "kfmt_cli.spark.work.torn_files",
+            lambda found: {str(log)} if len(list(found)) > 1 else set(),
         )
     to = tmp_path / "out"
     for job, more in (("verify", ["--deep"]), ("export", [])):
@@ -235,6 +236,25 @@ def test_a_directory_that_cannot_be_read_is_skipped_and_named(
         assert "1 input not read   exit 3" in said.out
         assert "none damaged" not in said.out
     assert len(exported(tmp_path / "export")) == 1500
+
+
+@pytest.mark.usefixtures("in_this_session")
+def test_names_that_are_no_text(tmp_path: Path) -> None:
+    folder = tmp_path / "in" / os.fsdecode(b"or\xffders-0")
+    shutil.copytree(ORDERS.parent, folder)
+    log = folder / ORDERS.name
+    log.write_bytes(with_bytes(log.read_bytes(), 5000, b"harm"))
+    for job in ("verify", "export", "segments", "stats"):
+        for _ in range(2):  # the second time by what is kept
+            to = tmp_path / job
+            assert here(job, str(tmp_path / "in"), "--to", str(to), "--format", "json") == 1
+    file = str(tmp_path / "in") + r"/or\xffders-0/" + ORDERS.name
+    for table in ("verify/segments", "verify/findings", "segments/segments"):
+        lines = (tmp_path / f"{table}/part-0.jsonl").read_text().splitlines()
+        row = json.loads(lines[0])
+        assert (row["file"], row["topic"]) == (file, r"or\xffders")
+    (topic,) = (tmp_path / "stats/topics.jsonl").read_text().splitlines()
+    assert json.loads(topic)["topic"] == r"or\xffders"
 
 
 def test_a_task_that_is_killed_is_done_again(spark: Any, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import struct
 from collections import defaultdict
@@ -204,6 +205,15 @@ def test_what_has_no_timestamp_is_in_no_time(bound: str, tmp_path: Path) -> None
         for table in ("records", "batches"):
             assert list(rows_of(asked(folder, table=table)))
             assert list(rows_of(asked(folder, table=table, **{bound: moment}))) == []
+
+
+def test_a_directory_whose_name_is_no_text(tmp_path: Path) -> None:
+    folder = tmp_path / os.fsdecode(b"or\xffders-0")
+    shutil.copytree(ORDERS.parent, folder)
+    for table in ("records", "batches", "segments"):
+        row = next(rows_of(asked(tmp_path, table=table)))
+        assert row["file"] == str(tmp_path) + r"/or\xffders-0/" + ORDERS.name
+        assert (row["topic"], row["partition"]) == (r"or\xffders", 0)
 
 
 def test_batch_rows_bound_the_arrow_batches() -> None:

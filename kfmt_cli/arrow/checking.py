@@ -14,6 +14,7 @@ from kfmt_cli.arrow.inputs import input_of, packed, reader_of
 from kfmt_cli.checks.log.packs import look_inside, read_pack
 from kfmt_cli.checks.log.verifier import Stretch
 from kfmt_cli.checks.registry import every_code
+from kfmt_cli.disk.tree import printable
 from kfmt_cli.findings.finding import Finding, Severity, in_order
 from kfmt_cli.formats.batch import CODECS
 from kfmt_cli.log.block import is_legacy, runs
@@ -60,8 +61,8 @@ class FileSummary:
         numbers = self.numbers
         row: dict[str, object] = {
             **numbers,
-            "file": self.piece.path,
-            "topic": topic,
+            "file": printable(self.piece.path),
+            "topic": topic and printable(topic),
             "partition": partition,
             "base_offset": self.piece.base_offset,
             "bytes": self.piece.size,
@@ -86,7 +87,9 @@ def finding_row(piece: Piece, finding: Finding) -> dict[str, object]:
     row = {**row_of(finding), "topic": topic, "partition": partition}
     for name in ("expected", "found"):
         row[name] = None if row[name] is None else str(row[name])
-    return row
+    return {
+        name: printable(value) if isinstance(value, str) else value for name, value in row.items()
+    }
 
 
 @dataclass(slots=True)

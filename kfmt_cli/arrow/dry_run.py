@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from kfmt_cli.core.stores import WINDOW
 from kfmt_cli.core.urls import is_local
 from kfmt_cli.render.style import count, grouped
 from kfmt_cli.sharing.piece import Piece
+from kfmt_cli.sharing.pieces import Pieces
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +33,12 @@ class DryRun:
         ]
 
 
-def dry_run(files: Sequence[Piece], shares: Sequence[Sequence[Piece]], to: str) -> DryRun:
+def dry_run(files: Pieces, shares: Iterable[Sequence[Piece]], to: str) -> DryRun:
     """What is planned. shares: the pieces of each task."""
-    reads = 0
+    reads = tasks = 0
     for share in shares:
+        tasks += 1
         for piece in share:
             if not is_local(piece.path):  # its head, and its bytes in windows
                 reads += 1 + max(-(-(piece.end - piece.start) // WINDOW), 1)
-    return DryRun(len(files), sum(file.size for file in files), len(shares), reads, to)
+    return DryRun(len(files), files.n_bytes, tasks, reads, to)

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from kfmt_cli.arrow.inputs import reader_of
-from kfmt_cli.arrow.lake import Files
+from kfmt_cli.arrow.lake import Files, FileWriter
 from kfmt_cli.arrow.record_schemas import KFMT, SCHEMAS
 from kfmt_cli.arrow.schema import schema_of, with_field_ids
 from kfmt_cli.arrow.tables import PieceRead, rows_of, wanted_records
@@ -58,8 +58,8 @@ class FileFormat:
     suffix: str
     write: Callable[[Files, Request, Sequence[Piece], Sequence[PieceRead]], None]
     """Write the rows of pieces, and keep what became of each."""
-    write_table: Callable[[BinaryIO, pa.Table], None]
-    """A small table."""
+    table: Callable[[BinaryIO, pa.Schema], FileWriter]
+    """Writes a small table."""
     takes_columns: bool = False
     """Some columns of the records can be chosen, and how rows are shared out to files."""
 
@@ -204,22 +204,37 @@ def _told(
 # Small tables.
 
 
-def _parquet_table(out: BinaryIO, table: pa.Table) -> None:
-    few = [name for name in FEW_VALUES if name in table.column_names]
-    pq.write_table(table, out, compression="zstd", use_dictionary=few)
+class _RowLines:
+    """Lines of text, one a row. line: makes it of the cells, by their names."""
+
+    def __init__(self, out: BinaryIO, head: str, line: Callable[[dict[str, object]], str]) -> None:
+        self._out, self._line = out, line
+        out.write(head.encode())
+
+    def write(self, rows: pa.RecordBatch) -> int:
+        for row in rows.to_pylist():
+            self._out.write(self._line(_plain(row)).encode())
+        return len(rows)
+
+    def close(self) -> None:
+        pass
+
+    def abandon(self) -> None:
+        pass
 
 
-def _json_table(out: BinaryIO, table: pa.Table) -> None:
-    for row in table.to_pylist():
-        out.write((json_text(_plain(row)) + "\n").encode())
+def _json_table(out: BinaryIO, schema: pa.Schema) -> FileWriter:
+    del schema
+    return _RowLines(out, "", lambda row: json_text(row) + "\n")
 
 
-def _csv_table(out: BinaryIO, table: pa.Table) -> None:
-    out.write(csv_line(table.column_names).encode())
-    for row in table.to_pylist():
-        cells = _plain(row).values()
-        words = ["|".join(cell) if isinstance(cell, list) else cell for cell in cells]
-        out.write(csv_line(words).encode())
+def _csv_table(out: BinaryIO, schema: pa.Schema) -> FileWriter:
+    def line(row: dict[str, object]) -> str:
+        return csv_line(
+            ["|".join(cell) if isinstance(cell, list) else cell for cell in row.values()]
+        )
+
+    return _RowLines(out, csv_line(schema.names), line)
 
 
 def _plain(row: dict[str, object]) -> dict[str, object]:
@@ -231,7 +246,7 @@ def _plain(row: dict[str, object]) -> dict[str, object]:
 
 
 FILE_FORMATS = {
-    "parquet": FileFormat("parquet", _parquet, _parquet_table, takes_columns=True),
+    "parquet": FileFormat("parquet", _parquet, _Parquet, takes_columns=True),
     "json": FileFormat("jsonl", _json, _json_table),
     "csv": FileFormat("csv", _csv, _csv_table),
 }

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from kfmt_cli.core.elsewhere import CONNECTIONS, OPENERS
@@ -23,6 +25,7 @@ from kfmt_cli.disk.names import MANIFEST, STORED_STEM, left_out_words, mark_of, 
 from kfmt_cli.disk.tree import classify
 from kfmt_cli.errors import InputError
 from kfmt_cli.sharing.piece import Piece
+from kfmt_cli.sharing.pieces import Pieces
 from kfmt_cli.sharing.read_piece import PieceReader
 from kfmt_cli.sharing.request import Request
 
@@ -32,101 +35,125 @@ if TYPE_CHECKING:
 KINDS = {"index_entries": frozenset({OFFSET_INDEX, TIME_INDEX})}
 
 
-def files_of(request: Request, tell: Callable[[str], None] | None = None) -> list[Piece]:
+def files_of(request: Request, tell: Callable[[str], None] | None = None) -> Pieces:
     """Every file that the request is about, whole, and the directories that cannot be read, by
     their trouble; raises InputError, also where there is nothing but trouble.
 
     Directories that a broker has marked, as copies or as set aside, are left out unless they are
     named. tell: is told of them.
     """
+    stems = set[str]()
+    found = Pieces(_listed(request, stems, tell))
+    if stems or request.topics:
+        found = Pieces(_with_tiered(request, found, stems))
+    if found and all(piece.trouble for piece in found):
+        raise InputError("; ".join(f"{piece.path}: {piece.trouble}" for piece in found))
+    return _in_order(found)
+
+
+def _listed(
+    request: Request, stems: set[str], tell: Callable[[str], None] | None
+) -> Iterator[Piece]:
+    """The files, as they are listed, and those that may be tiered whatever their topic is. stems:
+    takes what the names of segments in tiered storage begin with, which their manifests say."""
     kinds = KINDS.get(request.table, LOGS)
-    found: dict[str, Piece] = {}
     for path in request.paths:
-        given, marked = list(listing(path)), set[str]()
-        stems = {file.path.removesuffix(MANIFEST) for file in given if _is_manifest(file)}
-        alone = len(given) == 1
+        given, marked = listing(path), set[str]()
+        first = list(islice(given, 2))
+        if not first:
+            raise InputError(f"{path}: no file in it")
+        alone = len(first) == 1
         if alone:
-            stems |= _stem_of(given[0].path)
-        for stored in given:
+            stems |= _stem_of(first[0].path)
+        for stored in chain(first, given):
+            if _is_manifest(stored):
+                stems.add(stored.path.removesuffix(MANIFEST))
             if not stored.trouble and is_transient(stored.path) and not alone:
                 continue
             if _is_marked(stored.path, path):
                 marked.add(stored.path.rpartition("/")[0])
                 continue
-            piece = _piece_of(request, stored, stems, kinds, alone)
+            piece = _piece_of(request, stored, kinds, alone)
             if piece is not None:
-                found[stored.path] = piece
-        if not given:
-            raise InputError(f"{path}: no file in it")
+                yield piece
         if marked and tell is not None:
             tell(f"{path}: {left_out_words(marked)}\n")
-    _look_at_tiered(request, found)
-    if found and all(piece.trouble for piece in found.values()):
-        raise InputError("; ".join(f"{piece.path}: {piece.trouble}" for piece in found.values()))
-    return sorted(found.values(), key=_order)
 
 
-def _doubles(pieces: Iterable[Piece]) -> list[str]:
-    """The tiered segments that are in the local logs of their partition, too."""
-    pieces = list(pieces)
-    first: dict[object, int] = {}
-    for piece in pieces:
-        if piece.kind is LOG and not piece.tiered and piece.base_offset is not None:
-            known = first.get(piece.place, piece.base_offset)
-            first[piece.place] = min(known, piece.base_offset)
-    return [
-        piece.path
-        for piece in pieces
-        if piece.tiered and piece.place in first and (piece.base_offset or 0) >= first[piece.place]
-    ]
+def _in_order(found: Pieces) -> Pieces:
+    """By topic, partition and offset, each file once."""
+    by_place: dict[tuple[str, int], array[int]] = {}
+    for i, piece in enumerate(found):
+        topic, partition = piece.place
+        by_place.setdefault((topic or piece.folder, partition or 0), array("I")).append(i)
+    numbers = array("I")
+    for place in sorted(by_place):
+        files: dict[tuple[int, str], int] = {}
+        for i in by_place[place]:
+            piece = found[i]
+            files[piece.base_offset or 0, piece.path] = i
+        numbers.extend(files[key] for key in sorted(files))
+    return found.taken(numbers)
 
 
 def _piece_of(
-    request: Request, stored: StoredFile, stems: set[str], kinds: frozenset[Kind], alone: bool
+    request: Request, stored: StoredFile, kinds: frozenset[Kind], alone: bool
 ) -> Piece | None:
-    """A file as a whole, None for one that the request is not about.
-
-    stems: of the logs in tiered storage. alone: it was given, whatever its name is.
-    """
+    """A file as a whole, None for one that the request is not about. alone: it was given, whatever
+    its name is."""
     file, trouble = classify(stored.path, stored.path), stored.trouble
     if not trouble and packed_suffix(stored.path) and file.kind in LOGS:
         trouble = WHOLLY_PACKED
     if trouble:
         return Piece(stored.path, UNKNOWN, None, 0, 0, 0, 0, trouble=trouble)
-    tiered = stored.path.removesuffix(".log") in stems  # whose topic the manifest says
     if file.kind not in kinds and not (alone and file.kind is UNKNOWN):
         return None
-    if not tiered and not _is_wanted(request, partition_of(stored.path)[0]):
-        return None
     size, base = stored.size, file.base_offset
-    return Piece(stored.path, file.kind, base, size, stored.modified, 0, size, tiered=tiered)
+    piece = Piece(stored.path, file.kind, base, size, stored.modified, 0, size)
+    wanted = _may_be_tiered(piece) or _is_wanted(request, partition_of(stored.path)[0])
+    return piece if wanted else None
+
+
+def _stem(path: str) -> str | None:
+    """What the names of a tiered segment's objects begin with, for the path of its log."""
+    stem = path.removesuffix(".log")
+    return stem if STORED_STEM.match(stem.rpartition("/")[2]) else None
 
 
 def _stem_of(path: str) -> set[str]:
-    """What the names of a tiered segment's objects begin with, for the path of its log."""
-    stem = path.removesuffix(".log")
-    if not STORED_STEM.match(stem.rpartition("/")[2]):
-        return set()
+    """The same, for the path of any file, in a set that is empty if there is no manifest."""
+    stem = _stem(path)
     try:
-        return {stem} if list(listing(stem + MANIFEST)) else set()
+        return {stem} if stem is not None and list(listing(stem + MANIFEST)) else set()
     except InputError:
         return set()
+
+
+def _may_be_tiered(piece: Piece) -> bool:
+    return piece.kind is LOG and _stem(piece.path) is not None
 
 
 def _is_manifest(file: StoredFile) -> bool:
     return file.path.endswith(MANIFEST) and not file.trouble
 
 
-def _look_at_tiered(request: Request, found: dict[str, Piece]) -> None:
-    """Have the segments in tiered storage as their manifests say, and none that is here as well."""
-    tiered = [piece for piece in found.values() if piece.tiered]
-    for piece in map_ordered(partial(_as_broker, request), tiered, CONNECTIONS):
+def _with_tiered(request: Request, found: Pieces, stems: set[str]) -> Iterator[Piece]:
+    """The same with segments in tiered storage as their manifests say, and none that is in the
+    local logs of its partition as well."""
+    first: dict[object, int] = {}
+    for piece in found:
+        if _stem(piece.path) in stems:
+            continue
         if piece.trouble or _is_wanted(request, piece.place[0]):
-            found[piece.path] = piece
-        else:
-            del found[piece.path]
-    for path in _doubles(found.values()):
-        del found[path]
+            yield piece
+            if piece.kind is LOG and piece.base_offset is not None:
+                known = first.get(piece.place, piece.base_offset)
+                first[piece.place] = min(known, piece.base_offset)
+    tiered = found.those(lambda piece: _stem(piece.path) in stems)
+    for piece in map_ordered(partial(_as_broker, request), tiered, CONNECTIONS):
+        is_local_too = piece.place in first and (piece.base_offset or 0) >= first[piece.place]
+        if piece.trouble or (_is_wanted(request, piece.place[0]) and not is_local_too):
+            yield piece
 
 
 def _as_broker(request: Request, piece: Piece) -> Piece:
@@ -134,10 +161,11 @@ def _as_broker(request: Request, piece: Piece) -> Piece:
     try:
         log = _stored_log(request, piece.path, piece.size)
     except InputError as error:
-        return replace(piece, kind=UNKNOWN, trouble=str(error))
+        return replace(piece, kind=UNKNOWN, trouble=str(error), tiered=True)
     place = log.manifest.remote_log_segment_metadata.remote_log_segment_id.topic_id_partition
     named = place.topic_partition.topic, place.topic_partition.partition
-    return replace(piece, size=log.size, end=log.size, stored_size=piece.size, named=named)
+    there = replace(piece, tiered=True, stored_size=piece.size, named=named)
+    return replace(there, size=log.size, end=log.size)
 
 
 def _stored_log(request: Request, path: str, there: int) -> StoredLog:
@@ -182,12 +210,6 @@ def _is_marked(file: str, given: str) -> bool:
     folder = file.rpartition("/")[0]
     name = folder.rpartition("/")[2]
     return mark_of(name) != "" and name not in given.split("/")
-
-
-def _order(piece: Piece) -> tuple[str, int, int, str]:
-    topic, partition = piece.place
-    folder = topic or piece.path.rpartition("/")[0]
-    return folder, partition or 0, piece.base_offset or 0, piece.path
 
 
 def _is_wanted(request: Request, topic: str | None) -> bool:

@@ -72,21 +72,34 @@ def _upload(made: BinaryIO, path: str) -> None:
         raise OutputError(f"{path}: cannot be written: {one_line(error)}") from error
 
 
+def as_json(value: object) -> bytes:
+    """A value as JSON, in ASCII: names need not be text."""
+    return json.dumps(value).encode()
+
+
 def put_json(path: str, value: object) -> None:
     """A JSON file, whole."""
     with appearing(path) as out:
-        out.write(json.dumps(value, ensure_ascii=False).encode())
+        out.write(as_json(value))
+
+
+def read_whole(path: str) -> bytes | None:
+    """The content of a small file, None where it is not there."""
+    try:
+        if is_local(path):
+            return Path(local(path)).read_bytes()
+        system, below = file_system_at(path)
+        with system.open_input_file(below) as source:
+            return bytes(source.read())
+    except OSError:
+        return None
 
 
 def get_json(path: str) -> Any | None:
     """The content of a JSON file, None where it is not there or not whole."""
     try:
-        if is_local(path):
-            return json.loads(Path(local(path)).read_bytes())
-        system, below = file_system_at(path)
-        with system.open_input_file(below) as source:
-            return json.loads(source.read())
-    except (OSError, ValueError):
+        return json.loads(read_whole(path) or b"")
+    except ValueError:
         return None
 
 

@@ -18,7 +18,7 @@ from kfmt_cli.checks.log.packs import read_pack
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.native.table import BoolArray
 from kfmt_cli.disk.kinds.fixed import read_rows
-from kfmt_cli.disk.tree import as_given, classify
+from kfmt_cli.disk.tree import classify, printable
 from kfmt_cli.errors import InputError
 from kfmt_cli.findings import damage as codes
 from kfmt_cli.findings.finding import Finding
@@ -45,11 +45,11 @@ def shared_by_file(
     path: str, kind: str, place: tuple[str | None, int | None]
 ) -> Callable[[str, int], pa.Array | None]:
     """Gives the columns that all rows of a file share."""
-    topic, partition = place
+    topic, partition = None if place[0] is None else printable(place[0]), place[1]
 
     def column(name: str, n: int) -> pa.Array | None:
         if name == "file":
-            return arrays.constant(as_given(path), n)
+            return arrays.constant(printable(path), n)
         if name == "kind":
             return arrays.constant(kind, n)
         if name == "topic":
@@ -237,8 +237,8 @@ def _shared_in(pieces: Sequence[Piece], owner: IntArray) -> Callable[[str, int],
     """Gives the columns that all rows of a file share."""
     places = [piece.place for piece in pieces]
     values: dict[str, pa.Array] = {
-        "file": pa.array([as_given(piece.path) for piece in pieces], pa.string()),
-        "topic": pa.array([topic for topic, _ in places], pa.string()),
+        "file": pa.array([printable(piece.path) for piece in pieces], pa.string()),
+        "topic": pa.array([topic and printable(topic) for topic, _ in places], pa.string()),
         "partition": pa.array([number for _, number in places], pa.int32()),
     }
 

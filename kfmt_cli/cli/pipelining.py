@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,7 +51,7 @@ class PipelineCall:
         settings = dict(self._setting(option) for option in self.options["conf"])
         with session(self.options["master"], settings, self.options["patience"]) as spark:
             files = files_of(request, self.screen.note)
-            with self.screen.progress(sum(file.size for file in files)) as progress:
+            with self.screen.progress(files.n_bytes) as progress:
                 format_ = self.options["format_"]
                 context = Context(spark, request, to, format_, progress.advance, self.own, files)
                 summary = self._job(run_job, context)
@@ -69,13 +69,13 @@ class PipelineCall:
         from kfmt_cli.sharing.piece import cut, pack
         from kfmt_cli.sharing.request import share_of
 
-        files = [file for file in files_of(request, self.screen.note) if not file.trouble]
+        files = files_of(request, self.screen.note).those(lambda file: not file.trouble)
         share = share_of(request, files)
-        for line in dry_run(files, list(pack(cut(files, share), share)), to).lines():
+        for line in dry_run(files, pack(cut(files, share), share), to).lines():
             self.screen.text(f"{line}\n")
         return ExitCode.CLEAN
 
-    def _summed_up(self, summary: Any, files: list[Any]) -> dict[str, Any]:
+    def _summed_up(self, summary: Any, files: Sequence[Any]) -> dict[str, Any]:
         """What a job did, for programs."""
         return {
             "version": __version__,

@@ -33,7 +33,8 @@ from kfmt_cli.log.select import Selection
 from kfmt_cli.render.style import count
 from kfmt_cli.rows.result import Result, ResultType
 from kfmt_cli.rows.table_types import BATCHES, RECORDS
-from kfmt_cli.sharing.piece import Piece, cut
+from kfmt_cli.sharing.piece import Piece, cuts_of
+from kfmt_cli.sharing.pieces import Pieces
 from kfmt_cli.sharing.processes import map_processes
 from kfmt_cli.sharing.request import Request, share_of
 from kfmt_cli.sharing.seams import Seam, is_torn
@@ -66,7 +67,7 @@ class Export:
     log_starts: LogStarts | None = None
     tell: Callable[[str], None] | None = None
     """Is told of what is left out."""
-    _files: list[Piece] = field(default_factory=list)
+    _files: Pieces = field(default_factory=Pieces)
     _given: tuple[str, ...] = ()
     _is_fresh: bool = False
     _manifest: ExportManifest = field(default_factory=ExportManifest)
@@ -78,11 +79,9 @@ class Export:
         self._given = paths
         if not self.dry_run:
             self._prepare()
-        for piece in self._used(files_of(self.request, self.tell)):
-            if piece.trouble:
-                yield Unread(f"{piece.path}: {piece.trouble}")
-            else:
-                self._files.append(piece)
+        found = self._used(files_of(self.request, self.tell))
+        yield from (Unread(f"{piece.path}: {piece.trouble}") for piece in found if piece.trouble)
+        self._files = found.those(lambda piece: not piece.trouble)
         if not self._files:
             raise InputError("no log in the paths given")
         if self.request.asked.needs_logs:
@@ -103,18 +102,16 @@ class Export:
         # In a store nothing is there before all of it is.
         self._is_fresh = is_local(self.to) and not names_in(self.to)
 
-    def _used(self, pieces: list[Piece]) -> Iterator[Piece]:
+    def _used(self, pieces: Pieces) -> Pieces:
         """Without the snapshots of the metadata log in directories: the log has what they say, at
         offsets of its own."""
-        left_out = 0
-        for piece in pieces:
-            if piece.kind is KRAFT_SNAPSHOT and piece.path not in self.request.paths:
-                left_out += 1
-            else:
-                yield piece
+        named = self.request.paths
+        used = pieces.those(lambda piece: piece.kind is not KRAFT_SNAPSHOT or piece.path in named)
+        left_out = len(pieces) - len(used)
         if left_out and self.tell is not None:
             words = f"{count(left_out, 'snapshot')} of the metadata log left out"
             self.tell(f"{words}; a path that names one exports it\n")
+        return used
 
     def _ask_logs(self) -> Iterator[Unread]:
         """Find out what is wanted of each directory; one whose logs do not say it is left out."""
@@ -126,13 +123,13 @@ class Export:
                 known[folder] = wanted_of(request.asked, partition, request.limit)
             except InputError as error:
                 yield Unread.of(error)
-        self._files = [piece for piece in self._files if piece.folder in known]
+        self._files = self._files.those(lambda piece: piece.folder in known)
         self.request = replace(request, in_folders=known)
 
     @property
     def total(self) -> int:
         """Bytes of all files."""
-        return sum(file.size for file in self._files)
+        return self._files.n_bytes
 
     def _name(self, path: str) -> str:
         """A file by a path that opens it from here; files are opened by paths that every process
@@ -175,9 +172,10 @@ class Export:
                 for piece, result in self._kept(bundle, done, advance):
                     yield from self._told(piece.path, [(piece, result)])
 
-    def _bundles(self) -> list[list[Piece]]:
+    def _bundles(self) -> list[Pieces]:
         share = share_of(self.request, self._files)
-        return list(self.lake.bundling.bundles(cut(self._files, share), share))
+        pieces = self._files.parted(lambda file: cuts_of(file, share))
+        return list(pieces.shared(self.lake.bundling.bundles(pieces, share)))
 
     def _tell_plan(self) -> None:
         if self.tell is not None:
@@ -185,7 +183,7 @@ class Export:
                 self.tell(f"{line}\n")
 
     def _kept(
-        self, bundle: list[Piece], done: Exported, advance: Callable[[int], None]
+        self, bundle: Pieces, done: Exported, advance: Callable[[int], None]
     ) -> Iterator[tuple[Piece, PieceExported]]:
         """What was made of each piece, which the manifest keeps."""
         names = [output.name for output in done.outputs]
@@ -195,15 +193,13 @@ class Export:
             advance(piece.end - piece.start)
             yield piece, result
 
-    def _anew(
-        self, parts: list[tuple[list[Piece], Exported]]
-    ) -> list[tuple[list[Piece], Exported]]:
+    def _anew(self, parts: list[tuple[Pieces, Exported]]) -> list[tuple[Pieces, Exported]]:
         """The whole file at once, where damage reaches from one part into the next."""
         for _, done in parts:
             for output in done.outputs:
                 remove(f"{self.to}/{output.name}")
         first = parts[0][0][0]
-        whole = [first.part(0, first.size)]
+        whole = Pieces([first.part(0, first.size)])
         return [(whole, export_bundle(self.request, whole, self.to, self.lake))]
 
     def _told(self, path: str, found: list[tuple[Piece, PieceExported]]) -> Iterator[Event]:
@@ -266,6 +262,6 @@ def take_away(folder: Path) -> None:
         raise UsageError(f"{mark}: {error.strerror}") from error
 
 
-def _cut_file(bundle: list[Piece]) -> str:
+def _cut_file(bundle: Pieces) -> str:
     """The file that a bundle has parts of; empty for whole files."""
     return "" if bundle[0].is_whole else bundle[0].path

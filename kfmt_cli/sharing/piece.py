@@ -8,9 +8,10 @@ file. Small files are packed together, as a worker's start costs more than they 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from kfmt_cli.disk.kinds.kind import Kind
 from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT, LOG
@@ -77,16 +78,20 @@ class Piece:
         return partition_of(self.path)
 
 
+def cuts_of(file: Piece, target: int) -> Sequence[int]:
+    """Where the parts of a file begin, and where the last one ends: a log that is larger than the
+    target is cut."""
+    n = -(-file.size // target) if file.kind is LOG else 1
+    if n <= 1:
+        return file.start, file.end
+    return *range(0, file.size, -(-file.size // n)), file.size
+
+
 def cut(files: Iterable[Piece], target: int) -> Iterator[Piece]:
     """Logs larger than the target in parts of it."""
     for file in files:
-        n = -(-file.size // target) if file.kind is LOG else 1
-        if n <= 1:
-            yield file
-            continue
-        width = -(-file.size // n)
-        for start in range(0, file.size, width):
-            yield file.part(start, min(start + width, file.size))
+        for start, end in pairwise(cuts_of(file, target)):
+            yield file.part(start, end)
 
 
 def pack(parts: Iterable[Piece], target: int, opening: int = OPENING) -> Iterator[list[Piece]]:

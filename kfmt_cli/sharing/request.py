@@ -13,6 +13,7 @@ from kfmt_cli.log.select import Asked, Selection
 from kfmt_cli.rows.column import Column, RowType
 from kfmt_cli.rows.table_types import TABLES, chosen
 from kfmt_cli.sharing.piece import MIB, OPENING, Piece
+from kfmt_cli.sharing.pieces import Pieces
 from kfmt_cli.topics import decoder_for
 from kfmt_cli.topics.decoder import Decoder
 from kfmt_cli.topics.payloads import NOTHING_SAID, Payloads
@@ -64,9 +65,9 @@ class Request:
         return self.in_folders.get(piece.folder, self.asked.wanted)
 
 
-def share_of(request: Request, pieces: list[Piece]) -> int:
+def share_of(request: Request, pieces: Pieces) -> int:
     """Bytes for one worker: enough shares for the cores, none larger than what is asked for."""
-    total = sum(piece.end - piece.start + OPENING for piece in pieces)
+    total = pieces.n_bytes + len(pieces) * OPENING
     share = -(-total // max(request.parallelism, 1))
     return min(request.max_split, max(LEAST_SPLIT, share))
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pyspark.sql.datasource import InputPartition
 
 from kfmt_cli.arrow.inputs import files_of
 from kfmt_cli.log.select import Selection
-from kfmt_cli.sharing.piece import Piece, cut, pack
+from kfmt_cli.sharing.piece import cuts_of, pack
+from kfmt_cli.sharing.pieces import Pieces
 from kfmt_cli.sharing.request import Request, share_of
 
 # Tables with something that is true of a whole file, as rules are that look at neighbours.
@@ -19,7 +20,7 @@ WHOLE = ("segments", "index_entries", "findings")
 class Split:
     """What one task reads."""
 
-    pieces: tuple[Piece, ...]
+    pieces: Pieces = field(default_factory=Pieces)
     wanted: tuple[tuple[str, Selection], ...] = ()
     """What is wanted in each directory, where its logs had to be read to know."""
 
@@ -33,7 +34,8 @@ class SplitPartition(InputPartition):
 
 def plan(request: Request) -> list[Split]:
     """The request shared out; an empty list where there is nothing to read."""
-    files = files_of(request)
-    share = share_of(request, files)
-    parts = files if request.table in WHOLE else list(cut(files, share))
-    return [Split(tuple(pieces)) for pieces in pack(parts, share)]
+    pieces = files_of(request)
+    share = share_of(request, pieces)
+    if request.table not in WHOLE:
+        pieces = pieces.parted(lambda file: cuts_of(file, share))
+    return [Split(part) for part in pieces.shared(pack(pieces, share))]

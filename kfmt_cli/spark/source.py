@@ -44,7 +44,7 @@ class KfmtReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         """The splits; one without pieces where there is nothing, as Spark wants one at least."""
-        splits = splits_of(self.request) or [Split(())]
+        splits = splits_of(self.request) or [Split()]
         return [SplitPartition(split) for split in splits]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

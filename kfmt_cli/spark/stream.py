@@ -25,6 +25,7 @@ from kfmt_cli.errors import InputError, UsageError
 from kfmt_cli.log.select import Selection
 from kfmt_cli.rows.table_types import BATCHES, RECORDS
 from kfmt_cli.sharing.piece import Piece, cut, pack
+from kfmt_cli.sharing.pieces import Pieces
 from kfmt_cli.sharing.request import Request, share_of
 from kfmt_cli.spark.plan import Split, SplitPartition
 from kfmt_cli.spark.worker import Home, carried
@@ -180,7 +181,7 @@ class Follower:
                 pieces += found
                 asked = self.request.asked.wanted
                 wanted[folder] = _narrowed(asked, first.offset, last.offset - 1)
-        share = share_of(self.request, pieces)
+        share = share_of(self.request, Pieces(pieces))
         parts = (
             part
             for piece in pieces
@@ -188,7 +189,7 @@ class Follower:
                 cut([replace(piece, is_exact=False)], share) if piece.is_whole else [piece]
             )
         )
-        return [Split(tuple(some), _of_folders(some, wanted)) for some in pack(parts, share)]
+        return [Split(Pieces(some), _of_folders(some, wanted)) for some in pack(parts, share)]
 
 
 def _of_folders(

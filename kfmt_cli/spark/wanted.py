@@ -8,7 +8,7 @@ Of a partition in tiered storage all logs are read, with those that are local.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from hashlib import blake2b
 from itertools import zip_longest
 
@@ -54,7 +54,7 @@ def _folders(split: Split) -> set[str]:
     return {piece.folder for piece in split.pieces}
 
 
-def in_folders(request: Request, files: list[Piece]) -> dict[str, Selection]:
+def in_folders(request: Request, files: Iterable[Piece]) -> dict[str, Selection]:
     """What is wanted of each directory, where its logs have to be read to know; raises
     InputError."""
     asked = request.asked

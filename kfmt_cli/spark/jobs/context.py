@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from kfmt_cli.arrow.checking import MOST_KEPT
-from kfmt_cli.arrow.file_formats import FILE_FORMATS
+from kfmt_cli.arrow.checking import MOST_KEPT, count_severities
 from kfmt_cli.arrow.inputs import files_of
-from kfmt_cli.arrow.output import appearing
 from kfmt_cli.arrow.schema import schema_of
+from kfmt_cli.arrow.table_file import TableFile
 from kfmt_cli.findings.damage import FILE_UNREADABLE, FILE_VANISHED
 from kfmt_cli.render.style import grouped
 from kfmt_cli.rows.table_types import TABLES
-from kfmt_cli.sharing.piece import Piece
+from kfmt_cli.sharing.pieces import Pieces
 from kfmt_cli.sharing.request import Request
+from kfmt_cli.spark.job import Result
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -35,7 +36,7 @@ class Context:
     advance: Callable[[int], None]
     options: dict[str, Any] = field(default_factory=dict)
     """The options of the job, by name."""
-    files: list[Piece] | None = None
+    files: Pieces | None = None
     """The inputs, where they have been listed already."""
 
     def table(self, name: str, columns: Sequence[str] = ()) -> DataFrame:
@@ -48,10 +49,10 @@ class Context:
         reader = self.spark.read.format("kfmt").options(**options_of(request))
         return reader.load(list(request.paths))
 
-    def inputs(self) -> list[Piece]:
+    def inputs(self) -> Pieces:
         """The files that can be read, listed now where they have not been."""
         files = files_of(self.request) if self.files is None else self.files
-        return [file for file in files if not file.trouble]
+        return files.those(lambda file: not file.trouble)
 
 
 @dataclass(slots=True)
@@ -69,28 +70,39 @@ class JobSummary:
     """The inputs that could not be read, each with the reason."""
 
 
-def write_table(path: str, table: pa.Table, format_: str) -> str:
-    """A small table as one file, whole; its path."""
-    made = FILE_FORMATS[format_]
-    place = f"{path}.{made.suffix}"
-    with appearing(place) as out:
-        made.write_table(out, table)
-    return place
+def rows_table(name: str) -> pa.Schema:
+    """The schema of one of the documented tables."""
+    return schema_of(TABLES[name].leaves)
 
 
-def table_of(name: str, rows: Iterable[dict[str, object]]) -> pa.Table:
-    """Rows as one of the documented tables."""
-    return pa.Table.from_pylist(list(rows), schema=schema_of(TABLES[name].leaves))
+@dataclass(slots=True)
+class JobFindings:
+    """What a job finds: rows of a table, and what is counted."""
 
-
-def left_out(codes: dict[str, int], rows: list[dict[str, object]]) -> list[str]:
-    """A line that says how many findings are counted but not kept, where there are such."""
-    n = sum(codes.values()) - len(rows)
-    kept = f"{grouped(MOST_KEPT)} are kept of each part of a file"
-    return [f"{grouped(n):>8}  of these are not in the table of findings: {kept}"] if n else []
-
-
-def unread_of(rows: list[dict[str, object]]) -> list[str]:
+    table: TableFile | None = None
+    """None where no table of them is written."""
+    codes: Counter[str] = field(default_factory=Counter)
+    """How many there are of each, kept or not."""
+    kept: int = 0
+    unread: list[str] = field(default_factory=list)
     """The files that could not be opened, or not be read to their end, each with the reason."""
-    codes = (FILE_VANISHED.name, FILE_UNREADABLE.name)
-    return [str(row["message"]) for row in rows if row["code"] in codes]
+
+    def take(self, result: Result) -> None:
+        """Add those of a piece."""
+        rows = result["findings"]
+        self.kept += len(rows)
+        self.codes.update(result["codes"])
+        if self.table is not None:
+            self.table.add(rows)
+        codes = (FILE_VANISHED.name, FILE_UNREADABLE.name)
+        self.unread += (str(row["message"]) for row in rows if row["code"] in codes)
+
+    def sum_up(self, summary: JobSummary) -> None:
+        """Say so in the summary."""
+        summary.errors = count_severities(self.codes)["errors"] or 0
+        summary.vanished = self.codes[FILE_VANISHED.name]
+        summary.unread = self.unread
+        if left := sum(self.codes.values()) - self.kept:
+            kept = f"{grouped(MOST_KEPT)} are kept of each part of a file"
+            words = f"{grouped(left):>8}  of these are not in the table of findings: {kept}"
+            summary.lines.append(words)

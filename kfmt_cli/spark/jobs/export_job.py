@@ -3,31 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 
-from kfmt_cli.arrow.checking import count_severities, results_of
+from kfmt_cli.arrow.checking import results_of
 from kfmt_cli.arrow.exporting import export_bundle
 from kfmt_cli.arrow.lake import DEFAULTS, Lake, Output, lake_of
 from kfmt_cli.arrow.manifest import ExportManifest
 from kfmt_cli.arrow.output import remove
+from kfmt_cli.arrow.table_file import table_file
 from kfmt_cli.core.stores import listing
 from kfmt_cli.errors import InputError
-from kfmt_cli.findings.damage import FILE_VANISHED
 from kfmt_cli.sharing.piece import Piece
 from kfmt_cli.sharing.request import Request
-from kfmt_cli.spark.jobs.context import (
-    Context,
-    JobSummary,
-    left_out,
-    table_of,
-    unread_of,
-    write_table,
-)
+from kfmt_cli.spark.job import Job, Result, Work
+from kfmt_cli.spark.jobs.context import Context, JobFindings, JobSummary, rows_table
+from kfmt_cli.spark.ledger import Ledger
 from kfmt_cli.spark.wanted import digest, in_folders
-from kfmt_cli.spark.work import Job, Ledger, Result, Work, run
+from kfmt_cli.spark.work import run
 
 _MADE = re.compile(r"-\d{12}-[0-9a-f]{12}(-\d+)?\.\w+$")
 
@@ -68,7 +62,7 @@ def job_of(context: Context, request: Request, lake: Lake) -> Job:
         # What that is in each directory may change with any of its files.
         "in_folders": digest(request.in_folders) if request.in_folders else None,
     }
-    return Job("export", export(lake), options, together=True, bundling=lake.bundling)
+    return Job("export", export(lake), options, bundling=lake.bundling)
 
 
 def _sweep(to: str, tables: Iterable[str], outputs: set[str]) -> None:
@@ -92,31 +86,27 @@ def run_job(context: Context) -> JobSummary:
     request = replace(context.request, in_folders=known, max_split=share)
     ledger = Ledger(context.to, job_of(context, request, lake))
     ledger.open()
-    pieces = ledger.plan(request, files)
+    ledger.plan(request, files)
     tables = lake.tables
     summary = JobSummary(dict.fromkeys(("segments", "bytes", *tables, "errors"), 0))
     manifest = ExportManifest()
-    findings: list[dict[str, object]] = []
-    counts: Counter[str] = Counter()
-    results = run(context.spark, request, ledger, pieces, context.advance)
+    results = run(context.spark, request, ledger, context.advance)
     outputs = {result["bundle"]: result["outputs"] for _, result in results if "files" in result}
-    for piece, result in results:
-        summary.numbers["segments"] += piece.start == 0
-        summary.numbers["bytes"] += piece.end - piece.start
-        manifest.add_outputs(Output(**file) for file in result.get("files", ()))
-        names = outputs[result["bundle"]]
-        manifest.add_piece(piece, result["rows"], result["offsets"], names)
-        for table, n in result["rows"].items():
-            summary.numbers[table] += n
-        findings += result["findings"]
-        counts.update(result["codes"])
-    errors = count_severities(counts)["errors"] or 0
-    summary.errors = summary.numbers["errors"] = errors
-    summary.vanished = counts[FILE_VANISHED.name]
-    summary.lines, summary.unread = left_out(counts, findings), unread_of(findings)
+    place, schema = f"{context.to}/findings/part-0", rows_table("findings")
+    with table_file(place, schema, context.format) as table:
+        findings = JobFindings(table)
+        for piece, result in results:
+            summary.numbers["segments"] += piece.start == 0
+            summary.numbers["bytes"] += piece.end - piece.start
+            manifest.add_outputs(Output(**file) for file in result.get("files", ()))
+            names = outputs[result["bundle"]]
+            manifest.add_piece(piece, result["rows"], result["offsets"], names)
+            for name, n in result["rows"].items():
+                summary.numbers[name] += n
+            findings.take(result)
+    findings.sum_up(summary)
+    summary.numbers["errors"] = summary.errors
     _sweep(context.to, tables, {name for names in outputs.values() for name in names})
     manifest.write(context.to)
-    summary.written = [f"{context.to}/{table}" for table in tables]
-    place = f"{context.to}/findings/part-0"
-    summary.written.append(write_table(place, table_of("findings", findings), context.format))
+    summary.written = [*(f"{context.to}/{name}" for name in tables), table.path]
     return summary

@@ -5,7 +5,7 @@ Tasks count the batches of each piece by its headers; the driver adds up.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,17 +14,20 @@ import numpy as np
 import pyarrow as pa
 
 from kfmt_cli.arrow.arrays import TIME
-from kfmt_cli.arrow.checking import count_severities, micros, results_of
+from kfmt_cli.arrow.checking import micros, results_of
 from kfmt_cli.arrow.inputs import packed, reader_of
+from kfmt_cli.arrow.table_file import table_file
 from kfmt_cli.arrow.tables import healthy
 from kfmt_cli.core.native.table import BoolArray
-from kfmt_cli.findings.damage import FILE_VANISHED
+from kfmt_cli.disk.tree import printable
 from kfmt_cli.formats.batch import CODECS
 from kfmt_cli.rows.log_tables import BatchTable
 from kfmt_cli.sharing.piece import Piece, telling
 from kfmt_cli.sharing.request import Request
-from kfmt_cli.spark.jobs.context import Context, JobSummary, left_out, unread_of, write_table
-from kfmt_cli.spark.work import Job, Ledger, Result, run
+from kfmt_cli.spark.job import Job, Result
+from kfmt_cli.spark.jobs.context import Context, JobFindings, JobSummary
+from kfmt_cli.spark.ledger import Ledger
+from kfmt_cli.spark.work import run
 
 TOPICS = pa.schema(
     [
@@ -155,47 +158,43 @@ def _count(request: Request, pieces: Sequence[Piece]) -> Iterator[Result]:
             findings, edges = reader.findings, reader.edges
         producers = [[number, *found.kept()] for number, found in counts.producers.items()]
         kept = results_of(findings, edges)
-        yield {"whole": counts.whole.kept(), "producers": producers, "outputs": [], **kept}
+        yield {"whole": counts.whole.kept(), "producers": producers, **kept}
 
 
 def run_job(context: Context) -> JobSummary:
     """Make the reports."""
-    job = Job("stats", count_pieces, {"format": context.format}, together=True)
-    ledger = Ledger(context.to, job)
+    ledger = Ledger(context.to, Job("stats", count_pieces, {"format": context.format}))
     ledger.open()
-    pieces = ledger.plan(context.request, context.inputs())
+    ledger.plan(context.request, context.inputs())
     partitions: dict[tuple[str | None, int | None], Counted] = defaultdict(Counted)
     producers: dict[tuple[str | None, int], Counted] = defaultdict(Counted)
-    rows: list[dict[str, object]] = []
-    codes: Counter[str] = Counter()
-    for piece, result in run(context.spark, context.request, ledger, pieces, context.advance):
+    findings = JobFindings()
+    for piece, result in run(context.spark, context.request, ledger, context.advance):
         topic, partition = piece.place
+        topic = topic and printable(topic)
         whole = Counted(*result["whole"])
         if whole.batches:
             partitions[topic, partition].add(whole)
         for producer, *found in result["producers"]:
             producers[topic, producer].add(Counted(*found))
-        rows += result["findings"]
-        codes.update(result["codes"])
-    tables = {
-        "topics": _table(_topics(partitions), TOPICS),
-        "partitions": _table(_partitions(partitions), PARTITIONS),
-        "producers": _table(_producers(producers), PRODUCERS),
+        findings.take(result)
+    topics = _topics(partitions)
+    tables: dict[str, tuple[pa.Schema, Iterable[dict[str, Any]]]] = {
+        "topics": (TOPICS, topics),
+        "partitions": (PARTITIONS, _partitions(partitions)),
+        "producers": (PRODUCERS, _producers(producers)),
     }
-    summary = JobSummary({name: len(table) for name, table in tables.items()})
-    for name, table in tables.items():
-        summary.written.append(write_table(f"{context.to}/{name}", table, context.format))
-    summary.lines = [_line(row) for row in tables["topics"].to_pylist()] + left_out(codes, rows)
-    summary.errors = count_severities(codes)["errors"] or 0
+    summary = JobSummary()
+    for name, (schema, rows) in tables.items():
+        with table_file(f"{context.to}/{name}", schema, context.format) as table:
+            table.add(rows)
+        summary.numbers[name] = table.rows
+        summary.written.append(table.path)
+    summary.lines = [_line(row) for row in topics]
+    findings.sum_up(summary)
     if summary.errors:
         summary.numbers["errors"] = summary.errors
-    summary.vanished = codes[FILE_VANISHED.name]
-    summary.unread = unread_of(rows)
     return summary
-
-
-def _table(rows: Iterable[dict[str, Any]], schema: pa.Schema) -> pa.Table:
-    return pa.Table.from_pylist(list(rows), schema=schema)
 
 
 def _times(found: Counted) -> dict[str, int | None]:

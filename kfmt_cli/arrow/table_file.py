@@ -1,0 +1,61 @@
+"""A small table as a file: rows are written as they come."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from kfmt_cli.arrow.file_formats import FILE_FORMATS
+from kfmt_cli.arrow.lake import FileWriter
+from kfmt_cli.arrow.output import appearing
+
+TOGETHER = 4096  # rows
+
+
+@dataclass(slots=True)
+class TableFile:
+    """A table that is being written."""
+
+    path: str
+    rows: int = 0
+    """How many there are."""
+    _writer: FileWriter | None = None
+    _schema: pa.Schema | None = None
+    _held: list[Mapping[str, object]] = field(default_factory=list)
+
+    def add(self, rows: Iterable[Mapping[str, object]]) -> None:
+        """Write rows; raises OutputError."""
+        for row in rows:
+            self._held.append(row)
+            self.rows += 1
+            if len(self._held) >= TOGETHER:
+                self.flush()
+
+    def flush(self) -> None:
+        """Write what is held."""
+        assert self._writer is not None
+        self._writer.write(pa.RecordBatch.from_pylist(self._held, schema=self._schema))
+        self._held = []
+
+
+@contextmanager
+def table_file(path: str, schema: pa.Schema, format_: str) -> Iterator[TableFile]:
+    """A table in a file that is there, whole, once the block ends; raises OutputError.
+
+    path: without the suffix of the format.
+    """
+    made = FILE_FORMATS[format_]
+    place = f"{path}.{made.suffix}"
+    with appearing(place) as out:
+        writer = made.table(out, schema)
+        table = TableFile(place, 0, writer, schema)
+        try:
+            yield table
+            table.flush()
+        except BaseException:
+            writer.abandon()
+            raise
+        writer.close()

@@ -1,0 +1,198 @@
+"""Many pieces as columns.
+
+A plan has a piece for each of some hundred thousand files. As objects they would take a kilobyte
+each; here it is some hundred bytes for a file, and twenty for each part of it.
+"""
+
+from __future__ import annotations
+
+import os
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import overload
+
+from kfmt_cli.disk.kinds.kind import Kind
+from kfmt_cli.sharing.piece import Piece
+
+_HAS_BASE, _IS_TIERED = 1, 2
+_WRAP = 1 << 63  # times after the year 2262 are only compared
+
+
+class _Texts:
+    """Texts, one after the other."""
+
+    def __init__(self) -> None:
+        self._data = bytearray()
+        self._ends = array("Q", [0])
+
+    def __len__(self) -> int:
+        return len(self._ends) - 1
+
+    def add(self, text: str) -> None:
+        self._data += os.fsencode(text)
+        self._ends.append(len(self._data))
+
+    def __getitem__(self, i: int) -> str:
+        return os.fsdecode(bytes(self._data[self._ends[i] : self._ends[i + 1]]))
+
+
+class _FileColumns:
+    """What is the same for all pieces of a file; files that follow one another share a folder."""
+
+    def __init__(self) -> None:
+        self._folders, self._names = _Texts(), _Texts()
+        self._kinds: list[Kind] = []
+        self._places: list[tuple[str, int] | None] = [None]
+        self._troubles: dict[int, str] = {}
+        self._folder, self._place = array("I"), array("I")
+        self._kind, self._flags = array("B"), array("B")
+        self._base, self._size, self._modified = array("q"), array("q"), array("q")
+        self._stored_size = array("q")
+        self._last_folder: str | None = None
+        self._read_folder = -1, ""
+
+    def __len__(self) -> int:
+        return len(self._size)
+
+    def add(self, piece: Piece) -> None:
+        at = piece.path.rfind("/") + 1
+        folder = piece.path[:at]
+        if folder != self._last_folder:
+            self._folders.add(folder)
+            self._last_folder = folder
+        if piece.kind not in self._kinds:
+            self._kinds.append(piece.kind)
+        if piece.named != self._places[-1]:
+            self._places.append(piece.named)
+        if piece.trouble is not None:
+            self._troubles[len(self)] = piece.trouble
+        self._names.add(piece.path[at:])
+        self._folder.append(len(self._folders) - 1)
+        self._place.append(len(self._places) - 1)
+        self._kind.append(self._kinds.index(piece.kind))
+        known = _HAS_BASE if piece.base_offset is not None else 0
+        self._flags.append(known | (_IS_TIERED if piece.tiered else 0))
+        self._base.append(piece.base_offset or 0)
+        self._modified.append((piece.modified + _WRAP) % (2 * _WRAP) - _WRAP)
+        self._stored_size.append(piece.stored_size)
+        self._size.append(piece.size)
+
+    def part(self, i: int, start: int, end: int, is_exact: bool) -> Piece:
+        flags, folder = self._flags[i], self._folder[i]
+        if folder != self._read_folder[0]:
+            self._read_folder = folder, self._folders[folder]
+        return Piece(
+            self._read_folder[1] + self._names[i],
+            self._kinds[self._kind[i]],
+            self._base[i] if flags & _HAS_BASE else None,
+            self._size[i],
+            self._modified[i],
+            start,
+            end,
+            self._troubles.get(i),
+            is_exact,
+            bool(flags & _IS_TIERED),
+            self._stored_size[i],
+            self._places[self._place[i]],
+        )
+
+
+class Pieces(Sequence[Piece]):
+    """Pieces, which cannot be changed; what is made of others shares what they know of files."""
+
+    __slots__ = ("_end", "_exact", "_file", "_files", "_start")
+
+    def __init__(self, pieces: Iterable[Piece] = ()) -> None:
+        self._files = _FileColumns()
+        self._file, self._exact = array("I"), array("B")
+        self._start, self._end = array("q"), array("q")
+        last: tuple[str, int, int] | None = None
+        for piece in pieces:
+            file = piece.path, piece.size, piece.modified
+            if file != last:
+                self._files.add(piece)
+                last = file
+            self._add(len(self._files) - 1, piece.start, piece.end, piece.is_exact)
+
+    def _add(self, file: int, start: int, end: int, is_exact: bool) -> None:
+        self._file.append(file)
+        self._start.append(start)
+        self._end.append(end)
+        self._exact.append(is_exact)
+
+    def __reduce__(self) -> tuple[Callable[..., Pieces], tuple[object, ...]]:
+        """What is pickled has no more than these pieces' own files."""
+        own = Pieces(self)
+        columns = own._files, own._file, own._start, own._end, own._exact
+        return _of_columns, columns
+
+    def __len__(self) -> int:
+        return len(self._file)
+
+    @overload
+    def __getitem__(self, at: int) -> Piece: ...
+    @overload
+    def __getitem__(self, at: slice) -> Pieces: ...
+    def __getitem__(self, at: int | slice) -> Piece | Pieces:
+        if isinstance(at, slice):
+            columns = self._file[at], self._start[at], self._end[at], self._exact[at]
+            return _of_columns(self._files, *columns)
+        is_exact = bool(self._exact[at])
+        return self._files.part(self._file[at], self._start[at], self._end[at], is_exact)
+
+    def __iter__(self) -> Iterator[Piece]:
+        columns = zip(self._file, self._start, self._end, self._exact, strict=True)
+        part = self._files.part
+        return (part(file, start, end, exact > 0) for file, start, end, exact in columns)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"Pieces({list(self)!r})"
+
+    @property
+    def n_bytes(self) -> int:
+        """The bytes of all of them."""
+        return sum(self._end) - sum(self._start)
+
+    def taken(self, numbers: Iterable[int]) -> Pieces:
+        """Some of them, by their numbers, in that order."""
+        made = _of_columns(self._files, array("I"), array("q"), array("q"), array("B"))
+        for i in numbers:
+            made._add(self._file[i], self._start[i], self._end[i], bool(self._exact[i]))
+        return made
+
+    def those(self, is_one: Callable[[Piece], bool]) -> Pieces:
+        """Those of them that something is true of."""
+        return self.taken(i for i, piece in enumerate(self) if is_one(piece))
+
+    def parted(self, bounds: Callable[[Piece], Sequence[int]]) -> Pieces:
+        """Their parts. bounds: the bytes of a piece at which one begins, and its end."""
+        made = self.taken(())
+        for file, piece in zip(self._file, self, strict=True):
+            for start, end in pairwise(bounds(piece)):
+                made._add(file, start, end, False)
+        return made
+
+    def shared(self, shares: Iterable[Sequence[Piece]]) -> Iterator[Pieces]:
+        """The same shares of these pieces, which they are of in this order, as columns."""
+        at = 0
+        for share in shares:
+            yield self[at : at + len(share)]
+            at += len(share)
+
+
+def _of_columns(
+    files: _FileColumns,
+    file: array[int],
+    start: array[int],
+    end: array[int],
+    exact: array[int],
+) -> Pieces:
+    made = Pieces()
+    made._files, made._file, made._start, made._end, made._exact = files, file, start, end, exact
+    return made

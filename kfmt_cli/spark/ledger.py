@@ -1,0 +1,187 @@
+"""A job's directory: what is planned, and what is done.
+
+`_kfmt/job.json` says what the job is, `_kfmt/plan.jsonl` how each input is cut. Below `_kfmt/done`
+is a file for each task, with the results of its pieces. A piece whose result is there is not done
+again, so that a job that was stopped continues; inputs that have changed are done anew.
+
+Results are read when they are asked for: the driver keeps of a piece where its result is.
+"""
+
+from __future__ import annotations
+
+import json
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+
+from kfmt_cli.arrow.output import appearing, get_json, names_in, put_json, read_whole, remove
+from kfmt_cli.errors import UsageError
+from kfmt_cli.sharing.piece import Piece, cuts_of, name_of
+from kfmt_cli.sharing.pieces import Pieces
+from kfmt_cli.sharing.request import Request, share_of
+from kfmt_cli.spark.job import Job, Result, about
+
+VERSION = 6
+HELD = 4  # files of results that are in memory
+OPEN = -1
+
+
+def file_of(pieces: Sequence[Piece]) -> str:
+    """The file that the results of some pieces are kept in."""
+    more = f"-and-{len(pieces) - 1}" if len(pieces) > 1 else ""
+    return f"{name_of(pieces[0].path, pieces[0].start)}{more}.json"
+
+
+@dataclass(slots=True)
+class Ledger:
+    """The directory of a job."""
+
+    to: str
+    job: Job
+    pieces: Pieces = field(default_factory=Pieces)
+    """All that is to be done."""
+    _files: list[str] = field(default_factory=list)
+    """The files of results."""
+    _file: array[int] = field(default_factory=lambda: array("i"))
+    """For each piece, the number of the one that its result is in."""
+    _held: dict[int, dict[str, Result]] = field(default_factory=dict)
+
+    @property
+    def done_folder(self) -> str:
+        """Where the results are."""
+        return f"{self.to}/_kfmt/done"
+
+    @property
+    def _plan(self) -> str:
+        return f"{self.to}/_kfmt/plan.jsonl"
+
+    def open(self) -> None:
+        """Have the directory as this job's; raises UsageError for another job's."""
+        place = f"{self.to}/_kfmt/job.json"
+        known = get_json(place)
+        mine = {"version": VERSION, "job": self.job.name, "options": self.job.options}
+        if known is None:
+            if names_in(self.to):
+                raise UsageError(f"{self.to}: is not empty, and not a directory of kfmt pipeline")
+            put_json(place, mine)
+        elif known != json.loads(json.dumps(mine)):
+            raise UsageError(
+                f"{self.to}: holds the results of another job or of other options; choose "
+                "another --to"
+            )
+
+    def plan(self, request: Request, files: Pieces) -> None:
+        """Cut the inputs, as they were cut before where they have not changed."""
+        target = share_of(request, files)
+        known = dict(self._known_cuts())
+        changed = set[str]()
+
+        def cuts(file: Piece) -> Sequence[int]:
+            size, modified, *before = known.get(file.path, (OPEN, OPEN))
+            if (size, modified) == (file.size, file.modified):
+                return before
+            changed.update(name_of(file.path, start) for start in before[:-1])
+            return cuts_of(file, target)
+
+        self.pieces = files.parted(cuts)
+        self._write()
+        self._find_results(changed)
+
+    def _known_cuts(self) -> Iterator[tuple[str, list[int]]]:
+        """Of each input that was planned before: size, time, and the bytes at which it was cut."""
+        for line in (read_whole(self._plan) or b"").splitlines():
+            path, *cuts = json.loads(line)
+            yield path, cuts
+
+    def _write(self) -> None:
+        """Keep the plan."""
+        with appearing(self._plan) as out:
+            for path, pieces in groupby(self.pieces, key=lambda piece: piece.path):
+                parts = list(pieces)
+                cuts = [parts[0].start, *(part.end for part in parts)]
+                line = json.dumps([path, parts[0].size, parts[0].modified, *cuts])
+                out.write(f"{line}\n".encode())
+
+    def _find_results(self, changed: set[str]) -> None:
+        """Find the results that are there. changed: the names of pieces whose results, with those
+        in the same files, are of no use any more."""
+        self._file = array("i", [OPEN]) * len(self.pieces)
+        names = sorted(name for name in names_in(self.done_folder) if name.endswith(".json"))
+        pieces = enumerate(self.pieces) if names else ()
+        numbers = {name_of(piece.path, piece.start): i for i, piece in pieces}
+        for name in names:
+            results: dict[str, Result] = get_json(f"{self.done_folder}/{name}") or {}
+            if changed & results.keys():
+                self._take_away(name, results)
+                continue
+            for of, result in results.items():
+                i = numbers.get(of)
+                if i is not None and result["about"] == about(self.pieces[i]):
+                    self._file[i] = len(self._files)
+            self._files.append(name)
+
+    def _take_away(self, name: str, results: dict[str, Result]) -> None:
+        """Take away a file of results, and what was written with them."""
+        for result in results.values():
+            for output in result.get("outputs", ()):
+                remove(f"{self.to}/{output}")
+        remove(f"{self.done_folder}/{name}")
+
+    def uncut(self, paths: set[str]) -> None:
+        """Have some files whole, to be done anew with what has its results in the same files."""
+        kept, useless = list[int](), set[int]()
+        for i, piece in enumerate(self.pieces):
+            if piece.path in paths:
+                useless.add(self._file[i])
+            if piece.path not in paths or piece.start == 0:
+                kept.append(i)
+        for number in useless - {OPEN}:
+            self._take_away(self._files[number], self._results_in(number))
+        self._file = array("i", (self._file[i] for i in kept))
+        for i, number in enumerate(self._file):
+            if number in useless:
+                self._file[i] = OPEN
+        self.pieces = self.pieces.taken(kept).parted(
+            lambda piece: (0, piece.size) if piece.path in paths else (piece.start, piece.end)
+        )
+        self._write()
+
+    def open_pieces(self) -> array[int]:
+        """The numbers of the pieces that are not done."""
+        return array("I", (i for i, number in enumerate(self._file) if number == OPEN))
+
+    def take(self, numbers: array[int], shares: Iterable[Sequence[Piece]]) -> None:
+        """Pieces with these numbers have been done, in these shares."""
+        there, at = names_in(self.done_folder), 0
+        for share in shares:
+            name = file_of(share)
+            if name in there:
+                for i in numbers[at : at + len(share)]:
+                    self._file[i] = len(self._files)
+                self._files.append(name)
+            at += len(share)
+
+    def done(
+        self, is_one: Callable[[Piece], bool] = lambda _: True
+    ) -> Iterator[tuple[Piece, Result]]:
+        """The results of all pieces, or of those that something is true of; raises UsageError where
+        there is none."""
+        for piece, number in zip(self.pieces, self._file, strict=True):
+            if is_one(piece):
+                results = {} if number == OPEN else self._results_in(number)
+                result = results.get(name_of(piece.path, piece.start))
+                if result is None:
+                    raise UsageError(
+                        f"{self.done_folder}: the results that tasks wrote are not to be seen "
+                        "here; --to must be a directory that the driver and all executors share"
+                    )
+                yield piece, result
+
+    def _results_in(self, number: int) -> dict[str, Result]:
+        """What is in a file of results."""
+        if number not in self._held:
+            if len(self._held) == HELD:
+                del self._held[next(iter(self._held))]
+            self._held[number] = get_json(f"{self.done_folder}/{self._files[number]}") or {}
+        return self._held[number]

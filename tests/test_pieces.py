@@ -1,0 +1,173 @@
+"""Plans of many pieces: columns that give the same pieces, and what a driver keeps of each."""
+
+from __future__ import annotations
+
+import pickle
+import tracemalloc
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyarrow")
+pytest.importorskip("pyspark")
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kfmt_cli.arrow.inputs import files_of
+from kfmt_cli.arrow.output import put_json
+from kfmt_cli.core.stores import StoredFile
+from kfmt_cli.disk.kinds import UNKNOWN
+from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT, LOG
+from kfmt_cli.errors import UsageError
+from kfmt_cli.sharing.piece import Piece, cut, cuts_of, name_of, pack
+from kfmt_cli.sharing.pieces import Pieces
+from kfmt_cli.spark.job import Job, about
+from kfmt_cli.spark.ledger import Ledger, file_of
+from kfmt_cli.spark.request import request_of
+from kfmt_cli.spark.work import shares_of
+
+NUMBERS = st.integers(0, (1 << 62))
+PATHS = st.tuples(
+    st.sampled_from(["", "/", "/a/orders-0/", "s3://bucket/\udcff/", "x y/"]),
+    st.text(st.characters(exclude_categories=["Cs"], exclude_characters="/"), min_size=1),
+)
+PIECES = st.builds(
+    Piece,
+    path=PATHS.map("".join),
+    kind=st.sampled_from([LOG, KRAFT_SNAPSHOT, UNKNOWN]),
+    base_offset=st.none() | st.integers(-(1 << 63), (1 << 63) - 1),
+    size=NUMBERS,
+    modified=NUMBERS,
+    start=NUMBERS,
+    end=NUMBERS,
+    trouble=st.none() | st.text(max_size=5),
+    is_exact=st.booleans(),
+    tiered=st.booleans(),
+    stored_size=NUMBERS,
+    named=st.none() | st.tuples(st.text(max_size=3), st.integers(0, 9)),
+)
+
+
+@given(st.lists(PIECES, unique_by=lambda piece: piece.path), st.data())
+def test_columns_give_the_pieces_that_were_put_in(pieces: list[Piece], data: st.DataObject) -> None:
+    held = Pieces(pieces)
+    assert list(held) == pieces == [held[i] for i in range(len(held))]
+    assert held.n_bytes == sum(piece.end - piece.start for piece in pieces)
+    numbers = data.draw(st.lists(st.sampled_from(range(len(pieces)))) if pieces else st.just([]))
+    some = held.taken(numbers)
+    assert list(some) == [pieces[i] for i in numbers]
+    assert pickle.loads(pickle.dumps(some)) == some  # noqa: S301 (of the line itself)
+    assert held[1:3] == pieces[1:3]
+    assert held.those(lambda piece: piece.tiered) == [piece for piece in pieces if piece.tiered]
+
+
+def test_parts_and_shares_are_those_of_pieces() -> None:
+    files = [
+        Piece(f"/t-0/{i:020}.log", LOG, i, size, 5, 0, size) for i, size in enumerate((0, 10, 45))
+    ]
+    held = Pieces(files)
+    parts = held.parted(lambda file: cuts_of(file, 20))
+    assert parts == list(cut(files, 20))
+    assert [(piece.start, piece.end) for piece in parts] == [
+        *((0, 0), (0, 10), (0, 15), (15, 30), (30, 45)),
+    ]
+    shares = list(parts.shared(pack(parts, 20, 0)))
+    assert shares == list(pack(cut(files, 20), 20, 0))
+    assert len(pickle.dumps(shares[0])) < len(pickle.dumps(Pieces(files * 50)))
+
+
+def test_a_time_that_no_column_holds_stays_one_that_can_be_compared() -> None:
+    """A disk can say the year 2400, which is more nanoseconds than 63 bits hold."""
+    late = Piece("/t-0/0.log", LOG, 0, 1, 13_569_465_600 * 10**9, 0, 1)
+    other = replace(late, path="/t-0/1.log", modified=late.modified + 1)
+    first, second = (piece.modified for piece in Pieces([late, other]))
+    assert second - first == 1
+
+
+@pytest.fixture
+def listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Directories that are named for how many segments are listed in them."""
+
+    def listing(path: str) -> Iterator[StoredFile]:
+        for i in range(int(path.rpartition("-")[2])):
+            folder = f"/var/lib/kafka/data/some-topic-{i // 1000}-{i // 100 % 10}"
+            for suffix in ("index", "log", "timeindex"):
+                name = f"{folder}/{i % 100 * 1000:020}.{suffix}"
+                yield StoredFile(name, 1 << 20, 1_700_000_000_000_000_000 + i)
+
+    monkeypatch.setattr("kfmt_cli.arrow.inputs.listing", listing)
+
+
+@pytest.mark.usefixtures("listed")
+def test_what_a_driver_keeps_of_a_segment(tmp_path: Path) -> None:
+    """Inputs, plan, shares, and where results are: 200 bytes."""
+
+    def kept(n: int) -> tuple[int, object]:
+        before = tracemalloc.get_traced_memory()[0]
+        request = replace(request_of({}), paths=(f"/segments-{n}",))
+        files = files_of(request)
+        ledger = Ledger(str(tmp_path / str(n)), Job("verify", lambda *_: [], {}))
+        ledger.open()
+        ledger.plan(request, files)
+        numbers = ledger.open_pieces()
+        shares = shares_of(ledger.job, request, ledger.pieces.taken(numbers))
+        for share in shares:
+            results = {name_of(piece.path, piece.start): {"rows": 1} for piece in share}
+            put_json(f"{ledger.done_folder}/{file_of(share)}", results)
+        ledger.take(numbers, shares)
+        assert not ledger.open_pieces()
+        assert sum(result["rows"] for _, result in ledger.done()) == len(files) == n
+        ledger._held.clear()  # of a task or four, however many there are
+        return tracemalloc.get_traced_memory()[0] - before, (files, ledger, shares)
+
+    tracemalloc.start()
+    try:
+        few, _ = kept(1000)
+        many, _held = kept(5000)
+    finally:
+        tracemalloc.stop()
+    assert (many - few) / 4000 < 200
+
+
+@pytest.mark.usefixtures("listed")
+def test_a_job_is_taken_up_where_it_was_left(tmp_path: Path) -> None:
+    """What is done stays, what has changed is done anew with all that is in the same files."""
+    job = Job("export", lambda *_: [], {"of": "it"})
+    request = replace(request_of({}), paths=("/segments-30",))
+    files = files_of(request)
+
+    def planned(files: Pieces) -> Ledger:
+        ledger = Ledger(str(tmp_path), job)
+        ledger.open()
+        ledger.plan(request, files)
+        return ledger
+
+    first = planned(files)
+    for share in (first.pieces[:10], first.pieces[10:20]):
+        output = f"records/{share[0].base_offset}"
+        (tmp_path / output).parent.mkdir(exist_ok=True)
+        (tmp_path / output).touch()
+        results: dict[str, dict[str, object]] = {
+            name_of(piece.path, 0): {"about": about(piece), "n": number}
+            for number, piece in enumerate(share)
+        }
+        results[name_of(share[0].path, 0)]["outputs"] = [output]
+        put_json(f"{first.done_folder}/{file_of(share)}", results)
+    assert list(planned(files).open_pieces()) == [*range(20, 30)]
+    done = planned(files).done(lambda piece: piece.path == files[12].path)
+    assert [result["n"] for _, result in done] == [2]
+    with pytest.raises(UsageError, match="not to be seen"):
+        list(planned(files).done())
+    changed = Pieces(
+        replace(piece, modified=7) if i == 12 else piece for i, piece in enumerate(files)
+    )
+    assert list(planned(changed).open_pieces()) == [*range(10, 30)]
+    assert [path.name for path in (tmp_path / "records").iterdir()] == ["0"]
+    again = planned(changed)
+    again.uncut({files[3].path})
+    assert list(again.open_pieces()) == [*range(30)]
+    assert list((tmp_path / "records").iterdir()) == []
+    assert again.pieces == changed
