@@ -9,11 +9,13 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,6 +27,11 @@ from kfmt_cli.spark.request import request_of
 from kfmt_cli.spark.splits import read_split
 from kfmt_cli.spark.stream import Follower
 
+STORE = {
+    "AWS_ACCESS_KEY_ID": "key",
+    "AWS_SECRET_ACCESS_KEY": "secret",
+    "AWS_DEFAULT_REGION": "us-east-1",
+}
 MASTER = ("--master", "local[2]")
 HEAD = "| job | time | what else | goal |\n|---|---|---|---|"
 
@@ -58,8 +65,24 @@ def exports(logs: Path, scratch: Path) -> Iterator[str]:
         shutil.rmtree(to)
 
 
-def bucket(n: int) -> Iterator[str]:
-    """Objects of a server that speaks S3, listed and planned."""
+def bucket(n: int, scratch: Path) -> Iterator[str]:
+    """Objects of a server that speaks S3, listed and planned: versitygw, where it is installed, and
+    moto, which takes most of the time for itself."""
+    gateway = shutil.which("versitygw")
+    with moto() if gateway is None else versity(gateway, scratch) as put_object:
+        for i in range(n):
+            put_object(f"kafka/topic{i // 1000}-{i % 10}/{i:020}.log")
+        request = replace(request_of({}), paths=("s3://segments/kafka",))
+        began = time.perf_counter()
+        splits = plan(request)
+        seconds = time.perf_counter() - began
+    name = f"{n:,} objects of a bucket ({'moto' if gateway is None else 'versitygw'})"
+    yield row(f"{name}, listed and planned", seconds, f"{len(splits)} tasks", 10)
+
+
+@contextmanager
+def moto() -> Iterator[Callable[[str], object]]:
+    """A server in this process; what puts an object into its bucket."""
     from moto.core.models import DEFAULT_ACCOUNT_ID
     from moto.s3.models import s3_backends
     from moto.server import ThreadedMotoServer
@@ -67,22 +90,37 @@ def bucket(n: int) -> Iterator[str]:
     server = ThreadedMotoServer(port=0)
     server.start()
     host, port = server.get_host_and_port()
-    os.environ |= {
-        "AWS_ENDPOINT_URL": f"http://{host}:{port}",
-        "AWS_ACCESS_KEY_ID": "key",
-        "AWS_SECRET_ACCESS_KEY": "secret",
-        "AWS_DEFAULT_REGION": "us-east-1",
-    }
+    os.environ |= {**STORE, "AWS_ENDPOINT_URL": f"http://{host}:{port}"}
     store = s3_backends[DEFAULT_ACCOUNT_ID]["aws"]
     store.create_bucket("segments", "us-east-1")
-    for i in range(n):
-        store.put_object("segments", f"kafka/topic{i // 1000}-{i % 10}/{i:020}.log", b"x")
-    request = replace(request_of({}), paths=("s3://segments/kafka",))
-    began = time.perf_counter()
-    splits = plan(request)
-    seconds = time.perf_counter() - began
+    yield lambda name: store.put_object("segments", name, b"x")
     server.stop()
-    yield row(f"{n:,} objects of a bucket, listed and planned", seconds, f"{len(splits)} tasks", 10)
+
+
+@contextmanager
+def versity(gateway: str, scratch: Path) -> Iterator[Callable[[str], object]]:
+    """A server of its own, whose buckets are directories; what puts an object into one."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    keys = ["--access", STORE["AWS_ACCESS_KEY_ID"], "--secret", STORE["AWS_SECRET_ACCESS_KEY"]]
+    top = scratch / "buckets"
+    (top / "segments").mkdir(parents=True)
+    server = subprocess.Popen(
+        [gateway, "--port", address, *keys, "--quiet", "posix", "--nometa", str(top)],
+        stdout=subprocess.DEVNULL,
+    )
+    os.environ |= {**STORE, "AWS_ENDPOINT_URL": f"http://{address}"}
+
+    def put_object(name: str) -> None:
+        file = top / "segments" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(b"x")
+
+    try:
+        yield put_object
+    finally:
+        server.terminate()
+        server.wait()
 
 
 def stream(logs: Path, large: Path, n_partitions: int, scratch: Path) -> Iterator[str]:
@@ -152,7 +190,7 @@ def main() -> None:
         followed.mkdir()
         for line in (
             *exports(logs, Path(scratch)),
-            *bucket(200 if arguments.smoke else 100_000),
+            *bucket(200 if arguments.smoke else 100_000, Path(scratch)),
             *stream(logs, large, 20 if arguments.smoke else 286, followed),
             *memory(logs, (2, 20) if arguments.smoke else (150, 14300), Path(scratch)),
         ):

@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 
 from tests.support.samples import ORDERS, Done, kfmt
-from tests.support.store_server import Bucket
+from tests.support.store_server import Bucket, server_named
 from tools.kafka import ROOT, SAMPLES
 
 pytest.importorskip("pyarrow")
 pytest.importorskip("moto.server")
 
-from kfmt_cli.core import stores
+from kfmt_cli.core import stored_source, stores
 from kfmt_cli.core.elsewhere import OPENERS
 from kfmt_cli.errors import InputError
 
@@ -37,10 +37,6 @@ def ran(*arguments: str | Path, cwd: Path) -> Done:
     assert str(rest) not in done.out + done.err
     assert list(rest.iterdir()) == []
     return done
-
-
-def server_named() -> dict[str, Any]:
-    return {name: value for name, value in os.environ.items() if name.startswith("AWS_")}
 
 
 COMMANDS = [
@@ -92,7 +88,7 @@ def test_only_what_is_asked_for_is_read(bucket: Bucket, tmp_path: Path) -> None:
     large = tmp_path / "large-0"
     large.mkdir()
     data = ORDERS.read_bytes()
-    (large / ORDERS.name).write_bytes(data * (20 * stores.WINDOW // len(data) // 4))
+    (large / ORDERS.name).write_bytes(data * (20 * stored_source.WINDOW // len(data) // 4))
     url = bucket.put(large, "large-0")
     bucket.requests.clear()
     assert ran("dump", f"{url}/{ORDERS.name}", "--limit", "1", cwd=tmp_path).code == 0
@@ -199,7 +195,7 @@ def test_a_lost_connection_is_tried_again_and_then_told(
     bucket: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stores, "PAUSES", (0.0, 0.0))
-    source: Any = stores.StoredSource(bucket.file(f"data/orders-0/{ORDERS.name}"))
+    source: Any = stored_source.StoredSource(bucket.file(f"data/orders-0/{ORDERS.name}"))
     source._file = Unsteady(2)
     assert source.block(100, 50, 1) == ORDERS.read_bytes()[100:150]
     source._file = Unsteady(3)
@@ -212,9 +208,9 @@ def test_after_a_lost_connection_the_bytes_are_right(
 ) -> None:
     """Also of whoever asks for another place, or for the same one, of the same source."""
     monkeypatch.setattr(stores, "PAUSES", (0.0, 0.0))
-    monkeypatch.setattr(stores, "LEAST", 1000)
+    monkeypatch.setattr(stored_source, "LEAST", 1000)
     data = ORDERS.read_bytes()
-    source: Any = stores.StoredSource(bucket.file(f"data/orders-0/{ORDERS.name}"))
+    source: Any = stored_source.StoredSource(bucket.file(f"data/orders-0/{ORDERS.name}"))
     assert source.block(0, 1000, 1) == data[:1000]
     source._file = Unsteady(len(stores.PAUSES) + 1)
     with pytest.raises(InputError, match="byte 20000: cannot be read: connection reset"):
@@ -253,11 +249,11 @@ def test_an_object_that_vanishes_is_named(bucket: Bucket, monkeypatch: pytest.Mo
 
 def test_windows_of_a_source_are_the_file(bucket: Bucket) -> None:
     """Whatever is asked for in whatever order."""
-    data = io.BytesIO(os.urandom(3 * stores.WINDOW + 12345)).getvalue()
+    data = io.BytesIO(os.urandom(3 * stored_source.WINDOW + 12345)).getvalue()
     system, below = stores.file_system_at(bucket.file("blob"))
     with system.open_output_stream(below) as out:
         out.write(data)
-    source = stores.StoredSource(bucket.file("blob"))
+    source = stored_source.StoredSource(bucket.file("blob"))
     places = [(0, 100), (50, 1000), (300_000, 10), (299_000, 2 << 20), (2 << 20, 3 << 20)]
     places += [(4 << 20, 9 << 20), (len(data) - 5, 100), (len(data), 5), (0, len(data)), (7, 7)]
     for at, n in places:

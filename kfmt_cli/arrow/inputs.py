@@ -11,11 +11,12 @@ from functools import partial
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
-from kfmt_cli.core.elsewhere import CONNECTIONS, OPENERS
+from kfmt_cli.core.elsewhere import CONNECTIONS, FILES
 from kfmt_cli.core.packed import WHOLLY_PACKED, packed_suffix
 from kfmt_cli.core.parallel import map_ordered, together
 from kfmt_cli.core.source import READ_ONLY, FileSource, Source
-from kfmt_cli.core.stores import StoredFile, StoredSource, listing
+from kfmt_cli.core.stored_source import StoredSource
+from kfmt_cli.core.stores import StoredFile, listing
 from kfmt_cli.core.urls import is_local
 from kfmt_cli.disk.kinds import UNKNOWN, is_transient
 from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, TIME_INDEX
@@ -188,15 +189,20 @@ def _as_stored(path: str, name: str) -> Source:
 
 @contextmanager
 def at_hand(request: Request, pieces: Iterable[Piece]) -> Iterator[None]:
-    """Whoever opens the path of a segment in tiered storage gets its log, and not its chunks."""
-    tiered = {piece.path: piece.stored_size for piece in pieces if piece.tiered}
-    for path, size in tiered.items():
-        OPENERS[path] = partial(_opened, request, size)
+    """Whoever opens the path of a segment in tiered storage gets its log, and not its chunks. How
+    large an object is, its listing has said."""
+    known: dict[str, Callable[[str], Source]] = {}
+    for piece in pieces:
+        if piece.tiered:
+            known[piece.path] = partial(_opened, request, piece.stored_size)
+        elif not is_local(piece.path):
+            known[piece.path] = partial(StoredSource, listed=piece.size)
+    FILES.update(known)
     try:
         yield
     finally:
-        for path in tiered:
-            del OPENERS[path]
+        for path in known:
+            del FILES[path]
 
 
 def _opened(request: Request, there: int, path: str) -> Source:

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from kfmt_cli.core.small_objects import fetched
 from kfmt_cli.core.stores import file_system_at, one_line
 from kfmt_cli.core.urls import is_local, local
 from kfmt_cli.errors import OutputError
@@ -88,9 +89,12 @@ def read_whole(path: str) -> bytes | None:
     try:
         if is_local(path):
             return Path(local(path)).read_bytes()
-        system, below = file_system_at(path)
-        with system.open_input_file(below) as source:
-            return bytes(source.read())
+        data = fetched(path)
+        if data is None:
+            system, below = file_system_at(path)
+            with system.open_input_file(below) as source:
+                data = bytes(source.read())
+        return data
     except OSError:
         return None
 

@@ -23,6 +23,8 @@ Opener = Callable[[str], "Source | None"]
 CONNECTIONS = 8  # to stores at a time
 # By the directories of the placeholders.
 OPENERS: dict[str, Opener] = {}
+# By paths of files, before those.
+FILES: dict[str, Opener] = {}
 
 
 def placeholder(path: Path, size: int, modified: int) -> None:
@@ -38,7 +40,7 @@ def placeholder(path: Path, size: int, modified: int) -> None:
 
 def is_elsewhere(path: str) -> bool:
     """Whether a file, if it is there, has its bytes elsewhere."""
-    if not is_local(path):
+    if not is_local(path) or path in FILES:
         return True
     return bool(OPENERS) and any(path.startswith(folder) for folder in OPENERS)
 
@@ -54,11 +56,13 @@ def opened_elsewhere(path: str) -> Source | None:
 
 
 def _opened(path: str) -> Source | None:
+    if path in FILES:
+        return FILES[path](path)
     for folder, opener in OPENERS.items():
         if path.startswith(folder) and (source := opener(path)) is not None:
             return source
     if is_local(path):
         return None
-    from kfmt_cli.core.stores import StoredSource
+    from kfmt_cli.core.stored_source import StoredSource
 
     return StoredSource(path)

@@ -1,4 +1,4 @@
-"""Files, local or of what pyarrow.fs and fsspec speak: listing them, and reading them in blocks.
+"""Files, local or of what pyarrow.fs and fsspec speak: their file systems, and what is in them.
 
 What is asked of a store is asked again when the connection is lost.
 """
@@ -10,14 +10,12 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from kfmt_cli.core.throttle import PACE
 from kfmt_cli.core.urls import is_local, local
 from kfmt_cli.errors import InputError
 
@@ -26,9 +24,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-LARGEST = 1 << 31
-LEAST = 256 << 10  # bytes of a request: many small ones cost more than their bytes
-WINDOW = 4 << 20  # of requests where a file is read from its front to its end
 MOST_WORDS = 300  # characters of why a store does not answer
 PAUSES = 0.5, 2.0, 5.0  # seconds between what is asked again, unless
 PATIENCE = 10.0  # seconds have passed, for which S3 may also be silent
@@ -128,7 +123,7 @@ def file_system_at(path: str) -> tuple[fs.FileSystem, str]:
     return system, below(path)
 
 
-def _asked(ask: Callable[[], T], path: str, what: str = "") -> T:
+def insist(ask: Callable[[], T], path: str, what: str = "") -> T:
     """What a store answers, which is asked again when it does not; raises InputError.
 
     what: words that follow on the path.
@@ -157,7 +152,7 @@ def about(path: str) -> StoredFile | None:
     from pyarrow import fs
 
     system, below = file_system_at(path)
-    (info,) = _asked(lambda: system.get_file_info([below]), path)
+    (info,) = insist(lambda: system.get_file_info([below]), path)
     if info.type is fs.FileType.NotFound:
         container = path.partition("://")[2].partition("/")[0]
         in_bucket = below.startswith(f"{container}/")
@@ -180,7 +175,7 @@ def files_in(path: str, *, recursive: bool = True) -> Iterator[StoredFile]:
     if isinstance(system, fs.PyFileSystem):
         yield from _files_of_fsspec(system.handler.fs, path.rstrip("/"), below, recursive)
         return
-    found = _asked(lambda: system.get_file_info(fs.FileSelector(below, recursive=recursive)), path)
+    found = insist(lambda: system.get_file_info(fs.FileSelector(below, recursive=recursive)), path)
     top, folder = f"{path.rstrip('/')}/", f"{below.strip('/')}/"
     for info in found:
         if info.type is fs.FileType.File:
@@ -196,7 +191,7 @@ def _files_of_fsspec(system: Any, path: str, below: str, recursive: bool) -> Ite
         folder = folders.pop()
         try:
             ls = partial(system.ls, below + folder[len(path) :], detail=True)
-            entries = _asked(ls, folder)
+            entries = insist(ls, folder)
         except InputError as error:
             if folder == path:
                 raise
@@ -266,75 +261,3 @@ def _leads_upward(entry: os.DirEntry[str]) -> bool:
         return False
     target = Path(entry.path).resolve()
     return Path(entry.path).parent.resolve().is_relative_to(target)
-
-
-class StoredSource:
-    """A file of an object store or a distributed file system.
-
-    Small requests are made larger. A file that is read from front to end is read in windows,
-    the next one while this one is worked on.
-    """
-
-    largest = LARGEST
-
-    def __init__(self, path: str) -> None:
-        self.name = path
-        system, below = file_system_at(path)
-        self._file = _asked(lambda: system.open_input_file(below), path)
-        self.size: int | None = _asked(self._file.size, path)
-        self._start = 0
-        self._held = b""
-        self._reader: ThreadPoolExecutor | None = None
-        self._ahead: tuple[int, Future[bytes]] | None = None
-
-    def block(self, position: int, length: int, least: int) -> bytes:
-        del least  # a read gives all there is
-        assert self.size is not None
-        end = min(position + length, self.size)
-        held_to = self._start + len(self._held)
-        if end <= position:
-            return b""
-        if self._start <= position <= held_to < end and held_to:
-            self._go_on(position, held_to, end)
-        elif not self._start <= position <= end <= held_to:
-            data = self._read(position, max(end, min(position + LEAST, self.size)))
-            self._start, self._held = position, data
-        at = position - self._start
-        return self._held[at : at + end - position]
-
-    def _go_on(self, position: int, held_to: int, end: int) -> None:
-        """Hold what follows on what is held, too."""
-        assert self.size is not None
-        parts = [self._held[position - self._start :]]
-        while held_to < end:
-            ahead, self._ahead = self._ahead, None
-            if ahead is not None and ahead[0] == held_to:
-                more = ahead[1].result()
-            else:
-                more = self._read(held_to, min(max(held_to + WINDOW, end), self.size))
-            if not more:  # the file has become shorter
-                break
-            parts.append(more)
-            held_to += len(more)
-        self._start, self._held = position, b"".join(parts)
-        if held_to < self.size:
-            self._reader = self._reader or ThreadPoolExecutor(1)
-            until = min(held_to + WINDOW, self.size)
-            self._ahead = held_to, self._reader.submit(self._read, held_to, until)
-
-    def _read(self, position: int, end: int) -> bytes:
-        read = partial(self._file.read_at, end - position, position)
-        data: bytes = _asked(read, self.name, f" byte {position}: cannot be read")
-        PACE.spent(len(data))
-        return data
-
-    def prefetch(self, position: int, length: int) -> None:
-        pass
-
-    def release(self, position: int) -> None:
-        pass
-
-    def close(self) -> None:
-        if self._reader is not None:
-            self._reader.shutdown()
-        self._file.close()

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
 from kfmt_cli.core.elsewhere import OPENERS, placeholder
+from kfmt_cli.core.small_objects import fetched
 from kfmt_cli.core.source import Source
-from kfmt_cli.core.stores import StoredFile, StoredSource, about, files_in
+from kfmt_cli.core.stored_source import StoredSource
+from kfmt_cli.core.stores import StoredFile, about, files_in
 from kfmt_cli.disk.tree import TROUBLES, UNPACKED
 from kfmt_cli.errors import InputError
 
+MOST_KEPT_BYTES = 64 << 10
 # The directories that have the placeholders of each scheme.
 _FOLDERS: dict[str, str] = {}
 
@@ -41,9 +45,21 @@ def placed(url: str, temporary: Callable[[], str]) -> str:
 
 def _opener(folder: str) -> Callable[[str], Source | None]:
     def opened(path: str) -> Source | None:
-        return StoredSource(f"{UNPACKED[folder]}{path[len(folder) :]}")
+        try:
+            listed = Path(path).stat().st_size
+        except OSError:  # nothing was listed there
+            listed = None
+        url = f"{UNPACKED[folder]}{path[len(folder) :]}"
+        is_kept = listed is not None and listed <= MOST_KEPT_BYTES
+        return StoredSource(url, listed, _kept if is_kept else fetched)
 
     return opened
+
+
+@lru_cache(maxsize=256)
+def _kept(url: str, most: int) -> bytes | None:
+    """A small object, which commands look at more than once; it is as it was listed."""
+    return fetched(url, most)
 
 
 def _place(top: str, listed: Iterable[StoredFile]) -> Iterable[str]:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,6 +38,11 @@ class Bucket:
 
     def asked(self, pattern: str) -> list[str]:
         return [request for request in self.requests if re.search(pattern, request)]
+
+
+def server_named() -> dict[str, Any]:
+    """The variables by which a command finds the server."""
+    return {name: value for name, value in os.environ.items() if name.startswith("AWS_")}
 
 
 class _Requests(logging.Handler):

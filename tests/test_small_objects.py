@@ -1,0 +1,146 @@
+"""Small objects of a bucket: one request each, by whoever reads them; and what is done where that
+cannot be."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.support.samples import ORDERS, kfmt
+from tests.support.store_server import Bucket, server_named
+
+pytest.importorskip("pyarrow")
+pytest.importorskip("moto.server")
+pytest.importorskip("obstore")
+
+from kfmt_cli.core import small_objects
+from kfmt_cli.core.small_objects import SMALL, fetched
+from kfmt_cli.core.stored_source import StoredSource
+from kfmt_cli.core.stores import file_system_at
+from kfmt_cli.errors import InputError
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
+ORDERS_DATA = ORDERS.read_bytes()
+
+
+@pytest.fixture(autouse=True)
+def _no_store_is_known() -> Iterator[None]:
+    small_objects._store.cache_clear()
+    yield
+    small_objects._store.cache_clear()
+
+
+def put(bucket: Bucket, name: str, data: bytes) -> str:
+    system, below = file_system_at(bucket.file(name))
+    with system.open_output_stream(below, compression=None) as out:
+        out.write(data)
+    return bucket.file(name)
+
+
+def asked_of_objects(bucket: Bucket) -> Counter[str]:
+    """How often each object was asked for, heads included; listings are not of an object."""
+    return Counter(request for request in bucket.asked(r"/data/orders-0/[^?]+$"))
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("verify-crc", "verify-crc --deep", "dump", "dump --records", "check", "index-check"),
+        *("stat", "cat", "retention", "txn", "find --offset 700", "export --to lake"),
+    ],
+)
+def test_a_command_asks_once_for_each_object(command: str, bucket: Bucket, tmp_path: Path) -> None:
+    bucket.requests.clear()
+    done = kfmt(*command.split(), bucket.file("data"), cwd=tmp_path, **server_named())
+    assert done.code == 0, done.err
+    asked = asked_of_objects(bucket)
+    assert {(request.split()[0], n) for request, n in asked.items()} == {("GET", 1)}
+    assert len(bucket.requests) == len(asked) + 2  # what it is, and what is in it
+
+
+def test_a_dry_run_says_how_many_requests_that_are(bucket: Bucket, tmp_path: Path) -> None:
+    to = ("--to", tmp_path / "lake", "--dry-run")
+    done = kfmt("export", bucket.file("data"), *to, **server_named())
+    assert "would read 7 files, " in done.out + done.err
+    assert " bytes, in about 7 requests to stores\n" in done.out + done.err
+
+
+def test_a_task_on_spark_asks_once_for_each_object(bucket: Bucket) -> None:
+    pytest.importorskip("pyspark")
+    from kfmt_cli.spark.request import request_of
+    from kfmt_cli.spark.splits import read_split
+    from kfmt_cli.spark.wanted import splits_of
+
+    for table in ("records", "batches", "segments", "findings", "index_entries"):
+        bucket.requests.clear()
+        request = replace(request_of({"table": table}), paths=(bucket.file("data"),))
+        rows = [len(batch) for split in splits_of(request) for batch in read_split(request, split)]
+        assert bool(rows) == (table != "findings")
+        kinds = {(request.split()[0], n) for request, n in asked_of_objects(bucket).items()}
+        assert kinds == {("GET", 1)}, table
+
+
+@pytest.mark.parametrize("name", ["a b+c%20.log", "ü/=&?#.log", "~!@$()*'\",;:.log"])
+def test_any_name_is_fetched_or_left_to_pyarrow(name: str, bucket: Bucket) -> None:
+    url = put(bucket, name, b"some bytes")
+    assert fetched(url) in (b"some bytes", None)
+    source = StoredSource(url, 10)
+    assert (source.size, source.block(5, 9, 1)) == (10, b"bytes")
+    source.close()
+
+
+def test_a_name_is_no_path_to_be_made_shorter(bucket: Bucket) -> None:
+    put(bucket, "x/y.log", b"another object")
+    for name in ("x//y.log", "x/./y.log", "x/z/../y.log", "/x/y.log", "x/y.log/"):
+        assert fetched(bucket.file(name)) is None, name
+
+
+def test_an_object_is_as_it_is_now_and_not_as_it_was_listed(bucket: Bucket) -> None:
+    data = os.urandom(SMALL + 1)
+    for now in (b"", b"longer than before", data):
+        source = StoredSource(put(bucket, "changed.log", now), 3)
+        assert source.size == len(now)
+        assert source.block(0, len(now), 1) == now
+        source.close()
+    bucket.requests.clear()
+    with pytest.raises(InputError, match=r"gone\.log: No such file or directory") as gone:
+        StoredSource(bucket.file("gone.log"), 3)
+    assert gone.value.is_gone
+
+
+@pytest.mark.parametrize("missing", ["obstore.store", "obstore"])
+def test_without_obstore_pyarrow_reads_them(
+    missing: str, bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, missing, None)
+    url = bucket.file(f"data/orders-0/{ORDERS.name}")
+    bucket.requests.clear()
+    source = StoredSource(url, len(ORDERS_DATA))
+    assert source.block(0, len(ORDERS_DATA), 1) == ORDERS_DATA
+    source.close()
+    assert [request.split()[0] for request in bucket.requests] == ["HEAD", "GET"]
+
+
+@pytest.mark.parametrize("has_boto3", [True, False])
+def test_credentials_of_a_profile_are_those_of_boto3(
+    has_boto3: bool, bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    profiles = tmp_path / "credentials"
+    profiles.write_text("[default]\naws_access_key_id = other\naws_secret_access_key = secret\n")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(profiles))
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
+    if not has_boto3:
+        monkeypatch.delitem(sys.modules, "obstore.auth.boto3", raising=False)
+        monkeypatch.setitem(sys.modules, "boto3", None)
+    bucket.requests.clear()
+    found = fetched(bucket.file(f"data/orders-0/{ORDERS.name}"))
+    assert found == (ORDERS_DATA if has_boto3 else None)
+    assert len(bucket.requests) == has_boto3
