@@ -352,7 +352,8 @@ def test_object_stores_are_read_through_pyarrow(monkeypatch: pytest.MonkeyPatch)
     from kfmt_cli.core import stores
 
     local = fs.SubTreeFileSystem(str(SAMPLES), fs.LocalFileSystem())
-    monkeypatch.setattr(stores, "file_system_at", lambda path: (local, path.split("://", 1)[1]))
+    made = local, lambda url: url.split("://", 1)[1]
+    monkeypatch.setattr(stores, "_file_system", lambda scheme, host: made)
     request = replace(request_of({}), paths=("s3://kafka-3.9.1-broker1/orders-0",))
     found = of_rows(rows_of(replace(request, max_split=9000)))
     expected = dumped(ORDERS.parent)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -18,12 +17,11 @@ from kfmt_cli.core.source import READ_ONLY, FileSource, Source
 from kfmt_cli.core.stored_source import StoredSource
 from kfmt_cli.core.stores import StoredFile, listing
 from kfmt_cli.core.urls import is_local
-from kfmt_cli.disk.kinds import UNKNOWN, is_transient
+from kfmt_cli.disk.kinds import UNKNOWN, kind_of
 from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, TIME_INDEX
-from kfmt_cli.disk.kinds.kind import Input, Kind
+from kfmt_cli.disk.kinds.kind import Input
 from kfmt_cli.disk.kinds.logs import LOG, LOGS
 from kfmt_cli.disk.names import MANIFEST, STORED_STEM, left_out_words, mark_of, partition_of
-from kfmt_cli.disk.tree import classify
 from kfmt_cli.errors import InputError
 from kfmt_cli.sharing.piece import Piece
 from kfmt_cli.sharing.pieces import Pieces
@@ -49,7 +47,7 @@ def files_of(request: Request, tell: Callable[[str], None] | None = None) -> Pie
         found = Pieces(_with_tiered(request, found, stems))
     if found and all(piece.trouble for piece in found):
         raise InputError("; ".join(f"{piece.path}: {piece.trouble}" for piece in found))
-    return _in_order(found)
+    return found.in_order()
 
 
 def _listed(
@@ -57,9 +55,8 @@ def _listed(
 ) -> Iterator[Piece]:
     """The files, as they are listed, and those that may be tiered whatever their topic is. stems:
     takes what the names of segments in tiered storage begin with, which their manifests say."""
-    kinds = KINDS.get(request.table, LOGS)
     for path in request.paths:
-        given, marked = listing(path), set[str]()
+        given, marked, folder, leaves_out = listing(path), set[str](), "", False
         first = list(islice(given, 2))
         if not first:
             raise InputError(f"{path}: no file in it")
@@ -69,49 +66,34 @@ def _listed(
         for stored in chain(first, given):
             if _is_manifest(stored):
                 stems.add(stored.path.removesuffix(MANIFEST))
-            if not stored.trouble and is_transient(stored.path) and not alone:
-                continue
-            if _is_marked(stored.path, path):
-                marked.add(stored.path.rpartition("/")[0])
-                continue
-            piece = _piece_of(request, stored, kinds, alone)
-            if piece is not None:
+            above, _, name = stored.path.rpartition("/")
+            if above != folder:
+                folder, leaves_out = above, _is_marked(above, path)
+            piece = _piece_of(request, stored, name, alone)
+            if piece is not None and leaves_out:
+                marked.add(folder)
+            elif piece is not None:
                 yield piece
         if marked and tell is not None:
             tell(f"{path}: {left_out_words(marked)}\n")
 
 
-def _in_order(found: Pieces) -> Pieces:
-    """By topic, partition and offset, each file once."""
-    by_place: dict[tuple[str, int], array[int]] = {}
-    for i, piece in enumerate(found):
-        topic, partition = piece.place
-        by_place.setdefault((topic or piece.folder, partition or 0), array("I")).append(i)
-    numbers = array("I")
-    for place in sorted(by_place):
-        files: dict[tuple[int, str], int] = {}
-        for i in by_place[place]:
-            piece = found[i]
-            files[piece.base_offset or 0, piece.path] = i
-        numbers.extend(files[key] for key in sorted(files))
-    return found.taken(numbers)
-
-
-def _piece_of(
-    request: Request, stored: StoredFile, kinds: frozenset[Kind], alone: bool
-) -> Piece | None:
+def _piece_of(request: Request, stored: StoredFile, name: str, alone: bool) -> Piece | None:
     """A file as a whole, None for one that the request is not about. alone: it was given, whatever
     its name is."""
-    file, trouble = classify(stored.path, stored.path), stored.trouble
-    if not trouble and packed_suffix(stored.path) and file.kind in LOGS:
-        trouble = WHOLLY_PACKED
-    if trouble:
-        return Piece(stored.path, UNKNOWN, None, 0, 0, 0, 0, trouble=trouble)
-    if file.kind not in kinds and not (alone and file.kind is UNKNOWN):
+    path, size, trouble, packed_as = stored.path, stored.size, stored.trouble, packed_suffix(name)
+    kind, base, transient = kind_of(name.removesuffix(packed_as))
+    if trouble is None:
+        if transient and not alone:
+            return None
+        if packed_as and kind in LOGS:
+            trouble = WHOLLY_PACKED
+    if trouble is not None:
+        return Piece(path, UNKNOWN, None, 0, 0, 0, 0, trouble=trouble)
+    if kind not in KINDS.get(request.table, LOGS) and not (alone and kind is UNKNOWN):
         return None
-    size, base = stored.size, file.base_offset
-    piece = Piece(stored.path, file.kind, base, size, stored.modified, 0, size)
-    wanted = _may_be_tiered(piece) or _is_wanted(request, partition_of(stored.path)[0])
+    piece = Piece(path, kind, base, size, stored.modified, 0, size)
+    wanted = _may_be_tiered(piece) or _is_wanted(request, partition_of(path)[0])
     return piece if wanted else None
 
 
@@ -211,9 +193,8 @@ def _opened(request: Request, there: int, path: str) -> Source:
     return ChunkedSource(_stored_log(request, path, there), path)
 
 
-def _is_marked(file: str, given: str) -> bool:
-    """Whether a broker has marked the directory of a file below a path that was given."""
-    folder = file.rpartition("/")[0]
+def _is_marked(folder: str, given: str) -> bool:
+    """Whether a broker has marked a directory below a path that was given."""
     name = folder.rpartition("/")[2]
     return mark_of(name) != "" and name not in given.split("/")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from kfmt_cli.broker.defaults import INDEX_INTERVAL_BYTES
@@ -14,14 +14,13 @@ from kfmt_cli.commands.run import Run
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.errors import KfmtError, OutputClosed
 from kfmt_cli.findings.finding import MOST_FINDINGS, Finding, Severity
-from kfmt_cli.render.sinks.sink import Head, NoRows, Out, RowWriter, Sink
+from kfmt_cli.render.sinks.silent import Silent
+from kfmt_cli.render.sinks.sink import Out
 from kfmt_cli.render.style import PLAIN, safe
-from kfmt_cli.rows.column import RowType
-from kfmt_cli.rows.result import Result
 
 MOST_TOGETHER = 250  # partitions that are checked in one go,
 MOST_BYTES = 256 << 20  # and bytes of them
-_ORDER = [Severity.ERROR, Severity.WARNING, Severity.NOTE]
+_ORDER = list(Severity)  # the worst first
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,54 +32,40 @@ class FoundInPartition:
     trouble: str = ""
     """Why it could not be checked."""
 
-    def count(self, severity: Severity) -> int:
-        """How many findings are of a severity."""
-        return sum(finding.code.severity is severity for finding in self.findings)
-
     @property
     def mark(self) -> tuple[str, str]:
         """The mark in the tree, and the style of its colour."""
         if self.trouble:
             return "unread", "bad"
-        for severity, sign, style in (
-            (Severity.ERROR, "✗", "bad"),
-            (Severity.WARNING, "!", "warn"),
-        ):
-            if number := self.count(severity):
-                return f"{sign}{number}", style
-        return "✓", "good"
+        return mark_of(self.findings) or ("✓", "good")
 
 
-class _FindingSink(Sink):
+_SIGNS = ((Severity.ERROR, "✗", "bad"), (Severity.WARNING, "!", "warn"))
+
+
+def mark_of(findings: Collection[Finding]) -> tuple[str, str] | None:
+    """The mark of what these are about, and its style; None where nobody has to look."""
+    for severity, sign, style in _SIGNS:
+        if number := sum(finding.code.severity is severity for finding in findings):
+            return f"{sign}{number}", style
+    return None
+
+
+class _FindingSink(Silent):
     """Keeps the findings."""
 
     def __init__(self, out: Out) -> None:
         super().__init__(out)
         self.findings: list[Finding] = []
 
-    def rows(self, head: Head, outer: RowType, inner: RowType | None = None) -> RowWriter:
-        del head, outer, inner
-        return NoRows()
-
     def finding(self, finding: Finding) -> None:
         self.findings.append(finding)
 
-    def left_out(self, file: str, code: object, number: int) -> None:
-        """More of a kind than anyone goes through one by one."""
 
-    def result(self, result: Result) -> None:
-        """The findings were all that is wanted."""
-
-    def document(self, type_: RowType, row: Mapping[str, object], lines: Iterable[str]) -> None:
-        """The findings were all that is wanted."""
-
-
-def checked(
-    paths: tuple[str, ...], stop: Callable[[], bool], jobs: int = 1
-) -> FoundInPartition | None:
+def checked(paths: tuple[str, ...], stop: Callable[[], bool]) -> FoundInPartition | None:
     """Check what lies at some paths; None when nobody waits any more, as `stop` says."""
     try:
-        sink, run = _run_check(paths, stop, jobs)
+        sink, run = _run_check(paths, stop)
     except OutputClosed:
         return None
     except KfmtError as error:
@@ -96,7 +81,7 @@ def checked_together(
 ) -> list[FoundInPartition] | None:
     """Check some partitions in one go, which is faster; None when nobody waits any more."""
     try:
-        sink, run = _run_check(tuple(path for node in nodes for path in node.paths), stop, 1)
+        sink, run = _run_check(tuple(path for node in nodes for path in node.paths), stop)
     except OutputClosed:
         return None
     except KfmtError:
@@ -119,15 +104,13 @@ def checked_together(
     return [FoundInPartition(_in_order(by_name[node.name])) for node in nodes]
 
 
-def _run_check(
-    paths: tuple[str, ...], stop: Callable[[], bool], jobs: int
-) -> tuple[_FindingSink, Run]:
+def _run_check(paths: tuple[str, ...], stop: Callable[[], bool]) -> tuple[_FindingSink, Run]:
     """Run `check`; raises OutputClosed when nobody waits any more, and UsageError."""
     host = TextHost(theme=PLAIN, err_theme=PLAIN, stop=stop)
     sink = _FindingSink(host)
     run = Run(host, sink, CHECK_RESULT)
     takes = of_codes((), ())
-    task = CheckPaths(run, jobs, Limit(), INDEX_INTERVAL_BYTES, MOST_FINDINGS, takes)
+    task = CheckPaths(run, 1, Limit(), INDEX_INTERVAL_BYTES, MOST_FINDINGS, takes)
     task.paths(paths)
     if stop():
         raise OutputClosed(host.exit_code)

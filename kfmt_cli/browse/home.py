@@ -83,4 +83,4 @@ def _damage(
 
 
 def _has_errors(held: FoundInPartition) -> bool:
-    return bool(held.trouble or held.count(Severity.ERROR))
+    return held.mark[1] == "bad"

@@ -31,18 +31,18 @@ class PartitionHunt:
     """Which of the logs is looked at."""
     troubles: list[str] = field(default_factory=list)
     """Why some of the logs could not be read."""
+    total: int = 0
+    """Bytes of all logs."""
     _before: int = 0
     _at: Hunt | None = None
+
+    def __post_init__(self) -> None:
+        self.total = sum(map(size_of, self.logs))
 
     @property
     def done(self) -> int:
         """Bytes that were looked at."""
         return self._before + (0 if self._at is None else self._at.done)
-
-    @property
-    def total(self) -> int:
-        """Bytes of all logs."""
-        return sum(map(size_of, self.logs))
 
     def hits(self) -> Iterator[Hit]:
         """The records in which it is found; raises UsageError."""

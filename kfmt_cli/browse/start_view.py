@@ -12,20 +12,19 @@ from kfmt_cli.broker.start.ranges import size_of_ranges
 from kfmt_cli.commands.check.checked_directory import CHECK_RESULT
 from kfmt_cli.commands.check.command import CheckPaths
 from kfmt_cli.commands.run import Run
-from kfmt_cli.render.sinks.sink import Head, NoRows, RowWriter, Sink
+from kfmt_cli.render.sinks.silent import Silent
 from kfmt_cli.render.start_lines import LABELS, start_words
 from kfmt_cli.render.style import shell_quoted
 from kfmt_cli.render.tables.line_table import LineColumn, LineTable
 from kfmt_cli.rows.column import RowType
 from kfmt_cli.rows.documents import BROKER_START, PARTITION
-from kfmt_cli.rows.result import Result
 
 MOST_ROWS = 1000
 Starts = dict[str, Start]
 """The starts on a directory, by what was before them."""
 
 
-class _StartSink(Sink):
+class _StartSink(Silent):
     """Keeps the answers of check, and the starts that it foretells."""
 
     def __init__(self, run: Run) -> None:
@@ -33,21 +32,7 @@ class _StartSink(Sink):
         self.answers: list[str] = []
         self.starts: dict[str, Starts] = {}
 
-    def rows(self, head: Head, outer: RowType, inner: RowType | None = None) -> RowWriter:
-        del head, outer, inner
-        return NoRows()
-
-    def finding(self, finding: object) -> None:
-        """Findings have a view of their own."""
-
-    def left_out(self, file: str, code: object, number: int) -> None:
-        """They have a view of their own."""
-
-    def result(self, result: Result) -> None:
-        """Numbers have a view of their own."""
-
-    def remark(self, words: str, style: str = "dim") -> None:
-        del style
+    def answer(self, words: str) -> None:
         self.answers.append(words)
 
     def document(self, type_: RowType, row: Mapping[str, object], lines: Iterable[str]) -> None:
@@ -84,15 +69,16 @@ class _Directory:
         return "good" if self.words(after) in ("whole", "") else "bad"
 
 
-_COLUMNS: tuple[LineColumn[_Directory], ...] = tuple(
-    LineColumn(
+def _column(after: str) -> LineColumn[_Directory]:
+    return LineColumn(
         LABELS[after],
-        lambda directory, after=after: directory.words(after),  # type: ignore[misc]
+        lambda directory: directory.words(after),
         right=False,
-        style=lambda directory, after=after: directory.style(after),  # type: ignore[misc]
+        style=lambda directory: directory.style(after),
     )
-    for after in (CRASH, CLEAN)
-)
+
+
+_COLUMNS = (_column(CRASH), _column(CLEAN))
 
 
 def _start_of(row: Mapping[str, Any]) -> Start:

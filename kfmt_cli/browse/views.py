@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from kfmt_cli.broker.placement import GROUPS
 from kfmt_cli.browse.disk_nodes import DiskNode, NodeKind
 from kfmt_cli.browse.text_host import shown_by
 from kfmt_cli.commands.run import Run
@@ -17,7 +18,6 @@ from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.disk.kinds.fixed import PRODUCER_SNAPSHOT
 from kfmt_cli.errors import InputError
 
-GROUPS = "__consumer_offsets"
 MOST_SNAPSHOTS = 64  # of producers, that are shown one below the other
 
 
@@ -121,8 +121,11 @@ def _snapshots(place: ViewedPlace) -> list[DiskNode]:
     with more of them than anybody reads at once."""
     found = []
     for node in place.node.partitions():
-        files = [child for child in node.children if child.file]
-        snapshots = [child for child in files if child.file.kind is PRODUCER_SNAPSHOT]  # type: ignore[union-attr]
+        snapshots = [
+            child
+            for child in node.children
+            if child.file is not None and child.file.kind is PRODUCER_SNAPSHOT
+        ]
         if snapshots:
             found.append(max(snapshots, key=lambda child: Path(child.path).name))
     name = place.node.name or "here"

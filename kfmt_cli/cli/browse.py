@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kfmt_cli.cli import completion
-from kfmt_cli.cli.options import Common, InputPath, common, max_decompressed, private_key
+from kfmt_cli.cli.options import Common, common, max_decompressed, optional_paths
 from kfmt_cli.cli.payload_options import payload_formats
 from kfmt_cli.errors import UsageError
 
@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="Walk through a disk in a terminal.")
-@private_key
-@click.argument("paths", nargs=-1, metavar="[PATH...]", type=InputPath())
+@optional_paths
 @click.option(
     "--theme",
     type=click.Choice(["dark", "light"]),
@@ -59,10 +58,8 @@ def browse(
     except ImportError:
         raise UsageError("kfmt browse needs Textual: pip install 'kfmt-cli[browse]'") from None
     from kfmt_cli.browse.begin import browse_paths
-    from kfmt_cli.disk.made import without_doubles
 
-    paths = without_doubles(paths or (".",))
-    return browse_paths(paths, theme, topic, payloads, _decoding(), common.limit)
+    return browse_paths(paths or (".",), theme, topic, payloads, _decoding(), common.limit)
 
 
 def _decoding() -> tuple[str, ...]:

@@ -59,7 +59,15 @@ class Size(_IntType):
 
 def paths(function: F) -> F:
     """PATH…: files, partition directories, log directories, - for standard input."""
+    return _paths("PATH...", required=True)(function)
 
+
+def optional_paths(function: F) -> F:
+    """The same, where a command has something to do without them."""
+    return _paths("[PATH...]", required=False)(function)
+
+
+def _paths(metavar: str, *, required: bool) -> Callable[[F], F]:
     def together(
         ctx: click.Context, param: click.Parameter, value: tuple[str, ...]
     ) -> tuple[str, ...]:
@@ -71,12 +79,12 @@ def paths(function: F) -> F:
     argument = click.argument(
         "paths",
         nargs=-1,
-        required=True,
-        metavar="PATH...",
+        required=required,
+        metavar=metavar,
         type=InputPath(),
         callback=together,
     )
-    return private_key(argument(function))
+    return lambda function: private_key(argument(function))
 
 
 class InputPath(_TextType):

@@ -9,7 +9,6 @@ import click
 
 from kfmt_cli.cli.options import (
     Common,
-    InputPath,
     color,
     common,
     config,
@@ -17,7 +16,7 @@ from kfmt_cli.cli.options import (
     jobs,
     max_decompressed,
     now,
-    private_key,
+    optional_paths,
 )
 from kfmt_cli.errors import UsageError
 
@@ -26,8 +25,7 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="Write one HTML page on what is on a disk.")
-@private_key
-@click.argument("paths", nargs=-1, metavar="[PATH...]", type=InputPath())
+@optional_paths
 @click.option("--to", required=True, metavar="FILE", help="The page that is written.")
 @click.option("--data", metavar="FILE", help="Also write the page's numbers, as JSON.")
 @click.option(
@@ -64,12 +62,12 @@ def report(
       kfmt report damaged_segments --to DST/incident.html --data DST/incident.json
     """
     from kfmt_cli.commands.log_settings import SettingsOf
-    from kfmt_cli.disk.made import without_doubles
 
     if bool(paths) == bool(of_jobs):
         raise UsageError("give PATH, or --from for what kfmt pipeline has written")
     try:
-        from kfmt_cli.commands.report import Gathering, write_page
+        from kfmt_cli.commands.gathering import Gathering
+        from kfmt_cli.commands.report import write_page
         from kfmt_cli.commands.report_of_jobs import gather_jobs
     except ImportError as error:
         raise UsageError(f"{error.name} is not installed: pip install 'kfmt-cli[report]'") from None
@@ -77,7 +75,7 @@ def report(
     gathering = Gathering(run.host, SettingsOf(config), now, common.jobs, common.limit)
 
     def gather() -> PageData:
-        return gather_jobs(of_jobs) if of_jobs else gathering.gather(without_doubles(paths))
+        return gather_jobs(of_jobs) if of_jobs else gathering.gather(paths)
 
     write_page(run, gather, to, data, [*paths, *of_jobs], force=force)
     return run.host.exit_code

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kfmt_cli.broker.seek import blocks_from
 from kfmt_cli.commands.run import Run
@@ -37,88 +38,86 @@ class Codec:
 
 
 @dataclass(slots=True)
-class Trial:
-    """What a codec makes of a sample."""
+class Trials:
+    """What codecs make of the same sample."""
 
+    codecs: tuple[Codec, ...]
     plain: int = 0
     """Bytes of records."""
     before: int = 0
     """Bytes of the batches as they are stored."""
-    after: int = 0
-    """Bytes of the batches as they would be."""
-    seconds: float = 0.0
-    """Seconds that compressing took."""
+    after: Counter[Codec] = field(default_factory=Counter)
+    """Bytes of the batches as each would make them."""
+    seconds: dict[Codec, float] = field(default_factory=lambda: defaultdict(float))
+    """Seconds that each took."""
 
-    def add(self, other: Trial) -> None:
-        """Another sample."""
-        self.plain += other.plain
-        self.before += other.before
-        self.after += other.after
-        self.seconds += other.seconds
+    def take(self, file: Input, limit: Limit, most: int) -> None:
+        """Try them on the first records of a log, up to about `most` bytes; raises InputError."""
+        until = self.plain + most
+        for block in blocks_from(file):
+            sound = (block.batches.crc_valid == 1) & (block.batches.is_v2 == 1)
+            block.batches = block.batches.select(sound & (block.batches.control == 0))
+            for part in decompress_ahead(block, limit):
+                data, starts, ends = part.decompressed or (
+                    part.data,
+                    part.batches.start + HEADER_SIZE,
+                    part.batches.end,
+                )
+                bounds = list(zip(starts.tolist(), ends.tolist(), strict=True))
+                records = [data[start:end] for start, end in bounds]
+                self.plain += sum(map(len, records))
+                self.before += int(part.batches.size.sum())
+                for codec in self.codecs:
+                    self._compress(codec, records)
+            if self.plain >= until:
+                break
+
+    def _compress(self, codec: Codec, records: list[bytes]) -> None:
+        began = time.perf_counter()
+        for plain in records:
+            self.after[codec] += HEADER_SIZE + len(compress(codec.name, plain, 2, codec.level))
+        self.seconds[codec] += time.perf_counter() - began
 
 
-def try_codec(
-    run: Run, codec: Codec, partitions: Sequence[Partition], limit: Limit, most: int = SAMPLE
+def try_codecs(
+    run: Run,
+    codecs: tuple[Codec, ...],
+    partitions: Sequence[Partition],
+    limit: Limit,
+    most: int = SAMPLE,
 ) -> None:
-    """Show what another codec would make of a sample of each partition. most: its bytes."""
-    total = Trial()
-    for partition in partitions:
+    """Show what other codecs would make of a sample of each partition. most: its bytes."""
+    trials = Trials(codecs)
+    for partition in partitions if codecs else ():
+        share = max(most // max(len(partition.logs), 1), min(most, LEAST_SHARE))
+        until = trials.plain + most
         try:
-            total.add(trial(partition, codec, limit, most))
+            for file in partition.logs:
+                trials.take(file, limit, share)
+                if trials.plain >= until:
+                    break
         except InputError as error:
             run.complain(str(error))
-    saved = 1 - total.after / total.before if total.before else 0.0
+    for codec in codecs:
+        _show(run, codec, trials)
+
+
+def _show(run: Run, codec: Codec, trials: Trials) -> None:
+    after, seconds = trials.after[codec], trials.seconds[codec]
+    saved = 1 - after / trials.before if trials.before else 0.0
     row: dict[str, object] = {
         "codec": codec.words,
-        "sample_bytes": total.plain,
-        "stored_bytes": total.before,
-        "would_be_bytes": total.after,
+        "sample_bytes": trials.plain,
+        "stored_bytes": trials.before,
+        "would_be_bytes": after,
         "saved": round(saved, 4),
-        "seconds": round(total.seconds, 3),
+        "seconds": round(seconds, 3),
     }
     words = "smaller" if saved >= 0 else "larger"
     line = (
-        f"{codec.words}: {grouped(total.after)} bytes instead of {grouped(total.before)} in a "
-        f"sample, {abs(saved):.1%} {words}"
+        f"{codec.words}: {grouped(after)} bytes instead of {grouped(trials.before)} in a sample, "
+        f"{abs(saved):.1%} {words}"
     )
-    if total.seconds:
-        line += f"; compresses {total.plain / total.seconds / 1e6:.0f} MB/s"
+    if seconds:
+        line += f"; compresses {trials.plain / seconds / 1e6:.0f} MB/s"
     run.sink.document(WHAT_IF, row, [f"{line}\n"])
-
-
-def trial(partition: Partition, codec: Codec, limit: Limit, most: int = SAMPLE) -> Trial:
-    """What a codec makes of the first records of each of a partition's logs; raises InputError.
-
-    most: bytes of records.
-    """
-    found = Trial()
-    share = most // max(len(partition.logs), 1)
-    for file in partition.logs:
-        found.add(_trial(file, codec, limit, max(share, min(most, LEAST_SHARE))))
-        if found.plain >= most:
-            break
-    return found
-
-
-def _trial(file: Input, codec: Codec, limit: Limit, most: int) -> Trial:
-    found = Trial()
-    for block in blocks_from(file):
-        sound = (block.batches.crc_valid == 1) & (block.batches.is_v2 == 1)
-        block.batches = block.batches.select(sound & (block.batches.control == 0))
-        for part in decompress_ahead(block, limit):
-            data, starts, ends = part.decompressed or (
-                part.data,
-                part.batches.start + HEADER_SIZE,
-                part.batches.end,
-            )
-            began = time.perf_counter()
-            for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
-                plain = data[start:end]
-                made = compress(codec.name, plain, 2, codec.level)
-                found.after += HEADER_SIZE + len(made)
-                found.plain += len(plain)
-            found.seconds += time.perf_counter() - began
-            found.before += int(part.batches.size.sum())
-        if found.plain >= most:
-            break
-    return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -10,7 +9,8 @@ from datetime import datetime, timedelta, timezone
 from pathlib import PurePosixPath
 from typing import Any
 
-from kfmt_cli.commands.report import about
+from kfmt_cli.arrow.output import get_json
+from kfmt_cli.commands.gathering import about
 from kfmt_cli.core.stores import file_system_at
 from kfmt_cli.core.urls import is_local
 from kfmt_cli.disk.kinds.logs import LOG
@@ -69,19 +69,83 @@ _EXTREMES: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
+@dataclass(slots=True)
+class _JobPage:
+    """The data of a page, of tables that are read one after the other."""
+
+    data: PageData = field(default_factory=PageData)
+    partitions: dict[tuple[str, Place], _Sums] = field(default_factory=dict)
+    """By directory and place."""
+    _places: set[Place] = field(default_factory=set)
+
+    def _sums(self, folder: str, place: Place) -> _Sums:
+        self._places.add(place)
+        return self.partitions.setdefault((folder, place), _Sums(folder))
+
+    def take_segment(self, row: Mapping[str, Any]) -> None:
+        """A row of what `verify` and `segments` say of a log."""
+        file = str(row["file"])
+        if classify(file, file).kind is not LOG:
+            return  # snapshots of the metadata, which are no part of a log
+        self._sums(file.rpartition("/")[0], (row["topic"], row["partition"])).add(row, 1)
+        if len(self.data.of(SEGMENT_STRIP.name)) >= MOST_LOGS:
+            self.data.left_out[SEGMENT_STRIP.name] += 1
+            return
+        names = ("file", "base_offset", "bytes", "batches", "records", "last_offset")
+        known = {name: row[name] for name in (*names, "min_timestamp", "max_timestamp")}
+        self.data.put(SEGMENT_STRIP, {**known, "cells": []})
+
+    def take_finding(self, row: Mapping[str, Any]) -> None:
+        """A finding of `verify`."""
+        names = (column.name for column in FINDING.columns)
+        self.data.put(FINDING, {name: row[name] for name in names})
+
+    def take_partition(self, row: Mapping[str, Any]) -> None:
+        """A row of `stats`, which does not say in which directory a partition lies."""
+        place = row["topic"], row["partition"]
+        if place in self._places:
+            return  # a job that read its logs has said more
+        named = row["topic"] if row["partition"] is None else f"{row['topic']}-{row['partition']}"
+        times = {"min_timestamp": row["first_time"], "max_timestamp": row["last_time"]}
+        self._sums(str(named), place).add({**row, **times}, None)
+
+    def end(self, inputs: tuple[str, ...]) -> PageData:
+        """The data, once all is read."""
+        data = self.data
+        topics: dict[str, _Sums] = {}
+        for (file, place), sums in self.partitions.items():
+            data.put(STATISTICS, sums.row(place))
+            if place[0] is not None:
+                of = topics.setdefault(place[0], _Sums(file.rpartition("/")[0]))
+                of.add(sums.values, sums.values.get("segments"))
+        for topic, sums in topics.items():
+            data.put(STATISTICS, sums.row((topic, None)))
+        if any(row["severity"] == "error" for row in data.of("finding")):
+            data.exit_code = max(data.exit_code, ExitCode.FINDINGS)
+        about(data, inputs)
+        return data
+
+
+# In the order in which they are read: what says more comes first.
+_READERS: dict[str, Callable[[_JobPage, Mapping[str, Any]], None]] = {
+    "segments": _JobPage.take_segment,
+    "findings": _JobPage.take_finding,
+    "partitions": _JobPage.take_partition,
+}
+
+
 def gather_jobs(folders: tuple[str, ...]) -> PageData:
     """The data of what jobs wrote below some directories; raises UsageError, InputError."""
-    data = PageData()
-    inputs: list[str] = []
-    partitions: dict[tuple[str, Place], _Sums] = {}
+    page = _JobPage()
+    inputs: dict[str, None] = {}
     for folder in folders:
         top = _top(folder)
         summary = _summary(top)
-        inputs += (str(path) for path in summary["inputs"] if path not in inputs)
+        inputs |= dict.fromkeys(map(str, summary["inputs"]))
         for words in summary["unread"]:
-            data.tell(str(words))
-            data.exit_code = max(data.exit_code, ExitCode.UNREADABLE)
-        format_ = str(_json_of(top, "job.json")["options"].get("format", "parquet"))
+            page.data.tell(str(words))
+            page.data.exit_code = ExitCode.UNREADABLE
+        format_ = str(_kept(top, "job.json")["options"].get("format", "parquet"))
         tables: dict[str, list[str]] = {}
         for path in summary["written"]:
             below = _below(str(path))
@@ -93,71 +157,8 @@ def gather_jobs(folders: tuple[str, ...]) -> PageData:
         for name, take in _READERS.items():
             for below in tables.get(name, ()):
                 for row in _rows(top, below, format_):
-                    take(data, partitions, row)
-    for (_, place), sums in partitions.items():
-        data.put(STATISTICS, sums.row(place))
-    _put_topics(data, partitions)
-    if any(row["severity"] == "error" for row in data.of("finding")):
-        data.exit_code = max(data.exit_code, ExitCode.FINDINGS)
-    about(data, tuple(inputs))
-    return data
-
-
-def _put_topics(data: PageData, partitions: Mapping[tuple[str, Place], _Sums]) -> None:
-    topics: dict[str, _Sums] = {}
-    for (file, (topic, _)), sums in partitions.items():
-        if topic is not None:
-            of = topics.setdefault(topic, _Sums(file.rpartition("/")[0]))
-            of.add(sums.values, sums.values.get("segments"))
-    for topic, sums in topics.items():
-        data.put(STATISTICS, sums.row((topic, None)))
-
-
-def _take_segment(
-    data: PageData, partitions: dict[tuple[str, Place], _Sums], row: Mapping[str, Any]
-) -> None:
-    file = str(row["file"])
-    if classify(file, file).kind is not LOG:
-        return  # snapshots of the metadata, which are no part of a log
-    folder = file.rpartition("/")[0]
-    place = row["topic"], row["partition"]
-    partitions.setdefault((folder, place), _Sums(folder)).add(row, 1)
-    if len(data.of(SEGMENT_STRIP.name)) >= MOST_LOGS:
-        data.left_out[SEGMENT_STRIP.name] += 1
-        return
-    names = ("file", "base_offset", "bytes", "batches", "records", "last_offset")
-    known = {name: row[name] for name in (*names, "min_timestamp", "max_timestamp")}
-    data.put(SEGMENT_STRIP, {**known, "cells": []})
-
-
-def _take_finding(
-    data: PageData, partitions: dict[tuple[str, Place], _Sums], row: Mapping[str, Any]
-) -> None:
-    del partitions
-    names = (column.name for column in FINDING.columns)
-    data.put(FINDING, {name: row[name] for name in names})
-
-
-def _take_partition(
-    data: PageData, partitions: dict[tuple[str, Place], _Sums], row: Mapping[str, Any]
-) -> None:
-    """A row of the job stats, which does not say in which directory a partition lies."""
-    del data
-    place = row["topic"], row["partition"]
-    if any(place == known for _, known in partitions):
-        return  # a job that read its logs has said more
-    named = row["topic"] if row["partition"] is None else f"{row['topic']}-{row['partition']}"
-    times = {"min_timestamp": row["first_time"], "max_timestamp": row["last_time"]}
-    partitions.setdefault((str(named), place), _Sums(str(named))).add({**row, **times}, None)
-
-
-Take = Callable[[PageData, dict[tuple[str, Place], _Sums], Mapping[str, Any]], None]
-# In the order in which they are read: what says more comes first.
-_READERS: dict[str, Take] = {
-    "segments": _take_segment,
-    "findings": _take_finding,
-    "partitions": _take_partition,
-}
+                    take(page, row)
+    return page.end(tuple(inputs))
 
 
 def _top(folder: str) -> str:
@@ -173,17 +174,11 @@ def _below(path: str) -> str:
     return str(PurePosixPath(*names[-2 if names[-1].startswith("part-") else -1 :]))
 
 
-def _json_of(top: str, name: str) -> dict[str, Any]:
-    """A file that a job keeps; raises UsageError, InputError."""
-    path = f"{top}/{KEPT}/{name}"
-    try:
-        system, below = _at(path)
-        with system.open_input_stream(below, compression=None) as file:
-            found: dict[str, Any] = json.loads(file.read())
-    except FileNotFoundError:
-        raise InputError(f"{top}: no job of kfmt pipeline is done here", file=top) from None
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: {error}", file=path) from error
+def _kept(top: str, name: str) -> dict[str, Any]:
+    """A file that a job keeps; raises InputError."""
+    found = get_json(f"{top}/{KEPT}/{name}")
+    if not isinstance(found, dict):
+        raise InputError(f"{top}: no job of kfmt pipeline is done here", file=top)
     return found
 
 
@@ -197,7 +192,7 @@ def _at(path: str) -> tuple[Any, str]:
 
 
 def _summary(top: str) -> dict[str, Any]:
-    found = _json_of(top, "summary.json")
+    found = _kept(top, "summary.json")
     return {name: found.get(name) or default for name, default in _SUMMARY.items()}
 
 

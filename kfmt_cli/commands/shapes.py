@@ -90,11 +90,13 @@ class Shapes:
     topics: dict[str | None, Shape] = field(default_factory=dict)
     orders: dict[str, TimeOrder] = field(default_factory=dict)
     """By partition."""
+    total: Statistics = field(default_factory=Statistics)
     _strips: list[dict[str, object]] = field(default_factory=list)
 
     def take(self, partition: Partition, file: Input, found: Statistics, shape: Shape) -> None:
         """The next log of a partition."""
         topic, _ = partition_of(file.path)
+        self.total.add(found)
         self.topics.setdefault(topic, Shape()).add(shape)
         self.orders.setdefault(partition.name, TimeOrder()).add(shape.order)
         if shape.strip is None:
@@ -114,10 +116,10 @@ class Shapes:
         }
         self._strips.append(row)
 
-    def show(self, sink: Sink, total: Statistics) -> None:
-        """All of them. total: the numbers of all logs."""
+    def show(self, sink: Sink) -> None:
+        """All of them."""
         if sink.for_people:
-            sink.put("".join(shape_lines(self._all(), total, sink.out.width)))
+            sink.put("".join(shape_lines(self._all(), self.total, sink.out.width)))
         for row in self._bucket_rows():
             sink.document(TIME_BUCKET, row, ())
         for topic, shape in self.topics.items():

@@ -10,7 +10,7 @@ from itertools import groupby
 from typing import Any
 
 from kfmt_cli.commands.asked import wanted_of
-from kfmt_cli.commands.codec_trial import SAMPLE, Codec, try_codec
+from kfmt_cli.commands.codec_trial import SAMPLE, Codec, try_codecs
 from kfmt_cli.commands.disk_usage import show_usage
 from kfmt_cli.commands.each_partition import tell_log_start
 from kfmt_cli.commands.run import Run
@@ -105,7 +105,7 @@ class Stat:
             outcomes = self._sampled(files, self.sample)
         rows: dict[StatSubject, Statistics] = {}
         places: dict[str | None, set[str]] = {}
-        shapes, total = Shapes(), Statistics()
+        shapes = Shapes()
         with self.run.host.progress(sum(sizes)) as progress:
             for (partition, file, _), size, found in zip(logs, sizes, outcomes, strict=True):
                 progress.advance(size)
@@ -113,15 +113,14 @@ class Stat:
                     self.run.complain(found)
                     continue
                 numbers, shape = found
-                for subject in {_subject(level, partition, file) for level in self.levels}:
+                for subject in dict.fromkeys(_subject(of, partition, file) for of in self.levels):
                     rows.setdefault(subject, Statistics()).add(numbers)
                     places.setdefault(subject.topic, set()).add(_above(partition.name))
                 if shape is not None:
                     shapes.take(partition, file, numbers, shape)
-                    total.add(numbers)
         self._show(rows, places)
         if self.plot:
-            shapes.show(self.run.sink, total)
+            shapes.show(self.run.sink)
         if self._about_sample:
             self.run.sink.remark(self._about_sample)
         if damaged := sum(found.damaged for found in rows.values()):
@@ -130,8 +129,7 @@ class Stat:
         if not self.asked and self.sample is None:
             for path in filter(is_folder, paths):
                 show_usage(self.run, path, partitions, is_told=len(rows) > 1)
-        for codec in self.what_if:
-            try_codec(self.run, codec, partitions, self.limit, self.codec_sample)
+        try_codecs(self.run, self.what_if, partitions, self.limit, self.codec_sample)
         self.run.sink.flush()
 
     def _all(

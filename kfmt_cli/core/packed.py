@@ -50,10 +50,13 @@ def _lz4(file: BinaryIO) -> Read:
 
 
 _OPENERS: dict[str, Callable[[BinaryIO], Read]] = {".gz": _gzip, ".zst": _zstd, ".lz4": _lz4}
+_SUFFIXES = tuple(_OPENERS)
 
 
 def packed_suffix(path: str) -> str:
     """What says that a file is compressed as a whole; empty where nothing does."""
+    if not path.endswith(_SUFFIXES):
+        return ""
     return next((suffix for suffix in _OPENERS if path.endswith(suffix)), "")
 
 

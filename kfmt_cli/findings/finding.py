@@ -20,6 +20,9 @@ class Severity(enum.Enum):
     NOTE = "note"
 
 
+SEVERITIES = tuple(severity.value for severity in Severity)  # the worst first
+
+
 @dataclass(frozen=True, slots=True)
 class Code:
     """A kind of finding."""

@@ -48,8 +48,7 @@ class Buckets:
     def add(self, times: IntArray, each: tuple[IntArray, IntArray, IntArray]) -> None:
         """Batches with their times, and what each one counts."""
         numbers, place = np.unique(times // self.width, return_inverse=True)
-        while len(numbers) > MOST_BUCKETS:
-            self.widen(MOST_BUCKETS, longer_than=self.width)
+        while len(numbers) > MOST_BUCKETS and self._widened():
             numbers, place = np.unique(times // self.width, return_inverse=True)
         sums = (np.bincount(place, values).astype(np.int64).tolist() for values in each)
         for bucket, *counts in zip(numbers.tolist(), *sums, strict=True):
@@ -65,14 +64,17 @@ class Buckets:
             self.put(bucket // by, counts)
         self.widen(MOST_BUCKETS)
 
-    def widen(self, most: int, longer_than: int = 0) -> None:
-        """Make the stretches longer until there are no more of them than that."""
-        widths = iter(WIDTHS)
-        while len(self.counts) > most or self.width <= longer_than:
-            wider = next((width for width in widths if width > self.width), None)
-            if wider is None:
-                return
+    def widen(self, most: int) -> None:
+        """Make the stretches longer until there are no more of them than that, if they can be."""
+        while len(self.counts) > most and self._widened():
+            pass
+
+    def _widened(self) -> bool:
+        """Make the stretches a step longer; whether there is one."""
+        wider = next((width for width in WIDTHS if width > self.width), None)
+        if wider is not None:
             self.to_width(wider)
+        return wider is not None
 
     def drawn(self, most: int) -> Buckets:
         """The same in stretches of which nearly all records take no more than that."""

@@ -78,12 +78,23 @@ class _FileColumns:
         self._stored_size.append(piece.stored_size)
         self._size.append(piece.size)
 
-    def part(self, i: int, start: int, end: int, is_exact: bool) -> Piece:
-        flags, folder = self._flags[i], self._folder[i]
+    def path(self, i: int) -> str:
+        folder = self._folder[i]
         if folder != self._read_folder[0]:
             self._read_folder = folder, self._folders[folder]
+        return self._read_folder[1] + self._names[i]
+
+    def base(self, i: int) -> int:
+        return self._base[i]
+
+    def group(self, i: int) -> tuple[int, ...]:
+        """What is the same for files of one place; it may be another for other files of that."""
+        return self._folder[i], self._place[i], self._kind[i]
+
+    def part(self, i: int, start: int, end: int, is_exact: bool) -> Piece:
+        flags = self._flags[i]
         return Piece(
-            self._read_folder[1] + self._names[i],
+            self.path(i),
             self._kinds[self._kind[i]],
             self._base[i] if flags & _HAS_BASE else None,
             self._size[i],
@@ -169,6 +180,26 @@ class Pieces(Sequence[Piece]):
     def those(self, is_one: Callable[[Piece], bool]) -> Pieces:
         """Those of them that something is true of."""
         return self.taken(i for i, piece in enumerate(self) if is_one(piece))
+
+    def in_order(self) -> Pieces:
+        """By topic, partition and base offset, each file once."""
+        groups: dict[tuple[int, ...], array[int]] = {}
+        for i, file in enumerate(self._file):
+            groups.setdefault(self._files.group(file), array("I")).append(i)
+        by_place: dict[tuple[str, int], array[int]] = {}
+        for numbers in groups.values():
+            piece = self[numbers[0]]
+            topic, partition = piece.place
+            place = topic or piece.folder, partition or 0
+            by_place.setdefault(place, array("I")).extend(numbers)
+        ordered = array("I")
+        for place in sorted(by_place):
+            files = {self._in_place(i): i for i in by_place[place]}
+            ordered.extend(files[key] for key in sorted(files))
+        return self.taken(ordered)
+
+    def _in_place(self, i: int) -> tuple[int, str]:
+        return self._files.base(self._file[i]), self._files.path(self._file[i])
 
     def parted(self, bounds: Callable[[Piece], Sequence[int]]) -> Pieces:
         """Their parts. bounds: the bytes of a piece at which one begins, and its end."""

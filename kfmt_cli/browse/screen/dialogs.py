@@ -18,7 +18,7 @@ from kfmt_cli.browse.screen.line_list import LineList
 from kfmt_cli.errors import KfmtError, UsageError
 
 CSS = """
-GoToDialog, SearchDialog, FilterDialog, PageWindow { align: center middle; }
+LineDialog, SearchDialog, PageWindow { align: center middle; }
 .window { width: 76; max-width: 98%; height: auto; background: $surface; border: round $primary;
     padding: 0 1; }
 .window Static { height: auto; }

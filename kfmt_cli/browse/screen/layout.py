@@ -12,7 +12,7 @@ from textual.containers import Horizontal
 from textual.widgets import Footer, Static, Tree
 from textual.worker import get_current_worker
 
-from kfmt_cli.browse.checked import batches_of, checked_together
+from kfmt_cli.browse.checked import batches_of, checked_together, mark_of
 from kfmt_cli.browse.command_line import ViewKind, ViewState, command_text
 from kfmt_cli.browse.disk_nodes import DiskNode, NodeKind
 from kfmt_cli.browse.home import home_lines
@@ -147,13 +147,7 @@ class BrowserLayout(App[None]):
     def _mark_of_file(self, node: DiskNode) -> tuple[str, str]:
         held = self.session.checked.get(self.session.partition_of(node).path)
         found = [f for f in held.findings if f.file == node.name] if held else []
-        for severity, sign, style in (
-            (Severity.ERROR, "✗", "bad"),
-            (Severity.WARNING, "!", "warn"),
-        ):
-            if number := sum(finding.code.severity is severity for finding in found):
-                return f"{sign}{number}", style
-        return "", "dim"
+        return mark_of(found) or ("", "dim")
 
     @on(Tree.NodeHighlighted)
     def highlighted(self, event: Tree.NodeHighlighted[DiskNode]) -> None:

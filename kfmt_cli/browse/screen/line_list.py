@@ -25,6 +25,19 @@ def _no_lines(first: int, last: int) -> Sequence[Text | str]:
     return ()
 
 
+class _OfLines(Message):
+    """Something happened in a list. row: the number of the line that the cursor is on."""
+
+    def __init__(self, lines: LineList, row: int) -> None:
+        super().__init__()
+        self.lines = lines
+        self.row = row
+
+    @property
+    def control(self) -> LineList:
+        return self.lines
+
+
 class LineList(ScrollView, can_focus=True):
     """Lines by number, fetched when they are seen; text with escape sequences keeps its colours."""
 
@@ -49,40 +62,14 @@ class LineList(ScrollView, can_focus=True):
         Binding("right", "aside(1)", show=False),
     ]
 
-    class Moved(Message):
-        """The cursor is on another line."""
-
-        def __init__(self, lines: LineList, row: int) -> None:
-            super().__init__()
-            self.lines = lines
-            self.row = row
-
-        @property
-        def control(self) -> LineList:
-            return self.lines
-
-    class Chosen(Message):
-        """A line was chosen."""
-
-        def __init__(self, lines: LineList, row: int) -> None:
-            super().__init__()
-            self.lines = lines
-            self.row = row
-
-        @property
-        def control(self) -> LineList:
-            return self.lines
-
-    class Resized(Message):
+    class Resized(_OfLines):
         """There is room for other lines."""
 
-        def __init__(self, lines: LineList) -> None:
-            super().__init__()
-            self.lines = lines
+    class Moved(_OfLines):
+        """The cursor is on another line."""
 
-        @property
-        def control(self) -> LineList:
-            return self.lines
+    class Chosen(_OfLines):
+        """A line was chosen."""
 
     def __init__(self, *, id: str, has_cursor: bool = True) -> None:  # noqa: A002 (Textual's)
         super().__init__(id=id)
@@ -257,4 +244,4 @@ class LineList(ScrollView, can_focus=True):
         self._strips.clear()
         self.see_cursor()
         if self.size.width:
-            self.post_message(self.Resized(self))
+            self.post_message(self.Resized(self, self.cursor))

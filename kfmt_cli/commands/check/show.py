@@ -88,7 +88,7 @@ def show(
         row["observed_on"] = list(OBSERVED_ON)
         sink.document(LOG_DIRECTORY, row, ())
     for line in _answers(starts, found, steps, PLAIN):
-        sink.remark(line)
+        sink.answer(line)
     return run.end()
 
 

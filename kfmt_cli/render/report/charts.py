@@ -6,20 +6,20 @@ each chart the rows of its topic.
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import altair as alt
 
+from kfmt_cli.findings.finding import SEVERITIES
+from kfmt_cli.formats.batch import CODECS
+
 Spec = dict[str, Any]
 
 _WIDTH = "container"
-_CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 # Colours that people with any kind of colour vision tell apart, on white and on black.
 _CODEC_COLOURS = ("#8a8f98", "#d98e04", "#3d8fd1", "#2a9d78", "#b565a7")
 _OUTCOMES = ("committed", "aborted", "open")
 _OUTCOME_COLOURS = ("#8a8f98", "#d1495b", "#e08e00")
-_SEVERITIES = ("error", "warning", "note")
 _SEVERITY_COLOURS = ("#d1495b", "#e08e00", "#3d8fd1")
 _ROW = 22  # pixels of a log, a producer, a bar
 
@@ -29,7 +29,7 @@ def _rows(field: str) -> dict[str, Any]:
     return {"width": _WIDTH, "usermeta": {"rows": field, "step": _ROW}}
 
 
-_CODEC_SCALE = alt.Scale(domain=list(_CODECS), range=list(_CODEC_COLOURS))
+_CODEC_SCALE = alt.Scale(domain=list(CODECS), range=list(_CODEC_COLOURS))
 _BYTES = alt.Axis(format="~s", title="bytes")
 _UTC = alt.Scale(type="utc")
 _CLOCK = {
@@ -242,7 +242,7 @@ def _strips() -> Any:
             x="position:Q",
             fill=alt.Fill(
                 "severity:N",
-                scale=alt.Scale(domain=list(_SEVERITIES), range=list(_SEVERITY_COLOURS)),
+                scale=alt.Scale(domain=list(SEVERITIES), range=list(_SEVERITY_COLOURS)),
                 legend=alt.Legend(title="finding"),
             ),
             tooltip=["code:N", alt.Tooltip("position:Q", format=",", title="byte"), "message:N"],
@@ -355,15 +355,10 @@ def specs() -> dict[str, Spec]:
         "strips": _strips(),
         "transactions": _transactions(),
     }
-    found = {name: _plain(chart.to_dict()) for name, chart in made.items()}
+    found: dict[str, Spec] = {name: chart.to_dict() for name, chart in made.items()}
+    for spec in found.values():  # without the look that Altair gives all: the page has its own
+        spec.pop("config", None)
     return {"treemap": _treemap(), **found}
-
-
-def _plain(spec: Spec) -> Spec:
-    """A chart without the look that Altair gives all: the page has its own."""
-    spec.pop("config", None)
-    plain: Spec = json.loads(json.dumps(spec))
-    return plain
 
 
 def runtime() -> str:

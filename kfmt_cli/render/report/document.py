@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,12 +12,16 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from kfmt_cli.broker.start.outcome import CRASH
+from kfmt_cli.broker.start.ranges import size_of_ranges
 from kfmt_cli.core.json_text import json_text
 from kfmt_cli.core.times import time_text, until_words
+from kfmt_cli.findings.finding import SEVERITIES
 from kfmt_cli.render.report import sheets
 from kfmt_cli.render.report.charts import specs
 from kfmt_cli.render.report.figures import (
     Figure,
+    by_topic,
     figures_of,
     label_of,
     lagging,
@@ -26,7 +30,7 @@ from kfmt_cli.render.report.figures import (
     who,
 )
 from kfmt_cli.render.report.page_data import PageData
-from kfmt_cli.render.report.sheets import Sheet
+from kfmt_cli.render.report.sheets import FindingGroup, Sheet
 from kfmt_cli.render.style import count, grouped, human, safe
 from kfmt_cli.rows.section import Object
 
@@ -67,6 +71,7 @@ def document(data: PageData, runtime: Callable[[], str]) -> str:
     """The page. runtime: gives the script that draws the charts."""
     figures = figures_of(data)
     anchors = _anchors(data)
+    groups = list(sheets.finding_groups(data))
     here = Path(__file__).parent
     environment = Environment(
         loader=FileSystemLoader(here),
@@ -75,7 +80,7 @@ def document(data: PageData, runtime: Callable[[], str]) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(grouped=grouped, human=human, utc=until_words, safe_words=safe)
+    environment.filters.update(grouped=grouped, safe_words=safe)
     about = data.of("report")[0]
     numbers = {
         name: numbers_sheet(name, rows[:MOST_NUMBERS], len(rows))
@@ -84,7 +89,7 @@ def document(data: PageData, runtime: Callable[[], str]) -> str:
     return environment.get_template("page.html.j2").render(
         about=about,
         made_at=f"{time_text(about['made_at'])[:19]} UTC",
-        answers=list(_answers(data)),
+        answers=list(_answers(data, groups)),
         figures=defaultdict(list, figures.overview),
         tables={
             "disk": sheets.disk(data),
@@ -97,7 +102,7 @@ def document(data: PageData, runtime: Callable[[], str]) -> str:
             "transactions": sheets.transactions(data),
         },
         numbers=numbers,
-        groups=list(sheets.finding_groups(data)),
+        groups=groups,
         left_out=about["left_out"],
         topics=list(_topics(data, anchors, figures.topics)),
         n_more_topics=len(data.topics) - len(anchors),
@@ -145,11 +150,9 @@ def _told(column: str) -> Callable[[Any], sheets.PageCell]:
             return sheets.PageCell(sheets.NONE)
         if column in _TIMES:
             return sheets.PageCell(time_text(value), value)
-        return (
-            sheets.PageCell(grouped(value), value)
-            if isinstance(value, int)
-            else (sheets.PageCell(str(value)))
-        )
+        if isinstance(value, int):
+            return sheets.PageCell(grouped(value), value)
+        return sheets.PageCell(str(value))
 
     return cell
 
@@ -165,36 +168,30 @@ def _anchors(data: PageData) -> dict[str, str]:
     return {name: f"topic-{i}" for i, name in enumerate(kept)}
 
 
-def _topics(data: PageData, anchors: Mapping[str, str], figures: Mapping[str, list[Figure]]) -> Any:
+def _topics(
+    data: PageData, anchors: Mapping[str, str], figures: Mapping[str, list[Figure]]
+) -> Iterator[PageTopic]:
     """The pages of topics."""
-    of_types: dict[str, dict[str, list[Object]]] = {}
-    for type_ in ("segment_strip", "transaction", "time_order"):
-        of_types[type_] = {}
-        for row in data.of(type_):
-            of_types[type_].setdefault(label_of(row), []).append(row)
-    of_partitions: dict[str, list[Object]] = {}
-    for row in data.partitions:
-        of_partitions.setdefault(label_of(row), []).append(row)
+    partitions, logs = by_topic(data.partitions), by_topic(data.of("segment_strip"))
+    orders, transactions = by_topic(data.of("time_order")), by_topic(data.of("transaction"))
     fates = {str(row["file"]): row for row in data.of("retention")}
-    n_findings: dict[str, int] = {}
-    for row in data.of("finding"):
-        n_findings[label_of(row)] = n_findings.get(label_of(row), 0) + 1
+    n_findings = Counter(map(label_of, data.of("finding")))
     for name, anchor in anchors.items():
         found = [
-            sheets.partitions(of_partitions.get(name, [])),
-            sheets.segments(of_types["segment_strip"].get(name, []), fates),
-            sheets.order(of_types["time_order"].get(name, [])),
-            sheets.not_committed(of_types["transaction"].get(name, [])),
+            sheets.partitions(partitions[name]),
+            sheets.segments(logs[name], fates),
+            sheets.order(orders[name]),
+            sheets.not_committed(transactions[name]),
         ]
         tables = [table for table in found if table is not None]
-        yield PageTopic(name, anchor, figures.get(name, []), tables, n_findings.get(name, 0))
+        yield PageTopic(name, anchor, figures.get(name, []), tables, n_findings[name])
 
 
-def _answers(data: PageData) -> Any:
+def _answers(data: PageData, groups: Sequence[FindingGroup]) -> Iterator[PageAnswer]:
     """The five things that somebody wants to know first."""
     about = data.of("report")[0]
     yield _what(about, data)
-    yield _damage(data)
+    yield _damage(groups)
     lines = data.answers
     at = lines.index(TO_DO) if TO_DO in lines else len(lines)
     starts = [("", line) for line in lines[:at][:MOST_LINES]]
@@ -223,13 +220,13 @@ def _lost(data: PageData, lines: list[tuple[str, str]]) -> PageAnswer:
     rows = data.of("broker_start")
     if not rows:
         return PageAnswer(question, "No start is foretold", "plain", lines, "#findings")
-    kinds = {row["next_start"] for row in data.of("log_directory")} or {sheets.CRASH}
+    kinds = {row["next_start"] for row in data.of("log_directory")} or {CRASH}
     nexts = [row for row in rows if row["after"] in kinds]
     said = []
     for name, words in (("lost_offsets", "go"), ("unreachable_offsets", "are out of reach")):
         hit = [row for row in nexts if row[name]]
         if hit:
-            n = sum(last - first + 1 for row in hit for first, last in row[name])
+            n = sum(size_of_ranges(row[name]) for row in hit)
             said.append(f"{count(n, 'offset')} {words} {_places(hit)}")
     if any(not row["starts"] for row in [*nexts, *data.of("log_directory")]):
         return PageAnswer(question, "A broker would not start", "error", lines, "#start")
@@ -269,12 +266,10 @@ def _places(rows: Iterable[Object]) -> str:
     return f"in {next(iter(places))}" if len(places) == 1 else f"in {len(places)} partitions"
 
 
-def _damage(data: PageData) -> PageAnswer:
-    groups = list(sheets.finding_groups(data))
-    sums = {
-        severity: sum(group.count for group in groups if group.severity == severity)
-        for severity in sheets.WORST
-    }
+def _damage(groups: Sequence[FindingGroup]) -> PageAnswer:
+    sums = dict.fromkeys(SEVERITIES, 0)
+    for group in groups:
+        sums[group.severity] += group.count
     notes = sums.pop("note")
     verdict = ", ".join(count(n, severity) for severity, n in sums.items() if n) or "Nothing"
     style = "error" if sums["error"] else "warning" if sums["warning"] else "good"

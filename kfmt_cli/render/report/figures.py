@@ -9,7 +9,7 @@ from itertools import accumulate
 from typing import Any
 
 from kfmt_cli.core.times import YEAR_10000, span_words, until_words
-from kfmt_cli.log.shape import Buckets, Cell
+from kfmt_cli.log.shape import DAY, Buckets, Cell
 from kfmt_cli.render.report.page_data import PageData
 from kfmt_cli.render.style import count, grouped, human
 from kfmt_cli.rows.section import Object
@@ -22,7 +22,7 @@ MOST_LAGS = 20
 MOST_TRANSACTIONS = 400  # of a topic
 MOST_STRIPS = 120  # of a topic
 MOST_AREAS = 400
-FAR = 730 * 86_400_000  # milliseconds; what goes later than that is only said
+FAR = 730 * DAY  # what goes later than that is only said
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,14 +83,20 @@ def figures_of(data: PageData) -> Figures:
     _codecs(found, data)
     _freed(found, data)
     _lag(found, data)
-    for topic, strips in _by_topic(data.of("segment_strip")).items():
-        _strips(found, topic, strips, data)
-    for topic, rows in _by_topic(data.of("transaction")).items():
+    wrong: dict[str, list[Object]] = defaultdict(list)
+    for row in data.of("finding"):
+        if row["position"] is not None:
+            wrong[str(row["file"])].append(row)
+    orders = by_topic(data.of("time_order"))
+    for topic, strips in by_topic(data.of("segment_strip")).items():
+        _strips(found, topic, strips, wrong, orders[topic])
+    for topic, rows in by_topic(data.of("transaction")).items():
         _transactions(found, topic, rows)
     return found
 
 
-def _by_topic(rows: Sequence[Object]) -> Mapping[str, list[Object]]:
+def by_topic(rows: Sequence[Object]) -> Mapping[str, list[Object]]:
+    """Objects by the topics that they are about; none for another topic."""
     found: dict[str, list[Object]] = defaultdict(list)
     for row in rows:
         found[label_of(row)].append(row)
@@ -334,12 +340,15 @@ def who(row: Object) -> str:
     return f"{row['group']} on {row['topic']}-{row['partition']}"
 
 
-def _strips(found: Figures, topic: str, strips: list[Object], data: PageData) -> None:
-    """The logs of a topic from their first byte to their last, and its times by offset."""
-    wrong: dict[str, list[Object]] = defaultdict(list)
-    for row in data.of("finding"):
-        if row["position"] is not None:
-            wrong[str(row["file"])].append(row)
+def _strips(
+    found: Figures,
+    topic: str,
+    strips: list[Object],
+    wrong: Mapping[str, list[Object]],
+    orders: list[Object],
+) -> None:
+    """The logs of a topic from their first byte to their last, and its times by offset. wrong: the
+    findings with a place, by file."""
     every = [row for row in strips if row["cells"]]
     ranked = sorted(every, key=lambda row: (row["file"] not in wrong, -row["bytes"]))
     shown = sorted(
@@ -351,7 +360,7 @@ def _strips(found: Figures, topic: str, strips: list[Object], data: PageData) ->
     marks = [
         {"topic": topic, "log": _log(row), **{name: bad[name] for name in _OF_MARK}}
         for row in shown
-        for bad in wrong[str(row["file"])]
+        for bad in wrong.get(str(row["file"]), ())
     ]
     found.tables.setdefault("marks", []).extend(marks)
     for table in ("index_entries", "control"):
@@ -366,7 +375,7 @@ def _strips(found: Figures, topic: str, strips: list[Object], data: PageData) ->
         words += f" A triangle is a finding; there {_are(len(marks))}."
     found.add_topic(Figure("strips", "What is where", words, topic), "cells", cells)
     if sum(cell["max_timestamp"] is not None for cell in cells) > 1:
-        figure = Figure("order", "Timestamps by offset", _order_words(topic, data), topic)
+        figure = Figure("order", "Timestamps by offset", _order_words(orders), topic)
         found.topics[topic].append(figure)
 
 
@@ -385,8 +394,7 @@ def _are(number: int) -> str:
     return f"{'is' if number == 1 else 'are'} {grouped(number)}"
 
 
-def _order_words(topic: str, data: PageData) -> str:
-    rows = [row for row in data.of("time_order") if label_of(row) == topic]
+def _order_words(rows: list[Object]) -> str:
     late = sum(row["batches_out_of_order"] for row in rows)
     verb = "is" if late == 1 else "are"
     words = f"{count(late, 'batch', 'batches')} {verb} older than one before."

@@ -39,8 +39,8 @@ class PageData:
     """Objects of each type that are not kept."""
     answers: list[str] = field(default_factory=list)
     """What `check` says at its end."""
-    said: list[str] = field(default_factory=list)
-    """What was said on standard error."""
+    said: dict[str, None] = field(default_factory=dict)
+    """The lines that were said on standard error."""
     exit_code: ExitCode = ExitCode.CLEAN
 
     def of(self, type_: str) -> list[Object]:
@@ -77,8 +77,8 @@ class PageData:
     def tell(self, words: str) -> None:
         """Keep what was said, once."""
         for line in words.splitlines():
-            if line and line not in self.said:
-                self.said.append(line)
+            if line:
+                self.said[line] = None
 
     def objects(self) -> Iterator[Object]:
         """All of them; what the page is about comes first."""

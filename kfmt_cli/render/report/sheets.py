@@ -7,7 +7,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from kfmt_cli.broker.start.outcome import CLEAN, CRASH
+from kfmt_cli.broker.start.ranges import size_of_ranges
 from kfmt_cli.core.times import span_words, until_words
+from kfmt_cli.findings.finding import SEVERITIES
 from kfmt_cli.render.report.figures import label_of
 from kfmt_cli.render.report.page_data import PageData
 from kfmt_cli.render.style import count, grouped, human
@@ -15,8 +18,6 @@ from kfmt_cli.rows.section import Object
 
 NONE = "–"
 MOST_ROWS = 1_000  # of a table
-CRASH, CLEAN = "crash", "clean-shutdown"
-WORST = ("error", "warning", "note")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +110,7 @@ def file_of(rows: Sequence[Object], words: str) -> Heading:
     above = f"{folders.pop()}/" if len(folders) == 1 else ""
 
     def cell(row: Any) -> PageCell:
-        return PageCell(str(row["file"]).removeprefix(above), style="path")
+        return PageCell(str(row["file"]).removeprefix(above))
 
     return Heading(words, cell)
 
@@ -153,8 +154,8 @@ def topics(data: PageData, anchors: Mapping[str, str]) -> Sheet | None:
 
     def findings(row: Object) -> PageCell:
         counts = found[label_of(row)]
-        said = [count(counts[name], name) for name in WORST[:2] if counts[name]]
-        worst = next((name for name in WORST[:2] if counts[name]), "good")
+        said = [count(counts[name], name) for name in SEVERITIES[:2] if counts[name]]
+        worst = next((name for name in SEVERITIES[:2] if counts[name]), "good")
         return PageCell(
             ", ".join(said) or "ok", counts["error"] * 1e6 + counts["warning"], None, worst
         )
@@ -228,7 +229,7 @@ def starts(data: PageData) -> Sheet | None:
         return made
 
     headings = (
-        Heading("directory", lambda item: PageCell(item[0], style="path")),
+        Heading("directory", lambda item: PageCell(item[0])),
         Heading("after a crash", cell(CRASH)),
         Heading("after a clean shutdown", cell(CLEAN)),
     )
@@ -258,9 +259,7 @@ def _start(row: Object) -> str:
         (row["unreachable_offsets"], "are out of reach"),
     ):
         if ranges:
-            words.append(
-                f"{grouped(sum(last - first + 1 for first, last in ranges))} offsets {said}"
-            )
+            words.append(f"{grouped(size_of_ranges(ranges))} offsets {said}")
     return "; ".join(words)
 
 
@@ -412,7 +411,7 @@ def finding_groups(data: PageData) -> Iterator[FindingGroup]:
     ranked = sorted(
         groups.items(),
         key=lambda item: (
-            WORST.index(item[1][0]["severity"]),
+            SEVERITIES.index(item[1][0]["severity"]),
             item[1][0]["position"] is None,
             -len(item[1]),
         ),

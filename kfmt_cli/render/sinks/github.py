@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from kfmt_cli.findings.finding import Code, Finding, Severity
 from kfmt_cli.render.finding import consequences
-from kfmt_cli.render.sinks.findings_only import FindingsOnly
 from kfmt_cli.render.sinks.repository import path_in_repository, words_at
+from kfmt_cli.render.sinks.silent import Silent
 from kfmt_cli.render.style import safe
-from kfmt_cli.rows.result import Result
 
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
 
 
-class GitHub(FindingsOnly):
+class GitHub(Silent):
     """Workflow commands: `::error file=…,title=…::message`."""
 
-    def result(self, result: Result) -> None:
-        del result
+    only_findings = True
 
     def finding(self, finding: Finding) -> None:
         place = "" if finding.position is None else f"byte {finding.position}: "

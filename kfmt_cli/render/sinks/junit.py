@@ -6,13 +6,15 @@ from xml.sax.saxutils import escape, quoteattr
 
 from kfmt_cli.findings.finding import Code, Finding, Severity
 from kfmt_cli.render.finding import consequences
-from kfmt_cli.render.sinks.findings_only import FindingsOnly
 from kfmt_cli.render.sinks.repository import path_in_repository
+from kfmt_cli.render.sinks.silent import Silent
 from kfmt_cli.rows.result import Result, Summary
 
 
-class JUnit(FindingsOnly):
+class JUnit(Silent):
     """Suites one after the other; warnings and notes are written as output of passed cases."""
+
+    only_findings = True
 
     def __init__(self, *arguments: object) -> None:
         super().__init__(*arguments)  # type: ignore[arg-type]

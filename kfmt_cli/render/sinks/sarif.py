@@ -9,25 +9,24 @@ from kfmt_cli import __version__
 from kfmt_cli.core.json_text import json_text
 from kfmt_cli.findings.finding import Code, Finding, Severity
 from kfmt_cli.render.finding import consequences
-from kfmt_cli.render.sinks.findings_only import FindingsOnly
 from kfmt_cli.render.sinks.repository import path_in_repository, repository_root, words_at
-from kfmt_cli.rows.result import Result, Summary
+from kfmt_cli.render.sinks.silent import Silent
+from kfmt_cli.rows.result import Summary
 
 ROOT = "%SRCROOT%"
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "note"}
 
 
-class Sarif(FindingsOnly):
+class Sarif(Silent):
     """One run; results as they come, the rules after them."""
+
+    only_findings = True
 
     def __init__(self, *arguments: object) -> None:
         super().__init__(*arguments)  # type: ignore[arg-type]
         self._rules: dict[str, Code] = {}
         self._n_results = 0
-
-    def result(self, result: Result) -> None:
-        del result
 
     def finding(self, finding: Finding) -> None:
         self._result(finding.code, finding.file, finding.message, finding.position)

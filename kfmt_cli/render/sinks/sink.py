@@ -165,6 +165,9 @@ class Sink(ABC):
     def remark(self, words: str, style: str = "dim") -> None:  # noqa: B027 (most have none)
         """A line that only people are told."""
 
+    def answer(self, words: str) -> None:  # noqa: B027 (most have none)
+        """A line of what `check` answers, which people read below all else."""
+
     # Rows.
 
     @abstractmethod

@@ -1,0 +1,202 @@
+"""What a page of `report` shows: what `check`, `stat`, `txn`, `retention` and `state` say.
+
+Each is run as on the command line, so that the numbers of the page are theirs.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+
+from kfmt_cli import __version__
+from kfmt_cli.broker.defaults import INDEX_INTERVAL_BYTES
+from kfmt_cli.broker.placement import GROUPS
+from kfmt_cli.commands.answer import Nobody
+from kfmt_cli.commands.check.checked_directory import CHECK_RESULT
+from kfmt_cli.commands.check.command import CheckPaths
+from kfmt_cli.commands.codec_trial import SAMPLE, Codec
+from kfmt_cli.commands.internal import partitions_of
+from kfmt_cli.commands.log_settings import SettingsOf
+from kfmt_cli.commands.retention import Retention
+from kfmt_cli.commands.run import Host, Progress, Run
+from kfmt_cli.commands.shapes import Strips
+from kfmt_cli.commands.stat import PARTITION, TOPIC, Stat
+from kfmt_cli.commands.state import ShowState, Wanted
+from kfmt_cli.commands.txn import ShowTransactions
+from kfmt_cli.core.codecs.compress import COMPRESSORS
+from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.disk.partitions import partitions_below
+from kfmt_cli.errors import InputError
+from kfmt_cli.render.report.page_data import PageData
+from kfmt_cli.render.sinks.objects import ObjectSink
+from kfmt_cli.rows.documents import FINDING, FINDINGS_LEFT_OUT
+from kfmt_cli.rows.result import ResultType
+from kfmt_cli.rows.section import Object
+from kfmt_cli.rows.shapes import PAGE
+
+CELLS = 16_000  # of the strips of all logs
+MOST_STRIPS = 1_500
+TRIED_BYTES = 16 << 20  # of all partitions, that other codecs are tried on
+LEAST_TRIED = 64 << 10  # of each partition
+
+# What replaying the topics of a cluster gives that is on no page.
+_KEPT_STATE = frozenset({"group", "committed_offset"})
+
+
+class _Kept(ObjectSink):
+    """Keeps the objects of a command for a page, and what it answers."""
+
+    def __init__(self, out: Nobody, data: PageData, keeps: Callable[[Object], bool]) -> None:
+        super().__init__(out)
+        self._data = data
+        self._keeps = keeps
+
+    def line(self, row: Object) -> str:
+        if self._keeps(row):
+            self._data.keep(row)
+        return ""
+
+    def answer(self, words: str) -> None:
+        self._data.answers.append(words)
+
+
+class _Quiet(Nobody):
+    """A host that shows nothing but progress."""
+
+    def __init__(self, host: Host) -> None:
+        super().__init__()
+        self._host = host
+
+    def progress(
+        self, total: int | None, *, beside_rows: bool = False
+    ) -> AbstractContextManager[Progress]:
+        return self._host.progress(total, beside_rows=beside_rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Gathering:
+    """Where a page's data come from, and how."""
+
+    host: Host
+    settings: SettingsOf
+    now: int
+    """In milliseconds."""
+    jobs: int = 1
+    limit: Limit = field(default_factory=Limit)
+
+    def gather(self, paths: tuple[str, ...]) -> PageData:
+        """The data of some paths; raises UsageError."""
+        data = PageData()
+        self._run(data, lambda run: self._check(run, paths), CHECK_RESULT, keeps=lambda _: True)
+        self._run(data, lambda run: self._stat(run, paths, data))
+        self._run(data, lambda run: self._txn(run, paths, data), keeps=_is_of_transactions)
+        self._run(data, lambda run: Retention(run, self.settings, self.now).paths(paths))
+        offsets = [
+            partition
+            for partition in partitions_of(paths, None, lambda _: None)
+            if partition.topic == GROUPS
+        ]
+        self._run(
+            data,
+            lambda run: ShowState(run, Wanted(), self.limit).show(offsets),
+            keeps=lambda row: row["type"] in _KEPT_STATE,
+        )
+        about(data, paths)
+        return data
+
+    def _run(
+        self,
+        data: PageData,
+        command: Callable[[Run], object],
+        type_: ResultType | None = None,
+        keeps: Callable[[Object], bool] | None = None,
+    ) -> None:
+        """Run a command for what it says. keeps: whether an object is kept; without it, all but
+        findings, which `check` gives."""
+        host = _Quiet(self.host)
+        sink = _Kept(host, data, keeps or _is_no_finding)
+        command(Run(host, sink, type_))
+        sink.flush()
+        for words in host.notes:
+            data.tell(words)
+        data.exit_code = max(data.exit_code, host.exit_code)
+
+    def _check(self, run: Run, paths: tuple[str, ...]) -> None:
+        CheckPaths(run, self.jobs, self.limit, INDEX_INTERVAL_BYTES).paths(paths)
+
+    def _stat(self, run: Run, paths: tuple[str, ...], data: PageData) -> None:
+        found = frozenset(str(row["file"]) for row in data.of("finding"))
+        n_partitions = max(len(data.of("partition")), 1)
+        task = Stat(
+            run,
+            (PARTITION, TOPIC),
+            what_if=tuple(map(Codec, COMPRESSORS)),
+            jobs=self.jobs,
+            limit=self.limit,
+            plot=True,
+            strips=Strips(CELLS, MOST_STRIPS, first=found),
+            codec_sample=min(max(TRIED_BYTES // n_partitions, LEAST_TRIED), SAMPLE),
+        )
+        task.paths(paths)
+
+    def _txn(self, run: Run, paths: tuple[str, ...], data: PageData) -> None:
+        """Transactions are only looked for where there are batches of some."""
+        named = {
+            row["file"]
+            for row in data.partitions
+            if row["transactional_batches"] or row["control_batches"]
+        }
+        task = ShowTransactions(run)
+        for partition in partitions_below(paths, lambda _: None, lambda _: None):
+            if partition.name in named:
+                try:
+                    task.partition(partition)
+                except InputError as error:
+                    run.complain(str(error))
+
+
+def _is_no_finding(row: Object) -> bool:
+    return row["type"] not in (FINDING.name, FINDINGS_LEFT_OUT.name)
+
+
+def _is_of_transactions(row: Object) -> bool:
+    """Whether it is more than that a partition has no transactions."""
+    if row["type"] != "transactions":
+        return _is_no_finding(row)
+    return bool(row["committed"] or row["aborted"] or row["open"])
+
+
+def about(data: PageData, paths: tuple[str, ...]) -> None:
+    """Put what the page is about, once all else is there."""
+    rows = data.partitions
+    data.put(
+        PAGE,
+        {
+            "paths": list(paths),
+            "version": __version__,
+            "made_at": int(time.time() * 1000),
+            "topics": len({row["topic"] for row in rows}),
+            "partitions": len(rows),
+            **{name: sum(_number(row, name) for row in rows) for name in _SUMS},
+            "min_timestamp": _extreme(min, rows, "min_timestamp"),
+            "max_timestamp": _extreme(max, rows, "max_timestamp"),
+            "answers": data.answers,
+            "left_out": dict(data.left_out),
+            "said": list(data.said),
+        },
+    )
+
+
+_SUMS = ("segments", "bytes", "records")
+
+
+def _number(row: Object, name: str) -> int:
+    value = row[name]
+    return value if isinstance(value, int) else 0
+
+
+def _extreme(of: Callable[[list[int]], int], rows: list[Object], name: str) -> int | None:
+    known = [value for row in rows if isinstance(value := row[name], int)]
+    return of(known) if known else None
