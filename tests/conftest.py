@@ -11,7 +11,7 @@ import pytest
 from tests.support import progress, warm
 from tests.support.spark_job import job
 from tests.support.store_server import bucket, server
-from tools.kafka import SHORT_LIVED
+from tools.kafka import ROOT, SHORT_LIVED
 
 __all__ = ["bucket", "job", "server"]  # fixtures
 
@@ -52,3 +52,10 @@ def spark() -> Iterator[Any]:
     with sessions.session("local[2]", {"spark.sql.shuffle.partitions": "4"}) as session:
         register(session)
         yield session
+
+
+@pytest.fixture
+def at_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Paths on the screen are those that anybody has."""
+    monkeypatch.chdir(ROOT)
+    monkeypatch.delenv("NO_COLOR", raising=False)

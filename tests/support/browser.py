@@ -1,0 +1,84 @@
+"""The browser on a terminal that tests press keys on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from textual.pilot import Pilot
+from textual.widgets import Input
+
+from kfmt_cli.browse.begin import screen_text, session_of, settled
+from kfmt_cli.browse.screen.app import BrowserApp
+from tests.support.samples import kfmt
+
+BROKER = "sample_segments/kafka-3.9.1-broker1"
+TXN = f"{BROKER}/txn-0/00000000000000000000.log"
+FLIPPED = "damaged_segments/flipped-bit-0/00000000000000000000.log"
+SMALL, LARGE = (80, 24), (160, 50)
+
+
+class Driver:
+    """Presses keys, and reads the screen."""
+
+    def __init__(self, app: BrowserApp, pilot: Pilot[None]) -> None:
+        self.app = app
+        self.pilot = pilot
+
+    async def press(self, *keys: str) -> str:
+        """Press keys one after the other; what is on the screen then."""
+        for key in keys:
+            await self.pilot.press(key)
+            await settled(self.app, self.pilot)
+        return self.screen
+
+    async def type(self, words: str) -> str:
+        """Type a line into a dialog and take it."""
+        self.app.screen.query_one(Input).value = words
+        return await self.press("enter")
+
+    @property
+    def screen(self) -> str:
+        return screen_text(self.app)
+
+    @property
+    def focused(self) -> str | None:
+        """The pane that has the keys."""
+        return None if self.app.focused is None else self.app.focused.id
+
+    @property
+    def command(self) -> list[str]:
+        """The command line on the screen."""
+        import shlex
+
+        return shlex.split(self.app.command_line())
+
+    @property
+    def rows(self) -> tuple[int, int]:
+        """The lines of the batches and of the records that are selected."""
+        return self.app.panes.batches.cursor, self.app.panes.records.cursor
+
+
+@asynccontextmanager
+async def driven(
+    *paths: str | Path, size: tuple[int, int] = SMALL, **options: Any
+) -> AsyncIterator[Driver]:
+    """The browser at some paths."""
+    app = BrowserApp(session_of(tuple(map(str, paths))), **options)
+    async with app.run_test(size=size) as pilot:
+        await settled(app, pilot)
+        yield Driver(app, pilot)
+
+
+def run(work: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(work)
+
+
+def shows(command: list[str], expected: str) -> None:
+    """Whether a command line that was on the screen runs, and shows what the screen showed."""
+    assert command[0] == "kfmt"
+    done = kfmt(*command[1:])
+    assert expected in done.out + done.err

@@ -1,0 +1,260 @@
+"""The browser on a terminal: files that grow, that cannot be read, that are elsewhere."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("textual", reason="Textual is not installed: pip install 'kfmt-cli[browse]'")
+
+
+from kfmt_cli.browse.begin import settled
+from kfmt_cli.browse.help_page import help_lines
+from kfmt_cli.browse.screen.app import BrowserApp
+from kfmt_cli.browse.screen.dialogs import PageWindow
+from tests.support.browser import LARGE, TXN, driven, run, shows
+from tests.support.rebuild import batch_of, record
+from tests.support.samples import ORDERS, kfmt
+from tests.support.segments import write
+from tests.support.store_server import Bucket
+from tools.kafka import ROOT, SAMPLES
+
+pytestmark = pytest.mark.usefixtures("at_root")
+DAMAGED = sorted(folder.name for folder in (ROOT / "damaged_segments").iterdir())
+
+
+# Filter, follow, copy, colours.
+
+
+def test_filters() -> None:
+    async def work() -> None:
+        async with driven(TXN) as browser:
+            await browser.press("f")
+            screen = await browser.type("codec=zstd")
+            assert "batches of 102 with codec=zstd" in screen
+            assert " lz4 " not in screen
+            assert "jq" in browser.app.command_line()
+            await browser.press("f")
+            assert "no codec is named" in await browser.type("codec=x")
+            await browser.press("escape", "f")
+            await browser.type("producer=1000")
+            assert browser.command[-2:] == ["--producer-id", "1000"]
+            shows(browser.command, "1000")
+            await browser.press("f")
+            assert "no batch is listed" in await browser.type("damaged")
+            await browser.press("f", "backspace", "enter")
+            assert "102 batches" in browser.screen
+
+    run(work())
+
+
+def test_a_growing_file_is_followed(tmp_path: Path) -> None:
+    data = ORDERS.read_bytes()
+    file = write(tmp_path, data[:10_225])
+
+    async def work() -> None:
+        async with driven(file) as browser:
+            assert "4 batches" in browser.screen
+            assert "following" in await browser.press("F")
+            file.write_bytes(data)
+            for _ in range(40):
+                await browser.pilot.pause(0.05)
+                if browser.app.panes.batches.n_rows == 12:
+                    break
+            await settled(browser.app, browser.pilot)
+            assert browser.rows[0] == 11
+            assert "12 batches" in browser.app.panes.words()
+            assert "no longer following" in await browser.press("F")
+
+    run(work())
+
+
+@pytest.mark.parametrize("is_gone", [False, True])
+def test_a_followed_file_that_is_cut_or_deleted_is_told(tmp_path: Path, is_gone: bool) -> None:
+    file = write(tmp_path, ORDERS.read_bytes())
+
+    async def work() -> None:
+        async with driven(file) as browser:
+            await browser.press("F", "down")
+            assert "FOLLOWING" in browser.screen
+            if is_gone:
+                file.unlink()
+            else:
+                os.truncate(file, 10_225)
+            for _ in range(40):
+                await browser.pilot.pause(0.05)
+                if not browser.app.is_following:
+                    break
+            await settled(browser.app, browser.pilot)
+            assert "FOLLOWING" not in browser.screen
+            assert "no longer following" in browser.screen
+            assert ("No such file" if is_gone else "was cut to 10225 bytes") in browser.app.said
+
+    run(work())
+
+
+def test_help_fits_a_narrow_terminal() -> None:
+    for line in help_lines(70):
+        assert line.cell_len <= 71
+    assert len(help_lines(70)) > len(help_lines(200))
+
+
+def test_a_segment_that_is_rolled_is_followed(tmp_path: Path) -> None:
+    file = write(tmp_path / "orders-0", ORDERS.read_bytes())
+
+    async def work() -> None:
+        async with driven(file.parent) as browser:
+            await browser.press("enter", "F")
+            browser.app.open_node(browser.app.session.top.logs()[0])
+            await settled(browser.app, browser.pilot)
+            later = file.with_name(f"{240:020}.log")
+            later.write_bytes((ORDERS.parent / later.name).read_bytes())
+            if not browser.app.is_following:
+                await browser.press("F")
+            for _ in range(60):
+                await browser.pilot.pause(0.05)
+                if browser.app.session.node and browser.app.session.node.name == str(later):
+                    break
+            await settled(browser.app, browser.pilot)
+            assert "240–259" in browser.screen
+            nodes = [child.data for child in browser.app.disk_tree.root.children]
+            assert "…000240.log" in [node.label for node in nodes if node is not None]
+
+    run(work())
+
+
+def test_the_end_of_a_check_is_seen_first() -> None:
+    async def work() -> None:
+        async with driven("damaged_segments") as browser:
+            screen = await browser.press("2")
+            assert "what to do next" in screen
+            assert "kfmt salvage damaged_segments DST" in screen
+            assert "Home: every finding" in screen
+            assert "crc-mismatch" in await browser.press("home")
+
+    run(work())
+
+
+def test_a_record_is_copied_as_json(monkeypatch: pytest.MonkeyPatch) -> None:
+    copied: list[str] = []
+    monkeypatch.setattr(BrowserApp, "copy_to_clipboard", lambda _, text: copied.append(text))
+
+    async def work() -> None:
+        async with driven(TXN) as browser:
+            await browser.press("enter", "down", "y")
+            assert "copied the record with offset 1" in browser.screen
+            await browser.press("escape", "y")
+            assert "copied the command line" in browser.screen
+
+    run(work())
+    rows = kfmt("dump", TXN, "--records", "--json", "--limit", "2").of("record")
+    assert json.loads(copied[0]) == rows[1]
+    assert copied[1].startswith("kfmt dump")
+
+
+def test_dark_and_light() -> None:
+    async def work() -> None:
+        async with driven(TXN, theme="light") as browser:
+            assert browser.app.theme == "textual-light"
+            await browser.press("d")
+            assert browser.app.theme == "textual-dark"
+
+    run(work())
+
+
+# What cannot be read.
+
+
+def test_odd_files_are_sentences(tmp_path: Path) -> None:
+    empty = write(tmp_path / "empty-0", b"")
+    foreign = tmp_path / "notes-0" / ORDERS.name
+    foreign.parent.mkdir()
+    foreign.write_bytes(b"<html>" * 100)
+    hidden = write(tmp_path / "hidden-0", ORDERS.read_bytes())
+    gone = write(tmp_path / "gone-0", ORDERS.read_bytes())
+
+    async def work() -> None:
+        async with driven(empty) as browser:
+            assert "the log is empty" in browser.screen
+        async with driven(foreign) as browser:
+            assert "not a Kafka log" in browser.screen
+            await browser.press("g", "slash", "f", "n", "e", "y", "enter", "6", "escape")
+        async with driven(gone, size=LARGE) as browser:
+            gone.unlink()
+            await browser.press("down", "end", "F", "6", "escape", "2")
+            assert "Traceback" not in browser.screen
+        if os.geteuid():
+            hidden.chmod(0)
+            async with driven(hidden) as browser:
+                assert "Permission denied" in browser.screen
+
+    run(work())
+
+
+def test_what_is_not_there_is_an_error() -> None:
+    done = kfmt("browse", "/no/such/path")
+    assert (done.code, done.err) == (3, "kfmt: /no/such/path: No such file or directory\n")
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+def test_damaged_files_are_walked(name: str) -> None:
+    async def work() -> None:
+        async with driven(f"damaged_segments/{name}") as browser:
+            await browser.press("n", "enter", "down", "enter", "p", "x", "escape", "escape", "e")
+            assert isinstance(browser.app.screen, PageWindow)
+
+    run(work())
+
+
+def test_nothing_of_a_file_is_markup(tmp_path: Path) -> None:
+    nasty = b"[bold red]\x1b]0;owned\x07[/] [@click=app.quit]x[/]"
+    write(tmp_path / "odd[red]-0", batch_of(record(nasty, nasty), 0, 1))
+
+    async def work() -> None:
+        async with driven(tmp_path, size=LARGE) as browser:
+            assert "odd[red]-0" in browser.screen
+            node = next(iter(browser.app.session.top.partitions())).logs()[0]
+            browser.app.open_node(node)
+            await settled(browser.app, browser.pilot)
+            screen = await browser.press("enter", "enter")
+            assert "[bold red]" in screen
+            assert "\x1b" not in screen
+            assert "\x1b" not in await browser.press("p")
+            await browser.press("slash")
+            await browser.type("bold")
+            assert "offset 0" in browser.screen
+
+    run(work())
+
+
+# Other places.
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_url_is_browsed(bucket: Bucket) -> None:
+    from kfmt_cli.disk.made import made_of
+
+    async def work() -> None:
+        async with driven(made_of(f"{bucket.url}/data"), size=LARGE) as browser:
+            assert "orders-0" in browser.screen
+            await browser.press("down", "enter", "down", "enter")
+            assert '{"order_id": 1' in browser.screen
+            assert browser.command[2] == bucket.file(f"data/orders-0/{0:020}.log")
+
+    run(work())
+
+
+def test_an_archive_and_tiered_storage_are_browsed(tmp_path: Path) -> None:
+    import tarfile
+
+    archive = tmp_path / "disk.tar.gz"
+    with tarfile.open(archive, "w:gz") as tar:
+        tar.add(ORDERS.parent, "orders-0")
+    done = kfmt("browse", archive)
+    assert done.code == 0
+    assert "7 segments" in done.out
+    done = kfmt("browse", SAMPLES / "kafka-3.9.1-tiered")
+    assert done.code == 0, done.err

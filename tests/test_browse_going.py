@@ -1,0 +1,309 @@
+"""The browser on a terminal: places, searches, findings, filters, what is copied, views."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("textual", reason="Textual is not installed: pip install 'kfmt-cli[browse]'")
+
+
+from kfmt_cli.browse.begin import settled
+from kfmt_cli.browse.disk_nodes import NodeKind
+from kfmt_cli.browse.screen.dialogs import PageWindow, SearchDialog
+from kfmt_cli.browse.views import VIEWS
+from tests.support.browser import BROKER, FLIPPED, LARGE, SMALL, TXN, driven, run, shows
+from tests.support.samples import ORDERS, kfmt
+from tests.support.segments import write
+from tools.kafka import ROOT
+
+pytestmark = pytest.mark.usefixtures("at_root")
+
+
+# Going to a place.
+
+
+@pytest.mark.parametrize(
+    ("words", "row"),
+    [("700", 11), ("b2250", 7), ("0x8ca", 7), ("2026-11-20T15:24:10.200", 20)],
+)
+def test_go_to(words: str, row: int) -> None:
+    async def work() -> None:
+        async with driven(TXN) as browser:
+            assert "Go to an offset" in await browser.press("g")
+            await browser.type(words)
+            at = browser.rows[0]
+            assert (at == row) if words.startswith(("b", "0x")) else at > 0
+
+    run(work())
+
+
+def test_going_nowhere_says_why() -> None:
+    async def work() -> None:
+        async with driven(ORDERS.relative_to(ROOT)) as browser:
+            await browser.press("g")
+            assert "not" in await browser.type("elsewhere")
+            await browser.press("escape", "g")
+            await browser.type("135")
+            assert browser.rows == (6, 15)
+            await browser.press("g")
+            assert "is not in this file" in await browser.type("99999")
+        async with driven(BROKER) as browser:
+            for key in ("g", "slash"):
+                await browser.press(key)
+                assert "choose a partition or a segment" in await browser.type("17")
+                await browser.press("escape")
+
+    run(work())
+
+
+@pytest.mark.parametrize("words", ["700", "1", "2026-11-20T15:00", "now"])
+def test_an_offset_leads_to_its_segment(words: str) -> None:
+    bases = [int(file.stem) for file in sorted(ORDERS.parent.glob("*.log"))]
+
+    async def work() -> None:
+        async with driven(BROKER) as browser:
+            await browser.press("down", "down", "down", "down", "down")
+            partition = browser.app._selected
+            assert partition.kind is NodeKind.PARTITION
+            while "orders" not in browser.app._selected.label:
+                await browser.press("down")
+            await browser.press("g")
+            await browser.type(words)
+            node, place = browser.app.session.node, browser.app.session.place
+            assert node is not None
+            assert place is not None
+            assert node.file is not None
+            if words.isdigit():
+                assert node.file.base_offset == max(base for base in bases if base <= int(words))
+                assert place.first_offset is not None
+                assert place.first_offset <= int(words) <= place.last_offset
+            elif words == "now":
+                assert node.file.base_offset == bases[-1]
+                assert "the time is not in this partition" in browser.screen
+            assert browser.focused == "batches"
+            await browser.press("g")
+            await browser.type("1")
+            assert browser.app.session.node is not None
+            assert browser.app.session.node.name.endswith(ORDERS.name)
+
+    run(work())
+
+
+# Search.
+
+
+def test_a_partition_is_searched_segment_by_segment() -> None:
+    folder = str(ORDERS.parent.relative_to(ROOT))
+
+    async def work() -> None:
+        async with driven(folder, size=LARGE) as browser:
+            await browser.press("slash")
+            screen = await browser.type('"order_id": 700,')
+            found = re.search(r"1 of 1 record in this partition: offset (\d+)", screen)
+            assert found is not None
+            assert kfmt("find", folder, "--value", '~"order_id": 700,', "--json").of("found")[0][
+                "offset"
+            ] == int(found[1])
+            assert f"kfmt find {folder} --key" in screen
+            assert browser.app.session.node is not None
+            assert browser.app.session.node.name != str(ORDERS)
+            await browser.press("slash")
+            await browser.type("customer-1$")
+            assert "not found in this partition: customer-1$" in browser.screen
+            assert "not found in this partition" in await browser.press("right_square_bracket")
+            await browser.press("slash")
+            screen = await browser.type("quartz")
+            found = re.search(r"1 of (\d+) records in this partition", screen)
+            assert found is not None
+            expected = kfmt("find", folder, "--value", "~quartz", "--json").of("found")
+            assert int(found[1]) == len(expected)
+            offsets = [hit.offset for hit in browser.app.session.hits]
+            assert sorted(offsets) == [row["offset"] for row in expected]
+            await browser.press("left_square_bracket")
+            content, at = browser.app.session.content, browser.rows[1]
+            assert content is not None
+            assert content.offset(at) == offsets[-1]
+
+    run(work())
+
+
+def test_the_search_dialog_is_small_and_shows_what_is_chosen() -> None:
+    async def work() -> None:
+        async with driven(TXN) as browser:
+            screen = await browser.press("slash")
+            assert "(•) text   ( ) regex   ( ) hex" in screen
+            assert "(•) keys and values   ( ) keys   ( ) values" in screen
+            assert browser.app.screen.query_one(".window").size.height < 12
+            screen = await browser.press("ctrl+t", "ctrl+o")
+            assert "( ) text   (•) regex   ( ) hex" in screen
+            assert "( ) keys and values   (•) keys   ( ) values" in screen
+            await browser.pilot.click("#field", offset=(40, 0))
+            assert "( ) keys   (•) values" in browser.screen
+
+    run(work())
+
+
+def test_search_goes_to_hits_and_names_the_command() -> None:
+    async def work() -> None:
+        log = str(ORDERS.relative_to(ROOT))
+        async with driven(log, size=LARGE) as browser:
+            assert "from the selected batch on" in await browser.press("slash")
+            screen = await browser.type("quartz")
+            found = re.search(r"1 of (\d+) records in this file: offset (\d+)", screen)
+            assert found is not None
+            expected = kfmt("find", log, "--value", "~quartz", "--json").of("found")
+            assert int(found[1]) == len(expected)
+            assert int(found[2]) == expected[0]["offset"]
+            assert f"kfmt find {log} --key" in screen
+            await browser.press("right_square_bracket")
+            content, at = browser.app.session.content, browser.rows[1]
+            assert content is not None
+            assert content.offset(at) == expected[1]["offset"]
+            await browser.press("left_square_bracket", "left_square_bracket")
+            assert browser.app.session.hit_at == len(expected) - 1
+
+    run(work())
+
+
+def test_search_for_a_regular_expression_in_keys_and_for_bytes() -> None:
+    async def work() -> None:
+        async with driven(TXN) as browser:
+            await browser.press("slash", "ctrl+t", "ctrl+o")
+            screen = await browser.type("acct-1-4$")
+            assert "offset 8" in screen
+            await browser.press("slash")
+            assert isinstance(browser.app.screen, SearchDialog)
+            await browser.press("escape", "slash", "ctrl+t")
+            assert "two digits a byte" in await browser.type("xyz")
+            await browser.press("escape")
+            assert "nothing was searched for" not in await browser.press("right_square_bracket")
+        async with driven(TXN) as browser:
+            assert "nothing was searched" in await browser.press("right_square_bracket")
+            await browser.press("slash")
+            assert "not found in this file: nowhere" in await browser.type("nowhere")
+
+    run(work())
+
+
+def test_a_search_is_cancelled(tmp_path: Path) -> None:
+    file = write(tmp_path, ORDERS.read_bytes() * 500)
+
+    async def work() -> None:
+        async with driven(file, checks=False) as browser:
+            app = browser.app
+            await browser.pilot.press("slash")
+            await browser.pilot.press(*"zephyr", "enter")
+            await browser.pilot.pause()
+            if words := app.progress_words():
+                assert "searching" in words
+                screen = await browser.press("escape")
+                assert app.progress_words() == ""
+                assert "search cancelled" in screen
+
+    run(work())
+
+
+# Findings.
+
+
+def test_findings_are_gone_through_and_explained() -> None:
+    async def work() -> None:
+        async with driven("damaged_segments") as browser:
+            screen = await browser.press("n")
+            assert "1 of 22 (e explains)  crc-mismatch byte 7 702" in screen
+            assert browser.rows[0] == 3
+            assert browser.command[2] == FLIPPED
+            screen = await browser.press("e")
+            assert isinstance(browser.app.screen, PageWindow)
+            assert "kfmt explain crc-mismatch" in screen
+            assert "after a crash" in screen
+            await browser.press("escape", "n")
+            assert "2 of 22" in browser.screen
+            await browser.press("N", "N")
+            assert "22 of 22" in browser.screen
+
+    run(work())
+
+
+def test_without_findings_that_is_said() -> None:
+    async def work() -> None:
+        async with driven(ORDERS.parent.relative_to(ROOT)) as browser:
+            assert "nothing is damaged" in await browser.press("n")
+        async with driven("damaged_segments/flipped-bit-0", checks=False) as browser:
+            assert "c checks it first" in await browser.press("n")
+            assert "not checked yet" in browser.screen
+            await browser.press("c")
+            assert "✗3" in browser.screen
+
+    run(work())
+
+
+# Views.
+
+
+@pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)
+@pytest.mark.parametrize("size", [SMALL, LARGE], ids=["80×24", "160×50"])
+def test_views_show_what_their_command_shows(view: Any, size: tuple[int, int]) -> None:
+    expected = {
+        "1": "txn-0",
+        "2": "none damaged",
+        "3": "no partition of __consumer_offsets is here",
+        "4": "committed",
+        "5": "1001",
+        "6": "scan from byte",
+        "7": "would start",
+        "8": "cleanup.policy",
+    }
+
+    async def work() -> None:
+        async with driven(f"{BROKER}/txn-0", size=size) as browser:
+            screen = await browser.press(view.key)
+            shown = "\n".join(str(line) for line in browser.app.text._fetch(0, 10_000))
+            assert expected[view.key] in " ".join(shown.split())
+            assert view.question in screen
+            if view.key != "3":
+                words = ("stat", "check", "txn", "dump", "index-check", "retention")
+                assert browser.command[1] in words
+            await browser.press("0")
+            assert browser.app.view is None
+
+    run(work())
+
+
+def test_a_view_of_the_whole_disk_and_back() -> None:
+    async def work() -> None:
+        async with driven(BROKER) as browser:
+            screen = await browser.press("3")
+            assert "billing" in screen
+            assert "1020" in screen
+            shows(browser.command, "1020")
+            screen = await browser.press("escape")
+            assert "What is on this disk?" in screen
+        async with driven(TXN) as browser:
+            await browser.press("down", "down", "4")
+            assert "committed" in browser.screen
+            await browser.press("escape")
+            assert browser.rows[0] == 2
+
+    run(work())
+
+
+def test_a_look_up_is_of_the_selected_offset() -> None:
+    async def work() -> None:
+        async with driven(f"{BROKER}/txn-0") as browser:
+            await browser.press("n")
+            node = browser.app.session.file_named(TXN)
+            assert node is not None
+            browser.app.open_node(node)
+            await settled(browser.app, browser.pilot)
+            await browser.press("g")
+            await browser.type("100")
+            await browser.press("6")
+            assert browser.command[-2:] == ["--lookup-offset", "100"]
+            shows(browser.command, "scan from byte")
+
+    run(work())

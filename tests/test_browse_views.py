@@ -1,0 +1,312 @@
+"""What the browser works out without a screen: the tree, findings, views, commands."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kfmt_cli.browse.checked import batches_of, checked, checked_together
+from kfmt_cli.browse.command_line import ViewKind, ViewState, command_of, command_text
+from kfmt_cli.browse.disk_nodes import DiskNode, NodeKind, disk_of
+from kfmt_cli.browse.hunting import TEXT, VALUE, SoughtText
+from kfmt_cli.browse.session import Session
+from kfmt_cli.browse.text_host import shown_by, wrapped_lines
+from kfmt_cli.browse.views import VIEWS, VIEWS_BY_KEY, ViewedPlace, text_of_view
+from kfmt_cli.browse.wanted_batches import WantedBatches, wanted_batches_of
+from kfmt_cli.disk.kinds.fixed import PRODUCER_SNAPSHOT
+from kfmt_cli.errors import InputError
+from tests.support.outlines import (
+    ANSI,
+    DAMAGED,
+)
+from tests.support.samples import ORDERS, TXN, kfmt
+from tests.support.segments import write
+from tools.kafka import ROOT, SAMPLES
+
+# The tree and what was found.
+
+
+def test_the_tree_has_topics_partitions_and_segments() -> None:
+    top = disk_of((str(SAMPLES / "kafka-3.9.1-broker1"),), pytest.fail)
+    assert top.kind is NodeKind.DIRECTORY
+    by_label = {child.label: child for child in top.children}
+    assert by_label["__consumer_offsets"].kind is NodeKind.TOPIC
+    assert [child.label for child in by_label["__consumer_offsets"].children] == [
+        "__consumer_offsets-1",
+        "__consumer_offsets-2",
+    ]
+    orders = by_label["orders-0"]
+    assert orders.kind is NodeKind.PARTITION
+    assert len(orders.logs()) == 7
+    assert orders.children[0].label == "…000000.log"
+    assert orders.children[0].name == str(ORDERS)
+    assert orders.size == sum(file.stat().st_size for file in ORDERS.parent.iterdir())
+    assert by_label["meta.properties"].kind is NodeKind.FILE
+
+
+def test_several_paths_and_a_tree_of_directories_have_a_node_each() -> None:
+    top = disk_of((str(SAMPLES),), pytest.fail)
+    assert top.kind is NodeKind.TOP
+    assert "kafka-3.9.1-broker1" in [child.label for child in top.children]
+    two = disk_of((str(ORDERS.parent), str(TXN)), pytest.fail)
+    assert [child.kind for child in two.children] == [NodeKind.PARTITION, NodeKind.FILE]
+    assert two.names == (str(ORDERS.parent), str(TXN))
+
+
+@pytest.mark.parametrize("log", DAMAGED, ids=lambda log: log.parent.name)
+def test_findings_are_those_of_check(log: Path) -> None:
+    found = checked((str(log.parent),), lambda: False)
+    assert found is not None
+    assert found.mark[0].startswith("✗")
+    codes = sorted(finding.code.name for finding in found.findings)
+    assert codes == sorted(kfmt("check", log.parent, "--json").codes)
+
+
+def test_a_healthy_partition_is_marked_so() -> None:
+    found = checked((str(ORDERS.parent),), lambda: False)
+    assert found is not None
+    assert found.mark == ("✓", "good")
+    assert checked((str(ORDERS.parent),), lambda: True) is None
+
+
+def test_partitions_are_checked_together_as_each_by_itself(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "damaged_segments", tmp_path / "data")
+    write(tmp_path / "data/empty-0", b"")
+    (tmp_path / "data/new-0").mkdir()
+    top = disk_of((str(tmp_path / "data"),), pytest.fail)
+    nodes = list(top.partitions())
+    together = checked_together(nodes, lambda: False)
+    alone = [checked(node.paths, lambda: False) for node in nodes]
+    assert together == alone
+    marks = {node.label: of.mark[0] for node, of in zip(nodes, together or [], strict=True)}
+    assert marks["empty-0"] == "✓"
+    assert checked_together(nodes, lambda: True) is None
+
+
+def test_only_a_partition_that_cannot_be_read_is_marked_so(tmp_path: Path) -> None:
+    for name in ("orders-0", "gone-0"):
+        shutil.copytree(ORDERS.parent, tmp_path / name)
+    nodes = list(disk_of((str(tmp_path),), pytest.fail).partitions())
+    shutil.rmtree(tmp_path / "gone-0")
+    found = checked_together(nodes, lambda: False)
+    assert found is not None
+    assert {node.label: of.mark[0] for node, of in zip(nodes, found, strict=True)} == {
+        "gone-0": "unread",
+        "orders-0": "✓",
+    }
+
+
+def test_many_partitions_are_checked_in_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    from kfmt_cli.browse import checked as module
+
+    nodes = list(disk_of((str(ROOT / "damaged_segments"),), pytest.fail).partitions())
+    monkeypatch.setattr(module, "MOST_TOGETHER", 3)
+    assert [len(group) for group in batches_of(nodes)] == [3, 3, 2]
+    monkeypatch.setattr(module, "MOST_BYTES", nodes[0].size)
+    assert [node for group in batches_of(nodes) for node in group] == nodes
+    assert len(list(batches_of(nodes))) > 3
+
+
+def test_findings_are_gone_through_in_a_circle() -> None:
+    top = disk_of((str(ROOT / "damaged_segments"),), pytest.fail)
+    session = Session(top)
+    assert session.next_finding(1) is None
+    for partition in top.partitions():
+        found = checked(partition.paths, lambda: False)
+        assert found is not None
+        session.checked[partition.path] = found
+    every = session.gone_through
+    walked = [session.next_finding(1) for _ in every]
+    assert walked == every
+    assert session.next_finding(1) is every[0]
+    assert session.next_finding(-1) is every[-1]
+    assert all(session.file_named(f.file) or f.position is None for f in every)
+
+
+# Views.
+
+
+def places() -> dict[str, ViewedPlace]:
+    broker = disk_of((str(SAMPLES / "kafka-3.9.1-broker1"),), pytest.fail)
+    txn = next(child for child in broker.children if child.label == "txn-0")
+    return {"broker": ViewedPlace(broker), "txn-0": ViewedPlace(txn, 30)}
+
+
+def settled_words(text: str) -> list[str]:
+    """Words without numbers that change with the clock."""
+    return [line.split("   ")[0].strip() for line in text.splitlines()]
+
+
+@pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)
+def test_a_view_shows_what_its_command_shows(view: object) -> None:
+    for name, place in places().items():
+        shown = ANSI.sub("", text_of_view(view, place, 400))  # type: ignore[arg-type]
+        try:
+            command = view.command(place)  # type: ignore[attr-defined]
+        except InputError:
+            assert len(shown.splitlines()) == 1, name
+            continue
+        done = kfmt(*command)
+        theirs, ours = Counter((done.out + done.err).split()), Counter(shown.split())
+        if view.key == "7":  # type: ignore[attr-defined]
+            assert done.out.splitlines()[-1].split()[-3:] == shown.splitlines()[0].split()[-3:]
+            continue
+        same = (theirs & ours).total()
+        assert same >= 0.9 * max(theirs.total(), ours.total()), (name, command)
+
+
+def view_of(path: str, key: str) -> str:
+    place = ViewedPlace(disk_of((path,), pytest.fail))
+    return ANSI.sub("", text_of_view(VIEWS_BY_KEY[key], place, 100))
+
+
+def test_what_a_start_does_is_said_of_all_that_is_selected() -> None:
+    shown = view_of(str(ROOT / "damaged_segments"), "7")
+    told = kfmt("check", ROOT / "damaged_segments", "--all").out
+    answers, _, table = shown.partition("\n\n")
+    assert told.endswith(f"{answers}\n")
+    assert "what to do next" in answers
+    rows = table.splitlines()
+    assert rows[0].startswith(" directory ")
+    assert "after a crash" in rows[0]
+    assert "after a clean shutdown" in rows[0]
+    assert "offsets go" in rows[1]
+    assert len([row for row in rows if "damaged_segments/" in row and "$" not in row]) == 8
+    assert "$ kfmt explain recovery" in rows[-1]
+    healthy = view_of(str(SAMPLES / "kafka-3.9.1-broker1"), "7")
+    assert "the broker would start" in healthy
+    assert "whole" in healthy
+
+
+def test_producers_are_shown_of_each_partition(monkeypatch: pytest.MonkeyPatch) -> None:
+    from kfmt_cli.browse import views
+
+    broker = str(SAMPLES / "kafka-3.9.1-broker1")
+    shown = view_of(broker, "5")
+    top = disk_of((broker,), pytest.fail)
+    has_some = [
+        node.label
+        for node in top.partitions()
+        if any(child.file and child.file.kind is PRODUCER_SNAPSHOT for child in node.children)
+    ]
+    assert len(has_some) > 1
+    for label in has_some:
+        assert f"/{label}/" in shown
+    monkeypatch.setattr(views, "MOST_SNAPSHOTS", 1)
+    assert "choose a partition: producers are kept by partition" in view_of(broker, "5")
+
+
+def test_counts_of_transactions_come_first() -> None:
+    first = view_of(str(TXN.parent), "4").splitlines()[0]
+    assert re.search(r"txn-0: \d+ committed, \d+ aborted, \d+ open; last stable", first)
+
+
+def test_a_view_that_nobody_waits_for_ends() -> None:
+    place = places()["broker"]
+    assert text_of_view(VIEWS[1], place, 80, lambda: True) == ""
+
+
+def test_troubles_of_commands_are_sentences() -> None:
+    from kfmt_cli.commands.txn import ShowTransactions
+
+    text = shown_by(lambda run: ShowTransactions(run).paths(("/no/such/path",)), 80)
+    assert "No such file or directory" in text
+    assert "Traceback" not in text
+
+
+def test_long_lines_are_wrapped_and_keep_their_colours() -> None:
+    lines = wrapped_lines("  \x1b[1m" + "word " * 40 + "\x1b[0m", 50)
+    assert len(lines) > 3
+    assert all(line.cell_len <= 50 for line in lines if not isinstance(line, str))
+
+
+# Commands.
+
+STATES = {
+    "file": ViewState(ViewKind.FILE, str(ORDERS.with_suffix(".index"))),
+    "batches": ViewState(ViewKind.BATCHES, str(ORDERS), 20, 99),
+    "producer": ViewState(
+        ViewKind.BATCHES, str(TXN), 0, 99, wanted=WantedBatches(producer_id=1000)
+    ),
+    "records": ViewState(ViewKind.RECORDS, str(ORDERS), 60, 79),
+    "fields": ViewState(ViewKind.FIELDS, str(ORDERS), position=7702, offset=61),
+    "header": ViewState(ViewKind.FIELDS, str(ORDERS), position=7702),
+    "payload": ViewState(ViewKind.PAYLOAD, str(ORDERS), 61, 61),
+    "decoded": ViewState(
+        ViewKind.PAYLOAD, str(ORDERS), 61, 61, decoding=("--value-format", "json")
+    ),
+    "hits": ViewState(ViewKind.HITS, str(ORDERS), sought=SoughtText("quartz", TEXT, VALUE)),
+    "view": ViewState(ViewKind.VIEW, command=("txn", str(TXN.parent))),
+    "code": ViewState(ViewKind.CODE, code="crc-mismatch"),
+}
+EXPECTED = {
+    "file": "23 218",
+    "batches": "20–39",
+    "producer": "1000",
+    "records": "customer-11",
+    "fields": "→ offset 61",
+    "header": "offsets 60–79",
+    "payload": '"offset":61',
+    "decoded": '"decoded_value"',
+    "hits": "place",
+    "view": "committed",
+    "code": "after a crash",
+}
+
+
+@pytest.mark.parametrize("name", STATES)
+def test_every_command_line_runs_and_shows_the_same(name: str) -> None:
+    done = kfmt(*command_of(STATES[name]))
+    assert done.code == 0, done.err
+    assert EXPECTED[name] in done.out
+    assert command_text(STATES[name]).startswith("kfmt ")
+
+
+def test_what_no_option_says_is_said_by_jq() -> None:
+    wanted = wanted_batches_of("codec=lz4 -control damaged")
+    text = command_text(ViewState(ViewKind.BATCHES, "a file", wanted=wanted))
+    assert text.startswith("kfmt dump 'a file' --json | jq -c ")
+    condition = shlex.split(text)[-1]
+    assert condition == (
+        'select(.attributes.compression=="lz4" and (.attributes.control|not) and (.crc_valid|not))'
+    )
+    if shutil.which("jq"):
+        import subprocess
+
+        out = kfmt("dump", TXN, "--json").out
+        ran = subprocess.run(
+            ["jq", "-c", condition], input=out, text=True, capture_output=True, check=True
+        )
+        assert ran.stdout == ""
+
+
+def test_the_command_of_a_session_is_of_what_is_seen() -> None:
+    session = Session(disk_of((str(ORDERS),), pytest.fail))
+    session.open(session.top, 80)
+    assert session.log is not None
+    session.log.outline.grow()
+    session.select_batch(3)
+    assert command_of(session.state(ViewKind.BATCHES, 1, 4))[2:] == [
+        *("--from-offset", "20", "--to-offset", "79"),
+    ]
+    session.record = 1
+    assert command_of(session.state(ViewKind.FIELDS))[2:] == ["--offset", "61", "--alone"]
+    assert command_of(session.state(ViewKind.PAYLOAD))[3:7] == [
+        *("--from-offset", "61", "--to-offset", "61"),
+    ]
+
+
+def test_nodes_know_what_is_above_them() -> None:
+    top = disk_of((str(SAMPLES / "kafka-3.9.1-broker1"),), pytest.fail)
+    session = Session(top)
+    node = session.file_named(str(ORDERS))
+    assert isinstance(node, DiskNode)
+    assert [above.label for above in session.above(node)] == [top.label, "orders-0"]
+    assert session.partition_of(node).label == "orders-0"
+    assert np.array([node.size]).sum() == ORDERS.stat().st_size
