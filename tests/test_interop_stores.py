@@ -27,7 +27,7 @@ pytest.importorskip("pyarrow")
 pytest.importorskip("fsspec")
 pytest.importorskip("requests")
 
-from kfmt_cli.core import stored_source, stores
+from kfmt_cli.core import file_systems, stored_source, stores
 from kfmt_cli.errors import InputError
 
 pytestmark = [
@@ -343,7 +343,8 @@ def test_a_server_that_says_nothing_is_given_up(
     s3.put(large, "silent")
     for name, value in s3.env.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(stores, "PATIENCE", 1.0)
+    for module in (stores, file_systems):
+        monkeypatch.setattr(module, "PATIENCE", 1.0)
     source = stored_source.StoredSource(f"s3://silent/{large.name}/large-0/{ORDERS.name}")
     assert source.block(0, 8, 8) == bytes(8)
     started = time.monotonic()

@@ -20,9 +20,9 @@ pytest.importorskip("moto.server")
 pytest.importorskip("obstore")
 
 from kfmt_cli.core import small_objects
+from kfmt_cli.core.file_systems import file_system_at
 from kfmt_cli.core.small_objects import SMALL, fetched
 from kfmt_cli.core.stored_source import StoredSource
-from kfmt_cli.core.stores import file_system_at
 from kfmt_cli.errors import InputError
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")

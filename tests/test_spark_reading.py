@@ -349,11 +349,11 @@ def test_object_stores_are_read_through_pyarrow(monkeypatch: pytest.MonkeyPatch)
     """A file system of Arrow's other than the local one, with a scheme of its own."""
     from pyarrow import fs
 
-    from kfmt_cli.core import stores
+    from kfmt_cli.core import file_systems
 
     local = fs.SubTreeFileSystem(str(SAMPLES), fs.LocalFileSystem())
     made = local, lambda url: url.split("://", 1)[1]
-    monkeypatch.setattr(stores, "_file_system", lambda scheme, host: made)
+    monkeypatch.setattr(file_systems, "_file_system", lambda scheme, host: made)
     request = replace(request_of({}), paths=("s3://kafka-3.9.1-broker1/orders-0",))
     found = of_rows(rows_of(replace(request, max_split=9000)))
     expected = dumped(ORDERS.parent)

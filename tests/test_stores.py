@@ -23,7 +23,8 @@ from kfmt_cli.arrow.inputs import files_of  # noqa: E402
 from kfmt_cli.arrow.lake import Lake  # noqa: E402
 from kfmt_cli.arrow.output import appearing, get_json, names_in, put_json  # noqa: E402
 from kfmt_cli.core import stores  # noqa: E402
-from kfmt_cli.core.stores import file_system_at, listing  # noqa: E402
+from kfmt_cli.core.file_systems import file_system_at  # noqa: E402
+from kfmt_cli.core.stores import listing  # noqa: E402
 from kfmt_cli.errors import InputError, OutputError  # noqa: E402
 from kfmt_cli.sharing.piece import WorkError  # noqa: E402
 from kfmt_cli.sharing.request import Request  # noqa: E402
@@ -259,12 +260,20 @@ def test_a_session_says_where_its_stores_are(spark: Any, monkeypatch: pytest.Mon
         def get(self, name: str) -> str | None:
             return self.settings.get(name.removeprefix("spark.hadoop.fs.s3a."))
 
+        def getAll(self) -> list[tuple[str, str]]:  # noqa: N802
+            return [(f"spark.hadoop.fs.{name}", value) for name, value in self.settings.items()]
+
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "of the driver alone")
     made: Any = Context(access_key="a", secret_key="b", endpoint="store:9000")  # noqa: S106
     assert stores_of(made) == {
         "AWS_ACCESS_KEY_ID": "a",
         "AWS_SECRET_ACCESS_KEY": "b",
         "AWS_ENDPOINT_URL": "https://store:9000",
+    }
+    azure = {"azure.account.key.box.dfs.core.windows.net": "c"}
+    assert stores_of(Context(**azure)) == {  # type: ignore[arg-type]
+        "AZURE_STORAGE_ACCOUNT": "box",
+        "AZURE_STORAGE_KEY": "c",
     }
     assert stores_of(Context()) == {}  # type: ignore[arg-type]
     assert dict(home_for(spark.sparkContext).stores)["AWS_ACCESS_KEY_ID"] == "of the driver alone"

@@ -19,7 +19,7 @@ from tools.kafka import ROOT, SAMPLES
 pytest.importorskip("pyarrow")
 pytest.importorskip("moto.server")
 
-from kfmt_cli.core import stored_source, stores
+from kfmt_cli.core import file_systems, stored_source, stores
 from kfmt_cli.core.elsewhere import OPENERS
 from kfmt_cli.errors import InputError
 
@@ -234,7 +234,7 @@ def test_an_object_that_vanishes_is_named(bucket: Bucket, monkeypatch: pytest.Mo
     url = bucket.file(f"data/orders-0/{ORDERS.name}")
     try:
         file = target_of(made_of(url)).file
-        system, below = stores.file_system_at(url)
+        system, below = file_systems.file_system_at(url)
         system.delete_file(below)
         from kfmt_cli.core.source import open_source
 
@@ -250,7 +250,7 @@ def test_an_object_that_vanishes_is_named(bucket: Bucket, monkeypatch: pytest.Mo
 def test_windows_of_a_source_are_the_file(bucket: Bucket) -> None:
     """Whatever is asked for in whatever order."""
     data = io.BytesIO(os.urandom(3 * stored_source.WINDOW + 12345)).getvalue()
-    system, below = stores.file_system_at(bucket.file("blob"))
+    system, below = file_systems.file_system_at(bucket.file("blob"))
     with system.open_output_stream(below) as out:
         out.write(data)
     source = stored_source.StoredSource(bucket.file("blob"))

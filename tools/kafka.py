@@ -55,10 +55,15 @@ def jars(version: str) -> Path:
     return fetched(version, DEPENDENCIES.format(version=version))
 
 
+def kept_at(name: str) -> Path:
+    """A folder for what is fetched, which other runs find there."""
+    return Path(os.environ.get("KAFKA_JARS", Path.home() / ".cache" / "kafka-jars")) / name
+
+
 def fetched(name: str, dependencies: str) -> Path:
     """The folder with jars, fetched through Maven when needed. name: the folder's. dependencies:
     what a pom.xml has in the element of that name."""
-    home = Path(os.environ.get("KAFKA_JARS", Path.home() / ".cache" / "kafka-jars")) / name
+    home = kept_at(name)
     if not (home / "complete").exists():
         home.mkdir(parents=True, exist_ok=True)
         (home / "pom.xml").write_text(POM.format(dependencies=dependencies))

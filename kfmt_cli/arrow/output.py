@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from kfmt_cli.core.file_systems import file_system_at, one_line
 from kfmt_cli.core.small_objects import fetched
-from kfmt_cli.core.stores import file_system_at, one_line
 from kfmt_cli.core.urls import is_local, local
 from kfmt_cli.errors import OutputError
 
@@ -115,8 +115,12 @@ def names_in(folder: str) -> set[str]:
         from pyarrow import fs
 
         system, below = file_system_at(folder)
-        found = system.get_file_info(fs.FileSelector(below, allow_not_found=True))
-        return {info.base_name for info in found}
+        # Google's knows of no directories that nobody has made, only of the objects in them.
+        deep = isinstance(system, fs.GcsFileSystem)
+        selector = fs.FileSelector(below, recursive=deep, allow_not_found=True)
+        above = len(below.strip("/")) + 1
+        found = system.get_file_info(selector)
+        return {info.path.strip("/")[above:].partition("/")[0] for info in found}
     except OSError:
         return set()
 

@@ -1,66 +1,96 @@
-"""Objects of S3 that are fetched whole, in one request.
+"""Objects that are fetched whole, in one request.
 
-pyarrow asks for the head of each object before it reads it, whatever a listing said. obstore does
-not, so that small objects, of which a bucket has many, cost half the requests and half the wait. It
-is given what pyarrow has found out of the host; where it cannot be used or does not answer, the
-object is read by pyarrow, which then says what is wrong.
+pyarrow asks for the head of an object of S3 or Azure before it reads it, whatever a listing said.
+obstore does not, so that small objects, of which a bucket has many, cost half the requests and half
+the wait. It is given what pyarrow has found out of the host; where it cannot be used or does not
+answer, the object is read by pyarrow, which then says what is wrong.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kfmt_cli.core.stores import ATTEMPTS, PATIENCE, file_system_at
+from kfmt_cli.core.file_systems import ATTEMPTS, PATIENCE, SAME, file_system_at
 
 if TYPE_CHECKING:
-    from obstore.store import S3Store
+    from obstore.store import AzureStore, S3Store
+    from pyarrow import fs
 
-SCHEMES = ("s3", "s3a", "s3n")
 SMALL = 4 << 20  # bytes
 NO_NAMES = {"", ".", ".."}
 
 
 def is_fetched(url: str, size: int) -> bool:
     """Whether an object of this size is fetched whole."""
-    return url.partition("://")[0] in SCHEMES and size <= SMALL
+    return _kind(url) in _FETCHED and size <= SMALL
 
 
 def fetched(url: str, most: int | None = None) -> bytes | None:
-    """What an object of S3 holds. None for one of more than `most` bytes, one that cannot be had,
-    and what is in another store."""
-    scheme, _, rest = url.partition("://")
-    if scheme not in SCHEMES:
-        return None
-    bucket, _, name = rest.partition("/")
-    if NO_NAMES & set(name.split("/")):  # obstore would take x//y for x/y
-        return None
+    """What an object holds. None for one of more than `most` bytes, one that cannot be had, and
+    what is in a store of another kind."""
+    fetch = _FETCHED.get(_kind(url))
     try:
-        store = _store(scheme, bucket)
-        if store is None:
-            return None
-        import obstore
-
-        found = obstore.get(store, name)
-        if most is not None and found.meta["size"] > most:
-            return None
-        return bytes(found.bytes())
+        return None if fetch is None else fetch(url, most)
     except Exception:  # whatever it is: pyarrow is asked next, and says it
         return None
 
 
-@cache
-def _store(scheme: str, bucket: str) -> S3Store | None:
-    """A bucket as pyarrow knows it; None where obstore cannot have the same credentials."""
-    try:
-        from obstore.store import S3Store
-    except ImportError:
+def _kind(url: str) -> str:
+    scheme = url.partition("://")[0]
+    return SAME.get(scheme, scheme)
+
+
+def _by_pyarrow(url: str, most: int | None) -> bytes | None:
+    """Of Google's stores, a stream is one request."""
+    system, below = file_system_at(url)
+    with system.open_input_stream(below, compression=None) as stream:
+        data = bytes(stream.read() if most is None else stream.read(most + 1))
+    return data if most is None or len(data) <= most else None
+
+
+def _by_obstore(url: str, most: int | None) -> bytes | None:
+    import obstore
+
+    bucket, _, name = file_system_at(f"{url}.")[1].removesuffix(".").partition("/")
+    if NO_NAMES & set(name.split("/")):  # it would take x//y for x/y
         return None
-    system, _ = file_system_at(f"{scheme}://{bucket}/")
+    top = url[: len(url) - len(name)]
+    store = _store(_kind(url), top, bucket)
+    if store is None:
+        return None
+    found = obstore.get(store, name)
+    if most is not None and found.meta["size"] > most:
+        return None
+    return bytes(found.bytes())
+
+
+@cache
+def _store(kind: str, top: str, bucket: str) -> S3Store | AzureStore | None:
+    """A bucket as pyarrow knows it, by the URL of its top; None where obstore cannot have the same
+    credentials."""
+    system, _ = file_system_at(top)
     _, (settings,) = system.__reduce__()
+    config = _STORES[kind](system, settings)
+    if config is None:
+        return None
+    from obstore.store import AzureStore, S3Store
+
+    patience = timedelta(seconds=PATIENCE)
+    made = S3Store if kind == "s3" else AzureStore
+    return made(
+        bucket,
+        client_options={"allow_http": True, "timeout": patience, "connect_timeout": patience},
+        retry_config={"max_retries": ATTEMPTS - 1, "retry_timeout": patience},
+        **config,
+    )
+
+
+def _s3(system: fs.S3FileSystem, settings: dict[str, Any]) -> dict[str, Any] | None:
     config: dict[str, Any] = {"region": system.region}
     endpoint = settings["endpoint_override"]
     if endpoint:
@@ -71,13 +101,28 @@ def _store(scheme: str, bucket: str) -> S3Store | None:
         except ImportError:
             return None
         config["credential_provider"] = Boto3CredentialProvider()
-    patience = timedelta(seconds=PATIENCE)
-    return S3Store(
-        bucket,
-        client_options={"allow_http": True, "timeout": patience, "connect_timeout": patience},
-        retry_config={"max_retries": ATTEMPTS - 1, "retry_timeout": patience},
-        **config,
-    )
+    return config
+
+
+def _azure(system: fs.AzureFileSystem, settings: dict[str, Any]) -> dict[str, Any] | None:
+    del system
+    account, authority = settings["account_name"], settings["blob_storage_authority"]
+    place = f"{account}{authority}" if authority.startswith(".") else f"{authority}/{account}"
+    config = {"account_name": account, "endpoint": f"{settings['blob_storage_scheme']}://{place}"}
+    if settings["account_key"]:
+        return {**config, "account_key": settings["account_key"]}
+    return {**config, "sas_key": settings["sas_token"]} if settings["sas_token"] else None
+
+
+_STORES: dict[str, Callable[[Any, dict[str, Any]], dict[str, Any] | None]] = {
+    "s3": _s3,
+    "abfs": _azure,
+}
+_FETCHED: dict[str, Callable[[str, int | None], bytes | None]] = {
+    "s3": _by_obstore,
+    "abfs": _by_obstore,
+    "gs": _by_pyarrow,
+}
 
 
 def _has_profiles() -> bool:

@@ -7,8 +7,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING
 
+from kfmt_cli.core.file_systems import file_system_at
 from kfmt_cli.core.small_objects import SMALL, fetched, is_fetched
-from kfmt_cli.core.stores import file_system_at, insist
+from kfmt_cli.core.stores import insist
 from kfmt_cli.core.throttle import PACE
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Files, local or of what pyarrow.fs and fsspec speak: their file systems, and what is in them.
+"""Files, local or in stores: what there is.
 
 What is asked of a store is asked again when the connection is lost.
 """
@@ -12,33 +12,17 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
+from kfmt_cli.core.file_systems import PATIENCE, file_system_at, one_line
 from kfmt_cli.core.urls import is_local, local
 from kfmt_cli.errors import InputError
 
-if TYPE_CHECKING:
-    from pyarrow import fs
-
 T = TypeVar("T")
 
-MOST_WORDS = 300  # characters of why a store does not answer
-PAUSES = 0.5, 2.0, 5.0  # seconds between what is asked again, unless
-PATIENCE = 10.0  # seconds have passed, for which S3 may also be silent
-ATTEMPTS = 3  # of S3's client, each time it is asked
-_NATIVE = ("s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs", "mock")
-_SAME = {"s3a": "s3", "s3n": "s3"}  # what Hadoop calls it
-_OF_HADOOP = ("hdfs", "viewfs")
-_OF_HOST = (*_OF_HADOOP, "mock")  # whose paths do not begin with the host
-_HADOOP = ("HADOOP_HOME", "ARROW_LIBHDFS_DIR", "CLASSPATH")
-# What is small is one request, and not the three of an upload in parts.
-_OPTIONS = {
-    "s3": "?allow_delayed_open=true",
-    "gs": f"?retry_limit_seconds={PATIENCE:.0f}",
-    "gcs": f"?retry_limit_seconds={PATIENCE:.0f}",
-}
+PAUSES = 0.5, 2.0, 5.0  # seconds between what is asked again
 # What another attempt does not change; 408 and 429 ask for one.
 _REFUSED = re.compile(
     r"HTTP status 4(?!08|29)\d\d|credentials"
@@ -57,70 +41,6 @@ class StoredFile:
     """Nanoseconds since the epoch, 0 where the storage does not say."""
     trouble: str | None = None
     """Why the directory could not be listed that this is in place of."""
-
-
-@cache
-def _file_system(scheme: str, host: str) -> tuple[fs.FileSystem, Callable[[str], str]]:
-    """The file system of a host, and what makes its paths of URLs; raises InputError, with one line
-    of why."""
-    name = f"{scheme}://{host}"
-    known = _SAME.get(scheme, scheme)
-    if known in _OF_HADOOP and not any(map(os.environ.get, _HADOOP)):
-        words = f"needs Hadoop's client: none of {', '.join(_HADOOP)} says where it is"
-        raise InputError(f"{name}: {words}")
-    try:
-        from pyarrow import ArrowException, fs
-    except ImportError as error:
-        words = "needs pyarrow: pip install 'kfmt-cli[remote]'"
-        raise InputError(f"{name}: {words}") from error
-    try:
-        system = fs.FileSystem.from_uri(f"{known}://{host}/{_OPTIONS.get(known, '')}")[0]
-        if known == "s3":
-            system = _patient(system)
-        return system, _below_host if known in _OF_HOST else _with_host
-    except (ArrowException, OSError, ValueError, TypeError) as error:
-        if known in _NATIVE:
-            raise InputError(f"{name}: {one_line(error)}") from error
-    try:
-        from fsspec.core import url_to_fs
-
-        made = url_to_fs(f"{scheme}://{host}/")[0]
-        return fs.PyFileSystem(fs.FSSpecHandler(made)), made._strip_protocol
-    except (ImportError, OSError, ValueError, TypeError) as error:
-        words = f"no file system is installed for {scheme}://"
-        raise InputError(f"{name}: {words}: {one_line(error)}") from error
-
-
-def _patient(system: fs.S3FileSystem) -> fs.S3FileSystem:
-    """The same file system, whose client by itself takes three seconds of silence for a lost
-    connection, and asks a server that is silent for minutes."""
-    from pyarrow import fs
-
-    make, (settings,) = system.__reduce__()
-    attempts = fs.AwsStandardS3RetryStrategy(max_attempts=ATTEMPTS)
-    return make({**settings, "request_timeout": PATIENCE, "retry_strategy": attempts})
-
-
-def one_line(error: Exception) -> str:
-    """The first line of what an error says, which may go on with a stack of calls."""
-    return (str(error).splitlines() or [type(error).__name__])[0][:MOST_WORDS]
-
-
-def _with_host(url: str) -> str:
-    """A path that begins with the host, which is a bucket."""
-    return url.partition("://")[2].rstrip("/")
-
-
-def _below_host(url: str) -> str:
-    """A path on the host."""
-    return "/" + url.partition("://")[2].partition("/")[2]
-
-
-def file_system_at(path: str) -> tuple[fs.FileSystem, str]:
-    """The file system of a path with a scheme, and the path there; raises InputError."""
-    scheme, rest = path.split("://", 1)
-    system, below = _file_system(scheme, rest.partition("/")[0])
-    return system, below(path)
 
 
 def insist(ask: Callable[[], T], path: str, what: str = "") -> T:
@@ -154,7 +74,7 @@ def about(path: str) -> StoredFile | None:
     system, below = file_system_at(path)
     (info,) = insist(lambda: system.get_file_info([below]), path)
     if info.type is fs.FileType.NotFound:
-        container = path.partition("://")[2].partition("/")[0]
+        container = below.strip("/").partition("/")[0]
         in_bucket = below.startswith(f"{container}/")
         if in_bucket and system.get_file_info(container).type is fs.FileType.NotFound:
             raise InputError(f"{path}: there is no {container}")

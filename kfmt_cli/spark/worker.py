@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -49,14 +50,20 @@ _S3A = {
 }
 
 
+# What variables of stores begin with.
+_NAMED = ("AWS_", "AZURE_", "GOOGLE_", "STORAGE_EMULATOR_HOST")
+# What Hadoop calls the key of an account of Azure.
+_AZURE = re.compile(r"spark\.hadoop\.fs\.azure\.account\.key\.(\w+)\.")
+
+
 def stores_of(context: SparkContext | None) -> dict[str, str]:
     """Variables by which stores are found: on one machine those of this process, and what the
-    session says with `spark.hadoop.fs.s3a.*`."""
+    session says with `spark.hadoop.fs.s3a.*` and `spark.hadoop.fs.azure.account.key.*`."""
     if context is None:
         return {}
     found = {}
     if is_on_this_machine(context):
-        found = {name: value for name, value in os.environ.items() if name.startswith("AWS_")}
+        found = {name: value for name, value in os.environ.items() if name.startswith(_NAMED)}
     conf, prefix = context.getConf(), "spark.hadoop.fs.s3a."
     for name, variable in _S3A.items():
         if (value := conf.get(prefix + name)) is not None:
@@ -66,6 +73,9 @@ def stores_of(context: SparkContext | None) -> dict[str, str]:
         is_plain = conf.get(f"{prefix}connection.ssl.enabled") == "false"
         scheme = "" if "://" in endpoint else "http://" if is_plain else "https://"
         found["AWS_ENDPOINT_URL"] = scheme + endpoint
+    for name, value in conf.getAll():
+        if account := _AZURE.match(name):
+            found |= {"AZURE_STORAGE_ACCOUNT": account[1], "AZURE_STORAGE_KEY": value}
     return found
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from kfmt_cli.core.stores import file_system_at
+from kfmt_cli.core.file_systems import file_system_at
 from tests.support.samples import ORDERS
 
 

@@ -1,0 +1,171 @@
+"""The file systems of pyarrow and fsspec, by URL.
+
+Credentials and endpoints are those that other programs find in the environment; pyarrow knows
+Amazon's by itself.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from kfmt_cli.errors import InputError
+
+if TYPE_CHECKING:
+    from pyarrow import fs
+
+    Made = tuple[fs.FileSystem, str]
+
+MOST_WORDS = 300  # characters of why a store does not answer
+PATIENCE = 10.0  # seconds that a store may be silent
+ATTEMPTS = 3  # of S3's client, each time it is asked
+SAME = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfss": "abfs", "az": "abfs", "viewfs": "hdfs"}
+_HADOOP = ("HADOOP_HOME", "ARROW_LIBHDFS_DIR", "CLASSPATH")
+_ACCOUNT = ("AZURE_STORAGE_ACCOUNT", "AZURE_STORAGE_ACCOUNT_NAME")
+_KEY = ("AZURE_STORAGE_KEY", "AZURE_STORAGE_ACCOUNT_KEY")
+
+
+def file_system_at(path: str) -> tuple[fs.FileSystem, str]:
+    """The file system of a path with a scheme, and the path there; raises InputError."""
+    scheme, rest = path.split("://", 1)
+    system, below = _file_system(scheme, rest.partition("/")[0])
+    return system, below(path)
+
+
+def one_line(error: Exception) -> str:
+    """The first line of what an error says, which may go on with a stack of calls."""
+    return (str(error).splitlines() or [type(error).__name__])[0][:MOST_WORDS]
+
+
+@cache
+def _file_system(scheme: str, host: str) -> tuple[fs.FileSystem, Callable[[str], str]]:
+    """The file system of a host, and what makes its paths of URLs; raises InputError, with one line
+    of why."""
+    name = f"{scheme}://{host}"
+    try:
+        from pyarrow import ArrowException, fs
+    except ImportError as error:
+        words = "needs pyarrow: pip install 'kfmt-cli[remote]'"
+        raise InputError(f"{name}: {words}") from error
+    native = _NATIVE.get(SAME.get(scheme, scheme))
+    if native is not None:
+        try:
+            system, top = native(scheme, host)
+        except (ArrowException, OSError, ValueError, TypeError) as error:
+            raise InputError(f"{name}: {one_line(error)}") from error
+        return system, lambda url: _joined(top, url.partition("://")[2].partition("/")[2])
+    try:
+        from fsspec.core import url_to_fs
+
+        made = url_to_fs(f"{scheme}://{host}/")[0]
+        return fs.PyFileSystem(fs.FSSpecHandler(made)), made._strip_protocol
+    except (ImportError, OSError, ValueError, TypeError) as error:
+        words = f"no file system is installed for {scheme}://"
+        raise InputError(f"{name}: {words}: {one_line(error)}") from error
+
+
+def _joined(top: str, below: str) -> str:
+    """A path below what a host is to its file system: a bucket, a container, / or nothing."""
+    path = f"{top.rstrip('/')}/{below}" if top else below
+    return path if path == "/" else path.rstrip("/")
+
+
+def _s3(scheme: str, host: str) -> Made:
+    from pyarrow import fs
+
+    del scheme
+    # What is small is one request, and not the three of an upload in parts.
+    system, top = fs.FileSystem.from_uri(f"s3://{host}/?allow_delayed_open=true")
+    # By itself the client takes three seconds of silence for a lost connection, and asks a server
+    # that is silent for minutes.
+    make, (settings,) = system.__reduce__()
+    attempts = fs.AwsStandardS3RetryStrategy(max_attempts=ATTEMPTS)
+    return make({**settings, "request_timeout": PATIENCE, "retry_strategy": attempts}), top
+
+
+def _gs(scheme: str, host: str) -> Made:
+    from pyarrow import fs
+
+    del scheme
+    more = f"?retry_limit_seconds={PATIENCE:.0f}"
+    emulator = os.environ.get("STORAGE_EMULATOR_HOST")
+    if emulator:
+        protocol, _, address = emulator.rstrip("/").rpartition("://")
+        host = f"anonymous@{host}"
+        more += f"&scheme={protocol or 'http'}&endpoint_override={address}"
+    made: Made = fs.FileSystem.from_uri(f"gs://{host}/{more}")
+    return made
+
+
+def _azure(scheme: str, host: str) -> Made:
+    """`CONTAINER@ACCOUNT.dfs.…`, `ACCOUNT.blob.…`, or `CONTAINER` of the account that the
+    environment names."""
+    from pyarrow import fs
+
+    del scheme
+    said = azure_credentials()
+    if "." not in host and "@" not in host:
+        if "account_name" not in said:
+            words = "which account? abfss://CONTAINER@ACCOUNT.dfs.core.windows.net, or "
+            raise ValueError(f"{words}{_ACCOUNT[0]} names it")
+        return fs.AzureFileSystem(**said), host
+    system, top = fs.FileSystem.from_uri(f"abfss://{host}/")
+    make, (settings,) = system.__reduce__()
+    if said.get("account_name", settings["account_name"]) == settings["account_name"]:
+        system = make({**settings, **said})
+    return system, top
+
+
+def azure_credentials() -> dict[str, Any]:
+    """What the environment says of an account of Azure, as pyarrow calls it. Without a key, Azure's
+    own chain is asked: a login, a managed identity, AZURE_CLIENT_ID."""
+    words = os.environ.get("AZURE_STORAGE_CONNECTION_STRING", "").split(";")
+    stored = dict(word.split("=", 1) for word in words if "=" in word)
+    found = {
+        "account_name": _first(_ACCOUNT) or stored.get("AccountName"),
+        "account_key": _first(_KEY) or stored.get("AccountKey"),
+        "sas_token": _first(("AZURE_STORAGE_SAS_TOKEN",)) or stored.get("SharedAccessSignature"),
+    }
+    if found["account_key"]:
+        found["sas_token"] = None  # it takes one of them
+    if "BlobEndpoint" in stored:
+        protocol, _, address = stored["BlobEndpoint"].rstrip("/").partition("://")
+        authority = address.partition("/")[0].removeprefix(stored.get("AccountName", ""))
+        for kind in ("blob", "dfs"):
+            found[f"{kind}_storage_scheme"] = protocol
+            found[f"{kind}_storage_authority"] = authority.replace(".blob.", f".{kind}.")
+    elif "EndpointSuffix" in stored:
+        for kind in ("blob", "dfs"):
+            found[f"{kind}_storage_authority"] = f".{kind}.{stored['EndpointSuffix']}"
+    return {name: value for name, value in found.items() if value}
+
+
+def _first(variables: tuple[str, ...]) -> str | None:
+    return next(filter(None, map(os.environ.get, variables)), None)
+
+
+def _hdfs(scheme: str, host: str) -> Made:
+    from pyarrow import fs
+
+    if not any(map(os.environ.get, _HADOOP)):
+        words = f"needs Hadoop's client: none of {', '.join(_HADOOP)} says where it is"
+        raise ValueError(words)
+    return fs.FileSystem.from_uri(f"{scheme}://{host}/")[0], "/"
+
+
+def _mock(scheme: str, host: str) -> Made:
+    from pyarrow import fs
+
+    return fs.FileSystem.from_uri(f"{scheme}://{host}/")[0], "/"
+
+
+# Those that pyarrow has; others are left to fsspec.
+_NATIVE: dict[str, Callable[[str, str], Made]] = {
+    "s3": _s3,
+    "gs": _gs,
+    "abfs": _azure,
+    "hdfs": _hdfs,
+    "mock": _mock,
+}
