@@ -145,8 +145,7 @@ def test_a_job_is_taken_up_where_it_was_left(tmp_path: Path) -> None:
         ledger.plan(request, files)
         return ledger
 
-    first = planned(files)
-    for share in (first.pieces[:10], first.pieces[10:20]):
+    def keep(share: Pieces) -> None:
         output = f"records/{share[0].base_offset}"
         (tmp_path / output).parent.mkdir(exist_ok=True)
         (tmp_path / output).touch()
@@ -155,7 +154,11 @@ def test_a_job_is_taken_up_where_it_was_left(tmp_path: Path) -> None:
             for number, piece in enumerate(share)
         }
         results[name_of(share[0].path, 0)]["outputs"] = [output]
-        put_json(f"{first.done_folder}/{file_of(share)}", results)
+        put_json(f"{tmp_path}/_kfmt/done/{file_of(share)}", results)
+
+    planned(files)
+    keep(files[:10])
+    keep(files[10:20])
     assert list(planned(files).open_pieces()) == [*range(20, 30)]
     done = planned(files).done(lambda piece: piece.path == files[12].path)
     assert [result["n"] for _, result in done] == [2]
@@ -169,5 +172,8 @@ def test_a_job_is_taken_up_where_it_was_left(tmp_path: Path) -> None:
     again = planned(changed)
     again.uncut({files[3].path})
     assert list(again.open_pieces()) == [*range(30)]
-    assert list((tmp_path / "records").iterdir()) == []
     assert again.pieces == changed
+    assert list((tmp_path / "records").iterdir()) == []
+    keep(files[:10])
+    assert list(planned(files[1:]).open_pieces()) == [*range(29)]  # the first is gone
+    assert list((tmp_path / "records").iterdir()) == []

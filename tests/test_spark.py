@@ -239,6 +239,20 @@ def test_a_directory_that_cannot_be_read_is_skipped_and_named(
 
 
 @pytest.mark.usefixtures("in_this_session")
+def test_an_input_that_is_gone_is_gone_from_the_lake(tmp_path: Path) -> None:
+    """A broker deletes the oldest segments while a job is resumed."""
+    source, to = tmp_path / "in/orders-0", tmp_path / "out"
+    shutil.copytree(ORDERS.parent, source)
+    for name in ("leader-epoch-checkpoint", ORDERS.name, f"{720:020}.log"):
+        (source / name).unlink()
+        for job in ("export", "verify"):
+            assert here(job, str(tmp_path / "in"), "--to", str(to / job)) == 0
+        assert exported(to / "export") == dumped(source)
+        manifest = json.loads((to / "export/_kfmt/manifest.json").read_text())
+        assert len(manifest["inputs"]) == len(list(source.glob("*.log")))
+
+
+@pytest.mark.usefixtures("in_this_session")
 def test_names_that_are_no_text(tmp_path: Path) -> None:
     folder = tmp_path / "in" / os.fsdecode(b"or\xffders-0")
     shutil.copytree(ORDERS.parent, folder)

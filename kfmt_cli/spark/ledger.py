@@ -75,18 +75,15 @@ class Ledger:
         """Cut the inputs, as they were cut before where they have not changed."""
         target = share_of(request, files)
         known = dict(self._known_cuts())
-        changed = set[str]()
 
         def cuts(file: Piece) -> Sequence[int]:
             size, modified, *before = known.get(file.path, (OPEN, OPEN))
-            if (size, modified) == (file.size, file.modified):
-                return before
-            changed.update(name_of(file.path, start) for start in before[:-1])
-            return cuts_of(file, target)
+            is_same = (size, modified) == (file.size, file.modified)
+            return before if is_same else cuts_of(file, target)
 
         self.pieces = files.parted(cuts)
         self._write()
-        self._find_results(changed)
+        self._find_results()
 
     def _known_cuts(self) -> Iterator[tuple[str, list[int]]]:
         """Of each input that was planned before: size, time, and the bytes at which it was cut."""
@@ -103,23 +100,25 @@ class Ledger:
                 line = json.dumps([path, parts[0].size, parts[0].modified, *cuts])
                 out.write(f"{line}\n".encode())
 
-    def _find_results(self, changed: set[str]) -> None:
-        """Find the results that are there. changed: the names of pieces whose results, with those
-        in the same files, are of no use any more."""
+    def _find_results(self) -> None:
+        """Find the results that are there. Those of inputs that have changed or are gone are taken
+        away, with what is in the same files: it was made in one go."""
         self._file = array("i", [OPEN]) * len(self.pieces)
         names = sorted(name for name in names_in(self.done_folder) if name.endswith(".json"))
         pieces = enumerate(self.pieces) if names else ()
         numbers = {name_of(piece.path, piece.start): i for i, piece in pieces}
         for name in names:
             results: dict[str, Result] = get_json(f"{self.done_folder}/{name}") or {}
-            if changed & results.keys():
-                self._take_away(name, results)
-                continue
-            for of, result in results.items():
-                i = numbers.get(of)
-                if i is not None and result["about"] == about(self.pieces[i]):
+            places = [numbers.get(of, OPEN) for of in results]
+            if all(
+                i != OPEN and result["about"] == about(self.pieces[i])
+                for i, result in zip(places, results.values(), strict=True)
+            ):
+                for i in places:
                     self._file[i] = len(self._files)
-            self._files.append(name)
+                self._files.append(name)
+            else:
+                self._take_away(name, results)
 
     def _take_away(self, name: str, results: dict[str, Result]) -> None:
         """Take away a file of results, and what was written with them."""
