@@ -124,8 +124,11 @@ def test_on_a_cluster_what_to_set_is_said(caplog: pytest.LogCaptureFixture) -> N
         master = "spark://host:7077"
         pythonExec = "python3"  # noqa: N815 (Spark's name)
 
-        def getConf(self) -> dict[str, str]:  # noqa: N802
-            return {}
+        def getConf(self) -> Any:  # noqa: N802
+            return self
+
+        def getAll(self) -> list[tuple[str, str]]:  # noqa: N802
+            return []
 
     context: Any = Cluster()
     assert home_for(context).folder is None

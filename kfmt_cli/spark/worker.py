@@ -48,8 +48,6 @@ _S3A = {
     "session.token": "AWS_SESSION_TOKEN",
     "endpoint.region": "AWS_DEFAULT_REGION",
 }
-
-
 # What variables of stores begin with.
 _NAMED = ("AWS_", "AZURE_", "GOOGLE_", "STORAGE_EMULATOR_HOST")
 # What Hadoop calls the key of an account of Azure.
@@ -64,7 +62,7 @@ def stores_of(context: SparkContext | None) -> dict[str, str]:
     found = {}
     if is_on_this_machine(context):
         found = {name: value for name, value in os.environ.items() if name.startswith(_NAMED)}
-    conf, prefix = context.getConf(), "spark.hadoop.fs.s3a."
+    conf, prefix = dict(context.getConf().getAll()), "spark.hadoop.fs.s3a."
     for name, variable in _S3A.items():
         if (value := conf.get(prefix + name)) is not None:
             found[variable] = value
@@ -73,7 +71,7 @@ def stores_of(context: SparkContext | None) -> dict[str, str]:
         is_plain = conf.get(f"{prefix}connection.ssl.enabled") == "false"
         scheme = "" if "://" in endpoint else "http://" if is_plain else "https://"
         found["AWS_ENDPOINT_URL"] = scheme + endpoint
-    for name, value in conf.getAll():
+    for name, value in conf.items():
         if account := _AZURE.match(name):
             found |= {"AZURE_STORAGE_ACCOUNT": account[1], "AZURE_STORAGE_KEY": value}
     return found
