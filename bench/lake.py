@@ -76,7 +76,7 @@ def bucket(n: int, scratch: Path) -> Iterator[str]:
             put_object(f"kafka/topic{i // 1000}-{i % 10}/{i:020}.log")
         request = replace(request_of({}), paths=("s3://segments/kafka",))
         began = time.perf_counter()
-        splits = plan(request)
+        splits = plan(request, files_of(request))
         seconds = time.perf_counter() - began
     name = f"{n:,} objects of a bucket ({'moto' if gateway is None else 'versitygw'})"
     yield row(f"{name}, listed and planned", seconds, f"{len(splits)} tasks", 10)

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
 from itertools import pairwise
 from pathlib import Path
@@ -216,6 +217,24 @@ def test_readers_of_payloads_are_made_once_in_each_process(built: Path) -> None:
     assert payloads.readers[0] is None
     sent = pickle.loads(pickle.dumps(payloads))  # noqa: S301 (what reads does not go along)
     assert (sent, "readers" in vars(sent)) == (payloads, False)
+
+
+def test_threads_share_what_reads_payloads(tmp_path: Path) -> None:
+    """Values of many items, whose bounds are looked at first."""
+    schema = {"type": "array", "items": "string"}
+    (tmp_path / "tags.avsc").write_text(json.dumps(schema))
+    decoder = Payloads(value=Payload("avro", Schema(file=tmp_path / "tags.avsc"))).decoder
+    assert decoder is not None
+    values = []
+    for n in range(200):
+        out = BytesIO()
+        fastavro.schemaless_writer(out, schema, [f"tag {i}" for i in range(n % 37)])
+        values.append(out.getvalue())
+    expected = [decoder.value(None, value) for value in values]
+    assert "does not decode" not in str(expected)
+    with ThreadPoolExecutor(8) as pool:
+        tasks = [pool.submit(lambda: [decoder.value(None, of) for of in values]) for _ in range(64)]
+        assert all(task.result() == expected for task in tasks)
 
 
 def test_what_does_not_decode_is_written_as_it_is(built: Path) -> None:

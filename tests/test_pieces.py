@@ -120,7 +120,7 @@ def test_what_a_driver_keeps_of_a_segment(tmp_path: Path) -> None:
         ledger.take(numbers, shares)
         assert not ledger.open_pieces()
         assert sum(result["rows"] for _, result in ledger.done()) == len(files) == n
-        ledger._held.clear()  # of a task or four, however many there are
+        ledger._held.clear()  # which are 32 MiB at most
         return tracemalloc.get_traced_memory()[0] - before, (files, ledger, shares)
 
     tracemalloc.start()
@@ -169,11 +169,27 @@ def test_a_job_is_taken_up_where_it_was_left(tmp_path: Path) -> None:
     )
     assert list(planned(changed).open_pieces()) == [*range(10, 30)]
     assert [path.name for path in (tmp_path / "records").iterdir()] == ["0"]
-    again = planned(changed)
-    again.uncut({files[3].path})
-    assert list(again.open_pieces()) == [*range(30)]
-    assert again.pieces == changed
-    assert list((tmp_path / "records").iterdir()) == []
-    keep(files[:10])
     assert list(planned(files[1:]).open_pieces()) == [*range(29)]  # the first is gone
     assert list((tmp_path / "records").iterdir()) == []
+
+
+@pytest.mark.usefixtures("listed")
+def test_a_torn_file_is_done_as_a_whole(tmp_path: Path) -> None:
+    """With all that is in the same files; what is in others stays."""
+    request = replace(request_of({}), paths=("/segments-3",), max_split=40 << 20)
+    first, large, last = files_of(request)
+    files = Pieces([first, replace(large, size=100 << 20, end=100 << 20), last])
+    ledger = Ledger(str(tmp_path), Job("verify", lambda *_: [], {}))
+    ledger.open()
+    ledger.plan(request, files)
+    assert [piece.start >> 20 for piece in ledger.pieces] == [0, 0, 33, 66, 0]
+    numbers, shares = ledger.open_pieces(), [ledger.pieces[:2], ledger.pieces[2:4]]
+    for share in (*shares, ledger.pieces[4:]):
+        results = {name_of(piece.path, piece.start): {"about": about(piece)} for piece in share}
+        put_json(f"{ledger.done_folder}/{file_of(share)}", results)
+    ledger.take(numbers, [*shares, ledger.pieces[4:]])
+    assert not ledger.open_pieces()
+    ledger.uncut({large.path})
+    assert ledger.pieces == files
+    assert list(ledger.open_pieces()) == [0, 1]
+    assert len(list((tmp_path / "_kfmt/done").iterdir())) == 1

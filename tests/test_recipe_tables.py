@@ -62,9 +62,9 @@ def test_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
     arrow = pytest.importorskip("pyarrow")
     from kfmt_cli.arrow import tables
     from kfmt_cli.arrow.schema import schema_of
-    from kfmt_cli.spark.plan import plan
     from kfmt_cli.spark.request import request_of
     from kfmt_cli.spark.splits import read_split
+    from kfmt_cli.spark.wanted import splits_of
 
     def sizes(request: Any, piece: Any) -> Iterator[Any]:
         row = {"file": piece.path, "bytes": piece.end - piece.start}
@@ -73,7 +73,7 @@ def test_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(table_types.TABLES, "sizes", SIZES)
     monkeypatch.setitem(tables.MAKERS, "sizes", sizes)
     request = request_of({"table": "sizes", "path": str(ORDERS), "columns": "bytes"})
-    made = [batch for split in plan(request) for batch in read_split(request, split)]
+    made = [batch for split in splits_of(request) for batch in read_split(request, split)]
     assert [row for batch in made for row in batch.to_pylist()] == [
         {"bytes": ORDERS.stat().st_size}
     ]

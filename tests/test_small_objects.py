@@ -128,6 +128,45 @@ def test_without_obstore_pyarrow_reads_them(
     assert [request.split()[0] for request in bucket.requests] == ["HEAD", "GET"]
 
 
+def test_what_only_obstore_would_heed_is_left_to_pyarrow(
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An endpoint that pyarrow does not know; credentials of a machine that has none."""
+    elsewhere = {"endpoint_override": "", "access_key": None, "scheme": "https"}
+    system = file_system_at(bucket.url)[0]
+    monkeypatch.setenv("AWS_ENDPOINT", "http://127.0.0.1:9")
+    assert small_objects._s3(system, elsewhere) is None
+    monkeypatch.delenv("AWS_ENDPOINT")
+    assert small_objects._s3(system, elsewhere) == {"region": "us-east-1"}
+    in_url = {"access_key": "a", "secret_key": "b", "session_token": ""}
+    found = small_objects._s3(system, {**elsewhere, **in_url})
+    assert found is not None
+    assert (found["access_key_id"], found["secret_access_key"]) == ("a", "b")
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+    monkeypatch.setattr(small_objects, "_has_profiles", lambda: False)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    assert small_objects._s3(system, elsewhere) is None
+
+
+def test_a_bucket_that_refuses_is_not_asked_for_ever(
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import obstore
+
+    def refuses(*_: object) -> None:
+        bucket.requests.append("asked")
+        raise PermissionError
+
+    monkeypatch.setattr(obstore, "get", refuses)
+    bucket.requests.clear()
+    for _ in range(5):
+        source = StoredSource(bucket.file(f"data/orders-0/{ORDERS.name}"), 10)
+        assert source.size == len(ORDERS_DATA)
+        source.close()
+    assert bucket.requests.count("asked") == small_objects.MOST_FAILURES
+
+
 @pytest.mark.parametrize("has_boto3", [True, False])
 def test_credentials_of_a_profile_are_those_of_boto3(
     has_boto3: bool, bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

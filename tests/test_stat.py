@@ -61,8 +61,10 @@ def test_rows() -> None:
 
 
 def test_what_if() -> None:
-    done = kfmt("stat", BROKER / "codec-none-0", "--what-if", "zstd", "--what-if", "none", "--json")
-    zstd, none = done.of("what_if")
+    codecs = ("--what-if", "zstd", "--what-if", "none", "--what-if", "zstd")
+    done = kfmt("stat", BROKER / "codec-none-0", *codecs, "--json")
+    zstd, none, again = done.of("what_if")
+    assert zstd == again
     assert zstd["codec"] == "zstd"
     assert 0.5 < zstd["saved"] < 0.9
     assert none["saved"] == 0

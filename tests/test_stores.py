@@ -267,10 +267,9 @@ def test_a_session_says_where_its_stores_are(spark: Any, monkeypatch: pytest.Mon
         "AWS_SECRET_ACCESS_KEY": "b",
         "AWS_ENDPOINT_URL": "https://store:9000",
     }
-    azure = {"azure.account.key.box.dfs.core.windows.net": "c"}
+    azure = {f"azure.account.key.{name}.dfs.core.windows.net": f"{name}==" for name in "cd"}
     assert stores_of(Context(azure)) == {  # type: ignore[arg-type]
-        "AZURE_STORAGE_ACCOUNT": "box",
-        "AZURE_STORAGE_KEY": "c",
+        "KFMT_AZURE_KEYS": "c=c==;d=d=="
     }
     assert stores_of(Context({})) == {}  # type: ignore[arg-type]
     assert dict(home_for(spark.sparkContext).stores)["AWS_ACCESS_KEY_ID"] == "of the driver alone"

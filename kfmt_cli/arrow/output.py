@@ -16,8 +16,9 @@ from typing import Any, BinaryIO
 
 from kfmt_cli.core.file_systems import file_system_at, one_line
 from kfmt_cli.core.small_objects import fetched
+from kfmt_cli.core.stores import insist
 from kfmt_cli.core.urls import is_local, local
-from kfmt_cli.errors import OutputError
+from kfmt_cli.errors import InputError, OutputError
 
 PIECE = 1 << 20
 _UNFINISHED = re.compile(r"\..+\.[0-9a-f]{32}\.unfinished")
@@ -85,22 +86,32 @@ def put_json(path: str, value: object) -> None:
 
 
 def read_whole(path: str) -> bytes | None:
-    """The content of a small file, None where it is not there."""
-    try:
-        if is_local(path):
+    """The content of a small file, None where it is not there; raises InputError."""
+    if is_local(path):
+        try:
             return Path(local(path)).read_bytes()
-        data = fetched(path)
-        if data is None:
-            system, below = file_system_at(path)
-            with system.open_input_file(below) as source:
-                data = bytes(source.read())
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise InputError(f"{path}: {error.strerror}") from error
+    if (data := fetched(path)) is not None:
         return data
-    except OSError:
-        return None
+
+    def read() -> bytes:
+        system, below = file_system_at(path)
+        with system.open_input_file(below) as source:
+            return bytes(source.read())
+
+    try:
+        return insist(read, path)
+    except InputError as error:
+        if error.is_gone:
+            return None
+        raise
 
 
 def get_json(path: str) -> Any | None:
-    """The content of a JSON file, None where it is not there or not whole."""
+    """The content of a JSON file, None where it is not there or not whole; raises InputError."""
     try:
         return json.loads(read_whole(path) or b"")
     except ValueError:

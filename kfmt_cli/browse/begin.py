@@ -72,10 +72,13 @@ async def first_screen(app: BrowserApp, size: tuple[int, int]) -> str:
 
 async def settled(app: BrowserApp, pilot: Any) -> None:
     """Wait until no thread is at work and everything is drawn."""
-    await pilot.pause()
-    while any(not worker.is_finished for worker in app.workers):
-        await app.workers.wait_for_complete()
+    calm = 0  # times that nothing was at work: what a thread has told may put another one to work
+    while calm < 2:
         await pilot.pause()
+        calm += 1
+        if any(not worker.is_finished for worker in app.workers):
+            await app.workers.wait_for_complete()
+            calm = 0
 
 
 def screen_text(app: BrowserApp) -> str:

@@ -87,7 +87,7 @@ def try_codecs(
     most: int = SAMPLE,
 ) -> None:
     """Show what other codecs would make of a sample of each partition. most: its bytes."""
-    trials = Trials(codecs)
+    trials = Trials(tuple(dict.fromkeys(codecs)))
     for partition in partitions if codecs else ():
         share = max(most // max(len(partition.logs), 1), min(most, LEAST_SHARE))
         until = trials.plain + most

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -9,7 +10,7 @@ from datetime import datetime, timedelta, timezone
 from pathlib import PurePosixPath
 from typing import Any
 
-from kfmt_cli.arrow.output import get_json
+from kfmt_cli.arrow.output import read_whole
 from kfmt_cli.commands.gathering import about
 from kfmt_cli.core.file_systems import file_system_at
 from kfmt_cli.core.urls import is_local
@@ -176,9 +177,14 @@ def _below(path: str) -> str:
 
 def _kept(top: str, name: str) -> dict[str, Any]:
     """A file that a job keeps; raises InputError."""
-    found = get_json(f"{top}/{KEPT}/{name}")
-    if not isinstance(found, dict):
+    path = f"{top}/{KEPT}/{name}"
+    data = read_whole(path)
+    if data is None:
         raise InputError(f"{top}: no job of kfmt pipeline is done here", file=top)
+    try:
+        found: dict[str, Any] = json.loads(data)
+    except ValueError as error:
+        raise InputError(f"{path}: {error}", file=path) from error
     return found
 
 

@@ -25,6 +25,7 @@ SAME = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfss": "abfs", "az": "abfs", "v
 _HADOOP = ("HADOOP_HOME", "ARROW_LIBHDFS_DIR", "CLASSPATH")
 _ACCOUNT = ("AZURE_STORAGE_ACCOUNT", "AZURE_STORAGE_ACCOUNT_NAME")
 _KEY = ("AZURE_STORAGE_KEY", "AZURE_STORAGE_ACCOUNT_KEY")
+AZURE_KEYS = "KFMT_AZURE_KEYS"  # of several accounts, ACCOUNT=KEY;…, as a session of Spark has them
 
 
 def file_system_at(path: str) -> tuple[fs.FileSystem, str]:
@@ -105,41 +106,58 @@ def _azure(scheme: str, host: str) -> Made:
     from pyarrow import fs
 
     del scheme
-    said = azure_credentials()
     if "." not in host and "@" not in host:
+        said = _azure_account()
         if "account_name" not in said:
             words = "which account? abfss://CONTAINER@ACCOUNT.dfs.core.windows.net, or "
             raise ValueError(f"{words}{_ACCOUNT[0]} names it")
         return fs.AzureFileSystem(**said), host
     system, top = fs.FileSystem.from_uri(f"abfss://{host}/")
     make, (settings,) = system.__reduce__()
-    if said.get("account_name", settings["account_name"]) == settings["account_name"]:
-        system = make({**settings, **said})
+    if not (settings["account_key"] or settings["sas_token"]):  # which a URL can have
+        system = make({**settings, **_azure_account(settings["account_name"])})
     return system, top
 
 
-def azure_credentials() -> dict[str, Any]:
-    """What the environment says of an account of Azure, as pyarrow calls it. Without a key, Azure's
-    own chain is asked: a login, a managed identity, AZURE_CLIENT_ID."""
-    words = os.environ.get("AZURE_STORAGE_CONNECTION_STRING", "").split(";")
-    stored = dict(word.split("=", 1) for word in words if "=" in word)
-    found = {
-        "account_name": _first(_ACCOUNT) or stored.get("AccountName"),
-        "account_key": _first(_KEY) or stored.get("AccountKey"),
-        "sas_token": _first(("AZURE_STORAGE_SAS_TOKEN",)) or stored.get("SharedAccessSignature"),
-    }
-    if found["account_key"]:
+def _azure_account(name: str | None = None) -> dict[str, Any]:
+    """What the environment says of an account of Azure, as pyarrow calls it; of another one than
+    that of this name nothing. Without a key, Azure's own chain is asked: a login, a managed
+    identity, AZURE_CLIENT_ID."""
+    found = _of_connection(os.environ.get("AZURE_STORAGE_CONNECTION_STRING", ""))
+    if account := _first(_ACCOUNT):
+        said = {"account_key": _first(_KEY), "sas_token": _first(("AZURE_STORAGE_SAS_TOKEN",))}
+        if found["account_name"] != account:
+            found = {"account_name": account, **said}
+        elif any(said.values()):
+            found |= said
+    if found["account_name"] is None or (name is not None and found["account_name"] != name):
+        keys = dict(of.split("=", 1) for of in os.environ.get(AZURE_KEYS, "").split(";") if of)
+        found = {"account_name": name, "account_key": keys.get(name or "")}
+    if found.get("account_key"):
         found["sas_token"] = None  # it takes one of them
-    if "BlobEndpoint" in stored:
-        protocol, _, address = stored["BlobEndpoint"].rstrip("/").partition("://")
-        authority = address.partition("/")[0].removeprefix(stored.get("AccountName", ""))
-        for kind in ("blob", "dfs"):
-            found[f"{kind}_storage_scheme"] = protocol
-            found[f"{kind}_storage_authority"] = authority.replace(".blob.", f".{kind}.")
-    elif "EndpointSuffix" in stored:
-        for kind in ("blob", "dfs"):
-            found[f"{kind}_storage_authority"] = f".{kind}.{stored['EndpointSuffix']}"
-    return {name: value for name, value in found.items() if value}
+    if token := found.get("sas_token"):
+        found["sas_token"] = "?" + token.lstrip("?")
+    return {setting: value for setting, value in found.items() if value}
+
+
+def _of_connection(words: str) -> dict[str, str | None]:
+    """What a connection string says."""
+    stored = dict(word.split("=", 1) for word in words.split(";") if "=" in word)
+    protocol, _, address = stored.get("BlobEndpoint", "").partition("://")
+    host = address.partition("/")[0]
+    account = stored.get("AccountName") or host.partition(".")[0] or None
+    found: dict[str, str | None] = {
+        "account_name": account,
+        "account_key": stored.get("AccountKey"),
+        "sas_token": stored.get("SharedAccessSignature"),
+    }
+    authority = f".blob.{stored['EndpointSuffix']}" if "EndpointSuffix" in stored else None
+    if host:
+        authority = host.removeprefix(account or "")
+    for kind in ("blob", "dfs"):
+        found[f"{kind}_storage_scheme"] = protocol or stored.get("DefaultEndpointsProtocol")
+        found[f"{kind}_storage_authority"] = authority and authority.replace(".blob.", f".{kind}.")
+    return found
 
 
 def _first(variables: tuple[str, ...]) -> str | None:

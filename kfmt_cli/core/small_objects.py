@@ -9,6 +9,7 @@ answer, the object is read by pyarrow, which then says what is wrong.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable
 from datetime import timedelta
 from functools import cache
@@ -22,7 +23,13 @@ if TYPE_CHECKING:
     from pyarrow import fs
 
 SMALL = 4 << 20  # bytes
+MOST_FAILURES = 3  # one after the other, after which a bucket is left to pyarrow
 NO_NAMES = {"", ".", ".."}
+_OF_CONTAINERS = (
+    *("AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"),
+    "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+)
+_FAILED: Counter[str] = Counter()
 
 
 def is_fetched(url: str, size: int) -> bool:
@@ -60,13 +67,19 @@ def _by_obstore(url: str, most: int | None) -> bytes | None:
     if NO_NAMES & set(name.split("/")):  # it would take x//y for x/y
         return None
     top = url[: len(url) - len(name)]
-    store = _store(_kind(url), top, bucket)
+    store = _store(_kind(url), top, bucket) if _FAILED[top] < MOST_FAILURES else None
     if store is None:
         return None
-    found = obstore.get(store, name)
-    if most is not None and found.meta["size"] > most:
+    try:
+        found = obstore.get(store, name)
+        data = None if most is not None and found.meta["size"] > most else bytes(found.bytes())
+    except FileNotFoundError:
         return None
-    return bytes(found.bytes())
+    except Exception:
+        _FAILED[top] += 1
+        raise
+    _FAILED[top] = 0
+    return data
 
 
 @cache
@@ -95,13 +108,23 @@ def _s3(system: fs.S3FileSystem, settings: dict[str, Any]) -> dict[str, Any] | N
     endpoint = settings["endpoint_override"]
     if endpoint:
         config["endpoint"] = endpoint if "://" in endpoint else f"{settings['scheme']}://{endpoint}"
-    if not os.environ.get("AWS_ACCESS_KEY_ID") and _has_profiles():
+    elif os.environ.get("AWS_ENDPOINT"):  # which only obstore would heed
+        return None
+    if settings["access_key"]:  # in the URL
+        config["access_key_id"] = settings["access_key"]
+        config["secret_access_key"] = settings["secret_key"]
+        token = settings["session_token"]
+        return {**config, "session_token": token} if token else config
+    if os.environ.get("AWS_ACCESS_KEY_ID"):
+        return config
+    if _has_profiles():
         try:
             from obstore.auth.boto3 import Boto3CredentialProvider
         except ImportError:
             return None
-        config["credential_provider"] = Boto3CredentialProvider()
-    return config
+        return {**config, "credential_provider": Boto3CredentialProvider()}
+    is_alone = os.environ.get("AWS_EC2_METADATA_DISABLED", "").lower() == "true"
+    return None if is_alone and not any(map(os.environ.get, _OF_CONTAINERS)) else config
 
 
 def _azure(system: fs.AzureFileSystem, settings: dict[str, Any]) -> dict[str, Any] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
@@ -15,6 +16,7 @@ from kfmt_cli.disk.tree import TROUBLES, UNPACKED
 from kfmt_cli.errors import InputError
 
 MOST_KEPT_BYTES = 64 << 10
+MOMENT = 10  # seconds
 # The directories that have the placeholders of each scheme.
 _FOLDERS: dict[str, str] = {}
 
@@ -51,14 +53,19 @@ def _opener(folder: str) -> Callable[[str], Source | None]:
             listed = None
         url = f"{UNPACKED[folder]}{path[len(folder) :]}"
         is_kept = listed is not None and listed <= MOST_KEPT_BYTES
-        return StoredSource(url, listed, _kept if is_kept else fetched)
+        return StoredSource(url, listed, _recently if is_kept else fetched)
 
     return opened
 
 
+def _recently(url: str, most: int) -> bytes | None:
+    """What a small object holds, or has held a moment ago: commands look at it more than once."""
+    return _kept(url, most, int(time.monotonic() // MOMENT))
+
+
 @lru_cache(maxsize=256)
-def _kept(url: str, most: int) -> bytes | None:
-    """A small object, which commands look at more than once; it is as it was listed."""
+def _kept(url: str, most: int, moment: int) -> bytes | None:
+    del moment
     return fetched(url, most)
 
 

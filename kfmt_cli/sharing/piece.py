@@ -8,6 +8,7 @@ file. Small files are packed together, as a worker's start costs more than they 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -20,6 +21,7 @@ from kfmt_cli.errors import KfmtError
 from kfmt_cli.topics import CLUSTER_METADATA
 
 MIB = 1 << 20
+_NO_NAME = re.compile(r"[^A-Za-z0-9_-]")
 OPENING = MIB // 8  # what opening a file costs, in bytes that could be read meanwhile
 
 
@@ -111,7 +113,7 @@ def pack(parts: Iterable[Piece], target: int, opening: int = OPENING) -> Iterato
 
 def name_of(path: str, start: int) -> str:
     """A name for what is made of a piece: the segment's, its start, and which file it was."""
-    stem = path.rpartition("/")[2].partition(".")[0][:60]
+    stem = _NO_NAME.sub("_", path.rpartition("/")[2].partition(".")[0][:60])
     from hashlib import blake2b
 
     which = blake2b(os.fsencode(path), digest_size=6).hexdigest()

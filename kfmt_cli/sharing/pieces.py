@@ -33,6 +33,9 @@ class _Texts:
         self._data += os.fsencode(text)
         self._ends.append(len(self._data))
 
+    def size(self, i: int) -> int:
+        return self._ends[i + 1] - self._ends[i]
+
     def __getitem__(self, i: int) -> str:
         return os.fsdecode(bytes(self._data[self._ends[i] : self._ends[i + 1]]))
 
@@ -79,17 +82,18 @@ class _FileColumns:
         self._size.append(piece.size)
 
     def path(self, i: int) -> str:
-        folder = self._folder[i]
-        if folder != self._read_folder[0]:
-            self._read_folder = folder, self._folders[folder]
-        return self._read_folder[1] + self._names[i]
+        folder, known = self._folder[i], self._read_folder
+        if known[0] != folder:
+            known = self._read_folder = folder, self._folders[folder]
+        return known[1] + self._names[i]
 
     def base(self, i: int) -> int:
         return self._base[i]
 
     def group(self, i: int) -> tuple[int, ...]:
-        """What is the same for files of one place; it may be another for other files of that."""
-        return self._folder[i], self._place[i], self._kind[i]
+        """What is the same for files of one place; it may be another for other files of that. Those
+        of a broker and of tiered storage have names of other lengths."""
+        return self._folder[i], self._place[i], self._kind[i], self._names.size(i)
 
     def part(self, i: int, start: int, end: int, is_exact: bool) -> Piece:
         flags = self._flags[i]

@@ -23,7 +23,7 @@ from kfmt_cli.sharing.request import Request, share_of
 from kfmt_cli.spark.job import Job, Result, about
 
 VERSION = 6
-HELD = 4  # files of results that are in memory
+HELD = 32 << 20  # bytes of results that are in memory
 OPEN = -1
 
 
@@ -45,7 +45,10 @@ class Ledger:
     """The files of results."""
     _file: array[int] = field(default_factory=lambda: array("i"))
     """For each piece, the number of the one that its result is in."""
-    _held: dict[int, dict[str, Result]] = field(default_factory=dict)
+    _held: dict[int, dict[str, bytes]] = field(default_factory=dict)
+    """By the number of their file, results that have been read, as JSON, which takes a fifth of the
+    memory."""
+    _n_held: int = 0
 
     @property
     def done_folder(self) -> str:
@@ -103,7 +106,8 @@ class Ledger:
     def _find_results(self) -> None:
         """Find the results that are there. Those of inputs that have changed or are gone are taken
         away, with what is in the same files: it was made in one go."""
-        self._file = array("i", [OPEN]) * len(self.pieces)
+        self._file, self._files = array("i", [OPEN]) * len(self.pieces), []
+        self._held, self._n_held = {}, 0
         names = sorted(name for name in names_in(self.done_folder) if name.endswith(".json"))
         pieces = enumerate(self.pieces) if names else ()
         numbers = {name_of(piece.path, piece.start): i for i, piece in pieces}
@@ -129,22 +133,12 @@ class Ledger:
 
     def uncut(self, paths: set[str]) -> None:
         """Have some files whole, to be done anew with what has its results in the same files."""
-        kept, useless = list[int](), set[int]()
-        for i, piece in enumerate(self.pieces):
-            if piece.path in paths:
-                useless.add(self._file[i])
-            if piece.path not in paths or piece.start == 0:
-                kept.append(i)
-        for number in useless - {OPEN}:
-            self._take_away(self._files[number], self._results_in(number))
-        self._file = array("i", (self._file[i] for i in kept))
-        for i, number in enumerate(self._file):
-            if number in useless:
-                self._file[i] = OPEN
-        self.pieces = self.pieces.taken(kept).parted(
+        kept = self.pieces.those(lambda piece: piece.path not in paths or piece.start == 0)
+        self.pieces = kept.parted(
             lambda piece: (0, piece.size) if piece.path in paths else (piece.start, piece.end)
         )
         self._write()
+        self._find_results()
 
     def open_pieces(self) -> array[int]:
         """The numbers of the pieces that are not done."""
@@ -169,18 +163,23 @@ class Ledger:
         for piece, number in zip(self.pieces, self._file, strict=True):
             if is_one(piece):
                 results = {} if number == OPEN else self._results_in(number)
-                result = results.get(name_of(piece.path, piece.start))
-                if result is None:
+                kept = results.get(name_of(piece.path, piece.start))
+                if kept is None:
                     raise UsageError(
                         f"{self.done_folder}: the results that tasks wrote are not to be seen "
                         "here; --to must be a directory that the driver and all executors share"
                     )
+                result: Result = json.loads(kept)
                 yield piece, result
 
-    def _results_in(self, number: int) -> dict[str, Result]:
-        """What is in a file of results."""
+    def _results_in(self, number: int) -> dict[str, bytes]:
+        """What is in a file of results; raises InputError."""
         if number not in self._held:
-            if len(self._held) == HELD:
-                del self._held[next(iter(self._held))]
-            self._held[number] = get_json(f"{self.done_folder}/{self._files[number]}") or {}
+            results = get_json(f"{self.done_folder}/{self._files[number]}") or {}
+            found = {name: json.dumps(result).encode() for name, result in results.items()}
+            self._n_held += sum(map(len, found.values()))
+            while self._held and self._n_held > HELD:
+                oldest = self._held.pop(next(iter(self._held)))
+                self._n_held -= sum(map(len, oldest.values()))
+            self._held[number] = found
         return self._held[number]

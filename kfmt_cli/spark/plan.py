@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 
 from pyspark.sql.datasource import InputPartition
 
-from kfmt_cli.arrow.inputs import files_of
 from kfmt_cli.log.select import Selection
 from kfmt_cli.sharing.piece import cuts_of, pack
 from kfmt_cli.sharing.pieces import Pieces
@@ -32,10 +31,9 @@ class SplitPartition(InputPartition):
         self.split = split
 
 
-def plan(request: Request) -> list[Split]:
-    """The request shared out; an empty list where there is nothing to read."""
-    pieces = files_of(request)
-    share = share_of(request, pieces)
-    if request.table not in WHOLE:
-        pieces = pieces.parted(lambda file: cuts_of(file, share))
+def plan(request: Request, files: Pieces) -> list[Split]:
+    """Its files shared out; an empty list where there is nothing to read."""
+    share = share_of(request, files)
+    cut = request.table not in WHOLE
+    pieces = files.parted(lambda file: cuts_of(file, share)) if cut else files
     return [Split(part) for part in pieces.shared(pack(pieces, share))]

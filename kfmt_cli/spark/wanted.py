@@ -37,10 +37,11 @@ from kfmt_cli.spark.plan import Split, plan
 def splits_of(request: Request) -> list[Split]:
     """The request shared out, each split with what is wanted of its directories; raises
     InputError."""
-    splits = plan(request)
+    files = files_of(request)
+    splits = plan(request, files)
     if request.table not in (RECORDS.name, BATCHES.name) or not request.asked.needs_logs:
         return splits
-    known = in_folders(request, files_of(request))
+    known = in_folders(request, files)
     return [
         Split(
             split.pieces,

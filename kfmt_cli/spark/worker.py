@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import kfmt_cli
+from kfmt_cli.core.file_systems import AZURE_KEYS
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -71,9 +72,9 @@ def stores_of(context: SparkContext | None) -> dict[str, str]:
         is_plain = conf.get(f"{prefix}connection.ssl.enabled") == "false"
         scheme = "" if "://" in endpoint else "http://" if is_plain else "https://"
         found["AWS_ENDPOINT_URL"] = scheme + endpoint
-    for name, value in conf.items():
-        if account := _AZURE.match(name):
-            found |= {"AZURE_STORAGE_ACCOUNT": account[1], "AZURE_STORAGE_KEY": value}
+    keys = {of[1]: value for name, value in conf.items() if (of := _AZURE.match(name))}
+    if keys:
+        found[AZURE_KEYS] = ";".join(f"{account}={key}" for account, key in keys.items())
     return found
 
 

@@ -50,13 +50,13 @@ def reader_of(name: str, text: str, references: Sequence[str] = ()) -> Callable[
         for reference in references:
             fastavro.parse_schema(json.loads(reference), named_schemas=names)
         parsed = fastavro.parse_schema(json.loads(text), named_schemas=names)
-        bounds = _AvroBounds(names) if _is_unbounded(parsed, names, frozenset()) else None
+        is_unbounded = _is_unbounded(parsed, names, frozenset())
     except Exception as error:  # whatever the library trips over
         raise UsageError(f"{name}: is no Avro schema: {_words(error)}") from error
 
     def read(data: bytes) -> Any:
-        if bounds is not None:
-            bounds.check(parsed, data)
+        if is_unbounded:
+            _AvroBounds(names, data).check(parsed)
         stream = BytesIO(data)
         try:
             value = fastavro.schemaless_reader(stream, parsed, None)
@@ -93,18 +93,16 @@ def _is_unbounded(schema: Any, names: dict[str, Any], within: frozenset[str]) ->
 
 
 class _AvroBounds:
-    """Goes over values. names: the schemas that have one."""
+    """Goes over a value. names: the schemas that have one."""
 
-    def __init__(self, names: dict[str, Any]) -> None:
+    def __init__(self, names: dict[str, Any], data: bytes) -> None:
         self._names = names
-        self._data = b""
+        self._data = data
         self._at = 0
-        self._items = 0
-
-    def check(self, schema: Any, data: bytes) -> None:
-        """Raises ValueError for a value that is cut, or beyond the limits."""
-        self._data, self._at = data, 0
         self._items = len(data) + FREE_ITEMS
+
+    def check(self, schema: Any) -> None:
+        """Raises ValueError for a value that is cut, or beyond the limits."""
         self._value(schema, 0)
 
     def _value(self, schema: Any, depth: int) -> None:
