@@ -23,6 +23,7 @@ from kfmt_cli.core import small_objects
 from kfmt_cli.core.file_systems import file_system_at
 from kfmt_cli.core.small_objects import SMALL, fetched
 from kfmt_cli.core.stored_source import StoredSource
+from kfmt_cli.disk import remote
 from kfmt_cli.errors import InputError
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -63,6 +64,27 @@ def test_a_command_asks_once_for_each_object(command: str, bucket: Bucket, tmp_p
     asked = asked_of_objects(bucket)
     assert {(request.split()[0], n) for request, n in asked.items()} == {("GET", 1)}
     assert len(bucket.requests) == len(asked) + 2  # what it is, and what is in it
+
+
+def test_small_objects_are_kept_for_a_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    times = [0.0, 9.9, 10.1, 10.2, 19.0]
+
+    def fetch(url: str, most: int) -> bytes | None:
+        asked.append(url)
+        return None if most < 0 else b"%d" % len(asked)
+
+    monkeypatch.setattr(remote, "fetched", fetch)
+    monkeypatch.setattr(remote, "_KEPT", {})
+    with monkeypatch.context() as patch:
+        patch.setattr("kfmt_cli.disk.remote.time.monotonic", lambda: times.pop(0))
+        found = [remote._recently("s3://b/a", 9) for _ in range(4)]
+    assert (found, asked, times) == ([b"1", b"1", b"2", b"2"], ["s3://b/a"] * 2, [])
+    assert remote._recently("s3://b/none", -1) is None
+    for i in range(remote.MOST_KEPT + 5):
+        remote._recently(f"s3://b/{i}", 9)
+    assert len(remote._KEPT) == remote.MOST_KEPT
+    assert next(iter(remote._KEPT)) == "s3://b/5"
 
 
 def test_a_dry_run_says_how_many_requests_that_are(bucket: Bucket, tmp_path: Path) -> None:

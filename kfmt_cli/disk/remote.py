@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
 from kfmt_cli.core.elsewhere import OPENERS, placeholder
@@ -15,10 +14,13 @@ from kfmt_cli.core.stores import StoredFile, about, files_in
 from kfmt_cli.disk.tree import TROUBLES, UNPACKED
 from kfmt_cli.errors import InputError
 
-MOST_KEPT_BYTES = 64 << 10
-MOMENT = 10  # seconds
+MOST_KEPT = 256  # objects,
+MOST_KEPT_BYTES = 64 << 10  # each of this size at most,
+MOMENT = 10.0  # seconds that they are kept
 # The directories that have the placeholders of each scheme.
 _FOLDERS: dict[str, str] = {}
+# Small objects by URL: when each was fetched, and its bytes.
+_KEPT: dict[str, tuple[float, bytes]] = {}
 
 
 def placed(url: str, temporary: Callable[[], str]) -> str:
@@ -60,13 +62,15 @@ def _opener(folder: str) -> Callable[[str], Source | None]:
 
 def _recently(url: str, most: int) -> bytes | None:
     """What a small object holds, or has held a moment ago: commands look at it more than once."""
-    return _kept(url, most, int(time.monotonic() // MOMENT))
-
-
-@lru_cache(maxsize=256)
-def _kept(url: str, most: int, moment: int) -> bytes | None:
-    del moment
-    return fetched(url, most)
+    kept = _KEPT.get(url)
+    if kept is not None and time.monotonic() - kept[0] < MOMENT:
+        return kept[1]
+    data = fetched(url, most)
+    if data is not None:
+        _KEPT[url] = time.monotonic(), data
+    for oldest in list(_KEPT)[:-MOST_KEPT]:
+        _KEPT.pop(oldest, None)
+    return data
 
 
 def _place(top: str, listed: Iterable[StoredFile]) -> Iterable[str]:
