@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -26,6 +25,7 @@ from kfmt_cli.spark.plan import plan
 from kfmt_cli.spark.request import request_of
 from kfmt_cli.spark.splits import read_split
 from kfmt_cli.spark.stream import Follower
+from tools.broker import free_ports
 
 STORE = {
     "AWS_ACCESS_KEY_ID": "key",
@@ -102,8 +102,7 @@ def moto() -> Iterator[Callable[[str], object]]:
 @contextmanager
 def versity(gateway: str, scratch: Path) -> Iterator[Callable[[str], object]]:
     """A server of its own, whose buckets are directories; what puts an object into one."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        address = f"127.0.0.1:{free.getsockname()[1]}"
+    address = f"127.0.0.1:{free_ports(1)[0]}"
     keys = ["--access", STORE["AWS_ACCESS_KEY_ID"], "--secret", STORE["AWS_SECRET_ACCESS_KEY"]]
     top = scratch / "buckets"
     (top / "segments").mkdir(parents=True)

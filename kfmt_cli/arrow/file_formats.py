@@ -132,12 +132,22 @@ def _by_date(batch: pa.RecordBatch, name: str) -> Iterator[tuple[str, pa.RecordB
         yield date, batch.filter(pc.equal(dates, date))
 
 
-class _Lines:
-    """Lines of text, as `kfmt dump` prints them."""
+class _Text:
+    """A file of text, which needs no end."""
 
     def __init__(self, out: BinaryIO, head: bytes = b"") -> None:
         self._out = out
         out.write(head)
+
+    def close(self) -> None:
+        pass
+
+    def abandon(self) -> None:
+        pass
+
+
+class _Lines(_Text):
+    """Lines, as `kfmt dump` prints them."""
 
     def write(self, rows: tuple[RowWriter, Rows]) -> int:
         writer, part = rows
@@ -145,12 +155,6 @@ class _Lines:
             self._out.write(text)
             recycle(text)
         return len(part)
-
-    def close(self) -> None:
-        pass
-
-    def abandon(self) -> None:
-        pass
 
 
 def _json(
@@ -204,23 +208,17 @@ def _told(
 # Small tables.
 
 
-class _RowLines:
-    """Lines of text, one a row. line: makes it of the cells, by their names."""
+class _RowLines(_Text):
+    """A line a row. line: makes it of the cells, by their names."""
 
     def __init__(self, out: BinaryIO, head: str, line: Callable[[dict[str, object]], str]) -> None:
-        self._out, self._line = out, line
-        out.write(head.encode())
+        super().__init__(out, head.encode())
+        self._line = line
 
     def write(self, rows: pa.RecordBatch) -> int:
         for row in rows.to_pylist():
             self._out.write(self._line(_plain(row)).encode())
         return len(rows)
-
-    def close(self) -> None:
-        pass
-
-    def abandon(self) -> None:
-        pass
 
 
 def _json_table(out: BinaryIO, schema: pa.Schema) -> FileWriter:

@@ -44,7 +44,7 @@ def files_of(request: Request, tell: Callable[[str], None] | None = None) -> Pie
     stems = set[str]()
     found = Pieces(_listed(request, stems, tell))
     if stems or request.topics:
-        found = Pieces(_with_tiered(request, found, stems))
+        found = Pieces(_wanted(request, found, stems))
     if found and all(piece.trouble for piece in found):
         raise InputError("; ".join(f"{piece.path}: {piece.trouble}" for piece in found))
     return found.in_order()
@@ -53,8 +53,8 @@ def files_of(request: Request, tell: Callable[[str], None] | None = None) -> Pie
 def _listed(
     request: Request, stems: set[str], tell: Callable[[str], None] | None
 ) -> Iterator[Piece]:
-    """The files, as they are listed, and those that may be tiered whatever their topic is. stems:
-    takes what the names of segments in tiered storage begin with, which their manifests say."""
+    """The files of all topics, as they are listed. stems: takes what the names of segments in
+    tiered storage begin with, which are those of their manifests."""
     for path in request.paths:
         given, marked, folder, leaves_out = listing(path), set[str](), "", False
         first = list(islice(given, 2))
@@ -92,9 +92,7 @@ def _piece_of(request: Request, stored: StoredFile, name: str, alone: bool) -> P
         return Piece(path, UNKNOWN, None, 0, 0, 0, 0, trouble=trouble)
     if kind not in KINDS.get(request.table, LOGS) and not (alone and kind is UNKNOWN):
         return None
-    piece = Piece(path, kind, base, size, stored.modified, 0, size)
-    wanted = _may_be_tiered(piece) or _is_wanted(request, partition_of(path)[0])
-    return piece if wanted else None
+    return Piece(path, kind, base, size, stored.modified, 0, size)
 
 
 def _stem(path: str) -> str | None:
@@ -112,22 +110,18 @@ def _stem_of(path: str) -> set[str]:
         return set()
 
 
-def _may_be_tiered(piece: Piece) -> bool:
-    return piece.kind is LOG and _stem(piece.path) is not None
-
-
 def _is_manifest(file: StoredFile) -> bool:
     return file.path.endswith(MANIFEST) and not file.trouble
 
 
-def _with_tiered(request: Request, found: Pieces, stems: set[str]) -> Iterator[Piece]:
-    """The same with segments in tiered storage as their manifests say, and none that is in the
-    local logs of its partition as well."""
+def _wanted(request: Request, found: Pieces, stems: set[str]) -> Iterator[Piece]:
+    """Those of the topics that are asked for, with segments in tiered storage as their manifests
+    say, and none that is in the local logs of its partition as well."""
     first: dict[object, int] = {}
     for piece in found:
         if _stem(piece.path) in stems:
             continue
-        if piece.trouble or _is_wanted(request, piece.place[0]):
+        if piece.trouble or _is_wanted(request, partition_of(piece.path)[0]):
             yield piece
             if piece.kind is LOG and piece.base_offset is not None:
                 known = first.get(piece.place, piece.base_offset)

@@ -20,10 +20,10 @@ class TableFile:
     """A table that is being written."""
 
     path: str
+    _writer: FileWriter
+    _schema: pa.Schema
     rows: int = 0
     """How many there are."""
-    _writer: FileWriter | None = None
-    _schema: pa.Schema | None = None
     _held: list[Mapping[str, object]] = field(default_factory=list)
 
     def add(self, rows: Iterable[Mapping[str, object]]) -> None:
@@ -36,7 +36,6 @@ class TableFile:
 
     def flush(self) -> None:
         """Write what is held."""
-        assert self._writer is not None
         self._writer.write(pa.RecordBatch.from_pylist(self._held, schema=self._schema))
         self._held = []
 
@@ -51,7 +50,7 @@ def table_file(path: str, schema: pa.Schema, format_: str) -> Iterator[TableFile
     place = f"{path}.{made.suffix}"
     with appearing(place) as out:
         writer = made.table(out, schema)
-        table = TableFile(place, 0, writer, schema)
+        table = TableFile(place, writer, schema)
         try:
             yield table
             table.flush()

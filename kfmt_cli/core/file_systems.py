@@ -165,15 +165,14 @@ def _first(variables: tuple[str, ...]) -> str | None:
 
 
 def _hdfs(scheme: str, host: str) -> Made:
-    from pyarrow import fs
-
     if not any(map(os.environ.get, _HADOOP)):
         words = f"needs Hadoop's client: none of {', '.join(_HADOOP)} says where it is"
         raise ValueError(words)
-    return fs.FileSystem.from_uri(f"{scheme}://{host}/")[0], "/"
+    return _of_host(scheme, host)
 
 
-def _mock(scheme: str, host: str) -> Made:
+def _of_host(scheme: str, host: str) -> Made:
+    """Paths begin at the root of the host."""
     from pyarrow import fs
 
     return fs.FileSystem.from_uri(f"{scheme}://{host}/")[0], "/"
@@ -185,5 +184,5 @@ _NATIVE: dict[str, Callable[[str, str], Made]] = {
     "gs": _gs,
     "abfs": _azure,
     "hdfs": _hdfs,
-    "mock": _mock,
+    "mock": _of_host,
 }

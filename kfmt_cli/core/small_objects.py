@@ -63,10 +63,10 @@ def _by_pyarrow(url: str, most: int | None) -> bytes | None:
 def _by_obstore(url: str, most: int | None) -> bytes | None:
     import obstore
 
-    bucket, _, name = file_system_at(f"{url}.")[1].removesuffix(".").partition("/")
-    if NO_NAMES & set(name.split("/")):  # it would take x//y for x/y
+    bucket, _, name = file_system_at(url)[1].partition("/")
+    top = url.removesuffix(name)
+    if top == url or NO_NAMES & set(name.split("/")):  # it would take x//y for x/y
         return None
-    top = url[: len(url) - len(name)]
     store = _store(_kind(url), top, bucket) if _FAILED[top] < MOST_FAILURES else None
     if store is None:
         return None
