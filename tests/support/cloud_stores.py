@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.real_stores import until
+from tests.support.real_stores import answers, until
 from tools.broker import free_ports
 from tools.kafka import kept_at
 
@@ -65,20 +65,17 @@ class CloudServer:
 
 @contextmanager
 def _running(command: list[str], log: Path, port: int) -> Iterator[None]:
-    import socket
-
     with (
         log.open("wb") as out,
         subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT) as process,
     ):
 
-        def answers() -> bool:
+        def is_there() -> bool:
             assert process.poll() is None, log.read_text()[-3000:]
-            with socket.socket() as probe:
-                return probe.connect_ex(("127.0.0.1", port)) == 0
+            return answers(port)
 
         try:
-            until(answers, lambda: log.read_text()[-3000:])
+            until(is_there, lambda: log.read_text()[-3000:])
             yield
         finally:
             process.kill()

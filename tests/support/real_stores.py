@@ -92,8 +92,7 @@ class S3Proxy:
     def _answers(self) -> bool:
         assert self._process is not None
         assert self._process.poll() is None, (self.top / "s3proxy.log").read_text()[-3000:]
-        with socket.socket() as probe:
-            return probe.connect_ex(("127.0.0.1", self.port)) == 0
+        return answers(self.port)
 
     def kill(self) -> None:
         """End at once, in the middle of whatever it does."""
@@ -214,6 +213,12 @@ def webhdfs(top: Path, *folders: Path) -> Iterator[WebHdfs]:
         finally:
             process.kill()
             shutil.rmtree(top / "blocks", ignore_errors=True)
+
+
+def answers(port: int) -> bool:
+    """Whether somebody takes connections."""
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def until(is_so: Callable[[], Any], words: Callable[[], str]) -> Any:

@@ -74,3 +74,10 @@ def kept_texts() -> Iterator[tuple[Path, str]]:
 def name_of(path: Path) -> str:
     """A sample's name in test ids."""
     return str(path.relative_to(SAMPLES))
+
+
+def anywhere(text: str) -> list[str]:
+    """The lines of what a command says that do not hang on the disk that files are on, or on how
+    they are named in commands."""
+    unlike = ('"disk_bytes"', '"type":"next"')
+    return [line for line in text.splitlines() if not any(word in line for word in unlike)]

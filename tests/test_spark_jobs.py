@@ -1,0 +1,163 @@
+"""Jobs in a session that is there: what they say of damage, of what is gone, of odd names."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.samples import ORDERS, kfmt
+from tests.support.segments import positions, with_bytes
+from tests.support.spark_rows import close, dumped, exported, with_index
+
+pytest.importorskip("pyspark")
+pytest.importorskip("pyarrow.parquet")
+
+from kfmt_cli.cli.pipeline import pipeline
+from kfmt_cli.errors import InputError
+from kfmt_cli.spark import session as sessions
+from kfmt_cli.spark.jobs import verify
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.skipif(shutil.which("java") is None, reason="java not found"),
+    # Spark 4.0 leaves the sockets that it collects results through to the garbage collector.
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+
+@pytest.fixture
+def in_this_session(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands that are called in this process take the module's session."""
+
+    @contextmanager
+    def this(*_: object) -> Iterator[Any]:
+        yield spark
+
+    monkeypatch.setattr(sessions, "session", this)
+
+
+def here(*arguments: str) -> int:
+    """Run a job in this process; its exit code. click keeps things with commands that it has run,
+    so that a copy is run."""
+    code: int = copy.deepcopy(pipeline).main(arguments, standalone_mode=False)
+    return code
+
+
+@pytest.mark.usefixtures("in_this_session")
+def test_why_a_job_failed_is_said_with_the_file_and_the_command_for_more(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def fails(*_: object) -> None:
+        raise ValueError("two\nlines of it")
+
+    monkeypatch.setattr(verify, "check", fails)
+    to = tmp_path / "a b"
+    arguments = ["verify", str(ORDERS), "--to", str(to)]
+    monkeypatch.setattr(sys, "argv", ["kfmt", "pipeline", *arguments])
+    with pytest.raises(InputError) as caught:
+        here(*arguments)
+    assert str(caught.value) == (
+        f"the job failed: {ORDERS}: ValueError: two; for the whole traceback: "
+        f"kfmt pipeline verify {ORDERS} --to '{to}' --traceback"
+    )
+    assert not capsys.readouterr().err
+    with pytest.raises(InputError, match=r"ValueError: two$"):
+        here(*arguments, "--traceback")
+    assert "in fails" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("in_this_session")
+@pytest.mark.parametrize("torn", [False, True])
+def test_verify_of_a_file_in_pieces_says_what_verify_crc_says(
+    torn: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = ORDERS.read_bytes()
+    at = positions(data)
+    twice = with_bytes(data[: at[8]] + data[at[4] :], at[10] + 100, b"harm")
+    log = with_index(tmp_path / "in", twice, twice)
+    expected = kfmt("verify-crc", "--deep", log, "--json").of("finding")
+    assert [row["code"] for row in expected] == ["offsets-backwards", "crc-mismatch"]
+    if torn:  # as if damage reached from one piece into the next
+        monkeypatch.setattr(
+            "kfmt_cli.spark.work.torn_files",
+            lambda found: {str(log)} if len(list(found)) > 1 else set(),
+        )
+    to = tmp_path / "out"
+    for job, more in (("verify", ["--deep"]), ("export", [])):
+        command = [job, str(log), "--to", f"{to}/{job}", "--format", "json", *more]
+        for _ in range(2):  # the second time nothing is left to do
+            assert here(*command, "--max-split-bytes", "4000") == 1
+            lines = (to / job / "findings/part-0.jsonl").read_text().splitlines()
+            names = ("code", "position", "message", "offset")
+            found = [[json.loads(line)[name] for name in names] for line in lines]
+            assert found == [[row[name] for name in names] for row in expected]
+        results = [json.loads(path.read_text()) for path in (to / job / "_kfmt/done").iterdir()]
+        done = {name for item in results for name in item}
+        assert len(done) > 5 or torn
+    rows = [
+        json.loads(line) for line in (to / "verify/segments/part-0.jsonl").read_text().splitlines()
+    ]
+    assert [(row["batches"], row["errors"]) for row in rows] == [(16, 2)]
+    assert sum(path.read_text().count('"record"') for path in to.rglob("records/**/*.jsonl")) == 320
+
+
+@pytest.mark.usefixtures("in_this_session")
+def test_a_directory_that_cannot_be_read_is_skipped_and_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(ORDERS.parent, tmp_path / "in/orders-0")
+    closed = tmp_path / "in/lost+found"
+    closed.mkdir()
+    close(closed, monkeypatch)
+    for job in ("verify", "export", "segments", "stats"):
+        assert here(job, str(tmp_path / "in"), "--to", str(tmp_path / job)) == 3
+        said = capfd.readouterr()
+        assert f"kfmt: {closed}: Permission denied\n" in said.err
+        assert "1 input not read   exit 3" in said.out
+        assert "none damaged" not in said.out
+    assert len(exported(tmp_path / "export")) == 1500
+
+
+@pytest.mark.usefixtures("in_this_session")
+def test_an_input_that_is_gone_is_gone_from_the_lake(tmp_path: Path) -> None:
+    """A broker deletes the oldest segments while a job is resumed."""
+    source, to = tmp_path / "in/orders-0", tmp_path / "out"
+    shutil.copytree(ORDERS.parent, source)
+    for name in ("leader-epoch-checkpoint", ORDERS.name, f"{720:020}.log"):
+        (source / name).unlink()
+        for job in ("export", "verify"):
+            assert here(job, str(tmp_path / "in"), "--to", str(to / job)) == 0
+        assert exported(to / "export") == dumped(source)
+        manifest = json.loads((to / "export/_kfmt/manifest.json").read_text())
+        assert len(manifest["inputs"]) == len(list(source.glob("*.log")))
+
+
+@pytest.mark.usefixtures("in_this_session")
+def test_names_that_are_no_text(tmp_path: Path) -> None:
+    folder = tmp_path / "in" / os.fsdecode(b"or\xffders-0")
+    shutil.copytree(ORDERS.parent, folder)
+    log = folder / ORDERS.name
+    log.write_bytes(with_bytes(log.read_bytes(), 5000, b"harm"))
+    for job in ("verify", "export", "segments", "stats"):
+        for _ in range(2):  # the second time by what is kept
+            to = tmp_path / job
+            assert here(job, str(tmp_path / "in"), "--to", str(to), "--format", "json") == 1
+    file = str(tmp_path / "in") + r"/or\xffders-0/" + ORDERS.name
+    for table in ("verify/segments", "verify/findings", "segments/segments"):
+        lines = (tmp_path / f"{table}/part-0.jsonl").read_text().splitlines()
+        row = json.loads(lines[0])
+        assert (row["file"], row["topic"]) == (file, r"or\xffders")
+    (topic,) = (tmp_path / "stats/topics.jsonl").read_text().splitlines()
+    assert json.loads(topic)["topic"] == r"or\xffders"
