@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import runpy
 import shutil
 import sys
 from importlib.machinery import EXTENSION_SUFFIXES
@@ -11,12 +12,12 @@ from pathlib import Path
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
-MODULES = ("kernel", "encode", "scan", "hash_table", "text", "quote", "cell", "bound", "emit")
-# Code for memory views that the modules share, so that it is compiled once and not in each of them.
-SHARED = "kfmt_cli.core.native._cyutility"
 SOURCES = Path("kfmt_cli/core/native")
-# A line that says why there are no extensions, for `kfmt --version`.
-NOT_COMPILED = "not_compiled.txt"
+# The names of the modules, and of the files that say what became of them.
+COMPILED = runpy.run_path(str(SOURCES / "compiled.py"))
+MODULES: tuple[str, ...] = COMPILED["MODULES"]
+SHARED: str = COMPILED["SHARED"]
+SAID = (COMPILED["NOT_COMPILED"], COMPILED["COMPILED_FROM"])
 JOBS = os.cpu_count() or 1
 NO_COMPILER = """\
 kfmt: {reason}
@@ -39,25 +40,28 @@ class AllOrNone(build_ext):
     def build_extensions(self) -> None:
         super().build_extensions()
         built = [Path(self.get_ext_fullpath(extension.name)) for extension in self.extensions]
-        told = Path(self.build_lib) / SOURCES / NOT_COMPILED
-        told.unlink(missing_ok=True)
+        not_compiled, compiled_from = (Path(self.build_lib) / SOURCES / name for name in SAID)
+        for path in (not_compiled, compiled_from):
+            path.unlink(missing_ok=True)
+        not_compiled.parent.mkdir(parents=True, exist_ok=True)
         if all(path.exists() for path in built):
+            compiled_from.write_text(f"{COMPILED['hash_of_sources'](SOURCES)}\n")
             return
         for path in built:
             path.unlink(missing_ok=True)
         sys.stderr.write(NO_COMPILER.format(reason="no C compiler that works was found"))
-        told.parent.mkdir(parents=True, exist_ok=True)
-        told.write_text("no C compiler when it was installed\n")
+        not_compiled.write_text("no C compiler when it was installed\n")
 
     def copy_extensions_to_source(self) -> None:
         """Make the sources what was built, as far as they may be written to."""
         try:
-            for path in (SOURCES / NOT_COMPILED, *SOURCES.glob(f"*{EXTENSION_SUFFIXES[0]}")):
+            said = [SOURCES / name for name in SAID]
+            for path in (*said, *SOURCES.glob(f"*{EXTENSION_SUFFIXES[0]}")):
                 path.unlink(missing_ok=True)
             super().copy_extensions_to_source()
-            told = Path(self.build_lib) / SOURCES / NOT_COMPILED
-            if told.exists():
-                shutil.copy(told, SOURCES)
+            for path in said:
+                if (Path(self.build_lib) / path).exists():
+                    shutil.copy(Path(self.build_lib) / path, SOURCES)
         except OSError as error:
             sys.stderr.write(f"kfmt: the sources stay without extensions: {error}\n")
 
@@ -69,16 +73,16 @@ def extensions() -> list[Extension]:
     except ImportError:
         sys.stderr.write(NO_COMPILER.format(reason="Cython is not installed"))
         return []
-    sources = [Extension(SHARED, [f"{SOURCES}/_cyutility.c"])]
-    sources += [
-        Extension(f"kfmt_cli.core.native.{name}", [f"{SOURCES}/{name}.py"]) for name in MODULES
-    ]
+    package = ".".join(SOURCES.parts)
+    shared = f"{package}.{SHARED}"
+    sources = [Extension(shared, [f"{SOURCES}/{SHARED}.c"])]
+    sources += [Extension(f"{package}.{name}", [f"{SOURCES}/{name}.py"]) for name in MODULES]
     made: list[Extension] = cythonize(
         sources,
         build_dir="build/cython",
         nthreads=JOBS,
         quiet=True,
-        shared_utility_qualified_name=SHARED,
+        shared_utility_qualified_name=shared,
         compiler_directives={
             "language_level": 3,
             "boundscheck": True,

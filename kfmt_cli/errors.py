@@ -5,6 +5,7 @@ KfmtError
 ├── InputError       an input could not be read at all                       exit 3
 ├── NotFoundError    a look-up found nothing                                 exit 1
 ├── OutputError      an output could not be written                          exit 3
+├── KernelError      the compiled kernel is not whole                         exit 4
 ├── OutputClosed     nobody reads the output any more                        the code so far
 └── DecodeError      bytes that are not what their Layout says (in `core/layout/place.py`)
 
@@ -39,6 +40,12 @@ class UsageError(KfmtError):
 
 class SessionError(KfmtError):
     """Spark did not start, or its workers cannot work."""
+
+    exit_code = ExitCode.NO_SESSION
+
+
+class KernelError(KfmtError):
+    """Some of the compiled modules are missing, so that none of them works."""
 
     exit_code = ExitCode.NO_SESSION
 

@@ -2,7 +2,7 @@
 
     python -m tools.fuzz_damage [--mutants 100000] [--seed 1] [--keep DIR]
 
-Ends with 1 where there are any. `tests/test_mutations.py` does the same for a few hundred.
+Ends with 1 where there are any. `tests/log/test_mutations.py` does the same for a few hundred.
 """
 
 from __future__ import annotations

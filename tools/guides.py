@@ -25,6 +25,7 @@ GUIDES = ROOT / "docs/guides"
 SAMPLE_FOLDERS = ("sample_segments", "damaged_segments")
 LEFT_OUT = "…"
 TIMEOUT = 300  # seconds for a whole guide
+KFMT = (sys.executable, "-m", "kfmt_cli")
 
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _FILE_NAME = re.compile(r"# ([\w.-]+)\n")
@@ -83,17 +84,20 @@ def is_what(shown: Sequence[str], printed: Sequence[str]) -> bool:
     return re.fullmatch(pattern, "".join(f"{line}\n" for line in printed)) is not None
 
 
-def run(text: str, scratch: Path) -> list[list[str]]:
+def run(
+    text: str, scratch: Path, kfmt: Sequence[str] = KFMT, inherited: Sequence[int] = ()
+) -> list[list[str]]:
     """The lines that each command of a guide prints, both streams, in `scratch`.
 
-    Raises ValueError if bash did not come to the end, as with a quote that is not closed.
+    kfmt: the command of that name; inherited: descriptors that it takes. Raises ValueError if bash
+    did not come to the end, as with a quote that is not closed.
     """
     for name in SAMPLE_FOLDERS:
         shutil.copytree(ROOT / name, scratch / name)
     tools = scratch.with_name(f"{scratch.name}-bin")
     tools.mkdir()
     for name, words in (
-        ("kfmt", [sys.executable, "-m", "kfmt_cli"]),
+        ("kfmt", kfmt),
         ("python3", [sys.executable]),
     ):
         (tools / name).write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
@@ -101,7 +105,8 @@ def run(text: str, scratch: Path) -> list[list[str]]:
     done = subprocess.run(
         ["bash", "--noprofile", "--norc", "-c", _script(text)],
         cwd=scratch,
-        env=_environment(tools),
+        env=environment(tools),
+        pass_fds=inherited,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -149,7 +154,8 @@ def _script(text: str) -> str:
     return "".join(parts)
 
 
-def _environment(tools: Path) -> dict[str, str]:
+def environment(tools: Path) -> dict[str, str]:
+    """What commands of a guide run with. tools: the folder of those that it calls by name."""
     kept = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "TERM")}
     places = {"PATH": f"{tools}{os.pathsep}{kept.get('PATH', '')}", "PYTHONPATH": str(ROOT)}
     return {**kept, **places, "COLUMNS": "100", "LC_ALL": "C.UTF-8", "TZ": "UTC"}

@@ -195,7 +195,7 @@ Every kind of finding; the names are stable.
 *After a crash* a broker finds no `.kafka_cleanshutdown` and recovers what lies after the recovery
 point of the partition (`recovery-point-offset-checkpoint`), always the last segment; what lies
 before it is treated as *after a clean shutdown*, when nothing is recovered. Each sentence says what
-Kafka 3.9.1 was seen to do, with one log directory: `tests/test_interop_claims.py` damages real
+Kafka 3.9.1 was seen to do, with one log directory: `tests/interop/test_claims.py` damages real
 partitions, starts a broker on them, and compares files, log ends and what consumers are given.
 Where nothing was seen to fail, nothing more than that is said.
 """
@@ -251,7 +251,8 @@ def damages() -> str:
     """docs/damages.md"""
     intro = (
         "What `kfmt check` was shown to find: `tests/support/matrix.py` makes each of these "
-        "damages from real files, and `tests/test_check.py` looks for the finding and its place."
+        "damages from real files, and `tests/checks/test_check.py` looks for the finding and its "
+        "place."
     )
     rows = "".join(
         f"| [`{damage.code}`](findings.md#{damage.code}) | {damage.words} |\n"
@@ -271,7 +272,12 @@ PAGES_BY_NAME = {
 
 
 def main() -> None:
-    stale = []
+    known = {f"man/{name}" for name in man_pages()}
+    stale = [
+        f"man/{page.name} (of no command)"
+        for page in (ROOT / "docs/man").iterdir()
+        if f"man/{page.name}" not in known
+    ]
     pages = {name: page() for name, page in PAGES_BY_NAME.items()}
     pages |= {f"man/{name}": page for name, page in man_pages().items()}
     pages |= explained()

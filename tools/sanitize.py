@@ -21,11 +21,11 @@ from pathlib import Path
 from tools.kafka import ROOT
 
 TESTS = [
-    "tests/test_interpreted_kernel.py",
-    "tests/test_layouts.py",
-    "tests/test_compression.py",
-    "tests/test_writers.py",
-    "tests/test_mutations.py",
+    "tests/core/test_interpreted_kernel.py",
+    "tests/core/test_layouts.py",
+    "tests/core/test_compression.py",
+    "tests/writing/test_writers.py",
+    "tests/log/test_mutations.py",
     "-k=not bomb",  # those take long and only look at the codecs' libraries
 ]
 COPIED = ["kfmt_cli", "tests", "tools", "setup.py", "pyproject.toml", "README.md", "LICENSE"]

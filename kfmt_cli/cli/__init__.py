@@ -93,7 +93,7 @@ class Commands(click.Group):
 def _print_version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
     if not value or ctx.resilient_parsing:
         return
-    from kfmt_cli.core.native.compiled import interpreted, reason
+    from kfmt_cli.core.native.compiled import interpreted, reason, stale
 
     slow = interpreted()
     modules = "kernel compiled"
@@ -101,6 +101,8 @@ def _print_version(ctx: click.Context, _param: click.Parameter, value: bool) -> 
         modules = f"{', '.join(slow)} interpreted (slow: {reason()})"
     python = f"Python {platform.python_version()} ({platform.python_implementation()})"
     click.echo(f"kfmt {__version__}, {python}, {modules}")
+    if words := stale():
+        click.echo(f"kfmt: {words}", err=True)
     ctx.exit()
 
 

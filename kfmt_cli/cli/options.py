@@ -33,7 +33,8 @@ else:  # not generic in every version of click
 
 EXIT_CODES = (
     "Exit codes: 0 clean, 1 findings of severity error or nothing found by a look-up, 2 wrong "
-    "usage, 3 an input could not be read, 4 Spark could not start (pipeline), 130 interrupted. "
+    "usage, 3 an input could not be read, 4 Spark could not start (pipeline) or kfmt's compiled "
+    "kernel is incomplete, 130 interrupted. "
     "When the output is closed early, as by head, the code is that of what was seen by then."
 )
 

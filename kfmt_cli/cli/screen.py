@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from kfmt_cli.core.native.compiled import interpreted
+from kfmt_cli.core.native.compiled import interpreted, stale
 from kfmt_cli.errors import ExitCode, OutputClosed, OutputError
 from kfmt_cli.findings.finding import Severity
 from kfmt_cli.render.style import COLOUR, PLAIN, Theme, safe
@@ -42,6 +42,8 @@ class Screen:
         self.theme = self._theme(color, self.out_is_terminal)
         self.err_theme = self._theme(color, self.err_is_terminal)
         self._expected = 0
+        if words := stale():
+            self.note(f"kfmt: {words}\n")
 
     @staticmethod
     def _theme(color: str, terminal: bool) -> Theme:

@@ -1,6 +1,6 @@
 """Sentences that several codes share: what a broker does, what consumers see, what to do.
 
-Each was observed for every code that has it: `tests/test_interop_claims.py`.
+Each was observed for every code that has it: `tests/interop/test_claims.py`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What may be found while a log is read; what checks find is in `findings/log.py`.
 
-Each clause about a broker was observed: `tests/test_interop_claims.py` starts one on such a log.
+Each clause about a broker was observed: `tests/interop/test_claims.py` starts one on such a log.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from kfmt_cli.rows.column import PLACE
-from tests.support import warm
+from tests.support import in_process, warm
 from tools.kafka import ROOT, SAMPLES, kept_text, sample_logs
 
 Row = dict[str, Any]
@@ -53,9 +53,20 @@ def environment(**changes: str) -> dict[str, str]:
     return {**kept, "PYTHONPATH": str(ROOT), **changes}
 
 
-def kfmt(*arguments: str | Path, stdin: bytes = b"", cwd: Path = ROOT, **env: str) -> Done:
-    """Run the command line in a process of its own."""
-    code, out, err = warm.run(arguments, stdin, cwd, environment(**env))
+def kfmt(
+    *arguments: str | Path,
+    stdin: bytes = b"",
+    cwd: Path = ROOT,
+    apart: bool = False,
+    **env: str,
+) -> Done:
+    """Run the command line in this process; apart: in one of its own, as what needs one is."""
+    words = [str(argument) for argument in arguments]
+    its = environment(**env)
+    if apart or in_process.takes_processes(words, stdin, env):
+        code, out, err = warm.run(words, stdin, cwd, its)
+    else:
+        code, out, err = in_process.run(words, stdin, cwd, its)
     assert b"Traceback" not in err, err.decode()
     return Done(code, out.decode(), err.decode())
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import IO
 
 SERVER = Path(__file__).with_name("warm_server.py")
+CLIENT = Path(__file__).with_name("warm_client.py")
 INTERPRETERS_OWN = ("PYTHON", "LC_", "LANG", "LD_")
 TIMEOUT = 300  # seconds
 
@@ -84,6 +85,11 @@ class Server:
         asked.sendall(json.dumps(request).encode() + b"\n")
         return Running(asked)
 
+    def command(self) -> tuple[list[str], int]:
+        """A command that is kfmt in a shell, and the descriptor that the shell must inherit."""
+        fd = self._control.fileno()
+        return [sys.executable, "-I", "-S", str(CLIENT), str(fd)], fd
+
     def stop(self) -> None:
         """End it, when nothing is to be run any more."""
         self._control.close()
@@ -92,6 +98,16 @@ class Server:
 
 _servers: dict[frozenset[tuple[str, str]], Server] = {}
 _lock = threading.Lock()
+
+
+def server_for(env: Mapping[str, str]) -> Server:
+    """The server of an environment."""
+    own = frozenset(item for item in env.items() if item[0].startswith(INTERPRETERS_OWN))
+    with _lock:
+        server = _servers.get(own)
+        if server is None:
+            server = _servers[own] = Server(env)
+        return server
 
 
 def start(
@@ -104,16 +120,13 @@ def start(
     stderr: int | IO[bytes],
 ) -> Running:
     """Start `kfmt ARGUMENTS` on these streams, which stay open here."""
-    own = frozenset(item for item in env.items() if item[0].startswith(INTERPRETERS_OWN))
-    with _lock:
-        server = _servers.get(own)
-        if server is None:
-            server = _servers[own] = Server(env)
     streams = [
         each_int if isinstance(each_int, int) else each_int.fileno()
         for each_int in (stdin, stdout, stderr)
     ]
-    return server.start([os.fsencode(argument) for argument in arguments], cwd, env, streams)
+    return server_for(env).start(
+        [os.fsencode(argument) for argument in arguments], cwd, env, streams
+    )
 
 
 def run(

@@ -26,22 +26,34 @@ import sys
 import threading
 from contextlib import suppress
 from io import BufferedReader, BufferedWriter, FileIO, TextIOWrapper
+from pathlib import Path
 from typing import Any, NoReturn
 
 PACKAGES = ("click", "lz4.frame", "msgspec", "numpy", "rich.console", "snappy", "zstandard")
+# They start threads when they are imported, and a process with threads must not fork.
+WITH_THREADS = ("pyarrow", "pyspark", "obstore", "fsspec", "textual")
 DESCRIPTORS = 4
 
 
 def preload() -> None:
-    """Import what kfmt imports, all but Spark, whose modules start threads and take seconds."""
-    # As `kfmt_cli.__main__` sets it. A process with threads must not fork.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    """Import what kfmt imports, all but what starts threads, which a run that needs it imports.
+
+    Raises RuntimeError when there are threads all the same.
+    """
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as `kfmt_cli.__main__` sets it
+    for name in WITH_THREADS:
+        sys.modules[name] = None  # type: ignore[assignment]
     package = importlib.import_module("kfmt_cli")
     modules = (entry.name for entry in pkgutil.walk_packages(package.__path__, "kfmt_cli."))
     for name in (*PACKAGES, *modules):
         if name != "kfmt_cli.__main__" and not name.startswith("kfmt_cli.spark"):
-            with suppress(ImportError):  # a run that needs it says so
+            with suppress(ImportError):
                 importlib.import_module(name)
+    for name in WITH_THREADS:
+        del sys.modules[name]
+    tasks = Path("/proc/self/task")  # threads of libraries, which Python does not count
+    if tasks.is_dir() and len(list(tasks.iterdir())) > 1:
+        raise RuntimeError("a process with threads must not fork")
 
 
 def serve(control: socket.socket) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 Source: `org.apache.kafka.storage.internals.log.LogLoader`,
 `org.apache.kafka.storage.internals.log.UnifiedLog.rebuildProducerState`, `ProducerStateManager`.
-What they do was observed too: `tests/test_interop_start.py`.
+What they do was observed too: `tests/interop/test_start.py`.
 """
 
 from __future__ import annotations

@@ -1,13 +1,27 @@
-"""Which of the modules that a C compiler makes fast are compiled, and why the others are not."""
+"""Which of the modules that a C compiler makes fast are compiled, why the others are not, and
+whether what is compiled was built from the sources next to it.
+
+`setup.py` reads this file for the names, so it imports nothing of kfmt.
+"""
 
 from __future__ import annotations
 
 import importlib
 import sys
+from collections.abc import Sequence
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
 MODULES = ("kernel", "encode", "scan", "hash_table", "text", "quote", "cell", "bound", "emit")
+# Code for memory views that the modules share, so that it is compiled once and not in each of them.
+SHARED = "_cyutility"
+# Written by setup.py where it could not build the extensions: a line that says why.
+NOT_COMPILED = "not_compiled.txt"
+# Written by setup.py next to the extensions: the hash of the sources that they were built from.
+COMPILED_FROM = "compiled_from.txt"
+
+_FOLDER = Path(__file__).parent
+_SUFFIX = EXTENSION_SUFFIXES[0]
 
 
 def interpreted() -> list[str]:
@@ -16,13 +30,64 @@ def interpreted() -> list[str]:
     return [name for name, module in modules.items() if not module.COMPILED]
 
 
-# Written by setup.py where it could not build the extensions: a line that says why.
-NOT_COMPILED = "not_compiled.txt"
+def hash_of_sources(folder: Path = _FOLDER) -> str:
+    """A hash of what the compiler is given: the modules' sources and the declarations they share.
+    Raises OSError."""
+    from importlib.util import source_hash
+
+    files = [*(folder / f"{name}.py" for name in MODULES), *sorted(folder.glob("*.pxd"))]
+    content = b"\0".join(path.name.encode() + b"\0" + path.read_bytes() for path in files)
+    return source_hash(content).hex()
+
+
+def missing(folder: Path = _FOLDER) -> Sequence[str]:
+    """The extensions for this Python that are not there although others are.
+
+    They call each other below Python, so none of them works without all.
+    """
+    names = (SHARED, *MODULES)
+    gone = [name for name in names if not (folder / f"{name}{_SUFFIX}").exists()]
+    return gone if len(gone) < len(names) else ()
+
+
+def stale(folder: Path = _FOLDER) -> str | None:
+    """A line that says that the extensions are not those of the sources, and what to do; None where
+    they are, or where there are none."""
+    if not (folder / f"{MODULES[0]}{_SUFFIX}").exists():
+        return None
+    try:
+        if (folder / COMPILED_FROM).read_text("utf-8").strip() == hash_of_sources(folder):
+            return None
+    except OSError:
+        pass
+    return (
+        f"the compiled kernel in {folder} was not built from the sources next to it, which have no "
+        f"effect until it is built again: {_command(folder)}"
+    )
+
+
+def incomplete(folder: Path = _FOLDER) -> str | None:
+    """A line that says which extensions are missing among others, and what to do."""
+    gone = missing(folder)
+    if not gone:
+        return None
+    return (
+        f"the compiled kernel in {folder} lacks {', '.join(gone)}, without which the rest of it "
+        f"does not work; build it again: {_command(folder)}"
+    )
+
+
+def _command(folder: Path) -> str:
+    """How the kernel is built again."""
+    root = folder.parent.parent.parent
+    if not (root / "setup.py").is_file():
+        return "pip install --force-reinstall kfmt-cli"
+    return "pip install -e ." if root == Path.cwd() else f"pip install -e {root}"
 
 
 def reason() -> str:
     """Why modules run as Python, for `kfmt --version`."""
-    folder = Path(__file__).parent
+    folder = _FOLDER
     extensions = sorted(
         path.name for path in folder.glob("kernel.*.*") if path.suffix in (".so", ".pyd")
     )

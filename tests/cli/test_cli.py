@@ -1,0 +1,391 @@
+"""How the commands behave in a shell: streams, pipes, terminals, signals, wrong paths."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from click.shell_completion import ShellComplete
+
+from kfmt_cli.cli import kfmt as commands
+from tests.support.samples import ORDERS, TXN, Row, environment, kfmt
+from tests.support.segments import positions, write
+from tests.support.terminal import on_a_terminal
+from tools.kafka import ROOT, SAMPLES
+
+COMMAND = [sys.executable, "-m", "kfmt_cli"]
+
+
+def plain(text: str) -> str:
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)
+
+
+@pytest.mark.parametrize("columns", [40, 60, 80, 120, 200])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("dump", TXN),
+        ("dump", TXN, "--records"),
+        ("dump", ORDERS, "--records", "--limit", "30"),
+        ("dump", SAMPLES / "kafka-2.8.2/upgraded-0"),
+        ("verify-crc", TXN),
+    ],
+    ids=lambda arguments: " ".join(map(str, arguments))[-40:],
+)
+def test_rows_fit_the_terminal(arguments: tuple[str | Path, ...], columns: int) -> None:
+    lines = plain(on_a_terminal(*arguments, columns=columns)).split("\r\n")
+    wide = [line for line in lines if len(line) > columns]
+    # A path that takes a line of its own is whole, so that it can be pasted.
+    assert not [line for line in wide if "segment," not in line and " " in line.strip()]
+
+
+def test_colour_is_for_terminals_and_can_be_refused() -> None:
+    assert "\x1b[36m" in on_a_terminal("dump", TXN)
+    assert "\x1b" not in on_a_terminal("dump", TXN, NO_COLOR="1")
+    assert "\x1b" not in on_a_terminal("dump", TXN, "--color", "never")
+    assert "\x1b" not in kfmt("dump", TXN).out
+    assert "\x1b[36m" in kfmt("dump", TXN, "--color", "always").out
+
+
+def test_rows_in_a_pipe_are_not_cut() -> None:
+    rows = kfmt("dump", ORDERS, "--records", "--limit", "5", COLUMNS="40").out
+    assert "yarrow opal pearl umber maple zephyr grove delta" in rows
+    assert "…" not in rows
+
+
+def test_nothing_of_a_record_reaches_the_terminal_raw(tmp_path: Path) -> None:
+    from tests.support.rebuild import batch_of, record
+
+    nasty = b'\x1b]0;owned\x07\r\n\x00\x7f\xc2\x9b31m\xe2\x80\xae\xff\\"' + "ü漢".encode()
+    file = write(tmp_path, batch_of(record(nasty, nasty), 0, 1))
+    for arguments in ([], ["--json"], ["--format", "csv"]):
+        done = kfmt("dump", file, "--records", *arguments)
+        assert done.code == 0
+        body = done.out.replace("\n", "")
+        assert all(c.isprintable() or c == "\u202e" for c in body), arguments
+        if arguments != ["--json"]:
+            assert "\u202e" not in body
+    shown = on_a_terminal("dump", file, "--records", "--color", "never", columns=200)
+    assert "\x1b" not in shown.replace("\r\n", "")
+    assert "ü漢" in shown
+
+
+def test_null_empty_and_text_that_says_null_differ(tmp_path: Path) -> None:
+    from tests.support.rebuild import batch_of, record
+
+    data = [record(None, None, 0), record(b"", b"", 1), record(b"null", b"null", 2)]
+    file = write(tmp_path, batch_of(b"".join(data), 0, 3))
+    rows = kfmt("dump", file, "--records", "--json").of("record")
+    assert [(r["key_size"], r["key"], r["value_size"], r["value"]) for r in rows] == [
+        (-1, None, -1, None),
+        (0, "", 0, ""),
+        (4, "null", 4, "null"),
+    ]
+    lines = kfmt("dump", file, "--records").out.splitlines()[3:6]
+    assert len({re.sub(r"^ +\d+ ", "", line) for line in lines}) == 3
+    csv_lines = kfmt("dump", file, "--records", "--format", "csv").out.splitlines()[1:]
+    assert ",-1,,,-1,,," in csv_lines[0]
+    assert ',0,"",,0,"",,' in csv_lines[1]
+
+
+@pytest.mark.parametrize(
+    ("mode", "expected"),
+    [
+        ("auto", {"key": "k", "value": "AP8sMg==", "value_encoding": "base64"}),
+        ("hex", {"key": "6b", "key_encoding": "hex", "value": "00ff2c32", "value_encoding": "hex"}),
+        (
+            "base64",
+            {
+                "key": "aw==",
+                "key_encoding": "base64",
+                "value": "AP8sMg==",
+                "value_encoding": "base64",
+            },
+        ),
+        ("utf8", {"key": "k", "value": "\x00\ufffd,2", "value_encoding": "utf8-replaced"}),
+    ],
+)
+def test_bytes_are_written_as_asked(mode: str, expected: Row, tmp_path: Path) -> None:
+    from tests.support.rebuild import batch_of, record
+
+    file = write(tmp_path, batch_of(record(b"k", b"\x00\xff,2"), 0, 1))
+    row = kfmt("dump", file, "--records", "--json", "--bytes", mode).of("record")[0]
+    assert {
+        k: v for k, v in row.items() if k.startswith(("key", "value")) and "_size" not in k
+    } == (expected)
+
+
+def test_csv_has_as_many_fields_in_every_line() -> None:
+    for options in ([], ["--records"]):
+        done = kfmt("dump", SAMPLES / "kafka-3.9.1-broker1", *options, "--format", "csv")
+        csv.field_size_limit(1 << 24)
+        rows = list(csv.reader(io.StringIO(done.out)))
+        assert len({len(row) for row in rows}) == 1
+        assert rows[0][0] == "file"
+        assert len(rows) > 500
+    by_name = list(csv.DictReader(io.StringIO(done.out)))
+    assert json.loads(by_name[-1]["headers"]) == []
+
+
+def test_offsets_select_batches_and_records() -> None:
+    rows = kfmt("dump", ORDERS, "--from-offset", "25", "--to-offset", "61", "--json").of("batch")
+    assert [row["base_offset"] for row in rows] == [20, 40, 60]
+    done = kfmt("dump", ORDERS, "--records", "--from-offset", "25", "--to-offset", "61", "--json")
+    assert [row["offset"] for row in done.of("record")] == list(range(25, 62))
+    assert [row["base_offset"] for row in done.of("batch")] == [20, 40, 60]
+    assert kfmt("dump", ORDERS, "--from-offset", "99999", "--json").rows == []
+
+
+def test_limit_counts_rows() -> None:
+    assert len(kfmt("dump", ORDERS, "--limit", "3", "--json").rows) == 3
+    done = kfmt("dump", ORDERS.parent, "--records", "--limit", "25", "--json")
+    assert [row["offset"] for row in done.of("record")] == list(range(25))
+    assert len(done.of("batch")) == 2
+
+
+def test_names_open_files_from_where_one_stands() -> None:
+    for path in ("kafka-3.9.1-broker1", "./kafka-3.9.1-broker1/", ".", SAMPLES / "kafka-2.8.2"):
+        rows = kfmt("verify-crc", path, "--json", cwd=SAMPLES).of("file")
+        assert rows
+        for row in rows:
+            assert row["file"].startswith(str(path).rstrip("/"))
+            assert (SAMPLES / row["file"]).is_file()
+            if row["topic"] is not None:
+                folder = (SAMPLES / row["file"]).parent
+                assert folder.name.startswith(f"{row['topic']}-{row['partition']}")
+                assert (SAMPLES / row["log_dir"]).samefile(folder.parent)
+    relative = kfmt("verify-crc", "orders-0/00000000000000000000.log", cwd=ORDERS.parent.parent)
+    assert " orders-0/00000000000000000000.log " in relative.out
+
+
+def test_directories_are_walked_by_topic_partition_and_base_offset(tmp_path: Path) -> None:
+    data = ORDERS.read_bytes()[: positions(ORDERS.read_bytes())[1]]
+    for folder in ("b-0", "a-10", "a-2"):
+        for name in ("00000000000000000000.log", "00000000000000000000.log.deleted"):
+            write(tmp_path / folder, data, name)
+    done = kfmt("verify-crc", tmp_path, "--json")
+    assert [Path(row["file"]).parent.name for row in done.of("file")] == ["a-2", "a-10", "b-0"]
+    deleted = tmp_path / "b-0" / "00000000000000000000.log.deleted"
+    assert kfmt("verify-crc", deleted).code == 0
+
+
+def test_standard_input_is_a_log_too() -> None:
+    data = TXN.read_bytes()
+    for name in ("dump", "verify-crc"):
+        piped = kfmt(name, "-", "--json", stdin=data)
+        assert piped.code == 0
+        named = kfmt(name, TXN, "--json").out
+        place = f'"file":"{TXN}","topic":"txn","partition":0,"log_dir":"{TXN.parents[1]}"'
+        named = named.replace(place, '"file":"-","topic":null,"partition":null,"log_dir":null')
+        assert piped.out.replace('"kind":"log"', "") == named.replace('"kind":"log"', "")
+
+
+def test_standard_input_that_is_damaged() -> None:
+    data = bytearray(ORDERS.read_bytes())
+    data[3000:3100] = bytes(100)
+    data += bytes(3_000_000)
+    piped = kfmt("verify-crc", "-", "--json", stdin=bytes(data))
+    assert piped.codes == ["crc-mismatch", "zero-tail"]
+
+
+def test_a_pipe_that_is_closed_ends_quietly() -> None:
+    for arguments in (["dump", SAMPLES, "--records"], ["dump", SAMPLES, "--records", "--json"]):
+        process = subprocess.Popen(
+            [*COMMAND, *map(str, arguments)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=ROOT,
+            env=environment(),
+        )
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        process.stderr.close()
+        assert process.wait(30) == 0
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full on this system")
+def test_a_full_disk_is_said() -> None:
+    for arguments in (["dump", TXN], ["verify-crc", TXN], ["encode-varint", "1"], ["--help"]):
+        with Path("/dev/full").open("wb") as full:
+            done = subprocess.run(
+                [*COMMAND, *map(str, arguments)],
+                stdout=full,
+                stderr=subprocess.PIPE,
+                cwd=ROOT,
+                env=environment(),
+                check=False,
+            )
+        assert done.returncode == 3
+        assert done.stderr == b"kfmt: the output cannot be written: No space left on device\n"
+
+
+def test_ctrl_c_ends_with_130(tmp_path: Path) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    process = subprocess.Popen(
+        [*COMMAND, "dump", "--records", "--json", str(fifo)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=ROOT,
+        env=environment(),
+        # A test run in the background ignores this signal, and so would its children.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
+    )
+    with fifo.open("wb") as end:
+        end.write(TXN.read_bytes())
+        end.flush()
+        assert process.stdout is not None
+        process.stdout.readline()
+        time.sleep(0.2)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert b"Traceback" not in err
+
+
+def test_rows_come_while_a_pipe_is_still_open(tmp_path: Path) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    process = subprocess.Popen(
+        [*COMMAND, "dump", "--json", str(fifo)],
+        stdout=subprocess.PIPE,
+        cwd=ROOT,
+        env=environment(),
+    )
+    data = ORDERS.read_bytes()
+    at = positions(data)[4]
+    with fifo.open("wb") as end:
+        end.write(data[: at + 30])
+        end.flush()
+        assert process.stdout is not None
+        first = [json.loads(process.stdout.readline()) for _ in range(4)]
+        assert [row["base_offset"] for row in first] == [0, 20, 40, 60]
+        end.write(data[at + 30 :])
+    rest = process.stdout.read().splitlines()
+    process.stdout.close()
+    assert len(rest) == 8
+    assert process.wait(30) == 0
+
+
+@pytest.mark.parametrize("command", ["dump", "verify-crc"])
+def test_what_cannot_be_read_is_exit_3_and_the_rest_is_done(command: str, tmp_path: Path) -> None:
+    missing = kfmt(command, "no/such.log")
+    assert (missing.code, missing.out) == (3, "")
+    assert missing.err == "kfmt: no/such.log: No such file or directory\n"
+    empty = kfmt(command, tmp_path)
+    assert empty.code == 3
+    assert "no log in this directory" in empty.err
+    readme = kfmt(command, "README.md")
+    assert readme.code == 3
+    assert "not a Kafka log" in readme.err
+    index = kfmt(command, ORDERS.with_suffix(".index"))
+    assert index.code == (0 if command == "dump" else 3)
+    both = kfmt(command, "no/such.log", ORDERS, "--json")
+    assert both.code == 3
+    assert len(both.rows) >= 2
+
+
+def test_an_empty_log_is_clean() -> None:
+    empty = SAMPLES / "kafka-3.9.1-broker1/empty-0/00000000000000000000.log"
+    assert empty.stat().st_size == 0
+    assert kfmt("verify-crc", empty).code == 0
+    assert kfmt("dump", empty, "--json").rows == []
+
+
+def test_wrong_usage_is_exit_2() -> None:
+    for arguments in (
+        ["dump"],
+        ["dump", TXN, "--format", "xml"],
+        ["dump", TXN, "--bits", "--json"],
+        ["dump", TXN, "--columns", "offsets,nonsense"],
+        ["dump", TXN, "--limit", "0"],
+        ["verify-crc", TXN, "--max-decompressed", "many"],
+        ["nonsense"],
+    ):
+        done = kfmt(*arguments)
+        assert (done.code, done.out) == (2, ""), arguments
+
+
+def test_inputs_are_only_read(tmp_path: Path) -> None:
+    file = write(tmp_path, TXN.read_bytes())
+    before = file.stat()
+    kfmt("dump", tmp_path, "--records")
+    kfmt("verify-crc", "--deep", tmp_path)
+    after = file.stat()
+    assert (before.st_mtime_ns, before.st_size) == (after.st_mtime_ns, after.st_size)
+    assert sorted(tmp_path.iterdir()) == [file]
+
+
+def test_columns_can_be_chosen() -> None:
+    lines = kfmt(
+        "dump", TXN, "--columns", "crc,offsets,attributes", "--limit", "1"
+    ).out.splitlines()
+    assert lines[1].split() == ["crc", "offsets", "attributes"]
+    assert lines[2].split() == ["✓", "cee7eddd", "0–5", "16"]
+
+
+def test_a_huge_file_shows_its_first_rows_at_once(tmp_path: Path) -> None:
+    file = write(tmp_path, ORDERS.read_bytes())
+    with file.open("r+b") as end:
+        end.truncate(8 << 30)  # sparse: zeros that take no space
+    began = time.monotonic()
+    assert len(kfmt("dump", file, "--limit", "5", "--json").rows) == 5
+    assert time.monotonic() - began < 20
+
+
+def test_start_up_imports_nothing_heavy() -> None:
+    code = (
+        "import sys; from kfmt_cli.__main__ import run; sys.argv = ['kfmt', *sys.argv[1:]]; run();"
+        "print(*(m for m in ('numpy', 'rich', 'lz4', 'zstandard') if m in sys.modules),"
+        " file=sys.stderr)"
+    )
+    for arguments in (["--version"], ["encode-varint", "300"], ["--help"]):
+        done = subprocess.run(
+            [sys.executable, "-c", code, *arguments],
+            capture_output=True,
+            cwd=ROOT,
+            env=environment(),
+            check=True,
+        )
+        heavy = done.stderr.decode().split()
+        assert heavy in ([], ["numpy"] if arguments == ["--help"] else [])
+
+
+@pytest.mark.parametrize(
+    ("words", "start", "wanted"),
+    [
+        (["check", "d", "--only"], "crc-", "crc-mismatch"),
+        (["check", "d", "--ignore"], "index-m", "index-missing"),
+        (["explain"], "ret", "retention"),
+        (["format"], "recordb", "RecordBatch"),
+        (["state", "d", "--of-topic"], "__con", "__consumer_offsets"),
+        (["dump", "d", "--value-format"], "av", "avro"),
+        (["dump", "d", "--format"], "js", "json"),
+    ],
+)
+def test_shells_complete_names(words: list[str], start: str, wanted: str) -> None:
+    completing = ShellComplete(commands, {}, "kfmt", "_KFMT_COMPLETE")
+    assert wanted in [item.value for item in completing.get_completions(words, start)]
+
+
+def test_a_command_that_is_not_there_gets_a_suggestion() -> None:
+    done = kfmt("dmup")
+    assert done.code == 2
+    assert "did you mean dump?" in done.err
+    alone = kfmt()
+    assert (alone.code, alone.err) == (0, "")
+    assert "Try first:" in alone.out
+    lines = alone.out.splitlines()[1:]
+    assert not [line for line in lines if line.endswith(("...", "…"))]

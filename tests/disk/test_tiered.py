@@ -1,0 +1,277 @@
+"""Segments that Aiven's plug-in has put into tiered storage: read back as a broker had them.
+
+`kept/aiven-1.0.0` was written by the plug-in's own code, of closed segments of txn-0 and orders-0.
+The key was made for these files alone.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kfmt_cli.core.elsewhere import OPENERS
+from kfmt_cli.core.source import file_at
+from kfmt_cli.disk.made import has_manifests, made_of
+from kfmt_cli.disk.tiered import Bucket
+from kfmt_cli.disk.tiered_keys import PrivateKey
+from kfmt_cli.errors import InputError
+from tests.support.samples import Done, kfmt
+from tools.kafka import ROOT, SAMPLES
+
+KEPT = ROOT / "tests/kept/aiven-1.0.0"
+KEY = KEPT / "encrypted/test-key.pkcs8.der"
+BROKER = SAMPLES / "kafka-3.9.1-broker1"
+TXN = "txn-SK1yrsvLS6GVcvsGssS1uA/0"
+FIRST = f"{0:020}-a2ZtdAAAAAAAAAAAAAAD6A"
+
+
+def ran(*arguments: str | Path, cwd: Path, key: str = "") -> Done:
+    """A command, which says nothing of where segments were put together, and leaves nothing."""
+    rest = cwd / "made"
+    rest.mkdir(exist_ok=True)
+    if key:
+        done = kfmt(*arguments, cwd=cwd, TMPDIR=str(rest), KFMT_RSM_PRIVATE_KEY=key)
+    else:
+        done = kfmt(*arguments, cwd=cwd, TMPDIR=str(rest))
+    assert str(rest) not in done.out + done.err
+    assert list(rest.iterdir()) == []
+    return done
+
+
+@pytest.fixture
+def buckets(tmp_path: Path) -> Path:
+    for name in ("plain", "zstd", "encrypted"):
+        shutil.copytree(KEPT / name, tmp_path / name)
+    return tmp_path
+
+
+def key() -> PrivateKey:
+    pytest.importorskip("cryptography")
+    return PrivateKey.at(str(KEY))
+
+
+@pytest.mark.parametrize("name", ["plain", "zstd", "encrypted"])
+def test_segments_are_what_the_broker_had(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bucket = Bucket(tmp_path, key() if name == "encrypted" else None)
+    bucket.take(KEPT / name / "tiered", "tiered")
+    assert bucket.troubles == []
+    monkeypatch.setitem(OPENERS, str(tmp_path), bucket.opened)
+    files = [path for path in tmp_path.rglob("0*") if path.is_file()]
+    assert len(files) >= 10
+    for file in files:
+        theirs = BROKER / file.parent.name / file.name
+        assert file.stat().st_size == theirs.stat().st_size
+        with file_at(str(file)) as ours:
+            assert ours.read() == theirs.read_bytes(), file.name
+    metadata = (tmp_path / "txn-0/partition.metadata").read_text()
+    assert metadata == "version: 0\ntopic_id: SK1yrsvLS6GVcvsGssS1uA"
+    epochs = (tmp_path / "txn-0/leader-epoch-checkpoint").read_text()
+    assert epochs == "0\n1\n0 0\n"
+
+
+@pytest.mark.parametrize("name", ["plain", "zstd"])
+def test_every_command_reads_a_bucket(name: str, buckets: Path) -> None:
+    plain = [BROKER / "txn-0" / f"{base:020}.log" for base in (0, 357)]
+    ours = ran("cat", f"{name}/tiered", "-f", "%t %p %o %K %S\n", cwd=buckets).out
+    theirs = kfmt("cat", *plain, "-f", "%t %p %o %K %S\n").out
+    assert [line for line in ours.splitlines() if line.startswith("txn")] == theirs.splitlines()
+    for command in ("check", "verify-crc", "index-check", "stat", "txn", "retention", "state"):
+        done = ran(command, f"{name}/tiered/{TXN.partition('/')[0]}", cwd=buckets)
+        assert done.code == (3 if command == "state" else 0), done.err
+    rows = ran("dump", f"{name}/tiered", "--json", cwd=buckets).of("batch")
+    of_txn = [row for row in rows if row["topic"] == "txn"]
+    assert {row["log_dir"] for row in of_txn} == {f"{name}/tiered"}
+    for path in {row["file"] for row in of_txn}:
+        assert ran("dump", path, "--limit", "1", cwd=buckets).code == 0
+    log = f"{name}/tiered/{TXN}/{FIRST}.log"
+    assert ran("dump", log, "--limit", "1", cwd=buckets).out.startswith(log)
+    assert ran("hex", log, "--position", "0", cwd=buckets).code == 0
+    done = ran("salvage", f"{name}/tiered", "saved", cwd=buckets)
+    assert done.code == 0, done.err
+    assert (buckets / "saved/txn-0" / f"{357:020}.log").read_bytes() == plain[1].read_bytes()
+
+
+def test_what_is_encrypted_needs_its_key(buckets: Path) -> None:
+    key()
+    done = ran("verify-crc", "encrypted/tiered", cwd=buckets)
+    assert done.code == 3
+    assert f"tiered/{TXN}/{FIRST}: is encrypted, with the key kfmt-test" in done.err
+    for options, named in ((("--rsm-private-key", KEY), ""), ((), str(KEY))):
+        done = ran("verify-crc", "encrypted/tiered", *options, cwd=buckets, key=named)
+        assert (done.code, done.err) == (0, "")
+        assert "2 segments" in done.out
+    from cryptography.hazmat.primitives.asymmetric import rsa
+    from cryptography.hazmat.primitives.serialization import (
+        Encoding,
+        NoEncryption,
+        PrivateFormat,
+    )
+
+    other = rsa.generate_private_key(65537, 2048)
+    pem = other.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    (buckets / "other.pem").write_bytes(pem)
+    (buckets / "none.pem").write_bytes(b"no key")
+    wrong = ran("verify-crc", "encrypted", "--rsm-private-key", "other.pem", cwd=buckets)
+    assert wrong.code == 3
+    assert "its data key is not one that this key wraps (kfmt-test)" in wrong.err
+    for file in ("none.pem", "missing.pem"):
+        assert ran("verify-crc", "encrypted", "--rsm-private-key", file, cwd=buckets).code == 2
+
+
+def _add(path: Path) -> None:
+    path.write_bytes(path.read_bytes() + b"x")
+
+
+def _flip(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(bytes(data))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda stem: stem.with_suffix(".log").unlink(), ".log: No such file or directory"),
+        (lambda stem: stem.with_suffix(".indexes").unlink(), ".indexes: No such file"),
+        (lambda stem: stem.with_suffix(".rsm-manifest").unlink(), "has no manifest, and is left"),
+        (lambda stem: _flip(stem.with_suffix(".log")), "chunk"),
+        (lambda stem: stem.with_suffix(".rsm-manifest").write_text("{}"), "is malformed"),
+        (lambda stem: stem.with_suffix(".log").write_bytes(b""), "ends"),
+        (lambda stem: _add(stem.with_suffix(".log")), "has bytes after"),
+    ],
+)
+def test_what_is_wrong_with_a_bucket_is_named(change: Any, words: str, buckets: Path) -> None:
+    """And the other segments are read."""
+    change(buckets / "zstd/tiered" / TXN / f"{FIRST}.x")
+    done = ran("verify-crc", "zstd/tiered", "--json", cwd=buckets)
+    assert done.code == 3
+    assert words in done.err
+    assert f"tiered/{TXN}/{FIRST}" in done.err
+    read = {row.get("file") for row in done.rows}
+    assert f"zstd/tiered/txn-0/{357:020}.log" in read
+
+
+def test_a_second_copy_of_a_segment_is_left_out(buckets: Path) -> None:
+    folder = buckets / "plain/tiered" / TXN
+    for end in (".log", ".indexes", ".rsm-manifest"):
+        shutil.copy(folder / f"{FIRST}{end}", folder / f"{0:020}-zzzzzzzzzzzzzzzzzzzzzz{end}")
+    done = ran("verify-crc", "plain", cwd=buckets)
+    assert done.code == 3
+    assert "begins at the same offset; this copy is left out" in done.err
+    assert "2 segments" in done.out
+
+
+VALUES: st.SearchStrategy[Any] = st.one_of(
+    st.integers(-5, 1 << 40), st.text(max_size=5), st.none(), st.just([])
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(data=st.data())
+def test_no_manifest_breaks_it(tmp_path_factory: Any, data: st.DataObject) -> None:
+    """Any member with any value: a trouble, or the segment; nothing else."""
+    top = tmp_path_factory.mktemp("any")
+    shutil.copytree(KEPT / "zstd/tiered" / TXN, top / "b")
+    path = top / "b" / f"{FIRST}.rsm-manifest"
+    manifest = json.loads(path.read_text())
+    at = manifest
+    while True:
+        name = data.draw(st.sampled_from(sorted(at)))
+        if not isinstance(at[name], dict) or data.draw(st.integers(0, 3)) == 0:
+            at[name] = data.draw(VALUES)
+            break
+        at = at[name]
+    path.write_text(json.dumps(manifest))
+    bucket = Bucket(top / "to")
+    bucket.take(top / "b", "b")
+    logs = list((top / "to").rglob("*.log"))
+    assert len(logs) + len(bucket.troubles) >= 2
+    for log in logs:
+        source = bucket.opened(str(log))
+        assert source is not None
+        with suppress(InputError):
+            assert source.size == len(source.block(0, source.size or 0, 1)) < 1 << 20
+
+
+def test_a_log_that_ends_too_early_is_read_up_to_there(buckets: Path) -> None:
+    """Whole chunks, of which each has 4096 bytes here."""
+    log = buckets / "plain/tiered" / TXN / f"{FIRST}.log"
+    log.write_bytes(log.read_bytes()[:10_000])
+    done = ran("dump", "plain", "--json", cwd=buckets)
+    assert done.code != 0
+    stem = f"plain/tiered/{TXN}/{FIRST}"
+    assert f"{stem}: its log ends 22174 bytes too early, and is read up to byte 8192" in done.err
+    whole = kfmt("dump", BROKER / "txn-0" / f"{0:020}.log", "--json").of("batch")
+    ends = [row["position"] + 12 + row["batch_length"] for row in whole]
+    ours = [row for row in done.of("batch") if row["file"] == f"plain/txn-0/{0:020}.log"]
+    assert len(ours) == sum(end <= 8192 for end in ends) > 5
+
+
+def test_a_chunk_that_is_damaged_is_named_with_its_byte(buckets: Path) -> None:
+    _flip(buckets / "zstd/tiered" / TXN / f"{FIRST}.log")
+    done = ran("verify-crc", "zstd/tiered", cwd=buckets)
+    assert done.code == 3
+    assert re.search(rf"zstd/tiered/{TXN}/{FIRST}\.log: chunk \d+ does not decompress", done.err)
+
+
+def test_nothing_is_put_together_before_it_is_read(buckets: Path) -> None:
+    top = made_of(str(buckets / "zstd/tiered"))
+    try:
+        for log in Path(top).rglob("*.log"):
+            assert log.stat().st_size > 10_000
+            assert log.stat().st_blocks == 0
+    finally:
+        OPENERS.clear()
+
+
+def test_other_directories_are_not_taken_for_buckets(tmp_path: Path) -> None:
+    assert not has_manifests(BROKER)
+    assert not has_manifests(tmp_path)
+    assert has_manifests(KEPT)
+    assert kfmt("check", BROKER).code == 0
+
+
+def test_kafkas_own_store_is_read_by_partitions() -> None:
+    """`LocalTieredStorage` names segments in the same way, next to their indexes."""
+    remote = SAMPLES / "kafka-3.9.1-tiered/remote"
+    (folder,) = remote.iterdir()
+    batches = kfmt("dump", remote, "--json").of("batch")
+    (row,) = kfmt("stat", remote, "--json").of("stat")
+    assert (row["topic"], row["partition"]) == ("vault", 0)
+    assert row["batches"] == len(batches)
+    offsets = kfmt("cat", remote, "-f", "%o\n").out.split()
+    assert offsets == sorted(offsets, key=int)
+    assert len(offsets) == sum(
+        batch["records_count"] for batch in batches if not batch["attributes"]["control"]
+    )
+    assert kfmt("find", remote, "--offset", "2300", "--json").of("found")[0]["offset"] == 2300
+    said = kfmt("retention", remote)
+    assert f"{folder}: retention.ms does not apply to tiered storage" in said.err
+
+
+def test_local_and_tiered_parts_are_one_log(buckets: Path) -> None:
+    """The local part begins in the middle; what both have is read once."""
+    local = buckets / "local/txn-0"
+    local.mkdir(parents=True)
+    second = BROKER / "txn-0" / f"{357:020}.log"
+    for file in (BROKER / "txn-0").glob(f"{357:020}.*"):
+        shutil.copy(file, local)
+    whole = kfmt("cat", BROKER / "txn-0" / f"{0:020}.log", second, "-f", "%o\n").out
+    ours = ran("cat", "plain/tiered", "local", "-f", "%t %o\n", cwd=buckets).out
+    assert [
+        line.split()[1] for line in ours.splitlines() if line.startswith("txn")
+    ] == whole.split()
+    done = ran("verify-crc", "plain", "local/txn-0", "--json", cwd=buckets)
+    logs = [row["file"] for row in done.of("file") if "txn" in row["file"]]
+    assert logs == [f"plain/txn-0/{0:020}.log", f"local/txn-0/{357:020}.log"]
+    assert ran("verify-crc", "plain", cwd=buckets).out.count("2 segments") == 1

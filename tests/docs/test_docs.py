@@ -1,0 +1,78 @@
+"""What the docs say is what the code does."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from kfmt_cli.cli import MODULES
+from tests.support.samples import kfmt
+from tools.guides import all_commands
+from tools.kafka import ROOT
+from tools.man import man_pages
+
+
+def test_the_page_of_commands_has_the_help_that_kfmt_shows() -> None:
+    """Lines may break elsewhere."""
+    page = " ".join((ROOT / "docs" / "commands.md").read_text().split())
+    other = []
+    for name in (None, *MODULES):
+        shown = kfmt(*([name] if name else []), "--help", COLUMNS="100").out.split()
+        if " ".join(["```", *shown, "```"]) not in page:
+            other.append(name)
+    assert not other, "python -m tools.make_docs makes it anew"
+
+
+@pytest.mark.parametrize("name", man_pages())
+def test_man_pages_are_set_without_a_warning(name: str) -> None:
+    if not shutil.which("groff"):
+        pytest.skip("groff is not installed")
+    page = ROOT / "docs/man" / name
+    command = ["groff", "-man", "-ww", "-Tutf8", "-P-cbu", str(page)]
+    done = subprocess.run(command, capture_output=True, check=True, text=True)
+    assert done.stderr == ""
+    assert "EXIT STATUS" in done.stdout
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_each_command_has_help_with_examples_that_work(name: str, tmp_path: Path) -> None:
+    done = kfmt(name, "--help")
+    assert done.code == 0
+    examples = re.findall(r"^ +(kfmt .*)$", done.out.split("Examples:")[1], re.MULTILINE)
+    assert len(examples) >= 2
+    if name == "pipeline":
+        pytest.importorskip("pyspark")
+        if shutil.which("java") is None:
+            pytest.skip("java not found")
+    for number, example in enumerate(examples):
+        target = str(tmp_path / f"dst-{number}")
+        words = shlex.split(example)[1:]
+        ran = kfmt(*(re.sub("^DST(?=/|$)", target, text) for text in words))
+        assert ran.code == (1 if "damaged" in example else 0), example
+        assert ran.out
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/tour.md"])
+def test_pages_show_real_output(page: str) -> None:
+    every = all_commands((ROOT / page).read_text())
+    assert len(every) >= 4
+    for command in every:
+        assert command.text.startswith("kfmt ")
+        done = kfmt(*shlex.split(command.text)[1:])
+        assert done.out + done.err == "".join(f"{line}\n" for line in command.shown), command.text
+
+
+def test_links_in_the_docs_lead_somewhere() -> None:
+    for page in {*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")}:
+        for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
+            if "://" not in target:
+                assert (page.parent / Path(target)).exists(), f"{page.name}: {target}"
+
+
+def test_every_exit_code_is_in_the_help() -> None:
+    assert "0 clean, 1 findings of severity error" in " ".join(kfmt("--help").out.split())

@@ -1,0 +1,396 @@
+"""Inputs that are made to break a reader: no traceback, no signal, no hang, no unbounded memory,
+and nothing that a terminal acts on in any output."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import resource
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+
+import lz4.frame
+import pytest
+
+from kfmt_cli.core.codecs.decompress import CODECS, TooLargeError
+from tests.support import warm
+from tests.support.rebuild import batch_of, compressed_batch, control_batch, record, with_crc
+from tests.support.samples import ORDERS, Done, environment, kfmt
+from tests.support.segments import int32, positions, with_bytes
+from tests.support.terminal import on_a_terminal
+from tools.kafka import ROOT, SAMPLES
+
+NAME = f"{0:020}.log"
+UNSAFE = ("\x1b", "\u202e")
+DATA = ORDERS.read_bytes()
+COMMANDS = (
+    *("dump", "dump --json", "dump --records", "dump --bits", "cat", "stat", "find --offset 5"),
+    *("find --key k", "txn", "state", "check", "check --json", "check --format github"),
+    *("check --format sarif", "check --format junit", "verify-crc --deep", "index-check"),
+    *("retention", "compaction"),
+)
+WRITING = ("salvage", "salvage --records", "rebuild-index", "convert-v0-to-v2")
+
+
+def partition(folder: Path, data: bytes, name: str = NAME) -> Path:
+    """A partition with one log."""
+    to = folder / "t-0"
+    to.mkdir(parents=True)
+    (to / name).write_bytes(data)
+    return to
+
+
+def ran(*arguments: str | Path) -> Done:
+    """A run that ends as documented, and prints what a terminal can show."""
+    code, out, err = warm.run(arguments, b"", ROOT, environment())
+    assert b"Traceback" not in err, err.decode()
+    done = Done(code, out.decode("utf-8", "replace"), err.decode())
+    assert done.code in (0, 1, 2, 3), done
+    outputs = (done.err,) if arguments[0] == "cat" else (done.out, done.err)
+    assert not any(text in words for text in UNSAFE for words in outputs), arguments
+    if "--json" in arguments:
+        for line in done.out.splitlines():
+            json.loads(line, parse_constant=pytest.fail)
+    return done
+
+
+def every(path: Path, out: Path) -> None:
+    """Every command on a path."""
+    for command in COMMANDS:
+        name, *options = command.split()
+        ran(name, path, *options)
+    for i, command in enumerate(WRITING):
+        name, *options = command.split()
+        ran(name, path, out / str(i), *options)
+    ran("export", path, "--to", out / "export")
+    ran("diff", path, path)
+
+
+def long_varint(value: int) -> bytes:
+    """An Avro long."""
+    raw = (value << 1 ^ value >> 63) & (1 << 64) - 1
+    found = b""
+    while raw >= 0x80:
+        found += bytes([raw & 0x7F | 0x80])
+        raw >>= 7
+    return found + bytes([raw])
+
+
+LIST = {"type": "record", "name": "N", "fields": [{"name": "next", "type": ["null", "N"]}]}
+SELF = {"type": "record", "name": "R", "fields": [{"name": "r", "type": "R"}]}
+AVRO = {
+    "a list without end": (LIST, b"\x02" * 200_000 + b"\0"),
+    "a record in itself": (SELF, b""),
+    "2^63 nulls": ({"type": "array", "items": "null"}, long_varint(2**63 - 1)),
+    "nulls in five bytes": ({"type": "array", "items": "null"}, b"\x80\x80\x80\x80\x20"),
+    "a count below zero": ({"type": "array", "items": "null"}, b"\xff" * 9 + b"\x01\x02"),
+    "2^62 texts": ({"type": "array", "items": "string"}, long_varint(2**62) + b"\x02a"),
+    "a map of nulls": ({"type": "map", "values": "null"}, long_varint(2**40)),
+    "bytes of 2^40": ("bytes", long_varint(2**40) + b"x"),
+    "bytes of -5": ("bytes", long_varint(-5) + b"x"),
+    "no UTF-8": ("string", b"\x04\xff\xff"),
+    "a date too late": ({"type": "int", "logicalType": "date"}, long_varint(2**31 - 1)),
+    "no UUID": ({"type": "string", "logicalType": "uuid"}, b"\x06abc"),
+    "no symbol": ({"type": "enum", "name": "E", "symbols": ["A"]}, long_varint(9)),
+}
+
+
+@pytest.mark.parametrize("what", AVRO)
+def test_avro_payloads_that_do_not_decode_are_a_note(what: str, tmp_path: Path) -> None:
+    schema, value = AVRO[what]
+    (tmp_path / "schema.avsc").write_text(json.dumps(schema))
+    folder = partition(tmp_path, batch_of(record(b"k", value), 0, 1))
+    options = ("--value-format", "avro", "--value-schema", tmp_path / "schema.avsc")
+    done = ran("dump", folder, "--records", "--json", *options)
+    (row,) = done.of("record")
+    assert row["decoded_value"]["note"].startswith("does not decode: ")
+    assert done.code == 0
+    assert "does not decode as avro" in ran("cat", folder, *options).err
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        *("", "{", "null", "[1,2]", '{"type":"record"}', '{"type":"nosuch"}', "[" * 100_000),
+        '{"type":"record","name":"a","fields":5}',
+        '{"type":"array","items":' * 5000 + '"int"' + "}" * 5000,
+    ],
+    ids=range(9),
+)
+def test_a_schema_that_does_not_build_is_said(schema: str, tmp_path: Path) -> None:
+    (tmp_path / "schema.avsc").write_text(schema)
+    folder = partition(tmp_path, batch_of(record(b"k", b"v"), 0, 1))
+    path = tmp_path / "schema.avsc"
+    done = ran("cat", folder, "--value-format", "avro", "--value-schema", path)
+    assert done.code == 2
+    assert "is no Avro schema" in done.err
+
+
+def descriptors(kind: str) -> bytes:
+    """Descriptors of Protobuf with a fault."""
+    from google.protobuf import descriptor_pb2
+
+    file = descriptor_pb2.FileDescriptorProto(name="a.proto", package="p", syntax="proto3")
+    message = file.message_type.add(name="bad name!" if kind == "name" else "M")
+    if kind == "dependency":
+        file.dependency.append("nosuch.proto")
+    elif kind == "type":
+        message.field.add(name="x", number=1, label=1, type=11, type_name=".q.X")
+    elif kind == "syntax":
+        file.syntax = "proto9"
+    files = descriptor_pb2.FileDescriptorSet()
+    files.file.extend([] if kind == "empty" else [file])
+    return files.SerializeToString()
+
+
+@pytest.mark.parametrize("kind", ["name", "dependency", "type", "syntax", "empty"])
+def test_descriptors_that_do_not_build_are_said(kind: str, tmp_path: Path) -> None:
+    (tmp_path / "7.desc").write_bytes(descriptors(kind))
+    folder = partition(tmp_path, batch_of(record(b"k", b"\0\0\0\0\x07\0abc"), 0, 1))
+    path = f"{tmp_path / '7.desc'}:p.M"
+    assert ran("cat", folder, "--value-format", "protobuf", "--value-schema", path).code == 2
+    done = ran("cat", folder, "--value-format", "confluent", "--schemas", tmp_path)
+    assert done.code == 0
+    assert "does not decode as confluent" in done.err
+
+
+JSONS = {
+    "deep": b"[" * 100_000 + b"]" * 100_000,
+    "deep objects": b'{"a":' * 50_000 + b"1" + b"}" * 50_000,
+    "half a pair": b'"\\ud800"',
+    "half a pair as a name": b'{"\\udfff":1}',
+    "no number": b"NaN",
+    "no numbers": b"[Infinity,-Infinity,1e999]",
+    "digits": b"1" * 5000,
+    "an escape": b'"\\u001b[31m\\u202e"',
+    "brackets in text": b'"' + b"[" * 500 + b'"',
+    "right to left": "\u202e".encode(),
+}
+
+
+@pytest.mark.parametrize("what", JSONS)
+def test_json_payloads(what: str, tmp_path: Path) -> None:
+    folder = partition(tmp_path, batch_of(record(b"k", JSONS[what]), 0, 1))
+    for command in ("dump --records", "dump --records --json", "dump --records --csv", "cat"):
+        name, *options = command.split()
+        ran(name, folder, *options)
+        ran(name, folder, *options, "--value-format", "json")
+
+
+def test_numbers_that_json_has_not_are_text(tmp_path: Path) -> None:
+    folder = partition(tmp_path, batch_of(record(b"k", struct.pack(">d", float("-inf"))), 0, 1))
+    done = ran("dump", folder, "--records", "--json", "--value-format", "double")
+    assert done.of("record")[0]["decoded_value"]["value"] == "-Infinity"
+
+
+@pytest.mark.parametrize("stem", ["9" * 20, str(1 << 63).zfill(20), "-0000000000000000001"])
+@pytest.mark.parametrize("suffix", ["log", "index", "timeindex", "snapshot"])
+def test_names_beyond_any_offset(stem: str, suffix: str, tmp_path: Path) -> None:
+    folder = partition(tmp_path, DATA, f"{stem}.{suffix}")
+    shutil.copy(ORDERS.with_name(f"{240:020}.log"), folder)
+    every(folder, tmp_path)
+
+
+def changed(at: int, content: bytes) -> bytes:
+    end = positions(DATA)[1]
+    return with_crc(with_bytes(DATA[:end], at, content)) + DATA[end:]
+
+
+ENDS: list[int] = [*positions(DATA), len(DATA)]
+LOGS: dict[str, Callable[[], bytes]] = {
+    "backwards": lambda: b"".join(reversed([DATA[a:b] for a, b in pairwise(ENDS)])),
+    "a negative offset": lambda: changed(0, struct.pack(">q", -5)),
+    "the largest offset": lambda: changed(0, struct.pack(">q", 2**63 - 1)),
+    "times of all sizes": lambda: changed(27, struct.pack(">qq", 2**63 - 1, -(2**63))),
+    "2^31 records": lambda: changed(57, int32(2**31 - 1)),
+    "-1 records": lambda: changed(57, int32(-1)),
+    "2^31 offsets": lambda: changed(23, int32(2**31 - 1)),
+    "a length of 0": lambda: with_bytes(DATA, 8, int32(0)),
+    "a length of -1": lambda: with_bytes(DATA, 8, int32(-1)),
+    "the largest length": lambda: with_bytes(DATA, 8, int32(2**31 - 1)),
+    "a length that is too short": lambda: with_bytes(DATA, 8, int32(ENDS[1] - 19)),
+    "a control record without a key": lambda: control_batch(None, bytes(6)),  # type: ignore[arg-type]
+    "a control record without a value": lambda: control_batch(bytes(4), None),  # type: ignore[arg-type]
+    "a short control record": lambda: control_batch(b"\0", b""),
+    "an unknown control record": lambda: control_batch(b"\0\0\0\x63", bytes(6)),
+}
+
+
+@pytest.mark.parametrize("what", LOGS)
+def test_logs(what: str, tmp_path: Path) -> None:
+    folder = partition(tmp_path, LOGS[what]())
+    every(folder, tmp_path)
+    for options in (("--entry", "0"), ("--position", "0"), ("--offset", "0"), ()):
+        ran("hex", folder / NAME, *options)
+
+
+def test_pipes_in_the_place_of_files(tmp_path: Path) -> None:
+    folder = partition(tmp_path, DATA)
+    inside = (f"{240:020}.log", f"{0:020}.index", "leader-epoch-checkpoint", f"{0:020}.snapshot")
+    for name in inside:
+        os.mkfifo(folder / name)
+    for name in ("meta.properties", "recovery-point-offset-checkpoint", ".lock"):
+        os.mkfifo(tmp_path / name)
+    every(folder, tmp_path / "out")
+    done = ran("dump", folder / inside[0])
+    assert done.code == 3
+    assert "is a named pipe that nothing writes to" in done.err
+    assert ran("index-check", folder / inside[0]).code == 3
+
+
+@pytest.mark.parametrize("suffix", ["swap", "deleted", "cleaned", "part", "tmp"])
+def test_copies_of_every_file(suffix: str, tmp_path: Path) -> None:
+    for file in [*ORDERS.parent.iterdir(), *ORDERS.parent.parent.iterdir()]:
+        if file.is_file():
+            shutil.copy(file, tmp_path / f"{file.name}.{suffix}")
+    for name in ("recovery-point", "replication", "log-start", "cleaner"):
+        (tmp_path / f"{name}-offset-checkpoint.{suffix}").write_bytes(b"0\n1\nt 0 5\n")
+    every(tmp_path, tmp_path / "out")
+
+
+def test_links_that_lead_nowhere_or_to_any_name(tmp_path: Path) -> None:
+    folder = partition(tmp_path, DATA)
+    for name in (f"{240:020}.log", f"{0:020}.index", "leader-epoch-checkpoint"):
+        (folder / name).symlink_to("/nonexistent/x")
+    (tmp_path / "blob").write_bytes(ORDERS.with_name(f"{480:020}.log").read_bytes())
+    (folder / f"{480:020}.log").symlink_to(tmp_path / "blob")
+    (tmp_path / "gone-0").symlink_to("/nonexistent/z")
+    every(folder, tmp_path / "out")
+
+
+def test_names_that_are_no_text(tmp_path: Path) -> None:
+    folder = os.fsencode(tmp_path) + b"/dir\xff/t\xfe-0"
+    os.makedirs(folder)  # noqa: PTH103 (bytes)
+    Path(os.fsdecode(folder), NAME).write_bytes(DATA)
+    every(Path(os.fsdecode(folder)).parent, tmp_path / "out")
+
+
+def test_names_and_settings_that_a_terminal_would_act_on(tmp_path: Path) -> None:
+    top = tmp_path / "top"
+    folder = top / "t\x1b[31m\u202e-0"
+    folder.mkdir(parents=True)
+    (folder / NAME).write_bytes(with_bytes(DATA, 100, b"\xff"))
+    (folder / "leader-epoch-checkpoint").write_text("0\n1\n\x1b[31m\u202e 0\n")
+    (folder / "partition.metadata").write_text("version: 0\ntopic_id: \x1b[31m\u202e\n")
+    (top / "meta.properties").write_text("cluster.id=\x1b[31m\u202eabc\nnode.id=\x1b1\n")
+    (top / "a\nname::error::x").write_bytes(b"")
+    every(top, tmp_path / "out")
+    ran("explain", "\x1b[31m\u202e")
+    ran("format", "\x1b[31m\u202e")
+    ran("dump", tmp_path / "none\x1b[31m\u202e")
+    settings = tmp_path / "settings"
+    settings.write_text("retention.ms=\x1b[31m\u202e\n")
+    for command in ("retention", "compaction"):
+        assert ran(command, folder, "--config", settings).code == 2
+
+
+def test_cat_escapes_on_a_terminal_and_nowhere_else(tmp_path: Path) -> None:
+    value = b"\x1b[31m\n\tplain\xff"
+    folder = partition(tmp_path, batch_of(record(b"\x1b]0;t\x07", value), 0, 1))
+    assert warm.run(("cat", folder), b"", ROOT, environment())[1] == value + b"\n"
+    shown = on_a_terminal("cat", folder, "-f", "%k %s")
+    assert "\x1b" not in shown
+    assert "\\x1b]0;t\\x07 \\x1b[31m" in shown
+    assert "\tplain\\xff" in shown
+
+
+BOMBS: dict[str, Callable[[int], bytes]] = {
+    "gzip": lambda n: gzip.compress(bytes(n), 6),
+    "lz4": lambda n: lz4.frame.compress(bytes(n)),
+}
+PEAK = """
+import resource, sys
+from kfmt_cli.core.codecs.decompress import TooLargeError, decompress
+data = open(sys.argv[2], "rb").read()
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+try:
+    decompress(sys.argv[1], data, int(sys.argv[3]))
+except TooLargeError:
+    pass
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+
+
+@pytest.mark.parametrize("codec", BOMBS)
+@pytest.mark.parametrize("limit", [200, 400])
+def test_a_bomb_takes_no_more_than_the_limit(codec: str, limit: int, tmp_path: Path) -> None:
+    """Of 300 MiB, with a limit below and above."""
+    (tmp_path / "bomb").write_bytes(BOMBS[codec](300 << 20))
+    command = [sys.executable, "-c", PEAK, codec, str(tmp_path / "bomb"), str(limit << 20)]
+    done = subprocess.run(command, check=True, capture_output=True, env=environment(), cwd=ROOT)
+    assert int(done.stdout) < 1.3 * min(limit, 300) * 1024
+
+
+def test_what_comes_out_in_pieces_is_what_comes_out_at_once() -> None:
+    data = os.urandom(1 << 20) * 20
+    for codec, pack in (("gzip", gzip.compress), ("lz4", lz4.frame.compress)):
+        blob = pack(data)
+        for limit in (len(data), len(data) + 1, 1 << 30):
+            assert CODECS[codec](blob, limit, 2) == data
+        with pytest.raises(TooLargeError):
+            CODECS[codec](blob, len(data) - 1, 2)
+
+
+def test_an_export_that_was_killed_starts_over(tmp_path: Path) -> None:
+    source, to = SAMPLES / "kafka-3.9.1-broker1", tmp_path / "out"
+    arguments = ["export", str(source), "--to", str(to), "--jobs", "1"]
+    command = [sys.executable, "-m", "kfmt_cli", *arguments, "--target-file-bytes", "2K"]
+    started = subprocess.Popen(command, env=environment(), cwd=ROOT, stdout=subprocess.DEVNULL)
+    for _ in range(2000):
+        if list(to.glob("records/*.parquet")):
+            break
+        time.sleep(0.005)
+    assert "another export is writing" in kfmt("export", source, "--to", to).err
+    started.send_signal(signal.SIGKILL)
+    started.wait()
+    assert kfmt("export", source, "--to", to).code == 0
+    whole = tmp_path / "whole"
+    assert kfmt("export", source, "--to", whole).code == 0
+    names = [sorted(str(path.relative_to(top)) for path in top.rglob("*")) for top in (to, whole)]
+    assert names[0] == names[1]
+    assert kfmt("export", source, "--to", to).code == 2
+
+
+def test_work_grows_with_what_there_is(tmp_path: Path) -> None:
+    """Open transactions, headers and damaged batches, four times as many: not sixteen times as
+    long."""
+
+    def opened(n: int) -> bytes:
+        batch = batch_of(record(b"k", b"v"), 0x10, 1)
+        return b"".join(
+            struct.pack(">q", i) + with_crc(with_bytes(batch, 43, struct.pack(">qhi", i, 0, 0)))[8:]
+            for i in range(n)
+        )
+
+    def damaged(n: int) -> bytes:
+        batch = batch_of(record(b"k", b"value"), 0, 1)
+        batch = batch[:-3] + b"?" + batch[-2:]
+        return b"".join(struct.pack(">q", i) + batch[8:] for i in range(n))
+
+    for make, command in ((opened, "txn"), (damaged, "check"), (damaged, "salvage")):
+        times = []
+        for n in (3000, 12000):
+            folder = partition(tmp_path / f"{command}{n}", make(n))
+            out = [tmp_path / f"{command}-out{n}"] if command == "salvage" else []
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            paths = map(str, (folder, *out))
+            arguments = [sys.executable, "-m", "kfmt_cli", command, *paths]
+            subprocess.run(arguments, env=environment(), cwd=ROOT, check=False, capture_output=True)
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            times.append(after.ru_utime - before.ru_utime)
+        assert times[1] < 8 * times[0], (command, times)
+
+
+def test_bombs_in_a_log_are_a_finding(tmp_path: Path) -> None:
+    blob = gzip.compress(bytes(200 << 20), 6)
+    folder = partition(tmp_path, compressed_batch(1, blob, 1))
+    done = ran("verify-crc", "--deep", folder, "--max-decompressed", "1M")
+    assert done.code == 1

@@ -1,0 +1,156 @@
+"""More that a contributor adds: a command, a page of explain, the state of a topic.
+
+The command is the example of CONTRIBUTING: a task, a row type, a command, a line.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import click
+import pytest
+
+from kfmt_cli import cli
+from kfmt_cli.broker import state as states
+from kfmt_cli.broker.state.replay import LatestOfKeys
+from kfmt_cli.cli.options import Common, color, common, output_format, paths
+from kfmt_cli.commands.each_partition import blocks_of, each_partition
+from kfmt_cli.commands.run import Run
+from kfmt_cli.disk.partitions import Partition
+from kfmt_cli.render import pages
+from kfmt_cli.render.pages.page import ListedPage, PageFacts
+from kfmt_cli.rows.column import Column, ColumnKind, RowType
+from kfmt_cli.rows.state_types import StateType
+from kfmt_cli.topics import TOPICS, Topic
+from kfmt_cli.topics.keyed_json import JsonDecoder, Said
+from tests.recipes.test_recipes import Ran, run
+from tests.support.samples import ORDERS
+from tools.kafka import SAMPLES
+
+__all__ = ["run"]
+HERE = __name__
+TXN = SAMPLES / "kafka-3.9.1-broker1/txn-0"
+
+# A command: what its rows are, …
+LARGE_BATCH = RowType(
+    "large_batch",
+    "One of the largest batches of a partition.",
+    (
+        Column("log", ColumnKind.TEXT, "The log."),
+        Column("position", doc="Byte at which it begins."),
+        Column("size", doc="Its bytes."),
+        Column("base_offset", doc="Its first offset."),
+    ),
+)
+
+
+# … what it does, …
+def largest_batches(run: Run, given: tuple[str, ...], number: int) -> None:
+    """Show the largest batches of each partition."""
+
+    def take(partition: Partition) -> None:
+        largest: list[tuple[int, str, int, int]] = []
+        for log, block in blocks_of(partition):
+            batches = block.batches
+            columns = (batches.size, batches.position, batches.base_offset)
+            for size, position, base in zip(*(column.tolist() for column in columns), strict=True):
+                largest.append((size, log.name, position, base))
+            largest = heapq.nlargest(number, largest)
+        rows = [(log, position, size, base) for size, log, position, base in largest]
+        run.rows(partition.name, LARGE_BATCH, [rows], ("batch", "batches"))
+
+    each_partition(run, given, take)
+    run.sink.flush()
+
+
+# … and how it is asked for.
+@click.command()
+@paths
+@click.option("--number", default=10, show_default=True, help="How many batches.")
+@common(output_format, color)
+def largest(paths: tuple[str, ...], number: int, common: Common) -> int:
+    """Show the largest batches of each partition."""
+
+    task = common.run()
+    largest_batches(task, paths, number)
+    return task.host.exit_code
+
+
+def test_a_command(run: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = ModuleType("kfmt_cli.cli.largest")
+    module.largest = largest  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.setitem(cli.MODULES, "largest", "largest")  # the line in `SECTIONS`
+    monkeypatch.setitem(cli.SECTIONS, "Why", {**cli.SECTIONS["Why"], "largest": "largest"})
+    assert "largest" in run("--help")
+    assert "How many batches." in run("largest", "--help")
+    rows = [
+        json.loads(line) for line in run("largest", TXN, "--number", "3", "--json").splitlines()
+    ]
+    every = [json.loads(line) for line in run("dump", TXN, "--json").splitlines()]
+    wanted = heapq.nlargest(3, (item["size"] for item in every if item["type"] == "batch"))
+    assert [row["size"] for row in rows] == wanted
+    assert list(rows[0]) == ["type", "file", "log", "position", "size", "base_offset"]
+    assert run("largest", TXN, "--number", "3").splitlines()[-1] == "3 batches shown"
+    heading, *lines = run("largest", TXN, "--number", "3", "--format", "csv").splitlines()
+    assert heading == "file,log,position,size,base_offset"
+    assert len(lines) == 3
+    run("largest", TXN / "nothing")
+    assert run.code == 3
+    assert "No such file or directory" in run.err
+
+
+# A page of explain: a function, and a line.
+
+
+def sizes(facts: PageFacts) -> Iterator[str | list[str]]:
+    yield "A log has batches of many sizes."
+    yield [f"{int(facts.batches['size'][0])} bytes"]
+
+
+def test_a_page(run: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = ListedPage("batch-sizes", "How large batches are", f"{HERE}:sizes")
+    monkeypatch.setitem(pages.PAGES, page.name, page)
+    assert "batch-sizes" in run("explain")
+    shown = run("explain", "batch-sizes", ORDERS.parent)
+    assert "A log has batches of many sizes." in shown
+    assert "2575 bytes" in shown
+
+
+# The state of a topic: a decoder, a replay, two lines.
+
+GUEST = StateType(
+    RowType("guest", "A guest.", (Column("name", ColumnKind.TEXT, "The name.", given="has_name"),)),
+    1,
+)
+GUESTS = JsonDecoder(lambda key: Said("Guest", {"name": key.decode()}))
+
+
+class Guests(LatestOfKeys):
+    """Who is there."""
+
+    topic = "guests"
+    types = (GUEST,)
+
+    def rows(self) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
+        for _, key, _ in self.said():
+            yield GUEST, key
+
+
+def test_the_state_of_a_topic(run: Ran, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    topic = Topic("guests", "who is there", decoder=f"{HERE}:GUESTS")
+    monkeypatch.setitem(TOPICS, "guests", topic)
+    monkeypatch.setitem(states.REPLAYS, "guests", f"{HERE}:Guests")
+    lines = [{"key": "ann", "value": "{}"}, {"key": "bob", "value": "{}"}, {"key": "ann"}]
+    (tmp_path / "lines").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    run("build", tmp_path / "lines", tmp_path / "guests-0")
+    assert run.code == 0
+    rows = [json.loads(line) for line in run("state", tmp_path / "guests-0", "--json").splitlines()]
+    assert [(row["type"], row["name"]) for row in rows] == [("guest", "bob")]
+    assert "who is there" in run("dump", tmp_path / "guests-0")

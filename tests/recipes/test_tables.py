@@ -1,0 +1,119 @@
+"""More that a contributor adds: a payload format, a table for Spark, a job on it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kfmt_cli.rows import table_types
+from kfmt_cli.rows.column import Column, ColumnKind, RowType, number
+from kfmt_cli.spark import jobs as spark_jobs
+from kfmt_cli.topics import payloads
+from kfmt_cli.topics.payloads import PayloadFormat
+from tests.recipes.test_recipes import Ran, fresh_commands, rows, run
+from tests.support.samples import ORDERS
+from tools import make_docs
+
+__all__ = ["run"]
+HERE = __name__
+
+# A payload format: a function from bytes to a value.
+
+
+def read_roman(data: bytes) -> int:
+    """A number of Roman digits; raises ValueError."""
+    values = [{"I": 1, "V": 5, "X": 10}[chr(digit)] for digit in data if chr(digit) in "IVX"]
+    if len(values) != len(data):
+        raise ValueError("not all of it is I, V and X")
+    return sum(-one if one < later else one for one, later in pairwise([*values, 0]))
+
+
+def test_a_payload_format(run: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    roman = PayloadFormat("roman", "Roman digits", read_roman)
+    monkeypatch.setitem(payloads.FORMATS, "roman", roman)
+    lines = [{"type": "record", "offset": i, "value": text} for i, text in enumerate(("XIV", "A"))]
+    (tmp_path / "lines").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    run("build", tmp_path / "lines", tmp_path / "years-0")
+    assert run("cat", tmp_path / "years-0", "--value-format", "roman") == "14\nA\n"
+    assert "offset 1: does not decode as roman: not all of it is I, V and X" in run.err
+    dumped = run("dump", tmp_path / "years-0", "--records", "--json", "--value-format", "roman")
+    decoded = [row["decoded_value"] for row in rows(dumped, "record")]
+    assert decoded[0] == {"format": "roman", "value": 14}
+    assert decoded[1]["note"].startswith("does not decode")
+    assert "roman" in run("cat", "--help")
+
+
+# A table for Spark: its columns, and the function that makes its rows.
+
+SIZES = RowType(
+    "sizes",
+    "A row a file.",
+    (Column("file", ColumnKind.TEXT, "The file's path."), number("bytes", "Its size.")),
+)
+
+
+def test_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    arrow = pytest.importorskip("pyarrow")
+    from kfmt_cli.arrow import tables
+    from kfmt_cli.arrow.schema import schema_of
+    from kfmt_cli.spark.request import request_of
+    from kfmt_cli.spark.splits import read_split
+    from kfmt_cli.spark.wanted import splits_of
+
+    def sizes(request: Any, piece: Any) -> Iterator[Any]:
+        row = {"file": piece.path, "bytes": piece.end - piece.start}
+        yield arrow.RecordBatch.from_pylist([row], schema_of(request.shown))
+
+    monkeypatch.setitem(table_types.TABLES, "sizes", SIZES)
+    monkeypatch.setitem(tables.MAKERS, "sizes", sizes)
+    request = request_of({"table": "sizes", "path": str(ORDERS), "columns": "bytes"})
+    made = [batch for split in splits_of(request) for batch in read_split(request, split)]
+    assert [row for batch in made for row in batch.to_pylist()] == [
+        {"bytes": ORDERS.stat().st_size}
+    ]
+    assert "Its size." in make_docs.spark_tables()
+
+
+# A job on Spark: a function, and a line that says what it does.
+
+
+def count_files(context: Any) -> Any:
+    from kfmt_cli.spark.jobs.context import JobSummary
+
+    assert context.options == {"least": 2}
+    n = context.table("segments").count()
+    return JobSummary({"segments": n}, lines=[f"{n} files"])
+
+
+def test_a_job_on_spark(
+    run: Ran, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    pytest.importorskip("pyspark")
+    least = spark_jobs.JobOption("--least", "How many at least.", type=int)
+    job = spark_jobs.ListedJob("count-files", "Count files.", f"{HERE}:count_files", (least,))
+    monkeypatch.setattr(spark_jobs, "JOBS", [*spark_jobs.JOBS, job])
+    with fresh_commands(monkeypatch):
+        assert "Count files." in run("pipeline", "--help")
+        assert "How many at least." in run("pipeline", "count-files", "--help")
+        assert "### pipeline count-files" in make_docs.commands()
+        if shutil.which("java") is None:
+            pytest.skip("java not found")
+        session = request.getfixturevalue("spark")
+        in_this_one(monkeypatch, session)
+        out = run("pipeline", "count-files", ORDERS.parent, "--to", tmp_path / "to", "--least", "2")
+        assert "7 files" in out
+
+
+def in_this_one(monkeypatch: pytest.MonkeyPatch, session: Any) -> None:
+    """Jobs run in the session of all tests."""
+    import contextlib
+
+    from kfmt_cli.spark import session as sessions
+
+    monkeypatch.setattr(sessions, "session", lambda *_: contextlib.nullcontext(session))

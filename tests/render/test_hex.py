@@ -1,0 +1,185 @@
+"""`kfmt hex`: every byte of a batch, an entry or a small file stands next to its field, once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kfmt_cli.core.codecs.decompress import decompress
+from kfmt_cli.disk.tree import classify
+from kfmt_cli.log.anatomy.other_files import file_part
+from kfmt_cli.rows.anatomy import FIELD, cells, lines_of
+from tests.support.samples import ORDERS, TXN, Row, every_log, kfmt, name_of
+from tests.support.terminal import on_a_terminal
+from tools.kafka import ROOT, SAMPLES
+
+LOGS = [path for path in every_log() if path.stat().st_size]
+OTHERS = sorted(
+    path
+    for path in SAMPLES.rglob("*")
+    if path.suffix in (".index", ".timeindex", ".txnindex", ".snapshot", ".metadata", ".properties")
+    or path.name.endswith("-checkpoint")
+)
+DAMAGED = ROOT / "damaged_segments"
+
+
+def fields(*arguments: str | Path) -> list[Row]:
+    return kfmt("hex", *arguments, "--json").of("field")
+
+
+def joined(rows: list[Row]) -> bytes:
+    """The bytes of the fields, which must follow on each other."""
+    leaves = [row for row in rows if row["hex"] is not None]
+    at = leaves[0]["position"]
+    for row in leaves:
+        assert row["position"] == at, row
+        at += row["size"]
+    return bytes.fromhex("".join(row["hex"] for row in leaves))
+
+
+@pytest.mark.parametrize("log", LOGS, ids=name_of)
+def test_every_byte_of_a_batch_is_shown_once(log: Path) -> None:
+    data = log.read_bytes()
+    batches = kfmt("dump", log, "--json").of("batch")
+    for entry in {0, len(batches) - 1}:
+        batch = batches[entry]
+        rows = fields(log, "--entry", str(entry))
+        start = batch["position"]
+        outside = [row for row in rows if row["inside"] is None]
+        assert joined(outside) == data[start : start + batch["size"]]
+        inside = [row for row in rows if row["inside"] is not None]
+        codec = batch["attributes"]["compression"]
+        assert bool(inside) == (codec != "none" and batch["records_count"] != 0)
+        if inside:
+            (begin,) = {row["block_position"] for row in inside}
+            packed = data[begin : start + batch["size"]]
+            assert joined(inside) == decompress(codec, packed, 1 << 26, batch["magic"])
+        assert not [row for row in rows if row["fault"]]
+
+
+def test_every_byte_of_another_file_is_shown_once() -> None:
+    names = [column.name for column in FIELD.columns]
+    for file in OTHERS:
+        part = file_part(classify(str(file), file.name), None, None)
+        lines = [line for node in part.nodes for line in lines_of(node)]
+        rows = [dict(zip(names, cells(line, part.data, 0, ""), strict=True)) for line in lines]
+        assert (joined(rows) if rows else b"") == file.read_bytes(), file
+    assert len(OTHERS) > 200
+
+
+def test_a_record_is_found_by_its_offset() -> None:
+    rows = fields(ORDERS, "--offset", "25", "--alone")
+    of_record = [row for row in rows if row["path"].startswith("record 5.")]
+    assert {row["path"].split(".")[1] for row in of_record} >= {
+        "length",
+        "key",
+        "value",
+        "headers_count",
+    }
+    (delta,) = [row for row in of_record if row["path"] == "record 5.offset_delta"]
+    assert (delta["value"], delta["meaning"]) == (5, "→ offset 25")
+    stored = kfmt("dump", ORDERS, "--records", "--json", "--from-offset", "25", "--to-offset", "25")
+    (record,) = stored.of("record")
+    (length,) = [row for row in of_record if row["path"] == "record 5.length"]
+    assert length["position"] == record["position"]
+    assert rows[0]["position"] == stored.of("batch")[0]["position"]
+
+
+def test_a_byte_belongs_to_its_batch() -> None:
+    batches = kfmt("dump", TXN, "--json").of("batch")
+    for batch in batches[:5]:
+        for position in (batch["position"], batch["position"] + batch["size"] - 1):
+            rows = fields(TXN, "--position", str(position))
+            assert rows[0]["position"] == batch["position"]
+            assert rows[0]["value"] == batch["base_offset"]
+
+
+def test_a_wrong_checksum_is_marked() -> None:
+    file = next((DAMAGED / "flipped-bit-0").glob("*.log"))
+    done = kfmt("hex", file, "--entry", "3", "--color", "always")
+    assert done.code == 1
+    assert "\x1b[1;31m" in done.out
+    assert "✗ CRC-32C of bytes 1e2b..27f0 is e74b9739" in done.out
+    assert "crc-mismatch" in done.err
+
+
+def test_a_length_that_the_reader_mends_is_shown_as_it_is() -> None:
+    file = next((DAMAGED / "length-too-big-0").glob("*.log"))
+    rows = fields(file, "--entry", "3")
+    (length,) = [row for row in rows if row["path"] == "batch_length"]
+    assert (length["value"], length["hex"]) == ((1 << 31) - 1, "7fffffff")
+    assert length["meaning"] == "✗ 2511, as the checksum says"
+
+
+def test_what_is_no_batch_is_shown_as_far_as_it_is_one() -> None:
+    file = next((DAMAGED / "truncated-0").glob("*.log"))
+    done = kfmt("hex", file, "--position", "7702")
+    assert done.code == 1
+    assert "byte 7702, which is in no batch" in done.out
+    assert "✗ record 3 › value: a length of" in done.out or "are left" in done.out
+    assert "batch-truncated" in done.err
+    rows = kfmt("hex", file, "--position", "7702", "--json").of("field")
+    assert joined(rows) == file.read_bytes()[7702:]
+
+
+def test_a_wrong_size_of_an_old_message_is_said_and_the_rest_is_shown(tmp_path: Path) -> None:
+    log = SAMPLES / "kafka-0.8.2.2/real08-gzip-0/00000000000000000000.log"
+    content = bytearray(log.read_bytes())
+    content[8] = 1
+    (tmp_path / log.name).write_bytes(content)
+    done = kfmt("hex", tmp_path / log.name, "--entry", "0", "--json")
+    fields = {row["path"].rpartition(".")[2]: row for row in reversed(done.of("field"))}
+    size = fields["message_size"]
+    assert size["hex"] == content[8:12].hex()
+    assert size["value"] >> 24 == 1
+    assert size["meaning"].startswith(f"✗ {size['value'] & 0xFFFFFF}, as the checksum says")
+    assert fields["crc"]["meaning"].startswith("✓")
+    assert fields["key"]["hex"] == "ffffffff"
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.data())
+def test_damage_never_ends_in_a_crash(data: st.DataObject) -> None:
+    import tempfile
+
+    log = data.draw(st.sampled_from(LOGS))
+    content = bytearray(log.read_bytes()[:4000])
+    for _ in range(data.draw(st.integers(1, 5))):
+        at = data.draw(st.integers(0, len(content) - 1))
+        content[at] = data.draw(st.integers(0, 255))
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / log.name
+        file.write_bytes(content)
+        for place in (["--entry", "0"], ["--position", str(data.draw(st.integers(0, 4000)))]):
+            done = kfmt("hex", file, *place, "--json")
+            assert done.code in (0, 1, 3)
+            for row in done.of("field"):
+                start = row["position"]
+                if row["inside"] is None and row["hex"]:
+                    assert row["hex"] == content[start : start + row["size"]].hex()
+
+
+def test_lines_fit_the_screen() -> None:
+    for width in (60, 80, 160):
+        out = on_a_terminal("hex", TXN, "--entry", "2", "--color", "never", columns=width)
+        lines = out.splitlines()
+        assert len(lines) > 20
+        assert max(map(len, lines)) <= width
+
+
+def test_wrong_usage(tmp_path: Path) -> None:
+    assert kfmt("hex", ORDERS, "--offset", "1", "--entry", "2").code == 2
+    assert kfmt("hex", ORDERS, "--alone").code == 2
+    assert kfmt("hex", ORDERS.with_suffix(".index"), "--offset", "1").code == 2
+    assert kfmt("hex", ORDERS.with_suffix(".index"), "--entry", "999").code == 1
+    later = ORDERS.with_name("00000000000000000240.log")
+    for offset in ("5", "-1", "480"):
+        assert kfmt("hex", later, "--offset", offset).code == 1
+    assert kfmt("hex", ORDERS.parent).code == 2
+    assert kfmt("hex", tmp_path / "nothing").code == 3
+    assert kfmt("hex", ORDERS, "--offset", "99999").code == 1
+    assert kfmt("hex", ORDERS, "--entry", "99999").code == 1
+    assert kfmt("hex", ORDERS, "--position", "99999999").code == 1

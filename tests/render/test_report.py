@@ -1,0 +1,310 @@
+"""report: its numbers are those of the commands, and it appears whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.rows.test_contract import TYPES, fits
+from tests.support.samples import Done, Row, kfmt
+from tools.kafka import ROOT, SAMPLES
+
+pytest.importorskip("altair", reason="the extra report is not installed")
+
+BROKER = SAMPLES / "kafka-3.9.1-broker1"
+DIRECTORIES = [
+    *sorted(path for path in SAMPLES.iterdir() if path.is_dir()),
+    ROOT / "damaged_segments",
+]
+NOW = "2026-11-25T12:00"
+
+
+def made(*arguments: str | Path, at: Path, code: int | None = None) -> tuple[str, list[Row]]:
+    """A page, and its data."""
+    page, data = at / "page.html", at / "page.json"
+    done = kfmt("report", *arguments, "--to", page, "--data", data, "--now", NOW)
+    assert page.exists(), done.err
+    if code is not None:
+        assert done.code == code
+    rows: list[Row] = json.loads(data.read_text())
+    return page.read_text(), rows
+
+
+def of(rows: list[Row], type_: str) -> list[Row]:
+    return [row for row in rows if row["type"] == type_]
+
+
+def same(rows: list[Row]) -> list[str]:
+    return sorted(json.dumps(row, sort_keys=True) for row in rows)
+
+
+def without(rows: list[Row], *names: str) -> list[Row]:
+    return [{name: row[name] for name in row if name not in names} for row in rows]
+
+
+@pytest.mark.parametrize("directory", DIRECTORIES, ids=lambda path: path.name)
+def test_its_numbers_are_those_of_the_commands(directory: Path, tmp_path: Path) -> None:
+    _, rows = made(directory, at=tmp_path)
+    assert rows[0]["type"] == "report"
+    for row in rows:
+        reasons = [fits(row, type_) for type_ in TYPES if type_.name == row["type"]]
+        assert "" in reasons, (row, reasons)
+    check = kfmt("check", directory, "--json")
+    for type_ in ("partition", "broker_start", "log_directory", "next"):
+        assert same(of(rows, type_)) == same(check.of(type_)), type_
+    assert same(of(rows, "finding")) == same(check.of("finding"))
+    stat = kfmt("stat", directory, "--plot", "--json")
+    assert same([row for row in of(rows, "stat") if not is_of_topic(row)]) == same(stat.of("stat"))
+    by_topic = kfmt("stat", directory, "--by", "topic", "--json").of("stat")
+    topics = [row for row in by_topic if is_of_topic(row)]
+    assert same([row for row in of(rows, "stat") if is_of_topic(row)]) == same(topics)
+    for type_ in ("time_bucket", "codec_use", "time_order"):
+        assert same(of(rows, type_)) == same(stat.of(type_)), type_
+    txn = kfmt("txn", directory, "--json")
+    assert same(of(rows, "transaction")) == same(txn.of("transaction"))
+    counted = [row for row in txn.of("transactions") if any(row[name] for name in OUTCOMES)]
+    assert same(of(rows, "transactions")) == same(counted)
+    retention = kfmt("retention", directory, "--now", NOW, "--json")
+    for type_ in ("retention", "roll", "freed"):
+        assert same(of(rows, type_)) == same(retention.of(type_)), type_
+    offsets = [path for path in directory.rglob("__consumer_offsets-*") if path.is_dir()]
+    state = kfmt("state", *offsets, "--json").rows if offsets else []
+    for type_ in ("group", "committed_offset"):
+        told = [row for row in state if row["type"] == type_]
+        assert same(without(of(rows, type_), "file")) == same(without(told, "file"))
+
+
+OUTCOMES = ("committed", "aborted", "open")
+
+
+def is_of_topic(row: Row) -> bool:
+    return row["topic"] is not None and row["partition"] is None
+
+
+def test_the_strips_cover_the_logs(tmp_path: Path) -> None:
+    _, rows = made(BROKER, at=tmp_path)
+    strips = of(rows, "segment_strip")
+    logs = [path for path in BROKER.glob("*/*.log") if path.stem.isdigit()]
+    assert len(strips) == len(logs)
+    for strip in strips:
+        path = ROOT / strip["file"] if not Path(strip["file"]).is_absolute() else strip["file"]
+        assert strip["bytes"] == Path(path).stat().st_size
+        cells = strip["cells"]
+        assert sum(cell[1] for cell in cells) == strip["bytes"]
+        assert sum(cell[2] for cell in cells) == strip["batches"]
+        assert sum(cell[3] for cell in cells) == strip["records"]
+        assert cells == sorted(cells)
+        if strip["index_entries"]:
+            entries = kfmt("dump", Path(path).with_suffix(".index"), "--json").rows
+            assert strip["index_entries"] == len(entries)
+
+
+class Words(HTMLParser):
+    """What a reader without JavaScript sees, and what a page asks for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.text: list[str] = []
+        self.addresses: list[str] = []
+        self._hidden = 0
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._hidden += tag in ("script", "style")
+        named = dict(attrs)
+        self.addresses += [str(named[name]) for name in ("src", "href", "action") if name in named]
+
+    def handle_endtag(self, tag: str) -> None:
+        self._hidden -= tag in ("script", "style")
+
+    def handle_data(self, data: str) -> None:
+        if not self._hidden:
+            self.text.append(data)
+
+
+def read(page: str) -> tuple[str, list[str]]:
+    parser = Words()
+    parser.feed(page)
+    return re.sub(r"\s+", " ", " ".join(parser.text)), parser.addresses
+
+
+def test_the_page_is_read_without_javascript_and_asks_for_nothing(tmp_path: Path) -> None:
+    page, rows = made(BROKER, at=tmp_path, code=0)
+    words, addresses = read(page)
+    assert all(address.startswith("#") for address in addresses)
+    assert "default-src 'none'" in page
+    for question in ("What is on this disk?", "What is damaged?", "What is lost?"):
+        assert question in words
+    assert "What do I do?" in words
+    assert "billing on orders-0: 1 020 records" in words
+    for row in of(rows, "stat"):
+        assert str(row["topic"]) in words
+    anchors = {address[1:] for address in addresses}
+    assert anchors <= set(re.findall(r'id="([^"]+)"', page))
+    assert len(page.encode()) < 3_000_000
+
+
+def test_damage_is_told_with_what_to_do(tmp_path: Path) -> None:
+    page, rows = made(ROOT / "damaged_segments", at=tmp_path, code=1)
+    words, _ = read(page)
+    for row in of(rows, "finding"):
+        assert row["code"] in words
+    for row in of(rows, "next"):
+        assert row["command"].split()[1] in words
+    lost = 740
+    assert f"{lost} offsets go" in words
+
+
+def test_what_files_say_is_never_code(tmp_path: Path) -> None:
+    name = "<script>alert(1)<x>-0"
+    folder = tmp_path / name
+    folder.mkdir()
+    log = folder / "00000000000000000000.log"
+    log.write_bytes((BROKER / "orders-0" / log.name).read_bytes())
+    page, _ = made(folder, at=tmp_path)
+    assert "<script>alert" not in page
+    assert "alert(1)" in read(page)[0]
+
+
+# Outputs.
+
+
+def test_a_page_is_not_replaced_without_force(tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    assert kfmt("report", BROKER / "orders-0", "--to", page).code == 0
+    before = page.read_bytes()
+    done = kfmt("report", BROKER / "txn-0", "--to", page)
+    assert done.code == 2
+    assert "--force replaces it" in done.err
+    assert page.read_bytes() == before
+    assert kfmt("report", BROKER / "txn-0", "--to", page, "--force").code == 0
+    assert "txn-0" in page.read_text()
+    assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
+
+
+def test_what_is_no_page_is_never_replaced(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    shutil.copytree(BROKER / "orders-0", disk / "orders-0")
+    log = disk / "orders-0/00000000000000000240.log"
+    before = {path: path.read_bytes() for path in disk.rglob("*") if path.is_file()}
+    other = tmp_path / "mine.txt"
+    other.write_text("mine")
+    for to, words in (
+        (log, "in which nothing is written"),
+        (disk / "page.html", "in which nothing is written"),
+        (other, "is no page"),
+    ):
+        done = kfmt("report", disk, "--to", to, "--force")
+        assert (done.code, words in done.err) == (2, True)
+        other_disk = kfmt("report", BROKER / "txn-0", "--to", log, "--force")
+        assert (other_disk.code, "is no page" in other_disk.err) == (2, True)
+        data = ("--data", to, "--force")
+        assert kfmt("report", disk, "--to", tmp_path / "new.html", *data).code == 2
+    both = tmp_path / "both"
+    assert kfmt("report", BROKER / "txn-0", "--to", both, "--data", both).code == 2
+    assert {path: path.read_bytes() for path in disk.rglob("*") if path.is_file()} == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["disk", "mine.txt"]
+
+
+def test_a_finding_is_counted_once(tmp_path: Path) -> None:
+    """Transactions are gone through, too, and meet the same damage."""
+    disk = tmp_path / "disk"
+    shutil.copytree(BROKER / "txn-0", disk / "txn-0")
+    os.truncate(disk / "txn-0/00000000000000000357.log", 25_000)
+    _, rows = made(disk, at=tmp_path, code=1)
+    found = kfmt("check", disk, "--json").of("finding")
+    assert found
+    assert same(of(rows, "finding")) == same(found)
+
+
+@pytest.mark.parametrize("path", ["nowhere", "README.md"])
+def test_nothing_that_can_be_read_makes_no_page(path: str, tmp_path: Path) -> None:
+    done = kfmt("report", path, "--to", tmp_path / "page.html", "--data", tmp_path / "page.json")
+    assert done.code == 3
+    assert done.err.startswith(f"kfmt: {path}: ")
+    assert len(done.err.splitlines()) == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_wrong_usage_is_said_in_a_line(tmp_path: Path) -> None:
+    for arguments in (
+        ("--to", tmp_path / "page.html"),
+        (BROKER, "--from", tmp_path, "--to", tmp_path / "page.html"),
+        (BROKER, "--to", tmp_path),
+    ):
+        done = kfmt("report", *arguments)
+        assert done.code == 2
+        assert not list(tmp_path.iterdir())
+
+
+def test_what_cannot_be_read_is_said_on_the_page(tmp_path: Path) -> None:
+    done = kfmt("report", BROKER / "orders-0", "nowhere", "--to", tmp_path / "page.html")
+    assert done.code == 3
+    words, _ = read((tmp_path / "page.html").read_text())
+    assert "nowhere: No such file or directory" in words
+
+
+# Of what jobs on Spark wrote.
+
+
+def job(folder: Path, name: str, tables: dict[str, list[dict[str, Any]]]) -> Path:
+    """What a job leaves, with tables of JSON Lines."""
+    (folder / "_kfmt").mkdir(parents=True)
+    written = []
+    for table, rows in tables.items():
+        file = folder / table / "part-0.jsonl"
+        file.parent.mkdir()
+        file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        written.append(str(file))
+    summary = {"job": name, "inputs": ["/disks"], "written": written, "unread": []}
+    (folder / "_kfmt/summary.json").write_text(json.dumps(summary))
+    about = {"job": name, "options": {"format": "json"}}
+    (folder / "_kfmt/job.json").write_text(json.dumps(about))
+    return folder
+
+
+def test_a_directory_without_a_job_is_told(tmp_path: Path) -> None:
+    done = kfmt("report", "--from", tmp_path / "new", "--to", tmp_path / "page.html")
+    assert done.code == 3
+    assert "no job of kfmt pipeline is done here" in done.err
+
+
+def test_a_job_without_tables_of_a_page_is_told(tmp_path: Path) -> None:
+    folder = job(tmp_path / "out", "export", {"records": [{"offset": 1}]})
+    done = kfmt("report", "--from", folder, "--to", tmp_path / "page.html")
+    assert done.code == 2
+    assert "verify, segments and stats do" in done.err
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("format_", ["parquet", "json", "csv"])
+def test_a_page_of_jobs_has_their_numbers(format_: str, tmp_path: Path) -> None:
+    paths = (BROKER, ROOT / "damaged_segments")
+    jobs = ["verify", "stats"] if format_ == "parquet" else ["verify"]
+    for name in jobs:
+        options = ("--to", tmp_path / name, "--format", format_)
+        done = kfmt("pipeline", name, *paths, *options)
+        assert done.code == 1, done.err
+    page = tmp_path / "page.html"
+    data = tmp_path / "page.json"
+    given = [part for name in jobs for part in ("--from", tmp_path / name / "_kfmt")]
+    told: Done = kfmt("report", *given, "--to", page, "--data", data)
+    assert told.code == 1, told.err
+    rows = json.loads(data.read_text())
+    stats = kfmt("stat", *paths, "--json").of("stat")
+    known = {(row["topic"], row["partition"]): row for row in of(rows, "stat")}
+    for row in stats:
+        mine = known[row["topic"], row["partition"]]
+        for name in ("segments", "bytes", "batches", "records", "last_offset", "max_timestamp"):
+            assert mine[name] == row[name], name
+    assert of(rows, "report")[0]["bytes"] == sum(row["bytes"] for row in stats)
+    verified = kfmt("verify-crc", "--deep", *paths, "--json").of("finding")
+    errors = sorted(row["code"] for row in verified if row["severity"] == "error")
+    found = of(rows, "finding")
+    assert sorted(row["code"] for row in found if row["severity"] == "error") == errors

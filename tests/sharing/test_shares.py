@@ -1,0 +1,259 @@
+"""However work is shared out, in packs, pieces or processes, the output stays the same."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kfmt_cli.checks.index.checker import IndexChecker
+from kfmt_cli.checks.log import packs
+from kfmt_cli.checks.log.verifier import Verifier
+from kfmt_cli.commands import index_check, verify, verify_apart
+from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.findings.finding import Finding
+from kfmt_cli.rows.finding_row import finding_row
+from kfmt_cli.rows.result import Result
+from kfmt_cli.sharing import processes
+from kfmt_cli.sharing.processes import map_processes
+from tests.support.mutants import mutant_of
+from tests.support.samples import ORDERS, TXN, UPGRADED, environment, kfmt
+from tests.support.segments import NAME, positions
+from tools.kafka import ROOT, SAMPLES
+
+PARTITIONS = (ORDERS.parent, TXN.parent, SAMPLES / "kafka-3.9.1-broker2/replicated-0")
+
+
+def told(events: Any) -> list[object]:
+    """Events in a form that can be compared."""
+    done: list[object] = []
+    for event in events:
+        if isinstance(event, Finding):
+            done.append(finding_row(event))
+        elif isinstance(event, Result):
+            done.append((event.row(), event.aside, list(event.findings.left_out())))
+        else:
+            done.append(event)
+    return done
+
+
+def alone(files: Any, sizes: Any = None) -> Any:
+    """Units of one file each."""
+    del sizes
+    return [[file] for file in files]
+
+
+def harmed(folder: Path, rng: random.Random, suffixes: tuple[str, ...]) -> None:
+    """Some bytes of some files of a partition are changed, cut or added."""
+    files = [path for path in sorted(folder.iterdir()) if path.suffix in suffixes]
+    for file in rng.sample(files, rng.randint(1, 3)):
+        data = bytearray(file.read_bytes())
+        if not data:
+            file.write_bytes(bytes(12))
+            continue
+        at = rng.randrange(len(data))
+        kind = rng.randrange(4)
+        if kind == 0:
+            data[at] ^= 1 << rng.randrange(8)
+        elif kind == 1:
+            del data[at:]
+        elif kind == 2:
+            data += bytes(rng.randrange(1, 25))
+        else:
+            data[at : at + 4] = rng.randbytes(4)
+        file.write_bytes(data)
+    if rng.random() < 0.2:
+        rng.choice(files).unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize("partition", PARTITIONS, ids=lambda item: item.name)
+def test_index_check_of_packs(
+    partition: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = random.Random(partition.name)
+
+    def check(folder: Path, interval: int) -> list[object]:
+        task = index_check.IndexCheck(IndexChecker(Limit(), interval))
+        return told([*task.plan((str(folder),)), *task.events()])
+
+    n_accused = 0
+    for i in range(120):
+        folder = tmp_path / str(i)
+        shutil.copytree(partition, folder)
+        if i:
+            harmed(folder, rng, (".index", ".timeindex", ".log"))
+        interval = rng.choice([100, 1024, 4096])
+        together = check(folder, interval)
+        with monkeypatch.context() as one_by_one:
+            one_by_one.setattr(index_check, "_units", alone)
+            assert check(folder, interval) == together, f"mutant {i}"
+        n_accused += any(isinstance(each_object, dict) for each_object in together)
+        shutil.rmtree(folder)
+    assert n_accused > 60
+
+
+@pytest.mark.parametrize("deep", [False, True])
+def test_verify_crc_of_packs(deep: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = random.Random(5)
+
+    def check(folder: Path) -> list[object]:
+        task = verify.Verify(Verifier(deep, Limit(), 0))
+        return told([*task.plan((str(folder),)), *task.events()])
+
+    for i in range(80):
+        folder = tmp_path / str(i)
+        shutil.copytree(PARTITIONS[i % 3], folder)
+        harmed(folder, rng, (".log",))
+        together = check(folder)
+        with monkeypatch.context() as one_by_one:
+            one_by_one.setattr(verify, "_units", alone)
+            assert check(folder) == together, f"mutant {i}"
+        shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize("log", [ORDERS, TXN, UPGRADED], ids=lambda item: item.parent.name)
+def test_a_large_log_in_pieces(log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each piece as a process would do it, in this one."""
+    monkeypatch.setattr(verify_apart, "LARGE", 0)
+    monkeypatch.setattr(verify_apart, "MOST_PIECE", 6000)
+    monkeypatch.setattr(verify_apart, "LEAST_PIECE", 2000)
+    monkeypatch.setattr(processes, "MANY_BYTES", 0)
+    monkeypatch.setattr(verify_apart, "map_processes", lambda work, items, *_: map(work, items))
+    data = log.read_bytes()
+    for i in range(60):
+        folder = tmp_path / str(i)
+        folder.mkdir()
+        file = folder / NAME
+        file.write_bytes(
+            data if not i else bytes(mutant_of(data, positions(data), random.Random(i)).data)
+        )
+        if i % 2 and log.with_suffix(".index").exists():
+            shutil.copy(log.with_suffix(".index"), folder)
+
+        def check(jobs: int, file: Path = file) -> list[object]:
+            task = verify.Verify(Verifier(True, Limit(), 0), jobs)
+            return told([*task.plan((str(file),)), *task.events()])
+
+        assert check(2) == check(1), f"mutant {i}"
+        shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [["--json"], ["--records", "--json"], ["--records", "--format", "csv"], ["--format", "csv"]],
+    ids=" ".join,
+)
+def test_dump_of_packs(options: list[str]) -> None:
+    folder = ROOT / "damaged_segments"
+    together = kfmt("dump", folder, *options)
+    logs = [line.split(",")[0] for line in kfmt("dump", folder, "--format", "csv").out.splitlines()]
+    names = list(dict.fromkeys(log for log in logs if log.endswith(".log")))
+    one_by_one = []
+    for name in names:
+        one_by_one += kfmt("dump", name, *options).out.splitlines()
+    lines = together.out.splitlines()
+    if options == ["--json"]:  # of all files
+        lines = [line for line in lines if '.log"' in line]
+    heading = lines[0]
+    if not heading.startswith("{"):
+        one_by_one = [heading, *(text for text in one_by_one if text != heading)]
+    assert lines == one_by_one
+
+
+def test_packs_hold_what_they_should(tmp_path: Path) -> None:
+    shutil.copytree(ORDERS.parent, tmp_path / "orders-0")
+    task = verify.Verify(Verifier(True, Limit(), 0))
+    assert list(task.plan((str(tmp_path),))) == []
+    (unit,) = packs.packs(task._files, task._sizes)
+    assert len(unit) == 7
+    assert all(verified is not None for verified in packs.verify_pack(unit, True, Limit()))
+
+
+# Processes.
+
+
+def square(n: int) -> int:
+    return n * n
+
+
+def end(n: int) -> int:
+    if n == 5:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return n
+
+
+@pytest.mark.parametrize("at_once", [1, 3])
+def test_results_come_in_order(at_once: int) -> None:
+    for jobs in (1, 3):
+        assert list(map_processes(square, range(40), jobs, at_once)) == [i * i for i in range(40)]
+
+
+def test_a_worker_that_is_killed_is_said() -> None:
+    script = (
+        "from tests.sharing.test_shares import end\n"
+        "from kfmt_cli.sharing.processes import map_processes\n"
+        "from kfmt_cli.errors import KfmtError\n"
+        "try:\n    list(map_processes(end, range(40), 2))\n"
+        "except KfmtError as error:\n    print(error)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, env=environment(), capture_output=True, check=True
+    )
+    assert b"a worker process was killed" in done.stdout
+    assert not done.stderr
+
+
+def test_an_interrupt_ends_every_process(tmp_path: Path) -> None:
+    for i in range(300):
+        folder = tmp_path / f"orders-{i}"
+        folder.mkdir()
+        for log in ORDERS.parent.glob("*.log"):
+            os.link(log, folder / log.name) if same_disk(log, folder) else shutil.copy(log, folder)
+    script = (
+        "import sys\nfrom kfmt_cli.sharing import processes\nprocesses.MANY_BYTES = 0\n"
+        "from kfmt_cli.__main__ import main\nsys.argv[0] = 'kfmt'\nmain()\n"
+    )
+    command = [sys.executable, "-c", script, "verify-crc", "--deep", "--jobs", "2", str(tmp_path)]
+    process = subprocess.Popen(
+        command,
+        env=environment(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    wait_for(lambda: len(children(process.pid)) >= 2 or process.poll() is not None)
+    started = children(process.pid)
+    os.killpg(process.pid, signal.SIGINT)
+    _, said = process.communicate(timeout=20)
+    assert process.returncode in (130, 0)
+    assert b"Traceback" not in said
+    wait_for(lambda: not any(Path(f"/proc/{number}").exists() for number in started))
+
+
+def same_disk(a: Path, b: Path) -> bool:
+    return a.stat().st_dev == b.stat().st_dev
+
+
+def children(pid: int) -> list[int]:
+    try:
+        found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except OSError:
+        return []
+    return [int(text) for text in found]
+
+
+def wait_for(what: Callable[[], bool]) -> None:
+    for _ in range(400):
+        if what():
+            return
+        time.sleep(0.02)
+    raise AssertionError("it did not happen")

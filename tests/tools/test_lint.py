@@ -1,0 +1,50 @@
+"""The rules of the house find what breaks them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tools.lint import RULES, House
+
+FILES = {
+    "README.md": "# kfmt\n",
+    "docs/architecture.md": "The house.\n",
+    "kfmt_cli/core/times.py": '"""Times."""\n',
+    "kfmt_cli/log/reader.py": '"""Reads."""\nfrom kfmt_cli.core import times\n',
+}
+LONG = "def long() -> None:\n" + "    print()\n" * 70
+BROKEN = {
+    "imports_point_down": ("kfmt_cli/core/up.py", '"""Up."""\nimport kfmt_cli.log.reader\n'),
+    "no_circles": (
+        "kfmt_cli/core/times.py",
+        '"""Times."""\nfrom kfmt_cli.log import reader\n',
+    ),
+    "files_are_short_and_say_their_job": ("kfmt_cli/core/mute.py", "x = 1\n"),
+    "functions_are_short": ("kfmt_cli/core/long.py", f'"""Long."""\n{LONG}'),
+    "names_say_one_thing": ("tests/test_a.py", "it = 1\n"),
+    "pages_are_in_plain_english": ("docs/ci.md", "It goes on.\n"),
+    "pages_keep_their_length": ("README.md", "x\n" * 500),
+}
+
+
+def house(root: Path, **more: str) -> House:
+    """A small checkout."""
+    for name, text in {**FILES, **more}.items():
+        file = root / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    return House.at(root)
+
+
+def test_a_house_in_order_breaks_no_rule(tmp_path: Path) -> None:
+    assert [words for rule in RULES for words in rule(house(tmp_path))] == []
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_a_rule_finds_what_breaks_it(rule: object, tmp_path: Path) -> None:
+    name, text = BROKEN[rule.__name__]  # type: ignore[attr-defined]
+    broken = house(tmp_path, **{name: text})
+    found = {each.__name__: list(each(broken)) for each in RULES}
+    assert found[rule.__name__]  # type: ignore[attr-defined]

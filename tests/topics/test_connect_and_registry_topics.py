@@ -1,0 +1,327 @@
+"""Topics of Kafka Connect, MirrorMaker, Kafka Streams and schema registries.
+
+The sample was written by workers of Kafka 3.9.1 with MirrorMaker's connectors; tests/kept has what
+their REST interface said just before they were stopped.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kfmt_cli.broker.state import REPLAYS, replay_of
+from kfmt_cli.log.stream import Record
+from kfmt_cli.topics import TOPICS, decoder_for, known_topic
+from tests.broker.test_state import built, of, state
+from tests.support.samples import Row, kfmt
+from tools.kafka import KEPT, SAMPLES
+
+CONNECT = SAMPLES / "kafka-3.9.1-connect"
+SAID = json.loads((KEPT / "connect-rest-api.json").read_text())
+HIDDEN = "source.cluster.sasl.jaas.config"
+
+
+def test_connectors_and_their_tasks_are_those_of_the_rest_interface() -> None:
+    rows = state(CONNECT / "connect-configs-0")
+    connectors = {row["connector"]: row for row in of(rows, "connector")}
+    assert connectors.keys() == SAID["connectors"].keys()  # "gone" has been deleted
+    for name, row in connectors.items():
+        said = SAID["connectors"][name]
+        wanted = said["info"]["config"] | ({HIDDEN: None} if name == "broken" else {})
+        assert row["config"] == wanted
+        assert row["tasks"] == len(said["info"]["tasks"])
+        paused = said["status"]["connector"]["state"] == "PAUSED"
+        assert row["target_state"] == ("PAUSED" if paused else "STARTED")
+    tasks = {(row["connector"], row["task"]): row["config"] for row in of(rows, "connector_task")}
+    assert tasks == {
+        (name, item["id"]["task"]): item["config"] | ({HIDDEN: None} if name == "broken" else {})
+        for name, of_connector in SAID["tasks"].items()
+        for item in of_connector
+    }
+    assert "kfmt-secret" not in json.dumps(rows)
+
+
+def test_states_are_those_of_the_rest_interface() -> None:
+    path = CONNECT / "connect-status-0"
+    # Stopping the workers wrote states of its own; the last that it wrote were UNASSIGNED.
+    stopped = state(path)
+    assert {row["state"] for row in of(stopped, "connector_status")} == {"UNASSIGNED"}
+    records = kfmt("dump", "--records", "--json", path / "00000000000000000000.log").rows
+    offsets = [row["offset"] for row in of(records, "record")]
+    wanted = {
+        (name, item["id"]): (item["state"], item.get("trace"))
+        for name, said in SAID["connectors"].items()
+        for item in said["status"]["tasks"]
+    }
+    for offset in reversed(offsets):
+        rows = of(state(path, "--at-offset", str(offset)), "task_status")
+        found = {(row["connector"], row["task"]): (row["state"], row["trace"]) for row in rows}
+        if found == wanted:
+            break
+    else:
+        raise AssertionError("at no offset is the state what the workers said")
+    assert wanted["broken", 0][0] == "FAILED"
+    assert "\n\tat org.apache.kafka" in (wanted["broken", 0][1] or "")
+    assert "5 task statuses" in kfmt("state", path).out
+    topics = {(row["connector"], row["topic"]) for row in of(stopped, "connector_topic")}
+    assert ("mirror-source", "west.orders") in topics
+
+
+def test_source_offsets_are_those_of_the_rest_interface() -> None:
+    rows = state(CONNECT / "connect-offsets-0")
+    found = {
+        (row["connector"], json.dumps(row["source_partition"], sort_keys=True)): row[
+            "source_offset"
+        ]
+        for row in rows
+    }
+    assert {key: value for key, value in found.items() if key[0] != "gone"} == {
+        (name, json.dumps(item["partition"], sort_keys=True)): item["offset"]
+        for name, said in SAID["offsets"].items()
+        for item in said["offsets"]
+    }
+
+
+def test_how_far_each_mirror_is() -> None:
+    syncs = state(CONNECT / "mm2-offset-syncs.east.internal-0")
+    found = [tuple(sync.values())[2:] for sync in syncs]
+    assert found == [("orders", 0, 132, 133, 133, 0), ("orders", 1, 116, 117, 117, 0)]
+    checkpoints = state(CONNECT / "west.checkpoints.internal-0")
+    committed = of(
+        state(CONNECT / "__consumer_offsets-0", "--group", "billing"), "committed_offset"
+    )
+    assert [
+        (checkpoint["topic"], checkpoint["upstream_offset"], checkpoint["offset"])
+        for checkpoint in checkpoints
+    ] == [(f"west.{row['topic']}", row["offset"], row["offset"]) for row in committed]
+    beats = state(CONNECT / "heartbeats-0")
+    assert [(beat["source"], beat["target"]) for beat in beats] == [
+        ("south", "east"),
+        ("west", "east"),
+    ]
+    assert all(beat["timestamp"] > 1_700_000_000_000 for beat in beats)
+
+
+def test_the_times_that_streams_keeps_with_its_offsets() -> None:
+    rows = of(state(CONNECT / "__consumer_offsets-0"), "committed_offset")
+    assert {row["group"] for row in rows if "stream_time" in row} == {"shop"}
+    dumped = kfmt("dump", "--records", "--json", CONNECT / "orders-0").rows
+    newest = max(row["timestamp"] for row in of(dumped, "record"))
+    of_shop = [row for row in rows if row["group"] == "shop" and row["topic"] == "orders"]
+    assert {row["stream_time"] for row in of_shop if row["partition"] == 0} == {newest}
+
+
+@pytest.mark.parametrize(
+    ("topic", "name"),
+    [
+        ("west.checkpoints.internal-0", "CheckpointKey"),
+        ("mm2-offset-syncs.east.internal-0", "OffsetSyncKey"),
+        ("heartbeats-0", "HeartbeatKey"),
+    ],
+)
+def test_records_of_mirrors_are_decoded_and_their_bytes_shown(topic: str, name: str) -> None:
+    log = CONNECT / topic / "00000000000000000000.log"
+    rows = of(kfmt("dump", "--records", "--json", log).rows, "record")
+    records = [row for row in rows if "control" not in row]
+    assert {record["decoded_key"]["name"] for record in records} == {name}
+    assert all(record["decoded_value"]["data"] for record in records)
+    shown = kfmt("hex", log, "--offset", str(records[0]["offset"])).out
+    assert name in shown
+    assert "upstream_offset" in shown or "timestamp" in shown
+
+
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [
+        ("docker-connect-offsets", "connect-offsets"),
+        ("_connect_configs", "connect-configs"),
+        ("connect-cluster-status", "connect-status"),
+        ("mm2-configs.east.internal", "connect-configs"),
+        ("mirrormaker2-cluster-offsets", "connect-offsets"),
+        ("mm2-offset-syncs.a.internal", "mm2-offset-syncs"),
+        ("a.b.checkpoints.internal", "checkpoints"),
+        ("west.heartbeats", "heartbeats"),
+        ("_confluent-ksql-default__command_topic", "ksqlDB's commands"),
+        ("shop-store-changelog", "Streams' changelog"),
+        ("_confluent-telemetry-metrics", "Confluent's metrics"),
+        ("_confluent_balancer_api_state", "Self-Balancing"),
+        ("orders", None),
+        ("connections", None),
+        ("disconnect", None),
+    ],
+)
+def test_names_of_topics(name: str, known: str | None) -> None:
+    found = known_topic(name)
+    assert (None if found is None else found.name) == known
+
+
+def test_a_topic_that_is_not_replayed_is_named(tmp_path: Path) -> None:
+    folder = built(tmp_path / "_confluent-ksql-a__command_topic-0", [{"value": "{}"}])
+    done = kfmt("state", folder)
+    assert done.code == 3
+    assert "ksqlDB: its statements" in done.err
+
+
+# A topic of the same name that is somebody else's is left as it is.
+
+
+@pytest.mark.parametrize("topic", ["heartbeats", "my-connect-offsets", "_schemas"])
+def test_records_of_other_topics_of_such_a_name_are_shown_as_they_are(
+    topic: str, tmp_path: Path
+) -> None:
+    folder = built(tmp_path / f"{topic}-0", [{"key": "user-1", "value": "hello"}])
+    done = kfmt("dump", "--records", "--json", folder)
+    assert done.code == 0
+    assert "decoded" not in json.dumps([row for row in done.rows if row.get("decoded_key")])
+    assert not kfmt("state", folder, "--json").rows
+
+
+@given(
+    st.sampled_from(sorted(set(TOPICS) & set(REPLAYS))),
+    st.lists(st.tuples(st.binary(max_size=40) | st.just(b"connector-a"), st.binary(max_size=60))),
+)
+def test_no_bytes_end_a_replay(topic: str, records: list[tuple[bytes, bytes]]) -> None:
+    replay = replay_of(topic)
+    for offset, (key, value) in enumerate(records):
+        replay.take(Record(offset, key, value))
+    replay.state()
+    decoder = decoder_for(topic)
+    assert decoder is not None
+    for key, value in records:
+        decoder.framed_value(key, value, 0, len(value))
+
+
+def config(offset: int, key: str, value: dict[str, Any] | None, **more: Any) -> Row:
+    text = None if value is None else json.dumps(value)
+    return {"type": "record", "offset": offset, "key": key, "value": text, **more}
+
+
+def test_configurations_of_tasks_count_once_they_are_committed(tmp_path: Path) -> None:
+    written = [
+        config(0, "connector-a", {"properties": {"x": "1"}}),
+        config(1, "task-a-0", {"properties": {"t": "0"}}),
+        config(2, "commit-a", {"tasks": 1}),
+        config(3, "task-a-0", {"properties": {"t": "changed"}}),
+        config(4, "task-a-b", {"properties": {}}),
+        config(5, "connector-a", None),
+    ]
+    folder = built(tmp_path / "connect-configs-0", written)
+    counts = [len(of(state(folder, "--at-offset", str(n)), "connector_task")) for n in range(6)]
+    assert counts == [0, 0, 1, 1, 1, 0]
+    (task,) = of(state(folder, "--at-offset", "3"), "connector_task")
+    assert task["config"] == {"t": "0"}
+
+
+def test_what_no_transaction_has_committed_waits(tmp_path: Path) -> None:
+    open_ = {"producer_id": 7, "transactional": True}
+    end = {"type": "record", "producer_id": 7, "control": {"type": "ABORT"}}
+    folder = built(
+        tmp_path / "connect-configs-0",
+        [
+            config(0, "connector-a", {"properties": {}}, **open_),
+            config(1, "connector-b", {"properties": {}}),
+            {**end, "offset": 2},
+        ],
+    )
+    assert not state(folder, "--at-offset", "1")
+    assert [row["connector"] for row in state(folder)] == ["b"]
+
+
+# Schema registries.
+
+AVRO = {"type": "record", "name": "Order", "fields": [{"name": "n", "type": "int"}]}
+LINE = {
+    "type": "record",
+    "name": "Line",
+    "fields": [{"name": "order", "type": "Order"}, {"name": "text", "type": "string"}],
+}
+
+
+def schema(offset: int, subject: str, number: int, text: object, **more: Any) -> Row:
+    """A record of a registry."""
+    key = {"keytype": "SCHEMA", "subject": subject, "version": 1, "magic": 1}
+    value = {"subject": subject, "version": 1, "id": number, "schema": json.dumps(text), **more}
+    return {"offset": offset, "key": json.dumps(key), "value": json.dumps(value)}
+
+
+@pytest.fixture
+def registry(tmp_path: Path) -> Path:
+    """A log directory with a registry's topic and a partition that needs it."""
+    order = {"name": "Order", "subject": "order", "version": 1}
+    lost = {"name": "Lost", "subject": "lost", "version": 1}
+    records = [
+        schema(0, "order", 1, AVRO),
+        schema(1, "line", 2, LINE, references=[order]),
+        schema(2, "json", 3, {}, schemaType="JSON"),
+        schema(3, "proto", 4, "syntax", schemaType="PROTOBUF"),
+        schema(4, "broken", 5, LINE, references=[lost]),
+        {"offset": 5, "key": '{"keytype":"NOOP","magic":0}', "value": None},
+        # The subject is deleted: payloads that were written before still need its schema.
+        {**schema(6, "order", 1, AVRO), "value": None},
+    ]
+    built(tmp_path / "_schemas-0", records)
+    payloads = {1: b"\x06", 2: b"\x06\x04hi", 3: b'{"a":1}', 4: b"\x00", 5: b"\x06", 6: b"\x06"}
+    values = [
+        bytes([0]) + number.to_bytes(4, "big") + payload for number, payload in payloads.items()
+    ]
+    built(
+        tmp_path / "orders-0",
+        [
+            {"offset": i, "value": value.hex(), "value_encoding": "hex"}
+            for i, value in enumerate(values)
+        ],
+    )
+    return tmp_path
+
+
+@pytest.mark.parametrize("given", ["beside", "directory", "partition"])
+def test_the_topic_of_a_registry_is_a_registry(given: str, registry: Path) -> None:
+    pytest.importorskip("fastavro")
+    options: dict[str, list[str | Path]] = {
+        "beside": [],
+        "directory": ["--schemas", registry],
+        "partition": ["--schemas", registry / "_schemas-0"],
+    }
+    log = registry / "orders-0" / "00000000000000000000.log"
+    done = kfmt("dump", "--records", "--json", "--value-format", "confluent", *options[given], log)
+    said = [row["decoded_value"] for row in of(done.rows, "record")]
+    assert [item.get("value") for item in said[:3]] == [
+        {"n": 3},
+        {"order": {"n": 3}, "text": "hi"},
+        {"a": 1},
+    ]
+    assert "type PROTOBUF" in said[3]["note"]
+    assert "version 1 of lost" in said[4]["note"]
+    assert "no schema 6 in the topic _schemas" in said[5]["note"]
+
+
+def test_the_schemas_of_a_registry(registry: Path) -> None:
+    rows = state(registry / "_schemas-0")
+    assert [(row["subject"], row["schema_id"], row["schema_type"]) for row in rows] == [
+        ("broken", 5, "AVRO"),
+        ("json", 3, "JSON"),
+        ("line", 2, "AVRO"),
+        ("proto", 4, "PROTOBUF"),
+    ]
+    assert json.loads(rows[2]["schema"]) == LINE
+
+
+def test_without_a_registry_it_is_said_what_is_missing(tmp_path: Path) -> None:
+    folder = built(tmp_path / "orders-0", [{"value": "x"}])
+    done = kfmt("dump", "--records", "--value-format", "confluent", folder)
+    assert done.code == 2
+    assert "a topic _schemas" in done.err
+
+
+def test_a_folder_of_schemas_that_is_not_there_is_named(registry: Path) -> None:
+    pytest.importorskip("fastavro")
+    log = registry / "orders-0" / "00000000000000000000.log"
+    options = ("--value-format", "confluent", "--schemas", registry / "typo")
+    done = kfmt("dump", "--records", "--json", *options, log)
+    notes = {row["decoded_value"]["note"] for row in of(done.rows, "record")}
+    assert all("typo" in note for note in notes)

@@ -1,0 +1,163 @@
+"""What build refuses, what it says then, and that nothing appears."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from kfmt_cli.writing.build import jsonl
+from tests.support.samples import kfmt
+from tests.writing.test_build import lines, rows
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b'{"value":1}\n', "line 1: Expected `str | null`, got `int` - at `$.value`"),
+        (b'{"value":"a"}\n\n{"value":\n', "line 3"),
+        (b"[]\n", "line 1: Expected `object`, got `array`"),
+        (b'{"type":"batch","records_count":3}\n', "dump with --records"),
+        (b'{"type":"offset_index_entry"}\n', "only batches and records"),
+        (b'{"value":"zz","value_encoding":"base64"}\n', "no base64"),
+        (b'{"value":"a","value_encoding":"utf8-replaced"}\n', "cannot be turned back"),
+        (b'{"value":"a","offset":99999999999999999999}\n', "offset"),
+        (b'{"control":{"type":"NONSENSE"}}\n', "NONSENSE"),
+        (b'{"value":"a","timestamp_type":"Never"}\n', "Never"),
+        (b'{"type":"batch","magic":3}\n{"value":"a"}\n', "magic 3"),
+        (
+            b'{"type":"batch","magic":1}\n{"value":"a","headers":[{"key":"k"}]}\n',
+            "have no headers",
+        ),
+        (
+            b'{"type":"batch","base_offset":9}\n{"value":"a","offset":3}\n',
+            "before its batch's base_offset",
+        ),
+        (b'{"type":"batch","attributes":{"raw":5}}\n', "codec 5 does not exist"),
+        (b'{"type":"batch","attributes":{"raw":65536}}\n', "do not fit into 16 bits"),
+        (
+            b'{"control":{"type":"COMMIT","coordinator_epoch":99999999999},"producer_id":7}\n',
+            "too large",
+        ),
+        (b'{"value":"a","file":"a\\u0000b/00000000000000000000.log"}\n', "is no name of a file"),
+        (b'{"value":"a","transactional":true}\n', "has no producer_id"),
+        (b'{"value":"a","offset":-5}\n', "offset -5 is negative"),
+        # What a line says must be understood, all of it.
+        (b'{"vlaue":"x"}\n', "unknown field `vlaue`"),
+        (b'{"type":"record","value":"x","base_offset":3}\n', "unknown field `base_offset`"),
+        (b'{"value":"x","headers":[{"key":"k","valeu":"v"}]}\n', "unknown field `valeu`"),
+        (b'{"value":"a","value":"b"}\n', "the key 'value' appears twice"),
+        (b'{"value":"a", "value" :"b"}\n', "the key 'value' appears twice"),
+        (b'{"value":"a","v\\u0061lue":"b"}\n', "the key 'value' appears twice"),
+        (b'{"headers":[{"key":"a","key":"b"}]}\n', "the key 'key' appears twice"),
+        # The same keys in the same order as a line before, but not in the same objects.
+        (
+            b"""{"headers":[{"key":"a","value":"b"}]}
+{"value":"v","headers":[{"key":"a","value":"b"}]}
+{"value":"v","headers":[{"key":"a"}],"value":"b"}
+""",
+            "line 3: the key 'value' appears twice",
+        ),
+        (
+            b'{"type":"batch","attributes":{"raw":0,"raw":8}}\n{"type":"record"}\n',
+            "the key 'raw' appears twice",
+        ),
+        (b'{"type":"batch","attributes":{"compression":"brotli"}}\n', "'brotli' is none of"),
+        (b'{"type":"batch","attributes":{"timestamp_type":"x"}}\n', "'x' is none of"),
+        (b'{"offset":3}\n{"offset":3}\n', "line 2: offset 3 does not come after offset 3"),
+        (b'{"offset":3}\n{"offset":2}\n', "line 2: offset 2 does not come after offset 3"),
+        (
+            b'{"type":"batch","base_offset":3}\n{"offset":3}\n{"offset":3}\n',
+            "line 3: offset 3 does not come after offset 3",
+        ),
+        (
+            b'{"type":"batch","last_offset_delta":9}\n{}\n{"type":"batch","base_offset":9}\n{}\n',
+            "line 3: base_offset 9 does not come after offset 9",
+        ),
+        (
+            b'{"type":"batch","base_offset":0}\n{"offset":0}\n{"offset":3000000000}\n',
+            "line 3: offset 3000000000 is more than",
+        ),
+        (b'{"file":"%020d.log","offset":3}\n' % 9, "offset 3 lies before the segment's base"),
+        (
+            b'{"type":"batch","file":"%020d.log","base_offset":3000000000}\n{"value":"x"}\n' % 0,
+            "does not fit into the index",
+        ),
+        (
+            b'{"file":"%020d.log"}\n{"file":"%020d.log"}\n{"file":"%020d.log","offset":8}\n'
+            % (0, 5, 0),
+            "line 3: lines of 00000000000000000000.log came before already",
+        ),
+        (b'{"value":"YR==","value_encoding":"base64"}\n', "no base64 as an encoder writes it"),
+        (b'{"value":"YQ","value_encoding":"base64"}\n', "no base64"),
+        (b'{"value":"00 ff","value_encoding":"hex"}\n', "no hexadecimal digits only"),
+        (b'{"type":"batch"}\n{"value":"x","producer_id":3}\n', "belongs into the batch line"),
+        (b'{"type":"batch","magic":1,"producer_id":3}\n{"value":"x"}\n', "know no producers"),
+    ],
+)
+def test_what_cannot_be_built_is_said_and_nothing_appears(
+    data: bytes, words: str, tmp_path: Path
+) -> None:
+    good = b'{"type":"finding","code":"crc-mismatch"}\n\n'
+    number = words.split()[1].rstrip(":") if words.startswith("line ") else None
+    for before, shift in ((b"", 0), (good, 2)):
+        done = kfmt("build", "-", tmp_path / "out", stdin=before + data)
+        assert done.code == 2
+        assert (words if number is None else words.partition(": ")[2]) in done.err
+        if number is None:
+            assert re.search(r"line [1-9]\d*: ", done.err), done.err
+        else:
+            assert f"line {int(number) + shift}: " in done.err
+        assert list(tmp_path.iterdir()) == []
+
+
+def test_an_input_without_records_is_unreadable(tmp_path: Path) -> None:
+    done = kfmt("build", "-", tmp_path / "out", stdin=b"\n")
+    assert done.code == 3
+    assert "no record in it" in done.err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("bulk", [1, 9000])
+def test_the_line_that_is_wrong_is_found_among_many(bulk: int, tmp_path: Path) -> None:
+    many = b'{"type":"record","value":"a \\":b"}\n\n' * bulk
+    for bad in (b'{"value":1}', b'{"vlaue":""}', b'{"value":"","value":""}', b'{"offset":-1}'):
+        done = kfmt("build", "-", tmp_path / "out", stdin=many + bad + b"\n" + many)
+        assert done.code == 2
+        assert f"line {2 * bulk + 1}: " in done.err, done.err
+
+
+def test_a_line_that_is_too_long_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jsonl, "LONGEST_LINE", 1 << 20)
+    source = tmp_path / "lines"
+    source.write_text('{"value":"a"}\n\n{"value":"' + "x" * (1 << 21) + '"}\n')
+    with pytest.raises(jsonl.LineError, match="line 3: it has more than 1048576 bytes"):
+        list(jsonl.read_lines(str(source)))
+
+
+def test_existing_files_are_kept_without_force(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert kfmt("build", "-", out, stdin=b'{"value":"first"}\n').code == 0
+    refused = kfmt("build", "-", out, stdin=b'{"value":"second"}\n')
+    assert refused.code == 2
+    assert "--force" in refused.err
+    assert rows(out)[1]["value"] == "first"
+    assert kfmt("build", "-", out, "--force", stdin=b'{"value":"second"}\n').code == 0
+    assert rows(out)[1]["value"] == "second"
+    assert not list(tmp_path.rglob("*kfmt*"))
+
+
+@pytest.mark.parametrize("file", ["../{}", "/{}", "a/../{}", "./{}", "../../x/../{}"])
+def test_nothing_is_written_or_moved_outside_of_the_target(file: str, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "important.txt").write_text("mine")
+    name = file.format("00000000000000000003.log")
+    data = lines({"value": "x", "file": name, "offset": 3})
+    for more in (b"", lines({"value": "y", "file": "a-0/00000000000000000000.log", "offset": 0})):
+        done = kfmt("build", "-", home / "out", "--force", stdin=data + more)
+        assert done.code == 0, done.err
+        assert {path.name for path in home.iterdir()} == {"important.txt", "out"}
+        assert {path.name for path in tmp_path.iterdir()} == {"home"}
+    assert (home / "important.txt").read_text() == "mine"

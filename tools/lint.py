@@ -1,0 +1,263 @@
+"""The rules of the house that ruff and mypy do not know, over one parsed tree.
+
+    python -m tools.lint          a line for each place that breaks one; exit code 1
+
+Imports point down and go in no circle; a file and a function are of a size that one can read; a
+name says one thing; users' pages are in plain English.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = "kfmt_cli"
+# Each room imports those above it. Renderers show what checks find; they take findings, never the
+# checks themselves.
+LEVELS = [
+    {"errors", "findings"},
+    {"core"},
+    {"formats"},
+    {"rows", "topics"},
+    {"disk"},
+    {"log"},
+    {"broker"},
+    {"checks", "render"},
+    {"sharing", "writing"},
+    {"arrow"},
+    {"commands", "spark"},
+    {"browse"},
+    {"cli"},
+]
+LEVEL = {name: level for level, names in enumerate(LEVELS) for name in names}
+# Loops that a compiler turns into one jump from instruction to instruction; cut up, they are slow.
+LOOPS = {"kernel._decode", "emit._row", "encode._measure", "encode._encode", "cell._preview"}
+LONGEST_FILE = 500  # lines
+LONGEST_FUNCTION = 60
+OTHER_ROOMS = ("tests", "tools", "bench")
+# Pages and the number of lines, or words, that they may have.
+LONGEST_README = 180
+LONGEST_ARCHITECTURE = 2000
+# Words of a dialect of our own, for which plain English has others.
+DIALECT = re.compile(
+    r"\b(behind|beside|goes on|so many|as far as)\b|\bis none\b(?! of)", re.IGNORECASE
+)
+DIALECT_OF_SOURCES = re.compile(
+    r"(?<!left )\bbehind\b|\b(beside|stands?|goes on|so many|as far as)\b", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A Python file, parsed once."""
+
+    path: Path
+    root: Path
+    text: str
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        """What it parses to."""
+        return ast.parse(self.text)
+
+    @cached_property
+    def nodes(self) -> list[ast.AST]:
+        """Every node of it."""
+        return list(ast.walk(self.tree))
+
+    @property
+    def name(self) -> str:
+        """The file, for people."""
+        return str(self.path.relative_to(self.root))
+
+    @property
+    def dotted(self) -> str:
+        """The module's name."""
+        parts = self.path.relative_to(self.root).with_suffix("").parts
+        return ".".join(parts).removesuffix(".__init__")
+
+    @property
+    def room(self) -> str:
+        """The part of the package that it belongs to; `__main__` is above all of them."""
+        return self.path.relative_to(self.root / PACKAGE).parts[0].removesuffix(".py")
+
+    def imports(self) -> Iterator[tuple[int, str, list[str]]]:
+        """What it imports, wherever in it: line, module, and the names from there."""
+        for node in self.nodes:
+            if isinstance(node, ast.ImportFrom) and node.module:
+                module = node.module.removeprefix("cython.cimports.")
+                yield node.lineno, module, [alias.name for alias in node.names]
+            elif isinstance(node, ast.Import):
+                for alias in node.names:
+                    yield node.lineno, alias.name.removeprefix("cython.cimports."), []
+
+    def at_run_time(self, names: Mapping[str, Source]) -> set[str]:
+        """The modules of the package that it imports when it runs."""
+        for_types = {
+            inner
+            for node in self.nodes
+            if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+            for inner in ast.walk(node)
+        }
+        found: set[str] = set()
+        for node in self.nodes:
+            if isinstance(node, ast.ImportFrom) and node.module and node not in for_types:
+                base = node.module.removeprefix("cython.cimports.")
+                each = [f"{base}.{alias.name}" for alias in node.names]
+                found |= {name if name in names else base for name in each}
+        return (found & set(names)) - {self.dotted}
+
+
+@dataclass(frozen=True)
+class House:
+    """A checkout: the package's files, and those of the other rooms."""
+
+    root: Path
+    package: list[Source]
+    others: list[Source]
+
+    @classmethod
+    def at(cls, root: Path) -> House:
+        """The checkout below a directory."""
+        package = _sources(root, PACKAGE)
+        return cls(root, package, [each for room in OTHER_ROOMS for each in _sources(root, room)])
+
+    def pages(self) -> list[Path]:
+        """What users read."""
+        folders = [self.root / "docs" / name for name in ("", "explain", "guides")]
+        return sorted(
+            [self.root / "README.md", *(page for folder in folders for page in folder.glob("*.md"))]
+        )
+
+
+def _sources(root: Path, room: str) -> list[Source]:
+    return [Source(path, root, path.read_text()) for path in sorted((root / room).rglob("*.py"))]
+
+
+def imports_point_down(house: House) -> Iterator[str]:
+    """No room imports one above it or next to it."""
+    for source in house.package:
+        room = source.room
+        if room.startswith("__"):
+            continue
+        for line, module, _ in source.imports():
+            parts = module.split(".")
+            other = parts[1] if parts[0] == PACKAGE and len(parts) > 1 else room
+            if other != room and not LEVEL[other] < LEVEL[room]:
+                yield f"{source.name}:{line}: {room} imports {other}"
+
+
+def no_circles(house: House) -> Iterator[str]:
+    """No file imports itself by way of others."""
+    names = {source.dotted: source for source in house.package}
+    needs = {name: source.at_run_time(names) for name, source in names.items()}
+    done: set[str] = set()
+    found: list[str] = []
+
+    def visit(name: str, above: tuple[str, ...]) -> None:
+        if name in above:
+            found.append("a circle: " + " → ".join([*above[above.index(name) :], name]))
+        elif name not in done:
+            for other in sorted(needs[name]):
+                visit(other, (*above, name))
+            done.add(name)
+
+    for name in names:
+        visit(name, ())
+    yield from found
+
+
+def files_are_short_and_say_their_job(house: House) -> Iterator[str]:
+    """Each file has a docstring, and no more lines than one reads."""
+    for source in house.package:
+        if not ast.get_docstring(source.tree):
+            yield f"{source.name}:1: no docstring says what it is for"
+        if source.text.count("\n") > LONGEST_FILE:
+            yield f"{source.name}: more than {LONGEST_FILE} lines"
+
+
+def functions_are_short(house: House) -> Iterator[str]:
+    """A function fits a screen, but for loops that are compiled."""
+    for source in house.package:
+        for node in source.nodes:
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                lines = (node.end_lineno or 0) - node.lineno
+                is_loop = f"{source.path.stem}.{node.name}" in LOOPS
+                if lines >= LONGEST_FUNCTION and not is_loop:
+                    yield f"{source.name}:{node.lineno}: {node.name} has {lines + 1} lines"
+
+
+def names_say_one_thing(house: House) -> Iterator[str]:
+    """No class is named twice, no module three times, no variable `it`."""
+    classes = Counter(
+        node.name
+        for source in house.package
+        for node in source.nodes
+        if isinstance(node, ast.ClassDef)
+    )
+    yield from (f"{n} classes are named {name}" for name, n in classes.items() if n > 1)
+    stems = Counter(source.path.stem for source in house.package)
+    del stems["__init__"]
+    yield from (f"{n} modules are named {name}" for name, n in stems.items() if n > 2)
+    for source in [*house.package, *house.others]:
+        for node in source.nodes:
+            if (isinstance(node, ast.Name) and node.id == "it") or (
+                isinstance(node, ast.arg) and node.arg == "it"
+            ):
+                yield f"{source.name}:{node.lineno}: a variable named `it`"
+
+
+def pages_are_in_plain_english(house: House) -> Iterator[str]:
+    """No word of a dialect on a page or in the package."""
+    for page in house.pages():
+        text = re.sub(r"```python\n.*?```", _blank, page.read_text(), flags=re.DOTALL)
+        for number, line in enumerate(text.splitlines(), 1):
+            if found := DIALECT.search(line):
+                yield f"{page.relative_to(house.root)}:{number}: “{found[0]}”"
+    for source in house.package:
+        for number, line in enumerate(source.text.splitlines(), 1):
+            if found := DIALECT_OF_SOURCES.search(line):
+                yield f"{source.name}:{number}: “{found[0]}”"
+
+
+def _blank(found: re.Match[str]) -> str:
+    return "\n" * found[0].count("\n")
+
+
+def pages_keep_their_length(house: House) -> Iterator[str]:
+    """README and architecture stay of a length that people read."""
+    lines = len((house.root / "README.md").read_text().splitlines())
+    if lines > LONGEST_README:
+        yield f"README.md: {lines} lines; {LONGEST_README} at most"
+    words = len((house.root / "docs/architecture.md").read_text().split())
+    if words > LONGEST_ARCHITECTURE:
+        yield f"docs/architecture.md: {words} words; {LONGEST_ARCHITECTURE} at most"
+
+
+RULES = (
+    imports_point_down,
+    no_circles,
+    files_are_short_and_say_their_job,
+    functions_are_short,
+    names_say_one_thing,
+    pages_are_in_plain_english,
+    pages_keep_their_length,
+)
+
+
+def main() -> None:
+    house = House.at(ROOT)
+    broken = [words for rule in RULES for words in rule(house)]
+    sys.stdout.writelines(f"{words}\n" for words in broken)
+    sys.exit(bool(broken))
+
+
+if __name__ == "__main__":
+    main()
