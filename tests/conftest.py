@@ -7,14 +7,28 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadFileScheduling
 
-from tests.support import progress, warm
+from kfmt_cli.core.native import compiled
+from tests.support import left_out, progress, warm
 from tests.support.spark_job import job
 from tests.support.store_server import bucket, server
 from tools.kafka import ROOT, SHORT_LIVED
 
 __all__ = ["bucket", "job", "server"]  # fixtures
 
+SPARK = "tests/spark/"
+OWN_SESSIONS = {f"{SPARK}test_cluster.py", f"{SPARK}test_sessions.py"}
+# The same examples in every run, however busy the machine is: what is red is kfmt. The long run
+# tries others.
+settings.register_profile(
+    "suite",
+    derandomize=True,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "suite"))
 for name in ("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS"):
     os.environ.setdefault(name, " ".join(SHORT_LIVED))
 
@@ -26,12 +40,28 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Show which files are done."""
+    """Show which files are done, and what is left out; refuse a kernel of other sources."""
+    if words := compiled.stale():
+        pytest.exit(words, returncode=pytest.ExitCode.USAGE_ERROR)
     progress.show_on(config)
+    left_out.show_on(config)
+
+
+class ByFile(LoadFileScheduling):  # type: ignore[misc]
+    """A file stays in one process, as do all files that share a Spark session."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file: str = super()._split_scope(nodeid)
+        return SPARK if file.startswith(SPARK) and file not in OWN_SESSIONS else file
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile:
+    """What runs where, with several processes."""
+    return ByFile(config, log)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With several processes, begin with the files that take long; each file stays in one."""
+    """With several processes, begin with the files that take long."""
     if hasattr(config, "workerinput"):
         slow = {item.path for item in items if item.get_closest_marker("interop")}
         slowest = {item.path for item in items if item.get_closest_marker("spark")}
@@ -44,7 +74,7 @@ def pytest_unconfigure() -> None:
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[Any]:
+def session_of_all() -> Iterator[Any]:
     """The Spark session of all tests that need no other, with the data source registered."""
     from kfmt_cli.spark import register
     from kfmt_cli.spark import session as sessions
@@ -52,6 +82,15 @@ def spark() -> Iterator[Any]:
     with sessions.session("local[2]", {"spark.sql.shuffle.partitions": "4"}) as session:
         register(session)
         yield session
+
+
+@pytest.fixture
+def spark(session_of_all: Any) -> Iterator[Any]:
+    """That session; the views that a test makes go with it."""
+    yield session_of_all
+    for table in session_of_all.catalog.listTables():
+        if table.isTemporary:
+            session_of_all.catalog.dropTempView(table.name)
 
 
 @pytest.fixture

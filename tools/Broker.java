@@ -64,7 +64,7 @@ public class Broker {
         format(Path.of(config.metadataLogDir()), plan.get("topics"));
         int status = 0;
         try {
-            KafkaRaftServer server = new KafkaRaftServer(config, new EarlyClock());
+            KafkaRaftServer server = new KafkaRaftServer(config, new OtherClock(OtherClock.EARLY));
             try {
                 server.startup();
                 List<TopicPartition> partitions = new ArrayList<>();
@@ -181,11 +181,16 @@ public class Broker {
     }
 
     /**
-     * The time since a day after 1970 began. What a producer's expiry and retention go by is the age of a
-     * record; at this hour no record is old.
+     * A clock that begins at another time. What a producer's expiry and retention go by is the age of a record,
+     * so that the hour decides what is old; a day after 1970 began, no record is.
      */
-    static final class EarlyClock implements Time {
-        private final long start = SYSTEM.milliseconds() - Duration.ofDays(1).toMillis();
+    static final class OtherClock implements Time {
+        static final long EARLY = Duration.ofDays(1).toMillis();
+        private final long start;
+
+        OtherClock(long now) {
+            start = SYSTEM.milliseconds() - now;
+        }
 
         @Override
         public long milliseconds() {

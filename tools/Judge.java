@@ -93,7 +93,7 @@ public class Judge {
         try {
             log = UnifiedLog.apply(
                 dir, new LogConfig(settings), plan.get("log_start").asLong(), plan.get("recovery_point").asLong(),
-                new Idle(), new BrokerTopicStats(false), isNow ? Time.SYSTEM : new Broker.EarlyClock(), 900000,
+                new Idle(), new BrokerTopicStats(false), isNow ? Time.SYSTEM : new Broker.OtherClock(Broker.OtherClock.EARLY), 900000,
                 new ProducerStateManagerConfig(isNow ? DAY : Integer.MAX_VALUE, false), 600000, new LogDirFailureChannel(1),
                 plan.get("clean").asBoolean(), scala.Option.empty(), true, new ConcurrentHashMap<>(), false,
                 LogOffsetsListener.NO_OP_OFFSETS_LISTENER);

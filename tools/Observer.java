@@ -1,6 +1,7 @@
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.PrintStream;
+import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -16,6 +17,7 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import java.util.stream.Stream;
 import kafka.server.KafkaConfig;
 import kafka.server.KafkaRaftServer;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
@@ -24,7 +26,6 @@ import org.apache.kafka.clients.consumer.OffsetAndTimestamp;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.utils.Exit;
-import org.apache.kafka.common.utils.Time;
 import org.apache.log4j.AppenderSkeleton;
 import org.apache.log4j.Level;
 import org.apache.log4j.Logger;
@@ -48,6 +49,8 @@ public class Observer {
     /** A server that is neither up nor down for so long shows nothing. */
     private static final Duration STARTING = Duration.ofSeconds(150);
     private static final int READERS = 6;
+    /** A server that changes nothing for so long has done what it does at once. */
+    private static final Duration CALM = Duration.ofSeconds(3);
     /** The start that a thread, and all that it starts, belongs to. */
     private static final InheritableThreadLocal<Start> CURRENT = new InheritableThreadLocal<>();
 
@@ -123,8 +126,8 @@ public class Observer {
         Thread starter = new Thread(() -> {
             CURRENT.set(start);
             try {
-                boolean isSystem = "system".equals(settings.getProperty("clock"));
-                KafkaRaftServer server = new KafkaRaftServer(config, isSystem ? Time.SYSTEM : new Broker.EarlyClock());
+                String now = settings.getProperty("clock", Long.toString(Broker.OtherClock.EARLY));
+                KafkaRaftServer server = new KafkaRaftServer(config, new Broker.OtherClock(Long.parseLong(now)));
                 made.complete(server);
                 server.startup();
                 start.up.complete(true);
@@ -147,7 +150,7 @@ public class Observer {
                 if (start.down.isDone()) { // it ended itself after it had come up
                     up = false;
                 } else {
-                    Thread.sleep(plan.get("pause").asLong());
+                    rest(Path.of(config.logDirs().head()), plan.get("pause").asLong());
                     topics.putAll(looks.get());
                 }
             }
@@ -158,6 +161,36 @@ public class Observer {
         result.put("errors", start.logged());
         result.put("topics", topics);
         return result;
+    }
+
+    /** Wait until nothing has changed in a directory for a while, or for as many milliseconds. */
+    private static void rest(Path data, long most) throws Exception {
+        long end = System.nanoTime() + Duration.ofMillis(most).toNanos();
+        long still = System.nanoTime() + CALM.toNanos();
+        Map<Path, Long> before = sizes(data);
+        while (System.nanoTime() < Math.min(end, still)) {
+            Thread.sleep(100);
+            Map<Path, Long> now = sizes(data);
+            if (!now.equals(before)) {
+                still = System.nanoTime() + CALM.toNanos();
+                before = now;
+            }
+        }
+    }
+
+    /** The files of the partitions in a directory, but those of the metadata log, which grows by itself. */
+    private static Map<Path, Long> sizes(Path data) throws Exception {
+        Map<Path, Long> found = new LinkedHashMap<>();
+        try (Stream<Path> files = Files.walk(data)) {
+            for (Path file : (Iterable<Path>) files::iterator) {
+                if (!file.toString().contains("__cluster_metadata") && !file.getParent().equals(data)) {
+                    found.put(file, file.toFile().length());
+                }
+            }
+        } catch (UncheckedIOException vanished) {
+            return Map.of();
+        }
+        return found;
     }
 
     /** Stop a server; one that did not come up may not be able to stop, either. */

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from tools.kafka import VERSION, java
+from tools.kafka import TOOLS, VERSION, compiled, java
 
-SOURCE = Path(__file__).with_name("Broker.java")
+SOURCE = TOOLS / "Broker.java"
 TIMEOUT = 300  # seconds, for all that one process does
 SEGMENT_FILE = re.compile(r"\d{20}\.(log|index|timeindex|txnindex|snapshot)")
 SERVER = {
@@ -131,7 +131,8 @@ def run(data: Path, settings: Sequence[Mapping[str, str]], isolation: str | None
         "isolation": isolation,
     }
     with tempfile.TemporaryDirectory() as natives:  # of the codecs, which would stay in /tmp
-        command = java(VERSION, f"-Djava.io.tmpdir={natives}", str(SOURCE))
+        classes = compiled(VERSION, SOURCE)
+        command = java(VERSION, f"-Djava.io.tmpdir={natives}", "Broker", classes=classes)
         try:
             done = subprocess.run(
                 command,

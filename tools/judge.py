@@ -14,10 +14,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tools.broker import BrokerError, text
-from tools.kafka import VERSION, compiled, java
+from tools.broker import SOURCE, BrokerError, text
+from tools.kafka import TOOLS, VERSION, compiled, java
 
-SOURCES = ("Broker.java", "Judge.java")
+SOURCES = (SOURCE, TOOLS / "Judge.java")
 TIMEOUT = 900  # seconds, for all cases together
 Files = Mapping[str, bytes]
 
@@ -79,15 +79,15 @@ def judge(cases: Sequence[Loading], version: str = VERSION) -> list[Judged]:
                     "settings": dict(case.settings),
                 }
             )
-        with compiled(version, SOURCES) as classes:
-            command = java(version, "-Djava.io.tmpdir=" + scratch, "Judge", classes=classes)
-            done = subprocess.run(
-                command,
-                input=json.dumps(plans).encode(),
-                check=False,
-                capture_output=True,
-                timeout=TIMEOUT,
-            )
+        classes = compiled(version, *SOURCES)
+        command = java(version, "-Djava.io.tmpdir=" + scratch, "Judge", classes=classes)
+        done = subprocess.run(
+            command,
+            input=json.dumps(plans).encode(),
+            check=False,
+            capture_output=True,
+            timeout=TIMEOUT,
+        )
         lines = done.stdout.splitlines()
         if done.returncode or len(lines) != len(cases):
             raise BrokerError(f"exit status {done.returncode}\n{text(done.stderr)}")

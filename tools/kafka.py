@@ -8,16 +8,18 @@ Needs java and mvn. Jars are kept below $KAFKA_JARS, ~/.cache/kafka-jars without
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+TOOLS = Path(__file__).resolve().parent
+ROOT = TOOLS.parent
 SAMPLES = ROOT / "sample_segments"
 VERSION = "3.9.1"
 KEPT = ROOT / "tests/kept"
@@ -96,16 +98,22 @@ def java(
     return ["java", "-Xmx512m", *options, logging, "-cp", path, *arguments]
 
 
-@contextmanager
-def compiled(version: str, sources: Sequence[str]) -> Iterator[Path]:
-    """A folder with the classes of Java files that lie next to this one."""
-    with tempfile.TemporaryDirectory() as scratch:
-        path = ":".join(map(str, jars(version).glob("*.jar")))
-        files = [str(Path(__file__).with_name(name)) for name in sources]
-        compiler = ["java", "-m", "jdk.compiler/com.sun.tools.javac.Main"]
-        command = [*compiler, "-cp", path, "-d", scratch, *files]
+def compiled(version: str, *sources: Path) -> Path:
+    """The folder with the classes of Java files; they are compiled when they have changed."""
+    content = b"\0".join([version.encode(), *(source.read_bytes() for source in sources)])
+    home = kept_at("classes") / hashlib.sha256(content).hexdigest()[:32]
+    if home.exists():
+        return home
+    home.parent.mkdir(parents=True, exist_ok=True)
+    path = ":".join(map(str, jars(version).glob("*.jar")))
+    compiler = ["java", "-m", "jdk.compiler/com.sun.tools.javac.Main"]
+    with tempfile.TemporaryDirectory(dir=home.parent) as scratch:
+        classes = Path(scratch) / "classes"
+        command = [*compiler, "-cp", path, "-d", str(classes), *map(str, sources)]
         subprocess.run(command, check=True, capture_output=True)
-        yield Path(scratch)
+        with suppress(OSError):  # another process was first
+            classes.rename(home)
+    return home
 
 
 def dump_command(version: str, *arguments: str) -> list[str]:

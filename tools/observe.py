@@ -12,21 +12,28 @@ import json
 import os
 import subprocess
 import tempfile
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from tools.broker import CLEAN_SHUTDOWN, SEGMENT_FILE, SERVER, BrokerError, free_ports, text
-from tools.kafka import VERSION, compiled, java
+from tools.broker import (
+    CLEAN_SHUTDOWN,
+    SEGMENT_FILE,
+    SERVER,
+    SOURCE,
+    BrokerError,
+    free_ports,
+    text,
+)
+from tools.kafka import TOOLS, VERSION, compiled, java
 
-SOURCES = ("Broker.java", "Observer.java")
-TIMEOUT = 400  # seconds, for all starts together
+SOURCES = (SOURCE, TOOLS / "Observer.java")
+TIMEOUT = 900  # seconds, for all starts together
 PARALLEL = 3  # servers at once
 UNCOMMITTED, COMMITTED = "read_uncommitted", "read_committed"
-_TRIES = 5
+TRIES = 5  # starts of a broker that has set a directory aside although it knows the topic
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 
 Files = dict[str, bytes]
@@ -55,10 +62,13 @@ class Given:
     """Timestamps to look up."""
     settings: Mapping[str, str] = field(default_factory=dict)
     """The topic's."""
-    stale: Mapping[str, int] = field(default_factory=dict)
-    """How many milliseconds old files are."""
+    modified: Mapping[str, int] = field(default_factory=dict)
+    """When files were changed last, in milliseconds."""
+    name: str = ""
+    """What the caller knows it by."""
     pause: float = 0
-    """Seconds that the broker is left alone before it is stopped."""
+    """Seconds that the broker is left alone before it is stopped, at most; it is stopped earlier
+    when nothing has changed in its directory for a while."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +82,7 @@ class Plan:
     instead: Files = field(default_factory=dict)
     """Files of the log directory that replace those which formatting it has written."""
     server: Mapping[str, str] = field(default_factory=dict)
-    """More settings; "clock" set to "system" is the time as it is."""
+    """More settings; "clock" is the time in milliseconds at which its clock begins."""
 
 
 @dataclass(frozen=True)
@@ -141,8 +151,10 @@ def observe(plans: Sequence[Plan]) -> list[Outcome]:
     A broker that did not yet know its topics when it looked at their directories has set those
     aside as strays, and shows nothing of them: it is started again.
     """
+    if not plans:
+        return []
     outcomes = _observe(plans)
-    for _ in range(_TRIES):
+    for _ in range(TRIES):
         again = [i for i, outcome in enumerate(outcomes) if _has_new_stray(plans[i], outcome)]
         if not again:
             break
@@ -157,14 +169,25 @@ def _has_new_stray(plan: Plan, outcome: Outcome) -> bool:
 
 
 def _observe(plans: Sequence[Plan]) -> list[Outcome]:
-    with tempfile.TemporaryDirectory() as scratch, compiled(VERSION, SOURCES) as classes:
+    with tempfile.TemporaryDirectory() as scratch:
         folders = [Path(scratch) / f"data{i}" for i in range(len(plans))]
         ports = free_ports(2 * len(plans))
         starts = [
             _prepare(plan, folder, ports[2 * i : 2 * i + 2])
             for i, (plan, folder) in enumerate(zip(plans, folders, strict=True))
         ]
-        command = java(VERSION, "-Djava.io.tmpdir=" + scratch, "Observer", classes=classes)
+        lines = run_starts(starts)
+        return [
+            _outcome(plan, folder, line)
+            for plan, folder, line in zip(plans, folders, lines, strict=True)
+        ]
+
+
+def run_starts(starts: Sequence[Mapping[str, Any]], version: str = VERSION) -> list[dict[str, Any]]:
+    """What Observer.java says of each start; raises BrokerError."""
+    with tempfile.TemporaryDirectory() as natives:  # of the codecs
+        classes = compiled(version, *SOURCES)
+        command = java(version, "-Djava.io.tmpdir=" + natives, "Observer", classes=classes)
         content = json.dumps({"parallel": PARALLEL, "starts": starts}).encode()
         try:
             done = subprocess.run(
@@ -172,13 +195,10 @@ def _observe(plans: Sequence[Plan]) -> list[Outcome]:
             )
         except subprocess.TimeoutExpired as late:
             raise BrokerError(f"not done after {TIMEOUT} s\n{text(late.stderr)}") from None
-        lines = done.stdout.splitlines()
-        if done.returncode or len(lines) != len(plans):
-            raise BrokerError(f"exit status {done.returncode}\n{text(done.stderr)}")
-        return [
-            _outcome(plan, folder, json.loads(line))
-            for plan, folder, line in zip(plans, folders, lines, strict=True)
-        ]
+    lines = done.stdout.splitlines()
+    if done.returncode or len(lines) != len(starts):
+        raise BrokerError(f"exit status {done.returncode}\n{text(done.stderr)}")
+    return list(map(json.loads, lines))
 
 
 def _prepare(plan: Plan, folder: Path, ports: Sequence[int]) -> dict[str, Any]:
@@ -189,9 +209,8 @@ def _prepare(plan: Plan, folder: Path, ports: Sequence[int]) -> dict[str, Any]:
         (folder / f"{topic}-0").mkdir()
         for name, content in given.files.items():
             (folder / f"{topic}-0" / name).write_bytes(content)
-        for name, by in given.stale.items():
-            when = time.time() - by / 1000
-            os.utime(folder / f"{topic}-0" / name, (when, when))
+        for name, when in given.modified.items():
+            os.utime(folder / f"{topic}-0" / name, (when / 1000, when / 1000))
         points.append(f"{topic} 0 {given.log_end}")
     if plan.start is not Start.CRASH:
         (folder / RECOVERY_POINTS).write_text("\n".join(points) + "\n")

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.broker import SERVER, TIMEOUT, BrokerError, copy, free_ports, text, topic
-from tools.kafka import VERSION, compiled, java
+from tools.broker import SERVER, SOURCE, TIMEOUT, BrokerError, copy, free_ports, text, topic
+from tools.kafka import TOOLS, VERSION, compiled, java
 
-SOURCES = ("Broker.java", "Replicas.java")
+SOURCES = (SOURCE, TOOLS / "Replicas.java")
 EPOCHS = "leader-epoch-checkpoint"
 
 
@@ -63,14 +63,14 @@ def meet(pairs: Sequence[tuple[Path, Path]], version: str = VERSION) -> list[Met
             "servers": [common | first, common | second],
             "leaders": {topic(i): 1 for i in range(len(pairs))},
         }
-        with compiled(version, SOURCES) as classes:
-            done = subprocess.run(
-                java(version, "-Djava.io.tmpdir=" + scratch, "Replicas", classes=classes),
-                input=json.dumps(plan).encode(),
-                check=False,
-                capture_output=True,
-                timeout=TIMEOUT,
-            )
+        classes = compiled(version, *SOURCES)
+        done = subprocess.run(
+            java(version, "-Djava.io.tmpdir=" + scratch, "Replicas", classes=classes),
+            input=json.dumps(plan).encode(),
+            check=False,
+            capture_output=True,
+            timeout=TIMEOUT,
+        )
         if done.returncode:
             raise BrokerError(f"exit status {done.returncode}\n{text(done.stderr)}")
         rows = [json.loads(line) for line in done.stdout.splitlines()]

@@ -176,19 +176,6 @@ def test_no_file_is_hidden_from_those_who_read_a_directory(topic: str, tmp_path:
         assert exported(tmp_path / by) == dumped(tmp_path / "logs")
 
 
-@pytest.mark.spark
-def test_a_backfill_unions_with_sparks_stream(tmp_path: Path, spark: Any) -> None:
-    run(ORDERS.parent, tmp_path / "lake", "--schema", "kafka")
-    ours = spark.read.parquet(str(tmp_path / "lake/records"))
-    ddl = (
-        "key binary, value binary, topic string, partition int, offset bigint, "
-        "timestamp timestamp, timestampType int"
-    )
-    theirs = spark.createDataFrame([], ddl)
-    assert ours.schema == theirs.schema
-    assert ours.union(theirs).count() == 1500
-
-
 def iceberg(files: list[Path], tmp_path: Path) -> Any:
     """A table of Iceberg with these files, as its library reads them."""
     catalogs = pytest.importorskip("pyiceberg.catalog")

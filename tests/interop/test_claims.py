@@ -182,6 +182,7 @@ def seen(
     )
 
 
+@pytest.mark.brokers
 @pytest.mark.interop
 @needs_kafka
 @pytest.mark.parametrize("claim", CLAIMS, ids=name_of)
@@ -192,6 +193,7 @@ def test_a_broker_does_what_is_said_of_it(claim: Claim, observed: Observed) -> N
             assert fact.holds(its), (start.name, fact.words, description(its))
 
 
+@pytest.mark.brokers
 @pytest.mark.interop
 @needs_kafka
 def test_each_claim_can_fail(observed: Observed) -> None:

@@ -17,7 +17,7 @@ from tests.support.cloud_stores import ACCOUNT, KEY, TOP, CloudServer, azurite, 
 from tests.support.samples import ORDERS, anywhere, kfmt
 from tools.kafka import SAMPLES
 
-pytestmark = pytest.mark.interop
+pytestmark = [pytest.mark.interop, pytest.mark.servers]
 BROKER = SAMPLES / "kafka-3.9.1-broker1"
 
 

@@ -11,7 +11,9 @@ import pytest
 from kfmt_cli.disk.usage import BECOMES
 from tests.support.broken_partitions import ORDERS, sample
 from tests.support.directory_cases import STRAY, Case, cases
+from tests.support.retention_cases import NOW
 from tests.support.samples import Row, kfmt
+from tests.support.selected import selected, with_smoke
 from tools import kafka
 from tools.directories import Seen, run_on, start_all
 from tools.observe import Given, Plan, Start, observe
@@ -29,10 +31,12 @@ NOT_FORETOLD = {
 
 
 @pytest.fixture(scope="module")
-def bases(tmp_path_factory: pytest.TempPathFactory) -> Mapping[bool, Path]:
+def bases(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Mapping[bool, Path]:
     """What a broker has left with one log directory, and with two."""
     found = {}
-    for is_double in (False, True):
+    for is_double in sorted({CASES[str(name)].is_double for name in selected(request, "name")}):
         found[is_double] = tmp_path_factory.mktemp("double" if is_double else "single")
         topics = {topic: dict(sample(ORDERS)) for topic in TOPICS}
         run_on(topics, found[is_double], is_double=is_double)
@@ -87,6 +91,7 @@ def _difference(row: Row, seen: Seen, topic: str) -> list[str]:
     return wrong + ([] if said == served[:2] else [f"said {said}, seen {served[:2]}"])
 
 
+@pytest.mark.brokers
 def test_what_a_broker_deletes_without_being_asked() -> None:
     """What `stat` says of each purpose for which it says anything."""
     log = f"{0:020}.log"
@@ -96,7 +101,7 @@ def test_what_a_broker_deletes_without_being_asked() -> None:
     left_over = {f"{10**6:020}.log.deleted": b"x", f"{10**6:020}.index.cleaned": b"x"}
     given = Given({**sample(ORDERS), **left_over}, 1500, pause=8)
     at_once = {
-        "clock": "system",
+        "clock": str(NOW),
         "log.initial.task.delay.ms": "100",
         "log.segment.delete.delay.ms": "1000",
     }
@@ -112,17 +117,26 @@ def test_what_a_broker_deletes_without_being_asked() -> None:
         assert there == said
 
 
-def test_a_broker_does_with_its_directories_what_check_said(
-    bases: Mapping[bool, Path], tmp_path: Path
-) -> None:
-    every = [case for case in cases() if case.what not in NOT_FORETOLD]
-    assert len(every) > 90
-    wrong = {}
+CASES = {case.what: case for case in cases() if case.what not in NOT_FORETOLD}
+SMOKE = ["nothing", "a crash", "no meta.properties", "only stray"]
+
+
+@pytest.fixture(scope="module")
+def seen(request: pytest.FixtureRequest, bases: Mapping[bool, Path]) -> dict[str, Seen]:
+    """What was seen of each selected case."""
+    names = [str(name) for name in selected(request, "name")]
+    found: dict[str, Seen] = {}
     for is_double, base in bases.items():
-        its = [case for case in every if case.is_double is is_double]
-        outcomes = start_all(base, [case.change for case in its], TOPICS)
-        for i, (case, seen) in enumerate(zip(its, outcomes, strict=True)):
-            rows = told(case, base, tmp_path / f"{is_double}{i}" / "x")
-            if words := difference(rows, seen):
-                wrong[case.what] = words
-    assert not wrong, "\n".join(f"{case}: {words}" for case, words in wrong.items())
+        its = [name for name in names if CASES[name].is_double is is_double]
+        changes = [CASES[name].change for name in its]
+        found |= zip(its, start_all(base, changes, TOPICS), strict=True)
+    return found
+
+
+@pytest.mark.parametrize("name", with_smoke(list(CASES), SMOKE, pytest.mark.brokers))
+def test_a_broker_does_with_its_directories_what_check_said(
+    name: str, seen: dict[str, Seen], bases: Mapping[bool, Path], tmp_path: Path
+) -> None:
+    case = CASES[name]
+    rows = told(case, bases[case.is_double], tmp_path / "x")
+    assert difference(rows, seen[name]) == []

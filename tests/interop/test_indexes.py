@@ -38,6 +38,7 @@ OTHER_INTERVALS = {
 }
 
 
+@pytest.mark.brokers
 def test_rebuilt_indexes_are_those_of_a_recovering_broker(tmp_path: Path) -> None:
     jobs = [(partition, "4096") for partition in PARTITIONS]
     jobs += [
@@ -76,6 +77,7 @@ def compare(partition: Path, interval: str, theirs: Path, ours: Path) -> int:
     return len(files)
 
 
+@pytest.mark.brokers
 def test_overlaps_and_later_beginnings_are_rebuilt_as_by_a_broker(tmp_path: Path) -> None:
     txn_at = first_open_transaction(TXN)
     partitions = [
@@ -106,6 +108,7 @@ def first_open_transaction(log: Path) -> int:
     return next(offset for offset in offsets if first < offset <= last)
 
 
+@pytest.mark.brokers
 def test_in_place_sees_the_lock_of_a_running_broker(tmp_path: Path) -> None:
     data = tmp_path / "logs"
     data.mkdir()

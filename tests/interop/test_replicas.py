@@ -40,6 +40,7 @@ CASES: dict[str, tuple[Batches, Batches]] = {
 }
 
 
+@pytest.mark.brokers
 @pytest.mark.interop
 @pytest.mark.skipif(kafka.missing() is not None, reason=str(kafka.missing()))
 def test_the_later_epoch_stays_and_the_other_replica_is_cut_where_diff_says(

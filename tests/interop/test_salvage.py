@@ -46,6 +46,7 @@ def test_read_committed_consumers_wait_at_a_transaction_that_lost_its_end(tmp_pa
         assert max(consumed.offset for consumed in everything) >= int(offset)
 
 
+@pytest.mark.brokers
 @pytest.mark.interop
 @needs_kafka
 def test_a_broker_takes_what_was_salvaged_and_serves_all_of_it(tmp_path: Path) -> None:

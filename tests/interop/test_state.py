@@ -18,6 +18,7 @@ from tools.live import Live, format_storage, live
 
 pytestmark = [
     pytest.mark.interop,
+    pytest.mark.brokers,
     pytest.mark.skipif(missing() is not None, reason=str(missing())),
 ]
 GROUPS = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"

@@ -32,6 +32,7 @@ from kfmt_cli.errors import InputError
 
 pytestmark = [
     pytest.mark.interop,
+    pytest.mark.servers,
     pytest.mark.skipif(kafka.missing() is not None, reason=str(kafka.missing())),
 ]
 GUARDED = "secret-0"  # a partition that may not be listed

@@ -21,6 +21,7 @@ from kfmt_cli.spark.stream import Follower
 
 pytestmark = [
     pytest.mark.interop,
+    pytest.mark.clusters,
     pytest.mark.skipif(kafka.missing() is not None, reason=str(kafka.missing())),
 ]
 RECORDS = 60_000

@@ -93,6 +93,7 @@ def test_aiokafka_reads_every_magic_and_codec(magic: str, codec: str, tmp_path: 
     ]
 
 
+@pytest.mark.brokers
 @pytest.mark.interop
 @needs_kafka
 def test_a_broker_serves_what_was_converted_and_built(tmp_path: Path) -> None:

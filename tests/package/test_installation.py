@@ -21,7 +21,9 @@ from tools.kafka import ROOT, SAMPLES
 
 SOURCES = ["setup.py", "pyproject.toml", "README.md", "LICENSE", "kfmt_cli"]
 SLOW = "this takes many times longer than it should"
-BUILT = shutil.ignore_patterns("*.so", "*.pyd", "not_compiled.txt", "__pycache__", "*.egg-info")
+BUILT = shutil.ignore_patterns(
+    *("*.so", "*.pyd", "__pycache__", "*.egg-info"), compiled.NOT_COMPILED, compiled.COMPILED_FROM
+)
 Run = subprocess.CompletedProcess[bytes]
 
 
@@ -226,13 +228,85 @@ def test_an_installation_without_cython_has_no_extensions(sources: Path, tmp_pat
     assert b"Cython is not installed" in done.stderr
 
 
-def test_the_modules_that_are_compiled_are_named_once() -> None:
+def test_the_modules_that_are_compiled_are_named() -> None:
     names = [
         path.stem
         for path in (ROOT / "kfmt_cli/core/native").glob("*.py")
         if "\n    import cython\n" in path.read_text()
     ]
     assert sorted(names) == sorted(compiled.MODULES)
-    listed = re.search(r"MODULES = \((.*?)\)", (ROOT / "setup.py").read_text())
-    assert listed
-    assert tuple(re.findall(r'"(\w+)"', listed[1])) == compiled.MODULES
+
+
+@pytest.fixture
+def built(tmp_path: Path) -> Path:
+    """A clone whose kernel is compiled; the folder of its kernel."""
+    if compiled.interpreted():
+        pytest.skip("there is no C compiler")
+    shutil.copytree(ROOT / "kfmt_cli", tmp_path / "kfmt_cli")
+    shutil.copy(ROOT / "setup.py", tmp_path)
+    return tmp_path / "kfmt_cli/core/native"
+
+
+COMMANDS = [("--version",), ("dump", ORDERS), ("verify-crc", ORDERS), ("check", ORDERS.parent)]
+
+
+def lines_of(clone: Path, *arguments: str | Path, code: int) -> list[str]:
+    """What kfmt says on standard error in a clone."""
+    done = run(sys.executable, "-m", "kfmt_cli", *arguments, cwd=clone)
+    assert done.returncode == code
+    return done.stderr.decode().splitlines()
+
+
+def append(file: Path, words: str) -> None:
+    """Write more into a file."""
+    file.write_text(file.read_text() + words)
+
+
+def test_a_kernel_of_other_sources_is_said_in_one_line(built: Path) -> None:
+    clone = built.parents[2]
+    assert lines_of(clone, "dump", ORDERS, code=0) == []
+    append(built / "scan.py", "a syntax error\n")
+    for arguments in COMMANDS:
+        [line] = lines_of(clone, *arguments, code=0)
+        assert line.startswith(
+            f"kfmt: the compiled kernel in {built} was not built from the sources"
+        )
+        assert line.endswith("pip install -e .")
+
+
+@pytest.mark.parametrize("name", ["emit.py", "text.pxd", compiled.COMPILED_FROM])
+def test_whatever_the_compiler_reads_makes_a_kernel_of_other_sources(
+    name: str, built: Path
+) -> None:
+    assert compiled.stale(built) is None
+    append(built / name, "# other\n")
+    assert compiled.stale(built) is not None
+    (built / name).unlink()
+    assert compiled.stale(built) is not None
+
+
+def test_an_extension_that_is_missing_is_said_in_one_line(built: Path) -> None:
+    for name in (*compiled.MODULES, compiled.SHARED):
+        extension = built / f"{name}{EXTENSION_SUFFIXES[0]}"
+        extension.rename(built / "away")
+        assert compiled.missing(built) == [name]
+        (built / "away").rename(extension)
+    assert compiled.missing(built) == []
+    (built / f"bound{EXTENSION_SUFFIXES[0]}").unlink()
+    for arguments in COMMANDS:
+        [line] = lines_of(built.parents[2], *arguments, code=4)
+        assert line.startswith(f"kfmt: the compiled kernel in {built} lacks bound, ")
+        assert line.endswith("pip install -e .")
+
+
+def test_the_suite_refuses_a_kernel_of_other_sources(built: Path) -> None:
+    clone = built.parents[2]
+    shutil.copytree(ROOT / "tests/support", clone / "tests/support")
+    for name in ("tests/__init__.py", "tests/conftest.py", "pyproject.toml"):
+        shutil.copy(ROOT / name, clone / name)
+    (clone / "tools").symlink_to(ROOT / "tools")
+    (clone / "tests/test_nothing.py").write_text("def test_nothing() -> None: ...\n")
+    append(built / "scan.py", "# other\n")
+    done = run(sys.executable, "-m", "pytest", "-n", "0", cwd=clone)
+    assert done.returncode == 4
+    assert b"pip install -e ." in done.stdout + done.stderr

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.rows.test_contract import TYPES, fits
-from tests.support.samples import Done, Row, kfmt
+from tests.support.samples import Row, kfmt
 from tools.kafka import ROOT, SAMPLES
 
 pytest.importorskip("altair", reason="the extra report is not installed")
@@ -280,31 +280,3 @@ def test_a_job_without_tables_of_a_page_is_told(tmp_path: Path) -> None:
     done = kfmt("report", "--from", folder, "--to", tmp_path / "page.html")
     assert done.code == 2
     assert "verify, segments and stats do" in done.err
-
-
-@pytest.mark.spark
-@pytest.mark.parametrize("format_", ["parquet", "json", "csv"])
-def test_a_page_of_jobs_has_their_numbers(format_: str, tmp_path: Path) -> None:
-    paths = (BROKER, ROOT / "damaged_segments")
-    jobs = ["verify", "stats"] if format_ == "parquet" else ["verify"]
-    for name in jobs:
-        options = ("--to", tmp_path / name, "--format", format_)
-        done = kfmt("pipeline", name, *paths, *options)
-        assert done.code == 1, done.err
-    page = tmp_path / "page.html"
-    data = tmp_path / "page.json"
-    given = [part for name in jobs for part in ("--from", tmp_path / name / "_kfmt")]
-    told: Done = kfmt("report", *given, "--to", page, "--data", data)
-    assert told.code == 1, told.err
-    rows = json.loads(data.read_text())
-    stats = kfmt("stat", *paths, "--json").of("stat")
-    known = {(row["topic"], row["partition"]): row for row in of(rows, "stat")}
-    for row in stats:
-        mine = known[row["topic"], row["partition"]]
-        for name in ("segments", "bytes", "batches", "records", "last_offset", "max_timestamp"):
-            assert mine[name] == row[name], name
-    assert of(rows, "report")[0]["bytes"] == sum(row["bytes"] for row in stats)
-    verified = kfmt("verify-crc", "--deep", *paths, "--json").of("finding")
-    errors = sorted(row["code"] for row in verified if row["severity"] == "error")
-    found = of(rows, "finding")
-    assert sorted(row["code"] for row in found if row["severity"] == "error") == errors

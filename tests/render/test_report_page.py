@@ -24,16 +24,27 @@ PAGES = {
     "old": [SAMPLES / "kafka-0.8.2.2"],
     "live": [SAMPLES / "kafka-3.9.1-live"],
 }
+SMOKE = ("damaged", "light")
 DRAWN = "document.documentElement.dataset.drawn"
+
+
+class Pages(dict[str, str]):
+    """The address of each page, which is written when it is asked for."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self._folder = folder
+
+    def __missing__(self, name: str) -> str:
+        page = self._folder / f"{name}.html"
+        kfmt("report", *PAGES[name], "--to", page)
+        self[name] = page.as_uri()
+        return self[name]
 
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The address of each page."""
-    folder = tmp_path_factory.mktemp("pages")
-    for name, paths in PAGES.items():
-        kfmt("report", *paths, "--to", folder / f"{name}.html")
-    return {name: (folder / f"{name}.html").as_uri() for name in PAGES}
+    return Pages(tmp_path_factory.mktemp("pages"))
 
 
 @pytest.fixture(scope="module")
@@ -58,8 +69,15 @@ class Opened:
         self.page.wait_for_function(DRAWN, timeout=60_000)
 
 
-@pytest.mark.parametrize("name", PAGES)
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+# One page in the default run, all in the long one.
+EVERY = [
+    pytest.param(name, scheme, marks=() if (name, scheme) == SMOKE else pytest.mark.browsers)
+    for name in PAGES
+    for scheme in ("light", "dark")
+]
+
+
+@pytest.mark.parametrize(("name", "scheme"), EVERY)
 def test_every_chart_is_drawn_without_a_complaint_or_a_request(
     pages: dict[str, str], browser: Any, name: str, scheme: str
 ) -> None:
@@ -78,6 +96,7 @@ def test_every_chart_is_drawn_without_a_complaint_or_a_request(
     opened.page.close()
 
 
+@pytest.mark.browsers
 def test_findings_are_filtered_and_searched(pages: dict[str, str], browser: Any) -> None:
     page = Opened(browser, pages["damaged"]).page
     shown = "[...document.querySelectorAll('.group tbody tr')].filter((row) => row.offsetParent)"
@@ -106,6 +125,7 @@ def test_findings_are_filtered_and_searched(pages: dict[str, str], browser: Any)
     page.close()
 
 
+@pytest.mark.browsers
 def test_a_topic_has_a_page_of_its_own(pages: dict[str, str], browser: Any) -> None:
     page = Opened(browser, pages["broker"]).page
     assert page.is_visible("#overview")
@@ -122,6 +142,7 @@ def test_a_topic_has_a_page_of_its_own(pages: dict[str, str], browser: Any) -> N
     page.close()
 
 
+@pytest.mark.browsers
 def test_tables_are_sorted_by_their_headings(pages: dict[str, str], browser: Any) -> None:
     page = Opened(browser, pages["broker"]).page
     rows = "[...document.querySelectorAll('#topics > .scroll tbody tr')]"
@@ -136,6 +157,7 @@ def test_tables_are_sorted_by_their_headings(pages: dict[str, str], browser: Any
     page.close()
 
 
+@pytest.mark.browsers
 def test_everything_is_reached_by_keyboard(pages: dict[str, str], browser: Any) -> None:
     page = Opened(browser, pages["damaged"]).page
     seen = []
@@ -154,6 +176,7 @@ def test_everything_is_reached_by_keyboard(pages: dict[str, str], browser: Any) 
     page.close()
 
 
+@pytest.mark.browsers
 @pytest.mark.parametrize("name", ["broker", "damaged"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("place", ["", "#topic-0"])
@@ -168,12 +191,14 @@ def test_an_accessibility_checker_finds_nothing(
     opened.page.close()
 
 
+@pytest.mark.browsers
 def test_a_narrow_page_is_not_wider_than_the_screen(pages: dict[str, str], browser: Any) -> None:
     page = Opened(browser, pages["broker"], viewport={"width": 380, "height": 800}).page
     assert page.evaluate("document.documentElement.scrollWidth") <= 380
     page.close()
 
 
+@pytest.mark.browsers
 def test_without_javascript_everything_is_there(pages: dict[str, str], browser: Any) -> None:
     page = browser.new_page(java_script_enabled=False)
     page.goto(pages["broker"])
@@ -184,6 +209,7 @@ def test_without_javascript_everything_is_there(pages: dict[str, str], browser: 
     page.close()
 
 
+@pytest.mark.browsers
 def test_printed_it_is_a_document(pages: dict[str, str], browser: Any, tmp_path: Path) -> None:
     opened = Opened(browser, pages["broker"], color_scheme="dark")
     opened.page.emulate_media(media="print")
@@ -197,6 +223,7 @@ def test_printed_it_is_a_document(pages: dict[str, str], browser: Any, tmp_path:
     opened.page.close()
 
 
+@pytest.mark.browsers
 def test_the_charts_show_the_numbers_of_the_data(
     pages: dict[str, str], browser: Any, tmp_path: Path
 ) -> None:

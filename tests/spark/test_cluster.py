@@ -24,6 +24,7 @@ pq = pytest.importorskip("pyarrow.parquet")
 
 pytestmark = [
     pytest.mark.spark,
+    pytest.mark.clusters,
     pytest.mark.skipif(shutil.which("java") is None, reason="java not found"),
     pytest.mark.skipif(not PROCESSES.exists(), reason="there is no /proc"),
 ]

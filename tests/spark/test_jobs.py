@@ -14,8 +14,10 @@ from typing import Any
 
 import pytest
 
+from tests.docs.test_docs import examples
 from tests.support.samples import ORDERS, kfmt
 from tests.support.segments import positions, with_bytes
+from tests.support.spark_job import Job
 from tests.support.spark_rows import close, dumped, exported, with_index
 
 pytest.importorskip("pyspark")
@@ -161,3 +163,9 @@ def test_names_that_are_no_text(tmp_path: Path) -> None:
         assert (row["file"], row["topic"]) == (file, r"or\xffders")
     (topic,) = (tmp_path / "stats/topics.jsonl").read_text().splitlines()
     assert json.loads(topic)["topic"] == r"or\xffders"
+
+
+def test_the_examples_of_the_help_work(job: Job, tmp_path: Path) -> None:
+    for example in examples("pipeline", tmp_path):
+        done = job(*example[1:], code=1 if "damaged_segments" in " ".join(example) else 0)
+        assert done.out

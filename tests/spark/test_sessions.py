@@ -25,6 +25,7 @@ from kfmt_cli.spark.worker import Home, advise, carried, drivers_python, home_fo
 
 pytestmark = [
     pytest.mark.spark,
+    pytest.mark.clusters,
     pytest.mark.skipif(shutil.which("java") is None, reason="java not found"),
 ]
 README = """

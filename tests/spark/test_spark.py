@@ -187,6 +187,7 @@ def test_export_is_resumed_and_has_nothing_twice(job: Job, tmp_path: Path) -> No
     assert "other options" in refused.err
 
 
+@pytest.mark.clusters
 def test_a_job_that_is_killed_goes_on(tmp_path: Path) -> None:
     to = tmp_path / "out"
     source = SAMPLES / "kafka-3.9.1-broker1"
@@ -332,6 +333,7 @@ def test_a_file_that_vanishes_and_paths_that_nobody_sees(
     job("verify", source, "--to", source, code=2)
 
 
+@pytest.mark.clusters
 def test_a_cluster_of_processes(tmp_path: Path) -> None:
     import pyspark
 

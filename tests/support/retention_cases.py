@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import struct
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -17,13 +15,14 @@ from tools.observe import Files
 TIMES = ".timeindex"
 LAG = {"min.compaction.lag.ms": str(10**15), "max.compaction.lag.ms": str(2**63 - 1)}
 """So that the cleaner does nothing."""
-# Timestamps of orders-0 are four minutes apart from segment to segment.
-FIRST = 1_699_999_999_652
+# When the broker starts, an hour after the records; timestamps of orders-0 are four minutes apart
+# from segment to segment, so that ages hang on the broker's clock alone.
+NOW = 1_700_005_000_000
 
 
 def ago(timestamp: int) -> int:
-    """How many milliseconds ago that was."""
-    return int(time.time() * 1000) - timestamp
+    """How many milliseconds before the broker's start that was."""
+    return NOW - timestamp
 
 
 @dataclass(frozen=True)
@@ -33,8 +32,8 @@ class Case:
     what: str
     files: Files
     settings: dict[str, str]
-    stale: dict[str, int] = field(default_factory=dict)
-    """The files of these segments are as old as this many milliseconds."""
+    modified: dict[str, int] = field(default_factory=dict)
+    """When files were changed last, in milliseconds; others at the broker's start."""
     beside: Files = field(default_factory=dict)
 
 
@@ -50,7 +49,7 @@ def late(base: int, by: int) -> Files:
     files = dict(sample(ORDERS))
     data = files[name(base)]
     start, end = positions(data)[5:7]
-    at = int(time.time() * 1000) + by
+    at = NOW + by
     batch = with_crc(with_bytes(data[start:end], 35, struct.pack(">q", at)))
     files[name(base)] = data[:start] + batch + data[end:]
     index = files[name(base, TIMES)]
@@ -59,7 +58,7 @@ def late(base: int, by: int) -> Files:
 
 
 def cases() -> Iterator[Case]:
-    """Every case; ages are such that a few seconds more or less do not matter."""
+    """Every case; a minute more or less of a start does not matter."""
     orders, txn = dict(sample(ORDERS)), dict(sample(TXN))
     times = last_times()
     between = [ago((a + b) // 2) for a, b in pairwise(times)]
@@ -92,7 +91,7 @@ def cases() -> Iterator[Case]:
         ("missing", {text: c for text, c in orders.items() if text != name(0, TIMES)}),
     ):
         yield Case(f"time index {what}, a young file", changed, {ms: day, sizes: "-1"})
-        old = {name(0): 10 * 24 * 3600 * 1000}
+        old = {name(0): NOW - 10 * 24 * 3600 * 1000}
         yield Case(f"time index {what}, an old file", changed, {ms: day, sizes: "-1"}, old)
     yield Case("transactions", txn, {ms: "1", sizes: "-1"})
     open_ = {name: c for name, c in txn.items() if not name.endswith(".snapshot")}
@@ -109,9 +108,3 @@ def cases() -> Iterator[Case]:
     empty = {**{k: v for k, v in orders.items() if not k.startswith(f"{1440:020}")}}
     empty |= {name(1440): b"", name(1440, ".index"): b"", name(1440, TIMES): b""}
     yield Case("the active one is empty", empty, {ms: day, sizes: "-1"})
-
-
-def age(path: str, by: int) -> None:
-    """Make a file older."""
-    when = time.time() - by / 1000
-    os.utime(path, (when, when))

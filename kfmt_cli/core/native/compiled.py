@@ -47,7 +47,7 @@ def missing(folder: Path = _FOLDER) -> Sequence[str]:
     """
     names = (SHARED, *MODULES)
     gone = [name for name in names if not (folder / f"{name}{_SUFFIX}").exists()]
-    return gone if len(gone) < len(names) else ()
+    return gone if len(gone) < len(names) else []
 
 
 def stale(folder: Path = _FOLDER) -> str | None:

@@ -1,0 +1,72 @@
+"""Jobs and sessions whose data is in a bucket."""
+
+from __future__ import annotations
+
+import shutil
+from typing import Any
+
+import pytest
+
+from tests.support.store_server import Bucket
+
+pa = pytest.importorskip("pyarrow")
+pytest.importorskip("moto.server")
+pytest.importorskip("pyspark")
+
+from kfmt_cli.core.file_systems import file_system_at  # noqa: E402
+from kfmt_cli.sharing.request import Request  # noqa: E402
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.skipif(shutil.which("java") is None, reason="java not found"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+
+def test_a_job_from_a_bucket_into_a_bucket(bucket: Bucket, spark: Any) -> None:
+    from kfmt_cli.spark.jobs import export_job
+    from kfmt_cli.spark.jobs.context import Context
+
+    to = bucket.file("lake")
+    request = Request(paths=(bucket.file("data"),))
+    for _ in range(2):
+        summary = export_job.run_job(Context(spark, request, to, "parquet", lambda _: None))
+        assert (summary.numbers["records"], summary.errors) == (1500, 0)
+    system, below = file_system_at(f"{to}/records")
+    rows = pa.parquet.read_table(below, filesystem=system, partitioning="hive").to_pylist()
+    offsets = sorted(row["offset"] for row in rows)
+    assert offsets == list(range(1500))
+
+
+def test_a_session_says_where_its_stores_are(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from kfmt_cli.spark.worker import home_for, stores_of
+
+    class Context:
+        """A context of a cluster."""
+
+        master = "spark://host:7077"
+
+        def __init__(self, settings: dict[str, str]) -> None:
+            self.settings = settings
+
+        def getConf(self) -> Any:  # noqa: N802 (Spark's name)
+            return self
+
+        def getAll(self) -> list[tuple[str, str]]:  # noqa: N802
+            return [(f"spark.hadoop.fs.{name}", value) for name, value in self.settings.items()]
+
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "of the driver alone")
+    settings = {"s3a.access.key": "a", "s3a.secret.key": "b", "s3a.endpoint": "store:9000"}
+    assert stores_of(Context(settings)) == {  # type: ignore[arg-type]
+        "AWS_ACCESS_KEY_ID": "a",
+        "AWS_SECRET_ACCESS_KEY": "b",
+        "AWS_ENDPOINT_URL": "https://store:9000",
+    }
+    azure = {f"azure.account.key.{name}.dfs.core.windows.net": f"{name}==" for name in "cd"}
+    assert stores_of(Context(azure)) == {  # type: ignore[arg-type]
+        "KFMT_AZURE_KEYS": "c=c==;d=d=="
+    }
+    assert stores_of(Context({})) == {}  # type: ignore[arg-type]
+    assert dict(home_for(spark.sparkContext).stores)["AWS_ACCESS_KEY_ID"] == "of the driver alone"

@@ -1,0 +1,47 @@
+"""What a run has left out by its marks, said in one line at its end."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import pytest
+
+LONG = ("brokers", "clusters", "browsers", "servers", "fuzz")
+SCRIPT = ".ci/long"
+
+
+class LeftOut:
+    """Counts the tests that were not selected because of a mark of long tests."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._marks: Counter[str] = Counter()
+
+    def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
+        """Tests are not to be run; in a process of several, its parent is told at the end."""
+        for item in items:
+            mark = next((mark for mark in LONG if item.get_closest_marker(mark)), None)
+            if mark:
+                self._marks[mark] += 1
+        if hasattr(self._config, "workeroutput"):
+            self._config.workeroutput["left_out"] = dict(self._marks)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: object) -> None:
+        """A process has ended; each has collected all tests."""
+        self._marks = Counter(getattr(node, "workeroutput", {}).get("left_out", {})) or self._marks
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Say what was not run."""
+        if self._marks:
+            words = ", ".join(f"{n} {mark}" for mark, n in sorted(self._marks.items()))
+            terminalreporter.write_line(
+                f"not run, as they take minutes: {self._marks.total()} tests ({words}); "
+                f"{SCRIPT} runs them"
+            )
+
+
+def show_on(config: pytest.Config) -> None:
+    """Say it at the end of a run."""
+    config.pluginmanager.register(LeftOut(config), "kfmt-left-out")
