@@ -20,6 +20,7 @@ import pytest
 from tests.support.real_stores import Cutting, RealStore, S3Proxy, WebHdfs, s3proxy, webhdfs
 from tests.support.samples import ORDERS, Done, environment, kfmt
 from tests.support.segments import positions, write
+from tests.support.waiting import wait_for, waiting_in
 from tools import kafka
 from tools.kafka import ROOT, SAMPLES
 
@@ -250,6 +251,9 @@ def test_what_is_not_there_is_one_line(store: RealStore, local: Path) -> None:
         one_line(done, "s3://no-such-bucket/x: there is no no-such-bucket")
 
 
+MUCH = 1 << 15  # bytes, of the twice as many that a pipe holds
+
+
 class Reading:
     """A run of kfmt that has written its first bytes, and can write no more than a pipe holds."""
 
@@ -264,7 +268,8 @@ class Reading:
         )
         assert self._process.stdout is not None
         self._first = os.read(self._process.stdout.fileno(), 1000)
-        time.sleep(1)  # until the pipe is full
+        pipe = self._process.stdout.fileno()
+        wait_for(lambda: waiting_in(pipe) >= MUCH)
         assert self._process.poll() is None, "it is done already"
 
     def end(self) -> Done:

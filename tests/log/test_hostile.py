@@ -12,7 +12,6 @@ import signal
 import struct
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -26,6 +25,7 @@ from tests.support.rebuild import batch_of, compressed_batch, control_batch, rec
 from tests.support.samples import ORDERS, Done, environment, kfmt
 from tests.support.segments import int32, positions, with_bytes
 from tests.support.terminal import on_a_terminal
+from tests.support.waiting import wait_for
 from tools.kafka import ROOT, SAMPLES
 
 NAME = f"{0:020}.log"
@@ -344,10 +344,7 @@ def test_an_export_that_was_killed_starts_over(tmp_path: Path) -> None:
     arguments = ["export", str(source), "--to", str(to), "--jobs", "1"]
     command = [sys.executable, "-m", "kfmt_cli", *arguments, "--target-file-bytes", "2K"]
     started = subprocess.Popen(command, env=environment(), cwd=ROOT, stdout=subprocess.DEVNULL)
-    for _ in range(2000):
-        if list(to.glob("records/*.parquet")):
-            break
-        time.sleep(0.005)
+    wait_for(lambda: list(to.glob("records/*.parquet")))
     assert "another export is writing" in kfmt("export", source, "--to", to).err
     started.send_signal(signal.SIGKILL)
     started.wait()

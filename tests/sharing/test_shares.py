@@ -8,8 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +26,7 @@ from kfmt_cli.sharing.processes import map_processes
 from tests.support.mutants import mutant_of
 from tests.support.samples import ORDERS, TXN, UPGRADED, environment, kfmt
 from tests.support.segments import NAME, positions
+from tests.support.waiting import wait_for
 from tools.kafka import ROOT, SAMPLES
 
 PARTITIONS = (ORDERS.parent, TXN.parent, SAMPLES / "kafka-3.9.1-broker2/replicated-0")
@@ -249,11 +248,3 @@ def children(pid: int) -> list[int]:
     except OSError:
         return []
     return [int(text) for text in found]
-
-
-def wait_for(what: Callable[[], bool]) -> None:
-    for _ in range(400):
-        if what():
-            return
-        time.sleep(0.02)
-    raise AssertionError("it did not happen")

@@ -12,7 +12,8 @@ import struct
 import subprocess
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -25,8 +26,10 @@ from kfmt_cli.writing.convert import converter as convert
 from kfmt_cli.writing.convert.converter import Converter, Counts
 from kfmt_cli.writing.output import staged
 from kfmt_cli.writing.segment_writer import SegmentWriter
+from kfmt_cli.writing.unfinished import NEW
 from tests.support.samples import UPGRADED, Row, environment, kfmt
 from tests.support.segments import positions
+from tests.support.waiting import wait_for
 from tools.kafka import ROOT, SAMPLES
 
 OLD = [SAMPLES / "kafka-0.8.2.2", SAMPLES / "kafka-2.8.2"]
@@ -383,13 +386,19 @@ def test_a_process_that_is_asked_to_stop_cleans_up(tmp_path: Path) -> None:
     with lines.open("wb") as out:
         out.write(b'{"value":"x"}\n')
         out.flush()
-        for _ in range(100):
-            if any(path.name.startswith(".kfmt") for path in tmp_path.iterdir()):
-                break
-            time.sleep(0.05)
+        wait_for(lambda: any(path.name.startswith(".kfmt") for path in tmp_path.iterdir()))
         process.send_signal(signal.SIGTERM)
         process.wait(20)
     assert {path.name for path in tmp_path.iterdir()} == {"lines"}
+
+
+def is_written(
+    folder: Path, unfinished: Callable[[], set[str]], before: set[str], n_bytes: int
+) -> bool:
+    """Whether there is a new unfinished directory with so many bytes in it."""
+    names = unfinished() - before
+    files = [path for name in names for path in (folder / name).rglob("*") if path.is_file()]
+    return bool(names) and sum(path.stat().st_size for path in files) >= n_bytes
 
 
 def test_a_killed_process_leaves_nothing_under_the_final_name(tmp_path: Path) -> None:
@@ -399,28 +408,30 @@ def test_a_killed_process_leaves_nothing_under_the_final_name(tmp_path: Path) ->
     with (source / "00000000000000000000.log").open("wb") as out:
         for _ in range(1500):
             out.write(data)
-    killed_while_writing = 0
-    for delay in (0.3, 0.5, 0.8, 1.2):
-        target = tmp_path / "out"
+    target = tmp_path / "out"
+
+    def unfinished() -> set[str]:
+        return {path.name for path in tmp_path.iterdir()} - {"source"}
+
+    for n_bytes in (0, 1, 1 << 20, 16 << 20):  # of the log that it writes
         process = subprocess.Popen(
             [sys.executable, "-m", "kfmt_cli", "convert-v0-to-v2", source, target],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             env=environment(),
         )
-        time.sleep(delay)
+        wait_for(partial(is_written, tmp_path, unfinished, unfinished(), n_bytes))
+        assert process.poll() is None
         process.send_signal(signal.SIGKILL)
         process.wait()
         assert not target.exists()
-        left = {path.name for path in tmp_path.iterdir()} - {"source"}
-        killed_while_writing += bool(left)
+        left = unfinished()
         assert all(PARTITION_TO_DELETE.fullmatch(text) for text in left)
         # A broker loads such a folder before it deletes it: no file may lie in it that counts.
         for name in left:
             files = {path.name for path in (tmp_path / name).iterdir()}
             assert files <= {"in-use", "files"}
-    assert killed_while_writing
-    time.sleep(0.6)
+    time.sleep(NEW + 0.1)  # what is new may be another run's, which has not locked it yet
     small = kfmt("convert-v0-to-v2", V1, tmp_path / "out")
     assert small.code == 0
     for name in left:
