@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -386,10 +387,19 @@ def test_a_process_that_is_asked_to_stop_cleans_up(tmp_path: Path) -> None:
     with lines.open("wb") as out:
         out.write(b'{"value":"x"}\n')
         out.flush()
-        wait_for(lambda: any(path.name.startswith(".kfmt") for path in tmp_path.iterdir()))
+        wait_for(lambda: any(path != lines for path in tmp_path.iterdir()))
         process.send_signal(signal.SIGTERM)
         process.wait(20)
     assert {path.name for path in tmp_path.iterdir()} == {"lines"}
+
+
+def many_messages(n: int) -> bytes:
+    """The messages of a log, so many times one after the other, at offsets that go on."""
+    data = (V1 / "00000000000000000000.log").read_bytes()
+    places = positions(data)
+    messages = [data[at + 8 : end] for at, end in pairwise(places)]
+    offsets = range(n * len(messages))
+    return b"".join(struct.pack(">q", i) + messages[i % len(messages)] for i in offsets)
 
 
 def is_written(
@@ -404,10 +414,7 @@ def is_written(
 def test_a_killed_process_leaves_nothing_under_the_final_name(tmp_path: Path) -> None:
     source = tmp_path / "source"
     source.mkdir()
-    data = (V1 / "00000000000000000000.log").read_bytes()
-    with (source / "00000000000000000000.log").open("wb") as out:
-        for _ in range(1500):
-            out.write(data)
+    (source / "00000000000000000000.log").write_bytes(many_messages(1500))
     target = tmp_path / "out"
 
     def unfinished() -> set[str]:
