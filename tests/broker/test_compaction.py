@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -92,6 +93,25 @@ def test_one_key() -> None:
     assert rows[-1]["value_size"] == -1
     table = kfmt("compaction", ORDERS, "--key", f"hex:{b'customer-7'.hex()}")
     assert "23 records" in table.out
+
+
+def test_an_empty_value_is_no_tombstone_and_an_empty_key_is_a_key(tmp_path: Path) -> None:
+    records = [("a", ""), ("b", None), ("", "x"), (None, "y")]
+    closed = [{"file": f"{0:020}.log", "key": key, "value": value} for key, value in records]
+    lines = [*closed, {"file": f"{4:020}.log", "key": "c", "value": None}]
+    data = "".join(json.dumps(line) + "\n" for line in lines).encode()
+    assert kfmt("build", "-", tmp_path / "t-0", stdin=data).code == 0
+    latest = "it is the latest of its key"
+    for key, offset, size, why in (
+        ("a", 0, 0, latest),
+        ("b", 1, -1, f"{latest}: a tombstone, which goes at its delete horizon"),
+        ("", 2, 1, latest),
+        ("c", 4, -1, latest),  # the cleaner does not come there yet
+    ):
+        options = ("--cleanup-policy", "compact", "--json")
+        (row,) = kfmt("compaction", tmp_path / "t-0", "--key", key, *options).of("key")
+        assert (row["offset"], row["value_size"], row["stays"]) == (offset, size, True)
+        assert row["why"] == why
 
 
 @given(st.lists(st.integers(0, 300), max_size=600), st.integers(1, 400))

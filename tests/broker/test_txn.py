@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from kfmt_cli.commands.txn import COORDINATOR
+from tests.broker.test_state import built, message, record
 from tests.support.samples import Row, kfmt
 from tools.kafka import SAMPLES
 
@@ -63,6 +65,35 @@ def test_a_transaction_that_the_coordinator_has_ended_hangs(tmp_path: Path) -> N
     shutil.copytree(BROKER / "__transaction_state-0", tmp_path / "__transaction_state-0")
     rows, _ = transactions(tmp_path, "--open")
     assert [(row["transactional_id"], row["hanging"]) for row in rows] == [("payments-hang", True)]
+
+
+@pytest.mark.parametrize(
+    ("status", "partition", "hanging"),
+    [
+        *((1, "txn-0", False), (2, "txn-0", False), (3, "txn-0", False)),  # it will be ended
+        *((0, "txn-0", True), (4, "txn-0", True), (5, "txn-0", True), (6, "txn-0", True)),
+        *((1, "txn-1", True), (1, "orders-0", True)),
+    ],
+)
+def test_a_transaction_goes_on_while_its_coordinator_means_to_end_it_here(
+    status: int, partition: str, hanging: bool, tmp_path: Path
+) -> None:
+    shutil.copytree(LIVE / "txn-0", tmp_path / "txn-0")
+    topic, _, number = partition.rpartition("-")
+    value = {
+        "producer_id": 2,
+        "producer_epoch": 0,
+        "transaction_timeout_ms": 60_000,
+        "transaction_status": status,
+        "transaction_partitions": [{"topic": topic, "partition_ids": [int(number)]}],
+        "transaction_last_update_timestamp_ms": 1,
+        "transaction_start_timestamp_ms": 1,
+    }
+    key = message(COORDINATOR, 0, "key", 0, {"transactional_id": "t"})
+    text = message(COORDINATOR, 0, "value", 0, value)
+    built(tmp_path / f"{COORDINATOR}-0", [record(0, key, text)])
+    rows, _ = transactions(tmp_path, "--open")
+    assert [(row["transactional_id"], row["hanging"]) for row in rows] == [("t", hanging)]
 
 
 def test_what_has_no_transaction_is_passed_over_in_a_directory() -> None:

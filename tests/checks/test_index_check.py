@@ -251,6 +251,16 @@ def test_a_look_up_by_time(timestamp: int) -> None:
     assert last[:2] == (["found", "byte"] if young else ["not", "found:"])
 
 
+@pytest.mark.parametrize("option", ["--lookup-offset", "--lookup-timestamp"])
+def test_a_look_up_needs_a_log(option: str, tmp_path: Path) -> None:
+    index = tmp_path / ORDERS.with_suffix(".index").name
+    shutil.copy(ORDERS.with_suffix(".index"), index)
+    for path in (tmp_path, index):
+        done = kfmt("index-check", path, option, "3")
+        assert (done.code, done.out) == (3, "")
+        assert done.err == f"kfmt: {path}: no log to look in\n"
+
+
 def test_a_look_up_chooses_the_segment() -> None:
     (row,) = kfmt("index-check", ORDERS.parent, "--lookup-offset", "500", "--json").rows
     assert row["file"] == str(ORDERS.parent / "00000000000000000480.log")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import csv
 import io
 import json
@@ -17,6 +18,7 @@ import pytest
 from click.shell_completion import ShellComplete
 
 from kfmt_cli.cli import kfmt as commands
+from tests.support.rebuild import batch_of, record
 from tests.support.samples import ORDERS, TXN, Row, environment, kfmt
 from tests.support.segments import positions, write
 from tests.support.terminal import on_a_terminal
@@ -63,8 +65,6 @@ def test_rows_in_a_pipe_are_not_cut() -> None:
 
 
 def test_nothing_of_a_record_reaches_the_terminal_raw(tmp_path: Path) -> None:
-    from tests.support.rebuild import batch_of, record
-
     nasty = b'\x1b]0;owned\x07\r\n\x00\x7f\xc2\x9b31m\xe2\x80\xae\xff\\"' + "ü漢".encode()
     file = write(tmp_path, batch_of(record(nasty, nasty), 0, 1))
     for arguments in ([], ["--json"], ["--format", "csv"]):
@@ -80,8 +80,6 @@ def test_nothing_of_a_record_reaches_the_terminal_raw(tmp_path: Path) -> None:
 
 
 def test_null_empty_and_text_that_says_null_differ(tmp_path: Path) -> None:
-    from tests.support.rebuild import batch_of, record
-
     data = [record(None, None, 0), record(b"", b"", 1), record(b"null", b"null", 2)]
     file = write(tmp_path, batch_of(b"".join(data), 0, 3))
     rows = kfmt("dump", file, "--records", "--json").of("record")
@@ -95,6 +93,32 @@ def test_null_empty_and_text_that_says_null_differ(tmp_path: Path) -> None:
     csv_lines = kfmt("dump", file, "--records", "--format", "csv").out.splitlines()[1:]
     assert ",-1,,,-1,,," in csv_lines[0]
     assert ',0,"",,0,"",,' in csv_lines[1]
+
+
+@pytest.mark.parametrize(
+    ("value", "in_csv", "in_json"),
+    [
+        *((b"\x1f", "base64", "\\u001f"), (b" ", "", " "), (b"~", "", "~")),
+        *((b"\x7f", "base64", "\\u007f"), (b"\xc2\x80", "base64", "\\u0080")),
+        *((b"\xc2\x9b", "base64", "\\u009b"), (b"\xc2\x9f", "base64", "\\u009f")),
+        *((b"\xc2\xa0", "", "\u00a0"), (b"\xc3\x9b", "", "\u00db")),
+        *((b"\t", "", "\\t"), (b"\n", "", "\\n"), (b"\r", "", "\\r")),
+        *((b"\xd8\x9c", "base64", "\\u061c"), (b"\xe2\x80\xa8", "base64", "\\u2028")),
+    ],
+)
+def test_each_control_character_alone_is_never_written_raw(
+    value: bytes, in_csv: str, in_json: str, tmp_path: Path
+) -> None:
+    """In CSV a value with one is base64; lines and tabs stay, they are told by the quotes."""
+    file = write(tmp_path, batch_of(record(b"k", value), 0, 1))
+    (row,) = csv.DictReader(
+        io.StringIO(kfmt("dump", file, "--records", "--format", "csv").out, newline="")
+    )
+    shown = base64.b64encode(value).decode() if in_csv else value.decode()
+    assert (row["value"], row["value_encoding"]) == (shown, in_csv)
+    done = kfmt("dump", file, "--records", "--json")
+    assert f'"value":"{in_json}"' in done.out
+    assert done.of("record")[0]["value"] == value.decode()
 
 
 @pytest.mark.parametrize(
@@ -115,8 +139,6 @@ def test_null_empty_and_text_that_says_null_differ(tmp_path: Path) -> None:
     ],
 )
 def test_bytes_are_written_as_asked(mode: str, expected: Row, tmp_path: Path) -> None:
-    from tests.support.rebuild import batch_of, record
-
     file = write(tmp_path, batch_of(record(b"k", b"\x00\xff,2"), 0, 1))
     row = kfmt("dump", file, "--records", "--json", "--bytes", mode).of("record")[0]
     assert {

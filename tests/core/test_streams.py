@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
+import subprocess
+import sys
+import tty
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,7 +16,8 @@ import pytest
 import zstandard
 
 from tests.log.test_odd_logs import peak_megabytes
-from tests.support.samples import NOWHERE, ORDERS, UPGRADED, kfmt
+from tests.support.samples import NOWHERE, ORDERS, UPGRADED, environment, kfmt
+from tools.kafka import ROOT
 
 PACKERS: dict[str, Callable[[bytes], bytes]] = {
     ".gz": gzip.compress,
@@ -96,6 +101,22 @@ def test_commands_that_cannot_read_compressed_logs_say_so(tmp_path: Path) -> Non
         done = kfmt(*command)
         assert done.code == 3
         assert "is compressed as a whole" in done.err
+
+
+def test_a_stream_that_breaks_off_is_an_input_that_cannot_be_read() -> None:
+    stream, far_end = os.openpty()
+    tty.setraw(far_end)
+    batch = ORDERS.read_bytes()[:2575]
+    os.write(far_end, batch)
+    os.close(far_end)  # after what was written, reading fails
+    command = [sys.executable, "-m", "kfmt_cli", "dump", "-", "--json"]
+    done = subprocess.run(
+        command, stdin=stream, capture_output=True, cwd=ROOT, env=environment(), check=False
+    )
+    os.close(stream)
+    assert (done.returncode, done.stderr) == (3, b"kfmt: -: cannot be read: Input/output error\n")
+    (row,) = map(json.loads, done.stdout.splitlines())
+    assert (row["type"], row["base_offset"], row["size"]) == ("batch", 0, len(batch))
 
 
 def test_zeros_that_are_compressed_take_little_memory(tmp_path: Path) -> None:

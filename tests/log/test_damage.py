@@ -12,7 +12,7 @@ from kfmt_cli.core.native.table import Table
 from kfmt_cli.core.source import open_source
 from kfmt_cli.log import search
 from kfmt_cli.log.reader import LogReader
-from tests.support.rebuild import batch_of, record
+from tests.support.rebuild import batch_of, compressed_batch, control_batch, record, with_crc
 from tests.support.samples import NOWHERE, ORDERS, TXN, UPGRADED, Row, kfmt
 from tests.support.segments import DAMAGES, GARBAGE, int32, positions, with_bytes, write
 from tools.kafka import SAMPLES
@@ -61,6 +61,28 @@ def test_a_message_with_a_wrong_length_is_said_to_be_where_it_is(
     file = write(tmp_path, with_bytes(data, at + 8, int32(length)))
     done = kfmt("verify-crc", "--deep", file, "--json")
     assert all(at <= row["position"] < positions(data)[6] for row in done.of("finding"))
+
+
+def test_a_length_is_mended_only_where_the_checksum_proves_another(tmp_path: Path) -> None:
+    data = ORDERS.read_bytes()
+    at, end = positions(data)[3:5]
+    right = end - at - 12
+    lengths = {-5: "negative", -1: "negative", 0: "too-small", 10: "too-small"}
+    for length, code in {**lengths, right + 500: "too-big"}.items():
+        wrong = with_bytes(data, at + 8, int32(length))
+        found = f"the batch at byte {at} says that {length} bytes follow"
+        for log, is_proven in ((wrong, True), (with_bytes(wrong, at + 100, b"zzzz"), False)):
+            done = kfmt("verify-crc", write(tmp_path, log), "--json")
+            (finding,) = done.of("finding")
+            assert finding["code"] == f"batch-length-{code}"
+            words = (
+                f"; its checksum is right for {right}" if is_proven else f"{end - at} bytes skipped"
+            )
+            assert finding["message"].startswith(found)
+            assert words in finding["message"]
+            assert ("its checksum is right" in finding["message"]) is is_proven
+            assert (finding["expected"] == right) is is_proven
+            assert done.of("file")[0]["batches"] == 11 + is_proven
 
 
 def test_a_file_that_ends_inside_a_batch(tmp_path: Path) -> None:
@@ -139,8 +161,6 @@ def test_older_messages_too(tmp_path: Path) -> None:
 
 
 def test_an_unknown_codec(tmp_path: Path) -> None:
-    from tests.support.rebuild import with_crc
-
     data = ORDERS.read_bytes()
     end = positions(data)[1]
     batch = with_crc(with_bytes(data[:end], 22, b"\x07"))
@@ -150,8 +170,6 @@ def test_an_unknown_codec(tmp_path: Path) -> None:
 
 
 def test_a_count_that_does_not_match(tmp_path: Path) -> None:
-    from tests.support.rebuild import with_crc
-
     data = ORDERS.read_bytes()
     end = positions(data)[1]
     for count in (0, 19, 21, (1 << 31) - 1):
@@ -167,8 +185,6 @@ def test_a_count_that_does_not_match(tmp_path: Path) -> None:
 
 
 def test_a_record_that_does_not_fit_keeps_those_before_it(tmp_path: Path) -> None:
-    from tests.support.rebuild import with_crc
-
     data = ORDERS.read_bytes()
     end = positions(data)[1]
     batch = with_crc(with_bytes(data[:end], 61 + 53, b"\xff\xff\xff\xff\x07"))
@@ -181,8 +197,6 @@ def test_a_record_that_does_not_fit_keeps_those_before_it(tmp_path: Path) -> Non
 
 
 def test_offsets_and_timestamps_that_contradict_the_header(tmp_path: Path) -> None:
-    from tests.support.rebuild import with_crc
-
     data = ORDERS.read_bytes()
     end = positions(data)[1]
     for at, new, code in (
@@ -196,6 +210,46 @@ def test_offsets_and_timestamps_that_contradict_the_header(tmp_path: Path) -> No
     assert kfmt("verify-crc", "--deep", "--strict", tmp_path, "--json").code == 1
 
 
+@pytest.mark.parametrize(
+    ("offsets", "before", "found", "more"),
+    [
+        ([0, 1, 1, 4], 1, 1, ""),
+        ([0, 3, 2, 4], 3, 2, ""),
+        ([0, 4, 1, 3, 2], 4, 1, ", the first of 2 such places in the batch"),
+        ([3, 2, 1, 0, 4], 3, 2, ", the first of 3 such places in the batch"),
+        ([0, 2, 4], 0, None, ""),
+    ],
+)
+def test_offsets_that_go_back_inside_a_batch_are_said_where_they_do(
+    offsets: list[int], before: int, found: int | None, more: str, tmp_path: Path
+) -> None:
+    def batch_at(base: int) -> bytes:
+        records = b"".join(record(b"k", b"v", offset) for offset in offsets)
+        return with_crc(with_bytes(batch_of(records, 0, len(offsets), base), 23, int32(4)))
+
+    data = batch_at(0)
+    file = write(tmp_path, data + batch_at(5))  # the second begins as it should
+    rows = kfmt("verify-crc", "--deep", file, "--json").of("finding")
+    assert [row["code"] for row in rows] == ["record-offsets-backwards"] * (
+        0 if found is None else 2
+    )
+    for row, base, position in zip(rows, (0, 5), (0, len(data)), strict=False):
+        assert found is not None
+        after, at = base + found, base + before
+        assert row["message"].endswith(f": offset {after} follows offset {at}{more}")
+        assert (row["found"], row["expected"]) == (after, f"more than {at}")
+        assert (row["offset"], row["position"]) == (after, position)
+
+
+def test_offsets_that_go_back_from_batch_to_batch_are_not_those_of_its_records(
+    tmp_path: Path,
+) -> None:
+    batch = batch_of(record(b"k", b"v") + record(b"k", b"v", 1), 0, 2)
+    done = kfmt("verify-crc", "--deep", write(tmp_path, batch + batch), "--json")
+    assert done.codes == ["offsets-backwards"]
+    assert done.of("finding")[0]["position"] == len(batch)
+
+
 def test_offsets_that_the_file_name_does_not_allow(tmp_path: Path) -> None:
     file = write(tmp_path, ORDERS.read_bytes(), "00000000000000000100.log")
     done = kfmt("verify-crc", file, "--json")
@@ -203,16 +257,12 @@ def test_offsets_that_the_file_name_does_not_allow(tmp_path: Path) -> None:
 
 
 def test_a_control_record_that_is_too_short(tmp_path: Path) -> None:
-    from tests.support.rebuild import control_batch
-
     file = write(tmp_path, control_batch(b"\0\0", b"\0" * 6) + control_batch(b"\0\0\0\1", b"\0", 1))
     done = kfmt("verify-crc", "--deep", file, "--json")
     assert done.codes == ["control-malformed"] * 2
 
 
 def test_a_decompression_error_and_a_bomb(tmp_path: Path) -> None:
-    from tests.support.rebuild import compressed_batch
-
     broken = compressed_batch(1, b"no gzip at all", 3)
     bomb = compressed_batch(1, gzip.compress(bytes(100 << 20)), 3, base_offset=10)
     file = write(tmp_path, broken + bomb + TXN.read_bytes())
@@ -248,8 +298,6 @@ def test_messages_with_a_wrong_length_are_shown_whole_and_in_their_place(
 
 
 def test_a_malformed_record_has_its_place_among_compressed_batches(tmp_path: Path) -> None:
-    from tests.support.rebuild import batch_of, compressed_batch, record, with_crc
-
     packed = compressed_batch(1, gzip.compress(record(b"k", b"v" * 5000)), 1)
     plain = batch_of(record(b"a", b"b") + record(b"c", b"d", 1), 0, 2, 1)
     broken = with_crc(with_bytes(plain, 61 + 9, b"\xff\xff\xff\xff\x07"))

@@ -166,6 +166,25 @@ def test_closed_streams_are_said_or_done_without() -> None:
         assert b"Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("megabytes", [17, 65])
+def test_a_batch_of_many_megabytes_is_read_and_its_damage_found(
+    megabytes: int, tmp_path: Path
+) -> None:
+    value = b"abcdefgh" * (megabytes << 17)
+    first, large = batch_of(record(b"a", b"b"), 0, 1), batch_of(record(b"k", value), 0, 1, 1)
+    data = first + large + batch_of(record(b"c", b"d"), 0, 1, 2)
+    done = kfmt("dump", write(tmp_path, data), "--json")
+    assert (done.code, done.codes) == (0, [])
+    assert [(row["base_offset"], row["position"], row["size"]) for row in done.of("batch")] == [
+        (0, 0, len(first)),
+        (1, len(first), len(large)),
+        (2, len(first) + len(large), len(first)),
+    ]
+    file = write(tmp_path, with_bytes(data, len(first) + len(large) - 100, b"zzzz"))
+    done = kfmt("verify-crc", file, "--json")
+    assert [row["position"] for row in done.of("finding")] == [len(first)]
+
+
 def test_devices_are_refused() -> None:
     assert kfmt("dump", "/dev/zero").code == 3
 

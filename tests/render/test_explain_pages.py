@@ -37,6 +37,15 @@ def test_the_numbers_are_those_of_the_partition() -> None:
     assert any("91 transactions have ended" in str(item) for item in row["parts"])
 
 
+def test_a_page_needs_a_log_with_a_batch(tmp_path: Path) -> None:
+    for words in ("no log in this directory", "no batch in its logs"):
+        for name in ("record-batch", "attributes"):
+            done = kfmt("explain", name, tmp_path)
+            assert (done.code, done.err) == (3, f"kfmt: {tmp_path}: {words}\n")
+        (tmp_path / f"{0:020}.log").touch()
+    assert kfmt("explain", "rolling", tmp_path).code == 0
+
+
 def test_the_list_has_codes_and_topics() -> None:
     done = kfmt("explain")
     assert all(f" {name} " in done.out for name in ("crc-mismatch", *PAGES))

@@ -32,7 +32,17 @@ from tests.writing.test_build import lines, rows
         ),
         (
             b'{"type":"batch","base_offset":9}\n{"value":"a","offset":3}\n',
-            "before its batch's base_offset",
+            "line 2: offset 3 lies before its batch's base_offset 9",
+        ),
+        (
+            b"""{"type":"batch","base_offset":0}
+{"type":"batch","base_offset":4}
+{"offset":4}
+{"type":"batch","base_offset":9}
+{"offset":8}
+{"offset":9}
+""",
+            "line 5: offset 8 lies before its batch's base_offset 9",
         ),
         (b'{"type":"batch","attributes":{"raw":5}}\n', "codec 5 does not exist"),
         (b'{"type":"batch","attributes":{"raw":65536}}\n', "do not fit into 16 bits"),
