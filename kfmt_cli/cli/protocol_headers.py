@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import click
+from click.core import ParameterSource
 
 from kfmt_cli.cli.options import Common, color, common, output_format, wide
 from kfmt_cli.errors import InputError, UsageError
+
+
+def _if_given(ctx: click.Context, param: click.Parameter, value: bool) -> bool | None:
+    """None where neither was given: click 8.2 makes False of a default of None."""
+    given = ctx.get_parameter_source(param.name or "") is ParameterSource.COMMANDLINE
+    return value if given else None
+
 
 _framed = click.option(
     "--size-prefixed/--no-size",
     "framed",
     default=None,
+    callback=_if_given,
     help="Whether a size comes before each; detected if not given.",
 )
 
