@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.support.samples import ORDERS, Done, anywhere, kfmt
-from tests.support.store_server import Bucket, server_named
+from tests.support.store_server import Bucket, new_bucket, server_named
 from tools.kafka import ROOT, SAMPLES
 
 pytest.importorskip("pyarrow")
@@ -46,13 +46,25 @@ COMMANDS = [
 ]
 
 
+FOLDERS = ["damaged_segments", "sample_segments/kafka-3.9.1-broker1"]
+
+
+@pytest.fixture(scope="module", params=FOLDERS)
+def uploaded(
+    request: pytest.FixtureRequest, server: str, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[str, str]:
+    """A directory, and the URL of its copy."""
+    del server
+    bucket = new_bucket(tmp_path_factory.mktemp("uploaded"))
+    return request.param, bucket.put(ROOT / request.param, "uploaded")
+
+
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-@pytest.mark.parametrize("folder", ["damaged_segments", "sample_segments/kafka-3.9.1-broker1"])
 def test_a_url_is_what_was_uploaded(
-    command: tuple[str, ...], folder: str, bucket: Bucket, tmp_path: Path
+    command: tuple[str, ...], uploaded: tuple[str, str], tmp_path: Path
 ) -> None:
     name, *options = command
-    url = bucket.put(ROOT / folder, "uploaded")
+    folder, url = uploaded
     ours = ran(name, url, *options, "--json", cwd=tmp_path)
     theirs = kfmt(name, ROOT / folder, *options, "--json")
     assert ours.code == theirs.code
@@ -168,7 +180,7 @@ def test_what_is_not_there_is_one_line(
 
 def test_a_server_that_does_not_answer_is_one_line(bucket: Bucket, tmp_path: Path) -> None:
     named: dict[str, Any] = {**server_named(), "AWS_ENDPOINT_URL": "http://127.0.0.1:9"}
-    done = kfmt("dump", bucket.file("data"), cwd=tmp_path, **named)
+    done = kfmt("dump", bucket.file("data"), cwd=tmp_path, apart=True, **named)
     assert (done.code, done.out, done.err.count("\n")) == (3, "", 1)
     assert f"kfmt: {bucket.url}/data: " in done.err
 

@@ -23,7 +23,7 @@ from typing import Any, NoReturn
 from unittest import mock
 
 from kfmt_cli.commands import log_settings, schemas_beside
-from kfmt_cli.core import elsewhere, small_objects
+from kfmt_cli.core import elsewhere, file_systems, small_objects
 from kfmt_cli.disk import made, names, remote, segment, tree
 from kfmt_cli.render.sinks import repository
 from kfmt_cli.sharing import bounds
@@ -41,7 +41,7 @@ _KNOWN_OF_PATHS: tuple[Callable[[], object], ...] = (
     schemas_beside.registry_of.cache_clear,
     log_settings._configs.cache_clear,
     bounds._entries.cache_clear,
-    small_objects._store.cache_clear,
+    *(known.cache_clear for known in (small_objects._store, file_systems._file_system)),
 )
 
 
@@ -52,7 +52,6 @@ def takes_processes(arguments: Sequence[str], stdin: bytes, env: Mapping[str, st
         threading.current_thread() is not threading.main_thread()
         or len(stdin) > PIPE_HOLDS
         or any(count != ["1"] for count in jobs)
-        or any("://" in text for text in arguments)
         or arguments[:1] in (["pipeline"], ["browse"], ["export"])
         or any(name.startswith(INTERPRETERS_OWN) for name in env)
     )

@@ -80,15 +80,20 @@ def server() -> Iterator[str]:
     running.stop()
 
 
+def new_bucket(folder: Path) -> Bucket:
+    """An empty bucket, named as a directory of the tests is."""
+    fs = pytest.importorskip("pyarrow.fs")
+    name = re.sub("[^a-z0-9]", "-", folder.name)[:60].strip("-")
+    system, _ = fs.FileSystem.from_uri(f"s3://{name}/?allow_bucket_creation=true")
+    system.create_dir(name)
+    return Bucket(f"s3://{name}", [])
+
+
 @pytest.fixture
 def bucket(server: str, tmp_path: Path) -> Iterator[Bucket]:
     """A bucket of a test's own."""
-    fs = pytest.importorskip("pyarrow.fs")
     del server
-    name = re.sub("[^a-z0-9]", "-", tmp_path.name)[:60].strip("-")
-    system, _ = fs.FileSystem.from_uri(f"s3://{name}/?allow_bucket_creation=true")
-    system.create_dir(name)
-    made = Bucket(f"s3://{name}", [])
+    made = new_bucket(tmp_path)
     made.put(ORDERS.parent, "data/orders-0")
     handler, logger = _Requests(made.requests), logging.getLogger("werkzeug")
     logger.addHandler(handler)
