@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.support.samples import ORDERS, TXN, kfmt
+from tests.support.segments import DAMAGES, positions
 from tests.support.spark_rows import dumped, exported
 from tools.kafka import SAMPLES
 
@@ -20,6 +21,7 @@ pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
 
 BROKER = SAMPLES / "kafka-3.9.1-broker1"
+KINDS = ("a flipped bit", "the largest length", "an unknown magic", "garbage put in")
 
 
 @pytest.fixture
@@ -118,6 +120,29 @@ def test_the_manifest_accounts_for_every_record(many: Path, tmp_path: Path) -> N
     by_base = {int(Path(row["file"]).stem): row for row in manifest["inputs"]}
     assert (by_base[240]["first_offset"], by_base[240]["last_offset"]) == (240, 479)
     assert all(set(row["outputs"]) <= set(rows) for row in manifest["inputs"])
+
+
+@pytest.mark.parametrize("tables", ["records", "batches", "records,batches"])
+def test_damage_is_said_of_the_log_that_has_it(tables: str, many: Path, tmp_path: Path) -> None:
+    """In each of the packs that small logs are read in."""
+    logs = sorted(many.rglob("*.log"))
+    damaged = dict(zip(KINDS, (logs[i] for i in (1, 4, -3, -2)), strict=True))
+    for name, log in damaged.items():
+        data = log.read_bytes()
+        log.write_bytes(DAMAGES[name][0](data, *positions(data)[3:5]))
+    done = kfmt("export", many, "--to", tmp_path / "lake", "--tables", tables, "--jobs", "1")
+    assert done.code == 1
+    listed = [line.split()[0] for line in done.out.splitlines() if "1 error" in line]
+    assert listed == [str(log) for log in damaged.values()]
+    findings = kfmt("verify-crc", many, "--json").of("finding")
+    assert [row["file"] for row in findings] == listed
+    for row in findings:
+        place = f"{row['file']} byte {row['position']:,}".replace(",", " ")
+        assert f"  {place}: {row['message']}\n" in done.err
+    manifest = json.loads((tmp_path / "lake/_kfmt/manifest.json").read_text())
+    assert len(manifest["inputs"]) == len(logs)
+    for row in manifest["inputs"]:
+        assert row["first_offset"] == int(Path(row["file"]).stem)
 
 
 def test_an_empty_input_makes_no_file(tmp_path: Path) -> None:

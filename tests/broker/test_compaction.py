@@ -54,6 +54,12 @@ def test_several_passes_keep_the_same() -> None:
     assert stays == remaining(ORDERS)[1]
 
 
+def test_a_buffer_without_room_for_a_key_keeps_everything() -> None:
+    options = ("--dedupe-buffer-bytes", "47", "--cleanup-policy", "compact", "--json")
+    (row,) = kfmt("compaction", ORDERS, *options).of("compaction")
+    assert (row["passes"], row["records_kept"], row["records_removed"]) == (1, 1500, 0)
+
+
 def test_a_checkpoint_and_lags(tmp_path: Path) -> None:
     shutil.copytree(ORDERS, tmp_path / "orders-0")
     checkpoint = tmp_path / "cleaner-offset-checkpoint"

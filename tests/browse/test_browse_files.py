@@ -72,6 +72,26 @@ def test_a_growing_file_is_followed(tmp_path: Path) -> None:
     run(work())
 
 
+def test_a_batch_that_was_half_written_is_shown_anew(tmp_path: Path) -> None:
+    data = ORDERS.read_bytes()
+    file = write(tmp_path, data[:10_000] + bytes(225))
+
+    async def work() -> None:
+        async with driven(file, size=LARGE) as browser:
+            assert "✗ fa97f1bb" in browser.screen
+            await browser.press("F")
+            file.write_bytes(data)
+            for _ in range(40):
+                await browser.pilot.pause(0.05)
+                if browser.app.panes.batches.n_rows == 12:
+                    break
+            await settled(browser.app, browser.pilot)
+            assert "✓ fa97f1bb" in browser.screen
+            assert "✓ 48eff861" in browser.screen
+
+    run(work())
+
+
 @pytest.mark.parametrize("is_gone", [False, True])
 def test_a_followed_file_that_is_cut_or_deleted_is_told(tmp_path: Path, is_gone: bool) -> None:
     file = write(tmp_path, ORDERS.read_bytes())

@@ -14,6 +14,7 @@ import pytest
 from kfmt_cli.browse.checked import batches_of, checked, checked_together
 from kfmt_cli.browse.command_line import ViewKind, ViewState, command_of, command_text
 from kfmt_cli.browse.disk_nodes import DiskNode, NodeKind, disk_of
+from kfmt_cli.browse.home import home_lines
 from kfmt_cli.browse.hunting import TEXT, VALUE, SoughtText
 from kfmt_cli.browse.session import Session
 from kfmt_cli.browse.text_host import shown_by, wrapped_lines
@@ -26,7 +27,7 @@ from tests.support.outlines import (
     DAMAGED,
 )
 from tests.support.samples import ORDERS, TXN, kfmt
-from tests.support.segments import write
+from tests.support.segments import with_bytes, write
 from tools.kafka import ROOT, SAMPLES
 
 # The tree and what was found.
@@ -182,6 +183,48 @@ def test_what_a_start_does_is_said_of_all_that_is_selected() -> None:
     healthy = view_of(str(SAMPLES / "kafka-3.9.1-broker1"), "7")
     assert "the broker would start" in healthy
     assert "whole" in healthy
+
+
+def test_the_worst_start_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    disk = Path("disk")
+    shutil.copytree(SAMPLES / "kafka-3.9.1-broker1", disk)
+    log = disk / "orders-0" / ORDERS.name
+    log.write_bytes(with_bytes(log.read_bytes(), 5000, b"harm"))
+    (disk / "recovery-point-offset-checkpoint").write_text("0\n0\n")
+    ids = {"unknown-0": "A" * 21 + "Q", "empty-2": "none"}
+    for name, topic_id in ids.items():
+        (disk / name).mkdir(exist_ok=True)
+        (disk / name / "partition.metadata").write_text(f"version: 0\ntopic_id: {topic_id}\n")
+    rows = view_of(str(disk), "7").partition("\n directory ")[2].splitlines()
+    assert [re.split("  +", row.strip()) for row in rows[1:4]] == [
+        ["disk/empty-2", "does not start", "does not start"],
+        ["disk/unknown-0", "renamed -stray", "renamed -stray"],
+        ["disk/orders-0", "1 480 offsets go", "20 out of reach"],
+    ]
+    assert rows[-1].startswith("$ kfmt explain recovery disk/empty-2 ")
+
+
+def test_a_directory_names_what_is_wrong_in_it(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "damaged_segments", tmp_path / "data")
+    shutil.copytree(ORDERS.parent, tmp_path / "data/gone-0")
+    top = disk_of((str(tmp_path / "data"),), pytest.fail)
+    nodes = list(top.partitions())
+    assert [str(line) for line in home_lines(top, {}, ())][2] == " not checked yet: c checks it"
+    shutil.rmtree(tmp_path / "data/gone-0")
+    found = checked_together(nodes, lambda: False)
+    known = {node.path: of for node, of in zip(nodes, found or [], strict=True)}
+    lines = [str(line) for line in home_lines(top, known, ())]
+    assert lines[2] == " ✗ 9 partitions of 9 with errors"
+    said = dict(line.split(maxsplit=1) for line in lines[-9:])
+    assert said["gone-0"].endswith("/gone-0: No such file or directory")
+    assert said["flipped-bit-0"] == "crc-mismatch, index-missing, time-index-missing"
+    assert said["zero-tail-0"] == "zero-tail, index-missing, time-index-missing"
+    del known[nodes[0].path]
+    lines = [str(line) for line in home_lines(top, known, ())]
+    assert lines[2] == " ✗ 8 partitions of 9 with errors (8 of 9 are checked)"
+    busy = [str(line) for line in home_lines(top, known, [nodes[0].path])]
+    assert busy[2] == " being checked: 8 of 9 partitions …"
 
 
 def test_producers_are_shown_of_each_partition(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import struct
 from functools import cache
 from pathlib import Path
 
@@ -259,6 +260,23 @@ def test_a_look_up_needs_a_log(option: str, tmp_path: Path) -> None:
         done = kfmt("index-check", path, option, "3")
         assert (done.code, done.out) == (3, "")
         assert done.err == f"kfmt: {path}: no log to look in\n"
+
+
+@pytest.mark.parametrize(
+    ("offset", "low", "high"), [(975, 0, 975), (976, 0, 975), (977, 975, 1999)]
+)
+def test_a_look_up_tries_the_end_of_an_index_first(
+    offset: int, low: int, high: int, tmp_path: Path
+) -> None:
+    """The last 1,024 of 2,000 entries are 8 KiB: a broker searches them if the entry before them,
+    976 at number 975, is below the offset."""
+    shutil.copy(ORDERS, tmp_path)
+    entries = b"".join(struct.pack(">ii", number + 1, 0) for number in range(2000))
+    (tmp_path / ORDERS.with_suffix(".index").name).write_bytes(entries)
+    (row,) = kfmt("index-check", tmp_path, "--lookup-offset", str(offset), "--json").rows
+    (search,) = row["searches"]
+    first = search["steps"][0]
+    assert (first["low"], first["high"], search["entry"]) == (low, high, offset - 1)
 
 
 def test_a_look_up_chooses_the_segment() -> None:

@@ -340,6 +340,21 @@ def test_wrong_usage_is_exit_2() -> None:
         assert (done.code, done.out) == (2, ""), arguments
 
 
+@pytest.mark.parametrize("size", ["0", "0K", "-1", "1.5M", "K", "", "1KK", "1 K", "\u0663"])
+def test_what_is_no_size_is_refused(size: str) -> None:
+    done = kfmt("retention", ORDERS.parent, "--segment-bytes", size)
+    assert (done.code, done.out) == (2, "")
+    assert f"{size!r} is not a size (examples: 1048576, 64M, 1G)" in done.err
+
+
+@pytest.mark.parametrize(
+    ("size", "n_bytes"), [("1", 1), ("100B", 100), ("2k", 2048), ("1KiB", 1024), ("3mb", 3 << 20)]
+)
+def test_sizes_have_powers_of_1024(size: str, n_bytes: int) -> None:
+    done = kfmt("retention", ORDERS.parent, "--segment-bytes", size, "--json")
+    assert done.of("roll")[0]["at_bytes"] == n_bytes
+
+
 def test_inputs_are_only_read(tmp_path: Path) -> None:
     file = write(tmp_path, TXN.read_bytes())
     before = file.stat()

@@ -11,6 +11,7 @@ import pytest
 from kfmt_cli.core.codecs.compress import compress
 from kfmt_cli.core.codecs.decompress import decompress
 from tests.support.samples import ORDERS, kfmt
+from tests.support.segments import positions, with_bytes
 from tools.kafka import SAMPLES
 
 BROKER = SAMPLES / "kafka-3.9.1-broker1"
@@ -95,6 +96,22 @@ def test_a_table_and_damage() -> None:
     assert "records a batch" in table.out
     assert kfmt("stat", "damaged_segments").code == 0
     assert kfmt("stat", "nothing-there").code == 3
+
+
+def test_a_selection_counts_no_damaged_batch_of_any_log_and_says_so(tmp_path: Path) -> None:
+    shutil.copytree(ORDERS.parent, tmp_path / "orders-0")
+    for name, batches in ((ORDERS.name, (3, 5)), (f"{240:020}.log", (0,))):
+        log = tmp_path / "orders-0" / name
+        data = log.read_bytes()
+        for batch in batches:
+            data = with_bytes(data, positions(data)[batch] + 100, b"zzzz")
+        log.write_bytes(data)
+    chosen = kfmt("stat", tmp_path, "--from-offset", "0", "--json")
+    assert chosen.of("stat")[0]["records"] == 1500 - 3 * 20
+    assert chosen.err == "3 damaged batches are not counted; kfmt verify-crc says which\n"
+    whole = kfmt("stat", tmp_path, "--json")
+    assert whole.of("stat")[0]["records"] == 1500
+    assert "damaged" not in whole.err
 
 
 def test_what_fills_the_disk(tmp_path: Path) -> None:

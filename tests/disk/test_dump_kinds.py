@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 import shutil
+import struct
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kfmt_cli.core.source import FileSource
 from kfmt_cli.disk.kinds import KINDS, kind_of
+from kfmt_cli.disk.kinds.fixed import read_rows
 from kfmt_cli.disk.kinds.properties import colon_lines, java_properties
+from kfmt_cli.disk.tree import classify
 from tests.support.samples import ORDERS, kfmt
 from tools.kafka import SAMPLES
 
@@ -186,6 +191,25 @@ def test_a_topic_is_known_wherever_one_stands() -> None:
         rows = kfmt("dump", path, "--records", "--json", cwd=folder).of("record")
         assert rows[0]["decoded_key"]["name"] == "GroupMetadataKey"
     assert kfmt("state", "00000000000000000000.log", cwd=folder).code == 0
+
+
+@pytest.mark.parametrize("before", [0, 200_000], ids=["empty", "of 1.6 MB"])
+def test_an_index_that_grows_while_it_is_read_is_read_to_its_end(
+    before: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entries = b"".join(struct.pack(">ii", number, number) for number in range(1, 500_001))
+    index = tmp_path / f"{0:020}.index"
+    index.write_bytes(entries[: 8 * before])
+    end_of_data = FileSource.end_of_data
+
+    def then_grows(source: FileSource) -> int:
+        end = end_of_data(source)
+        index.write_bytes(entries)
+        return end
+
+    monkeypatch.setattr(FileSource, "end_of_data", then_grows)
+    table = read_rows(classify(str(index), index.name)).table
+    assert (table["offset"] == np.arange(1, 500_001)).all()
 
 
 def test_a_directory_is_shown_in_order(tmp_path: Path) -> None:

@@ -52,6 +52,26 @@ def test_damage_has_its_code_and_place_and_all_else_is_shown(
         assert records_of(done.rows) == whole
 
 
+@pytest.mark.parametrize(
+    ("length", "code"),
+    [
+        (-1, "batch-length-negative"),
+        (0, "batch-length-too-small"),
+        (48, "batch-length-too-small"),
+        (49, "batch-length-too-small"),
+    ],
+)
+def test_a_length_of_zero_is_too_small_and_one_below_it_negative(
+    length: int, code: str, tmp_path: Path
+) -> None:
+    data = ORDERS.read_bytes()
+    at, end = positions(data)[3:5]
+    done = kfmt("verify-crc", write(tmp_path, with_bytes(data, at + 8, int32(length))), "--json")
+    (finding,) = done.of("finding")
+    assert (finding["code"], finding["position"]) == (code, at)
+    assert (finding["found"], finding["expected"]) == (length, end - at - 12)
+
+
 @pytest.mark.parametrize("length", [1, 150])
 def test_a_message_with_a_wrong_length_is_said_to_be_where_it_is(
     length: int, tmp_path: Path
@@ -93,6 +113,31 @@ def test_a_file_that_ends_inside_a_batch(tmp_path: Path) -> None:
         assert (done.code, done.codes) == (1, ["batch-truncated"])
         assert done.of("finding")[0]["position"] == at
         assert done.of("file")[0]["batches"] == 3
+
+
+@pytest.mark.parametrize("cut", [16, 17])
+def test_a_torn_batch_says_its_offset_and_size_once_its_magic_is_there(
+    cut: int, tmp_path: Path
+) -> None:
+    data = ORDERS.read_bytes()
+    at, end = positions(data)[3:5]
+    (finding,) = kfmt("verify-crc", write(tmp_path, data[: at + cut]), "--json").of("finding")
+    known = (60, end - at) if cut == 17 else (None, None)
+    assert (finding["offset"], finding["expected"], finding["found"]) == (*known, cut)
+
+
+def test_a_file_that_ends_with_a_magic_is_judged_by_it(tmp_path: Path) -> None:
+    data = ORDERS.read_bytes()
+    at = positions(data)[3]
+    file = write(tmp_path, with_bytes(data[: at + 17], at + 16, b"\x07"))
+    (finding,) = kfmt("verify-crc", file, "--json").of("finding")
+    assert (finding["code"], finding["position"], finding["found"]) == ("magic-unknown", at, 7)
+    data = (SAMPLES / "kafka-2.8.2/v0-none-0" / ORDERS.name).read_bytes()
+    at = positions(data)[3]
+    file = write(tmp_path, with_bytes(data[: at + 17], at + 8, int32(13)))
+    (finding,) = kfmt("verify-crc", file, "--json").of("finding")
+    assert (finding["code"], finding["position"]) == ("batch-length-too-small", at)
+    assert finding["expected"] == "at least 14"
 
 
 @pytest.mark.parametrize("n", [12, 17, 100, 5_000_000])

@@ -20,6 +20,7 @@ import lz4.frame
 import pytest
 
 from kfmt_cli.core.codecs.decompress import CODECS, TooLargeError
+from kfmt_cli.topics.avro import reader_of
 from tests.support import warm
 from tests.support.rebuild import batch_of, compressed_batch, control_batch, record, with_crc
 from tests.support.samples import ORDERS, Done, environment, kfmt
@@ -86,34 +87,71 @@ def long_varint(value: int) -> bytes:
 
 LIST = {"type": "record", "name": "N", "fields": [{"name": "next", "type": ["null", "N"]}]}
 SELF = {"type": "record", "name": "R", "fields": [{"name": "r", "type": "R"}]}
+NULLS = {"type": "array", "items": "null"}
+INNER = {"type": "record", "name": "I", "fields": [{"name": "nulls", "type": NULLS}]}
+NAMED = {
+    "type": "record",
+    "name": "O",
+    "fields": [{"name": "first", "type": INNER}, {"name": "more", "type": ["null", "I"]}],
+}
+DEEP, MANY, CUT = "is nested more than 100 levels deep", "more than its bytes can hold", "EOFError"
 AVRO = {
-    "a list without end": (LIST, b"\x02" * 200_000 + b"\0"),
-    "a record in itself": (SELF, b""),
-    "2^63 nulls": ({"type": "array", "items": "null"}, long_varint(2**63 - 1)),
-    "nulls in five bytes": ({"type": "array", "items": "null"}, b"\x80\x80\x80\x80\x20"),
-    "a count below zero": ({"type": "array", "items": "null"}, b"\xff" * 9 + b"\x01\x02"),
-    "2^62 texts": ({"type": "array", "items": "string"}, long_varint(2**62) + b"\x02a"),
-    "a map of nulls": ({"type": "map", "values": "null"}, long_varint(2**40)),
-    "bytes of 2^40": ("bytes", long_varint(2**40) + b"x"),
-    "bytes of -5": ("bytes", long_varint(-5) + b"x"),
-    "no UTF-8": ("string", b"\x04\xff\xff"),
-    "a date too late": ({"type": "int", "logicalType": "date"}, long_varint(2**31 - 1)),
-    "no UUID": ({"type": "string", "logicalType": "uuid"}, b"\x06abc"),
-    "no symbol": ({"type": "enum", "name": "E", "symbols": ["A"]}, long_varint(9)),
+    "a list without end": (LIST, b"\x02" * 200_000 + b"\0", DEEP),
+    "a record in itself": (SELF, b"", DEEP),
+    "2^63 nulls": (NULLS, long_varint(2**63 - 1), MANY),
+    "nulls in five bytes": (NULLS, b"\x80\x80\x80\x80\x20", MANY),
+    "nulls in a named type": (NAMED, b"\0\x02" + long_varint(2**20) + b"\0", MANY),
+    "nulls in an unnamed type": (NAMED, long_varint(2**20) + b"\0\0", MANY),
+    "a count below zero": (NULLS, b"\xff" * 9 + b"\x01\x02", MANY),
+    "2^62 texts": ({"type": "array", "items": "string"}, long_varint(2**62) + b"\x02a", MANY),
+    "a map of nulls": ({"type": "map", "values": "null"}, long_varint(2**40), MANY),
+    "no branch": (LIST, b"\x04", "a union has no branch 2"),
+    "bytes of 2^40": ("bytes", long_varint(2**40) + b"x", CUT),
+    "bytes of -5": ("bytes", long_varint(-5) + b"x", CUT),
+    "no UTF-8": ("string", b"\x04\xff\xff", "UnicodeDecodeError"),
+    "a date too late": ({"type": "int", "logicalType": "date"}, long_varint(2**31 - 1), "Overflow"),
+    "no UUID": ({"type": "string", "logicalType": "uuid"}, b"\x06abc", "UUID"),
+    "no symbol": ({"type": "enum", "name": "E", "symbols": ["A"]}, long_varint(9), "IndexError"),
+    "bytes behind it": ("int", b"\x02\x04\x06", "2 bytes follow on the Avro value"),
 }
 
 
 @pytest.mark.parametrize("what", AVRO)
 def test_avro_payloads_that_do_not_decode_are_a_note(what: str, tmp_path: Path) -> None:
-    schema, value = AVRO[what]
+    schema, value, words = AVRO[what]
     (tmp_path / "schema.avsc").write_text(json.dumps(schema))
     folder = partition(tmp_path, batch_of(record(b"k", value), 0, 1))
     options = ("--value-format", "avro", "--value-schema", tmp_path / "schema.avsc")
     done = ran("dump", folder, "--records", "--json", *options)
     (row,) = done.of("record")
-    assert row["decoded_value"]["note"].startswith("does not decode: ")
+    note = row["decoded_value"]["note"]
+    assert note.startswith("does not decode: ")
+    assert words in note
     assert done.code == 0
     assert "does not decode as avro" in ran("cat", folder, *options).err
+
+
+def test_avro_values_that_nest_within_the_limits_are_read(tmp_path: Path) -> None:
+    nested: object = None
+    for _ in range(31):
+        nested = {"next": nested}
+    lists = {"first": {"nulls": [None] * 3}, "more": {"nulls": [None]}}
+    for number, (schema, value, expected) in enumerate(
+        [(LIST, b"\x02" * 30 + b"\0", nested), (NAMED, b"\x06\0\x02\x02\0", lists)]
+    ):
+        (tmp_path / "schema.avsc").write_text(json.dumps(schema))
+        folder = partition(tmp_path / str(number), batch_of(record(b"k", value), 0, 1))
+        options = ("--value-format", "avro", "--value-schema", tmp_path / "schema.avsc")
+        (row,) = kfmt("dump", folder, "--records", "--json", *options).of("record")
+        assert row["decoded_value"]["value"] == expected
+
+
+def test_types_of_another_schema_have_the_same_limits() -> None:
+    schema = {"type": "record", "name": "Outer", "fields": [{"name": "inner", "type": "I"}]}
+    read = reader_of("Outer", json.dumps(schema), [json.dumps(INNER)])
+    assert read(b"\x06\0") == {"inner": {"nulls": [None] * 3}}
+    with pytest.raises(ValueError, match=MANY):
+        read(long_varint(2**20) + b"\0")
 
 
 @pytest.mark.parametrize(

@@ -217,6 +217,32 @@ def test_configurations_of_tasks_count_once_they_are_committed(tmp_path: Path) -
     assert task["config"] == {"t": "0"}
 
 
+def test_keys_in_quotation_marks_are_the_text_inside(tmp_path: Path) -> None:
+    """As converters that send JSON write them."""
+    written = [
+        config(0, "connector-a", {"properties": {"x": "1"}}),
+        config(1, "task-a-0", {"properties": {"t": "0"}}),
+        config(2, "commit-a", {"tasks": 1}),
+        config(3, "target-state-a", {"state": "PAUSED"}),
+        config(4, 'connector-say "hi"', {"properties": {}}),
+    ]
+    quoted = [{**line, "key": json.dumps(line["key"])} for line in written]
+    # A single mark, and what is no JSON between two, is no key of Connect's.
+    odd = [config(5 + i, key, {}) for i, key in enumerate(('"connector-b', '"x" "connector-c"'))]
+    rows = state(built(tmp_path / "plain-connect-configs-0", written))
+    folder = built(tmp_path / "quoted-connect-configs-0", [*quoted, *odd])
+    assert [row | {"file": ""} for row in state(folder)] == [row | {"file": ""} for row in rows]
+    assert [(row["connector"], row["type"]) for row in rows] == [
+        ("a", "connector"),
+        ('say "hi"', "connector"),
+        ("a", "connector_task"),
+    ]
+    shown = of(kfmt("dump", "--records", "--json", folder).rows, "record")
+    names = [row["decoded_key"]["name"] for row in shown if "decoded_key" in row]
+    about = ["ConnectorConfig", "TaskConfig", "TasksCommit", "TargetState", "ConnectorConfig"]
+    assert names == about
+
+
 def test_what_no_transaction_has_committed_waits(tmp_path: Path) -> None:
     open_ = {"producer_id": 7, "transactional": True}
     end = {"type": "record", "producer_id": 7, "control": {"type": "ABORT"}}
@@ -298,6 +324,18 @@ def test_the_topic_of_a_registry_is_a_registry(given: str, registry: Path) -> No
     assert "type PROTOBUF" in said[3]["note"]
     assert "version 1 of lost" in said[4]["note"]
     assert "no schema 6 in the topic _schemas" in said[5]["note"]
+
+
+def test_a_folder_of_schemas_is_used_in_place_of_the_topic_beside(registry: Path) -> None:
+    pytest.importorskip("fastavro")
+    (registry / "given").mkdir()
+    renamed = {**AVRO, "fields": [{"name": "renamed", "type": "int"}]}
+    (registry / "given/1.avsc").write_text(json.dumps(renamed))
+    options = ("--value-format", "confluent", "--schemas", registry / "given")
+    done = kfmt("dump", "--records", "--json", *options, registry / "orders-0")
+    first, second, *_ = [row["decoded_value"] for row in of(done.rows, "record")]
+    assert first["value"] == {"renamed": 3}
+    assert second["note"].endswith(f"there is no schema 2 in {registry / 'given'}")
 
 
 def test_the_schemas_of_a_registry(registry: Path) -> None:

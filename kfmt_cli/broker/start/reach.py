@@ -73,7 +73,10 @@ class Reach:
         search = self._searches.get(segment.base)
         if search is None:
             held = self.held.get(segment.base) or LogRanges(segment.base)
+            starts = sorted(batch.position for batch in held.batches)
             odd = self.odd.get(segment.base, frozenset()) | held.bad
+            # What is wrong in a batch may be found at a byte inside, or at its end.
+            odd |= {starts[i - 1] for at in odd if (i := bisect_left(starts, at))}
             good = {
                 batch.position: batch.first for batch in held.batches if batch.position not in odd
             }
@@ -197,15 +200,22 @@ class _ReachSearch:
         a batch after it; one that is above all others if it does not. end: of what is sent."""
         batch = walk.batches[row]
         given = self._of(batch)
-        if given is not None and given.fault is Fault.POISON and len(given.offsets) < POLL_RECORDS:
-            return min(batch.base_offset, batch.last_offset)
         never = batch.last_offset + 1
+        if given is not None and given.fault is Fault.ERROR:
+            return never  # it does not come to the batches after it
+        if given is not None and given.fault is Fault.POISON:
+            if len(given.offsets) < POLL_RECORDS:
+                return min(batch.base_offset, batch.last_offset)
+            return given.offsets[1 - POLL_RECORDS]
         if batch.position in self._good:
             suspect = bisect_right(self._suspects, batch.position)
             if suspect == len(self._suspects) or self._suspects[suspect] >= end:
                 return never
         left = self._before_poison(walk, row, end)
-        return never if left is None else max(never - left, self._first(batch))
+        if left is None:
+            return never
+        first = self._first(batch) if given is None else min(given.offsets, default=never)
+        return max(never - left, first)
 
     def _before_poison(self, walk: _Walk, row: int, end: int) -> int | None:
         """How many of a batch's last records share a poll with a batch that makes it fail."""
