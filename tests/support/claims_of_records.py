@@ -35,8 +35,8 @@ from tests.support.segments import int32, positions, with_bytes
 _stop = (KEPT, STOP)
 
 TRUNCATED = (
-    lost("left out without an error", 40, 40),
-    lost("the others are given offsets too high", 40, 40),
+    lost("silently dropped", 40, 40),
+    lost("the other messages get offsets that are too high", 40, 40),
 )
 RECORD_CLAIMS = [
     Claim(
