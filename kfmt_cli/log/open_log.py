@@ -65,6 +65,11 @@ def open_log(file: Input, read_ahead: bool) -> Iterator[OpenLog]:
         source.close()
 
 
+def no_batch_found(name: str) -> str:
+    """The message about a file in which nothing is a batch."""
+    return f"{name}: not a Kafka log segment: no batch found"
+
+
 def _checked(file: Input, reader: LogReader, start: bytes) -> Iterator[Block]:
     """The reader's blocks; raises InputError at once when nothing in the file is a batch."""
     blocks = reader.blocks()
@@ -80,5 +85,5 @@ def _checked(file: Input, reader: LogReader, start: bytes) -> Iterator[Block]:
     if second is None and foreign:
         raise InputError(f"{file.name}: not a Kafka log segment: {foreign}")
     if second is None:
-        raise InputError(f"{file.name}: not a Kafka log segment: no batch found")
+        raise InputError(no_batch_found(file.name))
     return chain([first, second], blocks)

@@ -42,7 +42,7 @@ class Configs(ReadCommitted):
 
     def apply(self, record: Record) -> None:
         if record.key is None:
-            self.not_understood(record, "a record without a key")
+            self.not_understood(record, "record without a key")
             return
         of_key = self.decoder.key(record.key)
         key = self.understood(record, of_key)

@@ -79,6 +79,6 @@ def not_partitions(folder: Folder) -> Iterator[Finding]:
         return
     for name in folder.folders:
         if name not in _NOT_LOGS and parsed_place(name) is None:
-            message = f"{printable(name)!r} does not end in - and the number of a partition"
+            message = f'{printable(name)!r} does not end in "-" and a partition number'
             found = folder.input(name).name
             yield Finding(found, codes.DIRECTORY_NOT_A_PARTITION, None, message)
