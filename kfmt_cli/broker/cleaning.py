@@ -232,7 +232,7 @@ def dirty_of(
     if min_lag > 0:
         young = next((segment for segment in pending if segment.largest > now - min_lag), None)
         if young is not None:
-            bounds.append((young.base, "records younger than min.compaction.lag.ms"))
+            bounds.append((young.base, "records newer than min.compaction.lag.ms"))
     limit, why = min(bounds)
     limit = max(first, limit)
     # Up to the beginning of the segment that the limit lies in.

@@ -111,8 +111,8 @@ class IndexBuilder:
             and not 0 <= int(relative.min()) <= int(relative.max()) <= MAX_RELATIVE_OFFSET
         ):
             raise InputError(
-                f"offsets {offsets.min()}–{offsets.max()} do not fit into an index of a segment "
-                f"that begins at {self.base_offset}"
+                f"offsets {offsets.min()}–{offsets.max()} are out of range for the index of a "
+                f"segment with base offset {self.base_offset}"
             )
         return relative
 

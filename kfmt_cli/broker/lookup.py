@@ -52,7 +52,7 @@ class IndexSearch:
     entries: int
     steps: list[SearchStep] = field(default_factory=list)
     entry: int | None = None
-    """The greatest that is not above the target, None without one."""
+    """The greatest at or below the target, None without one."""
     found: dict[str, int] = field(default_factory=dict)
     """What a broker continues with, by column."""
 
@@ -84,7 +84,7 @@ class Values(Protocol):
 def greatest(
     values: Values, target: int, warm: int, note: Callable[[SearchStep], None] = lambda _: None
 ) -> int | None:
-    """The last entry that is not above the target, as a broker searches for it.
+    """The last entry at or below the target, as a broker searches for it.
 
     It tries the `warm` entries at the end first. None where the first entry is above it.
     """
@@ -93,7 +93,7 @@ def greatest(
         while low < high:
             middle = (low + high + 1) >> 1
             value = int(values[middle])
-            verdict = "too high" if value > target else "not above" if value < target else "equal"
+            verdict = "too high" if value > target else "below" if value < target else "equal"
             note(SearchStep(low, high, middle, value, verdict))
             if value == target:
                 return middle
@@ -177,7 +177,7 @@ def choose(found: list[Segment], offset: int | None, timestamp: int | None) -> S
     """The segment that a broker looks in: by base offset, or the first that is young enough."""
     logs = [segment for segment in found if segment.log is not None]
     if not logs:
-        raise InputError("no log to look in")
+        raise InputError("no log to search")
     logs.sort(key=lambda log: (log.log.base_offset or 0) if log.log else 0)
     if offset is not None:
         below = [log for log in logs if log.log and (log.log.base_offset or 0) <= offset]

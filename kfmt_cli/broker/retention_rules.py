@@ -69,7 +69,7 @@ def retained(
         if i in gone:
             why = gone[i]
             if active:
-                why += "; as no other segment is left, the broker first rolls a new one"
+                why += "; it is the last segment, so the broker rolls a new one first"
             verdicts.append(SegmentFate(segment, active, True, at, why))
             continue
         why = _held(segment, segments, i, settings, bounds, now, held_by_earlier)
@@ -93,34 +93,34 @@ def _deleted(
                 break
             if not _may_go(segments, i, bounds):
                 break
-            gone[i] = f"it lies before the log start offset {bounds.log_start}"
+            gone[i] = f"it ends before the log start offset {bounds.log_start}"
             left -= times.size
         for i in range(len(gone), len(segments)):
             if left < 0 or not _may_go(segments, i, bounds) or left - segments[i].size < 0:
                 break
             left -= segments[i].size
-            gone[i] = f"the log is larger than {settings.kept_bytes} bytes"
+            gone[i] = f"the partition exceeds {settings.size_limit} ({settings.kept_bytes})"
         for i in range(len(gone), len(segments)):
             oldest = segments[i]
             if settings.kept_ms < 0 or not _may_go(segments, i, bounds):
                 break
             if now - oldest.largest <= settings.kept_ms:
                 break
-            gone[i] = _expired(oldest)
+            gone[i] = _expired(oldest, settings)
     else:
         for i in range(len(segments) - 1):
             if segments[i + 1].base_offset > bounds.log_start or not _may_go(segments, i, bounds):
                 break
-            gone[i] = f"it lies before the log start offset {bounds.log_start}"
+            gone[i] = f"it ends before the log start offset {bounds.log_start}"
     return gone
 
 
-def _expired(segment: SegmentTimes) -> str:
+def _expired(segment: SegmentTimes, settings: TopicSettings) -> str:
     if segment.source == FILE_TIME:
-        return f"its file is older than retention allows; {segment.why_file_time}"
+        return f"its file is older than {settings.time_limit}; {segment.why_file_time}"
     if segment.largest == 0:
-        return "its time index ends in zeros, so that its newest record seems to be from 1970"
-    return "its newest record is older than retention.ms"
+        return "its time index ends in zeros, so its newest record appears to be from 1970"
+    return f"its newest record is older than {settings.time_limit}"
 
 
 def _may_go(segments: Sequence[SegmentTimes], i: int, bounds: HeldBack) -> bool:
@@ -134,9 +134,9 @@ def _bound(segments: Sequence[SegmentTimes], i: int, bounds: HeldBack) -> str:
     """What holds a segment; nothing where nothing does."""
     end = segments[i + 1].base_offset if i + 1 < len(segments) else segments[i].end
     if bounds.high_watermark is not None and bounds.high_watermark < end:
-        return f"the high watermark {bounds.high_watermark} lies before its end"
+        return f"the high watermark ({bounds.high_watermark}) is before its end"
     if bounds.remote_end is not None and bounds.remote_end < end:
-        return "there is no copy of it in remote storage yet"
+        return "it has not been copied to remote storage yet"
     return ""
 
 
@@ -171,26 +171,29 @@ def _held(
     """Why a segment stays."""
     active = i == len(segments) - 1
     if not settings.deletes:
-        return "cleanup.policy is compact: only the cleaner takes records away"
+        return "cleanup.policy is compact: only the log cleaner removes records"
     if active and segment.size == 0:
-        return "it is the active segment, and empty"
+        return "it is the active segment, which is empty"
     bound = _bound(segments, i, bounds)
     expired = settings.kept_ms >= 0 and now - segment.largest > settings.kept_ms
     if bound:
         return bound
     if expired and held_by_earlier:
-        return "it has expired; an earlier segment must go first"
+        return "it has expired, but an earlier segment is still retained"
     if settings.kept_ms < 0:
         if settings.kept_bytes < 0:
-            return "neither a time nor a size is set"
-        return "only the size rule applies, and the log is not that much larger"
+            return f"neither {settings.time_limit} nor {settings.size_limit} is set"
+        return (
+            f"only {settings.size_limit} applies, and without this segment and those before it "
+            "the partition would be smaller than that"
+        )
     if segment.largest > now:
         return "its newest record has a timestamp in the future"
     if segment.source == FILE_TIME:
-        return f"its file is not old enough; {segment.why_file_time}"
+        return f"its file is newer than {settings.time_limit}; {segment.why_file_time}"
     if active:
-        return "it is the active segment, and its newest record is within retention.ms"
-    return "its newest record is within retention.ms"
+        return f"it is the active segment, and its newest record is within {settings.time_limit}"
+    return f"its newest record is within {settings.time_limit}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,23 +239,27 @@ def rolled(active: ActiveFacts, settings: TopicSettings, now: int, is_expired: b
         return Roll(active.name, reason, at_bytes, at_time, words)
 
     if is_expired:
-        return roll("retention", "at the next check of retention, as everything in it has expired")
+        return roll("retention", "at the next retention check: everything in it has expired")
     if active.entries >= settings.segment_index_bytes // 8:
         return roll("index", "at the next append: its offset index is full")
     if active.times >= settings.segment_index_bytes // 12 - 1:
         return roll("index", "at the next append: its time index is full")
     if active.last_offset - active.base_offset >= MAX_RELATIVE_OFFSET:
-        return roll("offset", "at the next append: its offsets are 2^31 - 1 above its base offset")
+        return roll(
+            "offset", "at the next append: its last offset is 2^31 - 1 above its base offset"
+        )
     if active.size >= at_bytes:
         return roll("size", "at the next append: segment.bytes is reached")
     if at_time is not None and now >= at_time:
         return roll("time", "at the next append: its first batch is older than segment.ms")
     if at_time is None:
-        return roll("size", "by size; without a timestamp, time counts from the broker's start")
+        return roll(
+            "size", "by size; without timestamps, segment.ms counts from the broker's start"
+        )
     by_size = _reached(active, at_bytes)
     if by_size is not None and by_size < at_time:
-        return roll("size", "by size, if records keep coming as fast as in it")
-    return roll("time", "by the age of its first batch")
+        return roll("size", "by size, at the write rate so far")
+    return roll("time", "by time (segment.ms since its first batch)")
 
 
 def _reached(active: ActiveFacts, size: int) -> int | None:

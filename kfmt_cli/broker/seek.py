@@ -37,7 +37,7 @@ def start_for_offset(segment: Segment, offset: int) -> ReadingStart:
     assert segment.log is not None
     index = segment.indexes.get(OFFSET_INDEX)
     if index is None:
-        return ReadingStart(0, SCAN, "there is no offset index")
+        return ReadingStart(0, SCAN, "no offset index")
     try:
         found = search(index, OFFSET_INDEX, "offset", offset).found
     except InputError as error:
@@ -49,7 +49,7 @@ def start_for_offset(segment: Segment, offset: int) -> ReadingStart:
     sound = first is not None and begins_at(first, position)
     if first is None or not sound or int(first.batches["base_offset"][0]) > offset:
         return ReadingStart(
-            0, SCAN, f"{index.name} points at byte {position}, where no such batch begins"
+            0, SCAN, f"{index.name} points to byte {position}, where no such batch starts"
         )
     return ReadingStart(position, INDEX)
 
@@ -58,7 +58,7 @@ def start_for_time(segment: Segment, timestamp: int) -> ReadingStart:
     """Where to begin for the first record that is not older than a timestamp."""
     index = segment.indexes.get(TIME_INDEX)
     if index is None:
-        return ReadingStart(0, SCAN, "there is no time index")
+        return ReadingStart(0, SCAN, "no time index")
     try:
         # Every record younger than an entry's time comes after the entry's offset.
         found = search(index, TIME_INDEX, "timestamp", timestamp - 1).found

@@ -49,14 +49,30 @@ class TopicSettings:
     @property
     def kept_ms(self) -> int:
         """How long a segment stays on this disk."""
-        local = self.local_retention_ms
-        return local if self.remote and local != -2 else self.retention_ms
+        return self.local_retention_ms if self._has_local_ms else self.retention_ms
+
+    @property
+    def time_limit(self) -> str:
+        """The setting that `kept_ms` comes from."""
+        return f"{'local.' if self._has_local_ms else ''}retention.ms"
+
+    @property
+    def _has_local_ms(self) -> bool:
+        return self.remote and self.local_retention_ms != -2
 
     @property
     def kept_bytes(self) -> int:
         """How many bytes stay on this disk."""
-        local = self.local_retention_bytes
-        return local if self.remote and local != -2 else self.retention_bytes
+        return self.local_retention_bytes if self._has_local_bytes else self.retention_bytes
+
+    @property
+    def size_limit(self) -> str:
+        """The setting that `kept_bytes` comes from."""
+        return f"{'local.' if self._has_local_bytes else ''}retention.bytes"
+
+    @property
+    def _has_local_bytes(self) -> bool:
+        return self.remote and self.local_retention_bytes != -2
 
     def named(self, name: str) -> object:
         """The value of a setting by its topic name, as a topic's configuration writes it."""
@@ -128,7 +144,7 @@ def _value(name: str, field: str, text: str, factor: int) -> object:
             return float(text)
         number = int(text)
     except ValueError:
-        raise UsageError(f"{name}={text}: is no number") from None
+        raise UsageError(f"{name}={text}: not a number") from None
     return number * factor if number >= 0 else number
 
 

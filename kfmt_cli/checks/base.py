@@ -23,15 +23,15 @@ C = TypeVar("C", bound="LogCheck")
 class Scope(enum.Enum):
     """What a check looks at."""
 
-    HEADERS = "headers of batches"
+    HEADERS = "batch headers"
     RECORDS = "records"
     SEGMENT = "a log and its indexes"
     PARTITION = "the segments of a partition"
-    DIRECTORY = "the names in a directory"
-    HISTORY = "producers, transactions and leaders"
-    OFFSETS = "the offsets that a partition must have"
+    DIRECTORY = "file and directory names"
+    HISTORY = "producers, transactions and leader epochs"
+    OFFSETS = "offsets that should be in the partition"
     CHECKPOINTS = "the checkpoints of a log directory"
-    STARTS = "what a start would come to"
+    STARTS = "what a broker start would do"
 
 
 class Check:

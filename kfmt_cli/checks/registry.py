@@ -71,7 +71,7 @@ def code_chapters() -> Iterator[tuple[str, list[Code]]]:
     yield "Indexes, snapshots and checkpoints", of_files
     yield "Directories", _codes(scopes=(Scope.PARTITION, Scope.DIRECTORY))
     together = (Scope.HISTORY, Scope.OFFSETS, Scope.CHECKPOINTS, Scope.STARTS)
-    yield "Producers, transactions and leaders", _codes(history, scopes=together)
+    yield "Producers, transactions and leader epochs", _codes(history, scopes=together)
 
 
 def _codes(

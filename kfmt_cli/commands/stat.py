@@ -23,6 +23,7 @@ from kfmt_cli.disk.partitions import Partition, partitions_below
 from kfmt_cli.disk.place import place_members
 from kfmt_cli.disk.tree import is_folder, size_of
 from kfmt_cli.errors import InputError
+from kfmt_cli.log.open_log import no_batch_found
 from kfmt_cli.log.reader import BLOCK, LogReader
 from kfmt_cli.log.select import Asked, Selection
 from kfmt_cli.log.shape import Shape
@@ -271,7 +272,7 @@ def look(task: LogTask, deep: bool, limit: Limit) -> LogNumbers | str:
             if deep:
                 found.look_inside(block, limit)
         if not (reader.n_batches or reader.plausible or file.named_by_kafka) and reader.bytes_read:
-            return f"{file.name}: not a Kafka log: no batch found"
+            return no_batch_found(file.name)
         found.finish(n_bytes if wanted else reader.bytes_read)
     except InputError as error:
         return str(error)

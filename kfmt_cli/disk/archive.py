@@ -36,12 +36,12 @@ def unpack(archive: str, to: str) -> None:
             _write(Path(to) / name, at, content)
         _link(Path(to), links)
     except (tarfile.TarError, zipfile.BadZipFile, EOFError, zlib.error, lzma.LZMAError) as error:
-        raise InputError(f"{printable(archive)}: is no whole archive: {error}") from error
+        raise InputError(f"{printable(archive)}: truncated or corrupt archive: {error}") from error
     except (RuntimeError, NotImplementedError) as error:  # it is encrypted, or of another method
         raise InputError(f"{printable(archive)}: cannot be read: {error}") from error
     except OSError as error:
-        words = f"cannot be unpacked into {tempfile.gettempdir()}, which TMPDIR chooses"
-        why = error.strerror or "its data are damaged"
+        words = f"cannot unpack into {tempfile.gettempdir()} (set TMPDIR to change it)"
+        why = error.strerror or "its data is corrupt"
         raise InputError(f"{printable(archive)}: {words}: {why}") from error
 
 
@@ -65,9 +65,9 @@ def unpack_files(top: str, to: str) -> None:
                         stream = _Stream(reader(packed, suffix, printable(str(path))))
                         _write(here / plain, path.stat().st_mtime, cast(IO[bytes], stream))
         except (EOFError, zlib.error) as error:
-            raise InputError(f"{printable(folder)}: {name}: is not whole: {error}") from error
+            raise InputError(f"{printable(folder)}: {name}: incomplete: {error}") from error
         except OSError as error:
-            words = f"cannot be unpacked into {tempfile.gettempdir()}, which TMPDIR chooses"
+            words = f"cannot unpack into {tempfile.gettempdir()} (set TMPDIR to change it)"
             why = error.strerror or str(error)
             raise InputError(f"{printable(folder)}: {words}: {why}") from error
 

@@ -44,7 +44,7 @@ def made_of(path: str, key_file: str | None = None) -> str:
     if source is None:
         return path
     if os.pardir in Path(path[len(source) :]).parts:
-        raise InputError(f"{printable(path)}: leads out of {printable(source)}")
+        raise InputError(f"{printable(path)}: points outside {printable(source)}")
     for folder, known in UNPACKED.items():
         if known == source:
             return folder + path[len(source) :]

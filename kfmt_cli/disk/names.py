@@ -39,7 +39,7 @@ def left_out_words(folders: Collection[str]) -> str:
     """The words for directories that a broker has marked, and that are not read."""
     marks = sorted({mark_of(folder.rpartition(os.sep)[2]) for folder in folders})
     number = "1 directory" if len(folders) == 1 else f"{len(folders)} directories"
-    return f"{number} marked -{' or -'.join(marks)} left out; a path that names one reads it"
+    return f"{number} marked -{' or -'.join(marks)} skipped; name one as PATH to read it"
 
 
 _PACKED = re.compile(r"^\d{20}\.(?:log|index|timeindex|txnindex|snapshot)\.(?:gz|zst|lz4)$")

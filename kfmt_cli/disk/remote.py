@@ -33,7 +33,7 @@ def placed(url: str, temporary: Callable[[], str]) -> str:
         OPENERS[folder] = _opener(folder)
     path = f"{_FOLDERS[scheme]}/{rest}"
     if ".." in PurePosixPath(rest).parts:
-        raise InputError(f"{url}: has .. in it, which means nothing in a store")
+        raise InputError(f'{url}: ".." has no meaning in the URL of a store')
     try:
         file = about(url)
     except InputError as error:
@@ -83,7 +83,7 @@ def _place(top: str, listed: Iterable[StoredFile]) -> Iterable[str]:
         below = file.path.partition("://")[2]
         folder = top + below.rpartition("/")[0]
         if "//" in below or {"..", "."} & set(below.split("/")):
-            yield f"{file.path}: no directory can have a file of this name"
+            yield f"{file.path}: not a valid file name"
             continue
         try:
             if folder not in made:
@@ -93,4 +93,4 @@ def _place(top: str, listed: Iterable[StoredFile]) -> Iterable[str]:
         except FileExistsError:
             continue
         except OSError as error:
-            yield f"{file.path}: has no place in {folder}: {error.strerror}"
+            yield f"{file.path}: cannot be created in {folder}: {error.strerror}"

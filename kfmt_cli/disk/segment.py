@@ -55,7 +55,7 @@ def sibling_name(name: str, kind: Kind) -> str:
     """The name of another file of the same segment; only the last component of a path changes."""
     folder, file = os.path.split(name)
     known, _, transient = kind_of(file)
-    assert known in SEGMENT_KINDS, f"{name} is no file of a segment"
+    assert known in SEGMENT_KINDS, f"{name} is not a segment file"
     end = f".{transient}" if transient else ""
     stem = file.removesuffix(end).removesuffix(known.suffix)
     return os.path.join(folder, f"{stem}{kind.suffix}{end}")  # noqa: PTH118 (as it was written)

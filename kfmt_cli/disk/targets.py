@@ -95,14 +95,14 @@ class GivenPath:
     def _segment_of(self, file: Input) -> Segment:
         """The segment of a file that was given."""
         if file.kind not in SEGMENT_KINDS:
-            raise InputError(f"{file.name}: is neither a log nor an index")
+            raise InputError(f"{file.name}: neither a log nor an index")
         if packed_suffix(file.path):
             return Segment(file, wanted=frozenset(), given=True)
         folder = folder_beside(file.path)
         name = Path(file.path).name
         segment = next((segment for segment in folder.segments if name in _names(segment)), None)
         if segment is None:
-            raise InputError(f"{file.name}: is not a regular file")
+            raise InputError(f"{file.name}: not a regular file")
         segment.given = True
         if file.kind is not LOG:
             segment.wanted = frozenset({file.kind})

@@ -69,12 +69,12 @@ class StoredLog:
         data = stored.block(start, length, length)
         try:
             if len(data) != length:
-                raise InputError(f"ends {length - len(data)} bytes too early")
+                raise InputError(f"is {length - len(data)} bytes too short")
             data = _unlocked(self.manifest, data, self.unlock)
             if self.manifest.compression:
                 data = zstandard.ZstdDecompressor().decompress(data, max_output_size=plain)
             if len(data) != plain:
-                raise InputError(f"has {len(data)} bytes, and not {plain}")
+                raise InputError(f"has {len(data)} bytes instead of {plain}")
         except zstandard.ZstdError as error:
             raise InputError(self._words(number, f"does not decompress: {error}")) from error
         except InputError as error:
@@ -166,7 +166,7 @@ class Bucket:
                 and STORED_STEM.match(path.stem)
                 and path.stem not in stems
             ):
-                self.troubles.append(f"{prefix}{path.name}: has no manifest, and is left out")
+                self.troubles.append(f"{prefix}{path.name}: no manifest, skipped")
 
     def segment(self, stem: Path, shown: str) -> Path | None:
         """The path of a segment's log, None where it cannot be read.
@@ -192,10 +192,10 @@ class Bucket:
         log = stored_log(str(stem), there, self.key)
         trouble = None
         if there < log.needed:
-            words = f"its log ends {log.needed - there} bytes too early"
-            trouble = f"{shown}: {words}, and is read up to byte {log.size}"
+            words = f"its log is {log.needed - there} bytes too short"
+            trouble = f"{shown}: {words}; reading up to byte {log.size}"
         elif there > log.needed:
-            trouble = f"{shown}: its log has bytes after its last chunk"
+            trouble = f"{shown}: its log has extra bytes after the last chunk"
         return _Segment(log, shown, _indexes(log.manifest, stem, log.unlock), trouble)
 
     def _put(self, segment: _Segment | str) -> Path | None:
@@ -209,7 +209,7 @@ class Bucket:
         stem = Path(segment.log.path).stem
         log = folder / f"{_base_of(stem, segment.log.manifest):020}{LOG}"
         if log in self._taken:
-            words = f"{self._taken[log]} begins at the same offset; this copy is left out"
+            words = f"{self._taken[log]} has the same base offset; this copy is skipped"
             self.troubles.append(f"{segment.shown}: {words}")
             return None
         folder.mkdir(parents=True, exist_ok=True)
@@ -244,7 +244,7 @@ def stored_log(
     if manifest.encryption is not None:
         if key is None:
             name = manifest.encryption.data_key.rpartition(":")[0]
-            words = f"is encrypted, with the key {name}: --rsm-private-key FILE reads it"
+            words = f"encrypted with key {name}; pass --rsm-private-key FILE to read it"
             raise InputError(words)
         unlock = key.unwrapped(manifest.encryption.data_key)
     ends = list(accumulate(chunk_sizes(manifest)))
@@ -306,5 +306,5 @@ def _exactly(stored: IO[bytes], size: int) -> bytes:
         parts.append(part)
         left -= len(part)
     if left or size < 0:
-        raise InputError(f"{Path(stored.name).suffix[1:]} ends {left} bytes too early")
+        raise InputError(f"{Path(stored.name).suffix[1:]} is {left} bytes too short")
     return b"".join(parts)

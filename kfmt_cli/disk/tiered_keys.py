@@ -50,9 +50,9 @@ class PrivateKey:
             load = load_pem_private_key if b"-----BEGIN" in data else load_der_private_key
             key = load(data, None)
         except (ValueError, TypeError) as error:
-            raise UsageError(f"{path}: is no private key in PKCS #8: {error}") from error
+            raise UsageError(f"{path}: not a PKCS #8 private key: {error}") from error
         if not isinstance(key, RSAPrivateKey):
-            raise UsageError(f"{path}: is no RSA key")
+            raise UsageError(f"{path}: not an RSA key")
         numbers = key.private_numbers()
         self._modulus, self._exponent = numbers.public_numbers.n, numbers.d
 
@@ -66,13 +66,13 @@ class PrivateKey:
         try:
             cipher = AESGCM(self._plain(base64.b64decode(wrapped, validate=True)))
         except ValueError as error:
-            raise InputError(f"its data key is not one that this key wraps ({name})") from error
+            raise InputError(f"its data key cannot be unwrapped with this key ({name})") from error
 
         def unlock(data: bytes, authenticated: bytes) -> bytes:
             try:
                 return cipher.decrypt(data[:NONCE], data[NONCE:], authenticated)
             except (InvalidTag, ValueError) as error:
-                raise InputError("does not decrypt: its bytes are not as they were") from error
+                raise InputError("cannot be decrypted: the data fails authentication") from error
 
         return unlock
 
@@ -81,14 +81,14 @@ class PrivateKey:
         size = (self._modulus.bit_length() + 7) // 8
         number = int.from_bytes(wrapped, "big")
         if len(wrapped) != size or number >= self._modulus:
-            raise ValueError("of another size")
+            raise ValueError("wrong size")
         block = pow(number, self._exponent, self._modulus).to_bytes(size, "big")
         n = hashlib.new(HASH).digest_size
         seed = _xor(block[1 : 1 + n], _mask(block[1 + n :], n))
         data = _xor(block[1 + n :], _mask(seed, size - n - 1))
         label, rest = data[:n], data[n:].lstrip(b"\0")
         if block[0] or label != hashlib.new(HASH).digest() or rest[:1] != b"\1":
-            raise ValueError("of another key")
+            raise ValueError("wrong key")
         return rest[1:]
 
 

@@ -52,12 +52,12 @@ class VariableChunks(_Struct, tag="variable", tag_field="type"):
         data = zstandard.ZstdDecompressor().decompress(packed, max_output_size=MOST_MANIFEST)
         (count,) = struct.unpack_from(">i", data)
         if count != number:
-            raise ValueError(f"it has sizes of {count} chunks, and {number} are needed")
+            raise ValueError(f"it lists {count} chunk sizes, but {number} are needed")
         if count == 1:
             return list(struct.unpack_from(">i", data, 4))
         base, width = struct.unpack_from(">ib", data, 4)
         if width not in (1, 2, 3, 4) or len(data) != 13 + width * (count - 1):
-            raise ValueError("the sizes of its chunks are malformed")
+            raise ValueError("malformed chunk sizes")
         more = (data[9 + width * i : 9 + width * (i + 1)] for i in range(count - 1))
         last = struct.unpack_from(">i", data, len(data) - 4)[0]
         return [*(base + int.from_bytes(part, "big") for part in more), last]
@@ -131,17 +131,17 @@ def manifest_at(source: Source) -> Manifest:
     """A manifest; raises InputError."""
     data = source.block(0, MOST_MANIFEST + 1, MOST_MANIFEST + 1)
     if len(data) > MOST_MANIFEST:
-        raise InputError(f"its manifest is larger than {MOST_MANIFEST} bytes")
+        raise InputError(f"its manifest exceeds {MOST_MANIFEST} bytes")
     try:
         manifest = msgspec.json.decode(data, type=Manifest)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise InputError(f"its manifest is malformed: {error}") from error
     if manifest.version != "1":
-        raise InputError(f"its manifest has version {manifest.version!r}; kfmt knows 1")
+        raise InputError(f"its manifest has version {manifest.version!r}; kfmt supports 1")
     place = manifest.remote_log_segment_metadata.remote_log_segment_id.topic_id_partition
     topic = place.topic_partition.topic
     if "/" in topic or topic in ("", ".", ".."):
-        raise InputError(f"its manifest says that its topic is {topic!r}")
+        raise InputError(f"its manifest belongs to topic {topic!r}")
     return manifest
 
 
@@ -150,12 +150,12 @@ def chunk_sizes(manifest: Manifest) -> list[int]:
     index = manifest.chunk_index
     size, total = index.original_chunk_size, index.original_file_size
     if not 0 < size <= MOST_CHUNK or not 0 <= total <= MOST_LOG or total > size * MOST_CHUNKS:
-        raise InputError(f"its manifest says chunks of {size} bytes, of {total}")
+        raise InputError(f"its manifest declares {size}-byte chunks of {total} bytes")
     number = -(-total // size)
     try:
         sizes = index.sizes(number) if number else []
     except (ValueError, struct.error, zstandard.ZstdError) as error:
         raise InputError(f"its manifest is malformed: {error}") from error
     if any(not 0 < length <= 2 * MOST_CHUNK for length in sizes):
-        raise InputError("its manifest is malformed: chunks of impossible sizes")
+        raise InputError("its manifest is malformed: impossible chunk sizes")
     return sizes

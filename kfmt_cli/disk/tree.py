@@ -106,7 +106,7 @@ def is_folder(path: str) -> bool:
 
 def no_log(path: str) -> str:
     """The words for a directory that holds nothing of what is looked for."""
-    return f"{printable(path)}: no log in this directory or below it"
+    return f"{printable(path)}: no log segments in or below this directory"
 
 
 # Where archives were unpacked, and their paths as they were given.

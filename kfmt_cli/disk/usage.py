@@ -21,23 +21,23 @@ REMOTE_CACHE = "remote-log-index-cache"
 # What becomes of files, where that does not hang on settings.
 BECOMES = {
     "left_over": "A broker deletes them when it starts.",
-    "marked_delete": "A broker deletes them after its start.",
-    "marked_stray": "No broker deletes them.",
-    "other": "No broker deletes them.",
+    "marked_delete": "A broker deletes them after it starts.",
+    "marked_stray": "No broker ever deletes them.",
+    "other": "No broker ever deletes them.",
 }
 PURPOSES = {
-    LOGS: "the logs of segments that are in use",
-    "indexes": "their indexes; those of active segments are made larger than they are filled",
-    "producer_snapshots": "snapshots of the state of producers",
-    "kraft_snapshots": "snapshots of the cluster's metadata",
-    "swap": "files marked .swap: a replacement of segments that was not finished",
-    "left_over": "files marked .deleted, .cleaned and the like",
-    "marked_delete": "directories marked -delete",
-    "marked_stray": "directories marked -stray",
-    "marked_future": "directories marked -future, which are being moved here",
-    "remote_index_cache": f"{REMOTE_CACHE}, copies of indexes in remote storage",
-    "broker_files": "checkpoints and other small files of the broker",
-    "other": "files that are not a broker's",
+    LOGS: "log segments in use",
+    "indexes": "their indexes; active ones are preallocated",
+    "producer_snapshots": "producer state snapshots",
+    "kraft_snapshots": "cluster metadata snapshots",
+    "swap": ".swap files: an unfinished segment replacement",
+    "left_over": ".deleted, .cleaned and similar files",
+    "marked_delete": "-delete directories",
+    "marked_stray": "-stray directories",
+    "marked_future": "-future directories: replicas being moved here",
+    "remote_index_cache": f"{REMOTE_CACHE}: cached indexes of remote segments",
+    "broker_files": "checkpoints and other small broker files",
+    "other": "files not written by a broker",
 }
 
 

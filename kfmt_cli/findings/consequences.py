@@ -9,62 +9,65 @@ from dataclasses import replace
 
 from kfmt_cli.findings.finding import Code
 
-CUT = "The broker cuts the log here and deletes every later segment."
-KEPT = "The broker keeps the log as it is."
+CUT = "The broker truncates the log at this byte and deletes all later segments."
+KEPT = "The broker leaves the log unchanged."
 STOP = KEPT + " Consumers get an error at this batch."
 STOP_INSIDE = (
-    KEPT + " Consumers get an error inside this batch, after the records before the fault."
+    KEPT + " Consumers receive the records before the fault, then get an error inside this batch."
 )
-FETCH = (
-    KEPT
-    + " Every fetch that reaches this batch fails as a whole: consumers do not get the records "
-    "before it, either."
+FETCH = KEPT + (
+    " Every fetch that includes this batch fails as a whole, so consumers do not get the "
+    "records before it either."
 )
-PASSED = KEPT + " Some records are passed over without an error: "
-REPLICA = "Restoring the files from a healthy replica loses nothing. "
+PASSED = KEPT + " Some records are silently skipped: "
+REPLICA = "If you have a healthy replica, restore the files from it; nothing is lost. "
 COPY = (
-    "Copy the directory before a broker recovers it, because recovery also deletes undamaged "
-    f"records after this byte. {REPLICA}"
+    "Copy the directory before a broker recovers it: recovery also deletes the undamaged records "
+    f"after this byte. {REPLICA}"
 )
-BEFORE_IT = " A consumer with max.poll.records=1 is given the records before it."
-NEXT_BATCH = "Consumers that seek to the next batch read on; this one's records are lost to them."
+BEFORE_IT = " A consumer with max.poll.records=1 still receives the records before it."
+NEXT_BATCH = (
+    "Consumers can seek to the next batch and continue; they miss only the records in this one."
+)
 NEXT_SEGMENT = (
-    "Consumers that seek to the next segment read on; the rest of this one is lost to them."
+    "Consumers can seek to the next segment and continue; they miss the rest of this one."
 )
 RECOVER = (
-    "Delete .kafka_cleanshutdown before the broker starts: it then recovers the last segment and "
+    "Delete .kafka_cleanshutdown before the broker starts. It then recovers the last segment and "
 )
 RECOVER_PRICE = (
-    ", and it starts more slowly, as it checks the last segments of all other partitions, too."
+    ". Startup takes longer, because the broker also checks the last segment of every other "
+    "partition."
 )
 OUT_OF_BATCH = (
-    " If the record's offset is too high, it and those up to its offset are passed over without an "
-    "error. If only the batch's last offset is too low, every record is delivered."
+    " If the record's offset is too high, that record and every record up to its offset are "
+    "silently skipped. If only the batch's last offset is too low, every record is delivered."
 )
 TRUNCATED_INSIDE = (
-    " The incomplete message is left out without an error; in magic 1 the others are given offsets "
-    "too high."
+    " The incomplete message is silently dropped; with magic 1, the other messages get offsets "
+    "that are too high."
 )
 
 REBUILT = "The broker rebuilds the index."
-TAKEN = "The broker takes the index as it is."
-NO_SKIP = " No seek was seen to miss a record."
-NO_FAILED_READ = " No read was seen to fail, from the start or from an offset."
-NO_FAILED_LOOKUP = " No look-up by time was seen to fail."
-NO_WRONG_RECORD = " No read_committed consumer was seen to get a wrong record."
+TAKEN = "The broker uses the index as is."
+NO_SKIP = " In tests, no seek missed a record."
+NO_FAILED_READ = " In tests, no read failed, from the start or from an offset."
+NO_FAILED_LOOKUP = " In tests, no lookup by timestamp failed."
+NO_WRONG_RECORD = " In tests, no read_committed consumer received a wrong record."
 REBUILD_INDEX = (
-    "With the broker stopped, kfmt rebuild-index writes a right one; it reads the log once."
+    "With the broker stopped, run kfmt rebuild-index; it reads the log once and writes a correct "
+    "index."
 )
 TIMES_EMPTY = (
-    "The broker leaves it empty: look-ups by time find nothing in every later segment, and those "
-    "in this segment are right."
+    "The broker leaves it empty. Lookups by timestamp find nothing in any later segment; lookups "
+    "within this segment are correct."
 )
 TIMES_BOTH = (
-    "With the broker stopped, kfmt rebuild-index writes it. Or delete the .index of the segment, "
-    "too: a broker that finds neither recovers the segment, which takes as long as reading it, and "
-    "rebuilds both."
+    "With the broker stopped, run kfmt rebuild-index to write it. Or delete the segment's .index "
+    "as well: a broker that finds neither recovers the segment, which takes as long as reading "
+    "it, and rebuilds both."
 )
-SNAPSHOT = "The broker writes the newest one anew." + NO_WRONG_RECORD
+SNAPSHOT = "The broker rewrites the newest snapshot." + NO_WRONG_RECORD
 
 
 def beside_missing_index(time_index: Code) -> Code:
@@ -73,6 +76,8 @@ def beside_missing_index(time_index: Code) -> Code:
         time_index,
         advice=None,
         after_crash=REBUILT,
-        after_clean_shutdown="The broker recovers the segment because its offset index is missing, "
-        "and fills both indexes.",
+        after_clean_shutdown=(
+            "The broker recovers the segment because its offset index is missing, and rebuilds "
+            "both indexes."
+        ),
     )

@@ -27,14 +27,14 @@ _error, _warning = Severity.ERROR, Severity.WARNING
 BATCH_TRUNCATED = code(
     "batch-truncated",
     _error,
-    "The file ends inside a batch: an append that was not finished, or a file that was cut.",
-    COPY + RECOVER + "cuts only the incomplete batch" + RECOVER_PRICE,
+    "The file ends in the middle of a batch: an unfinished append, or a truncated file.",
+    COPY + RECOVER + "removes only the incomplete batch" + RECOVER_PRICE,
     after_crash=CUT,
     after_clean_shutdown=(
-        "In a closed segment the broker keeps the log as it is, and the batch's records are "
-        "passed over without an error. In the last segment the log then ends at the segment's "
-        "base offset: its records are gone for consumers and new ones take their offsets. If at "
-        "most 17 bytes are left over there, every record is delivered."
+        "In a closed segment, the broker leaves the log unchanged and the records of this batch "
+        "are silently skipped. In the last segment, the log end offset is then the segment's "
+        "base offset: consumers lose its records, and new records reuse their offsets. If at "
+        "most 17 bytes are left over, every record is delivered."
     ),
 )
 LENGTH_NEGATIVE = code(
@@ -44,54 +44,63 @@ LENGTH_NEGATIVE = code(
     COPY + NEXT_SEGMENT,
     after_crash=CUT,
     after_clean_shutdown=STOP
-    + " In the last batch of the last segment: the broker does not start.",
+    + " If it is the last batch of the last segment, the broker does not start.",
 )
 LENGTH_TOO_SMALL = code(
     "batch-length-too-small",
     _error,
-    "A batch's length field is less than it can be.",
+    "A batch's length field is below the minimum.",
     COPY + NEXT_SEGMENT,
     after_crash=CUT,
     after_clean_shutdown=STOP
-    + " In the last batch of the last segment the broker does not start if the length is less "
-    "than 14.",
+    + (
+        " If it is the last batch of the last segment and the length is less than 14, the broker "
+        "does not start."
+    ),
 )
 LENGTH_TOO_BIG = code(
     "batch-length-too-big",
     _error,
-    "A batch's length field reaches past the next undamaged batch, or the end of the file.",
+    "A batch's length field extends past the next undamaged batch or the end of the file.",
     COPY + NEXT_SEGMENT,
     after_crash=CUT,
     after_clean_shutdown=STOP
-    + " If the length is near 2^31, every fetch that reaches this batch fails as a whole. In "
-    "the last batch of the last segment, the log then ends at the segment's base offset.",
+    + (
+        " If the length is near 2^31, every fetch that includes this batch fails as a whole. If "
+        "it is the last batch of the last segment, the log end offset is then the segment's base "
+        "offset."
+    ),
 )
 MAGIC_UNKNOWN = code(
     "magic-unknown",
     _error,
-    "A batch's magic is not 0, 1 or 2.",
+    "A batch's magic byte is not 0, 1 or 2.",
     COPY.rstrip(),
     after_crash=(
-        "Where a batch of magic 2 stood and the byte says 3 or more, the broker keeps the log "
-        "as it is; consumers get an error at this batch. Otherwise the broker cuts the log here "
-        "and deletes every later segment."
+        "If this was a magic 2 batch and the byte is now 3 or higher, the broker leaves the log "
+        "unchanged and consumers get an error at this batch. Otherwise the broker truncates the "
+        "log at this byte and deletes all later segments."
     ),
     after_clean_shutdown=STOP,
 )
 ZERO_TAIL = code(
     "zero-tail",
     _error,
-    "The file ends in zeros: space that was reserved and not written, or lost in a crash.",
-    "Normal for the active segment of a broker with log.preallocate=true that was killed. "
-    "Otherwise: " + RECOVER + "cuts only the zeros" + RECOVER_PRICE,
+    "The file ends in zeros: space that was preallocated but never written, or lost in a crash.",
+    "Normal for the active segment of a killed broker with log.preallocate=true. Otherwise: "
+    + RECOVER
+    + "removes only the zeros"
+    + RECOVER_PRICE,
     after_crash=CUT,
-    after_clean_shutdown="In the last segment: the broker does not start. In a closed one the "
-    "broker keeps the log as it is; consumers get an error at the zeros.",
+    after_clean_shutdown=(
+        "In the last segment, the broker does not start. In a closed segment, the broker leaves "
+        "the log unchanged and consumers get an error at the zeros."
+    ),
 )
 ZERO_HOLE = code(
     "zero-hole",
     _error,
-    "Zeros where a batch should begin: pages that were lost in a crash.",
+    "Zeros where a batch should begin: pages lost in a crash.",
     COPY + NEXT_SEGMENT,
     after_crash=CUT,
     after_clean_shutdown=STOP,
@@ -99,18 +108,20 @@ ZERO_HOLE = code(
 GARBAGE = code(
     "garbage",
     _error,
-    "Bytes that are no batch.",
+    "Bytes that are not a record batch.",
     COPY + NEXT_SEGMENT,
     after_crash=CUT,
     after_clean_shutdown=STOP
-    + " After the last batch of the last segment, the broker does not start if the bytes "
-    "read as a length below 14; if they read as a length past the end of the file, every "
-    "record is delivered.",
+    + (
+        " After the last batch of the last segment: if the bytes read as a length below 14, the "
+        "broker does not start; if they read as a length past the end of the file, every record "
+        "is delivered."
+    ),
 )
 DECOMPRESSION_FAILED = code(
     "decompression-failed",
     _error,
-    "The records cannot be decompressed.",
+    "A batch's records cannot be decompressed.",
     REPLICA + NEXT_BATCH,
     after_crash=STOP,
     after_clean_shutdown=STOP,
@@ -118,19 +129,19 @@ DECOMPRESSION_FAILED = code(
 DECOMPRESSION_LIMIT = code(
     "decompression-limit",
     _error,
-    "Decompression was stopped: more comes out than the limit allows.",
-    "If the batch is meant to be that large, raise --max-decompressed.",
+    "Decompression was stopped: the output exceeds the limit.",
+    "If the batch is really that large, raise --max-decompressed.",
 )
 RECORDS_LIMIT = code(
     "records-limit",
     _error,
-    "A batch holds more records, or headers, than kfmt keeps in memory at once.",
-    "No producer makes batches of millions of records; the first ones are shown.",
+    "A batch has more records or headers than kfmt holds in memory at once.",
+    "No producer writes batches of millions of records; only the first ones are shown.",
 )
 RECORD_MALFORMED = code(
     "record-malformed",
     _error,
-    "A record does not fit its bytes.",
+    "A record's fields do not match its length.",
     REPLICA + NEXT_BATCH,
     after_crash=STOP_INSIDE,
     after_clean_shutdown=STOP_INSIDE,
@@ -138,7 +149,7 @@ RECORD_MALFORMED = code(
 RECORDS_COUNT_MISMATCH = code(
     "records-count-mismatch",
     _error,
-    "A batch holds more or fewer records than it declares.",
+    "A batch's record count does not match the records it contains.",
     REPLICA + NEXT_BATCH,
     after_crash=STOP_INSIDE,
     after_clean_shutdown=STOP_INSIDE,
@@ -146,32 +157,35 @@ RECORDS_COUNT_MISMATCH = code(
 CONTROL_MALFORMED = code(
     "control-malformed",
     _error,
-    "A control record's key or value is too short for what it must say.",
+    "A control record's key or value is too short.",
     REPLICA.rstrip(),
-    after_crash="The broker does not start if it rebuilds the state of producers from this record.",
+    after_crash="The broker does not start if it rebuilds producer state from this record.",
     after_clean_shutdown=KEPT
-    + " If the key is too short, read_committed consumers get an error at this batch. If only "
-    "the value is, no read_committed consumer was seen to get a wrong record.",
+    + (
+        " If the key is too short, read_committed consumers get an error at this batch. If only "
+        "the value is too short, no read_committed consumer received a wrong record in tests."
+    ),
 )
 SNAPSHOT_HEADER_MISSING = code(
     "snapshot-header-missing",
     _error,
-    "A KRaft snapshot does not begin with its header.",
+    "A KRaft snapshot does not start with a SNAPSHOT_HEADER record.",
 )
 SNAPSHOT_FOOTER_MISSING = code(
     "snapshot-footer-missing",
     _error,
-    "A KRaft snapshot does not end with its footer: it was not finished, or its end is lost.",
+    "A KRaft snapshot does not end with a SNAPSHOT_FOOTER record: it was never finished, or its "
+    "end is lost.",
 )
 PAYLOAD_MALFORMED = code(
     "payload-malformed",
     _error,
-    "A key or a value of an internal topic is not the message that it says it is.",
+    "A key or value in an internal topic does not decode as the type it declares.",
 )
 MESSAGE_MALFORMED = code(
     "message-malformed",
     _error,
-    "A message's key or value does not fit its size.",
+    "A message's key or value does not match its declared size.",
     REPLICA + BEFORE_IT.lstrip(),
     after_crash=FETCH,
     after_clean_shutdown=FETCH,
@@ -179,7 +193,7 @@ MESSAGE_MALFORMED = code(
 INNER_CRC_MISMATCH = code(
     "inner-crc-mismatch",
     _error,
-    "The checksum of a message inside a wrapper does not fit its bytes.",
+    "An inner message of a compressed wrapper fails its checksum.",
     REPLICA.rstrip(),
     after_crash=STOP_INSIDE,
     after_clean_shutdown=STOP_INSIDE,
@@ -187,7 +201,7 @@ INNER_CRC_MISMATCH = code(
 INNER_SET_MALFORMED = code(
     "inner-set-malformed",
     _error,
-    "The message set inside a wrapper is damaged.",
+    "The message set inside a compressed wrapper is damaged.",
     REPLICA.rstrip(),
     after_crash=STOP,
     after_clean_shutdown=STOP,
@@ -195,7 +209,7 @@ INNER_SET_MALFORMED = code(
 INNER_SET_TRUNCATED = code(
     "inner-set-truncated",
     _warning,
-    "The message set inside a wrapper ends inside a message.",
+    "The message set inside a compressed wrapper ends in the middle of a message.",
     REPLICA.rstrip(),
     after_crash=KEPT + TRUNCATED_INSIDE,
     after_clean_shutdown=KEPT + TRUNCATED_INSIDE,
@@ -203,7 +217,7 @@ INNER_SET_TRUNCATED = code(
 WRAPPER_OFFSET_INVALID = code(
     "wrapper-offset-invalid",
     _error,
-    "A wrapper's offset does not fit the offsets of the messages inside it.",
+    "A wrapper's offset does not match the offsets of its inner messages.",
     REPLICA.rstrip(),
     after_crash=STOP,
     after_clean_shutdown=STOP,
@@ -211,30 +225,31 @@ WRAPPER_OFFSET_INVALID = code(
 FILE_VANISHED = code(
     "file-vanished",
     _error,
-    "A file is no longer there, or cannot be opened.",
-    "Its rows are missing. A broker may have deleted it meanwhile; read a copy of its disk.",
+    "A file has disappeared or cannot be opened.",
+    "Its rows are missing. A running broker may have deleted the file; read a copy of the disk "
+    "instead.",
 )
 FILE_UNREADABLE = code(
     "file-unreadable",
     _error,
-    "The system could not read a file to its end.",
-    "Rows after that place are missing. Copy the disk first if it is failing.",
+    "The operating system could not read the whole file.",
+    "Rows after this byte are missing. If the disk is failing, copy it first.",
 )
 DIRECTORY_UNREADABLE = code(
     "directory-unreadable",
     _error,
     "A directory cannot be listed.",
-    "Nothing below it was looked at. Run kfmt as a user who may read it.",
+    "Nothing below it was checked. Run kfmt as a user with read permission.",
 )
 FILE_SHRANK = code(
     "file-shrank",
     _error,
-    "A file is shorter than it was when the work was planned.",
+    "A file shrank after the job was planned.",
     "Rows after its end are missing.",
 )
 FILE_GREW = code(
     "file-grew",
     Severity.NOTE,
-    "A file is longer than it was when the work was planned.",
-    "A broker is writing it. What it held at the planning was read.",
+    "A file grew after the job was planned.",
+    "A broker is writing to it. Only the bytes that existed at planning time were read.",
 )

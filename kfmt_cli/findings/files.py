@@ -9,67 +9,68 @@ _error, _note = Severity.ERROR, Severity.NOTE
 
 NO_START = "The broker does not start if this is its only log directory."
 CHECKPOINT = (
-    "The broker does not start if this is its only log directory and the version, the number of "
-    "lines or a line's words are wrong, or a number of leader-epoch-checkpoint. With a malformed "
-    "cleaner-offset-checkpoint, or a wrong number in recovery-point-offset-checkpoint or "
-    "log-start-offset-checkpoint, the broker starts. With a wrong number in "
-    "replication-offset-checkpoint, the broker starts and serves no partition."
+    "The broker does not start if this is its only log directory and the version, the entry "
+    "count, the format of a line, or a number in leader-epoch-checkpoint is wrong. With a "
+    "malformed cleaner-offset-checkpoint, or a wrong number in recovery-point-offset-checkpoint "
+    "or log-start-offset-checkpoint, the broker starts. With a wrong number in "
+    "replication-offset-checkpoint, the broker starts but serves no partitions."
 )
 
 META_PROPERTIES_MALFORMED = code(
     "meta-properties-malformed",
     _error,
-    "meta.properties does not say whose log directory this is.",
+    "meta.properties does not identify the owner of this log directory.",
     after_crash=NO_START,
     after_clean_shutdown=NO_START,
 )
 QUORUM_STATE_MALFORMED = code(
     "quorum-state-malformed",
     _error,
-    "quorum-state is not what a broker writes.",
+    "quorum-state is malformed.",
 )
 PARTITION_METADATA_MALFORMED = code(
     "partition-metadata-malformed",
     _error,
-    "partition.metadata is not what a broker writes.",
+    "partition.metadata is malformed.",
 )
 CLEAN_SHUTDOWN_MALFORMED = code(
     "clean-shutdown-malformed",
     Severity.WARNING,
-    ".kafka_cleanshutdown is not what a broker writes.",
+    ".kafka_cleanshutdown is malformed.",
 )
 NOTES_CRC_MISMATCH = code(
     "notes-crc-mismatch",
     _error,
-    "The checksum of a message in the teaching layout does not fit its value.",
+    "A message in the notes-v0 teaching layout fails its checksum.",
 )
 NOTES_MALFORMED = code(
     "notes-malformed",
     _error,
-    "A file in the teaching layout does not continue with a whole message.",
+    "A file in the notes-v0 teaching layout contains an incomplete or invalid message.",
 )
 INDEX_TRAILING_BYTES = code(
     "index-trailing-bytes",
     _error,
-    "The file does not end with a whole entry.",
-    after_crash="The broker drops the bytes after the last entry.",
+    "The file ends with a partial entry.",
+    after_crash="The broker discards the bytes after the last entry.",
     after_clean_shutdown=(
-        "The broker drops the bytes after the last entry; no seek was seen to miss a record."
+        "The broker discards the bytes after the last entry. In tests, no seek missed a record."
     ),
 )
 TIME_INDEX_TRAILING_BYTES = code(
     "time-index-trailing-bytes",
     _error,
-    "The file does not end with a whole entry.",
-    after_crash="The broker drops the bytes after the last entry.",
+    "The file ends with a partial entry.",
+    after_crash="The broker discards the bytes after the last entry.",
     after_clean_shutdown=(
-        "The broker drops the bytes after the last entry; no look-up by time was seen to fail."
+        "The broker discards the bytes after the last entry. In tests, no lookup by timestamp "
+        "failed."
     ),
 )
 TRANSACTION_INDEX_TRAILING_BYTES = code(
     "transaction-index-trailing-bytes",
     _error,
-    "The file does not end with a whole entry.",
+    "The file ends with a partial entry.",
     REBUILD_INDEX,
     after_crash=REBUILT + NO_WRONG_RECORD,
     after_clean_shutdown=TAKEN + NO_WRONG_RECORD,
@@ -77,30 +78,31 @@ TRANSACTION_INDEX_TRAILING_BYTES = code(
 SNAPSHOT_CRC_MISMATCH = code(
     "snapshot-crc-mismatch",
     _error,
-    "The checksum of a producer snapshot does not fit its bytes.",
+    "A producer snapshot fails its checksum.",
     after_crash=SNAPSHOT,
     after_clean_shutdown=SNAPSHOT,
 )
 SNAPSHOT_MALFORMED = code(
     "snapshot-malformed",
     _error,
-    "A producer snapshot is not what it says.",
+    "A producer snapshot is malformed.",
     after_crash=SNAPSHOT,
-    after_clean_shutdown=SNAPSHOT + " It does not read an older one.",
+    after_clean_shutdown=SNAPSHOT
+    + " If only an older snapshot is malformed, the broker does not read it.",
 )
 SNAPSHOT_TRAILING_BYTES = code(
     "snapshot-trailing-bytes",
     _error,
-    "The file does not end with a whole entry.",
+    "The file ends with a partial entry.",
     after_crash=SNAPSHOT,
     after_clean_shutdown=SNAPSHOT,
 )
 CHECKPOINT_MALFORMED = code(
     "checkpoint-malformed",
     _error,
-    "A checkpoint file is not what a broker writes.",
-    "A broker starts without the file. Without recovery points it recovers every segment after a "
-    "crash.",
+    "A checkpoint file is malformed.",
+    "A broker starts without the file, so it can be removed. Without recovery points, the broker "
+    "recovers every segment after a crash.",
     after_crash=CHECKPOINT,
     after_clean_shutdown=CHECKPOINT,
 )

@@ -12,8 +12,8 @@ MOST_FINDINGS, MOST_PLACES = 100, 3
 
 
 class Severity(enum.Enum):
-    """error: bytes that are lost or that a broker refuses; warning: a broker lives with it but a
-    person should know; note: worth knowing, nothing to do."""
+    """error: bytes are lost, or a broker or its consumers fail on them; warning: a broker tolerates
+    it, but you should know; note: for information, no action needed."""
 
     ERROR = "error"
     WARNING = "warning"

@@ -21,7 +21,7 @@ _error, _warning = Severity.ERROR, Severity.WARNING
 CRC_MISMATCH = code(
     "crc-mismatch",
     _error,
-    "The checksum of a batch does not fit its bytes.",
+    "A batch fails its checksum: the stored CRC does not match its bytes.",
     COPY + NEXT_BATCH,
     after_crash=CUT,
     after_clean_shutdown=STOP,
@@ -29,7 +29,7 @@ CRC_MISMATCH = code(
 CODEC_UNKNOWN = code(
     "codec-unknown",
     _error,
-    "The codec in a batch's attributes does not exist.",
+    "A batch's attributes name a compression codec that does not exist.",
     REPLICA + NEXT_BATCH + BEFORE_IT,
     after_crash=FETCH,
     after_clean_shutdown=FETCH,
@@ -37,57 +37,59 @@ CODEC_UNKNOWN = code(
 OFFSETS_BACKWARDS = code(
     "offsets-backwards",
     _error,
-    "A batch does not begin after the last offset of the batch before it.",
-    "The records are in the file: kfmt dump shows them.",
+    "A batch starts at or before the last offset of the previous batch.",
+    "The records are still in the file: kfmt dump shows them.",
     after_crash=(
-        "The broker keeps the log as it is, unless an entry of the offset index falls on the "
-        "batch: then it empties the segment and deletes the later ones. Some records are passed "
-        "over without an error: those whose offsets a consumer has already gone past."
+        "The broker leaves the log unchanged, unless an offset index entry falls on this batch: "
+        "then it empties the segment and deletes all later ones. Records with offsets that a "
+        "consumer has already passed are silently skipped."
     ),
-    after_clean_shutdown=PASSED + "those whose offsets a consumer has already gone past.",
+    after_clean_shutdown=PASSED + "those with offsets that a consumer has already passed.",
 )
 OFFSET_OUT_OF_SEGMENT = code(
     "offset-out-of-segment",
     _error,
-    "An offset is below the base offset in the file's name, or 2^31 or more above it.",
+    "An offset is below the base offset in the file name, or 2^31 or more above it.",
     (
-        "A file that was renamed shows this: give it back the name of its first offset, and its "
-        "indexes with it."
+        "This happens when a file was renamed. Rename it and its indexes back, using the file's "
+        "first offset."
     ),
     after_crash=(
-        "The broker does not start if a whole batch lies below the base offset, or 2^31 above "
-        "it in a closed segment. In the last segment it moves the batch to a segment of its "
-        "own. If only a batch's first offsets lie below, it keeps the log as it is, and some "
-        "records are passed over without an error."
+        "The broker does not start if a whole batch is below the base offset, or 2^31 above it "
+        "in a closed segment. In the last segment, it moves the batch into a segment of its own. "
+        "If only the first offsets of a batch are below, it leaves the log unchanged and some "
+        "records are silently skipped."
     ),
     after_clean_shutdown=(
-        "The broker keeps the log as it is. Where offsets lie below, some records are passed "
-        "over without an error. If the last segment was renamed, the log end is taken too low "
-        "and new records get offsets that are in use."
+        "The broker leaves the log unchanged. Where offsets are below the base offset, some "
+        "records are silently skipped. If the last segment was renamed, the log end offset is "
+        "set too low and new records reuse existing offsets."
     ),
 )
 RECORD_OFFSETS_BACKWARDS = code(
     "record-offsets-backwards",
     _error,
-    "Offsets do not increase from record to record inside a batch.",
-    "The records are in the file: kfmt dump --records shows them.",
-    after_crash=PASSED + "those whose offsets a consumer has already gone past.",
-    after_clean_shutdown=PASSED + "those whose offsets a consumer has already gone past.",
+    "Record offsets inside a batch do not increase.",
+    "The records are still in the file: kfmt dump --records shows them.",
+    after_crash=PASSED + "those with offsets that a consumer has already passed.",
+    after_clean_shutdown=PASSED + "those with offsets that a consumer has already passed.",
 )
 RECORD_OFFSET_OUT_OF_BATCH = code(
     "record-offset-out-of-batch",
     _error,
-    "A record's offset lies outside its batch.",
-    "The records are in the file: kfmt dump --records shows them.",
+    "A record's offset is outside its batch's offset range.",
+    "The records are still in the file: kfmt dump --records shows them.",
     after_crash=KEPT + OUT_OF_BATCH,
     after_clean_shutdown=KEPT + OUT_OF_BATCH,
 )
 MAX_TIMESTAMP_MISMATCH = code(
     "max-timestamp-mismatch",
     _warning,
-    "A batch's max timestamp is not the largest of its records'.",
+    "A batch's max timestamp is not its records' largest timestamp.",
     after_crash=KEPT
-    + " The time index is made from the batch's value: if it is too high, look-ups by time "
-    "find nothing in every later segment. Every record is delivered.",
+    + (
+        " The time index is built from the batch's max timestamp: if it is too high, lookups by "
+        "timestamp find nothing in any later segment. Every record is delivered."
+    ),
     after_clean_shutdown=KEPT + " Every record is delivered.",
 )

@@ -8,46 +8,48 @@ from kfmt_cli.findings.finding import Severity, code
 _error, _warning, _note = Severity.ERROR, Severity.WARNING, Severity.NOTE
 
 OVERLAP = KEPT + (
-    " Every record is delivered, and once; no seek was seen to miss a record, unless a segment "
-    "lies inside the offsets of another one: it hides those of the other that come after its name."
+    " Every record is delivered exactly once, and in tests no seek missed a record, with one "
+    "exception: a segment that lies inside another segment's offset range hides the other's "
+    "records from its own base offset onward."
 )
-GAP = KEPT + " The missing offsets are passed over without an error."
+GAP = KEPT + " The missing offsets are silently skipped."
 EMPTY = (
-    "Between other segments: the broker keeps the log as it is, and the missing offsets are "
-    "passed over without an error. As the last one: the log then ends at the segment's base "
+    "Between other segments, the broker leaves the log unchanged and the missing offsets are "
+    "silently skipped. If it is the last segment, the log end offset is then the segment's base "
     "offset, and new records get offsets from there."
 )
 
 SWAP_FILE = code(
     "swap-file",
     _error,
-    "A .swap file: a broker was stopped while it swapped segments.",
+    "A .swap file: a broker was stopped while replacing segments.",
     (
-        "Compare the two files before a broker starts: what only the replaced one has is "
-        "deleted. After the cleaner, the .swap file is the right one."
+        "Compare the two files before a broker starts: records that exist only in the replaced "
+        "file are deleted. If the swap came from the log cleaner, the .swap file is the correct "
+        "one."
     ),
     after_crash=(
-        "The broker replaces the file of the same name with it. Records that only the replaced "
-        "file has are passed over without an error."
+        "The broker replaces the file of the same name with it. Records that exist only in the "
+        "replaced file are silently skipped."
     ),
     after_clean_shutdown=(
-        "The broker replaces the file of the same name with it. Records that only the replaced "
-        "file has are passed over without an error. Where the swap file brings no time index, "
-        "look-ups by time find nothing in every later segment."
+        "The broker replaces the file of the same name with it. Records that exist only in the "
+        "replaced file are silently skipped. If the swap has no time index, lookups by timestamp "
+        "find nothing in any later segment."
     ),
 )
 NAME_NOT_NUMERIC = code(
     "name-not-numeric",
     _error,
-    "A file has a segment file's suffix and a name that is no offset.",
-    "Move the file out of the partition directory; the broker loses nothing by that.",
+    "A file has a segment file's suffix, but its name is not an offset.",
+    "Move the file out of the partition directory; the broker does not need it.",
     after_crash="The broker does not start.",
     after_clean_shutdown="The broker does not start.",
 )
 DIRECTORY_NOT_A_PARTITION = code(
     "directory-not-a-partition",
     _error,
-    "A directory in a log directory is not named topic-partition.",
+    "A directory in a log directory is not named TOPIC-PARTITION.",
     "Move the directory out of the log directory.",
     after_crash="The broker does not start.",
     after_clean_shutdown="The broker does not start.",
@@ -55,17 +57,17 @@ DIRECTORY_NOT_A_PARTITION = code(
 SEGMENTS_OVERLAP = code(
     "segments-overlap",
     _warning,
-    "A segment has offsets that the next one has, too.",
-    "Tools that go over every file see the records twice.",
+    "Two consecutive segments contain the same offsets.",
+    "Tools that read every file see these records twice.",
     after_crash=OVERLAP,
     after_clean_shutdown=OVERLAP,
 )
 SEGMENTS_GAP = code(
     "segments-gap",
     _note,
-    "Offsets are missing between two segments although the log has no other gaps.",
+    "Offsets are missing between two segments, although the log has no other gaps.",
     (
-        "Compaction and deleted records leave such gaps; otherwise a segment was lost, and only "
+        "Compaction and record deletion leave such gaps. Otherwise a segment was lost, and only "
         "a replica has its records."
     ),
     after_crash=GAP,
@@ -74,9 +76,9 @@ SEGMENTS_GAP = code(
 LOG_EMPTY = code(
     "log-empty",
     _note,
-    "A log of 0 bytes has offsets before it or after it.",
+    "A log is empty (0 bytes) although there are offsets before or after it.",
     (
-        "Normal for a last segment in which nothing was written yet; otherwise only a "
+        "Normal for an active segment that nothing has been written to yet. Otherwise only a "
         "replica has its records."
     ),
     after_crash=EMPTY,

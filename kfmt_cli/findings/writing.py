@@ -9,7 +9,7 @@ _note = Severity.NOTE
 PRODUCERS_UNKNOWN = code(
     "producers-unknown",
     _note,
-    "What producers did before this log begins is not known.",
-    "No producer snapshot is written, and the transaction index has only those transactions "
-    "that begin in the logs given. Give the whole partition, or put the snapshot next to the log.",
+    "Producer state before the start of this log is unknown.",
+    "No producer snapshot is written, and the transaction index covers only transactions that "
+    "begin in the given logs. Pass the whole partition, or put the snapshot next to the log.",
 )

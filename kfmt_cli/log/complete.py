@@ -121,7 +121,10 @@ def _malformed(block: Block, records: Records, row: int, name: str, said: Decode
     """A key or a value that is not the message that it says it is."""
     batch = int(np.searchsorted(records.ends, row, side="right"))
     offset = int(records.rows.offset[row])
-    words = f"offset {offset}: the {name.removeprefix('decoded_')} is no {said.name}: {said.fault}"
+    words = (
+        f"offset {offset}: the {name.removeprefix('decoded_')} is not a valid {said.name}: "
+        f"{said.fault}"
+    )
     return batch_finding(block, batch, codes.PAYLOAD_MALFORMED, words, offset=offset)
 
 

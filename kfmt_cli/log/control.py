@@ -61,8 +61,8 @@ def read_control(block: Block, records: Records) -> Iterator[Finding]:
             block,
             int(batch[row]),
             codes.CONTROL_MALFORMED,
-            f"a control record with {_bytes(rows['key_size'][row])} as key (at least {KEY_SIZE} "
-            f"are needed), {_bytes(rows['value_size'][row])} as value (of a marker: {MARKER_SIZE})",
+            f"control record with {_sized('key', rows['key_size'][row])} (at least {KEY_SIZE} "
+            f"needed) and {_sized('value', rows['value_size'][row])} (a marker has {MARKER_SIZE})",
             offset=int(rows.offset[row]),
         )
 
@@ -89,9 +89,9 @@ def _read_kraft(
         value = records.data[start : start + max(size, 0)]
         layout = self_versioned(message, value, 0, len(value))
         reading = None if layout is None else read_message(layout, value, 0, len(value))
-        fault = "its value has no version" if reading is None else reading.fault
+        fault = "its value lacks a version" if reading is None else reading.fault
         if fault is not None:
-            words = f"a control record whose value is no {message.name}: {fault}"
+            words = f"control record whose value is not a valid {message.name}: {fault}"
             offset = int(rows.offset[row])
             yield batch_finding(
                 block, int(batch[row]), codes.PAYLOAD_MALFORMED, words, offset=offset
@@ -106,8 +106,8 @@ def _read_kraft(
     records.data = b"".join([records.data, *pieces]) if pieces else records.data
 
 
-def _bytes(size: int) -> str:
-    return "null" if size < 0 else f"{size} bytes"
+def _sized(what: str, size: int) -> str:
+    return f"a null {what}" if size < 0 else f"a {what} of {size} bytes"
 
 
 def name_control_batches(block: Block) -> None:

@@ -49,8 +49,8 @@ def with_ends_checked(name: str, blocks: Iterable[Block]) -> Iterator[Block]:
         yield held
 
 
-_HEADER = "the first batch is no SNAPSHOT_HEADER"
-_FOOTER = "the last batch is no SNAPSHOT_FOOTER"
+_HEADER = "the first batch is not a SNAPSHOT_HEADER"
+_FOOTER = "the last batch is not a SNAPSHOT_FOOTER"
 
 
 def _with(block: Block, finding: Finding) -> Block:

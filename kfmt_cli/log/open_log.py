@@ -45,14 +45,14 @@ def open_log(file: Input, read_ahead: bool) -> Iterator[OpenLog]:
     read_ahead: a thread reads while this one works; for callers that keep no other threads busy.
     """
     if not file.kind.holds_batches and file.kind is not UNKNOWN:
-        raise InputError(f"{file.name}: is {file.kind.words}, not a log")
+        raise InputError(f"{file.name}: this is {file.kind.words}, not a log segment")
     if file.kind is UNKNOWN and Path(file.path).name in OTHER_FILES:
-        raise InputError(f"{file.name}: is a file of a broker's that holds no batches")
+        raise InputError(f"{file.name}: a Kafka file, but one that holds no batches")
     source = open_source(file.path, file.name)
     try:
         start = source.block(0, START, 1)
         if not start and source.size is not None and file.kind is UNKNOWN:
-            raise InputError(f"{file.name}: is empty, and not named as a log is")
+            raise InputError(f"{file.name}: empty, and not named like a log segment")
         base_offset = file.base_offset if file.kind is LOG else None
         reader = LogReader(source, base_offset, read_ahead)
         blocks = _checked(file, reader, start)
@@ -65,6 +65,11 @@ def open_log(file: Input, read_ahead: bool) -> Iterator[OpenLog]:
         source.close()
 
 
+def no_batch_found(name: str) -> str:
+    """The message about a file in which nothing is a batch."""
+    return f"{name}: not a Kafka log segment: no batch found"
+
+
 def _checked(file: Input, reader: LogReader, start: bytes) -> Iterator[Block]:
     """The reader's blocks; raises InputError at once when nothing in the file is a batch."""
     blocks = reader.blocks()
@@ -73,12 +78,12 @@ def _checked(file: Input, reader: LogReader, start: bytes) -> Iterator[Block]:
         return iter(())
     foreign = foreign_words(start)
     if is_packed(start) and not (len(first.batches) and first.batches.position[0] == 0):
-        raise InputError(f"{file.name}: not a Kafka log: it is {foreign}")
+        raise InputError(f"{file.name}: not a Kafka log segment: {foreign}")
     if len(first.batches) or reader.plausible or (file.named_by_kafka and not foreign):
         return chain([first], blocks)
     second = next(blocks, None)
     if second is None and foreign:
-        raise InputError(f"{file.name}: not a Kafka log: it is {foreign}")
+        raise InputError(f"{file.name}: not a Kafka log segment: {foreign}")
     if second is None:
-        raise InputError(f"{file.name}: not a Kafka log: no batch found")
+        raise InputError(no_batch_found(file.name))
     return chain([first, second], blocks)

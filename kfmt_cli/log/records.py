@@ -118,7 +118,7 @@ def _explain(block: Block, data: bytes, regions: IntArray) -> Iterator[Finding]:
         if batches.unreadable[i]:
             continue
         if regions[3, i] == FULL:
-            message = f"records or headers beyond {MOST_RECORDS} are not looked at"
+            message = f"records or headers beyond {MOST_RECORDS} were not checked"
             yield batch_finding(block, i, codes.RECORDS_LIMIT, message, found=declared)
         elif regions[3, i] != OK:
             at = int(regions[4, i]) - start
@@ -132,7 +132,7 @@ def _explain(block: Block, data: bytes, regions: IntArray) -> Iterator[Finding]:
                 block,
                 i,
                 codes.RECORDS_COUNT_MISMATCH,
-                f"declares {declared} records, holds {n}",
+                f"declares {declared} records but contains {n}",
                 expected=declared,
                 found=n,
             )
@@ -150,4 +150,4 @@ def _malformed(
         words = f"{path}: {error.reason}, at {origin.byte(error.place.at)}{more}"
         code = codes.RECORD_MALFORMED
         return about_batch(block, i, code, words, position=error.place.position)
-    raise AssertionError("the kernel and the slow reader disagree")
+    raise AssertionError("internal error: the kernel and the slow reader disagree")

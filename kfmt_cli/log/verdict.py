@@ -29,28 +29,28 @@ class Verdicts:
 
     def wrong_length(self, header: Candidate, code: Code, end: int, intact: bool) -> Verdict:
         """The length leads astray; intact: up to `end` the checksum is right."""
-        found = f"the batch at byte {header.position} says that {header.length} bytes follow"
+        found = f"the batch at byte {header.position} declares a length of {header.length} bytes"
         if intact:
             expected = end - header.position - LOG_OVERHEAD
-            message = f"{found}; its checksum is right for {expected}"
+            message = f"{found}; its checksum matches for {expected}"
         else:
             expected = None
             message = (
-                f"{found}, but an undamaged batch begins at byte {end}: "
-                f"{end - header.position} bytes skipped"
+                f"{found}, but an undamaged batch starts at byte {end}: {end - header.position} "
+                "bytes skipped"
             )
         finding = self._finding(code, header, message, expected, header.length)
         return Verdict(finding, end, intact)
 
     def zero_tail(self, at: int, end: int) -> Verdict:
-        message = f"{end - at} zero bytes from byte {at} to the end of the file"
+        message = f"{end - at} zero bytes, from byte {at} to the end of the file"
         place = Candidate(at, b"")
         return Verdict(self._finding(codes.ZERO_TAIL, place, message, None, end - at, False), end)
 
     def zero_hole(self, at: int, zeros: int, end: int, found: int | None) -> Verdict:
         message = f"{zeros - at} zero bytes"
         if zeros < end:
-            message += f" and {end - zeros} bytes after them that are no batch"
+            message += f", then {end - zeros} bytes that are not a batch"
         message += f"; {_skipped(at, end, found)}"
         place = Candidate(at, b"")
         finding = self._finding(codes.ZERO_HOLE, place, message, None, zeros - at, False)
@@ -62,7 +62,7 @@ class Verdicts:
         message = f"magic {header.magic}; {_skipped(header.position, end, found)}"
         if fitting is not None:
             message = (
-                f"magic {header.magic}; read as magic {fitting} the checksum is right: "
+                f"magic {header.magic}; the checksum matches if read as magic {fitting}: "
                 f"{_skipped(header.position, end, found)}"
             )
         expected = "0, 1 or 2" if fitting is None else fitting
@@ -71,7 +71,7 @@ class Verdicts:
 
     def bad_length(self, header: Candidate, code: Code, end: int, found: int | None) -> Verdict:
         message = (
-            f"the batch at byte {header.position} says that {header.length} bytes follow; "
+            f"the batch at byte {header.position} declares a length of {header.length} bytes; "
             f"{_skipped(header.position, end, found)}"
         )
         least = f"at least {MINIMUMS[header.magic]}" if code is not codes.LENGTH_TOO_BIG else None
@@ -80,12 +80,12 @@ class Verdicts:
     def truncated(self, header: Candidate, end: int) -> Verdict:
         there = end - header.position
         if len(header.data) < HEADER_UP_TO_MAGIC:
-            message = f"{there} bytes at the end are too few for a batch"
+            message = f"the last {there} bytes are too short for a batch"
             finding = self._finding(codes.BATCH_TRUNCATED, header, message, None, there, False)
         else:
             message = (
-                f"the batch at byte {header.position} takes {header.size} bytes, "
-                f"the file ends after {there}"
+                f"the batch at byte {header.position} needs {header.size} bytes, but only {there} "
+                "are left"
             )
             finding = self._finding(codes.BATCH_TRUNCATED, header, message, header.size, there)
         return Verdict(finding, end, plausible=len(header.data) >= HEADER_UP_TO_MAGIC)

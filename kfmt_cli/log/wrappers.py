@@ -185,7 +185,7 @@ def _stops(block: Block, wrapper_of: IntArray, regions: IntArray) -> Iterator[Fi
         code = codes.INNER_SET_MALFORMED
         if reasons[i] == scan.WALKS["MORE"]:
             code = codes.INNER_SET_TRUNCATED
-        message = f"{left} bytes at the end of its message set are no message of magic 0 or 1"
+        message = f"the last {left} bytes of its message set are not a magic 0 or 1 message"
         yield batch_finding(block, int(wrapper_of[i]), code, message, found=left)
 
 
@@ -201,8 +201,8 @@ def _check_inner(
             block,
             int(inner.batch[row]),
             codes.INNER_CRC_MISMATCH,
-            f"the message with offset {inner['offset'][row]}: "
-            f"stored {stored:08x}, computed {int(computed[row]):08x}",
+            f"message at offset {inner['offset'][row]}: stored {stored:08x}, computed "
+            f"{int(computed[row]):08x}",
             expected=f"{int(computed[row]):08x}",
             found=f"{stored:08x}",
             offset=int(inner.offset[row]),
@@ -212,7 +212,7 @@ def _check_inner(
             block,
             int(inner.batch[row]),
             codes.INNER_SET_MALFORMED,
-            f"the message with offset {inner['offset'][row]} is compressed itself",
+            f"the inner message at offset {inner['offset'][row]} is itself compressed",
         )
 
 
@@ -241,7 +241,7 @@ def _place(block: Block, inner: MessageTable) -> Iterator[Finding]:
             block,
             int(owner[i]),
             codes.WRAPPER_OFFSET_INVALID,
-            f"the wrapper's offset is {outer[i]}, that of its last message {last_inner[i]}",
+            f"the wrapper's offset is {outer[i]}, but its last message's is {last_inner[i]}",
             expected=int(last_inner[i]),
             found=int(outer[i]),
         )

@@ -71,7 +71,7 @@ def test_a_checkpoint_and_lags(tmp_path: Path) -> None:
     assert (row["picked"], len(stays)) == (False, 1500)
     row, stays = remaining(tmp_path / "orders-0", "--min-compaction-lag-ms", str(10**15))
     assert (row["dirty_bytes"], len(stays)) == (0, 1500)
-    assert row["held_by"] == "records younger than min.compaction.lag.ms"
+    assert row["held_by"] == "records newer than min.compaction.lag.ms"
     checkpoint.write_text("0\n1\norders 0 99999\n")
     assert remaining(tmp_path / "orders-0")[0]["first_dirty_offset"] == 0
 

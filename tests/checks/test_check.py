@@ -272,15 +272,17 @@ def test_what_is_already_lost_is_said_with_what_proves_it(tmp_path: Path) -> Non
     content = log.read_bytes()
     assert lost(broker) == []
     log.write_bytes(b"")
-    words = f"{log.name} has 0 bytes, the next one begins at 480, and the topic is not compacted"
-    assert lost(broker) == [f"offsets 240–479 are already lost: {words}"]
+    words = (
+        f"{log.name} has 0 bytes, and the next segment starts at 480; the topic is not compacted"
+    )
+    assert lost(broker) == [f"offsets 240–479 are already missing: {words}"]
     log.unlink()
-    words = f"{240:020}.index is there and its log is not"
-    assert lost(broker) == [f"offsets 240–479 are already lost: {words}"]
+    words = f"{240:020}.index exists, but its log does not"
+    assert lost(broker) == [f"offsets 240–479 are already missing: {words}"]
     log.write_bytes(content)
     last.write_bytes(bytes(last.stat().st_size))
-    words = "the log ends at 1440, 00000000000000001500.snapshot says 1500"
-    assert lost(broker) == [f"offsets 1440–1499 are already lost: {words}"]
+    words = "log end offset 1440, but 00000000000000001500.snapshot records 1500"
+    assert lost(broker) == [f"offsets 1440–1499 are already missing: {words}"]
 
 
 def test_a_partition_is_checked_from_inside_and_by_a_link(tmp_path: Path) -> None:
@@ -438,7 +440,7 @@ def test_a_directory_without_kafkas_files_is_not_healthy(tmp_path: Path) -> None
     (tmp_path / "foo.txt").write_text("foo")
     done = kfmt("check", tmp_path)
     assert done.code == 3
-    assert "no log in this directory" in done.err
+    assert "no log segments in or below this directory" in done.err
 
 
 def test_directories_of_two_clusters_are_no_broker() -> None:

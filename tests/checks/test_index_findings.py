@@ -42,7 +42,7 @@ def test_junk_behind_preallocated_zeros_makes_few_findings(suffix: str, tmp_path
         finding for finding in done.of("finding") if finding["code"].endswith("not-increasing")
     ]
     assert f"{n_entries}–" in run["message"]
-    assert "in a row" in run["message"]
+    assert "consecutive entries" in run["message"]
 
 
 def scattered(folder: Path, n: int) -> Path:
@@ -79,7 +79,7 @@ def test_findings_of_a_log_are_capped_and_counted(command: str, tmp_path: Path) 
     assert [row["count"] for row in done.of("findings_left_out")] == [33]
     table = kfmt(command, tmp_path, "--max-findings", "7")
     text = table.err if command == "dump" else table.out
-    assert text.count("stored") == 7
+    assert text.count("computed") == 7
     assert ("and 33 more crc-mismatch" if command == "dump" else "and 33 more places") in text
 
 
@@ -101,7 +101,7 @@ def test_sparse_says_what_is_counted(tmp_path: Path) -> None:
         if finding["code"] == "index-sparse"
     ]
     longest, threshold = at[-1] - at[3], 2000 + len(batches[6])
-    words = f"gaps of up to {longest} bytes; at most {threshold} are expected"
+    words = f"gaps of up to {longest} bytes between entries; expected at most {threshold} "
     assert words in sparse["message"]
     assert sparse["found"] == 1
 
@@ -138,7 +138,7 @@ def test_advice_for_a_time_index_depends_on_the_offset_index(tmp_path: Path) -> 
     both = kfmt("index-check", log, "--json").of("finding")
     assert [row["code"] for row in alone] == ["time-index-missing"]
     assert [row["code"] for row in both] == ["index-missing", "time-index-missing"]
-    assert "fills both" in both[1]["after_clean_shutdown"]
+    assert "rebuilds both" in both[1]["after_clean_shutdown"]
     assert alone[0]["advice"] is not None
     assert both[1]["advice"] is None
 
@@ -183,7 +183,7 @@ def test_a_time_index_of_no_bytes_in_a_closed_segment(tmp_path: Path) -> None:
         "time-index-empty",
         str(log.with_suffix(".timeindex")),
     )
-    assert "every later" in finding["after_clean_shutdown"]
+    assert "any later segment" in finding["after_clean_shutdown"]
     assert done.code == 1
 
 

@@ -117,7 +117,7 @@ def test_overlapping_segments_are_said_with_what_is_counted_twice(partition: Pat
     finding = done.of("finding")[0]
     assert (finding["file"], finding["offset"]) == (str(partition / name(400)), 400)
     assert (finding["expected"], finding["found"]) == (480, 400)
-    assert "offsets 400–479 twice" in finding["message"]
+    assert "offsets 400–479 are counted twice" in finding["message"]
     assert done.of("summary")[0]["records"] == 1500 + 80
 
 

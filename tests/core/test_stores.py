@@ -198,7 +198,7 @@ def test_a_tiered_topic_is_read_as_a_local_one(name: str, where: str, bucket: Bu
     assert len(rows_of(last)) == 2
     without = replace(request, paths=(top,), private_key=None)
     if name == "encrypted":
-        with pytest.raises(InputError, match="is encrypted, with the key kfmt-test"):
+        with pytest.raises(InputError, match="encrypted with key kfmt-test"):
             files_of(without)
     else:
         assert not any(file.trouble for file in files_of(without))

@@ -179,7 +179,7 @@ def test_paths_that_lead_out_or_need_to_be_written(folder: Path, tmp_path: Path)
     for path in ("a.tar/..", "a.tar/plain/../../x"):
         done = ran("check", path, cwd=folder)
         assert (done.code, done.out) == (3, "")
-        assert "leads out of a.tar" in done.err
+        assert "points outside a.tar" in done.err
     done = ran("rebuild-index", "a.tar/plain/flipped-bit-0", "--in-place", cwd=folder)
     assert done.code == 2
     assert "cannot be changed" in done.err

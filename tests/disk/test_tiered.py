@@ -105,7 +105,7 @@ def test_what_is_encrypted_needs_its_key(buckets: Path) -> None:
     key()
     done = ran("verify-crc", "encrypted/tiered", cwd=buckets)
     assert done.code == 3
-    assert f"tiered/{TXN}/{FIRST}: is encrypted, with the key kfmt-test" in done.err
+    assert f"tiered/{TXN}/{FIRST}: encrypted with key kfmt-test;" in done.err
     for options, named in ((("--rsm-private-key", KEY), ""), ((), str(KEY))):
         done = ran("verify-crc", "encrypted/tiered", *options, cwd=buckets, key=named)
         assert (done.code, done.err) == (0, "")
@@ -123,7 +123,7 @@ def test_what_is_encrypted_needs_its_key(buckets: Path) -> None:
     (buckets / "none.pem").write_bytes(b"no key")
     wrong = ran("verify-crc", "encrypted", "--rsm-private-key", "other.pem", cwd=buckets)
     assert wrong.code == 3
-    assert "its data key is not one that this key wraps (kfmt-test)" in wrong.err
+    assert "its data key cannot be unwrapped with this key (kfmt-test)" in wrong.err
     for file in ("none.pem", "missing.pem"):
         assert ran("verify-crc", "encrypted", "--rsm-private-key", file, cwd=buckets).code == 2
 
@@ -143,11 +143,11 @@ def _flip(path: Path) -> None:
     [
         (lambda stem: stem.with_suffix(".log").unlink(), ".log: No such file or directory"),
         (lambda stem: stem.with_suffix(".indexes").unlink(), ".indexes: No such file"),
-        (lambda stem: stem.with_suffix(".rsm-manifest").unlink(), "has no manifest, and is left"),
+        (lambda stem: stem.with_suffix(".rsm-manifest").unlink(), "no manifest, skipped"),
         (lambda stem: _flip(stem.with_suffix(".log")), "chunk"),
         (lambda stem: stem.with_suffix(".rsm-manifest").write_text("{}"), "is malformed"),
-        (lambda stem: stem.with_suffix(".log").write_bytes(b""), "ends"),
-        (lambda stem: _add(stem.with_suffix(".log")), "has bytes after"),
+        (lambda stem: stem.with_suffix(".log").write_bytes(b""), "bytes too short"),
+        (lambda stem: _add(stem.with_suffix(".log")), "has extra bytes after"),
     ],
 )
 def test_what_is_wrong_with_a_bucket_is_named(change: Any, words: str, buckets: Path) -> None:
@@ -167,7 +167,7 @@ def test_a_second_copy_of_a_segment_is_left_out(buckets: Path) -> None:
         shutil.copy(folder / f"{FIRST}{end}", folder / f"{0:020}-zzzzzzzzzzzzzzzzzzzzzz{end}")
     done = ran("verify-crc", "plain", cwd=buckets)
     assert done.code == 3
-    assert "begins at the same offset; this copy is left out" in done.err
+    assert "has the same base offset; this copy is skipped" in done.err
     assert "2 segments" in done.out
 
 
@@ -210,7 +210,7 @@ def test_a_log_that_ends_too_early_is_read_up_to_there(buckets: Path) -> None:
     done = ran("dump", "plain", "--json", cwd=buckets)
     assert done.code != 0
     stem = f"plain/tiered/{TXN}/{FIRST}"
-    assert f"{stem}: its log ends 22174 bytes too early, and is read up to byte 8192" in done.err
+    assert f"{stem}: its log is 22174 bytes too short; reading up to byte 8192" in done.err
     whole = kfmt("dump", BROKER / "txn-0" / f"{0:020}.log", "--json").of("batch")
     ends = [row["position"] + 12 + row["batch_length"] for row in whole]
     ours = [row for row in done.of("batch") if row["file"] == f"plain/txn-0/{0:020}.log"]

@@ -63,7 +63,7 @@ NO_CLAIM = {
 NOTHING_HAPPENS = {
     ("checkpoint-malformed: cleaner-offset-checkpoint", "CRASH"),
     ("checkpoint-malformed: cleaner-offset-checkpoint", "CLEAN"),
-    ("snapshot-malformed: an older one", "CRASH"),
+    ("snapshot-malformed: an older snapshot", "CRASH"),
     ("time-index-absent", "CRASH"),
     ("time-index-offset-not-in-log", "CLEAN"),
 }

@@ -90,17 +90,17 @@ def test_a_length_is_mended_only_where_the_checksum_proves_another(tmp_path: Pat
     lengths = {-5: "negative", -1: "negative", 0: "too-small", 10: "too-small"}
     for length, code in {**lengths, right + 500: "too-big"}.items():
         wrong = with_bytes(data, at + 8, int32(length))
-        found = f"the batch at byte {at} says that {length} bytes follow"
+        found = f"the batch at byte {at} declares a length of {length} bytes"
         for log, is_proven in ((wrong, True), (with_bytes(wrong, at + 100, b"zzzz"), False)):
             done = kfmt("verify-crc", write(tmp_path, log), "--json")
             (finding,) = done.of("finding")
             assert finding["code"] == f"batch-length-{code}"
             words = (
-                f"; its checksum is right for {right}" if is_proven else f"{end - at} bytes skipped"
+                f"; its checksum matches for {right}" if is_proven else f"{end - at} bytes skipped"
             )
             assert finding["message"].startswith(found)
             assert words in finding["message"]
-            assert ("its checksum is right" in finding["message"]) is is_proven
+            assert ("its checksum matches" in finding["message"]) is is_proven
             assert (finding["expected"] == right) is is_proven
             assert done.of("file")[0]["batches"] == 11 + is_proven
 
@@ -260,8 +260,8 @@ def test_offsets_and_timestamps_that_contradict_the_header(tmp_path: Path) -> No
     [
         ([0, 1, 1, 4], 1, 1, ""),
         ([0, 3, 2, 4], 3, 2, ""),
-        ([0, 4, 1, 3, 2], 4, 1, ", the first of 2 such places in the batch"),
-        ([3, 2, 1, 0, 4], 3, 2, ", the first of 3 such places in the batch"),
+        ([0, 4, 1, 3, 2], 4, 1, " (first of 2 occurrences in the batch)"),
+        ([3, 2, 1, 0, 4], 3, 2, " (first of 3 occurrences in the batch)"),
         ([0, 2, 4], 0, None, ""),
     ],
 )
@@ -282,7 +282,7 @@ def test_offsets_that_go_back_inside_a_batch_are_said_where_they_do(
         assert found is not None
         after, at = base + found, base + before
         assert row["message"].endswith(f": offset {after} follows offset {at}{more}")
-        assert (row["found"], row["expected"]) == (after, f"more than {at}")
+        assert (row["found"], row["expected"]) == (after, f"greater than {at}")
         assert (row["offset"], row["position"]) == (after, position)
 
 

@@ -217,7 +217,7 @@ def test_directories_that_a_broker_has_marked_are_left_out(mark: str, tmp_path: 
     marked = tmp_path / f"orders-0.{'0a' * 16}-{mark}"
     for folder in (tmp_path / "orders-0", marked):
         shutil.copytree(FOLDER, folder)
-    words = f"1 directory marked -{mark} left out; a path that names one reads it"
+    words = f"1 directory marked -{mark} skipped; name one as PATH to read it"
     done = kfmt("cat", tmp_path, "-f", "%o\\n")
     assert (len(done.out.splitlines()), done.code) == (1500, 0)
     assert f"{tmp_path}: {words}" in done.err

@@ -99,7 +99,7 @@ WATERMARK = Layout(
         Field("reader", Int32, "Who it was."),
     ),
 )
-ODD = code("marks-trailing-bytes", Severity.ERROR, "The file does not end with a whole entry.")
+ODD = code("marks-trailing-bytes", Severity.ERROR, "The file ends with a partial entry.")
 MARKS = Kind(
     "marks",
     Level.SEGMENT,
@@ -131,7 +131,7 @@ def test_a_binary_kind(run: Ran, new_kinds: list[Kind], tmp_path: Path) -> None:
     assert ".marks" in run("dump", "--help")
     assert "`marks`" in make_docs.formats()
     registry.every_code.cache_clear()
-    assert "does not end with a whole entry" in run("explain", "marks-trailing-bytes")
+    assert "ends with a partial entry" in run("explain", "marks-trailing-bytes")
     assert "Who it was." in run("format", "x.marks")
     assert "How far someone has read." in make_docs.formats()
 

@@ -38,7 +38,7 @@ def test_the_numbers_are_those_of_the_partition() -> None:
 
 
 def test_a_page_needs_a_log_with_a_batch(tmp_path: Path) -> None:
-    for words in ("no log in this directory", "no batch in its logs"):
+    for words in ("no log segments in this directory", "no batch in its logs"):
         for name in ("record-batch", "attributes"):
             done = kfmt("explain", name, tmp_path)
             assert (done.code, done.err) == (3, f"kfmt: {tmp_path}: {words}\n")

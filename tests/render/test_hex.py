@@ -111,14 +111,14 @@ def test_a_length_that_the_reader_mends_is_shown_as_it_is() -> None:
     rows = fields(file, "--entry", "3")
     (length,) = [row for row in rows if row["path"] == "batch_length"]
     assert (length["value"], length["hex"]) == ((1 << 31) - 1, "7fffffff")
-    assert length["meaning"] == "✗ 2511, as the checksum says"
+    assert length["meaning"] == "✗ should be 2511, according to the checksum"
 
 
 def test_what_is_no_batch_is_shown_as_far_as_it_is_one() -> None:
     file = next((DAMAGED / "truncated-0").glob("*.log"))
     done = kfmt("hex", file, "--position", "7702")
     assert done.code == 1
-    assert "byte 7702, which is in no batch" in done.out
+    assert "byte 7702 is not inside any batch" in done.out
     assert "✗ record 3 › value: a length of" in done.out or "are left" in done.out
     assert "batch-truncated" in done.err
     rows = kfmt("hex", file, "--position", "7702", "--json").of("field")
@@ -135,7 +135,9 @@ def test_a_wrong_size_of_an_old_message_is_said_and_the_rest_is_shown(tmp_path: 
     size = fields["message_size"]
     assert size["hex"] == content[8:12].hex()
     assert size["value"] >> 24 == 1
-    assert size["meaning"].startswith(f"✗ {size['value'] & 0xFFFFFF}, as the checksum says")
+    assert size["meaning"].startswith(
+        f"✗ should be {size['value'] & 0xFFFFFF}, according to the checksum"
+    )
     assert fields["crc"]["meaning"].startswith("✓")
     assert fields["key"]["hex"] == "ffffffff"
 

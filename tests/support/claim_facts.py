@@ -113,7 +113,7 @@ def lost(words: str, first: int, last: int) -> Fact:
 
 
 def _lookups(seen: Seen, later: bool) -> bool:
-    """Look-ups by time find nothing (later) in the segments after the damaged one."""
+    """Lookups by timestamp find nothing (later) in the segments after the damaged one."""
     behind = [
         found
         for found, right in zip(seen.became.times, seen.whole.times, strict=True)
@@ -122,11 +122,11 @@ def _lookups(seen: Seen, later: bool) -> bool:
     return bool(behind) and (set(behind) == {None}) is later
 
 
-PASSED = "passed over without an error"
+PASSED = "silently skipped"
 DOWN = Fact("does not start", lambda s: not s.outcome.up)
-CUT = Fact("cuts the log here", _cut)
-LATER = Fact("deletes every later segment", _later_deleted)
-KEPT = Fact("keeps the log as it is", _kept)
+CUT = Fact("truncates the log at this byte", _cut)
+LATER = Fact("deletes all later segments", _later_deleted)
+KEPT = Fact("leaves the log unchanged", _kept)
 STOP = Fact("get an error at this batch", lambda s: _stops(s, s.broken.offset, s.broken.offset))
 STOP_AT_ZEROS = Fact("get an error at the zeros", STOP.holds)
 STOP_INSIDE = Fact(
@@ -134,7 +134,7 @@ STOP_INSIDE = Fact(
     lambda s: _stops(s, s.broken.offset + 1, s.broken.offset + 20),
 )
 FETCH = Fact(
-    "every fetch that reaches this batch fails as a whole",
+    "every fetch that includes this batch fails as a whole",
     lambda s: s.broken.offset > s.broken.base and _stops(s, s.broken.base, s.broken.base),
 )
 ALL = Fact(
@@ -143,69 +143,69 @@ ALL = Fact(
 )
 STARTS = Fact("the broker starts", lambda s: s.outcome.up)
 ENDS_AT_BASE = Fact(
-    "the log then ends at the segment's base offset",
+    "the log end offset is then the segment's base offset",
     lambda s: s.became.log_end == s.broken.base,
 )
 NOTHING_LEFT = Fact(
     "deletes every segment of the partition",
     lambda s: not set(s.became.logs_before) & set(s.became.logs),
 )
-ENDS_EARLY = Fact("the log end is taken too low", lambda s: s.became.log_end < s.whole.log_end)
+ENDS_EARLY = Fact("the log end offset is set too low", lambda s: s.became.log_end < s.whole.log_end)
 SPLIT = Fact(
-    "moves the batch to a segment of its own",
+    "moves the batch into a segment of its own",
     lambda s: len(s.became.logs) == len(s.broken.files_of(".log")) + 1,
 )
-SEEK_BATCH = Fact("seek to the next batch read on", lambda s: s.seek(365) == 365)
-SEEK_SEGMENT = Fact("seek to the next segment read on", lambda s: s.seek(500) == 500)
-ONLY_BATCH = Fact("cuts only the incomplete batch", lambda s: s.became.log_end == s.broken.offset)
+SEEK_BATCH = Fact("seek to the next batch and continue", lambda s: s.seek(365) == 365)
+SEEK_SEGMENT = Fact("seek to the next segment and continue", lambda s: s.seek(500) == 500)
+ONLY_BATCH = Fact(
+    "removes only the incomplete batch", lambda s: s.became.log_end == s.broken.offset
+)
 ONLY_ZEROS = Fact(
-    "cuts only the zeros",
+    "removes only the zeros",
     lambda s: s.became.log_end == s.whole.log_end and _cut(s),
 )
 
 SEEKS_RIGHT = Fact(
-    "no seek was seen to miss a record",
+    "no seek missed a record",
     lambda s: [seek.offsets[:1] for seek in s.became.seeks] == [[seek] for seek in SEEKS],
 )
 SEEKS_MISS = Fact(
-    "seeks skip records without an error",
+    "seeks silently skip records",
     lambda s: any(
         not read.error and read.offsets[:1] > [at]
         for at, read in zip(SEEKS, s.became.seeks, strict=True)
     ),
 )
 NO_ERROR = Fact(
-    "no read was seen to fail",
+    "no read failed",
     lambda s: not any(reading.error for reading in [s.became.read, *s.became.seeks]),
 )
-LOOKUPS_RIGHT = Fact(
-    "no look-up by time was seen to fail", lambda s: s.became.times == s.whole.times
-)
+LOOKUPS_RIGHT = Fact("no lookup by timestamp failed", lambda s: s.became.times == s.whole.times)
 LOOKUPS_LATER = Fact(
-    "look-ups by time find nothing in every later segment", lambda s: _lookups(s, later=True)
+    "lookups by timestamp find nothing in any later segment", lambda s: _lookups(s, later=True)
 )
 LOOKUPS_HERE_RIGHT = Fact(
-    "those in this segment are right",
+    "lookups within this segment are correct",
     lambda s: s.became.times[2:4] == s.whole.times[2:4],
 )
 LOOKUPS_SKIP = Fact(
-    "look-ups by time skip to the next segment",
+    "lookups by timestamp skip to the next segment",
     lambda s: s.broken.base + 240 in s.became.times and _lookups(s, later=False),
 )
 LOOKUPS_LAST = Fact(
-    "look-ups by time in it find nothing",
+    "lookups by timestamp in it find nothing",
     lambda s: s.became.times[-2:] == [None, None] != s.whole.times[-2:],
 )
 RETENTION = Fact(
-    "retention by time deletes the segment",
+    "time-based retention deletes the segment",
     lambda s: s.became.log_start > 0 or name(0) not in s.became.files,
 )
 SNAPSHOT_ANEW = Fact(
-    "writes the newest one anew",
+    "rewrites the newest snapshot",
     lambda s: s.became.files[name(736, ".snapshot")] == s.whole.files[name(736, ".snapshot")],
 )
 OLD_SNAPSHOT_KEPT = Fact(
-    "does not read an older one",
+    "an older snapshot is malformed, the broker does not read it",
     lambda s: s.became.files[name(357, ".snapshot")] == s.broken.files[name(357, ".snapshot")],
 )
 
@@ -232,7 +232,7 @@ def anew(suffix: str) -> Fact:
 def taken(suffix: str) -> Fact:
     """The index is as it was."""
     return Fact(
-        "takes the index as it is",
+        "uses the index as is",
         lambda s: s.left(suffix) == s.broken.files[name(s.broken.base, suffix)],
     )
 
@@ -240,7 +240,7 @@ def taken(suffix: str) -> Fact:
 def trimmed(suffix: str) -> Fact:
     """What is after the last entry is gone."""
     return Fact(
-        "drops the bytes after the last entry",
+        "discards the bytes after the last entry",
         lambda s: s.left(suffix) == s.whole.files[name(s.broken.base, suffix)],
     )
 
@@ -262,11 +262,9 @@ def _given(seen: Seen) -> set[int]:
     return set(read.offsets) - set(whole.offsets)
 
 
-ABORTED_GIVEN = Fact(
-    "read_committed consumers are given aborted records", lambda s: bool(_given(s))
-)
+ABORTED_GIVEN = Fact("read_committed consumers receive aborted records", lambda s: bool(_given(s)))
 COMMITTED_RIGHT = Fact(
-    "no read_committed consumer was seen to get a wrong record",
+    "no read_committed consumer received a wrong record",
     lambda s: s.became.reads[COMMITTED] == s.whole.reads[COMMITTED],
 )
 COMMITTED_STOPS = Fact(

@@ -112,7 +112,7 @@ DIRECTORY_CLAIMS = [
     ),
     Claim(
         "snapshot-malformed",
-        "an older one",
+        "an older snapshot",
         lambda: bytes_of(name(357, ".snapshot"), lambda data: data[:5], TXN),
         (COMMITTED_RIGHT,),
         (OLD_SNAPSHOT_KEPT, COMMITTED_RIGHT),
@@ -244,7 +244,7 @@ DIRECTORY_CLAIMS = [
     ),
     Claim(
         "log-empty",
-        "between others",
+        "between other segments",
         lambda: bytes_of(name(CLOSED), lambda item: b""),
         (KEPT, lost(PASSED, 240, 479)),
         (KEPT, lost(PASSED, 240, 479)),
@@ -252,7 +252,7 @@ DIRECTORY_CLAIMS = [
     ),
     Claim(
         "log-empty",
-        "the last one",
+        "the last segment",
         lambda: bytes_of(name(LAST), lambda item: b""),
         (ENDS_AT_BASE,),
         (ENDS_AT_BASE,),

@@ -57,8 +57,10 @@ LOG_CLAIMS = [
         _stop,
         advice=(SEEK_BATCH,),
     ),
-    Claim("crc-mismatch", "first batch", lambda: batch(flipped, number=0), _cut, _stop),
-    Claim("crc-mismatch", "last segment", lambda: batch(flipped, LAST, 1), (CUT,), _stop),
+    Claim(
+        "crc-mismatch", "first batch of a segment", lambda: batch(flipped, number=0), _cut, _stop
+    ),
+    Claim("crc-mismatch", "in the last segment", lambda: batch(flipped, LAST, 1), (CUT,), _stop),
     Claim(
         "batch-length-negative",
         "in a closed segment",
@@ -69,30 +71,30 @@ LOG_CLAIMS = [
     ),
     Claim(
         "batch-length-negative",
-        "last batch of all",
+        "last batch of the last segment",
         lambda: batch(put(8, int32(-5)), LAST, 2),
         (CUT,),
         (DOWN,),
     ),
     Claim(
         "batch-length-too-small",
-        "3",
+        "length 3",
         lambda: batch(put(8, int32(3))),
         _cut,
         _stop,
         advice=(SEEK_SEGMENT,),
     ),
-    Claim("batch-length-too-small", "20", lambda: batch(put(8, int32(20))), _cut, _stop),
+    Claim("batch-length-too-small", "length 20", lambda: batch(put(8, int32(20))), _cut, _stop),
     Claim(
         "batch-length-too-small",
-        "last batch of all",
+        "last batch of the last segment",
         lambda: batch(put(8, int32(3)), LAST, 2),
         (CUT,),
         (DOWN,),
     ),
     Claim(
         "batch-length-too-big",
-        "into the next batch",
+        "extends into the next batch",
         lambda: batch(longer(2000)),
         _cut,
         _stop,
@@ -100,7 +102,7 @@ LOG_CLAIMS = [
     ),
     Claim(
         "batch-length-too-big",
-        "2^31-1",
+        "length 2^31 - 1",
         lambda: batch(put(8, int32(2**31 - 1))),
         _cut,
         (KEPT, FETCH),
@@ -108,7 +110,7 @@ LOG_CLAIMS = [
     ),
     Claim(
         "batch-length-too-big",
-        "last batch of all",
+        "last batch of the last segment",
         lambda: batch(longer(100), LAST, 2),
         (CUT,),
         (ENDS_AT_BASE,),
@@ -135,11 +137,13 @@ LOG_CLAIMS = [
         (CUT,),
         (KEPT, ALL),
     ),
-    Claim("magic-unknown", "3 in a log of magic 2", lambda: batch(put(16, b"\3")), _stop, _stop),
-    Claim("magic-unknown", "-1 in a log of magic 2", lambda: batch(put(16, b"\xff")), _cut, _stop),
+    Claim("magic-unknown", "magic 3 in a magic 2 log", lambda: batch(put(16, b"\3")), _stop, _stop),
+    Claim(
+        "magic-unknown", "magic -1 in a magic 2 log", lambda: batch(put(16, b"\xff")), _cut, _stop
+    ),
     Claim(
         "magic-unknown",
-        "5 in a log of magic 1",
+        "magic 5 in a magic 1 log",
         lambda: message(lambda data: with_crc32(with_bytes(data, 16, b"\5"))),
         _cut,
         _stop,
@@ -154,7 +158,7 @@ LOG_CLAIMS = [
     ),
     Claim(
         "zero-tail",
-        "last segment",
+        "in the last segment",
         lambda: appended(LAST, bytes(4096)),
         (CUT,),
         (DOWN,),
@@ -162,7 +166,7 @@ LOG_CLAIMS = [
     ),
     Claim(
         "zero-tail",
-        "closed segment",
+        "in a closed segment",
         lambda: appended(CLOSED, bytes(4096)),
         _cut,
         (KEPT, STOP_AT_ZEROS),
@@ -170,7 +174,7 @@ LOG_CLAIMS = [
     Claim("zero-hole", "", zero_hole, _cut, _stop, advice=(SEEK_SEGMENT,)),
     Claim(
         "garbage",
-        "over a batch",
+        "in place of a batch",
         lambda: batch(lambda item: GARBAGE * 6),
         _cut,
         _stop,
@@ -214,28 +218,28 @@ LOG_CLAIMS = [
     ),
     Claim(
         "offset-out-of-segment",
-        "last segment renamed",
+        "the last segment renamed",
         lambda: renamed(LAST, 1470),
         (DOWN,),
         (ENDS_EARLY,),
     ),
     Claim(
         "offset-out-of-segment",
-        "the first batch begins below",
+        "the first batch starts below the base offset",
         lambda: batch(put(0, struct.pack(">q", 230)), number=0),
         (KEPT, lost(PASSED, 250, 259)),
         (KEPT, lost(PASSED, 250, 259)),
     ),
     Claim(
         "offset-out-of-segment",
-        "2^31 above in a closed segment",
+        "2^31 above the base offset, in a closed segment",
         lambda: batch(put(0, FAR)),
         (DOWN,),
         (KEPT,),
     ),
     Claim(
         "offset-out-of-segment",
-        "2^31 above in the last segment",
+        "2^31 above the base offset, in the last segment",
         lambda: batch(put(0, FAR), LAST, 2),
         (SPLIT,),
         (),

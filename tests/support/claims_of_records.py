@@ -35,8 +35,8 @@ from tests.support.segments import int32, positions, with_bytes
 _stop = (KEPT, STOP)
 
 TRUNCATED = (
-    lost("left out without an error", 40, 40),
-    lost("the others are given offsets too high", 40, 40),
+    lost("silently dropped", 40, 40),
+    lost("the other messages get offsets that are too high", 40, 40),
 )
 RECORD_CLAIMS = [
     Claim(
@@ -57,7 +57,7 @@ RECORD_CLAIMS = [
     ),
     Claim(
         "records-count-mismatch",
-        "too small",
+        "the count is too low",
         lambda: batch(put_valid(57, int32(19))),
         (KEPT, STOP_INSIDE),
         (KEPT, STOP_INSIDE),
@@ -65,7 +65,7 @@ RECORD_CLAIMS = [
     ),
     Claim(
         "records-count-mismatch",
-        "too large",
+        "the count is too high",
         lambda: batch(put_valid(57, int32(21))),
         (KEPT, STOP_INSIDE),
         (KEPT, STOP_INSIDE),
@@ -107,14 +107,14 @@ RECORD_CLAIMS = [
     ),
     Claim(
         "control-malformed",
-        "key",
+        "a key of 2 bytes",
         lambda: control(0, b"\0\0", bytes(6)),
         (DOWN,),
         (KEPT, COMMITTED_STOPS),
     ),
     Claim(
         "control-malformed",
-        "value",
+        "a value of 1 byte",
         lambda: control(0, b"\0\0\0\1", b"\0"),
         (DOWN,),
         (KEPT, COMMITTED_RIGHT),

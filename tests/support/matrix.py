@@ -1,4 +1,4 @@
-"""A damage for every kind of finding that `kfmt check` may make, each made from real files."""
+"""Damage for every kind of finding that `kfmt check` may make, each made from real files."""
 
 from __future__ import annotations
 
@@ -177,42 +177,92 @@ def _point(offset: int, topic: str = "orders") -> bytes:
 
 
 MORE = [
-    Damage("producer-sequence-gap", "a sequence is 5 higher", _of(_batch(53, int32(9999)))),
-    Damage("producer-sequence-repeated", "a sequence is 0", _of(_batch(53, int32(0)))),
-    Damage("producer-epoch-back", "a higher epoch before", _of(_batch(51, b"\0\x07"))),
-    Damage("transaction-marker-alone", "a marker's producer", _of(_open(late=False))),
-    Damage("transaction-open", "a marker's producer", _of(_open(late=False))),
-    Damage("transaction-hanging", "the log continues for an hour", _of(_open(late=True))),
-    Damage("transaction-mixed", "a batch in none", _of(lambda: mixed().files)),
-    Damage("leader-epoch-back", "a batch of epoch 9", _of(_epochs)),
-    Damage("leader-epoch-contradicted", "a batch of epoch 9", _of(_epochs)),
-    Damage("snapshot-contradicted", "a last sequence", _of(_snapshot)),
-    Damage("log-start-above-end", "9000", _beside("log-start-offset-checkpoint", _point(9000))),
     Damage(
-        "checkpoint-above-end", "9000", _beside("recovery-point-offset-checkpoint", _point(9000))
+        "producer-sequence-gap", "a batch with base sequence 9999", _of(_batch(53, int32(9999)))
+    ),
+    Damage("producer-sequence-repeated", "a batch with base sequence 0", _of(_batch(53, int32(0)))),
+    Damage(
+        "producer-epoch-back",
+        "a batch with producer epoch 7 before one with a lower epoch",
+        _of(_batch(51, b"\0\x07")),
+    ),
+    Damage("transaction-marker-alone", "a marker with another producer id", _of(_open(late=False))),
+    Damage("transaction-open", "a marker with another producer id", _of(_open(late=False))),
+    Damage(
+        "transaction-hanging",
+        "the log continues for an hour after an open transaction",
+        _of(_open(late=True)),
+    ),
+    Damage(
+        "transaction-mixed",
+        "a non-transactional batch in an open transaction",
+        _of(lambda: mixed().files),
+    ),
+    Damage("leader-epoch-back", "a batch with leader epoch 9", _of(_epochs)),
+    Damage("leader-epoch-contradicted", "a batch with leader epoch 9", _of(_epochs)),
+    Damage(
+        "snapshot-contradicted",
+        "a producer's last sequence in the snapshot is 7 too high",
+        _of(_snapshot),
+    ),
+    Damage(
+        "log-start-above-end",
+        "log start offset 9000",
+        _beside("log-start-offset-checkpoint", _point(9000)),
+    ),
+    Damage(
+        "checkpoint-above-end",
+        "recovery point 9000",
+        _beside("recovery-point-offset-checkpoint", _point(9000)),
     ),
     Damage(
         "checkpoint-without-partition",
-        "another topic",
+        "the recovery point of a partition without a directory",
         _beside("recovery-point-offset-checkpoint", _point(1, "gone")),
     ),
-    Damage("checkpoint-malformed", "no lines", _beside("replication-offset-checkpoint", b"x")),
-    Damage("meta-properties-malformed", "a word", _beside("meta.properties", b"x")),
-    Damage("clean-shutdown-malformed", "a word", _beside(".kafka_cleanshutdown", b"x")),
-    Damage("partition-metadata-malformed", "a word", _inside("partition.metadata", b"x")),
-    Damage("left-over-file", "a log.deleted", _inside(name(0) + ".deleted", b"x")),
-    Damage("directory-not-a-partition", "a directory old", _old),
-    Damage("index-entry-in-damage", "an entry into a hole", _of(lambda: zero_hole().files)),
-    Damage("name-not-numeric", "abc.index", _inside("abc.index", b"")),
-    Damage("start-fails", "a negative epoch", _inside("leader-epoch-checkpoint", b"0\n1\n-1 0\n")),
-    Damage("partition-set-aside", "another topic id", _set_aside),
-    Damage("offsets-lost", "an index without its log", _of(_without_log)),
-    Damage("partition-twice", "two log directories", _twice),
-    Damage("quorum-state-malformed", "half an object", _quorum),
     Damage(
-        "snapshot-header-missing", "no first batch", _kraft(lambda data: data[len(_first(data)) :])
+        "checkpoint-malformed",
+        "one letter instead of the version",
+        _beside("replication-offset-checkpoint", b"x"),
     ),
-    Damage("snapshot-footer-missing", "only the first batch", _kraft(_first)),
+    Damage(
+        "meta-properties-malformed",
+        "one letter instead of properties",
+        _beside("meta.properties", b"x"),
+    ),
+    Damage(
+        "clean-shutdown-malformed",
+        "one letter instead of JSON",
+        _beside(".kafka_cleanshutdown", b"x"),
+    ),
+    Damage(
+        "partition-metadata-malformed",
+        "one letter instead of the version",
+        _inside("partition.metadata", b"x"),
+    ),
+    Damage("left-over-file", "a .log.deleted file", _inside(name(0) + ".deleted", b"x")),
+    Damage("directory-not-a-partition", "a directory named old", _old),
+    Damage(
+        "index-entry-in-damage",
+        "an index entry that points into a hole",
+        _of(lambda: zero_hole().files),
+    ),
+    Damage("name-not-numeric", "an index named abc.index", _inside("abc.index", b"")),
+    Damage(
+        "start-fails",
+        "a negative epoch in leader-epoch-checkpoint",
+        _inside("leader-epoch-checkpoint", b"0\n1\n-1 0\n"),
+    ),
+    Damage("partition-set-aside", "another topic id in partition.metadata", _set_aside),
+    Damage("offsets-lost", "an index without its log", _of(_without_log)),
+    Damage("partition-twice", "one partition in two log directories", _twice),
+    Damage("quorum-state-malformed", "an unfinished JSON object", _quorum),
+    Damage(
+        "snapshot-header-missing",
+        "without its first batch",
+        _kraft(lambda data: data[len(_first(data)) :]),
+    ),
+    Damage("snapshot-footer-missing", "only its first batch", _kraft(_first)),
     Damage(
         "decompression-limit",
         "a limit of 1 KiB",
@@ -222,7 +272,7 @@ MORE = [
 ]
 
 
-_NOT_FOUND = ("log-empty", "the last one")
+_NOT_FOUND = ("log-empty", "the last segment")
 
 
 def _claims() -> list[Damage]:

@@ -171,13 +171,13 @@ class Broker:
         node = self._node
         image = self._image(start.after)
         if topic_id is None:
-            _become(replica, start, STRAY, "there is no partition.metadata")
+            _become(replica, start, STRAY, "partition.metadata is missing")
         elif image is not None and not image.has(topic_id, place[1], node):
             known = image.ids.get(place[0])
             words = "the metadata log does not know its topic"
             if known is not None and known != topic_id:
-                words = f"its topic has the id {uuid_text(known)} in the metadata log"
-                words = f"{words}, and {uuid_text(topic_id)} in partition.metadata"
+                words = f"its topic has id {uuid_text(known)} in the metadata log"
+                words = f"{words}, but {uuid_text(topic_id)} in partition.metadata"
             elif known is not None:
                 words = "the metadata log does not assign it to this broker"
             _become(replica, start, STRAY, words)
@@ -186,7 +186,7 @@ class Broker:
         elif image is not None and directory.identity and directory.identity.directory_id is None:
             assigned = image.directory_of(*place, node)
             if assigned is not None and not _is_reserved(assigned):
-                words = "meta.properties has no directory.id, and the broker writes a new one"
+                words = "meta.properties has no directory.id, so the broker generates a new one"
                 _become(replica, start, UNSERVED, words)
 
     def knows_other(self, directory: LogDirectory) -> bool:
@@ -245,12 +245,12 @@ class Broker:
                     continue
                 other = known.setdefault((place, mark), replica)
                 if other is not replica:
-                    start.reason = f"{replica.shown}: {other.shown} is the same partition"
+                    start.reason = f"{replica.shown}: same partition as {other.shown}"
                     start.is_twice = True
                 elif mark == "future" and self._promotes(directory, place, after, replicas):
                     start.reason = (
-                        f"{replica.shown}: the broker makes it the partition, whose directory is "
-                        "there"
+                        f"{replica.shown}: the broker promotes this -future replica, but the "
+                        "partition's directory already exists"
                     )
 
     def _promotes(

@@ -36,13 +36,13 @@ def entries_of(file: Input, types: tuple[int, ...]) -> list[list[int | str]]:
     try:
         lines = _LINE.split(data.decode())
     except UnicodeDecodeError:
-        raise CheckpointError(f"{file.name}: is no UTF-8") from None
+        raise CheckpointError(f"{file.name}: not valid UTF-8") from None
     if not lines[-1]:
         lines.pop()
     if not lines:
         return []
     if _whole(file, lines[0]) != 0:
-        raise CheckpointError(f"{file.name}: version {lines[0]}, only 0 is known")
+        raise CheckpointError(f"{file.name}: version {lines[0]}; only 0 is supported")
     if len(lines) == 1:
         return []
     declared = _whole(file, lines[1])
@@ -52,11 +52,11 @@ def entries_of(file: Input, types: tuple[int, ...]) -> list[list[int | str]]:
         while words and not words[-1]:
             words.pop()
         if len(words) != len(types):
-            raise CheckpointError(f"{file.name}: a malformed line {line!r}")
+            raise CheckpointError(f"{file.name}: malformed line {line!r}")
         pairs = zip(words, types, strict=True)
         found.append([_number(file, word, bits) if bits else word for word, bits in pairs])
     if len(found) != declared:
-        words_ = f"{declared} entries are declared, {len(found)} follow"
+        words_ = f"{declared} entries declared, {len(found)} found"
         raise CheckpointError(f"{file.name}: {words_}")
     return found
 
@@ -65,13 +65,13 @@ def _whole(file: Input, text: str) -> int:
     try:
         return _number(file, text, 32)
     except NumberError as error:
-        raise CheckpointError(f"{file.name}: a malformed line {text!r}") from error
+        raise CheckpointError(f"{file.name}: malformed line {text!r}") from error
 
 
 def _number(file: Input, text: str, bits: int) -> int:
     number = int(text) if _NUMBER.match(text) else None
     if number is None or not -(1 << (bits - 1)) <= number < 1 << (bits - 1):
-        raise NumberError(f"{file.name}: {text!r} is no number")
+        raise NumberError(f"{file.name}: {text!r} is not a number")
     return number
 
 

@@ -31,9 +31,9 @@ _INT32 = struct.Struct(">i")
 class Fault(enum.Enum):
     """How a consumer stops at a batch."""
 
-    NONE = "it does not"
-    ERROR = "it gets an error, and the records before the fault first"
-    POISON = "its whole poll fails, with the records before the batch that it would have returned"
+    NONE = "none"
+    ERROR = "error, after the records before the fault"
+    POISON = "the whole poll fails, including the records before this batch"
 
 
 @dataclass(frozen=True, slots=True)

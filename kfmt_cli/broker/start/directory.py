@@ -90,7 +90,7 @@ def read_log_directory(folder: Folder) -> LogDirectory:
     for name in META_PROPERTIES.names.intersection(folder.files):
         file = folder.input(name)
         is_file = name not in folder.special
-        found.identity = readable(file) if is_file else Identity(trouble=f"{file.name}: is no file")
+        found.identity = readable(file) if is_file else Identity(trouble=f"{file.name}: not a file")
     if found.is_kraft:
         if BOOTSTRAP in folder.readable:
             try:

@@ -35,7 +35,7 @@ class StartFiles:
         number = offset_of_name(name)
         if number is None:
             shown = self._folder.input(name).name
-            raise StartFailed(f"{shown}: the name does not begin with an offset")
+            raise StartFailed(f"{shown}: the name does not start with an offset")
         return number
 
     def delete(self, name: str, *, is_replaced: bool = False, quietly: bool = False) -> None:

@@ -45,7 +45,7 @@ def read_identity(file: Input) -> Identity:
     try:
         text = read_whole(file, MOST_BYTES).decode()
     except UnicodeDecodeError:
-        return Identity(trouble=f"{file.name}: it is not text")
+        return Identity(trouble=f"{file.name}: not a text file")
     values = {name: str(value) for _, name, value in java_properties(text, lambda *_: None)}
     version = _number(values.get("version", "0"))
     named = "broker.id" if version == 0 else "node.id"
@@ -55,11 +55,11 @@ def read_identity(file: Input) -> Identity:
     if version not in (0, 1):
         trouble = f"version {values.get('version')} is not known"
     elif node is None and (named in values or version == 1):
-        trouble = f"{named} is not there, or is not a number"
+        trouble = f"{named} is missing or is not a number"
     elif node is not None and node < 0:
         trouble = f"{named} is {node}"
     elif version == 1 and "cluster.id" not in values:
-        trouble = "cluster.id is not there"
+        trouble = "cluster.id is missing"
     elif directory is not None:
         trouble = _wrong_id(directory)
     where = None if trouble is None else f"{file.name}: {trouble}"
@@ -78,7 +78,7 @@ def _wrong_id(text: str) -> str | None:
     except ValueError:
         data = b""
     if len(data) != 16:
-        return f"directory.id {text!r} is not an id"
+        return f"directory.id {text!r} is not a valid id"
     if int.from_bytes(data, "big") < _RESERVED_IDS:
         return f"directory.id {text} is reserved"
     return None
@@ -89,17 +89,17 @@ def read_topic_id(file: Input) -> bytes:
     try:
         lines = read_whole(file, MOST_BYTES).decode().splitlines()
     except UnicodeDecodeError:
-        raise StartFailed(f"{file.name}: it is not text", is_offline=True) from None
+        raise StartFailed(f"{file.name}: not a text file", is_offline=True) from None
     if not lines:
-        raise StartFailed(f"{file.name}: it is empty")
+        raise StartFailed(f"{file.name}: the file is empty")
     version = _COLON.split(lines[0])
     number = _number(version[1]) if len(version) == 2 else None
     if number is None:
-        raise StartFailed(f"{file.name}: {lines[0]!r} is not its version", is_offline=True)
+        raise StartFailed(f"{file.name}: {lines[0]!r} is not a version line", is_offline=True)
     if number < 0:
         raise StartFailed(f"{file.name}: version {number}", is_offline=True)
     if len(lines) < 2:
-        raise StartFailed(f"{file.name}: there is no topic id")
+        raise StartFailed(f"{file.name}: no topic id")
     named = _COLON.split(lines[1])
     if len(named) != 2:
         raise StartFailed(f"{file.name}: {lines[1]!r} is not a topic id", is_offline=True)
@@ -126,7 +126,7 @@ def bootstrap_trouble(file: Input) -> str | None:
         return str(error)
     finally:
         log.close()
-    return f"{file.name}: it has no record of the metadata version"
+    return f"{file.name}: no metadata version record"
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,7 @@ def contradictions(directories: list[IdentifiedDirectory]) -> list[tuple[str, st
     for directory in directories:
         identity = directory.identity
         if identity is None:
-            words = f"{directory.name}: there is no meta.properties in this log directory"
+            words = f"{directory.name}: no meta.properties in this log directory"
             troubles.append((directory.name, words))
             continue
         trouble = identity.trouble
@@ -158,21 +158,24 @@ def contradictions(directories: list[IdentifiedDirectory]) -> list[tuple[str, st
         elif trouble is None and identity.cluster_id is None:
             trouble = f"{directory.name}: meta.properties has no cluster.id"
         elif trouble is None and directory is not first and directory.has_metadata:
-            trouble = f"{directory.name}: it has a metadata log, which is in {first.name}"
+            trouble = (
+                f"{directory.name}: contains a metadata log, but the metadata log is in "
+                f"{first.name}"
+            )
         if trouble is not None:
             troubles.append((directory.name, trouble))
             continue
         if identity.directory_id is not None:
             other = ids.setdefault(identity.directory_id, directory.name)
             if other != directory.name:
-                words = f"{directory.name}: directory.id is the same as in {other}"
+                words = f"{directory.name}: directory.id duplicates that of {other}"
                 troubles.append((directory.name, words))
         if directory is not first and first.identity is not None:
             for name in ("cluster_id", "node_id"):
                 mine, its = getattr(first.identity, name), getattr(identity, name)
                 if None not in (mine, its) and mine != its:
                     spelled = name.replace("_", ".")
-                    words = f"{directory.name}: {spelled} is {its}, in {first.name} it is {mine}"
+                    words = f"{directory.name}: {spelled} is {its}, but {mine} in {first.name}"
                     troubles.append((directory.name, words))
     return troubles
 

@@ -143,8 +143,8 @@ class _Loader:
             most = self._found.index_bytes // entry * entry
             if file is not None and size_of(file) // entry * entry > most:
                 raise StartFailed(
-                    f"{self._found.folder.input(f'{last.base:020}{suffix}').name}: it has "
-                    f"{size_of(file)} bytes, and segment.index.bytes is {self._found.index_bytes}"
+                    f"{self._found.folder.input(f'{last.base:020}{suffix}').name}: "
+                    f"{size_of(file)} bytes, but segment.index.bytes is {self._found.index_bytes}"
                 )
 
     def _find_unstable(self, done: Loaded) -> None:
@@ -155,8 +155,8 @@ class _Loader:
         first = max(first, done.log_start)
         if first > done.log_end:
             raise StartFailed(
-                f"{self._found.folder.name}: a transaction is open from offset {first} on, which "
-                "is not in the log"
+                f"{self._found.folder.name}: a transaction is open from offset {first}, which is "
+                "not in the log"
             )
         below = [segment for segment in done.segments if segment.base <= first]
         for segment in [
@@ -176,7 +176,7 @@ class _Loader:
         except (CheckpointError, NumberError) as error:
             raise StartFailed(str(error), is_offline=isinstance(error, CheckpointError)) from error
         if any(part < 0 for row in rows for part in row if isinstance(part, int)):
-            raise StartFailed(f"{file.name}: an epoch or an offset is negative")
+            raise StartFailed(f"{file.name}: negative epoch or offset")
 
     def _open_all(self) -> bool:
         """Open every segment; False to begin anew, because one was split."""
@@ -235,7 +235,7 @@ class _Loader:
         for i, last_offset in enumerate(rows["last_offset"].tolist()):
             # Of the two bytes of the version, a broker looks at the first.
             if 0 < data[i * _ABORTED.itemsize] < 0x80:
-                raise StartFailed(f"{file.name}: an entry has a version that is not known")
+                raise StartFailed(f"{file.name}: an entry has an unknown version")
             if last_offset < base:
                 self._recover(self._segments[base])
                 return
@@ -274,7 +274,8 @@ class _Loader:
         last = wrapped(wrapped(end - 1) - segment.base)
         if not (end > segment.base and not 0 <= last <= MAX_RELATIVE_OFFSET):
             raise StartFailed(
-                f"{segment.name}: a batch has offsets below the segment's name, or too far above it"
+                f"{segment.name}: a batch has offsets below the segment's base offset, or too far "
+                "above it"
             )
         self._segments.pop(segment.base)
         parts: dict[int, OpenSegment] = {}
@@ -284,7 +285,7 @@ class _Loader:
             if part is None or not part.fits(batch):
                 first = segment.first_offset(batch)
                 if part is not None and part.base == first:
-                    raise StartFailed(f"{segment.name}: a batch does not fit any segment")
+                    raise StartFailed(f"{segment.name}: a batch fits into no segment")
                 part = segment.part(first, at)
                 parts[part.base] = part
             at = part.size = batch.end
@@ -294,7 +295,9 @@ class _Loader:
         if segment.base not in parts:
             self._files.delete(f"{segment.base:020}.log")
         if at < segment.size:
-            raise StartFailed(f"{segment.name} byte {at}: it cannot be split, no batch is there")
+            raise StartFailed(
+                f"{segment.name} byte {at}: cannot split here, no batch starts at this byte"
+            )
 
     def _recover_log(self) -> int | None:
         """Recover what is not known to be flushed; the log end, None to begin anew."""

@@ -75,14 +75,14 @@ class Snapshots:
             self._started.append(batch.base_offset)
         elif batch.producer_id >= 0 and first is not None and not batch.is_transactional:
             raise StartFailed(
-                f"{place}: a batch that is not transactional in a transaction of producer "
+                f"{place}: non-transactional batch inside a transaction of producer "
                 f"{batch.producer_id}"
             )
         self._map_end = wrapped(batch.last_offset + 1)
 
     def _index(self, place: str, offset: int) -> None:
         if self._last_abort is not None and offset <= self._last_abort:
-            raise StartFailed(f"{place}: an aborted transaction ends before the one before it")
+            raise StartFailed(f"{place}: an aborted transaction ends before the previous one")
         self._last_abort = offset
 
     def settle(self) -> None:
@@ -92,8 +92,8 @@ class Snapshots:
         for first, place in self._completed:
             if first not in self._ongoing:
                 raise StartFailed(
-                    f"{place}: the end of a transaction whose first offset {first} is that of "
-                    "another one, too"
+                    f"{place}: marker of a transaction whose first offset {first} is also another "
+                    "transaction's"
                 )
             self._ongoing.discard(first)
             self._ended.add(first)

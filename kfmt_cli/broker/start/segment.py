@@ -111,7 +111,7 @@ class OpenSegment:
     def entries(self) -> tuple[Entries, Entries]:
         """Offsets and positions of its index, zeros at its end included; raises InputError."""
         if self.has_folder:
-            words = f"{self.name}: there is a directory in the place of its index"
+            words = f"{self.name}: a directory has the name of its index"
             raise StartFailed(words, is_offline=True)
         if self._entries is None:
             data, size = b"", 0
@@ -179,7 +179,7 @@ class OpenSegment:
         if self.times and new[1] < last[1]:
             raise InvalidOffset(_backwards(self.name, None))
         if self.times and new[0] < last[0]:
-            raise StartFailed(f"{self.name}: its timestamps go back")
+            raise StartFailed(f"{self.name}: timestamps decrease")
         if new[0] > last[0]:
             self.times.append(new)
 
@@ -240,4 +240,4 @@ class OpenSegment:
 
 def _backwards(name: str, position: int | None) -> str:
     place = "" if position is None else f" byte {position}"
-    return f"{name}{place}: an offset that is not above the one of the index's last entry"
+    return f"{name}{place}: an offset not greater than the last index entry's"

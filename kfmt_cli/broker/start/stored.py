@@ -112,7 +112,7 @@ def batches(log: LogBytes, start: int, end: int) -> Iterator[StoredBatch]:
             return
         offset, size = header.base_offset(head), header.batch_length(head)
         if size < LEAST_SIZE:
-            raise CorruptError(f"{log.name} byte {at}: a batch of {size} bytes")
+            raise CorruptError(f"{log.name} byte {at}: batch size {size}")
         if at > end - LOG_OVERHEAD - size:
             return
         yield _batch(log, at, LOG_OVERHEAD + size, offset, head)
@@ -126,7 +126,7 @@ def _batch(log: LogBytes, at: int, size: int, offset: int, head: bytes) -> Store
         time = header.message_timestamp(head) if has_time else -1
         return StoredBatch(at, size, magic, offset, offset, time)
     if len(head) < HEADER_SIZE:
-        raise StartFailed(f"{log.name} byte {at}: the file ends inside the header of a batch")
+        raise StartFailed(f"{log.name} byte {at}: the file ends inside a batch header")
     return StoredBatch(
         *(at, size, magic, offset, wrapped(offset + header.last_offset_delta(head))),
         *(header.max_timestamp(head), header.attributes(head), header.producer_id(head)),
@@ -180,21 +180,21 @@ def read_marker(log: LogBytes, batch: StoredBatch) -> Marker | None:
         raw, at = decode(data, at + max(key_size, 0), len(data), 32)
         value_size = unzigzag(raw)
     except VarintError:
-        raise CorruptError("a control record that does not decode") from None
+        raise CorruptError("undecodable control record") from None
     if key_size < KEY_SIZE or len(key) < KEY_SIZE:
-        raise CorruptError(f"a control record with {key_size} bytes as key")
+        raise CorruptError(f"control record with key size {key_size}")
     version, type_ = struct.unpack_from(">hh", key)
     if version < 0:
-        raise CorruptError(f"a control record of version {version}")
+        raise CorruptError(f"control record with version {version}")
     if type_ not in MARKERS:
         raise StartFailed(
-            f"{log.name} byte {batch.position}: a control record of type {type_} where "
-            "a transaction is to end"
+            f"{log.name} byte {batch.position}: control record of type {type_} instead of a "
+            "transaction marker"
         )
     if value_size < MARKER_SIZE or at + MARKER_SIZE > len(data):
-        raise CorruptError(f"a control record with {value_size} bytes as value")
+        raise CorruptError(f"control record with value size {value_size}")
     marker_version, coordinator_epoch = struct.unpack_from(">hi", data, at)
     if marker_version < 0:
-        raise CorruptError("the marker of a transaction has a negative version")
+        raise CorruptError("transaction marker with a negative version")
     timestamp = wrapped(header.base_timestamp(data) + unzigzag(delta))
     return Marker(type_ == _ABORT, coordinator_epoch, timestamp)

@@ -42,7 +42,7 @@ class Configs(ReadCommitted):
 
     def apply(self, record: Record) -> None:
         if record.key is None:
-            self.not_understood(record, "a record without a key")
+            self.not_understood(record, "record without a key")
             return
         of_key = self.decoder.key(record.key)
         key = self.understood(record, of_key)
@@ -67,7 +67,7 @@ class Configs(ReadCommitted):
             return None
         config = data.get("properties")
         if not isinstance(config, dict):
-            return "the configuration of a connector has no properties"
+            return "connector config without properties"
         self._connectors[name] = config
         self._targets.setdefault(name, STARTED)
         return None
@@ -87,14 +87,14 @@ class Configs(ReadCommitted):
             return None
         state = data.get("state.v2") or data.get("state")
         if not isinstance(state, str):
-            return "a target state has no state"
+            return "target state without a state"
         self._targets[name] = state
         return None
 
     def _task(self, key: Data, data: Data | None) -> str | None:
         config = None if data is None else data.get("properties")
         if not isinstance(config, dict):
-            return "the configuration of a task has no properties"
+            return "task config without properties"
         self._written.setdefault(key["connector"], {})[key["task"]] = config
         return None
 
@@ -105,7 +105,7 @@ class Configs(ReadCommitted):
             return None
         count = None if data is None else data.get("tasks")
         if not isinstance(count, int):
-            return "a commit does not say how many tasks there are"
+            return "commit record without a task count"
         written = self._written.pop(name, {})
         if len(written) == count and all(0 <= task < count for task in written):
             self._tasks.setdefault(name, {}).update(written)

@@ -57,7 +57,7 @@ class Replay(ABC):
         if said is not None and said.fault is None and said.data is not None:
             return said.data
         if said is not None and said.fault is not None:
-            self.not_understood(record, f"no {said.name}: {said.fault}")
+            self.not_understood(record, f"not a valid {said.name}: {said.fault}")
         else:
             self.unknown += 1
         return None
@@ -155,7 +155,7 @@ class LatestOfKeys(Replay):
                 for key, data in kept.items() if record.control == COMMIT else ():
                     self._put(key, data)
         elif record.key is None:
-            self.not_understood(record, "a record without a key")
+            self.not_understood(record, "record without a key")
         elif producer is not None:
             self._open.setdefault(producer, {})[record.key] = record
         else:

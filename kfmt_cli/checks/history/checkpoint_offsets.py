@@ -43,10 +43,10 @@ class CheckpointOffsets(CheckpointCheck):
                     continue
                 is_start = name == LOG_STARTS
                 code = codes.LOG_START_ABOVE_END if is_start else codes.CHECKPOINT_ABOVE_END
-                words = f"{topic}-{partition}: offset {offset}, the log ends at {end}"
+                words = f"{topic}-{partition}: checkpoint offset {offset}, log end offset {end}"
                 yield Finding(file, code, None, words, offset=offset, expected=end, found=offset)
             if missing:
                 named = ", ".join(islice(missing, _NAMED))
                 more = f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
-                words = f"no directory here for {named}{more}"
+                words = f"no directory for {named}{more}"
                 yield Finding(file, codes.CHECKPOINT_WITHOUT_PARTITION, None, words)

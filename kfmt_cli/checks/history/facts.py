@@ -157,12 +157,12 @@ def compare(file: str, one: Numbered, other: Numbered, holes: int) -> Iterator[F
     code, words = None, ""
     if other.epoch < one.epoch:
         code = codes.PRODUCER_EPOCH_BACK
-        words = f"{named}: epoch {other.epoch} after epoch {one.epoch} at offset {one.offset}"
+        words = f"{named}: epoch {other.epoch} follows epoch {one.epoch} at offset {one.offset}"
     elif other.epoch == one.epoch and other.first != (one.last + 1) & MAX_SEQUENCE:
         repeated = other.first <= one.last and one.last - other.first < MAX_SEQUENCE // 2
         code = codes.SEQUENCE_REPEATED if repeated else codes.SEQUENCE_GAP
         words = (
-            f"{named}: sequence {other.first} after {one.first}–{one.last} at offset {one.offset}"
+            f"{named}: sequence {other.first} follows {one.first}–{one.last} at offset {one.offset}"
         )
         if holes and not repeated:
             return  # compaction took what was between them

@@ -20,7 +20,7 @@ class LostOffsets(OffsetsCheck):
 
     def look(self, known: Witnesses) -> Iterator[Finding]:
         for first, last, words in already_lost(known):
-            message = f"offsets {first}–{last} are already lost: {words}"
+            message = f"offsets {first}–{last} are already missing: {words}"
             yield Finding(known.name, codes.OFFSETS_LOST, None, message, offset=first)
 
 
@@ -44,7 +44,7 @@ def _lost(known: Witnesses) -> Iterator[tuple[int, int, str]]:
         following = next((later for later in bases if later > base), None)
         if following is not None:
             proven.append((base, following - 1))
-            yield base, following - 1, f"{_last(file.name)} is there and its log is not"
+            yield base, following - 1, f"{_last(file.name)} exists, but its log does not"
     for base, following in pairwise(bases) if known.is_compacted is False else ():
         extent = known.extents.get(base)
         if extent is None or extent[1] > following - 1 or base in known.damaged:
@@ -53,8 +53,8 @@ def _lost(known: Witnesses) -> Iterator[tuple[int, int, str]]:
         if any(a <= last and b >= first for a, b in proven):
             continue
         what = "has 0 bytes" if not size_of(logs[base]) else f"ends at offset {extent[1]}"
-        words = f"{_last(logs[base].name)} {what}, the next one begins at {following}"
-        yield first, last, f"{words}, and the topic is not compacted"
+        words = f"{_last(logs[base].name)} {what}, and the next segment starts at {following}"
+        yield first, last, f"{words}; the topic is not compacted"
     yield from _after_end(known, bases)
 
 
@@ -72,7 +72,7 @@ def _after_end(known: Witnesses, bases: list[int]) -> Iterator[tuple[int, int, s
         return
     witness = max(told, key=lambda path: told[path])
     if told[witness] > end:
-        yield end, told[witness] - 1, f"the log ends at {end}, {witness} says {told[witness]}"
+        yield end, told[witness] - 1, f"log end offset {end}, but {witness} records {told[witness]}"
 
 
 def _last(name: str) -> str:

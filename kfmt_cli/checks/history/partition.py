@@ -73,8 +73,8 @@ class PartitionHistory(HistoryCheck):
             age = self._newest - event.timestamp
             late = event.timestamp >= 0 and age > TRANSACTION_MAX_TIMEOUT_MS
             words = (
-                f"producer {event.producer_id}, epoch {event.producer_epoch}: a transaction from "
-                f"offset {event.base_offset} on has not ended at the log's end, "
+                f"producer {event.producer_id}, epoch {event.producer_epoch}: the transaction "
+                f"starting at offset {event.base_offset} is still open at the end of the log, "
                 f"{max(age, 0) // 1000} s later"
             )
             code = codes.TRANSACTION_HANGING if late else codes.TRANSACTION_OPEN
@@ -96,7 +96,7 @@ class PartitionHistory(HistoryCheck):
         before = self._lasts.epochs[-1][0] if self._lasts and self._lasts.epochs else -1
         for epoch, offset in history.epochs:
             if epoch < before:
-                words = f"leader epoch {epoch} after epoch {before}"
+                words = f"leader epoch {epoch} follows epoch {before}"
                 yield Finding(history.file, codes.LEADER_EPOCH_BACK, None, words, offset=offset)
             before = epoch
             if self._epochs is None or offset < self._log_start:
@@ -109,7 +109,7 @@ class PartitionHistory(HistoryCheck):
                     history.file,
                     codes.LEADER_EPOCH_CONTRADICTED,
                     None,
-                    f"the batch has leader epoch {epoch}, leader-epoch-checkpoint {has}",
+                    f"the batch has leader epoch {epoch}; leader-epoch-checkpoint has {has}",
                     offset=offset,
                     expected=known,
                     found=epoch,
@@ -122,7 +122,7 @@ class PartitionHistory(HistoryCheck):
             self._begun.pop(event.producer_id, None)
             if not is_open:
                 words = (
-                    f"it ends a transaction of producer {event.producer_id} without records here"
+                    f"marker of producer {event.producer_id} for a transaction with no records here"
                 )
                 found = event.base_offset
                 yield Finding(file, codes.MARKER_ALONE, event.position, words, offset=found)
@@ -130,8 +130,8 @@ class PartitionHistory(HistoryCheck):
             self._begun[event.producer_id] = file, event
         elif is_open and not event.transactional:
             words = (
-                f"producer {event.producer_id}: a batch outside of a transaction, while its own "
-                f"from offset {producer.current_txn_first_offset} on is open"
+                f"producer {event.producer_id}: non-transactional batch while its transaction "
+                f"from offset {producer.current_txn_first_offset} is open"
             )
             yield Finding(
                 file, codes.TRANSACTION_MIXED, event.position, words, offset=event.base_offset
@@ -162,7 +162,8 @@ class PartitionHistory(HistoryCheck):
                         file.name,
                         codes.SNAPSHOT_CONTRADICTED,
                         None,
-                        f"producer {producer_id}: {name} {there[name]}, by the log {here[name]}",
+                        f"producer {producer_id}: {name} is {there[name]} in the snapshot, "
+                        f"{here[name]} in the log",
                         expected=here[name],
                         found=there[name],
                     )

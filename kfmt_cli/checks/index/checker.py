@@ -132,9 +132,10 @@ class IndexChecker:
         words, offset = "missing", None
         if kind is TRANSACTION_INDEX:
             producer, offset, last = facts.aborted[0]
+            n = len(facts.aborted)
             words = (
-                f"aborted transactions in the log: {len(facts.aborted)}; the first is of "
-                f"producer {producer} at offsets {offset}–{last}"
+                f"{n} aborted {'transaction' if n == 1 else 'transactions'} in the log; the first "
+                f"is from producer {producer}, offsets {offset}–{last}"
             )
         result = self._new(name, kind.name, aside=MISSING, bytes=None)
         result.take([Finding(name, code, None, words, offset=offset)])
@@ -164,6 +165,6 @@ def _alone(segment: Segment, file: Input, rows: Contents) -> Iterator[Finding]:
     yield from rows.findings
     yield from order_findings(file, rows.table)
     if not segment.log_may_be_elsewhere:
-        yield Finding(file.name, codes.INDEX_WITHOUT_LOG, None, "no log next to it")
+        yield Finding(file.name, codes.INDEX_WITHOUT_LOG, None, "it has no log")
     if rows.padding:
         yield padding_finding(segment, file, rows)

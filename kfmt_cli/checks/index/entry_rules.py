@@ -83,8 +83,8 @@ def _out_of_segment(entries: IndexEntries) -> BoolArray:
 def _no_marker_words(entries: IndexEntries, i: int) -> str:
     table = entries.table
     return (
-        f"producer {table['producer_id'][i]}: offset {table['last_offset'][i]} is no ABORT marker "
-        "of it"
+        f"producer {table['producer_id'][i]}: offset {table['last_offset'][i]} is not one of its "
+        "ABORT markers"
     )
 
 
@@ -97,7 +97,7 @@ def _time(entries: IndexEntries, i: int) -> str:
 
 
 def _outside_words(entries: IndexEntries, i: int) -> str:
-    return f"offset {entries.table['offset'][i]}; the segment holds {entries.range_words}"
+    return f"offset {entries.table['offset'][i]}; the segment contains {entries.range_words}"
 
 
 def _in_segment(code: Code) -> EntryRule:
@@ -116,7 +116,7 @@ RULES: dict[Kind, tuple[EntryRule, ...]] = {
                 (entries.table["log_position"] <= 0)
                 | (entries.table["log_position"] >= entries.log_size)
             ),
-            lambda entries, i: f"{_place(entries, i)} of a log of {entries.log_size} bytes",
+            lambda entries, i: f"{_place(entries, i)}; the log has {entries.log_size} bytes",
             "log_position",
             lambda entries, _: f"1–{entries.log_size - 1}",
         ),
@@ -124,7 +124,7 @@ RULES: dict[Kind, tuple[EntryRule, ...]] = {
         EntryRule(
             codes.INDEX_NOT_AT_BATCH,
             lambda entries: entries.at["starts"] == 0,
-            lambda entries, i: f"{_place(entries, i)} of the log, where no batch begins",
+            lambda entries, i: f"{_place(entries, i)}, where no batch starts",
             "log_position",
             "the first byte of a batch",
         ),
@@ -132,11 +132,11 @@ RULES: dict[Kind, tuple[EntryRule, ...]] = {
             codes.INDEX_OFFSET_BEFORE_BATCH,
             lambda entries: entries.at["at_base"] > entries.table["offset"],
             lambda entries, i: (
-                f"{_place(entries, i)}, where batch {entries.at['at_number'][i]} begins with "
-                f"offset {entries.at['at_base'][i]}"
+                f"{_place(entries, i)}, where batch {entries.at['at_number'][i]} starts at offset "
+                f"{entries.at['at_base'][i]}"
             ),
             "offset",
-            "that of the batch at its position, or a later one",
+            "the base offset of the batch at its position, or later",
         ),
         EntryRule(
             codes.INDEX_OFFSET_NOT_IN_LOG,
@@ -145,7 +145,7 @@ RULES: dict[Kind, tuple[EntryRule, ...]] = {
                 | (entries.holder["holder_position"] < entries.table["log_position"])
             ),
             lambda entries, i: (
-                f"no batch from byte {entries.table['log_position'][i]} on holds offset "
+                f"no batch from byte {entries.table['log_position'][i]} onward contains offset "
                 f"{entries.table['offset'][i]}"
             ),
             "offset",
@@ -157,7 +157,7 @@ RULES: dict[Kind, tuple[EntryRule, ...]] = {
         EntryRule(
             codes.TIME_INDEX_OFFSET_NOT_IN_LOG,
             lambda entries: entries.holder["held"] == 0,
-            lambda entries, i: f"no batch holds offset {entries.table['offset'][i]}",
+            lambda entries, i: f"no batch contains offset {entries.table['offset'][i]}",
             "offset",
             "an offset of a batch",
         ),
@@ -178,17 +178,17 @@ RULES: dict[Kind, tuple[EntryRule, ...]] = {
             codes.TIME_INDEX_NOT_LARGEST,
             lambda entries: entries.holder["earlier_max"] >= entries.table["timestamp"],
             lambda entries, i: (
-                f"{_time(entries, i)}, but a batch before it has {entries.holder['earlier_max'][i]}"
+                f"{_time(entries, i)}, but an earlier batch has {entries.holder['earlier_max'][i]}"
             ),
             "timestamp",
-            "more than all before it",
+            "greater than in all earlier batches",
         ),
     ),
     TRANSACTION_INDEX: (
         EntryRule(
             codes.TRANSACTION_INDEX_VERSION,
             lambda entries: entries.table["version"] != 0,
-            lambda entries, i: f"version {entries.table['version'][i]}, only 0 is known",
+            lambda entries, i: f"version {entries.table['version'][i]}; only 0 is supported",
             "version",
             "0",
         ),

@@ -25,7 +25,7 @@ def entries_words(first: int, end: int) -> str:
     """What a finding about the entries first..end-1 begins with; the rest is about the first."""
     if end == first + 1:
         return f"entry {first}"
-    return f"{end - first} entries in a row, {first}–{end - 1}; entry {first}"
+    return f"{end - first} consecutive entries, {first}–{end - 1}; entry {first}"
 
 
 def padding_finding(segment: Segment, file: Input, rows: Contents) -> Finding:
@@ -39,7 +39,7 @@ def padding_finding(segment: Segment, file: Input, rows: Contents) -> Finding:
         file.name,
         code,
         width,
-        f"{rows.padding} bytes of zeros after {len(rows.table)} entries"
+        f"{rows.padding} zero bytes after {len(rows.table)} entries"
         + ("" if segment.is_last else ", and later segments follow"),
         expected=width,
         found=rows.size,
@@ -61,6 +61,6 @@ def order_findings(file: Input, table: Table) -> Iterator[Finding]:
             int(table["position"][i + 1]),
             f"{entries_words(i + 1, end + 1)}: {here}, after {before}",
             offset=int(table["offset"][i + 1]) if "offset" in table.names else None,
-            expected=f"more than {table[first][i]}",
+            expected=f"greater than {table[first][i]}",
             found=int(table[first][i + 1]),
         )

@@ -37,13 +37,13 @@ def missing_aborts(file: Input, table: Table, facts: IndexFacts) -> Iterator[Fin
     for producer, first, last in facts.aborted:
         found = known.get((producer, last))
         if found is None or found > first:
-            words = "no entry" if found is None else f"an entry that begins at {found}"
+            words = "no entry" if found is None else f"an entry that starts at {found}"
             yield Finding(
                 file.name,
                 codes.TRANSACTION_INDEX_ENTRY_MISSING,
                 None,
-                f"the transaction of producer {producer} at offsets {first}–{last} was aborted; "
-                f"there is {words}",
+                f"producer {producer}'s transaction at offsets {first}–{last} was aborted, but "
+                f"the index has {words}",
                 offset=first,
                 expected=first,
                 found=found,
@@ -129,7 +129,8 @@ class IndexRules(Check):
         yield from self._note(
             further,
             codes.INDEX_FURTHER_ON,
-            f"{len(further)} of {len(table)} entries, from offset {offset[further[:1]].sum()} on",
+            f"{len(further)} of {len(table)} entries, starting at offset "
+            f"{offset[further[:1]].sum()}",
         )
         yield from self._in_damage(in_damage)
 
@@ -145,8 +146,8 @@ class IndexRules(Check):
         if not sparse.any():
             return
         words = (
-            f"the index has gaps of up to {lengths.max()} bytes; at most {interval + largest} are "
-            f"expected (index interval {interval}, largest batch {largest})"
+            f"gaps of up to {lengths.max()} bytes between entries; expected at most "
+            f"{interval + largest} (index interval {interval}, largest batch {largest})"
         )
         yield Finding(self.file.name, codes.INDEX_SPARSE, None, words, found=int(sparse.sum()))
 
@@ -160,7 +161,7 @@ class IndexRules(Check):
         yield from self._broken(entries, done)
         last, largest = int(table["timestamp"][-1]), facts.max_timestamp
         if not self.segment.is_last and not self.damaged and ends_early(last, largest):
-            words = f"the last entry has {last}, the segment {largest}"
+            words = f"the last entry is {last}, but the segment's largest timestamp is {largest}"
             position = int(table["position"][-1])
             code = codes.TIME_INDEX_ENDS_EARLY
             yield Finding(self.file.name, code, position, words, expected=largest, found=last)
@@ -174,7 +175,10 @@ class IndexRules(Check):
         code = codes.TIME_INDEX_EMPTY
         if OFFSET_INDEX not in self.segment.indexes:
             code = beside_missing_index(code)
-        words = f"0 bytes, and the largest timestamp of the segment is {facts.max_timestamp}"
+        words = (
+            "the index is empty (0 bytes), but the segment's largest timestamp is "
+            f"{facts.max_timestamp}"
+        )
         yield Finding(self.file.name, code, None, words, expected=facts.max_timestamp)
 
     def _markers(self) -> Iterator[Finding]:

@@ -156,7 +156,7 @@ class HeaderRule:
 
 def backwards(run: Block, i: int, first: int, before: int) -> Finding:
     """A batch that does not begin after the offset before it."""
-    words = f" begins at offset {first}, but offset {before} comes before it"
+    words = f" starts at offset {first}, but follows offset {before}"
     code = codes.OFFSETS_BACKWARDS
     return about_batch(run, i, code, words, expected=before + 1, found=first)
 
@@ -171,27 +171,25 @@ def _is_out(of: HeaderColumns) -> BoolArray:
 def _out(run: Block, i: int, of: HeaderColumns) -> Finding:
     assert of.of_segment is not None
     segment, base = int(of.of_segment), int(of.base[i])
-    words = f" holds offsets {of.range(i)}, the segment begins at {segment}"
+    words = f" has offsets {of.range(i)}, but the segment's base offset is {segment}"
     return about_batch(run, i, codes.OFFSET_OUT_OF_SEGMENT, words, expected=segment, found=base)
 
 
 def _ends_before(run: Block, i: int, of: HeaderColumns) -> Finding:
-    words = f" ends at offset {of.last[i]}, before it begins at {of.base[i]}"
+    words = f" ends at offset {of.last[i]}, before its base offset {of.base[i]}"
     return about_batch(run, i, codes.OFFSETS_BACKWARDS, words, found=int(of.delta[i]))
 
 
 def _too_many(run: Block, i: int, of: HeaderColumns) -> Finding:
     delta, declared = int(of.delta[i]), int(of.declared[i])
-    words = (
-        f" declares {declared} records; its offsets {of.range(i)} leave room for 0 to {delta + 1}"
-    )
+    words = f" declares {declared} records, but its offsets {of.range(i)} allow 0 to {delta + 1}"
     room = f"0–{delta + 1}"
     return about_batch(run, i, RECORDS_COUNT_MISMATCH, words, expected=room, found=declared)
 
 
 def _unknown_codec(run: Block, i: int, of: HeaderColumns) -> Finding:
     codec = int(of.codec[i])
-    return about_batch(run, i, codes.CODEC_UNKNOWN, f" says codec {codec}", found=codec)
+    return about_batch(run, i, codes.CODEC_UNKNOWN, f" has codec {codec}", found=codec)
 
 
 RULES = (

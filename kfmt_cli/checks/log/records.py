@@ -75,8 +75,8 @@ def _check_offsets(
                 i,
                 codes.RECORD_OFFSETS_BACKWARDS,
                 f"offset {offset[row + 1]} follows offset {offset[row]}"
-                + (f", the first of {n} such places in the batch" if n > 1 else ""),
-                expected=f"more than {offset[row]}",
+                + (f" (first of {n} occurrences in the batch)" if n > 1 else ""),
+                expected=f"greater than {offset[row]}",
                 found=int(offset[row + 1]),
                 offset=int(offset[row + 1]),
             )
@@ -90,7 +90,7 @@ def _check_offsets(
             block,
             int(filled[i]),
             codes.RECORD_OFFSET_OUT_OF_BATCH,
-            f"a record has offset {found}, the batch {base[i]}–{last[i]}",
+            f"record offset {found}, batch {base[i]}–{last[i]}",
             expected=f"{base[i]}–{last[i]}",
             found=found,
             offset=found,
@@ -112,7 +112,7 @@ def _check_timestamps(
             block,
             int(filled[i]),
             codes.MAX_TIMESTAMP_MISMATCH,
-            f"max timestamp {stored[i]}, the largest of its records is {largest[i]}",
+            f"max timestamp {stored[i]}, but the largest record timestamp is {largest[i]}",
             expected=int(largest[i]),
             found=int(stored[i]),
         )

@@ -40,7 +40,7 @@ class Names(DirectoryCheck):
         yield from _swapped(folder)
         for name in folder.files:
             if _lacks_offset(name):
-                message = f"{printable(name)!r} does not begin with an offset"
+                message = f"{printable(name)!r} does not start with an offset"
                 yield Finding(folder.input(name).name, codes.NAME_NOT_NUMERIC, None, message)
 
 
@@ -67,8 +67,9 @@ def _swapped(folder: Folder) -> Iterator[Finding]:
         if offset is None or (made and offset >= min(made)):
             continue
         of = name.removesuffix(SWAP)
-        there = "it replaces that log" if of in folder.files else "there is no log of that name"
-        message = f"a broker was stopped before it made this {of}: {there}"
+        exists = of in folder.files
+        there = "it replaces the existing log" if exists else "no log with that name exists"
+        message = f"a broker was stopped before renaming this file to {of}: {there}"
         yield Finding(folder.input(name).name, codes.SWAP_FILE, None, message, offset=offset)
 
 
@@ -78,6 +79,6 @@ def not_partitions(folder: Folder) -> Iterator[Finding]:
         return
     for name in folder.folders:
         if name not in _NOT_LOGS and parsed_place(name) is None:
-            message = f"{printable(name)!r} does not end in - and the number of a partition"
+            message = f'{printable(name)!r} does not end in "-" and a partition number'
             found = folder.input(name).name
             yield Finding(found, codes.DIRECTORY_NOT_A_PARTITION, None, message)

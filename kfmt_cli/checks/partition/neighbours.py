@@ -56,7 +56,7 @@ class SegmentOffsets(PartitionCheck):
     def _emptied(self) -> Iterator[Finding]:
         """The segment before, if it is empty: now it is known not to be the last."""
         for segment in self._empty:
-            message = "0 bytes, and it is not the last segment"
+            message = "0 bytes, and not the last segment"
             yield Finding(segment.name, codes.LOG_EMPTY, None, message, offset=segment.base_offset)
         self._empty.clear()
 
@@ -66,10 +66,10 @@ class SegmentOffsets(PartitionCheck):
         if self._highest is None or begins > self._highest[0]:
             return
         last, other = self._highest
-        message = f"begins at offset {begins}, but {other} goes up to {last}"
+        message = f"starts at offset {begins}, but {other} ends at {last}"
         ends = segment.extent.last
         if known is not None and ends is not None and known <= last:
-            message += f": the counts have offsets {known}–{min(last, ends)} twice"
+            message += f": offsets {known}–{min(last, ends)} are counted twice"
         yield Finding(
             segment.name,
             codes.SEGMENTS_OVERLAP,
@@ -89,7 +89,7 @@ class SegmentOffsets(PartitionCheck):
         after = self._highest[0] + 1
         if begins <= after or before.extent.has_holes or extent.has_holes:
             return
-        message = f"offsets {after}–{begins - 1} are neither in it nor in {before.name}"
+        message = f"offsets {after}–{begins - 1} are in neither this segment nor {before.name}"
         yield Finding(
             segment.name,
             codes.SEGMENTS_GAP,

@@ -58,9 +58,9 @@ def read_checkpoint(file: Input) -> Contents:
 
     name = checkpoint_of(PurePath(file.path).name)
     if data and len(lines) < 2:  # brokers make them empty
-        malformed(len(data), "the file ends before the number of entries")
+        malformed(len(data), "the file ends before the entry count")
     if lines and lines[0][1] != b"0":
-        malformed(0, f"version {_text(lines[0][1])!r}, only 0 is known")
+        malformed(0, f"version {_text(lines[0][1])!r}; only 0 is supported")
     rows = []
     for number, (position, line) in enumerate(lines[2:], 3):
         values = _values(CHECKPOINTS[name], line)
@@ -70,8 +70,8 @@ def read_checkpoint(file: Input) -> Contents:
         else:
             rows.append([position, *values])
     if len(lines) > 1 and lines[1][1] != str(len(lines) - 2).encode():
-        words = f"{_text(lines[1][1])} entries are declared, {len(lines) - 2}"
-        malformed(lines[1][0], f"{words} lines follow")
+        words = f"{_text(lines[1][1])} entries declared, {len(lines) - 2}"
+        malformed(lines[1][0], f"{words} lines found")
     return Contents(len(data), [section_of(ROWS[name], rows)], findings)
 
 

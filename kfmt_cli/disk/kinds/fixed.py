@@ -24,7 +24,7 @@ from kfmt_cli.rows.section import Section
 
 MOST_BYTES = 256 << 20  # a broker makes indexes of 10 MiB
 _OFFSET = Column("offset", doc="Offset.", unit=OFFSET)
-POSITION = Column("position", doc="Byte in the file.", unit=BYTE, heading="entry at")
+POSITION = Column("position", doc="Byte position in the file.", unit=BYTE, heading="entry at")
 _HEADINGS = {
     "log_position": "byte of log",
     "current_txn_first_offset": "open transaction from",
@@ -88,10 +88,10 @@ class FixedReader:
             table["offset"] = table["relative_offset"] + (file.base_offset or 0)
         odd = (size - at) % width
         if odd:
-            words = f"{odd} bytes at the end are no whole entry of {width} bytes"
+            words = f"the last {odd} bytes are a partial entry ({width} bytes each)"
             findings.append(Finding(file.name, self.odd, size - odd, words, expected=0, found=odd))
         padding = size - odd - (at + n_rows * width)
-        remark = f"{padding:,} bytes of zeros after them".replace(",", " ") if padding else ""
+        remark = f"followed by {padding:,} zero bytes".replace(",", " ") if padding else ""
         section = Section(self.rows, table, remark=remark)
         return Contents(size, [section], findings, padding)
 
@@ -116,13 +116,13 @@ def _snapshot_front(name: str, data: bytes, findings: list[Finding]) -> int:
         findings.append(Finding(name, code, position, words, expected=expected, found=found))
 
     if len(data) < size:
-        words = f"{len(data)} bytes, {size} come before the first entry"
+        words = f"{len(data)} bytes; the header alone takes {size}"
         malformed(0, words, size, len(data))
         return len(data)
     front = np.frombuffer(data, layout.dtype, 1)[0]
     version, count = int(front["version"]), int(front["producers_count"])
     if version != 1:
-        malformed(0, f"version {version}, only 1 is known", 1, version)
+        malformed(0, f"version {version}; only 1 is supported", 1, version)
     crc = RunningCrc(CRC32C)
     checked_from = layout.offset_of("producers_count")
     crc.update(data[checked_from:])
@@ -144,7 +144,7 @@ def _snapshot_front(name: str, data: bytes, findings: list[Finding]) -> int:
         )
     held = (len(data) - size) // snapshot.PRODUCER_STATE.dtype.itemsize
     if count != held:
-        words = f"{count} producers are declared, there are bytes for {held}"
+        words = f"{count} producers declared, but the file has room for {held}"
         malformed(checked_from, words, count, held)
     return size
 

@@ -8,17 +8,20 @@ START = 64  # bytes that tell
 OTHER_FILES = frozenset({".lock"})
 
 _SIGNATURES = (
-    (b"version https://git-lfs.github.com/spec/", "a Git LFS pointer: git lfs pull gets the file"),
+    (
+        b"version https://git-lfs.github.com/spec/",
+        "a Git LFS pointer; run git lfs pull to fetch the file",
+    ),
     (b"<!doctype html", "an HTML page"),
     (b"<html", "an HTML page"),
     (b"<?xml", "an XML document"),
 )
 # Of files that are compressed as a whole, in whose bytes whole batches may lie.
 _PACKED = (
-    (b"\x1f\x8b\x08", "gzip: gunzip -c FILE | kfmt dump -, or give it the name *.gz"),
-    (b"\x28\xb5\x2f\xfd", "zstd: zstd -dc FILE | kfmt dump -, or give it the name *.zst"),
-    (b"\x04\x22\x4d\x18", "lz4: lz4 -dc FILE | kfmt dump -, or give it the name *.lz4"),
-    (b"PK\x03\x04", "a zip archive: unzip it first"),
+    (b"\x1f\x8b\x08", "gzip; use gunzip -c FILE | kfmt dump -, or rename it to *.gz"),
+    (b"\x28\xb5\x2f\xfd", "zstd; use zstd -dc FILE | kfmt dump -, or rename it to *.zst"),
+    (b"\x04\x22\x4d\x18", "lz4; use lz4 -dc FILE | kfmt dump -, or rename it to *.lz4"),
+    (b"PK\x03\x04", "a zip archive; unzip it first"),
 )
 
 

@@ -180,7 +180,7 @@ def read_filled(file: Input, most: int) -> tuple[bytes, int]:
     source = open_source(file.path, file.name)
     try:
         if source.size is None or source.size > most:
-            raise InputError(f"{file.name}: is larger than {file.kind.words} can be")
+            raise InputError(f"{file.name}: too large for {file.kind.words}")
         pieces = []
         at = 0
         end = source.end_of_data() if isinstance(source, FileSource) else source.size
@@ -196,5 +196,5 @@ def read_filled(file: Input, most: int) -> tuple[bytes, int]:
         source.close()
     data = b"".join(pieces)
     if foreign := foreign_words(data[:START]):
-        raise InputError(f"{file.name}: is not {file.kind.words} but {foreign}")
+        raise InputError(f"{file.name}: not {file.kind.words} but {foreign}")
     return data, size

@@ -24,18 +24,23 @@ ROWS = RowType(
     "notes_message",
     LAYOUT.doc,
     (
-        Column("position", doc="Byte in the file.", unit=BYTE, heading="entry at"),
+        Column("position", doc="Byte position in the file.", unit=BYTE, heading="entry at"),
         Column("size", doc="Bytes of the message."),
         column_of(LAYOUT.field("crc")),
-        Column("crc_valid", ColumnKind.FLAG, "Whether the checksum fits the value."),
+        Column("crc_valid", ColumnKind.FLAG, "Whether the checksum matches the value."),
         Column("crc_computed", doc="The checksum of the value.", only=("crc_valid", 0)),
         column_of(LAYOUT.field("magic")),
         column_of(LAYOUT.field("attributes")),
-        Column("compression", ColumnKind.CHOICE, "What the attributes say.", words=CODECS),
-        Column("key_size", doc="Bytes of it; -1 for null.", source="key_length", bits=32),
+        Column("compression", ColumnKind.CHOICE, "Decoded attributes.", words=CODECS),
+        Column(
+            "key_size", doc="Size of the key in bytes; -1 for null.", source="key_length", bits=32
+        ),
         column_of(LAYOUT.field("key")),
         Column(
-            "value_size", doc="Bytes of the value; -1 for null.", source="value_length", bits=32
+            "value_size",
+            doc="Size of the value in bytes; -1 for null.",
+            source="value_length",
+            bits=32,
         ),
         column_of(LAYOUT.field("value")),
     ),

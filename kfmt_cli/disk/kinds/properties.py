@@ -27,7 +27,7 @@ MOST_BYTES = 1 << 20
 OTHER = Column(
     "other",
     ColumnKind.JSON,
-    "Names that kfmt does not know, with their values.",
+    "Properties kfmt does not know, with their values.",
     only=("has_other", 1),
 )
 
@@ -75,7 +75,7 @@ class PropertiesReader:
         try:
             text = data.decode()
         except UnicodeDecodeError as error:
-            malformed(error.start, "a byte that is not UTF-8")
+            malformed(error.start, "invalid UTF-8")
             text = data.decode(errors="replace")
         values: dict[str, str | int | None] = {}
         other: dict[str, object] = {}
@@ -89,11 +89,11 @@ class PropertiesReader:
                 try:
                     values[field.name] = _value_of(field, value)
                 except ValueError:
-                    malformed(position, f"{name} is {value!r}, which is no {field.type.name}")
+                    malformed(position, f"{name} is {value!r}, not a valid {field.type.name}")
             for names in self.needed:
                 if not any(values.get(name) is not None for name in names) and not findings:
                     words = " or ".join(map(self.spelled, names))
-                    malformed(len(data), f"the file does not say {words}")
+                    malformed(len(data), f"the file lacks {words}")
         row = [values.get(field.name) for field in self.layout.fields]
         row.append(json_text(other) if other else None)
         return Contents(len(data), [section_of(self.rows, [row])], findings)
@@ -134,7 +134,7 @@ def colon_lines(text: str, malformed: Told) -> Iterator[Said]:
         if colon:
             yield at, name.strip(), value.strip()
         elif line.strip():
-            malformed(at, f"a line without a colon: {line.strip()!r}")
+            malformed(at, f"line without a colon: {line.strip()!r}")
 
 
 def java_properties(text: str, malformed: Told) -> Iterator[Said]:

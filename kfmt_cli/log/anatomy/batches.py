@@ -43,7 +43,7 @@ def loose_part(data: bytes, position: int) -> AnatomyPart:
     magic = data[magic_at] if len(data) > magic_at else 2
     layout = MESSAGES[magic] if magic < len(MESSAGES) else RECORD_BATCH
     header = tree(layout, data, 0, len(data))
-    title = f"byte {position}, which is in no batch; read as if one began there"
+    title = f"byte {position} is not inside any batch; decoded as if a batch started there"
     numbers = {child.name: child.value for child in header.children if isinstance(child.value, int)}
     if magic == 2 and header.is_whole and not COMPRESSION.of(numbers["attributes"]):
         records = _Inside(
@@ -52,7 +52,7 @@ def loose_part(data: bytes, position: int) -> AnatomyPart:
         return AnatomyPart(title, data, position, _in_turn(header, records(data, header.end)))
     nodes = [header]
     if header.end < len(data):
-        nodes.append(Node("rest", "bytes", header.end, len(data), meaning="not read on"))
+        nodes.append(Node("rest", "bytes", header.end, len(data), meaning="decoding stops here"))
     return AnatomyPart(title, data, position, iter(nodes))
 
 
@@ -92,7 +92,7 @@ def _batch(
         _mended(length, len(data))
     if numbers["base_sequence"] >= 0:
         last = (numbers["base_sequence"] + delta) & MAX_SEQUENCE
-        header.child("base_sequence").meaning = f"the last is {last}"
+        header.child("base_sequence").meaning = f"last is {last}"
     inside = _Inside(numbers, bool(block.batches.control[i]), decoder, only)
     title = _title(block, i, data)
     codec = int(block.batches.compression[i])
@@ -104,7 +104,7 @@ def _batch(
     plain = _decompressed(packed, codec, data[HEADER_SIZE:], limit, 2)
     yield AnatomyPart(title, data, position, iter((header, packed)))
     if plain is not None:
-        words = f"what bytes {position + HEADER_SIZE:x}..{position + len(data) - 1:x} decompress to"
+        words = f"bytes {position + HEADER_SIZE:x}..{position + len(data) - 1:x}, decompressed"
         records = inside.records(plain, 0)
         yield AnatomyPart(words, plain, position + HEADER_SIZE, records, CODECS[codec])
 
@@ -132,7 +132,7 @@ def _say(node: Node, covered: str, computed: int) -> None:
 def _mended(length: Node, size: int) -> None:
     """Say that a batch has another length than it says. size: its bytes."""
     length.is_bad = True
-    length.meaning = f"✗ {size - LOG_OVERHEAD}, as the checksum says"
+    length.meaning = f"✗ should be {size - LOG_OVERHEAD}, according to the checksum"
 
 
 def _decompressed(node: Node, codec: int, data: bytes, limit: Limit, magic: int) -> bytes | None:
@@ -145,7 +145,7 @@ def _decompressed(node: Node, codec: int, data: bytes, limit: Limit, magic: int)
     except CompressionError as error:
         node.fault = str(error)
         return None
-    node.meaning = f"{CODECS[codec]}: {len(plain)} bytes come out"
+    node.meaning = f"{CODECS[codec]}: {len(plain)} bytes decompressed"
     return plain
 
 
@@ -178,7 +178,7 @@ class _Inside:
             if not record.is_whole:
                 end = max(record.end, at + 1)
                 if end < len(data):
-                    yield Node("rest", "bytes", end, len(data), meaning="not read on")
+                    yield Node("rest", "bytes", end, len(data), meaning="decoding stops here")
                 return
             at = record.end
             n += 1
@@ -252,7 +252,7 @@ def _message(
     plain = _decompressed(value, codec, data[place[0] : place[1]], limit, magic)
     yield AnatomyPart(_title(block, i, data), stored, position, iter((node,)))
     if plain is not None:
-        words = f"what bytes {position + place[0]:x}..{position + place[1] - 1:x} decompress to"
+        words = f"bytes {position + place[0]:x}..{position + place[1] - 1:x}, decompressed"
         inner = list(_inner(plain, decoder))
         if magic:
             _place(inner, int(block.batches.last_offset[i]))

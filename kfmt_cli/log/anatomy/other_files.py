@@ -33,9 +33,7 @@ def file_part(
             nodes = [node for node in nodes if node.start <= position < node.end]
             asked = f"byte {position}"
         if not nodes:
-            raise NotFoundError(
-                f"{file.name}: {asked} is not there; it has {len(numbered)} entries"
-            )
+            raise NotFoundError(f"{file.name}: no {asked}; the file has {len(numbered)} entries")
     return AnatomyPart(title, data, 0, iter(nodes))
 
 
@@ -68,9 +66,9 @@ def _entries(file: Input, data: bytes) -> Iterator[Node]:
     if rest:
         node = Node("rest", "bytes", at, len(data))
         if reader.padded and not data[at:].strip(b"\0"):
-            node.meaning = "zeros after the entries, as brokers preallocate them"
+            node.meaning = "zeros after the last entry, preallocated by the broker"
         else:
-            node.fault = f"{rest} bytes are no whole entry of {size} bytes"
+            node.fault = f"{rest} trailing bytes: a partial entry ({size} bytes each)"
         yield node
 
 

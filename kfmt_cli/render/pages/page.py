@@ -63,7 +63,7 @@ class PageFacts:
         """Its logs; raises InputError where there is none."""
         found = self.folder.logs
         if not found:
-            raise InputError(f"{self.folder.path}: no log in this directory")
+            raise InputError(f"{self.folder.path}: no log segments in this directory")
         return found
 
     @cached_property
