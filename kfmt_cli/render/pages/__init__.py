@@ -11,38 +11,44 @@ _HERE = "kfmt_cli.render.pages"
 PAGES: dict[str, ListedPage] = {
     listed_page.name: listed_page
     for listed_page in (
-        ListedPage(
-            "record-batch", "What a batch of records looks like", f"{_HERE}.batch_pages:batch"
-        ),
+        ListedPage("record-batch", "Anatomy of a record batch", f"{_HERE}.batch_pages:batch"),
         ListedPage(
             "attributes", "The attribute bits of a batch", f"{_HERE}.batch_pages:attributes"
         ),
-        ListedPage("varint", "Numbers in as few bytes as they need", f"{_HERE}.batch_pages:varint"),
+        ListedPage("varint", "Variable-length integers", f"{_HERE}.batch_pages:varint"),
         ListedPage("lz4", "Compression, and Kafka's framing of LZ4", f"{_HERE}.batch_pages:lz4"),
-        ListedPage(
-            "control-records", "Records of the broker's own", f"{_HERE}.batch_pages:control"
-        ),
+        ListedPage("control-records", "Control records", f"{_HERE}.batch_pages:control"),
         ListedPage(
             "transactions", "Transactions in a partition", f"{_HERE}.batch_pages:transactions"
         ),
-        ListedPage("request-header", "What comes before a request", f"{_HERE}.batch_pages:request"),
+        ListedPage("request-header", "Request headers", f"{_HERE}.batch_pages:request"),
         ListedPage(
-            "offset-index", "From an offset to a byte", f"{_HERE}.segment_pages:offset_index"
+            "offset-index",
+            "The offset index: from an offset to a byte",
+            f"{_HERE}.segment_pages:offset_index",
         ),
-        ListedPage("time-index", "From a time to an offset", f"{_HERE}.segment_pages:time_index"),
+        ListedPage(
+            "time-index",
+            "The time index: from a timestamp to an offset",
+            f"{_HERE}.segment_pages:time_index",
+        ),
         ListedPage(
             "look-up", "How a broker finds an offset", f"{_HERE}.segment_pages:finding_an_offset"
         ),
         ListedPage("rolling", "When a new segment begins", f"{_HERE}.segment_pages:rolling"),
         ListedPage("retention", "When a segment is deleted", f"{_HERE}.segment_pages:retention"),
         ListedPage(
-            "compaction", "How the latest of each key stays", f"{_HERE}.segment_pages:compaction"
+            "compaction",
+            "How compaction keeps the latest record per key",
+            f"{_HERE}.segment_pages:compaction",
         ),
-        ListedPage("leader-epochs", "Who led when", f"{_HERE}.segment_pages:leader_epochs"),
         ListedPage(
-            "recovery", "What a start after a crash does", f"{_HERE}.segment_pages:recovery"
+            "leader-epochs",
+            "Leader epochs: who was leader when",
+            f"{_HERE}.segment_pages:leader_epochs",
         ),
-        ListedPage("page-cache", "Where the bytes are", f"{_HERE}.system:page_cache"),
+        ListedPage("recovery", "Log recovery after a crash", f"{_HERE}.segment_pages:recovery"),
+        ListedPage("page-cache", "The page cache", f"{_HERE}.system:page_cache"),
         ListedPage("zero-copy", "How bytes get to a consumer", f"{_HERE}.system:zero_copy"),
         ListedPage("timing-wheel", "How a broker keeps its timers", f"{_HERE}.wheel:timing_wheel"),
     )

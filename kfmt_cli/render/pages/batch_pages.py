@@ -22,10 +22,10 @@ def batch(facts: PageFacts) -> Iterator[Part]:
     start, size = int(batches["start"][0]), int(batches["size"][0])
     count = int(batches["records_count"][0])
     yield (
-        "A log is record batches, one after the other, and nothing else. A producer makes a batch "
-        "of the records that it has for a partition at a time; the broker writes it to the disk as "
-        "it came, but for the first offset and the leader's epoch, and consumers get the same "
-        "bytes. So one header, one checksum and one compression serve many records."
+        "A log is a sequence of record batches and nothing else. A producer collects the records "
+        "it has for a partition into a batch; the broker writes the batch to disk as received, "
+        "except for the base offset and the leader epoch, and consumers get the same bytes. One "
+        "header, one checksum and one compression pass thus serve many records."
     )
     yield f"The first batch of {facts.words}: {size} bytes, {count} records."
     lines = ["byte  field                    value", "────  ───────────────────────  ─────"]
@@ -38,9 +38,9 @@ def batch(facts: PageFacts) -> Iterator[Part]:
     yield lines
     yield (
         f"After these {HEADER_SIZE} bytes come the records, compressed together if a codec is set. "
-        "The checksum covers everything from the attributes on, and not what comes before them, "
-        "which the broker changes. A record has only differences: its offset is the batch's "
-        "first offset and a delta, its timestamp the batch's and a delta."
+        "The checksum covers everything from the attributes onward, but not the fields before "
+        "them, which the broker changes. Records store only deltas: an offset delta to the "
+        "batch's base offset, and a timestamp delta to its base timestamp."
     )
     drawn = block.data[start : start + 3 * 16]
     yield [
@@ -52,8 +52,8 @@ def batch(facts: PageFacts) -> Iterator[Part]:
 def attributes(facts: PageFacts) -> Iterator[Part]:
     """The bits of the attributes, with those of real batches."""
     yield (
-        "Two bytes of a batch's header are bits. The checksum covers them, so that a broker cannot "
-        "change them without writing the checksum anew."
+        "Two bytes of the batch header are bit flags. The checksum covers them, so a broker "
+        "cannot change them without recomputing it."
     )
     lines = ["bits  name            of the first batches"]
     batches = facts.batches
@@ -66,9 +66,10 @@ def attributes(facts: PageFacts) -> Iterator[Part]:
     yield lines
     yield f"The codecs: {', '.join(f'{i} {name}' for i, name in enumerate(CODECS))}."
     yield (
-        "timestamp_type 0 is the producer's time, 1 the broker's: then each record has the batch's "
-        "largest timestamp. transactional batches wait for a marker; control batches are such "
-        "markers. With delete_horizon, the base timestamp is the time from which tombstones may go."
+        "timestamp_type 0 means the producer's time, 1 the broker's; with 1, every record has the "
+        "batch's max timestamp. Transactional batches are pending until a marker follows; control "
+        "batches are such markers. With delete_horizon, the base timestamp is the time after "
+        "which tombstones can be removed."
     )
     yield "Kafka: DefaultRecordBatch.attributes. kfmt dump --bits draws them."
 
@@ -77,10 +78,10 @@ def varint(facts: PageFacts) -> Iterator[Part]:
     """300, from the number to its bytes."""
     del facts
     yield (
-        "Lengths and deltas of records are small most of the time, so they are written in groups "
-        "of seven bits, the lowest first; the eighth bit of a byte says that another one follows. "
-        "A negative number would take the most bytes of all: ZigZag first maps 0, -1, 1, -2 to "
-        "0, 1, 2, 3."
+        "Record lengths and deltas are usually small, so they are written in groups of seven "
+        "bits, lowest first; the eighth bit of each byte says whether another byte follows. "
+        "Negative numbers would need the maximum length, so ZigZag encoding first maps 0, -1, 1, "
+        "-2 to 0, 1, 2, 3."
     )
     lines = ["value     zigzag  groups of 7 bits   bytes"]
     for value in (0, 1, -1, 63, 64, 300, -300):
@@ -100,9 +101,9 @@ def lz4(facts: PageFacts) -> Iterator[Part]:
     block, batches = facts.first_block, facts.batches
     plain = next((i for i in range(len(batches)) if not batches["compression"][i]), None)
     yield (
-        "The records of a batch are compressed together, which finds what they have in common; the "
-        "header stays as it is, so that a broker needs to decompress nothing to append a batch or "
-        "to serve it."
+        "The records of a batch are compressed together, which exploits what they have in common. "
+        "The header stays uncompressed, so a broker can assign offsets without recompressing the "
+        "records, and serve the batch without decompressing it."
     )
     data = b'{"user":"u-1","action":"click"}' * 40
     if plain is not None:
@@ -113,9 +114,9 @@ def lz4(facts: PageFacts) -> Iterator[Part]:
     yield lines
     made = compress("lz4", data)
     yield (
-        "LZ4 replaces what was there before by how far back it is and how long. Kafka writes a "
-        "frame of its own making: independent blocks of 64 KiB, no checksums, and in magic 0 a "
-        "header checksum that is computed over four bytes too many (KAFKA-3160)."
+        "LZ4 replaces repeated data with a distance and a length. Kafka writes its own kind of "
+        "frame: independent blocks of 64 KiB, no checksums and, in magic 0, a header checksum "
+        "computed over four bytes too many (KAFKA-3160)."
     )
     yield [
         f"magic      {made[:4].hex(' ')}",
@@ -131,10 +132,10 @@ def lz4(facts: PageFacts) -> Iterator[Part]:
 def control(facts: PageFacts) -> Iterator[Part]:
     """What markers are, and how many of them a partition has."""
     yield (
-        "Some batches are the broker's own. Such a control batch has bit 5 set and one record, "
-        "whose key says what it is: a version and a type, two bytes each. Consumers are never "
-        "given them, but they take an offset: a partition with transactions has offsets without a "
-        "record."
+        "Some batches are written by the broker itself. Such a control batch has bit 5 set and a "
+        "single record, whose key identifies it: a version and a type, two bytes each. Consumers "
+        "never see control records, but each takes an offset, so a partition with transactions "
+        "has offsets without a visible record."
     )
     yield [f"{number}  {name}" for number, name in enumerate(CONTROL_TYPES)]
     found = 0
@@ -146,7 +147,7 @@ def control(facts: PageFacts) -> Iterator[Part]:
     yield f"{facts.words} has {found} control batches."
     yield (
         "ABORT and COMMIT end a transaction; their value has the epoch of the coordinator that "
-        "wrote them. The others are of KRaft's metadata log."
+        "wrote them. The others belong to KRaft's metadata log."
     )
     yield "Kafka: org.apache.kafka.common.record.ControlRecordType. kfmt dump --records."
 
@@ -160,10 +161,10 @@ def transactions(facts: PageFacts) -> Iterator[Part]:
             for block in log.blocks:
                 ended += list(following.take(block))
     yield (
-        "A producer writes the records of a transaction as any others, with bit 4 set and its "
-        "producer id. They are in the log at once, and consumers of uncommitted records see them. "
-        "When the transaction ends, its coordinator has a marker written into each partition: "
-        "COMMIT or ABORT."
+        "A producer writes transactional records like any others, with bit 4 set and its producer "
+        "id. They are in the log immediately, and read_uncommitted consumers see them. When the "
+        "transaction ends, its coordinator has a marker written to each partition: COMMIT or "
+        "ABORT."
     )
     committed = sum(transaction.outcome == "committed" for transaction in ended)
     yield (
@@ -183,12 +184,12 @@ def transactions(facts: PageFacts) -> Iterator[Part]:
         )
     yield lines
     yield (
-        "The last stable offset is the first offset of the oldest open transaction: a consumer of "
-        "committed records is given nothing from there on. The .txnindex next to a segment lists "
-        "the aborted ones, so that such a consumer knows which records to leave out. One that "
-        "nobody ends stops all of them, and the cleaner."
+        "The last stable offset is the first offset of the oldest open transaction: "
+        "read_committed consumers stop there. The .txnindex next to a segment lists aborted "
+        "transactions, so that read_committed consumers know which records to skip. A transaction "
+        "that nobody ends stops all of them, and the log cleaner."
     )
-    yield f"Here it is {following.last_stable_offset}, the log ends at {following.log_end}."
+    yield f"Here it is {following.last_stable_offset}; the log end offset is {following.log_end}."
     yield "Kafka: ProducerStateManager, TransactionIndex. kfmt txn lists all of them."
 
 
@@ -196,9 +197,9 @@ def request(facts: PageFacts) -> Iterator[Part]:
     """A request's header, byte by byte."""
     del facts
     yield (
-        "A client sends the length of a request in four bytes, then a header, then the request. "
-        "The header says which of Kafka's requests it is, in which version, and a number that the "
-        "response repeats, so that answers find their questions."
+        "A client sends the length of a request in four bytes, then a header, then the request "
+        "body. The header contains the API key, its version and a correlation id, which the "
+        "response repeats so that the client can match them."
     )
     header = bytes.fromhex("0012 0003 0000002a 0007 6d792d617070 73 00")
     yield [
@@ -210,9 +211,9 @@ def request(facts: PageFacts) -> Iterator[Part]:
         f"{header[17:].hex(' ')}                          no tagged fields (flexible versions)",
     ]
     yield (
-        "A response begins with the correlation_id alone; from the request's version on that is "
-        "flexible, tagged fields follow, but for ApiVersions, which a client must be able to read "
-        "before it knows any version."
+        "A response header has only the correlation_id; for flexible versions of the request, "
+        "tagged fields follow, except for ApiVersions, which a client must be able to read before "
+        "it knows any version."
     )
     yield "Kafka: org.apache.kafka.common.requests.RequestHeader. kfmt request-header reads yours."
 

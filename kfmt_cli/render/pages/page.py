@@ -55,7 +55,7 @@ class PageFacts:
     def words(self) -> str:
         """What the numbers are from."""
         if self.is_sample:
-            return "a partition that a broker 3.9.1 wrote"
+            return "a partition written by a 3.9.1 broker"
         return self.folder.path
 
     @cached_property

@@ -25,11 +25,11 @@ _ROWS = 5
 def offset_index(facts: PageFacts) -> Iterator[Part]:
     """The first entries of a real offset index."""
     yield (
-        "An .index has an entry for about every "
-        f"{INDEX_INTERVAL_BYTES} bytes of its log: an offset, counted from the segment's base, and "
-        "the byte where a batch begins from which that offset can be found. Eight bytes an entry, "
-        "no header, no checksum. It is sparse on purpose: it fits into memory, and the last few "
-        "kilobytes are found by reading on."
+        f"An .index has one entry for about every {INDEX_INTERVAL_BYTES} bytes of its log: an "
+        "offset relative to the segment's base offset, and the position of a batch from which "
+        "that offset can be found. Each entry takes eight bytes; there is no header and no "
+        "checksum. The index is sparse by design: it fits in memory, and the last few kilobytes "
+        "are scanned."
     )
     found = facts.offset_index
     if found is not None:
@@ -40,9 +40,9 @@ def offset_index(facts: PageFacts) -> Iterator[Part]:
         lines += [f"{offset:>6}   {position:>8}" for offset, position in islice(pairs, _ROWS)]
         yield lines
     yield (
-        "The active segment's index is made as large as it may become and filled from the front; "
-        "the zeros after the last entry are cut when the segment is closed. In a closed segment "
-        "zeros are damage."
+        "The active segment's index is preallocated at its maximum size and filled from the "
+        "front; when the segment is closed, the zeros after the last entry are trimmed. In a "
+        "closed segment, trailing zeros are damage."
     )
     yield "Kafka: org.apache.kafka.storage.internals.log.OffsetIndex. kfmt index-check checks it."
 
@@ -50,10 +50,10 @@ def offset_index(facts: PageFacts) -> Iterator[Part]:
 def time_index(facts: PageFacts) -> Iterator[Part]:
     """The first entries of a real time index."""
     yield (
-        "A .timeindex has an entry for each entry of the offset index, twelve bytes: the largest "
-        "timestamp so far, and the offset up to which nothing is younger. Timestamps only grow in "
-        "it, though records come in any order. When a segment is closed, its largest timestamp is "
-        "the last entry: retention goes by that one."
+        "A .timeindex has one twelve-byte entry per offset index entry: the largest timestamp so "
+        "far, and the offset up to which no record is newer. Its timestamps only increase, even "
+        "if records arrive out of order. When a segment is closed, its largest timestamp is added "
+        "as the last entry; retention uses that one."
     )
     found = facts.time_index
     if found is not None:
@@ -64,9 +64,9 @@ def time_index(facts: PageFacts) -> Iterator[Part]:
             for i in range(min(_ROWS, len(table)))
         ]
     yield (
-        "A look-up by time takes the first segment whose last entry is not older, then the entry "
-        "below the time, then reads on. A time index that is empty, or whose last entry is wrong, "
-        "sends every look-up for later segments astray."
+        "A lookup by timestamp picks the first segment whose last entry is not older, then the "
+        "last entry below the timestamp, and scans from there. An empty time index, or one with a "
+        "wrong last entry, misdirects every lookup for later segments."
     )
     yield "Kafka: org.apache.kafka.storage.internals.log.TimeIndex. kfmt index-check checks it."
 
@@ -91,7 +91,7 @@ def _steps(facts: PageFacts, offset: int) -> list[str]:
             f"{step.value}, {step.verdict}"
             for step in search.steps
         ]
-    passed = f"{count(done.n_scanned, 'batch', 'batches')} passed over"
+    passed = f"{count(done.n_scanned, 'batch', 'batches')} skipped"
     lines.append(f"3  scan       from byte {done.scan_from}, {passed}")
     if done.batch is not None:
         lines.append(
@@ -105,10 +105,10 @@ def finding_an_offset(facts: PageFacts) -> Iterator[Part]:
     """A look-up of an offset, step by step."""
     offset = _target(facts)
     yield (
-        "A consumer asks for an offset. The broker takes the segment by its name, searches that "
-        "segment's index for the greatest entry that is not above the offset, and reads batches "
-        "from there on until one ends at the offset or after it. The end of an index, which "
-        "stays in memory, is tried first, as most consumers read what is new."
+        "When a consumer fetches an offset, the broker picks the segment by its name, searches "
+        "its index for the greatest entry not above the offset, and scans batches from there "
+        "until one ends at or after the offset. The end of the index is searched first and stays "
+        "in memory, because most consumers read the newest records."
     )
     yield f"Offset {offset} in {facts.words}:"
     yield _steps(facts, offset)
@@ -118,35 +118,35 @@ def finding_an_offset(facts: PageFacts) -> Iterator[Part]:
 def rolling(facts: PageFacts) -> Iterator[Part]:
     """The four reasons, with the sizes of real segments."""
     yield (
-        "Records are only ever appended to the last segment of a partition. An append first asks "
-        "whether a new segment has to begin:"
+        "Records are only ever appended to the last segment of a partition. Before each append, "
+        "the broker checks whether to roll a new segment:"
     )
     yield [
         f"size     it would grow beyond segment.bytes ({SEGMENT_BYTES >> 30} GiB)",
-        "time     the batch is more than segment.ms (7 days) younger than the first",
+        "time     the batch is more than segment.ms (7 days) newer than the first",
         f"index    an index is full: segment.index.bytes ({SEGMENT_INDEX_BYTES >> 20} MiB)",
         "offset   an offset is more than 2^31 - 1 above the segment's base offset",
     ]
     yield f"The segments of {facts.words}:"
     yield [f"{log.name.rpartition('/')[2]}  {size_of(log):>9} bytes" for log in facts.logs[:_ROWS]]
     yield (
-        "The new segment is named for the next offset, in 20 digits. Time is that of the records: "
-        "a partition to which nothing is written does not roll, however old it becomes, until "
-        "retention finds all of it expired."
+        "The new segment is named after its base offset, in 20 digits. Time means record time: an "
+        "idle partition does not roll, however old it gets, until retention finds that everything "
+        "in it has expired."
     )
-    yield "Kafka: LogSegment.shouldRoll. kfmt retention says what rolls the active segment next."
+    yield "Kafka: LogSegment.shouldRoll. kfmt retention shows what rolls the active segment next."
 
 
 def retention(facts: PageFacts) -> Iterator[Part]:
     """Which segments go, by the times of real ones."""
     yield (
-        "Every five minutes a broker looks at each partition whose cleanup.policy has delete, "
-        "oldest segment first, and stops at the first that stays. Whole segments go, never parts:"
+        "Every five minutes, a broker checks each partition with cleanup.policy=delete, oldest "
+        "segment first, and stops at the first segment to keep. Only whole segments are deleted:"
     )
     yield [
-        "start    everything in it lies before the log start offset",
-        "size     without it the partition is still as large as retention.bytes",
-        "time     its largest timestamp is more than retention.ms ago",
+        "start    all of it is before the log start offset",
+        "size     without it, the partition is still at least retention.bytes",
+        "time     its largest timestamp is older than retention.ms",
     ]
     lines = []
     for segment in facts.folder.segments[:_ROWS]:
@@ -158,57 +158,58 @@ def retention(facts: PageFacts) -> Iterator[Part]:
             ]
         if times:
             name = segment.log.name.rpartition("/")[2]
-            lines.append(f"{name}  youngest record {time_text(max(times))[:19]}")
+            lines.append(f"{name}  newest record {time_text(max(times))[:19]}")
     yield f"The segments of {facts.words}:"
     yield lines
     yield (
-        "The largest timestamp is the last entry of the time index. Without an entry it is the "
-        "file's time; if the index ends in zeros it is 1970, and the segment goes. One record with "
-        "a timestamp in the future keeps its segment and all after it. When everything has "
-        "expired, the active segment is rolled and goes as well."
+        "The largest timestamp is the last time index entry. Without entries, the file's "
+        "modification time counts; if the index ends in zeros, it is 1970 and the segment is "
+        "deleted. A single record with a timestamp in the future keeps its segment and all later "
+        "ones. When everything has expired, the active segment is rolled and deleted as well."
     )
-    yield "Kafka: UnifiedLog.deleteOldSegments. kfmt retention says it of each segment."
+    yield "Kafka: UnifiedLog.deleteOldSegments. kfmt retention shows this for each segment."
 
 
 def compaction(facts: PageFacts) -> Iterator[Part]:
     """What a cleaning does, step by step."""
     keys = int(DEDUPE_BUFFER_BYTES // ENTRY * LOAD)
     yield (
-        "A compacted partition keeps the latest record of each key. The cleaner goes over closed "
-        "segments in two rounds: it notes the latest offset of each key of the dirty part, then "
-        "writes everything before that anew, without what has a later one."
+        "A compacted partition keeps the latest record per key. The log cleaner works on closed "
+        "segments in two steps: it records the latest offset of each key in the dirty part, then "
+        "rewrites everything up to the end of that part without the superseded records."
     )
     yield [
         "offset    0    1    2    3  |  4    5    6    7  |  8",
         "key       a    b    a    c  |  b    a    d    c  |  a",
         "          clean             |  dirty             |  active",
         "map                            b 4  a 5  d 6  c 7",
-        "stays                          b    a    d    c     a",
+        "kept                           b    a    d    c     a",
     ]
     yield (
-        "A record without a key is removed. A null value is a tombstone: it stays for another "
-        "delete.retention.ms, so that consumers see that the key is gone. Records of aborted "
-        "transactions go, and a marker when nothing of its transaction is left. The active "
-        "segment, what is younger than min.compaction.lag.ms, and everything from the first open "
-        "transaction on is left alone."
+        "Records without a key are removed. A null value is a tombstone: it is kept for another "
+        "delete.retention.ms so that consumers see the deletion. Records of aborted transactions "
+        "are removed, and so is a marker once nothing of its transaction is left. The active "
+        "segment, records newer than min.compaction.lag.ms and everything from the first open "
+        "transaction onward are not cleaned."
     )
     yield (
-        f"The map takes {ENTRY} bytes a key: with the default buffer of "
-        f"{DEDUPE_BUFFER_BYTES >> 20} MiB, "
-        f"{keys} keys a pass. A partition is picked when more than half of its bytes are dirty "
-        "(min.cleanable.dirty.ratio), or something is older than max.compaction.lag.ms."
+        f"The map uses {ENTRY} bytes per key: with the default buffer of "
+        f"{DEDUPE_BUFFER_BYTES >> 20} MiB, {keys} keys per pass. A partition is picked when more "
+        "than half of its bytes are dirty (min.cleanable.dirty.ratio), or when a dirty record is "
+        "older than max.compaction.lag.ms."
     )
-    yield f"kfmt compaction {facts.folder.path if not facts.is_sample else 'PATH'} says what stays."
+    path = facts.folder.path if not facts.is_sample else "PATH"
+    yield f"kfmt compaction {path} shows what is kept."
     yield "Kafka: kafka.log.LogCleaner, SkimpyOffsetMap."
 
 
 def leader_epochs(facts: PageFacts) -> Iterator[Part]:
     """The epochs of a real partition."""
     yield (
-        "Each time a partition gets a leader, its epoch goes up by one, and the leader writes the "
-        "epoch into every batch. leader-epoch-checkpoint lists where each began. A follower that "
-        "comes back asks the leader where its last epoch ended, and cuts its log there: what it "
-        "has beyond that no leader of a later epoch has."
+        "Each time a partition gets a new leader, its leader epoch increases by one, and the "
+        "leader writes the epoch into every batch. leader-epoch-checkpoint lists the start offset "
+        "of each epoch. A returning follower asks the leader where its last epoch ended and "
+        "truncates its log there: anything beyond is unknown to later leaders."
     )
     seen: dict[int, int] = {}
     for file in facts.logs:
@@ -225,8 +226,9 @@ def leader_epochs(facts: PageFacts) -> Iterator[Part]:
         f"epoch {epoch:>3} from offset {offset}" for epoch, offset in sorted(seen.items())[:_ROWS]
     ]
     yield (
-        "Before KIP-101 followers went by the high watermark, and could lose records or part from "
-        "their leader for good. kfmt diff shows where two replicas parted, by epochs."
+        "Before KIP-101, followers truncated to the high watermark and could lose records or "
+        "diverge from their leader permanently. kfmt diff uses epochs to show where two replicas "
+        "diverged."
     )
     yield "Kafka: LeaderEpochFileCache."
 
@@ -234,17 +236,17 @@ def leader_epochs(facts: PageFacts) -> Iterator[Part]:
 def recovery(facts: PageFacts) -> Iterator[Part]:
     """What a start does, and what decides."""
     yield (
-        "A broker that is stopped in an orderly way leaves .kafka_cleanshutdown. One that finds "
-        "it believes its logs: it takes the end of each from the last entry of the last index, "
-        "opens the indexes, and reads the state of producers from the newest snapshot. One that "
-        "does not find it recovers every segment from the recovery point on:"
+        "After a clean shutdown, a broker leaves .kafka_cleanshutdown. A broker that finds this "
+        "file trusts its logs: it derives each log end offset from the last entry of the last "
+        "index, opens the indexes, and loads producer state from the newest snapshot. Without the "
+        "file, it recovers every segment from the recovery point onward:"
     )
     yield [
         "for each batch of the segment",
-        "    is its size possible, its checksum right?   no: cut the log here,",
-        "                                                delete every later segment",
-        "    do its offsets fit the segment?             no: split it, or do not start",
-        "    add to the indexes, to the state of producers",
+        "    size valid, checksum correct?         no: truncate the log here,",
+        "                                              delete all later segments",
+        "    offsets within the segment's range?   no: split it, or fail to start",
+        "    update the indexes and producer state",
     ]
     last = facts.logs[-1]
     yield (
@@ -252,8 +254,8 @@ def recovery(facts: PageFacts) -> Iterator[Part]:
         f"{last.name.rpartition('/')[2]} would be recovered, {size_of(last)} bytes."
     )
     yield (
-        "So one flipped bit in an old segment costs everything after it, where it is recovered; "
-        "after a clean shutdown it costs consumers that one batch. kfmt check says for each "
-        "partition what either start would make of it."
+        "So one flipped bit in an old segment costs everything after it if that segment is "
+        "recovered; after a clean shutdown, it costs consumers that one batch. kfmt check "
+        "predicts both starts for each partition."
     )
     yield "Kafka: LogLoader, LogSegment.recover."

@@ -18,10 +18,10 @@ _MOST = 1 << 30  # bytes of a file that are asked about
 def page_cache(facts: PageFacts) -> Iterator[Part]:
     """What of the files is in memory now."""
     yield (
-        "A broker keeps no records in its own memory. It writes to files and reads from files, and "
-        "the operating system keeps in free memory what was written or read last. Consumers that "
-        "keep up read what was just written, from memory; one that reads old records has them "
-        "fetched from the disk, and pushes newer ones out."
+        "A broker does not cache records itself. It reads and writes files, and the operating "
+        "system keeps recently used data in free memory. Consumers that keep up read freshly "
+        "written data from memory; a consumer that reads old records fetches them from disk and "
+        "evicts newer ones."
     )
     lines = []
     for name in () if facts.still else facts.folder.files[:_ROWS]:
@@ -35,11 +35,11 @@ def page_cache(facts: PageFacts) -> Iterator[Part]:
         yield f"In the page cache now, of {facts.words}, in pages of {mmap.PAGESIZE} bytes:"
         yield lines
     elif not facts.still:
-        yield "This system does not tell what is in its page cache."
+        yield "This system does not report what is in its page cache."
     yield (
-        "Copying a partition, or checking it, fills the cache with what nobody reads: kfmt check "
-        "--throttle drops what it has read. A forced flush is rare: replicas are what keeps "
-        "records safe, and the recovery point says what is known to be on the disk."
+        "Copying or checking a partition fills the cache with data nobody needs; kfmt check "
+        "--throttle drops what it has read. Explicit flushes are rare: durability comes from "
+        "replication, and the recovery point marks what is known to be on disk."
     )
     yield "Kafka: org.apache.kafka.common.record.FileRecords, LogManager.flushDirtyLogs."
 
@@ -48,9 +48,9 @@ def zero_copy(facts: PageFacts) -> Iterator[Part]:
     """How a fetch is answered, with and without copies."""
     size = sum(os.stat(log.path).st_size for log in facts.logs)  # noqa: PTH116 (of each)
     yield (
-        "A batch is on the disk in the very form in which it is sent. So a broker that answers a "
-        "fetch does not read the bytes at all: it asks the system to send a range of a file to a "
-        "socket."
+        "A batch is stored in exactly the form in which it is sent. To answer a fetch, a broker "
+        "therefore does not read the bytes at all: it asks the operating system to send a range "
+        "of a file to a socket."
     )
     yield [
         "read, write   disk → page cache → broker's memory → socket's buffer → network",
@@ -61,9 +61,9 @@ def zero_copy(facts: PageFacts) -> Iterator[Part]:
         "through memory, for each consumer that reads them."
     )
     yield (
-        "It ends where bytes must change: with TLS, for consumers that need an older format, and "
-        "where the broker has to compress anew. That is why a codec that the producer chose, and "
-        "compression.type=producer, cost a broker nothing."
+        "Zero-copy ends where bytes must change: with TLS, for consumers that need an older "
+        "format, and when the broker has to recompress. With compression.type=producer, the broker "
+        "keeps the producer's compression."
     )
     yield "Kafka: FileRecords.writeTo, TransferableChannel.transferFrom."
 

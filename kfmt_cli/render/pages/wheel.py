@@ -14,11 +14,11 @@ def timing_wheel(facts: PageFacts) -> Iterator[Part]:
     """Some timers put into wheels, and time going on."""
     tick, size, delays, at = facts.wheel
     yield (
-        "A broker has hundreds of thousands of timers: requests that wait for records, for "
-        "replicas, for members of a group. A queue in the order of time would take longer for each "
-        "the more there are. A wheel is a ring of buckets, each a tick long; a timer goes into the "
-        "bucket of its tick, in one step. What lies beyond the ring goes into a coarser ring, "
-        "whose tick is once around the finer one."
+        "A broker has hundreds of thousands of timers: requests waiting for records, replicas or "
+        "group members. In a queue ordered by time, each insertion gets slower as the queue "
+        "grows. A timing wheel is a ring of buckets, each one tick long; inserting a timer into "
+        "its bucket takes constant time. Timers beyond the ring go into a coarser wheel, whose "
+        "tick is one full turn of the finer one."
     )
     wheels = TimingWheels(tick, size)
     lines = [words_of(wheels.add(Timer(f"{delay} ms", delay))) for delay in delays]
@@ -27,13 +27,13 @@ def timing_wheel(facts: PageFacts) -> Iterator[Part]:
     yield lines
     yield [line for i, level in enumerate(wheels.levels) for line in draw(level, i)]
     yield (
-        "Time does not tick through empty buckets: the buckets that hold something are kept in a "
-        "queue by their time, and the broker sleeps until the first of them. Then each of its "
-        "timers fires, or, from a coarser wheel, goes down into a finer one:"
+        "Empty buckets are skipped: non-empty buckets are kept in a queue ordered by time, and "
+        "the broker sleeps until the first one expires. Then each of its timers fires or, in a "
+        "coarser wheel, moves down to a finer one:"
     )
     until = at if at is not None else max(delays, default=0)
     steps = [words_of(step) for step in wheels.advance(until)]
-    yield steps or [f"{until:>6} ms  nothing has happened yet"]
+    yield steps or [f"{until:>6} ms  no events yet"]
     if at is not None:
         yield [line for i, level in enumerate(wheels.levels) for line in draw(level, i)]
     yield "Kafka: org.apache.kafka.server.util.timer.TimingWheel, SystemTimer."
