@@ -139,9 +139,17 @@ def test_java_properties_are_read_as_java_does() -> None:
 
 @settings(max_examples=200, deadline=None)
 @given(st.text(max_size=60))
-def test_no_text_is_too_odd(text: str) -> None:
-    list(java_properties(text, lambda *_: None))
-    list(colon_lines(text, lambda *_: None))
+def test_no_text_hides_what_follows_it(text: str) -> None:
+    front = f"{text}\n\n"  # the first end of a line may be continued
+    end = len(front.encode())
+    found = list(java_properties(f"{front}last=1", lambda *_: None))
+    assert found[-1] == (end, "last", "1")
+    malformed: list[int] = []
+    found = list(colon_lines(f"{front}last: 1", lambda at, _: malformed.append(at)))
+    assert found[-1] == (end, "last", "1")
+    places = sorted([*malformed, *(at for at, _, _ in found)])
+    lines = [line for line in f"{front}last: 1".split("\n") if line.strip()]
+    assert len(places) == len(set(places)) == len(lines)
 
 
 def test_a_snapshot_without_its_footer_is_not_whole(tmp_path: Path) -> None:

@@ -107,8 +107,24 @@ def test_every_request_is_recognised_in_a_stream(data: st.DataObject) -> None:
 
 @given(st.binary(max_size=80), st.sampled_from([None, True, False]))
 def test_any_bytes_are_answered(data: bytes, framed: bool | None) -> None:
+    """Each byte belongs to one message, and each has a fault or says what its bytes say."""
+    names = [column.name for column in REQUEST.columns]
+    end = 0
     for header in requests(data, framed):
-        cells(header, data, REQUEST)
+        row = dict(zip(names, cells(header, data, REQUEST), strict=True))
+        assert header.at == row["position"] == end
+        end = header.end
+        own = data[header.start : header.end]
+        if header.size is not None and header.start > header.at:
+            assert len(own) == min(max(header.size, 0), len(data) - header.start)
+        if row["fault"] is None:
+            key, version, correlation = struct.unpack_from(">hhi", own)
+            assert (row["request_api_key"], row["request_api_version"]) == (key, version)
+            assert row["correlation_id"] == correlation
+            assert header.size in (None, len(own))
+        else:
+            assert row["fault"]
+    assert end == len(data) or (header.size is not None and header.size < 0)
 
 
 def test_requests_of_a_captured_stream_are_listed(tmp_path: Path) -> None:

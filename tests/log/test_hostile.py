@@ -12,6 +12,7 @@ import signal
 import struct
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -64,10 +65,10 @@ def ran(*arguments: str | Path) -> Done:
 
 
 def every(path: Path, out: Path) -> None:
-    """Every command on a path."""
+    """Every command on a path; none is wrong usage."""
     for command in COMMANDS:
         name, *options = command.split()
-        ran(name, path, *options)
+        assert ran(name, path, *options).code != 2, command
     for i, command in enumerate(WRITING):
         name, *options = command.split()
         ran(name, path, out / str(i), *options)
@@ -200,27 +201,42 @@ def test_descriptors_that_do_not_build_are_said(kind: str, tmp_path: Path) -> No
     assert "does not decode as confluent" in done.err
 
 
-JSONS = {
-    "deep": b"[" * 100_000 + b"]" * 100_000,
-    "deep objects": b'{"a":' * 50_000 + b"1" + b"}" * 50_000,
-    "half a pair": b'"\\ud800"',
-    "half a pair as a name": b'{"\\udfff":1}',
-    "no number": b"NaN",
-    "no numbers": b"[Infinity,-Infinity,1e999]",
-    "digits": b"1" * 5000,
-    "an escape": b'"\\u001b[31m\\u202e"',
-    "brackets in text": b'"' + b"[" * 500 + b'"',
-    "right to left": "\u202e".encode(),
+TOO_DEEP = "it is nested more than 200 levels deep"
+# Bytes, and what they are as JSON, or else why they are not.
+JSONS: dict[str, tuple[bytes, object, str]] = {
+    "deep": (b"[" * 100_000 + b"]" * 100_000, None, TOO_DEEP),
+    "deep objects": (b'{"a":' * 50_000 + b"1" + b"}" * 50_000, None, TOO_DEEP),
+    "half a pair": (b'"\\ud800"', "\ud800", ""),
+    "half a pair as a name": (b'{"\\udfff":1}', {"\udfff": 1}, ""),
+    "no number": (b"NaN", None, "NaN is no JSON"),
+    "no numbers": (b"[Infinity,-Infinity,1e999]", None, "Infinity is no JSON"),
+    "digits": (b"1" * 5000, None, "4300 digits"),
+    "an escape": (b'"\\u001b[31m\\u202e"', "\x1b[31m\u202e", ""),
+    "brackets in text": (b'"' + b"[" * 500 + b'"', "[" * 500, ""),
+    "right to left": ("\u202e".encode(), None, "Expecting value"),
 }
 
 
 @pytest.mark.parametrize("what", JSONS)
 def test_json_payloads(what: str, tmp_path: Path) -> None:
-    folder = partition(tmp_path, batch_of(record(b"k", JSONS[what]), 0, 1))
-    for command in ("dump --records", "dump --records --json", "dump --records --csv", "cat"):
+    payload, value, words = JSONS[what]
+    folder = partition(tmp_path, batch_of(record(b"k", payload), 0, 1))
+    for command in (
+        "dump --records",
+        "dump --records --json",
+        "dump --records --format csv",
+        "cat",
+    ):
         name, *options = command.split()
-        ran(name, folder, *options)
-        ran(name, folder, *options, "--value-format", "json")
+        assert ran(name, folder, *options).code == 0
+        assert ran(name, folder, *options, "--value-format", "json").code == 0
+    (row,) = kfmt("dump", folder, "--records", "--json", "--value-format", "json").of("record")
+    assert row["value"] == payload.decode()
+    if words:
+        assert row["decoded_value"]["note"].startswith("does not decode: ")
+        assert words in row["decoded_value"]["note"]
+    else:
+        assert row["decoded_value"] == {"format": "json", "value": value}
 
 
 def test_numbers_that_json_has_not_are_text(tmp_path: Path) -> None:
@@ -235,6 +251,14 @@ def test_names_beyond_any_offset(stem: str, suffix: str, tmp_path: Path) -> None
     folder = partition(tmp_path, DATA, f"{stem}.{suffix}")
     shutil.copy(ORDERS.with_name(f"{240:020}.log"), folder)
     every(folder, tmp_path)
+    batches = kfmt("dump", folder, "--json").of("batch")
+    beside = [row for row in batches if row["file"].endswith(f"{240:020}.log")]
+    assert len(beside) == 12
+    assert len(batches) == (24 if suffix == "log" else 12)
+    checked = kfmt("check", folder, "--json")
+    assert checked.code == 1
+    is_number = stem.startswith("-")  # for Java, which a broker reads names with
+    assert ("name-not-numeric" in checked.codes) is not is_number
 
 
 def changed(at: int, content: bytes) -> bytes:
@@ -243,31 +267,63 @@ def changed(at: int, content: bytes) -> bytes:
 
 
 ENDS: list[int] = [*positions(DATA), len(DATA)]
-LOGS: dict[str, Callable[[], bytes]] = {
-    "backwards": lambda: b"".join(reversed([DATA[a:b] for a, b in pairwise(ENDS)])),
-    "a negative offset": lambda: changed(0, struct.pack(">q", -5)),
-    "the largest offset": lambda: changed(0, struct.pack(">q", 2**63 - 1)),
-    "times of all sizes": lambda: changed(27, struct.pack(">qq", 2**63 - 1, -(2**63))),
-    "2^31 records": lambda: changed(57, int32(2**31 - 1)),
-    "-1 records": lambda: changed(57, int32(-1)),
-    "2^31 offsets": lambda: changed(23, int32(2**31 - 1)),
-    "a length of 0": lambda: with_bytes(DATA, 8, int32(0)),
-    "a length of -1": lambda: with_bytes(DATA, 8, int32(-1)),
-    "the largest length": lambda: with_bytes(DATA, 8, int32(2**31 - 1)),
-    "a length that is too short": lambda: with_bytes(DATA, 8, int32(ENDS[1] - 19)),
-    "a control record without a key": lambda: control_batch(None, bytes(6)),  # type: ignore[arg-type]
-    "a control record without a value": lambda: control_batch(bytes(4), None),  # type: ignore[arg-type]
-    "a short control record": lambda: control_batch(b"\0", b""),
-    "an unknown control record": lambda: control_batch(b"\0\0\0\x63", bytes(6)),
+LOGS: dict[str, tuple[Callable[[], bytes], str]] = {
+    "backwards": (
+        lambda: b"".join(reversed([DATA[a:b] for a, b in pairwise(ENDS)])),
+        "offsets-backwards",
+    ),
+    "a negative offset": (lambda: changed(0, struct.pack(">q", -5)), "offset-out-of-segment"),
+    "the largest offset": (
+        lambda: changed(0, struct.pack(">q", 2**63 - 1)),
+        "record-offset-out-of-batch",
+    ),
+    "times of all sizes": (
+        lambda: changed(27, struct.pack(">qq", 2**63 - 1, -(2**63))),
+        "max-timestamp-mismatch",
+    ),
+    "2^31 records": (lambda: changed(57, int32(2**31 - 1)), "records-count-mismatch"),
+    "-1 records": (lambda: changed(57, int32(-1)), "records-count-mismatch"),
+    "2^31 offsets": (lambda: changed(23, int32(2**31 - 1)), "offsets-backwards"),
+    "a length of 0": (lambda: with_bytes(DATA, 8, int32(0)), "batch-length-too-small"),
+    "a length of -1": (lambda: with_bytes(DATA, 8, int32(-1)), "batch-length-negative"),
+    "the largest length": (
+        lambda: with_bytes(DATA, 8, int32(2**31 - 1)),
+        "batch-length-too-big",
+    ),
+    "a length that is too short": (
+        lambda: with_bytes(DATA, 8, int32(ENDS[1] - 19)),
+        "batch-length-too-small",
+    ),
+    "a control record without a key": (
+        lambda: control_batch(None, bytes(6)),  # type: ignore[arg-type]
+        "control-malformed",
+    ),
+    "a control record without a value": (
+        lambda: control_batch(bytes(4), None),  # type: ignore[arg-type]
+        "control-malformed",
+    ),
+    "a short control record": (lambda: control_batch(b"\0", b""), "control-malformed"),
+    "an unknown control record": (lambda: control_batch(b"\0\0\0\x63", bytes(6)), ""),
 }
 
 
 @pytest.mark.parametrize("what", LOGS)
 def test_logs(what: str, tmp_path: Path) -> None:
-    folder = partition(tmp_path, LOGS[what]())
+    make, code = LOGS[what]
+    folder = partition(tmp_path, make())
     every(folder, tmp_path)
     for options in (("--entry", "0"), ("--position", "0"), ("--offset", "0"), ()):
         ran("hex", folder / NAME, *options)
+    assert set(kfmt("verify-crc", "--deep", folder, "--json").codes) == ({code} if code else set())
+    dumped = kfmt("dump", folder, "--records", "--json")
+    assert len(dumped.of("record")) == (1 if "control" in what else 240)
+    if "control" not in what:
+        values = {row["value"] for row in dumped.of("record")}
+        assert values == {
+            row["value"]
+            for row in kfmt("dump", ORDERS, "--records", "--json").rows
+            if row["type"] == "record"
+        }
 
 
 def test_pipes_in_the_place_of_files(tmp_path: Path) -> None:
@@ -292,6 +348,24 @@ def test_copies_of_every_file(suffix: str, tmp_path: Path) -> None:
     for name in ("recovery-point", "replication", "log-start", "cleaner"):
         (tmp_path / f"{name}-offset-checkpoint.{suffix}").write_bytes(b"0\n1\nt 0 5\n")
     every(tmp_path, tmp_path / "out")
+    dumped = kfmt("dump", tmp_path, "--json")
+    assert (dumped.code, dumped.codes) == (0, [])
+    kinds = Counter(row["type"] for row in dumped.rows)
+    assert kinds == {
+        "batch": 78,
+        "offset_index_entry": 68,
+        "time_index_entry": 68,
+        "checkpoint_entry": 5,
+        "meta_properties": 1,
+        "partition_metadata": 1,
+        "clean_shutdown": 1,
+    }
+    codes = {
+        "swap": {"name-not-numeric", "swap-file"},
+        "deleted": {"left-over-file"},
+        "cleaned": {"left-over-file"},
+    }
+    assert set(kfmt("check", tmp_path, "--json").codes) == codes.get(suffix, set())
 
 
 def test_links_that_lead_nowhere_or_to_any_name(tmp_path: Path) -> None:
@@ -302,6 +376,11 @@ def test_links_that_lead_nowhere_or_to_any_name(tmp_path: Path) -> None:
     (folder / f"{480:020}.log").symlink_to(tmp_path / "blob")
     (tmp_path / "gone-0").symlink_to("/nonexistent/z")
     every(folder, tmp_path / "out")
+    dumped = kfmt("dump", folder, "--json")
+    assert dumped.code == 3
+    assert ": No such file or directory\n" in dumped.err
+    batches = Counter(Path(row["file"]).name for row in dumped.of("batch"))
+    assert batches == {NAME: 12, f"{480:020}.log": 12}
 
 
 def test_names_that_are_no_text(tmp_path: Path) -> None:
@@ -309,6 +388,11 @@ def test_names_that_are_no_text(tmp_path: Path) -> None:
     os.makedirs(folder)  # noqa: PTH103 (bytes)
     Path(os.fsdecode(folder), NAME).write_bytes(DATA)
     every(Path(os.fsdecode(folder)).parent, tmp_path / "out")
+    dumped = kfmt("dump", tmp_path / os.fsdecode(b"dir\xff"), "--json")
+    assert (dumped.code, len(dumped.of("batch"))) == (0, 12)
+    row = dumped.rows[0]
+    assert row["file"] == rf"{tmp_path}/dir\xff/t\xfe-0/{NAME}"
+    assert (row["topic"], row["partition"]) == (r"t\xfe", 0)
 
 
 def test_names_and_settings_that_a_terminal_would_act_on(tmp_path: Path) -> None:
