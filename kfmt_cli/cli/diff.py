@@ -30,9 +30,9 @@ def diff(
     """Compare two replicas of a partition, A and B, or all partitions that two log directories have
     in common, by offsets, leader epochs and checksums.
 
-    Differences caused by retention, by compaction or by one replica lagging behind are not
-    divergence. If replicas hold different records, shows the offset where they diverge, the leader
-    epochs, and what exists only on each side; the exit code is then 1.
+    Differences caused by retention, by compaction or by a lagging replica are not divergence. If
+    replicas hold different records, shows the offset where they diverge, the leader epochs, and
+    what exists only on each side; the exit code is then 1.
 
     \b
     Examples:

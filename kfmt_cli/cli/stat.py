@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     type=click.Choice(["topic", "partition", "segment"]),
     default="partition",
     show_default=True,
-    help="What each row stands for.",
+    help="What each row represents.",
 )
 @click.option(
     "--sort",

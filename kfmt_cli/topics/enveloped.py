@@ -16,11 +16,11 @@ from kfmt_cli.topics.saying import decoded
 FRAME_VERSION = 1
 ENVELOPE = Layout(
     "RecordEnvelope",
-    "What comes before a record of the cluster's metadata, and of remote storage.",
+    "Header of a record of cluster metadata or remote log metadata.",
     "org.apache.kafka.server.common.serialization.AbstractApiMessageSerde",
     (
         Field("frame_version", UVarint32, "Version of these fields: 1."),
-        Field("type", UVarint32, "What the record is."),
+        Field("type", UVarint32, "Type of the record."),
         Field("version", UVarint32, "Version of the record."),
     ),
 )

@@ -16,13 +16,13 @@ from kfmt_cli.topics.saying import decoded, words_of
 SOURCE = "org.apache.kafka.coordinator.common.runtime.CoordinatorRecordSerde"
 KEY_FRONT = Layout(
     "RecordType",
-    "What comes before the key of a coordinator's record.",
+    "Header of the key of a coordinator record.",
     SOURCE,
-    (Field("type", Int16, "What the record is."),),
+    (Field("type", Int16, "Type of the record."),),
 )
 VALUE_FRONT = Layout(
     "RecordVersion",
-    "What comes before the value of a coordinator's record.",
+    "Header of the value of a coordinator record.",
     SOURCE,
     (Field("version", Int16, "Version of the value."),),
 )
