@@ -40,16 +40,16 @@ MADE = "<!-- made by tools/make_docs.py -->\n"
 def formats() -> str:
     """docs/formats.md"""
     intro = (
-        "All integers are big-endian two's complement; varints are base-128 groups, the lowest "
-        "first. `varint` and `varlong` are zigzag-encoded."
+        "All integers are big-endian two's complement; varints are base-128, least significant "
+        "group first. `varint` and `varlong` are zigzag-encoded."
     )
     parts = [f"# Formats\n\n{MADE}\n{intro}\n"]
     for chapter in chapters():
         parts.append(f"\n## {chapter.title}\n")
         parts += [_format(layout) for layout in chapter.layouts]
     parts.append(
-        "\n## Files\n\nWhat a file is, its name says. One that a broker is done with, or has not "
-        "finished, ends with .deleted, .cleaned, .swap, .part or .tmp.\n\n"
+        "\n## Files\n\nThe name of a file determines its kind. Files that a broker has finished "
+        "with or not yet completed end in .deleted, .cleaned, .swap, .part or .tmp.\n\n"
         "| kind | names | belongs to a | rows |\n|---|---|---|---|\n"
     )
     for kind in kinds.KINDS:
@@ -102,11 +102,10 @@ def _format(layout: Layout) -> str:
 def json_contract() -> str:
     """docs/json.md"""
     intro = (
-        "With `--json`, every line is an object, and its `type` comes first. All types are here, "
-        "with their members in the order in which they are written. Times are milliseconds since "
-        "1970 in UTC. A member that may be null is null where there is no value; one that may be "
-        "absent is left out where it does not apply. Rows of files have `file`, too, as it was "
-        "named."
+        "With `--json`, every line is one object, starting with its `type`. This page lists all "
+        "types, with members in output order. Timestamps are milliseconds since 1970 (UTC). "
+        "Members that may be null are null if there is no value; members that may be absent are "
+        "omitted if they do not apply. Rows from files also have `file`, the path as given."
     )
     parts = [f"# JSON\n\n{MADE}\n{intro}\n"]
     for part in contract():
@@ -120,7 +119,7 @@ _KINDS = {
     ColumnKind.REAL: "number",
     ColumnKind.FLAG: "true or false",
     ColumnKind.CHOICE: "text",
-    ColumnKind.BYTES: "text, with its encoding in a member of its own where it is no UTF-8",
+    ColumnKind.BYTES: "text; if not UTF-8, its encoding is in a separate member",
     ColumnKind.TEXT: "text",
     ColumnKind.JSON: "JSON",
     ColumnKind.TEXTS: "list of text",
@@ -186,18 +185,18 @@ def _help(command: click.Command, name: str, parent: click.Context | None) -> st
 
 
 FINDINGS = """
-Every kind of finding; the names are stable.
+All kinds of findings. Names are stable.
 
-- **error**: bytes that are lost, or that a broker or its consumers trip over (exit code 1);
-- **warning**: a broker lives with it, a person should know (exit code 1 with `--strict`);
-- **note**: worth knowing, nothing to do.
+- **error**: bytes are lost, or a broker or its consumers fail on them (exit code 1);
+- **warning**: a broker tolerates it, but you should know (exit code 1 with `--strict`);
+- **note**: for information, no action needed.
 
-*After a crash* a broker finds no `.kafka_cleanshutdown` and recovers what lies after the recovery
-point of the partition (`recovery-point-offset-checkpoint`), always the last segment; what lies
-before it is treated as *after a clean shutdown*, when nothing is recovered. Each sentence says what
-Kafka 3.9.1 was seen to do, with one log directory: `tests/interop/test_claims.py` damages real
-partitions, starts a broker on them, and compares files, log ends and what consumers are given.
-Where nothing was seen to fail, nothing more than that is said.
+*After a crash*, a broker finds no `.kafka_cleanshutdown` and recovers each partition from its
+recovery point (`recovery-point-offset-checkpoint`), and always the last segment. Everything before
+the recovery point is treated as *after a clean shutdown*, when nothing is recovered. Each sentence
+describes what Kafka 3.9.1 did in tests with one log directory: `tests/interop/test_claims.py`
+damages real partitions, starts a broker on them, and compares files, log end offsets and consumed
+records. "In tests, no … failed" means exactly that and no more.
 """
 
 
@@ -218,8 +217,8 @@ def findings() -> str:
 def spark_tables() -> str:
     """docs/spark-tables.md"""
     intro = (
-        "All columns are nullable, timestamps are microseconds in UTC. Null is: the format has no "
-        "such field, or the file has no value (a timestamp or producer id of -1)."
+        "All columns are nullable; timestamps are microseconds in UTC. Null means that the format "
+        "has no such field or the file has no value (a timestamp or producer id of -1)."
     )
     parts = [f"# Tables and options of the data source\n\n{MADE}\n{intro}\n"]
     for name, rows in TABLES.items():
@@ -250,15 +249,15 @@ def explained() -> dict[str, str]:
 def damages() -> str:
     """docs/damages.md"""
     intro = (
-        "What `kfmt check` was shown to find: `tests/support/matrix.py` makes each of these "
-        "damages from real files, and `tests/checks/test_check.py` looks for the finding and its "
-        "place."
+        "Damage that `kfmt check` is tested to detect: `tests/support/matrix.py` creates each case "
+        "from real files, and `tests/checks/test_check.py` verifies the finding and its position."
     )
     rows = "".join(
         f"| [`{damage.code}`](findings.md#{damage.code}) | {damage.words} |\n"
         for damage in matrix()
     )
-    return f"# Damages that are found\n\n{MADE}\n{intro}\n\n| finding | damage |\n|---|---|\n{rows}"
+    front = f"# Damage that kfmt detects\n\n{MADE}\n{intro}\n\n"
+    return f"{front}| finding | damage |\n|---|---|\n{rows}"
 
 
 PAGES_BY_NAME = {

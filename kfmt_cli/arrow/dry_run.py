@@ -27,11 +27,11 @@ class DryRun:
 
     def lines(self) -> list[str]:
         """The same in words."""
-        stored = f", in about {count(self.reads, 'request')} to stores" if self.reads else ""
+        stored = f", in about {count(self.reads, 'object store request')}" if self.reads else ""
         return [
             f"would read {count(self.inputs, 'file')}, {grouped(self.bytes)} bytes{stored}",
-            f"would do it in {count(self.tasks, 'task')}, and write below {self.to}",
-            "nothing was read and nothing was written",
+            f"would run {count(self.tasks, 'task')} and write to {self.to}",
+            "dry run: nothing was read or written",
         ]
 
 

@@ -59,7 +59,7 @@ def _listed(
         given, marked, folder, leaves_out = listing(path), set[str](), "", False
         first = list(islice(given, 2))
         if not first:
-            raise InputError(f"{path}: no file in it")
+            raise InputError(f"{path}: no files in it")
         alone = len(first) == 1
         if alone:
             stems |= _stem_of(first[0].path)

@@ -47,7 +47,7 @@ def lake_of(options: Mapping[str, Any], format_: str) -> Lake:
     is_plain = by in ("none", "topic") and schema == KFMT
     if format_ != "parquet" and (not is_plain or options["columns"]):
         words = "--columns, --schema and --partition-by topic,date"
-        raise UsageError(f"{words} are for Parquet files only")
+        raise UsageError(f"{words} apply only to Parquet files")
     if schema != KFMT and options["columns"]:
         raise UsageError("--columns and --schema cannot be given together")
     bundling = Bundling(by != "none", by == "topic,date", options["one_file_per_partition"])

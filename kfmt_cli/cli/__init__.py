@@ -76,7 +76,7 @@ class Commands(click.Group):
 
             near = get_close_matches(name, MODULES, 3, 0.6)
             words = f"; did you mean {' or '.join(near)}?" if near else ""
-            ctx.fail(f"there is no command {name!r}{words}")
+            ctx.fail(f"no such command: {name!r}{words}")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -118,21 +118,21 @@ def _print_version(ctx: click.Context, _param: click.Parameter, value: bool) -> 
     is_eager=True,
     expose_value=False,
     callback=_print_version,
-    help="Show the version, Python, and whether the modules that do the work are compiled.",
+    help="Show the kfmt and Python versions, and whether the native modules are compiled.",
 )
 @click.pass_context
 def kfmt(context: click.Context) -> None:
-    """Show and check what is really on a Kafka broker's disk.
+    """Inspect, check and repair what is really on a Kafka broker's disk.
 
     \b
-    Try first:
-      kfmt check DIR              is it whole, does a broker start, what is lost
+    Start here:
+      kfmt check DIR              is it damaged, will a broker start, what is lost
       kfmt dump FILE              every field of every batch; --records, --json
-      kfmt stat DIR               how much of what is there
+      kfmt stat DIR               sizes and counts per partition
 
-    PATH is a file, a partition's directory, a whole log directory, an archive of one (.tar,
-    .tar.gz, .zip and the like), a copy of a bucket of Aiven's tiered storage, or something in
-    these. Inputs are never changed.
+    PATH is a file, a partition directory, a log directory, an archive of one (.tar, .tar.gz, .zip,
+    …), a copy of an Aiven tiered storage bucket, or a path inside any of these. Inputs are never
+    modified.
     """
     if context.invoked_subcommand is None:
         click.echo(context.get_help())

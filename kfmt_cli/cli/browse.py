@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from kfmt_cli.topics.payloads import Payloads
 
 
-@click.command(short_help="Walk through a disk in a terminal.")
+@click.command(short_help="Browse a disk in the terminal.")
 @optional_paths
 @click.option(
     "--theme",
     type=click.Choice(["dark", "light"]),
     default="dark",
     show_default=True,
-    help="The colours to begin with; d changes them.",
+    help="Initial colour theme; d toggles it.",
 )
 @click.option(
     "--topic",
@@ -38,15 +38,14 @@ def browse(
     payloads: Payloads,
     common: Common,
 ) -> int:
-    """Walk through a disk: topics, partitions, segments, batches, records, fields, bytes.
+    """Browse a disk interactively: topics, partitions, segments, batches, records, fields, bytes.
 
-    Without PATH, what lies in the current directory is shown.
+    Without PATH, browses the current directory.
 
-    The keys are at the bottom; ? is help. The line after $ is always the command that shows the
-    same, for a script. What is damaged is marked in the tree: n goes to it, e explains it. 1 to 8
-    are other views: sizes, damage, lag, transactions, producers, look-up, start, retention. Nothing
-    is ever written. Without a terminal, the first screen is printed. Needs Textual, which comes
-    with the extra browse.
+    Keys are listed at the bottom; press ? for help. The line after $ is the equivalent command, for
+    use in scripts. Damage is marked in the tree: n jumps to it, e explains it. Keys 1 to 8 switch
+    views: sizes, damage, lag, transactions, producers, lookup, start, retention. Nothing is ever
+    written. Without a terminal, prints the first screen. Needs pip install 'kfmt-cli[browse]'.
 
     \b
     Examples:

@@ -23,40 +23,58 @@ if TYPE_CHECKING:
     from kfmt_cli.writing.build.options import Options
 
 
-@click.command(name="build", short_help="Write segments from JSON lines.")
+@click.command(name="build", short_help="Write segments from JSON Lines.")
 @click.argument("source", metavar="JSONL")
 @click.argument("destination", metavar="DST")
-@click.option("--batch-records", type=click.IntRange(min=1), help="Records in a batch at most.")
+@click.option("--batch-records", type=click.IntRange(min=1), help="Maximum records per batch.")
 @click.option(
     "--batch-bytes",
     type=Size(),
-    help="Bytes of records in a batch, before compression; 16384 without batch lines.",
+    help="Maximum bytes of records per batch, before compression. [default: 16384 without batch "
+    "lines]",
 )
-@click.option("--compression", type=click.Choice(CODECS), help="Codec; none unless lines say one.")
 @click.option(
-    "--magic", type=click.Choice(["0", "1", "2"]), help="Format; 2 unless lines say another."
+    "--compression",
+    type=click.Choice(CODECS),
+    help="Compression codec. [default: as in the lines, else none]",
+)
+@click.option(
+    "--magic",
+    type=click.Choice(["0", "1", "2"]),
+    help="Message format version. [default: as in the lines, else 2]",
 )
 @click.option(
     "--base-offset",
     type=click.IntRange(min=0),
-    help="Of the first segment, and of the first record unless its line says it.",
+    help="Base offset of the first segment, and of the first record unless its line sets one.",
 )
 @click.option(
     "--timestamp-type",
     type=click.Choice(TIMESTAMP_TYPES),
-    help="CreateTime unless lines say LogAppendTime, which is one time for all of a batch.",
+    help="Timestamp type. LogAppendTime uses one timestamp for the whole batch. [default: as in "
+    "the lines, else CreateTime]",
 )
-@click.option("--producer-id", type=click.IntRange(min=0), help="Batches get sequence numbers.")
-@click.option("--producer-epoch", type=click.IntRange(0, 32767), help="0 unless lines say another.")
-@click.option("--transactional", is_flag=True, help="Batches belong to a transaction.")
-@click.option("--segment-bytes", type=Size(), help="Roll at this size; 1 GiB without it.")
+@click.option(
+    "--producer-id", type=click.IntRange(min=0), help="Producer id; batches get sequence numbers."
+)
+@click.option(
+    "--producer-epoch",
+    type=click.IntRange(0, 32767),
+    help="Producer epoch. [default: as in the lines, else 0]",
+)
+@click.option("--transactional", is_flag=True, help="Mark batches as transactional.")
+@click.option("--segment-bytes", type=Size(), help="Roll at this size. [default: 1 GiB]")
 @click.option(
     "--segment-ms",
     type=click.IntRange(min=1),
-    help="Roll when a batch is so much younger than the segment's first; 7 days.",
+    help="Roll when a batch is this much newer than the segment's first. [default: 7 days]",
 )
-@click.option("--segment-index-bytes", type=Size(), help="Roll when an index is full; 10 MiB.")
-@index_interval("As the topic's.")
+@click.option(
+    "--segment-index-bytes",
+    type=Size(),
+    help="Roll when an index reaches this size. [default: 10 MiB]",
+)
+@index_interval("The topic's index.interval.bytes.")
 @layout
 @force
 @common(output_format, color)
@@ -72,19 +90,19 @@ def build(
     common: Common,
     **shape: Any,
 ) -> int:
-    """Write segments from JSON lines, as dump --records --json prints them (- is standard input).
+    """Write segments from JSON Lines in the format of dump --records --json (- is standard input).
 
-    Batch lines, where there are any, say how records are grouped and what the header holds; leave
-    a field out and it follows from the records. Without batch lines the options group them. An
-    option that is given wins over the lines: --compression, --producer-id and the like change every
-    batch, --batch-records and --batch-bytes cut those that are larger. A record needs no more than
-    a value: {"value":"hello"}. Records with "control" make control batches; "producer_id" and
-    "transactional" may be in records without a batch line, too. Lines that name a file go into
-    that segment or KRaft snapshot, whole; without names, or with a --segment-… option, segments are
-    rolled as a broker rolls them.
+    Batch lines, if present, define how records are grouped and what the batch header contains;
+    omitted fields are derived from the records. Without batch lines, the options group records.
+    Options override lines: --compression, --producer-id and similar options change every batch,
+    while --batch-records and --batch-bytes split larger ones. A record needs only a value:
+    {"value":"hello"}. Records with "control" become control batches. "producer_id" and
+    "transactional" are also allowed on records without a batch line. Lines that name a file go into
+    that segment or KRaft snapshot as a whole; without names, or with a --segment-… option, segments
+    roll as on a broker.
 
-    A line that is wrong (an unknown field, a key twice, offsets that do not increase) ends the
-    build with exit code 2 and its number; nothing is written then.
+    An invalid line (unknown field, duplicate key, offsets that do not increase) stops the build
+    with exit code 2 and the line number; nothing is written.
 
     \b
     Examples:
@@ -96,7 +114,7 @@ def build(
 
     if layout is not None:
         if any(part is not None and part is not False for part in shape.values()):
-            raise UsageError(f"--layout {layout} has no batches: no option that shapes them")
+            raise UsageError(f"--layout {layout} has no batches, so batch options do not apply")
         build_notes(common.run(writes=True), source, destination, force)
         return 0
     options = _options(**shape)
@@ -129,9 +147,9 @@ def _options(
     if transactional and producer_id is None:
         raise UsageError("--transactional needs --producer-id")
     if magic == "0" and timestamp_type == "LogAppendTime":
-        raise UsageError("magic 0 knows no timestamps")
+        raise UsageError("magic 0 has no timestamps")
     if magic in ("0", "1") and (producer_id is not None or compression == "zstd"):
-        raise UsageError(f"magic {magic} knows neither producers nor zstd")
+        raise UsageError(f"magic {magic} supports neither producers nor zstd")
     return Options(
         magic=None if magic is None else int(magic),
         compression=compression,

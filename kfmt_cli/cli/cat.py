@@ -34,18 +34,22 @@ class CatCommand(click.Command):
         super().format_epilog(ctx, formatter)
         with formatter.section("Format"):
             formatter.write_dl([(f"%{name}", words) for name, words in TOKENS.items()])
-            formatter.write_text("and \\n, \\r, \\t, \\0, \\\\ and \\xHH for bytes.")
+            formatter.write_text("Escapes: \\n, \\r, \\t, \\0, \\\\ and \\xHH.")
 
 
-@click.command(cls=CatCommand, short_help="Write records as a stream, as kcat does.")
+@click.command(cls=CatCommand, short_help="Stream records for other programs, like kcat.")
 @paths
-@click.option("-f", "--form", default="%s\\n", show_default=True, help="How to write a record.")
-@click.option("--json", "json_", is_flag=True, help="Write each record as kcat -J does.")
-@click.option("--null", default="NULL", show_default=True, help="What is written for null.")
+@click.option(
+    "-f", "--form", default="%s\\n", show_default=True, help="Format string for each record."
+)
+@click.option("--json", "json_", is_flag=True, help="Write JSON in the format of kcat -J.")
+@click.option("--null", default="NULL", show_default=True, help="Text to write for null.")
 @selection
-@click.option("--limit", type=click.IntRange(min=1), help="Stop after this many records.")
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Stop after N records.")
 @payload_formats
-@click.option("--follow", is_flag=True, help="Go on with what a broker adds, until interrupted.")
+@click.option(
+    "--follow", is_flag=True, help="Keep reading as the broker appends, until interrupted."
+)
 @common(color, strict, max_findings, max_decompressed)
 def cat(
     paths: tuple[str, ...],
@@ -58,9 +62,9 @@ def cat(
     follow: bool,
     common: Common,
 ) -> int:
-    """Write records as a stream for other programs, in the manner of kcat.
+    """Write records as a stream for other programs, like kcat.
 
-    Batches whose checksum is wrong are left out and reported; control records are left out, too.
+    Batches that fail their checksum are skipped and reported. Control records are skipped.
 
     \b
     Examples:
@@ -72,7 +76,10 @@ def cat(
     from kfmt_cli.render.record_format import kcat_json, writer
 
     if follow and (len(paths) > 1 or asked.needs_logs):
-        raise UsageError("--follow continues with one partition, and with every record of it")
+        raise UsageError(
+            "--follow needs exactly one PATH, and cannot be combined with --last or --isolation "
+            "read_committed"
+        )
     run = common.run()
     write = kcat_json if json_ else writer(form, os.fsencode(null))
     task = Cat(run, write, asked, *payloads.readers, follow, limit, common.limit)

@@ -35,25 +35,25 @@ def _of_codes(option: str, help_: str) -> Callable[[F], F]:
     )
 
 
-@click.command(short_help="Check everything, and foretell a broker's start.")
+@click.command(short_help="Check everything, and predict the next broker start.")
 @paths
 @click.option(
     "--fail-on",
     type=click.Choice(["error", "warning"]),
     default="error",
     show_default=True,
-    help="Exit with 1 on findings of this severity, or worse.",
+    help="Exit with 1 on findings of this severity or worse.",
 )
-@_of_codes("--only", "Only findings of this kind.")
-@_of_codes("--ignore", "No findings of this kind.")
+@_of_codes("--only", "Show only this kind of finding.")
+@_of_codes("--ignore", "Hide this kind of finding.")
 @click.option(
     "--throttle",
     type=click.FloatRange(min=0, min_open=True),
     metavar="MB/S",
-    help="Read no faster than this, on one core, and drop from the page cache what was read: for "
-    "disks that a broker is using.",
+    help="Limit the read rate, use one core, and drop the data from the page cache afterwards: for "
+    "disks a broker is using.",
 )
-@index_interval("The broker's setting, by which recovery writes the indexes.")
+@index_interval("The broker's setting; recovery rebuilds indexes with it.")
 @common(
     *(lists_all, shows_notes, wide, report_format, color),
     *(max_findings, jobs, max_decompressed),
@@ -69,11 +69,11 @@ def check(
 ) -> int:
     """Check everything about a partition, log directory or broker that can be verified offline.
 
-    Batches and records, segments relative to each other, indexes, producer snapshots and
-    transactions, leader epochs, checkpoints, names and leftover files are checked. For each
-    partition it says what a broker makes of it: whether it starts, where the log then ends, which
-    files it cuts or deletes, which offsets are lost or unreachable, after a crash and after a clean
-    shutdown. These predictions are for brokers of 3.9.
+    Checks batches and records, segments relative to each other, indexes, producer snapshots and
+    transactions, leader epochs, checkpoints, names and leftover files. For each partition, predicts
+    what a broker does with it after a crash and after a clean shutdown: whether it starts, the log
+    end offset, which files it truncates or deletes, and which offsets are lost or unreachable.
+    Predictions are for Kafka 3.9.
 
     \b
     Examples:
@@ -89,7 +89,7 @@ def check(
     known = every_code()
     for name in (*only, *ignore):
         if name not in known:
-            raise UsageError(f"no finding is named {name!r}; kfmt explain lists all")
+            raise UsageError(f"no finding named {name!r}; run kfmt explain to list all")
     if throttle is not None:
         PACE.limit(int(throttle * 1_000_000))
     run = replace(common, strict=fail_on == "warning").run(CHECK_RESULT, finds=True)

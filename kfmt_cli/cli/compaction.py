@@ -22,12 +22,12 @@ from kfmt_cli.cli.options import (
 from kfmt_cli.cli.selection_options import bytes_of
 
 
-@click.command(short_help="Show what a cleaning would keep and remove.")
+@click.command(short_help="Show what the log cleaner would keep and remove.")
 @paths
 @click.option(
     "--min-cleanable-ratio",
     type=click.FloatRange(0, 1),
-    help="min.cleanable.dirty.ratio; a partition that is not above it is not cleaned, then.",
+    help="min.cleanable.dirty.ratio; partitions at or below it are not cleaned.",
 )
 @click.option("--delete-retention-ms", type=int, help="delete.retention.ms.")
 @click.option("--min-compaction-lag-ms", type=int, help="min.compaction.lag.ms.")
@@ -39,11 +39,11 @@ from kfmt_cli.cli.selection_options import bytes_of
     type=Size(),
     default=DEDUPE_BUFFER_BYTES,
     show_default=True,
-    help="log.cleaner.dedupe.buffer.size, for one thread; a broker keeps 24 bytes a key in it.",
+    help="log.cleaner.dedupe.buffer.size per thread; a broker uses 24 bytes per key.",
 )
 @config
-@click.option("--offsets", is_flag=True, help="List the offsets that stay.")
-@click.option("--key", help="Only the records of this key: text, or hex:… or base64:….")
+@click.option("--offsets", is_flag=True, help="List the offsets that are kept.")
+@click.option("--key", help="Show only records with this key: text, hex:… or base64:….")
 @common(output_format, color, max_findings, max_decompressed)
 def compaction(
     paths: tuple[str, ...],
@@ -59,11 +59,12 @@ def compaction(
     key: str | None,
     common: Common,
 ) -> int:
-    """Show what one cleaning now would keep and remove of each partition; nothing is changed.
+    """Show what a log cleaner run would keep and remove in each partition. Nothing is changed.
 
-    Where the cleaner stopped, how much is dirty, whether a broker would pick the partition. A topic
-    that is not compacted is never cleaned: --cleanup-policy compact shows what would be. With
-    --key, every record of a key: which one stays, and why the others are still here.
+    Shows where the cleaner stopped, how much is dirty, and whether a broker would pick the
+    partition. Topics that are not compacted are never cleaned; use --cleanup-policy compact to see
+    what would happen. With --key, shows every record of that key: which one is kept, and why the
+    others are still there.
 
     \b
     Examples:

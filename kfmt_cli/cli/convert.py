@@ -28,16 +28,16 @@ from kfmt_cli.formats.batch import CODECS
     type=click.Choice(["keep", *CODECS]),
     default="keep",
     show_default=True,
-    help="Codec of the new batches; keep: each wrapper's own, none for loose messages.",
+    help="Codec of the new batches. keep: the wrapper's codec, or none for uncompressed messages.",
 )
 @click.option(
     "--batch-bytes",
     type=Size(),
     default=16384,
     show_default=True,
-    help="Loose messages are grouped into batches of about this many bytes.",
+    help="Group uncompressed messages into batches of about this size.",
 )
-@click.option("--skip-damaged", is_flag=True, help="Leave out what is damaged and go on.")
+@click.option("--skip-damaged", is_flag=True, help="Skip damaged batches and continue.")
 @common(lists_all, output_format, color, jobs, max_decompressed)
 def convert_v0_to_v2(
     source: str,
@@ -47,13 +47,12 @@ def convert_v0_to_v2(
     skip_damaged: bool,
     common: Common,
 ) -> int:
-    """Rewrite logs of magic 0 and 1 as magic 2, for brokers that no longer take the old formats.
+    """Rewrite magic 0 and 1 logs as magic 2, for brokers that no longer accept the old formats.
 
-    SRC is a log, a partition directory or a whole log directory; DST must not be there yet. Offsets
-    (gaps included), timestamps and their type, keys and values stay what they are; a compressed
-    wrapper becomes one batch; batches of magic 2 pass through unchanged; checkpoints and other
-    files are carried along; indexes are made anew. Everything is read back and compared before DST
-    appears.
+    SRC is a log, a partition directory or a log directory; DST must not exist. Offsets (including
+    gaps), timestamps and their type, keys and values are preserved. Each compressed wrapper becomes
+    one batch; magic 2 batches are copied unchanged; checkpoints and other files are copied; indexes
+    are rebuilt. Everything is read back and compared before DST appears.
 
     \b
     Examples:

@@ -27,12 +27,12 @@ def diff(
     b: str,
     common: Common,
 ) -> int:
-    """Compare two replicas of a partition, A and B, or those that two log directories have in
-    common, by offsets, leader epochs and checksums.
+    """Compare two replicas of a partition, A and B, or all partitions that two log directories have
+    in common, by offsets, leader epochs and checksums.
 
-    Replicas may differ by retention, by compaction, or because one has not got so far: that is no
-    divergence. Where they hold different records it is said at which offset they part, in which
-    leader epochs, and what each has alone; the exit code is then 1.
+    Differences caused by retention, by compaction or by a lagging replica are not divergence. If
+    replicas hold different records, shows the offset where they diverge, the leader epochs, and
+    what exists only on each side; the exit code is then 1.
 
     \b
     Examples:

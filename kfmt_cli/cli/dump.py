@@ -49,23 +49,22 @@ class DumpCommand(click.Command):
     name="dump", cls=DumpCommand, short_help="Show every field of every batch, record or entry."
 )
 @paths
-@click.option("--records", is_flag=True, help="Show the records, beneath their batch.")
+@click.option("--records", is_flag=True, help="Show records under their batch.")
 @click.option("--bits", is_flag=True, help="Draw the attribute bits of each batch.")
 @selection
-@click.option("--limit", type=click.IntRange(min=1), help="Stop after this many rows.")
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Stop after N rows.")
 @click.option(
     "--bytes",
     "mode",
     type=click.Choice(["auto", "utf8", "hex", "base64"]),
     default="auto",
     show_default=True,
-    help="How keys, values and headers are written; auto: as text if it is valid UTF-8, "
-    "otherwise base64.",
+    help="Encoding of keys, values and headers; auto: text if valid UTF-8, otherwise base64.",
 )
 @click.option(
     "--topic",
     shell_complete=completion.topics,
-    help="Name of the topic, if the directory is not named after it; it selects the decoder.",
+    help="Topic name, if the directory is named differently; selects the decoder.",
 )
 @payload_formats
 @layout
@@ -87,11 +86,11 @@ def dump(
     common: Common,
     columns: str | None,
 ) -> int:
-    """Show every field of every batch, or record, and every entry of any other file.
+    """Show every field of every batch or record, and every entry of any other file.
 
-    Directories are walked by topic, partition and base offset, and all of their files are shown;
-    with --records, with offsets and in CSV, only the logs. - is standard input. Damage is reported
-    where it is, and the rest is shown. Keys and values of internal topics are decoded.
+    Directories are read in order of topic, partition and base offset. All files are shown; with
+    --records, an offset range or CSV, only logs. Use - for standard input. Damage is reported in
+    place and reading continues after it. Internal topic keys and values are decoded.
 
     \b
     Examples:
@@ -110,7 +109,7 @@ def dump(
     records = records or asked.wanted.match.of_records
     names = _column_names(columns, records or bits or not sink.for_people)
     if bits and (records or not sink.for_people):
-        raise UsageError("--bits draws batches in a table: not with --records, --format or --json")
+        raise UsageError("--bits cannot be combined with --records, --format or --json")
     look = Look(mode, common.wide, names, bits)
     run = common.run(look=look)
     reading = RowsReading(records, asked.wanted, common.limit)
@@ -120,7 +119,7 @@ def dump(
     task = Dump(run, reading, limit, common.jobs, every, topic, kinds, _kind_of(layout))
     task.asked = asked
     if payloads and not records:
-        raise UsageError("--key-format and --value-format are for --records")
+        raise UsageError("--key-format and --value-format require --records")
     task.decoder = payloads.decoder
     task.paths(paths)
     return run.host.exit_code
@@ -140,10 +139,10 @@ def _column_names(columns: str | None, elsewhere: bool) -> tuple[str, ...]:
     from kfmt_cli.render.tables.batch_table import DEFAULT, MORE
 
     if elsewhere:
-        raise UsageError("--columns chooses columns of the batch table only")
+        raise UsageError("--columns applies only to the batch table")
     known = [column.name for column in (*DEFAULT, *MORE)]
     names = tuple(name.strip() for name in columns.split(","))
     for name in names:
         if name not in known:
-            raise UsageError(f"no column is named {name!r}; there are {', '.join(known)}")
+            raise UsageError(f"no column named {name!r}; choose from {', '.join(known)}")
     return names

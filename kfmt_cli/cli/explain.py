@@ -11,16 +11,22 @@ from kfmt_cli.cli.options import Common, color, common, output_format
 from kfmt_cli.errors import UsageError
 
 
-@click.command(name="explain", short_help="Say what a finding means, or how a broker works.")
+@click.command(name="explain", short_help="Explain a finding, or how a broker works.")
 @click.argument(
     "names", nargs=-1, metavar="[CODE | TOPIC]... [PATH]", shell_complete=completion.pages
 )
-@click.option("--tick", default="1ms", show_default=True, help="timing-wheel: a bucket's time.")
 @click.option(
-    "--size", type=click.IntRange(2), default=20, show_default=True, help="timing-wheel: buckets."
+    "--tick", default="1ms", show_default=True, help="timing-wheel: duration of one bucket."
 )
-@click.option("--timer", "timers", multiple=True, help="timing-wheel: when a timer is due.")
-@click.option("--at", help="timing-wheel: draw it at this time.")
+@click.option(
+    "--size",
+    type=click.IntRange(2),
+    default=20,
+    show_default=True,
+    help="timing-wheel: number of buckets.",
+)
+@click.option("--timer", "timers", multiple=True, help="timing-wheel: delay of a timer.")
+@click.option("--at", help="timing-wheel: draw the wheel at this time.")
 @common(output_format, color)
 def explain(
     names: tuple[str, ...],
@@ -30,11 +36,11 @@ def explain(
     at: str | None,
     common: Common,
 ) -> int:
-    """Say what a finding means, or how a broker works.
+    """Explain a finding, or how a broker works.
 
-    CODE is the name of a finding, such as crc-mismatch; what is said of brokers was observed on
-    real ones. TOPIC is a mechanism, such as retention, told with the numbers of the partition at
-    PATH, or of one that comes with kfmt. Without any, all are listed.
+    CODE is the name of a finding, such as crc-mismatch; the broker behaviour described was observed
+    on real brokers. TOPIC is a mechanism, such as retention, explained with the numbers of the
+    partition at PATH, or of a bundled sample. Without arguments, lists all of them.
 
     \b
     Examples:
@@ -51,7 +57,7 @@ def explain(
     if names and names[-1] not in PAGES and ("/" in names[-1] or Path(names[-1]).is_dir()):
         path, names = names[-1], names[:-1]
         if not names:
-            raise UsageError(f"{path} is a path: which topic is to be told with it?")
+            raise UsageError(f"{path} is a path; name the topic to explain with it")
     run = common.run()
     delays = tuple(_milliseconds(timer) for timer in timers) or (5, 130, 450)
     wheel = (_milliseconds(tick), size, delays, None if at is None else _milliseconds(at))
@@ -67,4 +73,4 @@ def _milliseconds(text: str) -> int:
         digits = text.removesuffix(unit)
         if (unit == "" or digits != text) and digits.isdigit():
             return int(digits) * factor
-    raise UsageError(f"{text!r} is no time such as 20ms or 3s")
+    raise UsageError(f"{text!r}: not a duration such as 20ms or 3s")

@@ -31,16 +31,16 @@ if TYPE_CHECKING:
     from kfmt_cli.topics.payloads import Payloads
 
 
-@click.command(name="export", short_help="Write records or batches as Parquet files.")
+@click.command(name="export", short_help="Export records or batches as Parquet files.")
 @paths
-@click.option("--to", required=True, metavar="DIR", help="Where the files go.")
+@click.option("--to", required=True, metavar="DIR", help="Output directory.")
 @click.option(
     "--format",
     "file_format",
     type=click.Choice(["parquet", "json", "csv"]),
     default="parquet",
     show_default=True,
-    help="The format of the files; json and csv are what dump prints.",
+    help="File format; json and csv match the output of dump.",
 )
 @click.option(
     "--report",
@@ -48,22 +48,22 @@ if TYPE_CHECKING:
     type=click.Choice([format_.name for format_ in FORMATS]),
     default="table",
     show_default=True,
-    help="How to write what came of each file.",
+    help="Output format for the per-file results.",
 )
 @click.option(
     "--tables",
     type=click.Choice(["records", "batches", "records,batches"]),
     default="records",
     show_default=True,
-    help="What to write.",
+    help="Tables to write.",
 )
-@click.option("--columns", default="", help="Columns of the records, with commas between them.")
-@click.option("--topics", default="", help="Only these, with commas between them.")
+@click.option("--columns", default="", help="Record columns, comma-separated.")
+@click.option("--topics", default="", help="Only these topics, comma-separated.")
 @selection
 @lake
-@click.option("--max-split-bytes", type=Size(), help="An older name of --target-file-bytes.")
+@click.option("--max-split-bytes", type=Size(), help="Old name of --target-file-bytes.")
 @decoded
-@click.option("--dry-run", is_flag=True, help="Say what would be read and written, and stop.")
+@click.option("--dry-run", is_flag=True, help="Show what would be read and written, then exit.")
 @force
 @common(lists_all, color, strict, max_findings, jobs, max_decompressed)
 def export(
@@ -81,12 +81,12 @@ def export(
     force: bool,
     **options: Any,
 ) -> int:
-    """Write records, batches or both as Parquet files that a lake takes as they are.
+    """Write records, batches or both as Parquet files, ready for a data lake.
 
-    The files are those of kfmt pipeline export, made on the cores of this machine: few, each of
-    many segments, with topic and partition as columns. What each has of which segment is in
-    DIR/_kfmt/manifest.json. DIR is created; it must be empty without --force. Damage is reported,
-    and what is readable is written. Needs pip install 'kfmt-cli[arrow]'.
+    Writes the same files as kfmt pipeline export, using the cores of this machine: a few large
+    files, each covering many segments, with topic and partition as columns. DIR/_kfmt/manifest.json
+    maps files to segments. DIR is created; without --force, it must be empty. Damage is reported
+    and everything readable is written. Needs pip install 'kfmt-cli[arrow]'.
 
     \b
     Examples:

@@ -24,15 +24,18 @@ if TYPE_CHECKING:
     from kfmt_cli.log.select import Asked
 
 
-@click.command(name="find", short_help="Find an offset, a time or records.")
+@click.command(name="find", short_help="Find an offset, a timestamp or records.")
 @paths
-@click.option("--offset", type=click.IntRange(min=0), help="The batch and the record with it.")
+@click.option(
+    "--offset", type=click.IntRange(min=0), help="Find the batch and record with this offset."
+)
 @click.option(
     "--timestamp",
-    help="The first record that is not older: milliseconds, or a time such as 2026-11-20T15:24.",
+    metavar="TIME",
+    help="Find the first record at or after this time: milliseconds, or 2026-11-20T15:24.",
 )
 @selection
-@click.option("--limit", type=click.IntRange(min=1), help="Stop after this many places.")
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Stop after N matches.")
 @common(wide, output_format, color, strict, max_findings, max_decompressed)
 def find(
     paths: tuple[str, ...],
@@ -42,11 +45,11 @@ def find(
     limit: int | None,
     common: Common,
 ) -> int:
-    """Find an offset, a time, or records: in which segment, batch and byte they are.
+    """Find the segment, batch and byte of an offset, a timestamp or matching records.
 
-    Offsets and times are looked up through the indexes where these are sound; where they are not,
-    that is said, and the log is read from its beginning. PATH is a log, a partition or a log
-    directory; of several partitions each is looked in. With --producer-id alone, batches are found.
+    Offsets and timestamps are looked up in the indexes; if an index is unusable, kfmt says so and
+    scans the log from the start. PATH is a log, a partition or a log directory; every partition is
+    searched. With --producer-id alone, finds batches.
 
     \b
     Examples:
@@ -59,7 +62,7 @@ def find(
     from kfmt_cli.core.times import milliseconds
 
     if sum((offset is not None, timestamp is not None, bool(asked))) != 1:
-        raise UsageError("give --offset, --timestamp, or what records must have, such as --key")
+        raise UsageError("give --offset, --timestamp or a record filter such as --key")
     run = common.run()
     at = None if timestamp is None else milliseconds("--timestamp", timestamp)
     sought = Sought(offset, at, asked)

@@ -15,10 +15,10 @@ def format_command(
     names: tuple[str, ...],
     common: Common,
 ) -> int:
-    """Show the fields of a format: where each begins, its type, what it means, its bits.
+    """Show the fields of a format: position, type, meaning and bits.
 
-    NAME is a format, a file's ending or name, or an internal topic. Without a name, all formats are
-    listed. The tables are those that kfmt itself reads and writes by.
+    NAME is a format, a file name or suffix, or an internal topic. Without NAME, lists all formats.
+    kfmt reads and writes using these same tables.
 
     \b
     Examples:

@@ -19,16 +19,22 @@ from kfmt_cli.cli.options import (
 from kfmt_cli.errors import UsageError
 
 
-@click.command(name="hex", short_help="Show the bytes of a batch, each next to its field.")
+@click.command(name="hex", short_help="Show the bytes of a batch next to their fields.")
 @private_key
 @click.argument("file", type=InputPath())
-@click.option("--offset", type=int, help="The batch that holds this offset.")
-@click.option("--position", type=int, help="The batch or entry that holds this byte of the file.")
+@click.option("--offset", type=int, help="Show the batch that contains this offset.")
 @click.option(
-    "--entry", type=click.IntRange(min=0), help="The batch or entry with this number, from 0."
+    "--position", type=int, help="Show the batch or entry that contains this byte of the file."
 )
-@click.option("--alone", is_flag=True, help="With --offset: the header and that one record.")
-@click.option("--whole", is_flag=True, help="All bytes of long fields.")
+@click.option(
+    "--entry",
+    type=click.IntRange(min=0),
+    help="Show the batch or entry with this number, counting from 0.",
+)
+@click.option(
+    "--alone", is_flag=True, help="With --offset: show only the batch header and that record."
+)
+@click.option("--whole", is_flag=True, help="Show all bytes of long fields.")
 @click.option(
     "--topic",
     shell_complete=completion.topics,
@@ -47,12 +53,12 @@ def hex_command(
     layout: str | None,
     common: Common,
 ) -> int:
-    """Show the bytes of a batch, an entry or a small file, each next to its field and its meaning.
+    """Show the bytes of a batch, entry or small file next to their fields and meanings.
 
-    Attribute bits, records and varints are shown one by one, also those inside of a compressed
-    block, which are numbered from its first decompressed byte. Damage is marked where it is. With
-    no option, the first batch of a log or all of another file is shown. FILE may be - for standard
-    input, or hex: and the digits of a batch.
+    Attribute bits, records and varints are broken out, including those inside a compressed block,
+    which are numbered from its first decompressed byte. Damage is marked in place. Without options,
+    shows the first batch of a log, or the whole of any other file. FILE may be - for standard
+    input, or hex: followed by the hex digits of a batch.
 
     \b
     Examples:
@@ -64,7 +70,7 @@ def hex_command(
     from kfmt_cli.commands.hex import ShowHex, ShownPlace
 
     if sum(place is not None for place in (offset, position, entry)) > 1:
-        raise UsageError("give one of --offset, --position and --entry")
+        raise UsageError("use only one of --offset, --position and --entry")
     if alone and offset is None:
         raise UsageError("--alone needs --offset")
     run = common.run()

@@ -24,11 +24,13 @@ from kfmt_cli.errors import UsageError
 
 @click.command(name="index-check", short_help="Check indexes against their log.")
 @paths
-@click.option("--lookup-offset", type=int, help="Show how a broker finds this offset.")
+@click.option("--lookup-offset", type=int, help="Show how a broker looks up this offset.")
 @click.option(
-    "--lookup-timestamp", type=int, help="Show how a broker finds this time (ms since 1970)."
+    "--lookup-timestamp",
+    type=int,
+    help="Show how a broker looks up this timestamp (ms since 1970).",
 )
-@index_interval("The broker's setting, for the notes on stretches without an entry.")
+@index_interval("The broker's setting, for notes about gaps between entries.")
 @common(
     *(lists_all, shows_notes, wide, output_format, color),
     *(strict, max_findings, jobs, max_decompressed),
@@ -40,11 +42,11 @@ def index_check(
     index_interval_bytes: int,
     common: Common,
 ) -> int:
-    """Check .index, .timeindex and .txnindex against their log.
+    """Check .index, .timeindex and .txnindex files against their log.
 
-    By rules that hold for the files of every broker version: leaders', followers', the cleaner's
-    and recovery's, and those that a running broker has preallocated. A healthy index is never
-    accused. Each finding says which entry, what was expected, what a broker would do about it.
+    The rules hold for every broker version, and for indexes written by leaders, followers, the log
+    cleaner and recovery, or preallocated by a running broker, so healthy indexes produce no
+    findings. Each finding names the entry, the expected value and the effect on a broker.
 
     \b
     Examples:
@@ -56,7 +58,7 @@ def index_check(
     from kfmt_cli.commands.index_check import IndexCheck, show_lookups
 
     if lookup_offset is not None and lookup_timestamp is not None:
-        raise UsageError("--lookup-offset and --lookup-timestamp: one at a time")
+        raise UsageError("use only one of --lookup-offset and --lookup-timestamp")
     run = common.run(INDEX_RESULT, finds=True)
     if lookup_offset is not None or lookup_timestamp is not None:
         show_lookups(run, paths, lookup_offset, lookup_timestamp)

@@ -20,26 +20,27 @@ def lake(function: F) -> F:
             type=Size(),
             default="128M",
             show_default=True,
-            help="Bytes of segments that become one file; none becomes larger.",
+            help="Maximum segment bytes per output file.",
         ),
         click.option(
             "--partition-by",
             type=click.Choice(["none", "topic", "topic,date"]),
             default="none",
             show_default=True,
-            help="Directories for the files: by_topic=…, and by_date=… (UTC) in them.",
+            help="Partition the output into by_topic=… directories, with by_date=… (UTC) below "
+            "them.",
         ),
         click.option(
             "--one-file-per-partition",
             is_flag=True,
-            help="No file has rows of two partitions, however small they are.",
+            help="Never mix partitions in one file, however small.",
         ),
         click.option(
             "--schema",
             type=click.Choice(["kfmt", "kafka", "kafka-headers"]),
             default="kfmt",
             show_default=True,
-            help="Columns of records: kfmt's, or exactly those of Spark's source for Kafka.",
+            help="Record columns: kfmt's own, or exactly those of Spark's Kafka source.",
         ),
     ):
         function = decorate(function)

@@ -32,10 +32,10 @@ else:  # not generic in every version of click
     _IntType = _TextType = click.ParamType
 
 EXIT_CODES = (
-    "Exit codes: 0 clean, 1 findings of severity error or nothing found by a look-up, 2 wrong "
-    "usage, 3 an input could not be read, 4 Spark could not start (pipeline) or kfmt's compiled "
-    "kernel is incomplete, 130 interrupted. "
-    "When the output is closed early, as by head, the code is that of what was seen by then."
+    "Exit codes: 0 clean; 1 findings of severity error, or a lookup found nothing; 2 usage error; "
+    "3 an input could not be read; 4 Spark could not start (pipeline), or kfmt's compiled kernel "
+    "is incomplete; 130 interrupted. If the output is closed early, as by head, the code reflects "
+    "what was read so far."
 )
 
 
@@ -123,7 +123,7 @@ def private_key(function: F) -> F:
         is_eager=True,
         expose_value=False,
         callback=keep,
-        help="The key (PKCS #8) of segments that Aiven's tiered storage has encrypted.",
+        help="Private key (PKCS #8) for segments encrypted by Aiven's tiered storage.",
     )(function)
 
 
@@ -148,18 +148,18 @@ def _format(formats: list[OutputFormat]) -> Callable[[F], F]:
                 metavar="TYPE",
                 expose_value=False,
                 callback=_remember_table,
-                help="Of CSV, which holds one table: the type of its rows, as JSON names it. "
-                "Without it, that of the first row.",
+                help="Row type to write as CSV, by its JSON name; a CSV file holds one type. "
+                "[default: the type of the first row]",
             )(function)
         function = click.option(
-            "--json", "format_", flag_value="json", help="Short for --format json."
+            "--json", "format_", flag_value="json", help="Same as --format json."
         )(function)
         return click.option(
             "--format",
             "format_",
             type=click.Choice([format_.name for format_ in formats]),
             default=next(format_.name for format_ in formats if not format_.words),
-            help=f"How to write: a table for people, {words} for programs.",
+            help=f"Output format: a table for people; {words} for programs.",
             show_default=True,
         )(function)
 
@@ -172,7 +172,7 @@ def _remember_table(context: click.Context, _: click.Parameter, name: str | None
     from kfmt_cli.commands.contract import type_names
 
     if name not in type_names():
-        raise UsageError(f"--table {name}: no rows are of this type; docs/json.md has all types")
+        raise UsageError(f"--table {name}: no such row type; see docs/json.md for all types")
     context.meta[TABLE] = name
 
 
@@ -183,7 +183,7 @@ def color(function: F) -> F:
         type=click.Choice(["auto", "always", "never"]),
         default="auto",
         show_default=True,
-        help="Colour; auto is only on a terminal and without NO_COLOR.",
+        help="Use colour; auto: only on a terminal and if NO_COLOR is not set.",
     )(function)
 
 
@@ -193,8 +193,8 @@ def jobs(function: F) -> F:
         "--jobs",
         type=click.IntRange(min=1),
         default=available_cores,
-        show_default="the cores there are",
-        help="Cores to use.",
+        show_default="all cores",
+        help="Number of CPU cores to use.",
     )(function)
 
 
@@ -204,8 +204,8 @@ def max_decompressed(function: F) -> F:
         "--max-decompressed",
         type=Size(),
         default=None,
-        help="Largest size that one batch may decompress to, e.g. 512M. Without it: 64 MiB, or 100 "
-        "times its compressed bytes up to 1 GiB.",
+        help="Maximum decompressed size of one batch, e.g. 512M. [default: 64 MiB, or 100 times "
+        "its compressed size up to 1 GiB]",
     )(function)
 
 
@@ -216,8 +216,8 @@ def max_findings(function: F) -> F:
         "given_findings",
         type=click.IntRange(min=1),
         default=None,
-        show_default=f"{MOST_PLACES} in the table, {MOST_FINDINGS} of each file elsewhere",
-        help="Findings of one kind to show; the rest is counted.",
+        show_default=f"{MOST_PLACES} in the table, {MOST_FINDINGS} per file in other formats",
+        help="Maximum findings to show per kind; the rest are counted.",
     )(function)
 
 
@@ -227,7 +227,7 @@ def all_files(function: F) -> F:
         "--all",
         "all_files",
         is_flag=True,
-        help="In the table, also list the empty files of a directory.",
+        help="In the table, also list empty files.",
     )(function)
 
 
@@ -237,7 +237,7 @@ def lists_all(function: F) -> F:
         "--all",
         "lists_all",
         is_flag=True,
-        help="In the table, also list what is healthy.",
+        help="In the table, also list healthy files and directories.",
     )(function)
 
 
@@ -247,14 +247,14 @@ def shows_notes(function: F) -> F:
         "--notes",
         "shows_notes",
         is_flag=True,
-        help="Show notes like other findings, and do not only count them.",
+        help="Show notes in full instead of only counting them.",
     )(function)
 
 
 def wide(function: F) -> F:
     """--wide."""
     return click.option(
-        "--wide", is_flag=True, help="Show all columns, whatever the terminal's width."
+        "--wide", is_flag=True, help="Show all columns, even if wider than the terminal."
     )(function)
 
 
@@ -263,21 +263,19 @@ def layout(function: F) -> F:
     return click.option(
         "--layout",
         type=click.Choice(["notes-v0"]),
-        help="What the files are, whatever their names: notes-v0 is a simplified message by which "
-        "articles explain magic 0, and no broker's.",
+        help="Treat files as this format, whatever their names. notes-v0 is a simplified message "
+        "layout used in articles to explain magic 0; no broker writes it.",
     )(function)
 
 
 def strict(function: F) -> F:
     """--strict."""
-    return click.option("--strict", is_flag=True, help="Exit with 1 on warnings, too.")(function)
+    return click.option("--strict", is_flag=True, help="Also exit with 1 on warnings.")(function)
 
 
 def force(function: F) -> F:
     """--force."""
-    return click.option(
-        "--force", is_flag=True, help="Replace files that are there already in DST."
-    )(function)
+    return click.option("--force", is_flag=True, help="Replace existing files in DST.")(function)
 
 
 def now(function: F) -> F:
@@ -291,8 +289,9 @@ def now(function: F) -> F:
 
     return click.option(
         "--now",
+        metavar="TIME",
         callback=read,
-        help="The time to go by: milliseconds, or 2026-11-20T15:24; now without it.",
+        help="Use this as the current time: milliseconds, or 2026-11-20T15:24. [default: now]",
     )(function)
 
 
@@ -302,7 +301,7 @@ def config(function: F) -> F:
         "--config",
         type=click.Path(path_type=Path),
         metavar="FILE",
-        help="Properties of a broker or a topic.",
+        help="File with broker or topic properties.",
     )(function)
 
 

@@ -9,26 +9,24 @@ from kfmt_cli.errors import UsageError
 from kfmt_cli.rows.documents import PLACEMENT
 
 
-@click.command(name="partition-of", short_help="Show to which partition an id belongs.")
-@click.option("--group", "groups", multiple=True, help="A group; may be given several times.")
-@click.option(
-    "--transactional-id", "ids", multiple=True, help="A transactional id; may be repeated."
-)
+@click.command(name="partition-of", short_help="Show the partition of a group or transactional id.")
+@click.option("--group", "groups", multiple=True, help="Group id; may be repeated.")
+@click.option("--transactional-id", "ids", multiple=True, help="Transactional id; may be repeated.")
 @click.option(
     "--partitions",
     type=click.IntRange(min=1),
     default=50,
     show_default=True,
-    help="Partitions of the internal topic.",
+    help="Number of partitions of the internal topic.",
 )
 @common(output_format, color)
 def partition_of(
     groups: tuple[str, ...], ids: tuple[str, ...], partitions: int, common: Common
 ) -> int:
-    """Show which partition, and so which coordinator, a group or transactional id belongs to.
+    """Show the partition, and therefore the coordinator, of a group or transactional id.
 
-    The broker that leads the partition coordinates the id. It is Java's hash of the text, without
-    its sign, modulo the number of partitions.
+    The leader of that partition is the coordinator. The partition is the absolute value of the id's
+    Java hash code, modulo the number of partitions.
 
     \b
     Examples:

@@ -58,19 +58,20 @@ def payload_formats(function: F) -> F:
         command = click.option(
             f"--{name}-schema",
             metavar="FILE[:MESSAGE]",
-            help=f"Schema of the {name}: an Avro file, or a Protobuf descriptor set and a message.",
+            help=f"Schema of the {name}: an Avro schema file, or a Protobuf descriptor set and "
+            "message name.",
         )(command)
         command = click.option(
             f"--{name}-format",
             type=PayloadName(),
-            help=f"What the {name} is; where it does not decode, it is shown as it is stored.",
+            help=f"How to decode the {name}. If decoding fails, it is shown as stored.",
         )(command)
     made: F = click.option(
         "--schemas",
         type=click.Path(path_type=Path),
         metavar="DIR",
-        help="For confluent: the directory with ID.avsc, ID.desc or ID.json, or a topic _schemas; "
-        "without it, the topic _schemas in the same log directory as PATH.",
+        help="For confluent: a directory with ID.avsc, ID.desc or ID.json files, or a _schemas "
+        "topic. [default: the _schemas topic in the same log directory as PATH]",
     )(command)
     return made
 
@@ -89,8 +90,8 @@ def decoded(function: F) -> F:
     made: F = click.option(
         "--decode",
         is_flag=True,
-        help="Short for --value-format confluent: values by the schemas of a registry, as JSON in "
-        "the column decoded_value. What internal topics hold is decoded in any case.",
+        help="Same as --value-format confluent: decode values with schema registry schemas, as "
+        "JSON in the column decoded_value. Internal topics are always decoded.",
     )(command)
     return made
 

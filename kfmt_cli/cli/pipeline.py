@@ -20,12 +20,12 @@ def _common(function: Callable[..., Any]) -> Callable[..., Any]:
     """PATH… and the options of every job."""
     for decorate in (
         click.argument("paths", nargs=-1, required=True, metavar="PATH..."),
-        click.option("--to", required=True, metavar="DIR", help="Where the results go."),
+        click.option("--to", required=True, metavar="DIR", help="Output directory."),
         click.option(
             "--master",
             default="local[*]",
             show_default=True,
-            help="Spark's master: all cores of this machine, or a cluster such as spark://host.",
+            help="Spark master: local cores, or a cluster such as spark://host.",
         ),
         click.option(
             "--format",
@@ -40,27 +40,27 @@ def _common(function: Callable[..., Any]) -> Callable[..., Any]:
             type=click.FloatRange(min=1),
             default=60,
             show_default=True,
-            help="How long Spark has to start, and a worker of a cluster to answer.",
+            help="How long to wait for Spark to start, and for a cluster worker to respond.",
         ),
         click.option(
-            "--dry-run", is_flag=True, help="Say what would be read and written, and stop."
+            "--dry-run", is_flag=True, help="Show what would be read and written, then exit."
         ),
-        click.option("--topics", default="", help="Only these, with commas between them."),
+        click.option("--topics", default="", help="Only these topics, comma-separated."),
         click.option(
             "--max-split-bytes",
             type=Size(),
             default="128M",
             show_default=True,
-            help="Bytes of segments for one task.",
+            help="Segment bytes per task.",
         ),
         click.option(
             "--conf",
             multiple=True,
             metavar="NAME=VALUE",
-            help="A setting of Spark's; may be repeated.",
+            help="Spark setting; may be repeated.",
         ),
         click.option(
-            "--traceback", is_flag=True, help="Show all that Spark says when the job fails."
+            "--traceback", is_flag=True, help="Show Spark's full output when the job fails."
         ),
         private_key,
         color,
@@ -119,13 +119,13 @@ class Jobs(click.Group):
         return next((_command(job) for job in JOBS if job.name == cmd_name), None)
 
 
-@click.group(name="pipeline", cls=Jobs, short_help="Decode, check and export on Spark.")
+@click.group(name="pipeline", cls=Jobs, short_help="Decode, check and export with Spark.")
 def pipeline() -> None:
-    """Decode, check and export thousands of segments on Spark.
+    """Decode, check and export thousands of segments with Spark.
 
-    Works on one machine with nothing to set up but Java 17: the default master is this machine. A
-    job that is stopped continues where it was when it is called again; inputs that are done are
-    skipped. Needs pip install 'kfmt-cli[spark]'. See docs/spark.md.
+    Runs on one machine with only Java 17 installed; the default master is local. A stopped job
+    resumes when you run it again and skips finished inputs. Needs pip install 'kfmt-cli[spark]'.
+    See docs/spark.md.
 
     \b
     Examples:

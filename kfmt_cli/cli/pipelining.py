@@ -18,9 +18,9 @@ from kfmt_cli.render.tables.results import NO_DAMAGE, counted
 from kfmt_cli.spark.jobs import ListedJob
 
 NOT_HERE = (
-    "none of the inputs could be opened by Spark's executors. A local path must be there on every "
-    "one of them: put the segments on storage that they share (s3://, gs://, hdfs://, NFS), or run "
-    "with --master 'local[*]' where they are"
+    "none of the inputs could be opened by the Spark executors. A local path must exist on every "
+    "executor: put the segments on shared storage (s3://, gs://, hdfs://, NFS), or run with "
+    "--master 'local[*]' on the machine that has them"
 )
 
 
@@ -121,7 +121,7 @@ class PipelineCall:
                 raise InputError(f"the job failed: {reason(error)}") from error
             again = shlex.join(["kfmt", *sys.argv[1:], "--traceback"])
             raise InputError(
-                f"the job failed: {reason(error)}; for the whole traceback: {again}"
+                f"job failed: {reason(error)}; for the full traceback, run: {again}"
             ) from error
 
     def _request(self) -> Any:
@@ -136,7 +136,7 @@ class PipelineCall:
         columns = options.get("columns") or ""
         key = key_file()
         if columns and not FILE_FORMATS[options["format_"]].takes_columns:
-            raise UsageError("--columns chooses columns of Parquet files only")
+            raise UsageError("--columns applies only to Parquet files")
         return request_with(
             options["paths"],
             columns=columns,
@@ -152,7 +152,7 @@ class PipelineCall:
     def _destination(self) -> str:
         to = _absolute(self.options["to"])
         if "://" not in to and Path(to).exists() and not Path(to).is_dir():
-            raise UsageError(f"{self.options['to']}: is there and is not a directory")
+            raise UsageError(f"{self.options['to']}: exists and is not a directory")
         return to
 
     @staticmethod

@@ -20,11 +20,11 @@ _framed = click.option(
     "framed",
     default=None,
     callback=_if_given,
-    help="Whether a size comes before each; detected if not given.",
+    help="Whether each message has a size prefix. [default: detected]",
 )
 
 
-@click.command(name="request-header", short_help="Decode the headers of requests.")
+@click.command(name="request-header", short_help="Decode request headers.")
 @click.argument("source", metavar="HEX|FILE")
 @_framed
 @common(wide, output_format, color)
@@ -33,11 +33,11 @@ def request_header(
     framed: bool | None,
     common: Common,
 ) -> int:
-    """Decode the headers of requests as they are sent to a broker.
+    """Decode request headers as sent to a broker.
 
-    The argument is hex digits, a file of them, or a file of bytes such as a captured stream; - is
-    standard input. Several requests, each after its size, are listed one per line. The header's own
-    version follows from the request and its version.
+    The argument is hex digits, a file of hex digits, or a binary file such as a captured stream; -
+    is standard input. Several size-prefixed requests are listed one per line. The header version
+    follows from the API and its version.
 
     \b
     Examples:
@@ -56,10 +56,10 @@ def request_header(
     return run.host.exit_code
 
 
-@click.command(name="response-header", short_help="Decode the headers of responses.")
+@click.command(name="response-header", short_help="Decode response headers.")
 @click.argument("source", metavar="HEX|FILE")
-@click.option("--api", help="The request that was answered, by name or number.")
-@click.option("--api-version", type=click.IntRange(min=0), help="Its version.")
+@click.option("--api", help="API of the request, by name or number.")
+@click.option("--api-version", type=click.IntRange(min=0), help="API version.")
 @_framed
 @common(wide, output_format, color)
 def response_header(
@@ -69,10 +69,10 @@ def response_header(
     framed: bool | None,
     common: Common,
 ) -> int:
-    """Decode the headers of responses as a broker sends them.
+    """Decode response headers as sent by a broker.
 
-    A response does not say which request it answers, nor the version of its header: the options do.
-    Without them the oldest header is taken, which has a correlation id only.
+    A response does not identify its request or its header version, so pass them as options. Without
+    them, kfmt assumes the oldest header, which has only a correlation id.
 
     \b
     Examples:
@@ -82,7 +82,7 @@ def response_header(
     from kfmt_cli.commands.protocol_headers import RESPONSE, api_of, read_argument, responses, show
 
     if (api is None) != (api_version is None):
-        raise UsageError("--api and --api-version go together")
+        raise UsageError("--api and --api-version must be given together")
     asked = api_of(api)
     if asked is not None and api_version is not None and api_version > asked.last:
         raise UsageError(f"{asked.name} has versions up to {asked.last}, not {api_version}")

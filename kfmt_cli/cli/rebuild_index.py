@@ -19,37 +19,36 @@ from kfmt_cli.cli.options import (
 )
 
 
-@click.command(name="rebuild-index", short_help="Write the indexes that a broker would write.")
+@click.command(name="rebuild-index", short_help="Rebuild indexes as broker recovery does.")
 @private_key
 @click.argument("paths", nargs=-1, required=True, metavar="LOG... DST", type=InputPath())
 @click.option(
     "--in-place",
     is_flag=True,
-    help="Replace the files next to the logs (no DST then); the old ones are kept as *.old.",
+    help="Replace the files next to the logs (omit DST); old files are kept as *.old.",
 )
 @click.option(
     "--index-interval-bytes",
     type=Size(),
-    help="The topic's index.interval.bytes. Without it: what the metadata log next to the "
-    "partition says, or Kafka's default, 4096.",
+    help="The topic's index.interval.bytes. [default: from the metadata log next to the partition, "
+    "else 4096]",
 )
 @click.option(
     "--producer-id-expiration-ms",
     type=click.IntRange(min=0),
-    help="The broker's producer.id.expiration.ms: producers that have not written for that long "
-    f"are left out of snapshots. Without it: Kafka's default, {PRODUCER_ID_EXPIRATION_MS}, for "
-    "DST; none is left out with --in-place.",
+    help="The broker's producer.id.expiration.ms: producers idle for longer are left out of "
+    f"snapshots. [default: {PRODUCER_ID_EXPIRATION_MS} for DST; no expiration with --in-place]",
 )
 @click.option(
     "--all-files",
     is_flag=True,
-    help="With --in-place: .txnindex and .snapshot files, too; DST gets them in any case.",
+    help="With --in-place: also write .txnindex and .snapshot files (DST always gets them).",
 )
 @click.option(
     "--force",
     is_flag=True,
-    help="Replace files that are there already in DST; with --in-place, go on although a broker "
-    "holds the log directory or a log grows.",
+    help="Replace existing files in DST. With --in-place: proceed even if a broker holds the log "
+    "directory or a log is growing.",
 )
 @common(output_format, color, strict)
 def rebuild_index(
@@ -61,13 +60,13 @@ def rebuild_index(
     force: bool,
     common: Common,
 ) -> int:
-    """Write the .index, .timeindex, .txnindex and .snapshot that a recovering broker would.
+    """Write the .index, .timeindex, .txnindex and .snapshot files that broker recovery would write.
 
-    Byte for byte, without the broker. LOG is a log, a partition directory or a log directory. DST
-    is a directory; the files of one partition go into it, of several into one folder each. Where a
-    log is damaged, a broker cuts it: its indexes end there. --in-place is for a broker that is
-    stopped: it refuses a log directory whose .lock is held, a log that grows, and a log that is
-    damaged, as the index that is there may reach what follows the damage.
+    The files are byte-identical to the broker's. LOG is a log, a partition directory or a log
+    directory. DST is a directory; several partitions get one subdirectory each. Recovery truncates
+    a damaged log, so its indexes end at the damage. Use --in-place only with the broker stopped: it
+    refuses a log directory whose .lock is held, a log that is growing, and a damaged log, because
+    the existing index may reach beyond the damage.
 
     \b
     Examples:
@@ -79,9 +78,9 @@ def rebuild_index(
     from kfmt_cli.errors import UsageError
 
     if not in_place and len(paths) < 2:
-        raise UsageError("give the logs and then DST, a directory; or --in-place")
+        raise UsageError("give LOG... and a DST directory, or use --in-place")
     if in_place and any(as_given(path) != path for path in paths):
-        raise UsageError("--in-place: what is at a URL or in an archive cannot be changed")
+        raise UsageError("--in-place: files at a URL or in an archive cannot be changed")
     run = common.run(REBUILT, writes=True)
     if producer_id_expiration_ms is None and not in_place:
         producer_id_expiration_ms = PRODUCER_ID_EXPIRATION_MS

@@ -24,17 +24,17 @@ if TYPE_CHECKING:
     from kfmt_cli.render.report.page_data import PageData
 
 
-@click.command(short_help="Write one HTML page on what is on a disk.")
+@click.command(short_help="Write one HTML page about a disk.")
 @optional_paths
-@click.option("--to", required=True, metavar="FILE", help="The page that is written.")
-@click.option("--data", metavar="FILE", help="Also write the page's numbers, as JSON.")
+@click.option("--to", required=True, metavar="FILE", help="HTML file to write.")
+@click.option("--data", metavar="FILE", help="Also write the page's data as JSON.")
 @click.option(
     "--from",
     "of_jobs",
     multiple=True,
     metavar="DIR",
-    help="In place of PATH: what kfmt pipeline has written to DIR, or its DIR/_kfmt; may be given "
-    "several times, for several jobs.",
+    help="Instead of PATH: use the output of kfmt pipeline in DIR (or DIR/_kfmt). May be repeated "
+    "for several jobs.",
 )
 @now
 @config
@@ -50,11 +50,11 @@ def report(
     force: bool,
     common: Common,
 ) -> int:
-    """Write one HTML page on what is on a disk: what is there, damaged and lost, and who lags.
+    """Write one HTML page about a disk: its contents, damage, losses and consumer lag.
 
-    The page holds what check, stat, txn, retention and state say, with charts. It is one file that
-    asks no network for anything, can be mailed and printed, and is readable without JavaScript.
-    Needs pip install 'kfmt-cli[report]'.
+    The page combines check, stat, txn, retention and state, with charts. It is a single
+    self-contained file that makes no network requests, can be mailed and printed, and is readable
+    without JavaScript. Needs pip install 'kfmt-cli[report]'.
 
     \b
     Examples:
@@ -64,7 +64,7 @@ def report(
     from kfmt_cli.commands.log_settings import SettingsOf
 
     if bool(paths) == bool(of_jobs):
-        raise UsageError("give PATH, or --from for what kfmt pipeline has written")
+        raise UsageError("give PATH, or --from with the output of kfmt pipeline")
     try:
         from kfmt_cli.commands.gathering import Gathering
         from kfmt_cli.commands.report import write_page

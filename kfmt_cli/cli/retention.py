@@ -19,7 +19,7 @@ from kfmt_cli.cli.options import (
 )
 
 
-@click.command(short_help="Show why a segment is still here, and when it goes.")
+@click.command(short_help="Show why segments are kept, and until when.")
 @paths
 @click.option("--retention-ms", type=int, help="retention.ms; -1 for no limit.")
 @click.option("--retention-bytes", type=int, help="retention.bytes; -1 for no limit.")
@@ -42,11 +42,12 @@ def retention(
     config: Path | None,
     common: Common,
 ) -> int:
-    """Show why each segment is still on the disk and when it goes; what rolls the active one next.
+    """Show why each segment is still on disk, when it will be deleted, and when the active segment
+    rolls.
 
-    Settings are those of the cluster's metadata log if it is in the same log directory, otherwise
-    Kafka's defaults; a file and options win over both. Only indexes, file times and active segments
-    are read.
+    Settings come from the cluster's metadata log if it is in the same log directory, otherwise from
+    Kafka's defaults. A --config file and options override both. Reads only indexes, file times and
+    active segments.
 
     \b
     Examples:

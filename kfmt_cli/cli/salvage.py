@@ -18,14 +18,14 @@ from kfmt_cli.cli.options import (
 )
 
 
-@click.command(name="salvage", short_help="Write every undamaged batch into new logs.")
+@click.command(name="salvage", short_help="Copy every undamaged batch into new logs.")
 @private_key
 @click.argument("source", metavar="SRC", type=InputPath())
 @click.argument("destination", metavar="DST")
 @click.option(
     "--records",
     is_flag=True,
-    help="Keep what can be read of damaged batches, too: re-encoded, and marked by a header.",
+    help="Also keep readable records of damaged batches, re-encoded and marked with a header.",
 )
 @index_interval("The topic's index.interval.bytes.")
 @common(lists_all, output_format, color, jobs, max_decompressed)
@@ -36,21 +36,20 @@ def salvage(
     index_interval_bytes: int,
     common: Common,
 ) -> int:
-    """Write every undamaged batch of damaged logs into new ones, byte for byte.
+    """Copy every undamaged batch of damaged logs into new logs, byte for byte.
 
-    SRC is a log, a partition directory or a log directory; it stays as it is. DST must not be
-    there yet. A batch is kept if its checksum fits and all of its records can be read. Its
-    offsets decide where it goes, in whichever log it lies: also in one that was renamed, that
-    overlaps another, or that a swap had finished. Batches whose offsets contradict the others
-    are set aside in the folder contradicting of their partition. What is left out is listed
-    with its bytes and the offsets that are missing with it. Indexes and producer snapshots are
-    made anew; meta.properties, partition.metadata, the leader epochs and the log start offsets
-    are carried along if they are undamaged, other checkpoints are not. The exit code is 1 where
-    something was damaged.
+    SRC is a log, a partition directory or a log directory and is never modified. DST must not
+    exist. A batch is kept if its checksum matches and all of its records can be read. Batches are
+    placed by their offsets, whichever log they come from: a renamed log, one that overlaps another,
+    or a completed .swap file. Batches whose offsets conflict with the rest go into the partition's
+    contradicting directory. Everything left out is listed with its bytes and missing offsets.
+    Indexes and producer snapshots are rebuilt. meta.properties, partition.metadata, leader epochs
+    and log start offsets are copied if undamaged; other checkpoints are not. The exit code is 1 if
+    anything was damaged.
 
-    --records splits damaged batches and keeps the records that can be read as batches of magic 2;
-    nothing proves them, so each gets an extra header, kfmt.salvaged, with the code of the finding.
-    Of a transaction they are kept only if an undamaged batch before them names its producer.
+    --records also recovers the readable records of damaged batches, re-encoded as magic 2. Because
+    no checksum confirms them, each gets an extra header, kfmt.salvaged, with the finding's code.
+    Transactional records are kept only if an earlier undamaged batch names their producer.
 
     \b
     Examples:

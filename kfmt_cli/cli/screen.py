@@ -20,8 +20,8 @@ MUCH = 256 << 20  # bytes of which it is said at once how far they are
 # From this size on it matters whether the modules that read them are compiled.
 LARGE = 8 << 20
 SLOW = (
-    "kfmt: this takes many times longer than it should, because there was no C compiler when kfmt "
-    "was installed; install one and then kfmt again, or install a prebuilt wheel\n"
+    "kfmt: running in slow mode, many times slower: there was no C compiler when kfmt was "
+    "installed. Install one and reinstall kfmt, or install a prebuilt wheel\n"
 )
 
 
@@ -36,7 +36,7 @@ class Screen:
         self._goes_on = goes_on
         self.exit_code = ExitCode.CLEAN
         if sys.stdout is None:
-            raise OutputError("the output cannot be written: standard output is closed")
+            raise OutputError("cannot write output: standard output is closed")
         self.out_is_terminal = sys.stdout.isatty()
         self.err_is_terminal = sys.stderr.isatty()
         self.theme = self._theme(color, self.out_is_terminal)
@@ -83,7 +83,7 @@ class Screen:
             # click would turn the plain error into an exit code of its own.
             raise OutputClosed(self.exit_code) from None
         except OSError as error:
-            raise OutputError(f"the output cannot be written: {error.strerror}") from error
+            raise OutputError(f"cannot write output: {error.strerror}") from error
 
     def text(self, words: str) -> None:
         """Words on standard output."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from kfmt_cli.log.select import Asked
 
 F = TypeVar("F", bound=Callable[..., Any])
-PATTERN = "text, ~REGEX, or hex:, base64:, int:, long:, double:, uuid: and a value"
+PATTERN = "text, ~REGEX, or a value prefixed with hex:, base64:, int:, long:, double: or uuid:"
 READ_COMMITTED = "read_committed"
 NAMES = (
     *("from_offset", "to_offset", "from_time", "to_time", "key", "value", "header", "producer_id"),
@@ -59,31 +59,35 @@ def asked_of(options: Mapping[str, Any]) -> Asked:
 
 
 _OPTIONS = (
-    click.option("--from-offset", type=int, metavar="N", help="Skip what is before this offset."),
-    click.option("--to-offset", type=int, metavar="N", help="Skip what is after this offset."),
-    click.option("--from-time", metavar="TIME", help=f"Skip what is older: {TIME}."),
-    click.option("--to-time", metavar="TIME", help="Skip what is younger."),
+    click.option("--from-offset", type=int, metavar="N", help="Skip records before this offset."),
+    click.option("--to-offset", type=int, metavar="N", help="Skip records after this offset."),
+    click.option("--from-time", metavar="TIME", help=f"Skip records older than this: {TIME}."),
+    click.option("--to-time", metavar="TIME", help="Skip records newer than this."),
     click.option("--key", metavar="PATTERN", help=f"Only records with this key: {PATTERN}."),
-    click.option("--value", metavar="PATTERN", help="Only records with this value, given alike."),
+    click.option(
+        "--value", metavar="PATTERN", help="Only records with this value; same syntax as --key."
+    ),
     click.option(
         "--header",
         multiple=True,
         metavar="NAME[=PATTERN]",
-        help="Only records with this header; may be given several times.",
+        help="Only records with this header; may be repeated.",
     ),
-    click.option("--producer-id", type=int, metavar="N", help="Only records of this producer."),
+    click.option(
+        "--producer-id", type=int, metavar="N", help="Only records from this producer id."
+    ),
     click.option(
         "--last",
         type=click.IntRange(min=1),
         metavar="N",
-        help="Only the last N records of each partition, or those of them that are wanted.",
+        help="Only the last N records of each partition; other filters apply within those N.",
     ),
     click.option(
         "--isolation",
         type=click.Choice(["read_uncommitted", READ_COMMITTED]),
         default="read_uncommitted",
         show_default=True,
-        help="read_committed: neither aborted transactions nor anything after an open one.",
+        help="read_committed: skip aborted transactions, and stop at the first open one.",
     ),
 )
 
@@ -94,5 +98,5 @@ def bytes_of(option: str, text: str) -> bytes:
 
     pattern = pattern_of(option, text)
     if not isinstance(pattern, bytes):
-        raise UsageError(f"{option} {text!r}: a whole key is needed, not a regular expression")
+        raise UsageError(f"{option} {text!r}: needs an exact key, not a regular expression")
     return pattern

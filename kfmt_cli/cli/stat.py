@@ -25,45 +25,45 @@ if TYPE_CHECKING:
     from kfmt_cli.log.select import Asked
 
 
-@click.command(short_help="Show sizes, counts, codecs and times of logs.")
+@click.command(short_help="Show log sizes, counts, codecs and timestamps.")
 @paths
 @click.option(
     "--by",
     type=click.Choice(["topic", "partition", "segment"]),
     default="partition",
     show_default=True,
-    help="What a row is.",
+    help="What each row represents.",
 )
 @click.option(
     "--sort",
     type=click.Choice(["name", "bytes", "records"]),
     default="name",
     show_default=True,
-    help="What rows are sorted by; the largest first.",
+    help="Sort rows by this, largest first.",
 )
 @click.option(
     "--deep",
     is_flag=True,
-    help="Also read the records: null and empty keys, tombstones, how much compression saves.",
+    help="Also read records: null and empty keys, tombstones, compression ratio.",
 )
-@click.option("--histogram", is_flag=True, help="Draw how records and bytes are spread on batches.")
+@click.option("--histogram", is_flag=True, help="Plot batch sizes: records and bytes per batch.")
 @click.option(
     "--plot",
     is_flag=True,
-    help="Draw how much was written when, in which codecs, and how batches are spread.",
+    help="Plot writes over time, codecs and batch sizes.",
 )
 @click.option(
     "--what-if",
     multiple=True,
     metavar="CODEC[:LEVEL]",
-    help="Compress a sample with another codec, and say what it would save.",
+    help="Recompress a sample with another codec and show the savings.",
 )
 @click.option(
     "--sample",
     type=Size(),
     metavar="SIZE",
-    help="Read slices of that size in all, such as 64M, past the broker's page cache; the numbers "
-    "of all follow from them, with their error.",
+    help="Sample this many bytes in total, e.g. 64M, bypassing the broker's page cache, and "
+    "extrapolate with error margins.",
 )
 @selection
 @common(wide, output_format, color, jobs, max_decompressed)
@@ -79,11 +79,11 @@ def stat(
     asked: Asked,
     common: Common,
 ) -> int:
-    """Show what logs hold, in numbers: bytes, batches, records, codecs, times, producers.
+    """Show log statistics: bytes, batches, records, codecs, timestamps and producers.
 
-    From the headers of batches alone, whose checksums are not looked at: verify-crc does. Wrappers
-    of magic 0 and 1 count as one record without --deep. With --key and the like, what is counted is
-    the records that are wanted, and the bytes of the batches that hold them.
+    Reads batch headers only and does not verify checksums; use verify-crc for that. Without --deep,
+    a compressed magic 0 or 1 wrapper counts as one record. With record filters such as --key,
+    counts the matching records, and the bytes of the batches that contain them.
 
     \b
     Examples:
@@ -98,10 +98,13 @@ def stat(
     codecs = tuple(map(_codec, what_if))
     run = common.run()
     if asked and (deep or codecs):
-        raise UsageError("--deep and --what-if look at whole batches: not with a selection")
+        raise UsageError(
+            "--deep and --what-if need whole batches and cannot be combined with record filters"
+        )
     if sample is not None and (asked or deep or codecs or plot):
         raise UsageError(
-            "--sample is for the headers of batches: not with what looks into them, nor with --plot"
+            "--sample reads batch headers only and cannot be combined with --plot, with record "
+            "filters or with options that read records"
         )
     task = Stat(
         run, (by,), deep, codecs, histogram, common.jobs, common.limit, asked, sample, sort, plot
@@ -116,11 +119,11 @@ def _codec(text: str) -> Codec:
 
     name, colon, level = text.partition(":")
     if name not in COMPRESSORS:
-        raise UsageError(f"no codec is named {name!r}; there are {', '.join(COMPRESSORS)}")
+        raise UsageError(f"no codec named {name!r}; choose from {', '.join(COMPRESSORS)}")
     if not colon:
         return Codec(name)
     known = LEVELS.get(name)
     if known is None or not level.lstrip("-").isdigit() or int(level) not in known:
         levels = "none" if known is None else f"{known.start} to {known.stop - 1}"
-        raise UsageError(f"--what-if {text}: levels of {name}: {levels}")
+        raise UsageError(f"--what-if {text}: {name} supports levels {levels}")
     return Codec(name, int(level))

@@ -18,24 +18,24 @@ from kfmt_cli.cli.options import (
 )
 
 
-@click.command(name="state", short_help="Show groups, offsets and metadata of internal topics.")
+@click.command(name="state", short_help="Show groups, offsets and metadata from internal topics.")
 @paths
 @click.option(
     "--at-offset",
     type=click.IntRange(min=0),
-    help="As it was at this offset, with the record there included; of one partition.",
+    help="Show the state as of this offset, inclusive. Needs a single partition.",
 )
 @click.option(
     "--since-offset",
     type=click.IntRange(min=0),
-    help="Show only what changed after this offset, with the old values.",
+    help="Show only changes after this offset, with old values.",
 )
-@click.option("--group", help="Only what is about this group.")
-@click.option("--topic", help="Only what is about this topic.")
+@click.option("--group", help="Only this group.")
+@click.option("--topic", help="Only this topic.")
 @click.option(
     "--of-topic",
     shell_complete=completion.topics,
-    help="Name of the internal topic, if the directory is not named after it.",
+    help="Name of the internal topic, if the directory is named differently.",
 )
 @common(wide, output_format, color, strict, max_findings, max_decompressed)
 def state(
@@ -47,17 +47,17 @@ def state(
     of_topic: str | None,
     common: Common,
 ) -> int:
-    """Show what internal topics say now: groups and their committed offsets, transactional ids,
-    the cluster's metadata, share groups, segments in remote storage; and what Kafka Connect,
-    MirrorMaker and schema registries keep in theirs.
+    """Show the current state held in internal topics: consumer groups and committed offsets,
+    transactional ids, cluster metadata, share groups and remote segments, as well as the topics of
+    Kafka Connect, MirrorMaker and schema registries.
 
-    The records are replayed as a broker does that loads the topic: the last one counts, tombstones
-    take away, and transactions count when they are committed. Metadata is the newest snapshot and
-    the log after it. Secrets are not shown. PATH is a partition of an internal topic, or a log
-    directory with such partitions; the lag of a group is shown where the logs are in the same log
-    directory.
+    Records are replayed the way a broker loads the topic: the last record per key wins, tombstones
+    delete, and transactional records count once committed. For metadata, the newest snapshot is
+    loaded and the log is replayed on top. Secrets are hidden. PATH is a partition of an internal
+    topic, or a log directory that contains some. Group lag is shown if the consumed partitions are
+    in the same log directory.
 
-    In a compacted topic, what was removed is not known any more, also at an earlier offset.
+    Records that compaction has already removed are gone, even with --at-offset.
 
     \b
     Examples:

@@ -16,20 +16,21 @@ from kfmt_cli.cli.options import (
 )
 
 
-@click.command(name="txn", short_help="Show the transactions of partitions.")
+@click.command(name="txn", short_help="Show transactions, open ones first.")
 @paths
-@click.option("--open", "only_open", is_flag=True, help="Only those that have not ended.")
+@click.option("--open", "only_open", is_flag=True, help="Show only open transactions.")
 @common(wide, output_format, color, strict, max_findings)
 def txn(
     paths: tuple[str, ...],
     only_open: bool,
     common: Common,
 ) -> int:
-    """Show the transactions of partitions: producer, offsets, records, duration, outcome.
+    """Show the transactions in partitions: producer, offsets, records, duration, outcome.
 
-    Those that are open come first; the one that holds the last stable offset is what consumers of
-    committed records wait for. A partition of __transaction_state in the same log directory gives
-    the transactional ids, and tells which open transactions hang: nobody will end them.
+    Open transactions come first. The one that holds back the last stable offset is the one
+    read_committed consumers are waiting for. If the log directory also has the partition of
+    __transaction_state, transactional ids are shown, and open transactions that hang, because no
+    one will ever end them, are marked.
 
     \b
     Examples:

@@ -45,7 +45,9 @@ _NUMBERS = {"ignore_unknown_options": True}
 
 
 @click.command(
-    name="encode-varint", context_settings=_NUMBERS, short_help="Show how numbers become varints."
+    name="encode-varint",
+    context_settings=_NUMBERS,
+    short_help="Encode numbers as varints, step by step.",
 )
 @click.argument("numbers", nargs=-1, required=True, metavar="N...")
 @_type_option
@@ -55,7 +57,7 @@ def encode_varint(
     type_: str,
     common: Common,
 ) -> None:
-    """Show how numbers are written as varints, step by step.
+    """Show step by step how numbers are encoded as varints.
 
     \b
     Examples:
@@ -73,7 +75,7 @@ def encode_varint(
     )
 
 
-@click.command(name="decode-varint", short_help="Show what varints say.")
+@click.command(name="decode-varint", short_help="Decode varints, step by step.")
 @click.argument("hex_", nargs=-1, required=True, metavar="HEX...")
 @_type_option
 @common(output_format, color)
@@ -82,9 +84,9 @@ def decode_varint(
     type_: str,
     common: Common,
 ) -> None:
-    """Read the varints in some bytes, given in hexadecimal, step by step.
+    """Decode the varints in some hex bytes, step by step.
 
-    Several arguments are read as one run of bytes; it may hold several varints.
+    Several arguments are joined into one byte string, which may hold several varints.
 
     \b
     Examples:
@@ -106,7 +108,7 @@ def _number(words: str, encoding: Encoding) -> int:
     try:
         value = int(words, 0)
     except ValueError:
-        raise UsageError(f"{words!r} is no whole number") from None
+        raise UsageError(f"{words!r}: not an integer") from None
     if not encoding.lowest <= value <= encoding.highest:
         raise UsageError(
             f"{words} is out of range: {encoding.name} takes "
@@ -126,7 +128,7 @@ def _bytes(words: tuple[str, ...]) -> bytes:
     except ValueError:
         raise UsageError(f"{' '.join(words)!r} is not hexadecimal, two digits a byte") from None
     if not data:
-        raise UsageError("no bytes are given")
+        raise UsageError("no bytes given")
     return data
 
 
@@ -143,8 +145,8 @@ def _decode(data: bytes, at: int, encoding: Encoding) -> tuple[int, int]:
         raise UsageError(f"{where}: {piece.hex()} holds more than {encoding.bits} bits")
     if varint.encode(raw) != piece:
         raise UsageError(
-            f"{where}: {piece.hex()} is longer than needed, {varint.encode(raw).hex()} says the "
-            "same (Kafka reads it, but does not write it)"
+            f"{where}: {piece.hex()} is longer than necessary; {varint.encode(raw).hex()} encodes "
+            "the same value (Kafka reads the long form but never writes it)"
         )
     return varint.unzigzag(raw) if encoding.signed else raw, after
 

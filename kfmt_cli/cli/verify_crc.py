@@ -21,12 +21,12 @@ from kfmt_cli.cli.options import (
 )
 
 
-@click.command(name="verify-crc", short_help="Check structure and checksum of every batch.")
+@click.command(name="verify-crc", short_help="Check the structure and checksum of every batch.")
 @paths
 @click.option(
     "--deep",
     is_flag=True,
-    help="Also decompress and decode every record; compare counts, offsets and timestamps.",
+    help="Also decompress and decode every record, and compare counts, offsets and timestamps.",
 )
 @layout
 @common(
@@ -39,10 +39,11 @@ def verify_crc(
     layout: str | None,
     common: Common,
 ) -> int:
-    """Check structure and checksum of every batch of logs.
+    """Check the structure and checksum of every batch.
 
-    CRC-32C for magic 2, CRC-32 for magic 0 and 1, outer and inner. Continues past damage; shows the
-    stored and the computed checksum of each bad batch, a line a file, and a summary.
+    Uses CRC-32C for magic 2, and CRC-32 for magic 0 and 1, both outer and inner. Continues past
+    damage. Shows the stored and computed checksum of each bad batch, one line per file, and a
+    summary.
 
     \b
     Examples:

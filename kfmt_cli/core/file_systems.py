@@ -63,7 +63,7 @@ def _file_system(scheme: str, host: str) -> tuple[fs.FileSystem, Callable[[str],
         made = url_to_fs(f"{scheme}://{host}/")[0]
         return fs.PyFileSystem(fs.FSSpecHandler(made)), made._strip_protocol
     except (ImportError, OSError, ValueError, TypeError) as error:
-        words = f"no file system is installed for {scheme}://"
+        words = f"no file system installed for {scheme}://"
         raise InputError(f"{name}: {words}: {one_line(error)}") from error
 
 
@@ -109,8 +109,10 @@ def _azure(scheme: str, host: str) -> Made:
     if "." not in host and "@" not in host:
         said = _azure_account()
         if "account_name" not in said:
-            words = "which account? abfss://CONTAINER@ACCOUNT.dfs.core.windows.net, or "
-            raise ValueError(f"{words}{_ACCOUNT[0]} names it")
+            words = (
+                "no account in the URL; use abfss://CONTAINER@ACCOUNT.dfs.core.windows.net, or set "
+            )
+            raise ValueError(f"{words}{_ACCOUNT[0]}")
         return fs.AzureFileSystem(**said), host
     system, top = fs.FileSystem.from_uri(f"abfss://{host}/")
     make, (settings,) = system.__reduce__()
@@ -166,7 +168,7 @@ def _first(variables: tuple[str, ...]) -> str | None:
 
 def _hdfs(scheme: str, host: str) -> Made:
     if not any(map(os.environ.get, _HADOOP)):
-        words = f"needs Hadoop's client: none of {', '.join(_HADOOP)} says where it is"
+        words = f"needs the Hadoop client: set {' or '.join(_HADOOP)}"
         raise ValueError(words)
     return _of_host(scheme, host)
 

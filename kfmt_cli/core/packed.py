@@ -9,7 +9,7 @@ from typing import BinaryIO, cast
 
 from kfmt_cli.errors import InputError
 
-WHOLLY_PACKED = "is compressed as a whole; decompress it first"
+WHOLLY_PACKED = "the file itself is compressed; decompress it first"
 Read = Callable[[int], bytes]
 AT_ONCE = 1 << 10  # bytes of zstd, which may come to much more
 

@@ -307,7 +307,7 @@ def open_source(path: str, name: str | None = None) -> Source:
     if stat.S_ISFIFO(mode):
         if not path.startswith("/dev/") and not _is_written(fd):
             os.close(fd)
-            raise InputError(f"{shown}: is a named pipe that nothing writes to")
+            raise InputError(f"{shown}: a named pipe with no writer")
         os.set_blocking(fd, True)
         return StreamSource(name, partial(os.read, fd), partial(os.close, fd))
     os.close(fd)

@@ -77,8 +77,8 @@ def about(path: str) -> StoredFile | None:
         container = below.strip("/").partition("/")[0]
         in_bucket = below.startswith(f"{container}/")
         if in_bucket and system.get_file_info(container).type is fs.FileType.NotFound:
-            raise InputError(f"{path}: there is no {container}")
-        raise InputError(f"{path}: is not there", file=path, is_gone=True)
+            raise InputError(f"{path}: {container} does not exist")
+        raise InputError(f"{path}: not found", file=path, is_gone=True)
     if info.type is fs.FileType.Directory:
         return None
     return StoredFile(path, info.size or 0, info.mtime_ns or 0)

@@ -28,7 +28,7 @@ def milliseconds(name: str, text: str) -> int:
     try:
         moment = datetime.fromisoformat(text.replace("Z", "+00:00"))
     except ValueError:
-        words = "not a time; give 2026-11-20T15:00 (UTC), now-1h or milliseconds"
+        words = "not a valid time; use 2026-11-20T15:00 (UTC), now-1h or milliseconds"
         raise UsageError(f"{name} {text!r}: {words}") from None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=timezone.utc)

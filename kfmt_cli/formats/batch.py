@@ -28,17 +28,18 @@ ATTRIBUTES = Flags(
             "timestamp_type",
             at=3,
             symbols=TIMESTAMP_TYPES,
-            doc="Who set the timestamps: the producer, or the broker on appending.",
+            doc="Who set the timestamps: the producer (CreateTime) or the broker on append "
+            "(LogAppendTime).",
         ),
         Bits("transactional", at=4, doc="The batch belongs to a transaction."),
-        Bits("control", at=5, doc="The batch holds control records, which no consumer is given."),
+        Bits("control", at=5, doc="The batch contains control records, which consumers never see."),
         Bits("delete_horizon", at=6, doc="The base timestamp is a delete horizon (KIP-534)."),
     )
 )
 
 RECORD_BATCH = Layout(
     "RecordBatch",
-    "The 61-byte header of a batch of magic 2; the records follow it.",
+    "The 61-byte header of a magic 2 batch; the records follow.",
     "org.apache.kafka.common.record.DefaultRecordBatch",
     (
         Field("base_offset", Int64, "Offset of the first record; not covered by the checksum."),
@@ -51,11 +52,11 @@ RECORD_BATCH = Layout(
         Field("magic", Int8, "Format of the batch: 2. Always byte 16, whatever the format."),
         Field("crc", UInt32, "CRC-32C from the attributes to the end of the batch."),
         Field("attributes", Int16, "Bits; the high byte is unused.", flags=ATTRIBUTES),
-        Field("last_offset_delta", Int32, "Last offset, counted from the base offset."),
+        Field("last_offset_delta", Int32, "Last offset, relative to the base offset."),
         Field(
             "base_timestamp",
             Int64,
-            "What record timestamps count from; the delete horizon where its bit is set.",
+            "Base of the record timestamps; the delete horizon if its bit is set.",
             unit=MILLISECONDS,
             none=-1,
         ),
@@ -76,7 +77,7 @@ RECORD_BATCH = Layout(
         Field(
             "base_sequence",
             Int32,
-            "The producer's number of the first record; -1 for none.",
+            "Sequence number of the first record; -1 for none.",
             none=-1,
         ),
         Field("records_count", Int32, "Records in the batch."),
@@ -90,30 +91,30 @@ RECORD_HEADER = Layout(
     "org.apache.kafka.common.record.DefaultRecord",
     (
         Field("key", Bytes(ZigZag32, nullable=False), "The header's name, UTF-8."),
-        Field("value", Bytes(ZigZag32), "null when the length is negative."),
+        Field("value", Bytes(ZigZag32), "null if the length is negative."),
     ),
 )
 
 RECORD = Layout(
     "Record",
-    "A record of magic 2; compressed batches hold these in one compressed block.",
+    "A magic 2 record; in compressed batches, all records are in one compressed block.",
     "org.apache.kafka.common.record.DefaultRecord",
     (
-        Field("length", ZigZag32, "Bytes of the record after this field.", frames=True),
+        Field("length", ZigZag32, "Size of the rest of the record in bytes.", frames=True),
         Field("attributes", Int8, "Unused."),
         Field(
             "timestamp_delta",
             ZigZag64,
-            "Timestamp, counted from the batch's base timestamp.",
+            "Timestamp, relative to the batch's base timestamp.",
             unit=MILLISECONDS,
         ),
-        Field("offset_delta", ZigZag32, "Offset, counted from the batch's base offset."),
-        Field("key", Bytes(ZigZag32), "null when the length is negative."),
-        Field("value", Bytes(ZigZag32), "null when the length is negative: a tombstone."),
+        Field("offset_delta", ZigZag32, "Offset, relative to the batch's base offset."),
+        Field("key", Bytes(ZigZag32), "null if the length is negative."),
+        Field("value", Bytes(ZigZag32), "null if the length is negative: a tombstone."),
         Field(
             "headers",
             Array(ZigZag32, RECORD_HEADER),
-            "In the producer's order; names may repeat.",
+            "In the order set by the producer; names may repeat.",
         ),
     ),
     bulk=True,

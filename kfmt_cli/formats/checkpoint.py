@@ -29,7 +29,7 @@ CHECKPOINTS = {
     for checkpoint in (
         Checkpoint(
             "recovery-point-offset-checkpoint",
-            "Up to where each partition is known to be on disk.",
+            "Recovery point of each partition: everything before it is flushed to disk.",
             "org.apache.kafka.storage.internals.checkpoint.OffsetCheckpointFile",
             _PARTITION,
         ),
@@ -41,19 +41,19 @@ CHECKPOINTS = {
         ),
         Checkpoint(
             "log-start-offset-checkpoint",
-            "Where partitions begin whose start lies inside their first segment.",
+            "Log start offset of each partition whose log starts inside its first segment.",
             "org.apache.kafka.storage.internals.checkpoint.OffsetCheckpointFile",
             _PARTITION,
         ),
         Checkpoint(
             "cleaner-offset-checkpoint",
-            "The first offset of each partition that compaction has not been over.",
+            "First dirty offset of each partition: where compaction will continue.",
             "org.apache.kafka.storage.internals.checkpoint.OffsetCheckpointFile",
             _PARTITION,
         ),
         Checkpoint(
             "leader-epoch-checkpoint",
-            "The first offset of each leader epoch.",
+            "Start offset of each leader epoch.",
             "org.apache.kafka.storage.internals.checkpoint.LeaderEpochCheckpointFile",
             ("epoch", "start_offset"),
         ),

@@ -12,7 +12,7 @@ SOURCE = "org.apache.kafka.common.message"
 
 _OWNED_PARTITIONS = Layout(
     "OwnedPartitions",
-    "The partitions that the member had.",
+    "Partitions the member previously owned.",
     SOURCE,
     (
         Field("topic", String, "The topic."),
@@ -22,15 +22,15 @@ _OWNED_PARTITIONS = Layout(
 
 CONSUMER_PROTOCOL_SUBSCRIPTION = Layout(
     "ConsumerProtocolSubscription",
-    "What a member of a classic consumer group wants to read.",
+    "Subscription of a classic consumer group member.",
     SOURCE,
     (
         Field("topics", ListOf(String), "The topics."),
-        Field("user_data", Blob, "What the assignor wants to be kept.", nullable_since=0),
+        Field("user_data", Blob, "Opaque data of the assignor.", nullable_since=0),
         Field(
             "owned_partitions",
             ListOf(_OWNED_PARTITIONS),
-            "The partitions that the member had.",
+            "Partitions the member previously owned.",
             since=1,
         ),
         Field(
@@ -43,13 +43,13 @@ CONSUMER_PROTOCOL_SUBSCRIPTION = Layout(
 
 CONSUMER_PROTOCOL_ASSIGNMENT = Layout(
     "ConsumerProtocolAssignment",
-    "What a member of a classic consumer group is to read.",
+    "Assignment of a classic consumer group member.",
     SOURCE,
     (
         Field(
-            "assigned_partitions", ListOf(_OWNED_PARTITIONS), "The partitions that the member has."
+            "assigned_partitions", ListOf(_OWNED_PARTITIONS), "Partitions assigned to the member."
         ),
-        Field("user_data", Blob, "What the assignor wants to be kept.", nullable_since=0),
+        Field("user_data", Blob, "Opaque data of the assignor.", nullable_since=0),
     ),
     versions=(0, 3),
 )

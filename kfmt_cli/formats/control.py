@@ -26,7 +26,7 @@ CONTROL_RECORD_KEY = Layout(
     "org.apache.kafka.common.record.ControlRecordType",
     (
         Field("version", Int16, "Version of the key: 0."),
-        Field("type", Int16, "What the record says.", symbols=CONTROL_TYPES),
+        Field("type", Int16, "Type of the control record.", symbols=CONTROL_TYPES),
     ),
     bulk=True,
 )

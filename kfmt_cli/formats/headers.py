@@ -12,20 +12,20 @@ SOURCE = "org.apache.kafka.common.message"
 
 REQUEST_HEADER_DATA = Layout(
     "RequestHeaderData",
-    "What comes before every request, after its size.",
+    "Header of every request, after the size field.",
     SOURCE,
     (
-        Field("request_api_key", Int16, "Which request it is."),
+        Field("request_api_key", Int16, "API key of the request."),
         Field("request_api_version", Int16, "Version of the request."),
         Field(
             "correlation_id",
             Int32,
-            "The number that the client gave the request; its response has the same.",
+            "Correlation id assigned by the client; the response repeats it.",
         ),
         Field(
             "client_id",
             String,
-            "The name that the client gives itself.",
+            "Client id.",
             nullable_since=1,
             classic=True,
         ),
@@ -36,13 +36,13 @@ REQUEST_HEADER_DATA = Layout(
 
 RESPONSE_HEADER_DATA = Layout(
     "ResponseHeaderData",
-    "What comes before every response, after its size.",
+    "Header of every response, after the size field.",
     SOURCE,
     (
         Field(
             "correlation_id",
             Int32,
-            "The number that the client gave the request; its response has the same.",
+            "Correlation id assigned by the client; the response repeats it.",
         ),
     ),
     versions=(0, 1),

@@ -11,33 +11,33 @@ from kfmt_cli.core.layout.wire import Int16, Int32, Int64
 
 MAX_RELATIVE_OFFSET = (1 << 31) - 1
 _RELATIVE_OFFSET = Field(
-    "relative_offset", Int32, "Offset, counted from the base offset in the file's name."
+    "relative_offset", Int32, "Offset, relative to the base offset in the file name."
 )
 
 OFFSET_INDEX_ENTRY = Layout(
     "OffsetIndexEntry",
-    "An entry of `.index`: the batch at this byte of the log is a good one to begin a search for "
-    "this offset, or a later one, at.",
+    "An entry of `.index`: a search for this offset or a later one can start at the batch at this "
+    "position of the log.",
     "org.apache.kafka.storage.internals.log.OffsetIndex",
     (
         _RELATIVE_OFFSET,
-        Field("log_position", Int32, "Byte in the log where a batch begins.", unit=BYTE),
+        Field("log_position", Int32, "Position of a batch in the log.", unit=BYTE),
     ),
 )
 
 TIME_INDEX_ENTRY = Layout(
     "TimeIndexEntry",
-    "An entry of `.timeindex`: up to this offset, no record is younger than this.",
+    "An entry of `.timeindex`: no record up to this offset is newer than this timestamp.",
     "org.apache.kafka.storage.internals.log.TimeIndex",
     (
-        Field("timestamp", Int64, "The largest so far in the segment.", unit=MILLISECONDS),
+        Field("timestamp", Int64, "Largest timestamp so far in the segment.", unit=MILLISECONDS),
         _RELATIVE_OFFSET,
     ),
 )
 
 ABORTED_TRANSACTION = Layout(
     "AbortedTransaction",
-    "An entry of `.txnindex`, which lies next to the segment that holds the ABORT marker.",
+    "An entry of `.txnindex`, which belongs to the segment with the ABORT marker.",
     "org.apache.kafka.storage.internals.log.AbortedTxn",
     (
         Field("version", Int16, "Version of the entry: 0."),
@@ -47,8 +47,8 @@ ABORTED_TRANSACTION = Layout(
         Field(
             "last_stable_offset",
             Int64,
-            "First offset of the next transaction that was still open then, else the offset "
-            "after the marker.",
+            "First offset of the next transaction still open at that point, or the offset after "
+            "the marker.",
         ),
     ),
 )

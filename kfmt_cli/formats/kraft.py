@@ -13,7 +13,7 @@ SOURCE = "org.apache.kafka.common.message"
 
 _VOTERS = Layout(
     "Voters",
-    "The controllers that vote.",
+    "The voters.",
     SOURCE,
     (
         Field("voter_id", Int32, "The voter."),
@@ -23,12 +23,12 @@ _VOTERS = Layout(
 
 LEADER_CHANGE_MESSAGE = Layout(
     "LeaderChangeMessage",
-    "The first batch of a new leader of the quorum.",
+    "Leader change message: the first batch of a new quorum leader.",
     SOURCE,
     (
         Field("version", Int16, "Version of the message."),
         Field("leader_id", Int32, "The leader; -1 for none."),
-        Field("voters", ListOf(_VOTERS), "The controllers that vote."),
+        Field("voters", ListOf(_VOTERS), "The voters."),
         Field("granting_voters", ListOf(_VOTERS), "The voters that voted for the leader."),
     ),
     versions=(0, 1),
@@ -37,14 +37,14 @@ LEADER_CHANGE_MESSAGE = Layout(
 
 SNAPSHOT_HEADER_RECORD = Layout(
     "SnapshotHeaderRecord",
-    "The beginning of a KRaft snapshot.",
+    "Header of a KRaft snapshot.",
     SOURCE,
     (
         Field("version", Int16, "Version of the record."),
         Field(
             "last_contained_log_timestamp",
             Int64,
-            "Time of the last batch that the snapshot contains.",
+            "Timestamp of the last batch included in the snapshot.",
             unit=MILLISECONDS,
         ),
     ),
@@ -54,7 +54,7 @@ SNAPSHOT_HEADER_RECORD = Layout(
 
 SNAPSHOT_FOOTER_RECORD = Layout(
     "SnapshotFooterRecord",
-    "The end of a KRaft snapshot.",
+    "Footer of a KRaft snapshot.",
     SOURCE,
     (Field("version", Int16, "Version of the record."),),
     versions=(0, 0),
@@ -63,11 +63,11 @@ SNAPSHOT_FOOTER_RECORD = Layout(
 
 KRAFT_VERSION_RECORD = Layout(
     "KRaftVersionRecord",
-    "The version of KRaft that the quorum runs.",
+    "KRaft version of the quorum.",
     SOURCE,
     (
         Field("version", Int16, "Version of the record."),
-        Field("kraft_version", Int16, "The version of KRaft."),
+        Field("kraft_version", Int16, "KRaft version."),
     ),
     versions=(0, 0),
     flexible_since=0,
@@ -75,37 +75,37 @@ KRAFT_VERSION_RECORD = Layout(
 
 _ENDPOINTS = Layout(
     "Endpoints",
-    "Where it listens.",
+    "Its listeners.",
     SOURCE,
     (
         Field("name", String, "Name."),
-        Field("host", String, "Name or address of the host."),
+        Field("host", String, "Host name or address."),
         Field("port", UInt16, "Port."),
     ),
 )
 
 _KRAFT_VERSION_FEATURE = Layout(
     "KraftVersionFeature",
-    "The versions of KRaft that the voter supports.",
+    "KRaft versions supported by the voter.",
     SOURCE,
     (
-        Field("min_supported_version", Int16, "The lowest version."),
-        Field("max_supported_version", Int16, "The highest version."),
+        Field("min_supported_version", Int16, "Lowest supported version."),
+        Field("max_supported_version", Int16, "Highest supported version."),
     ),
 )
 
 _VOTERS_RECORD_VOTERS = Layout(
     "Voters",
-    "The controllers that vote.",
+    "The voters.",
     SOURCE,
     (
         Field("voter_id", Int32, "The voter."),
         Field("voter_directory_id", UuidType, "The voter's log directory."),
-        Field("endpoints", ListOf(_ENDPOINTS), "Where it listens."),
+        Field("endpoints", ListOf(_ENDPOINTS), "Its listeners."),
         Field(
             "kraft_version_feature",
             Struct(_KRAFT_VERSION_FEATURE),
-            "The versions of KRaft that the voter supports.",
+            "KRaft versions supported by the voter.",
         ),
     ),
 )
@@ -116,41 +116,41 @@ VOTERS_RECORD = Layout(
     SOURCE,
     (
         Field("version", Int16, "Version of the record."),
-        Field("voters", ListOf(_VOTERS_RECORD_VOTERS), "The controllers that vote."),
+        Field("voters", ListOf(_VOTERS_RECORD_VOTERS), "The voters."),
     ),
     versions=(0, 0),
     flexible_since=0,
 )
 
 _CURRENT_VOTERS = Layout(
-    "CurrentVoters", "The controllers that vote.", SOURCE, (Field("voter_id", Int32, "The voter."),)
+    "CurrentVoters", "The voters.", SOURCE, (Field("voter_id", Int32, "The voter."),)
 )
 
 QUORUM_STATE_DATA = Layout(
     "QuorumStateData",
-    "The vote of this replica of the metadata log.",
+    "Vote of this metadata log replica.",
     SOURCE,
     (
         Field("cluster_id", String, "The cluster.", until=0),
         Field("leader_id", Int32, "The leader; -1 for none."),
-        Field("leader_epoch", Int32, "Epoch of the leader."),
-        Field("voted_id", Int32, "The voter that was voted for; -1 for none."),
+        Field("leader_epoch", Int32, "Leader epoch."),
+        Field("voted_id", Int32, "The voter it voted for; -1 for none."),
         Field(
             "voted_directory_id",
             UuidType,
-            "Log directory of the voter that was voted for.",
+            "Log directory of the voter it voted for.",
             since=1,
         ),
         Field(
             "applied_offset",
             Int64,
-            "The last offset that was applied; brokers no longer use it.",
+            "Last applied offset; no longer used.",
             until=0,
         ),
         Field(
             "current_voters",
             ListOf(_CURRENT_VOTERS),
-            "The controllers that vote.",
+            "The voters.",
             until=0,
             nullable_since=0,
         ),

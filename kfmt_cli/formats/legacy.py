@@ -15,7 +15,7 @@ _COMPRESSION = Bits(
     at=0,
     width=3,
     symbols=LEGACY_CODECS,
-    doc="Codec of the message set that the value then is.",
+    doc="Codec of the message set in the value.",
 )
 ATTRIBUTES_V0 = Flags((_COMPRESSION,))
 ATTRIBUTES_V1 = Flags(
@@ -25,26 +25,27 @@ ATTRIBUTES_V1 = Flags(
             "timestamp_type",
             at=3,
             symbols=TIMESTAMP_TYPES,
-            doc="Who set the timestamp: the producer, or the broker on appending.",
+            doc="Who set the timestamp: the producer (CreateTime) or the broker on append "
+            "(LogAppendTime).",
         ),
     )
 )
 
 _FRONT = (
-    Field("offset", Int64, "Of a wrapper: the offset of its last message."),
+    Field("offset", Int64, "For a wrapper: the offset of its last inner message."),
     Field("message_size", Int32, "Bytes after this field.", frames=True),
     Field("crc", UInt32, "CRC-32 of everything after this field."),
 )
-_KEY = Field("key", Bytes(Int32), "null when the length is negative; null in a wrapper.")
+_KEY = Field("key", Bytes(Int32), "null if the length is negative; null in a wrapper.")
 _VALUE = Field(
     "value",
     Bytes(Int32),
-    "null when the length is negative: a tombstone. Of a wrapper: the compressed message set.",
+    "null if the length is negative: a tombstone. For a wrapper: the compressed message set.",
 )
 
 MESSAGE_V0 = Layout(
     "MessageV0",
-    "A message of magic 0, alone or as the wrapper of a compressed message set.",
+    "A magic 0 message, standalone or as the wrapper of a compressed message set.",
     "org.apache.kafka.common.record.LegacyRecord",
     (
         *_FRONT,
@@ -58,13 +59,15 @@ MESSAGE_V0 = Layout(
 
 MESSAGE_V1 = Layout(
     "MessageV1",
-    "A message of magic 1: magic 0 with a timestamp; offsets inside a wrapper are relative.",
+    "A magic 1 message: magic 0 plus a timestamp; offsets inside a wrapper are relative.",
     "org.apache.kafka.common.record.LegacyRecord",
     (
         *_FRONT,
         Field("magic", Int8, "Format of the message: 1."),
         Field("attributes", Int8, "Bits.", flags=ATTRIBUTES_V1),
-        Field("timestamp", Int64, "Of a wrapper: the largest inside it.", unit=MILLISECONDS),
+        Field(
+            "timestamp", Int64, "For a wrapper: the largest timestamp inside it.", unit=MILLISECONDS
+        ),
         _KEY,
         _VALUE,
     ),
@@ -83,7 +86,7 @@ NOTES_V0 = Layout(
         Field("crc", Int64, "CRC-32 of the value."),
         Field("magic", Int8, "0."),
         Field("attributes", Int8, "Bits.", flags=ATTRIBUTES_V0),
-        Field("key", Bytes(Int32), "null when the length is negative."),
-        Field("value", Bytes(Int32), "null when the length is negative."),
+        Field("key", Bytes(Int32), "null if the length is negative."),
+        Field("value", Bytes(Int32), "null if the length is negative."),
     ),
 )

@@ -11,7 +11,7 @@ from kfmt_cli.formats.kraft import QUORUM_STATE_DATA
 
 META_PROPERTIES = Layout(
     "MetaProperties",
-    "`meta.properties`: whose log directory it is. A file of Java's properties.",
+    "`meta.properties`: identifies the owner of the log directory. A Java properties file.",
     "org.apache.kafka.metadata.properties.MetaProperties",
     (
         Field("version", Int32, "0 with ZooKeeper, 1 with KRaft."),
@@ -24,7 +24,8 @@ META_PROPERTIES = Layout(
 )
 PARTITION_METADATA = Layout(
     "PartitionMetadata",
-    "`partition.metadata`: whose partition it is, also after a topic was made again by its name.",
+    "`partition.metadata`: the topic id of the partition, which tells re-created topics of the "
+    "same name apart.",
     "org.apache.kafka.storage.internals.checkpoint.PartitionMetadataFile",
     (
         Field("version", Int32, "Version of the file: 0."),
@@ -34,18 +35,18 @@ PARTITION_METADATA = Layout(
 )
 CLEAN_SHUTDOWN = Layout(
     "CleanShutdown",
-    "`.kafka_cleanshutdown`: that it is there says that the broker was shut down cleanly. JSON, "
-    "and empty before 3.7.",
+    "`.kafka_cleanshutdown`: its presence means the broker was shut down cleanly. JSON; empty "
+    "before 3.7.",
     "org.apache.kafka.storage.internals.checkpoint.CleanShutdownFileHandler",
     (
         Field("version", Int32, "Version of the file: 0."),
-        Field("broker_epoch", Int64, "Epoch that the broker had."),
+        Field("broker_epoch", Int64, "The broker epoch."),
     ),
     text=True,
 )
 QUORUM_STATE = Layout(
     "QuorumState",
-    "`quorum-state`: the vote of this replica of the metadata log. JSON.",
+    "`quorum-state`: vote of this metadata log replica. JSON.",
     "org.apache.kafka.raft.internals.FileQuorumStateStore",
     (Field("data_version", Int32, "Version of the file: 0 or 1."), *QUORUM_STATE_DATA.fields),
     text=True,

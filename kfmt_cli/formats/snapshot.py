@@ -9,12 +9,12 @@ from kfmt_cli.core.layout.wire import Int16, Int32, Int64, UInt32
 
 PRODUCER_SNAPSHOT = Layout(
     "ProducerSnapshot",
-    "The front of `.snapshot`; as many ProducerState follow as it says.",
+    "Header of `.snapshot`; the declared number of ProducerState entries follows.",
     "org.apache.kafka.storage.internals.log.ProducerStateManager",
     (
         Field("version", Int16, "Version of the file: 1."),
         Field("crc", UInt32, "CRC-32C from the next field to the end of the file."),
-        Field("producers_count", Int32, "How many producers follow."),
+        Field("producers_count", Int32, "Number of producers that follow."),
     ),
 )
 
@@ -25,14 +25,16 @@ PRODUCER_STATE = Layout(
     (
         Field("producer_id", Int64, "The producer."),
         Field("producer_epoch", Int16, "Its epoch."),
-        Field("last_sequence", Int32, "Sequence of its last record; -1 where no batch is known."),
+        Field(
+            "last_sequence", Int32, "Sequence number of its last record; -1 if no batch is known."
+        ),
         Field(
             "last_offset",
             Int64,
-            "Offset of its last record; -1 where no batch is known.",
+            "Offset of its last record; -1 if no batch is known.",
             unit=OFFSET,
         ),
-        Field("offset_delta", Int32, "Offsets that its last batch takes, less one."),
+        Field("offset_delta", Int32, "Number of offsets in its last batch, minus one."),
         Field("timestamp", Int64, "Max timestamp of its last batch.", unit=MILLISECONDS),
         Field("coordinator_epoch", Int32, "Epoch of the coordinator that wrote its last marker."),
         Field(

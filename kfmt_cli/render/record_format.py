@@ -54,12 +54,12 @@ def _visible(data: bytes | None) -> bytes | None:
 
 TOKENS = {
     "s": "the value",
-    "S": "the value's bytes, -1 for null",
-    "R": "the same as four bytes, big-endian",
+    "S": "value size in bytes, -1 for null",
+    "R": "value size as a big-endian int32",
     "k": "the key",
-    "K": "the key's bytes, -1 for null",
-    "T": "the timestamp in milliseconds, -1 without one",
-    "h": "the headers, NAME=VALUE, parted by commas",
+    "K": "key size in bytes, -1 for null",
+    "T": "timestamp in milliseconds, -1 if none",
+    "h": "headers as NAME=VALUE, separated by commas",
     "t": "the topic",
     "p": "the partition",
     "o": "the offset",
@@ -81,14 +81,16 @@ def writer(form: str, null: bytes) -> Write:
         following = form[at + 1 : at + 2]
         if char == "%":
             if following not in TOKENS or not following:
-                raise UsageError(f"-f has no %{following}; there are {' '.join(_names())}")
+                raise UsageError(f"-f: unknown %{following}; choose from {' '.join(_names())}")
             parts.append(b"%" if following == "%" else of(following))
             at += 2
         elif char == "\\" and following == "x":
             try:
                 parts.append(bytes([int(form[at + 2 : at + 4], 16)]))
             except ValueError:
-                raise UsageError(f"-f: {form[at : at + 4]!r} is no byte such as \\x1f") from None
+                raise UsageError(
+                    f"-f: {form[at : at + 4]!r} is not a byte escape such as \\x1f"
+                ) from None
             at += 4
         elif char == "\\" and following in _ESCAPES:
             parts.append(_ESCAPES[following])

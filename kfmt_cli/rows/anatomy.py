@@ -23,24 +23,22 @@ FIELD = RowType(
         Column(
             "inside",
             ColumnKind.TEXT,
-            "The codec of the compressed block that it is in; null for bytes of the file.",
+            "Codec of the enclosing compressed block; null for bytes of the file.",
             given="has_inside",
         ),
         Column(
             "block_position",
-            doc="Byte in the file where that block begins.",
+            doc="Position of that block in the file.",
             given="has_block_position",
         ),
-        Column("position", doc="Byte in the file, or in what came out of the block."),
-        Column("size", doc="How many bytes."),
-        Column("path", ColumnKind.TEXT, "The field, below those that it is a part of."),
-        Column("wire_type", ColumnKind.TEXT, "How it is laid down."),
-        Column(
-            "hex", ColumnKind.TEXT, "Its bytes; null where its parts have them.", given="has_hex"
-        ),
+        Column("position", doc="Byte position in the file, or in the decompressed block."),
+        Column("size", doc="Number of bytes."),
+        Column("path", ColumnKind.TEXT, "Path of the field."),
+        Column("wire_type", ColumnKind.TEXT, "Encoding."),
+        Column("hex", ColumnKind.TEXT, "Its bytes; null if its parts have them.", given="has_hex"),
         Column("value", ColumnKind.JSON, "Its value; bytes as base64.", given="has_value"),
-        Column("meaning", ColumnKind.TEXT, "What that means.", given="has_meaning"),
-        Column("fault", ColumnKind.TEXT, "Why it cannot be read on.", given="has_fault"),
+        Column("meaning", ColumnKind.TEXT, "Meaning of the value.", given="has_meaning"),
+        Column("fault", ColumnKind.TEXT, "Why decoding stopped.", given="has_fault"),
     ),
 )
 

@@ -13,7 +13,7 @@ from kfmt_cli.formats.batch import RECORD_BATCH, TIMESTAMP_TYPES
 from kfmt_cli.rows.column import Column, ColumnKind, Placed, RowType, column_of
 
 TIMESTAMP_WORDS = (*TIMESTAMP_TYPES, "NoTimestampType")
-POSITION = Column("position", doc="Byte in the file where the batch begins.")
+POSITION = Column("position", doc="Position of the batch in the file.")
 
 # What says whether a batch has a field; where there is no entry, only magic 2 has it.
 _GIVEN = {
@@ -28,15 +28,15 @@ _FIRST = "magic"
 _BEHIND = {
     "base_offset": (Column("last_offset", doc="Offset of the last record."),),
     "crc": (
-        Column("crc_valid", ColumnKind.FLAG, "Whether the checksum fits the bytes."),
-        Column("crc_computed", doc="The checksum of the bytes.", only=("crc_valid", 0)),
+        Column("crc_valid", ColumnKind.FLAG, "Whether the checksum matches."),
+        Column("crc_computed", doc="Checksum computed from the bytes.", only=("crc_valid", 0)),
     ),
     "max_timestamp": (
         Column(
             "delete_horizon_ms",
             source="base_timestamp",
             given="delete_horizon",
-            doc="When the tombstones and markers of the batch may be removed.",
+            doc="When tombstones and markers in the batch can be removed.",
             unit=MILLISECONDS,
             none=-1,
         ),
@@ -45,7 +45,7 @@ _BEHIND = {
         Column(
             "last_sequence",
             given="is_v2",
-            doc="The producer's number of the last record; -1 for none.",
+            doc="Sequence number of the last record; -1 for none.",
             none=-1,
             bits=32,
         ),
@@ -69,7 +69,7 @@ def _attributes(field: Field) -> Column:
 
 def _columns() -> Iterator[Column]:
     yield POSITION
-    yield Column("size", doc="Bytes of the whole batch.")
+    yield Column("size", doc="Size of the whole batch in bytes.")
     first = RECORD_BATCH.field(_FIRST)
     for field in (first, *(field for field in RECORD_BATCH.fields if field is not first)):
         if field.flags is not None:
@@ -80,5 +80,8 @@ def _columns() -> Iterator[Column]:
 
 
 BATCH = RowType(
-    "batch", "A batch, or a message of magic 0 or 1 by its own header.", (*_columns(),), Placed.FILE
+    "batch",
+    "A batch, or a magic 0 or 1 message described by its own header.",
+    (*_columns(),),
+    Placed.FILE,
 )

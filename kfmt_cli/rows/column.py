@@ -99,9 +99,9 @@ class Placed(enum.Enum):
 
 # What such an object has after `file`.
 PLACE = {
-    "topic": "Topic, by the name of the directory; null where it is not that of a partition.",
-    "partition": "Partition, by the name of the directory.",
-    "log_dir": "The directory that the partition lies in.",
+    "topic": "Topic, from the directory name; null if it is not a partition directory.",
+    "partition": "Partition, from the directory name.",
+    "log_dir": "Log directory that contains the partition.",
 }
 
 

@@ -37,42 +37,42 @@ def members(type_: RowType, values: Mapping[str, object]) -> dict[str, object]:
 _OBSERVED_ON = json_value(
     "observed_on", "The versions of Kafka on which the prediction was observed."
 )
-_CODE = text("code", "The kind of finding.")
+_CODE = text("code", "Kind of finding.")
 _SEVERITY = text("severity", "error, warning or note.")
 _CONSEQUENCES = (
-    text("after_crash", "What a broker makes of it that starts after a crash.", null=True),
+    text("after_crash", "What a broker does on the next start after a crash.", null=True),
     text(
         "after_clean_shutdown",
-        "What a broker makes of it that starts after a clean shutdown.",
+        "What a broker does on the next start after a clean shutdown.",
         null=True,
     ),
-    text("advice", "What can be done about it.", null=True),
+    text("advice", "What to do about it.", null=True),
 )
 
 FINDING = RowType(
     "finding",
-    "Something that is wrong, or worth knowing.",
+    "A problem, or a fact worth knowing.",
     (
         text("file", "The file, or the directory."),
         _CODE,
         _SEVERITY,
-        number("position", "The byte that it is about.", null=True),
-        number("offset", "The offset that it is about.", null=True),
-        text("message", "What was found, in words."),
-        json_value("expected", "What should be there, where that is one value.", null=True),
-        json_value("found", "What is there instead.", null=True),
+        number("position", "Byte position it refers to.", null=True),
+        number("offset", "Kafka offset it refers to.", null=True),
+        text("message", "Description of what was found."),
+        json_value("expected", "Expected value, if there is a single one.", null=True),
+        json_value("found", "Actual value.", null=True),
         *_CONSEQUENCES,
     ),
     Placed.PARTITION,
 )
 FINDINGS_LEFT_OUT = RowType(
     "findings_left_out",
-    "Findings that are counted and not shown, as there are more than --max-findings.",
+    "Findings counted but not shown because of --max-findings.",
     (
         text("file", "The file."),
         _CODE,
         _SEVERITY,
-        number("count", "How many of them are not shown."),
+        number("count", "Number of findings not shown."),
     ),
     Placed.PARTITION,
 )
@@ -80,7 +80,7 @@ FINDINGS_LEFT_OUT = RowType(
 # check
 PARTITION = RowType(
     "partition",
-    "A partition's directory, and what was found in it.",
+    "A partition directory and its findings.",
     (
         text("file", "The directory."),
         number("segments", "Logs in it."),
@@ -94,35 +94,37 @@ PARTITION = RowType(
 )
 BROKER_START = RowType(
     "broker_start",
-    "What a broker would make of a partition, or of a log directory, when it starts.",
+    "Predicted outcome of a broker start for a partition or a log directory.",
     (
         text("file", "The directory."),
-        text("after", "How the broker stopped: crash or clean_shutdown."),
+        text("after", "How the broker stopped: crash or clean-shutdown."),
         flag("starts", "Whether the broker starts."),
-        text("reason", "Why it does not.", null=True),
-        number("log_start_offset", "First offset that it serves afterwards.", null=True),
-        number("log_end_offset", "The offset after the last.", null=True),
-        json_value("cut", "The files that it cuts, each with the size that is left."),
-        json_value("deleted", "The files that it deletes."),
-        json_value(
-            "lost_offsets", "Ranges of offsets that are gone afterwards, each first and last."
-        ),
+        text("reason", "Why it does not start.", null=True),
+        number("log_start_offset", "Log start offset afterwards.", null=True),
+        number("log_end_offset", "Log end offset.", null=True),
+        json_value("cut", "Files it truncates, each with its new size."),
+        json_value("deleted", "Files it deletes."),
+        json_value("lost_offsets", "Offset ranges that are lost, as [first, last]."),
         json_value(
             "unreachable_offsets",
-            "Ranges of offsets that stay on the disk and cannot be read, each first and last.",
+            "Offset ranges that stay on disk but cannot be read, as [first, last].",
         ),
-        text("becomes", "The name that it gives the directory.", null=True),
+        text(
+            "becomes",
+            "What becomes of it: stray, offline or unserved; null otherwise.",
+            null=True,
+        ),
         _OBSERVED_ON,
     ),
     Placed.PARTITION,
 )
 NEXT_STEP = RowType(
     "next",
-    "A command that would help, and what it costs.",
+    "A suggested command and its cost.",
     (
         text("file", "The directory."),
         text("command", "The command, ready to paste."),
-        text("price", "What is lost or changed by it."),
+        text("price", "What it loses or changes."),
     ),
     Placed.PARTITION,
 )
@@ -132,10 +134,10 @@ LOG_DIRECTORY = RowType(
     (
         text("file", "The directory."),
         flag("starts", "Whether the broker starts."),
-        text("reason", "Why it does not.", null=True),
+        text("reason", "Why it does not start.", null=True),
         text("becomes", "What it does with the directory if it starts without it.", null=True),
-        text("retry", "What a further start would do.", null=True),
-        text("next_start", "How the next start is: after_crash or after_clean_shutdown."),
+        text("retry", "What the start after a failed start would do.", null=True),
+        text("next_start", "Kind of the next start: crash or clean-shutdown."),
         _OBSERVED_ON,
     ),
 )
@@ -143,72 +145,78 @@ LOG_DIRECTORY = RowType(
 # stat
 STATISTICS = RowType(
     "stat",
-    "Numbers about a segment, a partition or a topic.",
+    "Statistics of a segment, partition or topic.",
     (
-        text("file", "What they are about; of a topic, the directory that its partitions lie in."),
+        text(
+            "file", "Segment or partition; for a topic, the directory that contains its partitions."
+        ),
         text("topic", "The topic.", null=True),
         number("partition", "The partition; null for a topic.", null=True),
-        text("log_dir", "The log directory, where it is one.", null=True),
+        text("log_dir", "The log directory, if it is one.", null=True),
         number("segments", "Logs."),
         number("bytes", "Bytes of the logs."),
-        number("batches", "Batches; null where --sample met none.", null=True),
-        number("records", "Records, as the headers of batches count them.", null=True),
-        real("records_per_batch", "Records of a batch, on average.", null=True),
-        real("bytes_per_batch", "Bytes of a batch, on average.", null=True),
-        real("bytes_per_record", "Bytes of a record as stored, on average.", null=True),
-        json_value("codecs", "Of each codec: how many batches."),
-        json_value("magics", "Of each magic: how many batches."),
-        real("compression_ratio", "Bytes of records by their bytes as stored.", null=True),
+        number("batches", "Batches; null if --sample hit none.", null=True),
+        number("records", "Records declared in batch headers.", null=True),
+        real("records_per_batch", "Average records per batch.", null=True),
+        real("bytes_per_batch", "Average bytes per batch.", null=True),
+        real("bytes_per_record", "Average stored bytes per record.", null=True),
+        json_value("codecs", "Number of batches per codec."),
+        json_value("magics", "Number of batches per magic."),
+        real(
+            "compression_ratio",
+            "Compression ratio: uncompressed bytes divided by stored bytes.",
+            null=True,
+        ),
         number("first_offset", "The first offset.", null=True),
         number("last_offset", "The last offset.", null=True),
-        real("offset_density", "Records by the offsets that they span.", null=True),
+        real("offset_density", "Ratio of records to the offset range they span.", null=True),
         milliseconds("min_timestamp", "The smallest timestamp.", null=True),
         milliseconds("max_timestamp", "The largest timestamp.", null=True),
         number(
             "timestamp_skew_ms",
-            "By how much a timestamp is at most before an earlier one.",
+            "Largest amount by which a timestamp is older than a previous one.",
             null=True,
         ),
         number("producers", "Producers with an id.", null=True),
         number("transactional_batches", "Batches of transactions.", null=True),
-        number("control_batches", "Batches with the marker of a transaction.", null=True),
+        number("control_batches", "Batches with a transaction marker.", null=True),
         number("null_keys", "Records without a key; null without --deep.", null=True),
-        number("empty_keys", "Records whose key has no bytes.", null=True),
+        number("empty_keys", "Records with an empty key.", null=True),
         number("tombstones", "Records without a value.", null=True),
-        json_value("records_histogram", "Batches by their records, in powers of two."),
-        json_value("bytes_histogram", "Batches by their bytes, in powers of two."),
-        number("sampled_bytes", "With --sample: bytes that were looked at.", null=True),
+        json_value("records_histogram", "Histogram of records per batch, in powers of two."),
+        json_value("bytes_histogram", "Histogram of batch sizes, in powers of two."),
+        number("sampled_bytes", "With --sample: bytes read.", null=True),
         real(
             "sample_error",
-            "By which part of them the records of all may be wrong, in 95 of 100 samples.",
+            "Relative error of the total record count at 95 % confidence.",
             null=True,
         ),
     ),
 )
 DISK_USAGE = RowType(
     "disk_usage",
-    "What fills the disk below a directory, by what it is for.",
+    "Disk usage under a directory, by purpose.",
     (
         text("file", "The directory."),
         text("purpose", "What the files are for."),
-        number("files", "How many there are."),
+        number("files", "Number of files."),
         number("bytes", "Their sizes."),
-        number("disk_bytes", "What they take on the disk, where holes take nothing."),
-        number("freed_now", "Of logs: bytes that the next check of retention frees.", null=True),
-        number("freed_later", "Of logs: bytes that go later, as they get older.", null=True),
-        milliseconds("freed_by", "When the last of these go.", null=True),
-        text("becomes", "What a broker does about them, where that is known.", null=True),
+        number("disk_bytes", "Space used on disk; holes in sparse files take none."),
+        number("freed_now", "Logs: bytes that the next retention check frees.", null=True),
+        number("freed_later", "Logs: bytes that retention will free later.", null=True),
+        milliseconds("freed_by", "When the last of these will be freed.", null=True),
+        text("becomes", "What a broker does with them, if known.", null=True),
     ),
 )
 WHAT_IF = RowType(
     "what_if",
-    "What another codec would make of a sample of the batches.",
+    "Result of recompressing a sample of the batches with another codec.",
     (
         text("codec", "The codec, and its level."),
         number("sample_bytes", "Bytes of the records in the sample."),
-        number("stored_bytes", "Bytes that they take now."),
-        number("would_be_bytes", "Bytes that they would take."),
-        real("saved", "The part of the bytes that would be saved; below 0, they would grow."),
+        number("stored_bytes", "Their stored bytes now."),
+        number("would_be_bytes", "Their stored bytes with the other codec."),
+        real("saved", "Fraction of bytes saved; negative if they would grow."),
         real("seconds", "How long it took to compress the sample."),
     ),
 )
@@ -216,16 +224,16 @@ WHAT_IF = RowType(
 # retention, compaction, txn
 RETENTION = RowType(
     "retention",
-    "Whether a broker's retention deletes a segment, and when.",
+    "Whether and when retention deletes a segment.",
     (
         text("file", "The log."),
-        number("base_offset", "Its first offset, by its name."),
+        number("base_offset", "Base offset, from the file name."),
         number("bytes", "Its bytes."),
-        milliseconds("largest_timestamp", "The time that retention goes by."),
-        text("timestamp_source", "Where that time is from."),
-        flag("active", "Whether it is the segment that is written to."),
-        flag("deletable", "Whether it goes now."),
-        milliseconds("deletable_at", "When it goes.", null=True),
+        milliseconds("largest_timestamp", "Timestamp used for retention."),
+        text("timestamp_source", "Source of that timestamp."),
+        flag("active", "Whether it is the active segment."),
+        flag("deletable", "Whether it can be deleted now."),
+        milliseconds("deletable_at", "When it can be deleted.", null=True),
         text("why", "The rule that decides."),
         json_value("settings", "The settings of the topic, and where each comes from."),
     ),
@@ -233,79 +241,77 @@ RETENTION = RowType(
 )
 ROLL = RowType(
     "roll",
-    "When the active segment is rolled.",
+    "When the active segment rolls.",
     (
         text("file", "The log."),
         text("reason", "The setting that decides."),
-        number("at_bytes", "The size at which it is rolled."),
-        milliseconds("at_time", "The time of the record with which it is rolled.", null=True),
+        number("at_bytes", "The size at which it rolls."),
+        milliseconds("at_time", "Timestamp of the record with which it rolls.", null=True),
     ),
     Placed.FILE,
 )
 FREED = RowType(
     "freed",
-    "What retention frees in all.",
+    "Total bytes that retention frees.",
     (
-        number("bytes_now", "Bytes that go now."),
-        number("bytes_later", "Bytes that go later."),
+        number("bytes_now", "Bytes that can be deleted now."),
+        number("bytes_later", "Bytes that can be deleted later."),
     ),
 )
 COMPACTION = RowType(
     "compaction",
-    "What a run of the log cleaner would make of a partition.",
+    "Predicted result of a log cleaner run for a partition.",
     (
         text("file", "The partition."),
         json_value("cleanup_policy", "The policy of its topic."),
         json_value("settings", "The settings of the topic, and where each comes from."),
-        number("first_dirty_offset", "First offset that was not cleaned yet."),
-        number("first_uncleanable_offset", "First offset that may not be cleaned now."),
-        text("held_by", "What keeps the cleaner from going further."),
+        number("first_dirty_offset", "First dirty offset."),
+        number("first_uncleanable_offset", "First uncleanable offset."),
+        text("held_by", "What holds the cleaner back."),
         number("clean_bytes", "Bytes before the first dirty offset."),
         number("dirty_bytes", "Bytes that would be cleaned."),
-        real("dirty_ratio", "The dirty bytes by both."),
-        flag("picked", "Whether the cleaner would take the partition now."),
-        text("never_because", "Why it never would.", null=True),
-        number("passes", "How many runs it takes, as the offset map is of limited size."),
-        number("records_kept", "Records that stay."),
-        number("records_removed", "Records that go."),
-        number("replaced", "Of those that go: replaced by a later record of their key."),
-        number("without_key", "Of those that go: without a key."),
-        number("of_aborted_transactions", "Of those that go: of aborted transactions."),
-        number("tombstones_kept", "Tombstones that stay until their time has come."),
-        number("markers_kept", "Markers of transactions that stay."),
-        milliseconds("next_delete_horizon", "When the next of those may go.", null=True),
+        real("dirty_ratio", "Dirty ratio: dirty bytes divided by clean and dirty bytes."),
+        flag("picked", "Whether the cleaner would pick the partition now."),
+        text("never_because", "Why the cleaner never cleans it.", null=True),
+        number("passes", "Number of cleaning passes, given the size of the offset map."),
+        number("records_kept", "Records kept."),
+        number("records_removed", "Records removed."),
+        number("replaced", "Removed: superseded by a later record with the same key."),
+        number("without_key", "Removed: without a key."),
+        number("of_aborted_transactions", "Removed: from aborted transactions."),
+        number("tombstones_kept", "Tombstones kept until their delete horizon."),
+        number("markers_kept", "Transaction markers kept."),
+        milliseconds("next_delete_horizon", "When the next of those can be removed.", null=True),
         number("segments_before", "Segments before."),
         number("segments_after", "Segments after."),
-        json_value(
-            "remaining_offsets", "The offsets that stay; null without --offsets.", null=True
-        ),
+        json_value("remaining_offsets", "Offsets kept; null without --offsets.", null=True),
     ),
     Placed.PARTITION,
 )
 KEY_FATE = RowType(
     "key",
-    "What the cleaner makes of a record of the key that was asked for.",
+    "Fate of one record of the requested key in the next cleaning.",
     (
         text("file", "The log."),
-        number("batch_position", "First byte of its batch."),
+        number("batch_position", "Position of its batch."),
         number("offset", "Its offset."),
         milliseconds("timestamp", "Its timestamp.", null=True),
-        number("value_size", "Bytes of its value, -1 of a tombstone."),
-        flag("stays", "Whether it stays."),
+        number("value_size", "Size of its value in bytes; -1 for a tombstone."),
+        flag("stays", "Whether it is kept."),
         text("why", "The rule that decides."),
     ),
     Placed.FILE,
 )
 TRANSACTIONS = RowType(
     "transactions",
-    "The transactions of a partition, counted.",
+    "Transaction counts of a partition.",
     (
         text("file", "The partition."),
-        number("committed", "Those that were committed."),
-        number("aborted", "Those that were aborted."),
-        number("open", "Those without a marker."),
-        number("last_stable_offset", "Up to which read_committed reads."),
-        number("log_end_offset", "The offset after the last."),
+        number("committed", "Committed transactions."),
+        number("aborted", "Aborted transactions."),
+        number("open", "Transactions without a marker."),
+        number("last_stable_offset", "Last stable offset."),
+        number("log_end_offset", "Log end offset."),
     ),
     Placed.PARTITION,
 )
@@ -313,19 +319,22 @@ TRANSACTIONS = RowType(
 # diff
 DIFF = RowType(
     "diff",
-    "What the comparison of two replicas comes to.",
+    "Result of comparing two replicas.",
     (
         text("file", "A."),
         text("other", "B."),
-        number("a_end", "End of A's log."),
-        number("b_end", "End of B's log."),
+        number("a_end", "Log end offset of A."),
+        number("b_end", "Log end offset of B."),
         text("verdict", "identical, consistent, damaged, missing or diverged."),
         number("diverged_at", "First offset at which they differ.", null=True),
         text("later", "A or B: which of them has the later leader epoch.", null=True),
         number("a_latest_epoch", "Latest leader epoch of A, where they diverged.", only=True),
         number("b_latest_epoch", "Latest leader epoch of B, where they diverged.", only=True),
         number(
-            "cut_to", "To which offset the other one is cut when they meet.", null=True, only=True
+            "cut_to",
+            "Offset to which the replica with the earlier epoch is truncated.",
+            null=True,
+            only=True,
         ),
     ),
     Placed.PARTITION,
@@ -334,37 +343,37 @@ DIFF = RowType(
 # salvage
 HOLE = RowType(
     "hole",
-    "Bytes of a log that are left out.",
+    "Bytes of a log that were dropped.",
     (
         text("file", "The log."),
         number("position", "Their first byte."),
-        number("size", "How many they are."),
+        number("size", "Number of bytes."),
         number("batches", "Damaged batches in them."),
         number("first_offset", "First offset that may be missing.", null=True),
         number("last_offset", "Last offset that may be missing.", null=True),
-        number("reencoded", "Records of them that are kept in a batch of their own."),
+        number("reencoded", "Records recovered from them into a batch of their own."),
         json_value("codes", "The kinds of findings there."),
     ),
     Placed.FILE,
 )
 MISSING_OFFSETS = RowType(
     "missing",
-    "Offsets of a partition that no batch has that was written.",
+    "Offsets of a partition missing from the output.",
     (
         text("file", "The partition."),
-        number("offsets", "How many they are."),
-        json_value("ranges", "Their ranges, each first and last."),
+        number("offsets", "Number of offsets."),
+        json_value("ranges", "Their ranges, as [first, last]."),
     ),
     Placed.PARTITION,
 )
 REARRANGED = RowType(
     "rearranged",
-    "Batches of a partition that did not lie where they belong.",
+    "Batches of a partition found in the wrong place.",
     (
         text("file", "The partition."),
-        number("aside_batches", "Undamaged batches whose offsets contradict the others."),
-        text("aside", "The directory in which those are.", null=True),
-        number("copies", "Batches that lay there twice and are kept once."),
+        number("aside_batches", "Undamaged batches whose offsets conflict with the others."),
+        text("aside", "Directory that contains those.", null=True),
+        number("copies", "Duplicate batches, kept once."),
     ),
     Placed.PARTITION,
 )
@@ -372,16 +381,16 @@ REARRANGED = RowType(
 # index-check
 LOOKUP = RowType(
     "lookup",
-    "How a broker finds an offset or a time, step by step.",
+    "How a broker looks up an offset or a timestamp, step by step.",
     (
         text("file", "The log."),
         text("column", "offset or timestamp."),
-        number("target", "What is looked for."),
+        number("target", "The offset or timestamp to look up."),
         json_value("searches", "The binary searches in indexes, with their steps."),
-        number("scan_from", "The byte at which the broker begins to read the log.", null=True),
-        number("n_scanned", "Batches that it passes."),
+        number("scan_from", "Byte at which the broker starts scanning the log.", null=True),
+        number("n_scanned", "Batches it passes."),
         json_value("scanned", "The first of those."),
-        json_value("batch", "The batch that it finds.", null=True),
+        json_value("batch", "The batch it finds.", null=True),
     ),
     Placed.PARTITION,
 )
@@ -393,14 +402,14 @@ CODE = RowType(
     (
         _CODE,
         _SEVERITY,
-        text("about", "What it is about."),
-        text("meaning", "What it means."),
+        text("about", "Section of the list of findings."),
+        text("meaning", "Its meaning."),
         *_CONSEQUENCES,
     ),
 )
 PAGE = RowType(
     "topic",
-    "A page of explain.",
+    "A page of kfmt explain.",
     (
         text("topic", "Its name."),
         text("title", "Its title."),
@@ -424,11 +433,11 @@ FORMAT = RowType(
     "A format that kfmt reads.",
     (
         text("name", "Its name."),
-        text("chapter", "Where it belongs."),
-        number("size", "Its bytes; null where they differ.", null=True),
+        text("chapter", "Chapter of the list of formats."),
+        number("size", "Its size in bytes; null if it varies.", null=True),
         json_value("versions", "The first and the last version of a message.", null=True),
         number("flexible_since", "The first version with tagged fields.", null=True),
-        text("meaning", "What it is."),
+        text("meaning", "Its description."),
         text("source", "Where Kafka defines it."),
     ),
 )
@@ -437,12 +446,12 @@ FORMAT_FIELD = RowType(
     "A field of a format.",
     (
         text("format", "The format."),
-        number("offset", "The byte at which it begins; null where that differs.", null=True),
-        text("field", "Its name, with those of the structures that it is in."),
+        number("offset", "Byte position where it starts; null if it varies.", null=True),
+        text("field", "Its name, after the names of the structures that contain it."),
         text("wire_type", "Its type."),
         text("bits", "Which bits of the field it is.", null=True),
-        text("versions", "The versions that have it, where not all do.", null=True),
-        text("meaning", "What it means."),
+        text("versions", "Versions that have it, if not all.", null=True),
+        text("meaning", "Its meaning."),
     ),
 )
 VARINT = RowType(
@@ -453,7 +462,7 @@ VARINT = RowType(
         number("value", "The number."),
         number("zigzag", "The number after zigzag; null without it.", null=True),
         text("hex", "Its bytes."),
-        number("size", "How many bytes."),
+        number("size", "Number of bytes."),
     ),
 )
 PLACEMENT = RowType(
@@ -464,13 +473,13 @@ PLACEMENT = RowType(
         text("id", "The id."),
         number("hash", "Its hash."),
         text("topic", "The internal topic."),
-        number("partitions", "How many partitions the topic has."),
+        number("partitions", "Number of partitions of the topic."),
         number("partition", "The partition."),
     ),
 )
 UNKNOWN_FILE = RowType(
     "unknown_file",
-    "A file of a directory that kfmt does not know.",
+    "A file in a directory that kfmt does not recognise.",
     (
         text("file", "The file."),
         number("bytes", "Its size.", null=True),

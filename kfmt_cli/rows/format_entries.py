@@ -91,7 +91,7 @@ def meaning_of(field: Field) -> str:
     unit = f" ({field.unit})" if field.unit == MILLISECONDS else ""
     named = [f"{i} {name}" for i, name in enumerate(field.symbols or ()) if name]
     names = f" {', '.join(named)}." if named else ""
-    held = f" Holds a {field.holds.message.name}." if field.holds is not None else ""
+    held = f" Contains a {field.holds.message.name}." if field.holds is not None else ""
     return f"{field.doc}{held}{names}{unit}"
 
 
@@ -101,7 +101,7 @@ def size_words(layout: Layout) -> str:
         first, last = layout.versions
         words = f"version {first}" if first == last else f"versions {first} to {last}"
         flexible = layout.flexible_since
-        return words if flexible is None else f"{words}, tagged fields from {flexible} on"
+        return words if flexible is None else f"{words}, tagged fields since {flexible}"
     if layout.text:
         return "text"
     return "" if layout.size is None else f"{layout.size} bytes"

@@ -13,14 +13,14 @@ from kfmt_cli.rows.column import Column, ColumnKind, Placed, RowType, column_of
 
 def _sized(name: str) -> tuple[Column, Column]:
     """A bytes field after its length, which is -1 for null."""
-    size = Column(f"{name}_size", doc=f"Bytes of the {name}; -1 for null.", bits=32)
+    size = Column(f"{name}_size", doc=f"Size of the {name} in bytes; -1 for null.", bits=32)
     return size, column_of(LAYOUT.field(name))
 
 
 CONTROL = Column(
     "control",
     ColumnKind.GROUP,
-    "What a control record says.",
+    "Contents of a control record.",
     only=("control", 1),
     of=(
         column_of(
@@ -40,7 +40,7 @@ CONTROL = Column(
         Column(
             "data",
             ColumnKind.JSON,
-            "What a control record of KRaft says.",
+            "Contents of a KRaft control record.",
             source="control_data",
             only=("has_control_data", 1),
             flat="control_data",
@@ -50,12 +50,12 @@ CONTROL = Column(
 
 RECORD = RowType(
     "record",
-    "A record, or a message of magic 0 or 1, also one inside a compressed message set.",
+    "A record, or a magic 0 or 1 message, including messages inside a compressed message set.",
     (
-        Column("batch_position", doc="Byte in the file where its batch begins."),
+        Column("batch_position", doc="Position of its batch in the file."),
         Column(
             "position",
-            doc="Byte in the file; null inside a compressed batch.",
+            doc="Position in the file; null inside a compressed batch.",
             given="has_position",
         ),
         Column("offset", doc="Offset."),
@@ -66,9 +66,7 @@ RECORD = RowType(
             "CreateTime, LogAppendTime or NoTimestampType.",
             words=TIMESTAMP_WORDS,
         ),
-        Column(
-            "sequence", doc="The producer's number of the record.", given="is_v2", none=-1, bits=32
-        ),
+        Column("sequence", doc="Sequence number of the record.", given="is_v2", none=-1, bits=32),
         *_sized("key"),
         *_sized("value"),
         column_of(LAYOUT.field("headers"), given="is_v2"),
@@ -87,7 +85,7 @@ DECODED_RECORD = replace(
             Column(
                 name,
                 ColumnKind.JSON,
-                f"What the {name.removeprefix('decoded_')} says, as the topic's decoder reads it.",
+                f"The {name.removeprefix('decoded_')}, decoded by the topic's decoder.",
                 only=(f"has_{name}", 1),
             )
             for name in DECODED

@@ -13,11 +13,11 @@ from kfmt_cli.rows.column import (
 
 TIME_BUCKET = RowType(
     "time_bucket",
-    "What was written to a topic in a stretch of time, by the largest timestamp of each batch.",
+    "Writes to a topic in a time range, by each batch's max timestamp.",
     (
-        text("topic", "The topic; null where the directory is not named after one.", null=True),
-        milliseconds("from_timestamp", "Where the stretch begins."),
-        milliseconds("to_timestamp", "Where the next one begins."),
+        text("topic", "The topic; null if the directory is not named after one.", null=True),
+        milliseconds("from_timestamp", "Start of the range."),
+        milliseconds("to_timestamp", "End of the range (exclusive)."),
         number("batches", "Batches."),
         number("records", "Records."),
         number("bytes", "Bytes of the batches."),
@@ -25,9 +25,9 @@ TIME_BUCKET = RowType(
 )
 CODEC_USE = RowType(
     "codec_use",
-    "What a topic has of a codec.",
+    "Codec usage of a topic.",
     (
-        text("topic", "The topic; null where the directory is not named after one.", null=True),
+        text("topic", "The topic; null if the directory is not named after one.", null=True),
         text("codec", "The codec."),
         number("batches", "Batches."),
         number("records", "Records."),
@@ -36,25 +36,25 @@ CODEC_USE = RowType(
 )
 TIME_ORDER = RowType(
     "time_order",
-    "How the timestamps of a partition's batches follow one another.",
+    "Timestamp order of a partition's batches.",
     (
         text("file", "The partition."),
         number("batches_with_time", "Batches that have a timestamp."),
-        number("batches_out_of_order", "Batches whose timestamp is below an earlier one."),
+        number("batches_out_of_order", "Batches older than a previous batch."),
         json_value(
             "gaps",
-            "The longest times without a batch: begin and end in milliseconds, and the offset that "
-            "ends them.",
+            "Longest gaps without a batch: start and end in milliseconds, and the offset that ends "
+            "them.",
         ),
     ),
     Placed.PARTITION,
 )
 SEGMENT_STRIP = RowType(
     "segment_strip",
-    "A log from its first byte to its last, in cells.",
+    "A map of a log, divided into cells.",
     (
         text("file", "The log."),
-        number("base_offset", "Its first offset, by its name.", null=True),
+        number("base_offset", "Base offset, from the file name.", null=True),
         number("bytes", "Its bytes."),
         number("batches", "Batches."),
         number("records", "Records."),
@@ -73,21 +73,21 @@ SEGMENT_STRIP = RowType(
 )
 PAGE = RowType(
     "report",
-    "What a page of `kfmt report` is about.",
+    "Metadata of a `kfmt report` page.",
     (
         json_value("paths", "The paths that were given."),
         text("version", "The version of kfmt."),
-        milliseconds("made_at", "When the page was made."),
+        milliseconds("made_at", "When the page was created."),
         number("topics", "Topics."),
-        number("partitions", "Directories of partitions."),
+        number("partitions", "Partition directories."),
         number("segments", "Logs."),
         number("bytes", "Bytes of the logs."),
-        number("records", "Records, as the headers of batches count them."),
+        number("records", "Records declared in batch headers."),
         milliseconds("min_timestamp", "The smallest timestamp.", null=True),
         milliseconds("max_timestamp", "The largest timestamp.", null=True),
-        json_value("answers", "What `kfmt check` says at its end, line by line."),
-        json_value("left_out", "Of each type: how many objects are counted and not on the page."),
-        json_value("said", "What was said while the files were read, line by line."),
+        json_value("answers", "Final lines of `kfmt check`."),
+        json_value("left_out", "Number of objects per type that are counted but not on the page."),
+        json_value("said", "Messages printed while the files were read, line by line."),
     ),
 )
 SHAPES = (TIME_BUCKET, CODEC_USE, TIME_ORDER, SEGMENT_STRIP, PAGE)

@@ -44,7 +44,7 @@ def _type(name: str, doc: str, n_key: int, *columns: Column) -> StateType:
 
 
 _GROUP = _text("group", "The group.")
-_TOPIC = _text("topic", "The topic; null where only its id is known.")
+_TOPIC = _text("topic", "The topic; null if only its id is known.")
 _TOPIC_ID = _text("topic_id", "The topic's id.")
 _PARTITION = _number("partition", "The partition.")
 
@@ -54,13 +54,15 @@ GROUP = _type(
     "A group.",
     1,
     _GROUP,
-    _text("state", "State of the group, as its coordinator has it after loading the topic."),
-    _text("protocol_type", "consumer, connect, share or streams; null where only offsets are."),
+    _text("state", "Group state as seen by the coordinator after loading the topic."),
+    _text(
+        "protocol_type", "consumer, connect, share or streams; null if the group has only offsets."
+    ),
     _number("generation", "Generation, or epoch, of the group."),
-    _number("members", "How many members it has."),
+    _number("members", "Number of members."),
     _text("group_type", "classic, consumer, share or streams."),
     _text("protocol", "The assignor of a classic group."),
-    _text("leader", "The member of a classic group that assigns."),
+    _text("leader", "Leader of a classic group."),
 )
 MEMBER = _type(
     "member",
@@ -68,11 +70,11 @@ MEMBER = _type(
     2,
     _GROUP,
     _text("member_id", "The member."),
-    _text("instance_id", "Name of a static member."),
-    _text("client_id", "The name that the client gives itself."),
-    _text("host", "The host that it connects from."),
-    _number("member_epoch", "Epoch that the member has reached; null in a classic group."),
-    _json("assignment", "What it has, if the topic says so."),
+    _text("instance_id", "Group instance id of a static member."),
+    _text("client_id", "Client id."),
+    _text("host", "Client host."),
+    _number("member_epoch", "Member epoch; null in a classic group."),
+    _json("assignment", "Its assignment, if the topic contains it."),
 )
 COMMITTED_OFFSET = _type(
     "committed_offset",
@@ -82,14 +84,16 @@ COMMITTED_OFFSET = _type(
     _TOPIC,
     _PARTITION,
     _offset("offset", "The next offset to read."),
-    _number("leader_epoch", "Leader epoch of the last record read; -1 for none.", minor=True),
-    _text("metadata", "What the client wanted to be kept with it.", minor=True),
+    _number("leader_epoch", "Leader epoch of the last record consumed; -1 for none.", minor=True),
+    _text("metadata", "Metadata string of the commit.", minor=True),
     _time("commit_timestamp", "When it was committed.", minor=True),
-    _number("log_end_offset", "End of the partition's log, where that lies next to the topic."),
-    _number("lag", "Offsets from the committed one to the end."),
+    _number(
+        "log_end_offset", "Log end offset of the partition, if it is in the same log directory."
+    ),
+    _number("lag", "Lag: offsets from the committed offset to the log end."),
     Column(
         "stream_time",
-        doc="Of Kafka Streams: the time of the records up to it.",
+        doc="Kafka Streams: timestamp of the records up to it.",
         unit=MILLISECONDS,
         none=-1,
         only=("has_stream_time", 1),
@@ -104,15 +108,15 @@ TRANSACTIONAL_ID = _type(
     1,
     _text("transactional_id", "The transactional id."),
     _number("producer_id", "Its producer."),
-    _number("producer_epoch", "Epoch of the producer."),
+    _number("producer_epoch", "Producer epoch."),
     _text("state", "State of its transaction."),
     _json("partitions", "The partitions in the transaction."),
-    _number("transaction_timeout_ms", "After how long the coordinator aborts it."),
+    _number("transaction_timeout_ms", "Transaction timeout."),
     _time("start_timestamp", "When the transaction began."),
     Column(
         "timed_out",
         ColumnKind.FLAG,
-        "Whether an ongoing transaction is older by now than its timeout; null for any other.",
+        "Whether an ongoing transaction has exceeded its timeout; null otherwise.",
         given="has_timed_out",
         minor=True,
     ),
@@ -122,37 +126,37 @@ TRANSACTIONAL_ID = _type(
 # __share_group_state
 SHARE_PARTITION = _type(
     "share_partition",
-    "How far the records of a partition have been delivered to a share group.",
+    "Delivery state of a partition in a share group.",
     3,
     _GROUP,
     _TOPIC_ID,
     _PARTITION,
-    _offset("start_offset", "First offset that is not done with."),
-    _number("snapshot_epoch", "Counts the snapshots."),
-    _number("state_epoch", "Epoch of the state."),
+    _offset("start_offset", "First offset not yet fully processed."),
+    _number("snapshot_epoch", "Snapshot epoch."),
+    _number("state_epoch", "State epoch."),
     _number("leader_epoch", "Leader epoch of the partition."),
     _number("delivery_complete_count", "Records in flight whose delivery is complete."),
-    _json("state_batches", "Runs of records after the start, with their state."),
+    _json("state_batches", "Ranges of records after the start offset, with their state."),
 )
 
 # __remote_log_metadata
 REMOTE_SEGMENT = _type(
     "remote_segment",
-    "A segment that remote storage must hold, or has begun to.",
+    "A segment in remote storage, or one being copied to it.",
     5,
     _TOPIC,
     _TOPIC_ID,
     _PARTITION,
     _offset("start_offset", "Its first offset."),
-    _text("segment_id", "The segment; its objects are named for it."),
+    _text("segment_id", "Segment id; its objects are named after it."),
     _number("end_offset", "Its last offset."),
-    _text("state", "How far it has been copied or deleted."),
-    _number("segment_size_in_bytes", "Bytes of its log."),
+    _text("state", "Copy or deletion state."),
+    _number("segment_size_in_bytes", "Size of its log in bytes."),
     _number("broker_id", "The broker that copied it."),
     _time("max_timestamp", "Largest timestamp in it."),
     _time("event_timestamp", "When its state last changed."),
     _json("segment_leader_epochs", "The leader epochs in it."),
-    _text("custom_metadata", "What the plug-in wants to remember, as base64."),
+    _text("custom_metadata", "Custom metadata of the plug-in, as base64."),
 )
 REMOTE_PARTITION = _type(
     "remote_partition",
@@ -168,24 +172,24 @@ REMOTE_PARTITION = _type(
 # __cluster_metadata
 BROKER = _type(
     "broker",
-    "A broker that is registered.",
+    "A registered broker.",
     1,
     _number("broker_id", "The broker."),
     _number("broker_epoch", "Epoch of its registration."),
     _text("state", "active, fenced or in-controlled-shutdown."),
     _text("rack", "Its rack."),
-    _json("end_points", "Where it listens."),
-    _text("incarnation_id", "Differs each time the process starts."),
+    _json("end_points", "Its listeners."),
+    _text("incarnation_id", "Incarnation id; new at each start."),
     _json("log_dirs", "Its log directories."),
-    _json("features", "The features that it supports."),
+    _json("features", "Supported features."),
 )
 CONTROLLER = _type(
     "controller",
-    "A controller that is registered.",
+    "A registered controller.",
     1,
     _number("controller_id", "The controller."),
-    _json("end_points", "Where it listens."),
-    _text("incarnation_id", "Differs each time the process starts."),
+    _json("end_points", "Its listeners."),
+    _text("incarnation_id", "Incarnation id; new at each start."),
 )
 TOPIC = _type(
     "topic",
@@ -193,7 +197,7 @@ TOPIC = _type(
     1,
     _TOPIC,
     _TOPIC_ID,
-    _number("partitions", "How many partitions it has."),
+    _number("partitions", "Number of partitions."),
 )
 PARTITION = _type(
     "partition",
@@ -201,15 +205,15 @@ PARTITION = _type(
     2,
     _TOPIC,
     _PARTITION,
-    _number("leader", "The broker that leads; -1 for none."),
-    _number("leader_epoch", "Epoch of the leader."),
-    _json("replicas", "The brokers that have a replica."),
-    _json("isr", "The replicas in sync."),
-    _json("adding_replicas", "Brokers that are being added."),
-    _json("removing_replicas", "Brokers that are being taken out."),
-    _json("eligible_leader_replicas", "Replicas outside of the ISR that have all records."),
-    _json("last_known_elr", "The last eligible leaders that were known."),
-    _number("partition_epoch", "Counts the changes of the partition."),
+    _number("leader", "The leader; -1 for none."),
+    _number("leader_epoch", "Leader epoch."),
+    _json("replicas", "Replicas."),
+    _json("isr", "In-sync replicas (ISR)."),
+    _json("adding_replicas", "Replicas being added."),
+    _json("removing_replicas", "Replicas being removed."),
+    _json("eligible_leader_replicas", "Eligible leader replicas (ELR)."),
+    _json("last_known_elr", "Last known eligible leader replicas."),
+    _number("partition_epoch", "Partition epoch."),
     _text("leader_recovery_state", "RECOVERING after an unclean election."),
     _json("directories", "The log directory of each replica."),
 )
@@ -218,14 +222,14 @@ CONFIG = _type(
     "A setting.",
     3,
     _text("resource_type", "TOPIC, BROKER, GROUP or CLIENT_METRICS."),
-    _text("resource", "Name of the resource; empty is the default of all brokers."),
+    _text("resource", "Resource name; empty for the cluster-wide broker default."),
     _text("name", "Name of the setting."),
-    _text("value", "Its value; null where it may be a secret."),
-    Column("hidden", ColumnKind.FLAG, "Whether it is not shown.", only=("is_hidden", 1)),
+    _text("value", "Its value; null if it may be a secret."),
+    Column("hidden", ColumnKind.FLAG, "Whether the value is hidden.", only=("is_hidden", 1)),
 )
 FEATURE = _type(
     "feature",
-    "A feature that is enabled.",
+    "An enabled feature.",
     1,
     _text("feature", "The feature."),
     _number("level", "Its level."),
@@ -237,8 +241,8 @@ ACL = _type(
     _text("id", "Id of the entry."),
     _text("resource_type", "Type of the resource."),
     _text("resource", "Name of the resource."),
-    _text("pattern_type", "How the name is matched."),
-    _text("principal", "Whom it is about."),
+    _text("pattern_type", "Pattern type."),
+    _text("principal", "Principal."),
     _text("host", "The host, * for any."),
     _text("operation", "What is allowed or denied."),
     _text("permission_type", "ALLOW or DENY."),
@@ -247,7 +251,7 @@ QUOTA = _type(
     "quota",
     "A quota.",
     2,
-    _json("entity", "Whom it is for; null is the default of a type."),
+    _json("entity", "Entity it applies to; null for the default of a type."),
     _text("name", "Name of the quota."),
     _json("value", "Its value."),
 )
@@ -257,47 +261,47 @@ SCRAM_USER = _type(
     2,
     _text("user", "The user."),
     _text("mechanism", "The mechanism."),
-    _number("iterations", "How often the password was hashed."),
+    _number("iterations", "Iteration count."),
 )
 DELEGATION_TOKEN = _type(
     "delegation_token",
     "A delegation token.",
     1,
     _text("token_id", "The token."),
-    _text("owner", "Whose it is."),
-    _text("requester", "Who asked for it."),
-    _json("renewers", "Who may renew it."),
-    _time("issue_timestamp", "When it was made."),
+    _text("owner", "Owner."),
+    _text("requester", "Principal that requested it."),
+    _json("renewers", "Principals that may renew it."),
+    _time("issue_timestamp", "When it was created."),
     _time("expiration_timestamp", "When it expires."),
-    _time("max_timestamp", "Until when it can be renewed."),
+    _time("max_timestamp", "Latest time to which it can be renewed."),
 )
 PRODUCER_IDS = _type(
     "producer_ids",
-    "Which producer ids have been given out.",
+    "Producer ids allocated so far.",
     0,
-    _number("next_producer_id", "The first id that the next broker is given."),
+    _number("next_producer_id", "First id of the next block."),
 )
 
 # Kafka Connect
 _CONNECTOR = _text("connector", "The connector.")
 _TASK = _number("task", "The task.")
 _STATE = _text("state", "RUNNING, PAUSED, STOPPED, FAILED, UNASSIGNED, RESTARTING or DESTROYED.")
-_WORKER = _text("worker_id", "The worker that says so.")
+_WORKER = _text("worker_id", "Worker that reported it.")
 _GENERATION = _number("generation", "Generation of the workers' group.", minor=True)
-_TRACE = _text("trace", "Why it has failed.")
+_TRACE = _text("trace", "Why it failed.")
 _CONFIG = _json("config", "The configuration; settings that may be secrets are null.")
 CONNECTOR = _type(
     "connector",
-    "A connector that is configured.",
+    "A configured connector.",
     1,
     _CONNECTOR,
-    _text("target_state", "STARTED, PAUSED or STOPPED, as it was asked for."),
-    _number("tasks", "How many tasks have a configuration; null before the first are committed."),
+    _text("target_state", "Target state: STARTED, PAUSED or STOPPED."),
+    _number("tasks", "Number of configured tasks; null before the first commit."),
     _CONFIG,
 )
 CONNECTOR_TASK = _type(
     "connector_task",
-    "A task of a connector that is configured.",
+    "A configured connector task.",
     2,
     _CONNECTOR,
     _TASK,
@@ -335,43 +339,45 @@ CONNECTOR_TOPIC = _type(
 )
 SOURCE_OFFSET = _type(
     "source_offset",
-    "How far a source connector has read.",
+    "Source connector offset.",
     2,
     _CONNECTOR,
-    _json("source_partition", "What it reads from, in the connector's words."),
-    _json("source_offset", "How far, in the connector's words."),
+    _json("source_partition", "Source partition, as defined by the connector."),
+    _json("source_offset", "Source offset, as defined by the connector."),
 )
 
 # MirrorMaker
-_UPSTREAM = _number("upstream_offset", "Offset in the cluster that is mirrored.")
+_UPSTREAM = _number("upstream_offset", "Offset in the source cluster.")
 MIRROR_SYNC = _type(
     "mirror_sync",
-    "How far a partition has been mirrored.",
+    "Mirroring progress of a partition.",
     2,
     _TOPIC,
     _PARTITION,
     _UPSTREAM,
     _number("downstream_offset", "Offset of the same record in the mirror."),
-    _number("log_end_offset", "End of the partition's log, where that lies next to the topic."),
-    _number("lag", "Offsets after the upstream one; a mirror does not write down each of them."),
+    _number(
+        "log_end_offset", "Log end offset of the partition, if it is in the same log directory."
+    ),
+    _number("lag", "Offsets after the recorded upstream offset; not every offset is recorded."),
 )
 MIRROR_CHECKPOINT = _type(
     "mirror_checkpoint",
-    "How far a group has read, as offsets of the mirror.",
+    "Group offset, translated to the mirror.",
     3,
     _GROUP,
-    _text("topic", "The topic, by its name in the mirror."),
+    _text("topic", "The topic name in the mirror."),
     _PARTITION,
     _UPSTREAM,
-    _offset("offset", "Offset in the mirror from which the group can go on."),
-    _text("metadata", "What the group wanted to be kept with it.", minor=True),
+    _offset("offset", "Offset in the mirror where the group can resume."),
+    _text("metadata", "Metadata string of the commit.", minor=True),
 )
 MIRROR_HEARTBEAT = _type(
     "mirror_heartbeat",
-    "The last sign of life of a flow.",
+    "Last heartbeat of a flow.",
     2,
-    _text("source", "The cluster that is mirrored."),
-    _text("target", "The cluster that has the mirror."),
+    _text("source", "Source cluster."),
+    _text("target", "Target cluster."),
     _time("timestamp", "When it was sent."),
 )
 
@@ -382,11 +388,11 @@ SCHEMA = _type(
     2,
     _text("subject", "The subject."),
     _number("version", "Version of the subject."),
-    _number("schema_id", "The id that comes before payloads."),
+    _number("schema_id", "Schema id that prefixes payloads."),
     _text("schema_type", "AVRO, PROTOBUF or JSON."),
-    Column("deleted", ColumnKind.FLAG, "Whether it has been deleted softly.", given="has_deleted"),
+    Column("deleted", ColumnKind.FLAG, "Whether it is soft-deleted.", given="has_deleted"),
     _text("schema", "The schema."),
-    _json("references", "The schemas that it refers to."),
+    _json("references", "Referenced schemas."),
 )
 
 
@@ -394,6 +400,6 @@ def with_change(rows: RowType) -> RowType:
     """The row type with what became of each row between two offsets."""
     change = Column("change", ColumnKind.TEXT, "added, changed or removed since the offset.")
     before = Column(
-        "before", ColumnKind.JSON, "What was different before a change.", only=("is_changed", 1)
+        "before", ColumnKind.JSON, "Previous values of changed columns.", only=("is_changed", 1)
     )
     return replace(rows, columns=(*rows.columns, change, before))

@@ -19,8 +19,8 @@ OF_BATCH = "batch."
 
 _FILE = Column("file", ColumnKind.TEXT, "The file's path.")
 _PLACE = (
-    Column("topic", ColumnKind.TEXT, "By the name of the directory."),
-    Column("partition", doc="By the name of the directory.", bits=32),
+    Column("topic", ColumnKind.TEXT, "From the directory name."),
+    Column("partition", doc="From the directory name.", bits=32),
 )
 _NAMES_OF_RECORDS = ("offset", "timestamp", "timestamp_type", "key", "value", "headers")
 _NAMES_OF_BATCHES = ("producer_id", "producer_epoch")
@@ -41,7 +41,7 @@ def _decoded(name: str) -> Column:
 
 RECORDS = RowType(
     "records",
-    "A row a record.",
+    "One row per record.",
     (
         *_PLACE,
         *(DECODED_RECORD[name] for name in _NAMES_OF_RECORDS),
@@ -56,25 +56,25 @@ RECORDS = RowType(
 )
 BATCHES = RowType(
     "batches",
-    "A row a batch.",
+    "One row per batch.",
     (_FILE, *_PLACE, *(replace(leaf, bits=64) for leaf in BATCH.leaves)),
 )
 SEGMENTS = RowType(
     "segments",
-    "A row a file.",
+    "One row per file.",
     (
         _FILE,
         *_PLACE,
-        number("base_offset", "By the file's name."),
+        number("base_offset", "From the file name."),
         number("bytes", "Size of the file."),
-        number("batches", "Batches that are readable."),
-        number("records", "Records that their headers declare; messages of magic 0, 1."),
-        number("first_offset", "Of the first batch."),
-        number("last_offset", "Of the last batch."),
-        milliseconds("min_timestamp", "The least max timestamp of a batch."),
-        milliseconds("max_timestamp", "The largest max timestamp of a batch."),
-        Column("magics", ColumnKind.TEXTS, "Formats that occur."),
-        Column("codecs", ColumnKind.TEXTS, "Codecs that occur."),
+        number("batches", "Readable batches."),
+        number("records", "Records declared in batch headers; messages for magic 0 and 1."),
+        number("first_offset", "First offset."),
+        number("last_offset", "Last offset."),
+        milliseconds("min_timestamp", "Smallest max timestamp of any batch."),
+        milliseconds("max_timestamp", "Largest max timestamp of any batch."),
+        Column("magics", ColumnKind.TEXTS, "Message formats found."),
+        Column("codecs", ColumnKind.TEXTS, "Codecs found."),
         number("errors", "Findings of severity error."),
         number("warnings", "Findings of severity warning."),
         number("notes", "Findings of severity note."),
@@ -82,13 +82,15 @@ SEGMENTS = RowType(
 )
 INDEX_ENTRIES = RowType(
     "index_entries",
-    "A row an entry of an offset index or a time index.",
+    "One row per offset index or time index entry.",
     (
         _FILE,
         *_PLACE,
         Column("kind", ColumnKind.TEXT, "offset_index or time_index."),
         number("position", "Byte in the index."),
-        column_of(TIME_INDEX_ENTRY.field("timestamp"), none=-1, doc="Of an entry of a time index."),
+        column_of(
+            TIME_INDEX_ENTRY.field("timestamp"), none=-1, doc="Timestamp of a time index entry."
+        ),
         column_of(OFFSET_INDEX_ENTRY.field("relative_offset"), bits=64),
         number("offset", "Offset."),
         column_of(OFFSET_INDEX_ENTRY.field("log_position"), bits=64),
@@ -96,7 +98,7 @@ INDEX_ENTRIES = RowType(
 )
 FINDINGS = RowType(
     "findings",
-    "A row a finding.",
+    "One row per finding.",
     (
         _FILE,
         *_PLACE,

@@ -13,7 +13,7 @@ TRANSACTION = RowType(
         Column(
             "hanging",
             ColumnKind.FLAG,
-            "Whether an open one is one that nobody will end; null where that is not known.",
+            "Whether an open transaction hangs, that is, will never be ended; null if unknown.",
             given="has_hanging",
         ),
         Column("producer_id", doc="The producer."),
@@ -21,33 +21,40 @@ TRANSACTION = RowType(
         Column(
             "transactional_id",
             ColumnKind.TEXT,
-            "The producer's name, where __transaction_state lies next to it.",
+            "Transactional id, if __transaction_state is in the same log directory.",
             given="has_transactional_id",
         ),
         number(
             "first_offset",
-            "First offset; null where only the marker is left.",
+            "First offset; null if only the marker remains.",
             null=True,
             unit=OFFSET,
         ),
         number("last_offset", "Last offset of its records.", null=True, unit=OFFSET),
-        Column("records", doc="Records that are left."),
-        Column("batches", doc="Batches that are left.", minor=True),
+        Column("records", doc="Remaining records."),
+        Column("batches", doc="Remaining batches.", minor=True),
         number(
             "marker_offset", "Offset of the marker that ended it; null while it is open.", null=True
         ),
         number(
             "duration_ms", "From its first batch to its marker; null while it is open.", null=True
         ),
-        milliseconds("start_timestamp", "Of its first batch.", null=True, minor=True),
+        milliseconds("start_timestamp", "Timestamp of its first batch.", null=True, minor=True),
         milliseconds(
-            "end_timestamp", "Of its marker; null while it is open.", null=True, minor=True
+            "end_timestamp",
+            "Timestamp of its marker; null while it is open.",
+            null=True,
+            minor=True,
         ),
-        number("open_for_ms", "How long before the newest record an open one began.", null=True),
+        number(
+            "open_for_ms",
+            "For an open transaction: time from its start to the newest record.",
+            null=True,
+        ),
         Column(
             "holds_last_stable_offset",
             ColumnKind.FLAG,
-            "Whether consumers of committed records wait for it.",
+            "Whether read_committed consumers are waiting for it.",
             minor=True,
         ),
     ),

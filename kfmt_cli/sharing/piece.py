@@ -132,5 +132,5 @@ def telling(piece: Piece) -> Iterator[None]:
     except KfmtError:
         raise
     except Exception as error:
-        part = f" from byte {piece.start} on" if piece.start else ""
+        part = f" from byte {piece.start}" if piece.start else ""
         raise WorkError(f"{piece.path}{part}: {type(error).__name__}: {error}") from error

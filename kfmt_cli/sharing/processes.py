@@ -63,7 +63,9 @@ def map_processes(
                 pending.append(pool.submit(_each, function, share))
             yield from done
     except BrokenProcessPool:
-        words = "a worker process was killed before its work was done; --jobs 1 does without them"
+        words = (
+            "a worker process was killed before it finished; use --jobs 1 to run without workers"
+        )
         raise KfmtError(words) from None
     except BaseException:
         for process in set(active_children()) - before:

@@ -86,7 +86,7 @@ class PieceReader:
         grew = piece.is_last and size > piece.size
         if piece.is_last and size != piece.size:
             code = codes.FILE_GREW if grew else codes.FILE_SHRANK
-            words = f"{piece.size} bytes when the work was planned, {size} now"
+            words = f"{piece.size} bytes at planning time, {size} now"
             self.found(Finding(piece.path, code, None, words, expected=piece.size, found=size))
         start, end = bounds(source, piece, self.opened, self.searches)
         # A cut is no end of file: what is before it is judged by what comes after it.

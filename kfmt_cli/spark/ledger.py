@@ -66,12 +66,12 @@ class Ledger:
         mine = {"version": VERSION, "job": self.job.name, "options": self.job.options}
         if known is None:
             if names_in(self.to):
-                raise UsageError(f"{self.to}: is not empty, and not a directory of kfmt pipeline")
+                raise UsageError(f"{self.to}: not empty and not a kfmt pipeline directory")
             put_json(place, mine)
         elif known != json.loads(json.dumps(mine)):
             raise UsageError(
-                f"{self.to}: holds the results of another job or of other options; choose "
-                "another --to"
+                f"{self.to}: holds results of another job or of different options; choose another "
+                "--to"
             )
 
     def plan(self, request: Request, files: Pieces) -> None:
@@ -166,8 +166,8 @@ class Ledger:
                 kept = results.get(name_of(piece.path, piece.start))
                 if kept is None:
                     raise UsageError(
-                        f"{self.done_folder}: the results that tasks wrote are not to be seen "
-                        "here; --to must be a directory that the driver and all executors share"
+                        f"{self.done_folder}: results written by tasks are not visible here; --to "
+                        "must be shared by the driver and all executors"
                     )
                 result: Result = json.loads(kept)
                 yield piece, result

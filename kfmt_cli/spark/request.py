@@ -17,27 +17,32 @@ from kfmt_cli.sharing.request import BATCH_ROWS, SPLIT, Request, names_in
 
 OPTIONS = {
     "table": "segments, batches, records (the default), index_entries or findings",
-    "path, paths": "what `load` is given: files or directories, local or of an object store",
-    "columns": "names with commas between them; the others are not made",
+    "path, paths": "input for `load`: files or directories, local or in an object store",
+    "columns": "comma-separated names; other columns are not computed",
     "firstOffset, lastOffset": "offsets, both included",
     "firstTime, lastTime": "ISO-8601 (UTC without a zone) or milliseconds, both included",
-    "key, value, header": "what records must have: text, ~REGEX, or int:5, hex:… and the like; "
-    "of a header NAME or NAME=VALUE",
-    "producerId": "the producer that records must be of",
-    "last": "only the last records of each partition: how many",
-    "topics": "names with commas between them",
+    "key, value, header": (
+        "record filter: text, ~REGEX, or a prefixed value such as int:5 or hex:…; for a header, "
+        "NAME or NAME=VALUE"
+    ),
+    "producerId": "only records from this producer id",
+    "last": "only the last N records of each partition",
+    "topics": "comma-separated names",
     "isolation": "read_uncommitted (the default) or read_committed",
-    "maxSplitBytes": "bytes of files for one task, 128 MiB",
-    "batchRows": "rows of an Arrow batch, 32768",
+    "maxSplitBytes": "file bytes per task (default 128 MiB)",
+    "batchRows": "rows per Arrow batch (default 32768)",
     "mode": "PERMISSIVE (the default): damage becomes findings; FAILFAST: it stops the query",
-    "deep": "true: `findings` and `segments` decode every record, too",
-    "filterPushdown": "true: what a query's WHERE excludes is not read. Needs Spark 4.1, its "
-    "conf spark.sql.python.filterPushdown.enabled, and a `load` of its own for each query",
-    "maxDecompressed": "bytes that one batch may decompress to",
-    "maxBytesPerTrigger": "of a stream: bytes that a trigger reads, about; from Spark 4.2 on",
-    "startingOffsets": "of a stream: earliest (the default) or latest",
-    "rsmPrivateKey": "the driver's file of the key (PKCS #8) of segments that Aiven's tiered "
-    "storage has encrypted",
+    "deep": "true: `findings` and `segments` also decode every record",
+    "filterPushdown": (
+        "true: push WHERE filters down so that excluded data is not read. Needs Spark 4.1, "
+        "spark.sql.python.filterPushdown.enabled, and a separate `load` per query"
+    ),
+    "maxDecompressed": "maximum decompressed size of one batch, in bytes",
+    "maxBytesPerTrigger": "streams: approximate bytes per trigger; Spark 4.2 and later",
+    "startingOffsets": "streams: earliest (the default) or latest",
+    "rsmPrivateKey": (
+        "private key file (PKCS #8) on the driver, for segments encrypted by Aiven's tiered storage"
+    ),
 }
 KNOWN = {name for names in OPTIONS for name in names.lower().split(", ")}
 # What bounds were called before.
@@ -54,10 +59,10 @@ def request_of(options: Mapping[str, str]) -> Request:
     given = {_plain(name): value for name, value in options.items()}
     unknown = sorted(set(given) - KNOWN - {"parallelism"})
     if unknown:
-        raise UsageError(f"kfmt: no option {unknown[0]!r}; there are {', '.join(OPTIONS)}")
+        raise UsageError(f"kfmt: no option {unknown[0]!r}; choose from {', '.join(OPTIONS)}")
     table = given.get("table", "records")
     if table not in TABLES:
-        raise UsageError(f"kfmt: no table {table!r}; there are {', '.join(TABLES)}")
+        raise UsageError(f"kfmt: no table {table!r}; choose from {', '.join(TABLES)}")
     columns = names_in(given.get("columns", ""))
     for name in columns:
         if name not in TABLES[table].by_name:
@@ -141,7 +146,7 @@ def _number(given: Mapping[str, str], name: str) -> int | None:
     try:
         return int(given[name])
     except ValueError:
-        raise UsageError(f"kfmt: option {name} is {given[name]!r}, no number") from None
+        raise UsageError(f"kfmt: option {name} is {given[name]!r}, not a number") from None
 
 
 def _time(given: Mapping[str, str], name: str) -> int | None:

@@ -50,8 +50,8 @@ def check_packages() -> None:
     version = tuple(int(digits) for digits in re.findall(r"\d+", pyspark.__version__)[:2])
     if version < LEAST_SPARK:
         raise UsageError(
-            f"pyspark {pyspark.__version__} is too old, 4.0 is needed: "
-            "pip install -U 'kfmt-cli[spark]'"
+            f"pyspark {pyspark.__version__} is too old; 4.0 or newer is needed: pip install -U "
+            "'kfmt-cli[spark]'"
         )
 
 
@@ -61,20 +61,20 @@ def check_java() -> None:
     java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
     need = f"Spark needs Java {LEAST_JAVA} or newer"
     if java is None or not Path(java).exists():
-        where = f"JAVA_HOME is {home}, which has no bin/java" if home else "there is no java"
-        raise SessionError(f"{need}, and {where}; install a JDK, or set JAVA_HOME")
+        where = f"JAVA_HOME is {home}, which has no bin/java" if home else "java was not found"
+        raise SessionError(f"{need}, but {where}; install a JDK, or set JAVA_HOME")
     try:
         done = subprocess.run(
             [java, "-version"], capture_output=True, timeout=30, check=False, text=True
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise SessionError(f"{need}, and {java} does not run: {error}") from error
+        raise SessionError(f"{need}, but {java} does not run: {error}") from error
     found = re.search(r'version "(\d+)(?:\.(\d+))?', done.stderr + done.stdout)
     if found is None:
-        raise SessionError(f"{need}, and {java} -version does not say which it is")
+        raise SessionError(f"{need}, but {java} -version reports no version")
     version = int(found[2] or 0) if found[1] == "1" else int(found[1])
     if version < LEAST_JAVA:
-        raise SessionError(f"{need}, {java} is Java {version}; set JAVA_HOME to a newer one")
+        raise SessionError(f"{need}, but {java} is Java {version}; set JAVA_HOME to a newer one")
 
 
 @contextmanager
@@ -161,7 +161,10 @@ def _why(master: str, error: BaseException, log: Path, patience: float) -> str:
     if isinstance(error, Late):
         said = log.read_text(errors="replace").strip().splitlines() if log.exists() else []
         last = f": {said[-1].strip()}" if said else ""
-        return f"Spark on {master} did no work in {patience:g} s; --patience waits longer{last}"
+        return (
+            f"Spark on {master} did not respond within {patience:g} s; raise --patience to wait "
+            f"longer{last}"
+        )
     return f"Spark did not start on {master}: {reason(error)}"
 
 

@@ -174,7 +174,9 @@ class Follower:
             if first.offset >= last.offset:
                 continue
             if not logs or (_base(logs[0]) > first.offset and first.offset):
-                LOG_OF.warning("kfmt: %s: offsets from %d on are gone", folder, first.offset)
+                LOG_OF.warning(
+                    "kfmt: %s: offsets from %d onward are no longer available", folder, first.offset
+                )
             with at_hand(self.request, logs):
                 found = list(_between(logs, first, last))
             if found:
@@ -240,9 +242,9 @@ class KfmtStreamReader(DataSourceStreamReader):
 
     def __init__(self, request: Request, home: Home, most: int | None, latest: bool) -> None:
         if request.table not in (RECORDS.name, BATCHES.name):
-            raise UsageError(f"kfmt: a stream has records or batches, and not {request.table}")
+            raise UsageError(f"kfmt: a stream supports records or batches, not {request.table}")
         if request.asked.needs_logs:
-            raise UsageError("kfmt: a stream has neither `last` nor read_committed")
+            raise UsageError("kfmt: a stream supports neither `last` nor read_committed")
         self.request = request
         self.home = home
         self.most = most

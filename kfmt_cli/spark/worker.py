@@ -121,8 +121,8 @@ def advise(context: SparkContext | None) -> None:
     if context is None or is_on_this_machine(context) or context.pythonExec != "python3":
         return
     LOG.warning(
-        "kfmt: workers run the python3 of their own machines; it needs kfmt-cli %s. To choose "
-        "another one, set PYSPARK_PYTHON before the session starts",
+        "kfmt: workers run their machine's python3, which needs kfmt-cli %s. To use another "
+        "Python, set PYSPARK_PYTHON before the session starts",
         kfmt_cli.__version__,
     )
 
@@ -161,12 +161,12 @@ def carried(home: Home, function: Callable[..., Any]) -> Callable[..., Any]:
         try:
             found = importlib.import_module("kfmt_cli").__version__
         except ModuleNotFoundError:
-            found = "no version"
+            found = "none"
         if found != version:
             raise RuntimeError(
                 f"the driver has kfmt-cli {version}, but the worker's Python, {sys.executable}, "
-                f"has {found} of it: set PYSPARK_PYTHON, before the session starts, to a Python "
-                f"with kfmt-cli {version} that is on every machine"
+                f"has {found}: before the session starts, set PYSPARK_PYTHON to a Python with "
+                f"kfmt-cli {version} on every machine"
             )
         return pickle.loads(data)(*arguments)  # noqa: S301 (the driver's own)
 

@@ -38,7 +38,7 @@ class Topic:
 _READ = (
     Topic(
         "__consumer_offsets",
-        "groups, their members and the offsets that they have committed",
+        "consumer groups, their members and committed offsets",
         messages="kfmt_cli.topics.consumer_offsets:MESSAGES",
     ),
     Topic(
@@ -48,12 +48,12 @@ _READ = (
     ),
     Topic(
         "__share_group_state",
-        "how far records have been delivered to share groups",
+        "delivery state of share groups",
         messages="kfmt_cli.topics.share_group_state:MESSAGES",
     ),
     Topic(
         CLUSTER_METADATA,
-        "what a KRaft cluster knows of itself",
+        "the metadata of a KRaft cluster",
         messages="kfmt_cli.topics.cluster_metadata:MESSAGES",
     ),
     Topic(
@@ -75,27 +75,27 @@ _READ = (
     ),
     Topic(
         "connect-offsets",
-        "Kafka Connect: how far source connectors have read",
+        "Kafka Connect: offsets of source connectors",
         pattern=_CONNECT + r"offsets?(?:\..*)?",
         decoder="kfmt_cli.topics.connect:OFFSETS",
     ),
     Topic(
         "mm2-offset-syncs",
-        "MirrorMaker: offsets of a partition and of its mirror that belong together",
+        "MirrorMaker: matching offsets of source and mirrored partitions",
         pattern=r"mm2-offset-syncs\..+\.internal",
         messages="kfmt_cli.topics.mirror:OFFSET_SYNCS",
         decoder="kfmt_cli.topics.mirror:OFFSET_SYNC",
     ),
     Topic(
         "checkpoints",
-        "MirrorMaker: the offsets of groups, as they are in the mirror",
+        "MirrorMaker: group offsets translated to the mirror",
         pattern=r".+\.checkpoints\.internal",
         messages="kfmt_cli.topics.mirror:CHECKPOINTS",
         decoder="kfmt_cli.topics.mirror:CHECKPOINT",
     ),
     Topic(
         "heartbeats",
-        "MirrorMaker: signs of life of each flow",
+        "MirrorMaker: heartbeats of each flow",
         pattern=r"(?:.+\.)?heartbeats",
         messages="kfmt_cli.topics.mirror:HEARTBEATS",
         decoder="kfmt_cli.topics.mirror:HEARTBEAT",
@@ -112,12 +112,12 @@ _NAMED = (
     Topic("ksqlDB's log", "ksqlDB: its processing log", r".*ksql_processing_log"),
     Topic(
         "Streams' changelog",
-        "Kafka Streams or ksqlDB: the changes of a state store",
+        "Kafka Streams or ksqlDB: state store changelog",
         r".+-changelog",
     ),
     Topic(
         "Streams' repartition topic",
-        "Kafka Streams or ksqlDB: records on their way between two steps",
+        "Kafka Streams or ksqlDB: repartition topic",
         r".+-(?:repartition|subscription-(?:registration|response)-topic)",
     ),
     Topic("Confluent's metrics", "Confluent: metrics", r"_confluent-(?:telemetry-)?metrics"),
@@ -125,11 +125,11 @@ _NAMED = (
     Topic("Control Center", "Confluent: state of Control Center", r"_confluent-controlcenter-.*"),
     Topic("Self-Balancing", "Confluent: state of Self-Balancing", r"_confluent[_-]balancer.*"),
     Topic("Confluent's other topics", "Confluent: state of its own", r"_confluent[-_].*"),
-    Topic("__consumer_timestamps", "Confluent Replicator: how far groups have read, as times"),
+    Topic("__consumer_timestamps", "Confluent Replicator: group positions as timestamps"),
     Topic("Cruise Control's metrics", "Cruise Control: metrics", r"__CruiseControlMetrics"),
     Topic("Cruise Control's samples", "Cruise Control: samples", r"__KafkaCruiseControl.*Samples"),
     Topic("Strimzi's topics", "Strimzi: state of its operator", r"__strimzi[-_].*"),
-    Topic("__amazon_msk_canary", "Amazon MSK: signs of life", r"__amazon_msk_canary.*"),
+    Topic("__amazon_msk_canary", "Amazon MSK: heartbeats", r"__amazon_msk_canary.*"),
 )
 TOPICS: dict[str, Topic] = {topic.name: topic for topic in _READ}
 

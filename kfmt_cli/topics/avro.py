@@ -29,7 +29,7 @@ def avro_reader(path: Path) -> Callable[[bytes], Any]:
     try:
         text = path.read_text()
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: is no Avro schema: {error}") from error
+        raise UsageError(f"{path}: not an Avro schema: {error}") from error
     return reader_of(str(path), text)
 
 
@@ -42,9 +42,7 @@ def reader_of(name: str, text: str, references: Sequence[str] = ()) -> Callable[
     try:
         import fastavro
     except ImportError:
-        raise UsageError(
-            "Avro is read by fastavro: pip install 'kfmt-cli[schema]' brings it"
-        ) from None
+        raise UsageError("reading Avro needs fastavro: pip install 'kfmt-cli[schema]'") from None
     names: dict[str, Any] = {}
     try:
         for reference in references:
@@ -52,7 +50,7 @@ def reader_of(name: str, text: str, references: Sequence[str] = ()) -> Callable[
         parsed = fastavro.parse_schema(json.loads(text), named_schemas=names)
         is_unbounded = _is_unbounded(parsed, names, frozenset())
     except Exception as error:  # whatever the library trips over
-        raise UsageError(f"{name}: is no Avro schema: {_words(error)}") from error
+        raise UsageError(f"{name}: not an Avro schema: {_words(error)}") from error
 
     def read(data: bytes) -> Any:
         if is_unbounded:
@@ -61,9 +59,9 @@ def reader_of(name: str, text: str, references: Sequence[str] = ()) -> Callable[
         try:
             value = fastavro.schemaless_reader(stream, parsed, None)
         except Exception as error:  # whatever the library trips over
-            raise ValueError(f"is not of the Avro schema: {error!r}") from error
+            raise ValueError(f"does not match the Avro schema: {error!r}") from error
         if stream.tell() != len(data):
-            raise ValueError(f"{len(data) - stream.tell()} bytes follow on the Avro value")
+            raise ValueError(f"{len(data) - stream.tell()} trailing bytes after the Avro value")
         return _plain(value)
 
     return read
@@ -140,7 +138,7 @@ class _AvroBounds:
                 count = -count
             self._items -= count
             if self._items < 0:
-                raise ValueError(f"says that it has {count} items, more than its bytes can hold")
+                raise ValueError(f"declares {count} items, more than its bytes can hold")
             for _ in range(count):
                 if is_map:
                     self._skip(self._long())
@@ -156,7 +154,7 @@ class _AvroBounds:
     def _skip(self, n: int) -> None:
         if not 0 <= n <= len(self._data) - self._at:
             left = len(self._data) - self._at
-            raise ValueError(f"says that {n} bytes follow at byte {self._at}, and {left} do")
+            raise ValueError(f"{n} bytes declared at byte {self._at}, but only {left} left")
         self._at += n
 
 

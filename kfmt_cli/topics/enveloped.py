@@ -16,11 +16,11 @@ from kfmt_cli.topics.saying import decoded
 FRAME_VERSION = 1
 ENVELOPE = Layout(
     "RecordEnvelope",
-    "What comes before a record of the cluster's metadata, and of remote storage.",
+    "Header of a record of cluster metadata or remote log metadata.",
     "org.apache.kafka.server.common.serialization.AbstractApiMessageSerde",
     (
         Field("frame_version", UVarint32, "Version of these fields: 1."),
-        Field("type", UVarint32, "What the record is."),
+        Field("type", UVarint32, "Type of the record."),
         Field("version", UVarint32, "Version of the record."),
     ),
 )
@@ -51,11 +51,14 @@ class EnvelopedDecoder(Decoder):
         except WireError as error:
             return Framed(ENVELOPE, {}, at, note=f"the value has no type and version: {error}")
         if stated["frame_version"] != FRAME_VERSION:
-            words = f"frame version {stated['frame_version']!s} is not known, only {FRAME_VERSION}"
+            words = (
+                f"frame version {stated['frame_version']!s} is unknown; only {FRAME_VERSION} is "
+                "supported"
+            )
             return Framed(ENVELOPE, stated, after, note=words)
         number: object = stated["type"]
         message = self._by_id.get(number) if isinstance(number, int) else None
         if message is None:
-            return Framed(ENVELOPE, stated, after, note=f"records of type {number} are not known")
+            return Framed(ENVELOPE, stated, after, note=f"records of type {number} are unknown")
         layout, note = version_of(message.value, stated["version"])
         return Framed(ENVELOPE, stated, after, message.value.name, layout, note)

@@ -16,13 +16,13 @@ from kfmt_cli.topics.saying import decoded, words_of
 SOURCE = "org.apache.kafka.coordinator.common.runtime.CoordinatorRecordSerde"
 KEY_FRONT = Layout(
     "RecordType",
-    "What comes before the key of a coordinator's record.",
+    "Header of the key of a coordinator record.",
     SOURCE,
-    (Field("type", Int16, "What the record is."),),
+    (Field("type", Int16, "Type of the record."),),
 )
 VALUE_FRONT = Layout(
     "RecordVersion",
-    "What comes before the value of a coordinator's record.",
+    "Header of the value of a coordinator record.",
     SOURCE,
     (Field("version", Int16, "Version of the value."),),
 )
@@ -68,7 +68,7 @@ class KeyedDecoder(Decoder):
             return Framed(KEY_FRONT, {"type": None}, at, note=f"the key has no type: {error}")
         message = self._message(data, at, end)
         if message is None or message.key is None:
-            words = f"records of type {stated['type']!s} are not known"
+            words = f"records of type {stated['type']!s} are unknown"
             return Framed(KEY_FRONT, stated, after, note=words)
         layout = at_version(message.key, 0)
         return Framed(KEY_FRONT, stated, after, message.key.name, layout)
@@ -82,7 +82,7 @@ class KeyedDecoder(Decoder):
             words = f"the value has no version: {error}"
             return Framed(VALUE_FRONT, {"version": None}, at, name, note=words)
         if message is None:
-            note = "without the key's type it is not known what the value is"
+            note = "the value cannot be decoded without the key's type"
             return Framed(VALUE_FRONT, stated, after, note=note)
         layout, note = version_of(message.value, stated["version"])
         return Framed(VALUE_FRONT, stated, after, name, layout, note)
@@ -95,4 +95,4 @@ def version_of(message: Layout, version: object) -> tuple[Layout | None, str]:
     first, last = message.versions
     if first <= version <= last:
         return at_version(message, version), ""
-    return None, f"version {version} is not known, only {first} to {last}"
+    return None, f"version {version} is unknown; only {first} to {last} are supported"

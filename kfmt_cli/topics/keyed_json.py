@@ -50,9 +50,9 @@ class JsonDecoder(Decoder):
         try:
             data = json_payload(value)
         except ValueError as error:
-            words = f"is no JSON: {error}"
+            words = f"not JSON: {error}"
             return Decoded(values | {"note": words}, fault=words)
         if data is not None and not isinstance(data, dict):
-            words = "is JSON, but no object"
+            words = "JSON, but not an object"
             return Decoded(values | {"note": words}, fault=words)
         return Decoded(values | {"data": data}, data or {})

@@ -16,11 +16,11 @@ from kfmt_cli.topics.keyed import VALUE_FRONT, version_of
 from kfmt_cli.topics.saying import decoded, words_of
 
 SOURCE = "org.apache.kafka.connect.mirror"
-_UPSTREAM = Field("upstream_offset", Int64, "Offset in the cluster that is mirrored.")
+_UPSTREAM = Field("upstream_offset", Int64, "Offset in the source cluster.")
 
 OFFSET_SYNC_KEY = Layout(
     "OffsetSyncKey",
-    "A partition that is mirrored.",
+    "A mirrored partition.",
     f"{SOURCE}.OffsetSync",
     (
         Field("topic", String, "The topic."),
@@ -37,23 +37,23 @@ OFFSET_SYNC_VALUE = Layout(
 )
 CHECKPOINT_KEY = Layout(
     "CheckpointKey",
-    "A group, and a partition that it reads.",
+    "A group and a partition it consumes.",
     f"{SOURCE}.Checkpoint",
     (
         Field("group", String, "The group."),
-        Field("topic", String, "The topic, by its name in the mirror."),
+        Field("topic", String, "The topic name in the mirror."),
         Field("partition", Int32, "The partition."),
     ),
     versions=(0, 0),
 )
 CHECKPOINT_VALUE = Layout(
     "CheckpointValue",
-    "How far the group has read, in both clusters.",
+    "Offsets of the group in both clusters.",
     f"{SOURCE}.Checkpoint",
     (
         _UPSTREAM,
-        Field("offset", Int64, "Offset in the mirror from which the group can go on."),
-        Field("metadata", String, "What the group wanted to be kept with its offset."),
+        Field("offset", Int64, "Offset in the mirror where the group can resume."),
+        Field("metadata", String, "Metadata string of the commit."),
     ),
     versions=(0, 0),
 )
@@ -62,14 +62,14 @@ HEARTBEAT_KEY = Layout(
     "A flow from one cluster to another.",
     f"{SOURCE}.Heartbeat",
     (
-        Field("source_cluster_alias", String, "The cluster that is mirrored."),
-        Field("target_cluster_alias", String, "The cluster that has the mirror."),
+        Field("source_cluster_alias", String, "Source cluster."),
+        Field("target_cluster_alias", String, "Target cluster."),
     ),
     versions=(0, 0),
 )
 HEARTBEAT_VALUE = Layout(
     "HeartbeatValue",
-    "A sign of life of the flow.",
+    "A heartbeat of the flow.",
     f"{SOURCE}.Heartbeat",
     (Field("timestamp", Int64, "When it was sent.", unit=MILLISECONDS),),
     versions=(0, 0),

@@ -89,7 +89,7 @@ def _fixed(form: str, name: str) -> Read:
 
     def read(data: bytes) -> Any:
         if len(data) != size:
-            raise ValueError(f"{len(data)} bytes are no {name}, which has {size}")
+            raise ValueError(f"{len(data)} bytes instead of the {size} of type {name}")
         return struct.unpack(form, data)[0]
 
     return read
@@ -97,7 +97,7 @@ def _fixed(form: str, name: str) -> Read:
 
 def _uuid(data: bytes) -> str:
     if len(data) != 16:
-        raise ValueError(f"{len(data)} bytes are no UUID, which has 16")
+        raise ValueError(f"{len(data)} bytes instead of the 16 of a UUID")
     return str(uuid.UUID(bytes=data))
 
 
@@ -121,7 +121,7 @@ def _depth(data: bytes) -> int:
 
 
 def _no_constant(word: str) -> Any:
-    raise ValueError(f"{word} is no JSON")
+    raise ValueError(f"{word} is not valid JSON")
 
 
 _SCHEMAS = "kfmt_cli.topics.schemas"
@@ -218,4 +218,4 @@ def _decoded(format_: tuple[str, Read] | None, data: bytes) -> Decoded | None:
     try:
         return Decoded({"format": name, "value": read(data)})
     except ValueError as error:
-        return Decoded({"format": name, "note": f"does not decode: {error}"})
+        return Decoded({"format": name, "note": f"cannot be decoded: {error}"})

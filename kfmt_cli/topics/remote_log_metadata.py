@@ -48,7 +48,7 @@ _SEGMENT_LEADER_EPOCHS = Layout(
     "The leader epochs in the segment.",
     SOURCE,
     (
-        Field("leader_epoch", Int32, "Epoch of the leader."),
+        Field("leader_epoch", Int32, "Leader epoch."),
         Field("offset", Int64, "Offset."),
     ),
 )
@@ -73,20 +73,20 @@ REMOTE_LOG_SEGMENT_METADATA_RECORD = Layout(
             ListOf(_SEGMENT_LEADER_EPOCHS),
             "The leader epochs in the segment.",
         ),
-        Field("segment_size_in_bytes", Int32, "Bytes of the segment."),
+        Field("segment_size_in_bytes", Int32, "Size of the segment in bytes."),
         Field(
             "custom_metadata",
             Blob,
-            "What the plug-in for remote storage wants to remember.",
+            "Custom metadata of the remote storage plug-in.",
             nullable_since=0,
         ),
         Field(
             "remote_log_segment_state",
             Int8,
-            "How far the segment has been copied or deleted.",
+            "Copy or deletion state of the segment.",
             symbols=SEGMENT_STATES,
         ),
-        Field("txn_index_empty", Bool, "Whether the segment has no aborted transaction.", tag=0),
+        Field("txn_index_empty", Bool, "Whether the segment has no aborted transactions.", tag=0),
     ),
     versions=(0, 0),
     flexible_since=0,
@@ -94,7 +94,7 @@ REMOTE_LOG_SEGMENT_METADATA_RECORD = Layout(
 
 REMOTE_LOG_SEGMENT_METADATA_UPDATE_RECORD = Layout(
     "RemoteLogSegmentMetadataUpdateRecord",
-    "A segment in remote storage comes into another state.",
+    "The state of a segment in remote storage changes.",
     SOURCE,
     (
         Field(
@@ -107,13 +107,13 @@ REMOTE_LOG_SEGMENT_METADATA_UPDATE_RECORD = Layout(
         Field(
             "custom_metadata",
             Blob,
-            "What the plug-in for remote storage wants to remember.",
+            "Custom metadata of the remote storage plug-in.",
             nullable_since=0,
         ),
         Field(
             "remote_log_segment_state",
             Int8,
-            "How far the segment has been copied or deleted.",
+            "Copy or deletion state of the segment.",
             symbols=SEGMENT_STATES,
         ),
     ),
@@ -132,7 +132,7 @@ REMOTE_PARTITION_DELETE_METADATA_RECORD = Layout(
         Field(
             "remote_partition_delete_state",
             Int8,
-            "How far the partition has been deleted.",
+            "Deletion state of the partition.",
             symbols=PARTITION_STATES,
         ),
     ),
@@ -142,7 +142,7 @@ REMOTE_PARTITION_DELETE_METADATA_RECORD = Layout(
 
 REMOTE_LOG_SEGMENT_METADATA_SNAPSHOT_RECORD = Layout(
     "RemoteLogSegmentMetadataSnapshotRecord",
-    "A segment, as a snapshot of this topic's state keeps it.",
+    "A segment in a snapshot of this topic's state.",
     SOURCE,
     (
         Field("segment_id", UuidType, "The segment in remote storage."),
@@ -156,20 +156,20 @@ REMOTE_LOG_SEGMENT_METADATA_SNAPSHOT_RECORD = Layout(
             ListOf(_SEGMENT_LEADER_EPOCHS),
             "The leader epochs in the segment.",
         ),
-        Field("segment_size_in_bytes", Int32, "Bytes of the segment."),
+        Field("segment_size_in_bytes", Int32, "Size of the segment in bytes."),
         Field(
             "custom_metadata",
             Blob,
-            "What the plug-in for remote storage wants to remember.",
+            "Custom metadata of the remote storage plug-in.",
             nullable_since=0,
         ),
         Field(
             "remote_log_segment_state",
             Int8,
-            "How far the segment has been copied or deleted.",
+            "Copy or deletion state of the segment.",
             symbols=SEGMENT_STATES,
         ),
-        Field("txn_index_empty", Bool, "Whether the segment has no aborted transaction.", tag=0),
+        Field("txn_index_empty", Bool, "Whether the segment has no aborted transactions.", tag=0),
     ),
     versions=(0, 0),
     flexible_since=0,

@@ -8,7 +8,7 @@ from typing import Any
 from kfmt_cli.core.json_text import json_text
 from kfmt_cli.core.layout.layout import Layout
 from kfmt_cli.core.layout.messages import fields_of, plain, read_message
-from kfmt_cli.core.layout.wire import Value
+from kfmt_cli.core.layout.wire import Value, left_over_words
 from kfmt_cli.topics.decoder import Decoded, Framed
 
 _SUFFIX = re.compile("(Key|Value|Record)$")
@@ -26,7 +26,7 @@ def decoded(framed: Framed, shown: dict[str, Value], data: bytes, whole: bool) -
     values["data"] = plain(framed.layout, reading.values)
     fault = reading.fault
     if fault is None and whole and reading.end < len(data):
-        fault = f"byte {reading.end}: {len(data) - reading.end} bytes are left over"
+        fault = f"byte {reading.end}: {left_over_words(len(data) - reading.end)}"
     if fault is not None:
         values["note"] = fault
     return Decoded(values, reading.values, fault)

@@ -18,7 +18,7 @@ from kfmt_cli.topics.payloads import Read, Registered, Schema, SchemaRegistry, V
 
 FRAME = 5
 AVRO, PROTOBUF, JSON = ".avsc", ".desc", ".json"
-_EXTRA = "pip install 'kfmt-cli[schema]' brings it"
+_EXTRA = "pip install 'kfmt-cli[schema]'"
 
 
 def avro(schema: Schema) -> Read:
@@ -38,7 +38,7 @@ def protobuf(schema: Schema) -> Read:
     try:
         found = make(message)
     except KeyError:
-        raise UsageError(f"{schema.file}: has no message {message}") from None
+        raise UsageError(f"{schema.file}: no message named {message}") from None
     return lambda data: _message(found, data)
 
 
@@ -47,7 +47,10 @@ def confluent(schema: Schema) -> Read:
     those of a registry's topic."""
     folder, registry = schema.folder, schema.registry
     if folder is None and registry is None:
-        raise UsageError("confluent needs schemas: --schemas DIR, or a topic _schemas by the data")
+        raise UsageError(
+            "confluent needs schemas: pass --schemas DIR, or keep the _schemas topic in the same "
+            "log directory"
+        )
 
     @cache
     def of_id(number: int) -> Read | str:
@@ -60,11 +63,11 @@ def confluent(schema: Schema) -> Read:
                 found = _of_registry(registry, number)
         except UsageError as error:
             return str(error)
-        return found or f"there is no schema {number} in {folder or 'the topic _schemas'}"
+        return found or f"no schema {number} in {folder or 'the topic _schemas'}"
 
     def read(data: bytes) -> Any:
         if len(data) < FRAME or data[0]:
-            raise ValueError("does not begin with a zero byte and the id of a schema")
+            raise ValueError("does not start with a zero byte and a schema id")
         found = of_id(int.from_bytes(data[1:FRAME], "big"))
         if isinstance(found, str):
             raise ValueError(found)
@@ -91,8 +94,8 @@ def _of_registry(registry: SchemaRegistry, number: int) -> Read | None:
         return read_json
     if found.type != "AVRO":
         raise UsageError(
-            f"schema {number} is of type {found.type}, which is compiled before kfmt can use it: "
-            f"--schemas DIR with a file {number}{PROTOBUF} by protoc --descriptor_set_out"
+            f"schema {number} is {found.type}, which must be compiled first: pass --schemas DIR "
+            f"with {number}{PROTOBUF}, made by protoc --descriptor_set_out"
         )
     needed: dict[Version, str] = {}
     _collect(registry, found, needed)
@@ -107,7 +110,9 @@ def _collect(registry: SchemaRegistry, schema: Registered, needed: dict[Version,
         version, is_done = waiting.pop()
         of = registry.by_version.get(version)
         if of is None:
-            raise UsageError(f"version {version[1]} of {version[0]}, to which it refers, is gone")
+            raise UsageError(
+                f"version {version[1]} of {version[0]}, which it references, is missing"
+            )
         if is_done:
             needed.setdefault(version, of.text)
         elif version not in seen:
@@ -125,13 +130,13 @@ def _files(path: Path) -> Any:
     try:
         from google.protobuf import descriptor_pb2
     except ImportError:
-        raise UsageError(f"Protobuf is read by protobuf: {_EXTRA}") from None
+        raise UsageError(f"reading Protobuf needs protobuf: {_EXTRA}") from None
     from google.protobuf.message import DecodeError
 
     try:
         return descriptor_pb2.FileDescriptorSet.FromString(path.read_bytes())
     except (OSError, DecodeError) as error:
-        raise UsageError(f"{path}: is no file of descriptors: {error}") from error
+        raise UsageError(f"{path}: not a descriptor file: {error}") from error
 
 
 def _pool(path: Path) -> Any:
@@ -144,7 +149,7 @@ def _pool(path: Path) -> Any:
         for file in files.file:
             pool.Add(file)
     except Exception as error:  # whatever the library trips over
-        raise UsageError(f"{path}: its descriptors do not build: {error}") from error
+        raise UsageError(f"{path}: its descriptors cannot be built: {error}") from error
 
     def make(name: str) -> Any:
         return message_factory.GetMessageClass(pool.FindMessageTypeByName(name))
@@ -168,7 +173,7 @@ def _indexed(path: Path) -> Read:
                 name = f"{name}.{types[index].name}".lstrip(".")
                 types = types[index].nested_type
         except IndexError:
-            raise ValueError(f"there is no message {indexes} in {path}") from None
+            raise ValueError(f"no message {indexes} in {path}") from None
         return _message(make(name), data[at:])
 
     return read

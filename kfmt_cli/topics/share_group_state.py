@@ -14,7 +14,7 @@ DELIVERY_STATES = numbered({0: "Available", 1: "Acquired", 2: "Acknowledged", 4:
 
 SHARE_SNAPSHOT_KEY = Layout(
     "ShareSnapshotKey",
-    "A share partition, written whole.",
+    "A snapshot of a share partition.",
     SOURCE,
     (
         Field("group_id", String, "The group."),
@@ -26,25 +26,25 @@ SHARE_SNAPSHOT_KEY = Layout(
 
 _STATE_BATCHES = Layout(
     "StateBatches",
-    "Runs of records in the same state.",
+    "Ranges of records in the same state.",
     SOURCE,
     (
         Field("first_offset", Int64, "First offset of the batch."),
         Field("last_offset", Int64, "Last offset of the batch."),
         Field("delivery_state", Int8, "State of the records.", symbols=DELIVERY_STATES),
-        Field("delivery_count", Int16, "How often the records were delivered."),
+        Field("delivery_count", Int16, "Delivery count."),
     ),
 )
 
 SHARE_SNAPSHOT_VALUE = Layout(
     "ShareSnapshotValue",
-    "All of the state.",
+    "The complete state.",
     SOURCE,
     (
-        Field("snapshot_epoch", Int32, "Counts the snapshots of the share partition."),
-        Field("state_epoch", Int32, "Epoch of the share partition's state."),
+        Field("snapshot_epoch", Int32, "Snapshot epoch of the share partition."),
+        Field("state_epoch", Int32, "State epoch of the share partition."),
         Field("leader_epoch", Int32, "Leader epoch of the partition."),
-        Field("start_offset", Int64, "First offset that is not done with."),
+        Field("start_offset", Int64, "First offset not yet fully processed."),
         Field(
             "create_timestamp",
             Int64,
@@ -52,7 +52,7 @@ SHARE_SNAPSHOT_VALUE = Layout(
             unit=MILLISECONDS,
         ),
         Field("write_timestamp", Int64, "When the snapshot was written.", unit=MILLISECONDS),
-        Field("state_batches", ListOf(_STATE_BATCHES), "Runs of records in the same state."),
+        Field("state_batches", ListOf(_STATE_BATCHES), "Ranges of records in the same state."),
         Field(
             "delivery_complete_count", Int32, "Records in flight whose delivery is complete.", tag=0
         ),
@@ -63,7 +63,7 @@ SHARE_SNAPSHOT_VALUE = Layout(
 
 SHARE_UPDATE_KEY = Layout(
     "ShareUpdateKey",
-    "A share partition, of which some changed.",
+    "An update of a share partition.",
     SOURCE,
     (
         Field("group_id", String, "The group."),
@@ -75,13 +75,13 @@ SHARE_UPDATE_KEY = Layout(
 
 SHARE_UPDATE_VALUE = Layout(
     "ShareUpdateValue",
-    "What changed since the snapshot of that epoch.",
+    "Changes since the snapshot of that epoch.",
     SOURCE,
     (
-        Field("snapshot_epoch", Int32, "Counts the snapshots of the share partition."),
-        Field("leader_epoch", Int32, "Leader epoch of the partition; -1 leaves it."),
-        Field("start_offset", Int64, "First offset that is not done with; -1 leaves it."),
-        Field("state_batches", ListOf(_STATE_BATCHES), "Runs of records in the same state."),
+        Field("snapshot_epoch", Int32, "Snapshot epoch of the share partition."),
+        Field("leader_epoch", Int32, "Leader epoch of the partition; -1 if unchanged."),
+        Field("start_offset", Int64, "First offset not yet fully processed; -1 if unchanged."),
+        Field("state_batches", ListOf(_STATE_BATCHES), "Ranges of records in the same state."),
         Field(
             "delivery_complete_count", Int32, "Records in flight whose delivery is complete.", tag=0
         ),

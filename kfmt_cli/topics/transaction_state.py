@@ -41,15 +41,15 @@ _TRANSACTION_PARTITIONS = Layout(
 
 TRANSACTION_LOG_VALUE = Layout(
     "TransactionLogValue",
-    "Its producer and its transaction.",
+    "Its producer and transaction.",
     SOURCE,
     (
         Field("producer_id", Int64, "The producer."),
-        Field("producer_epoch", Int16, "Epoch of the producer."),
+        Field("producer_epoch", Int16, "Producer epoch."),
         Field(
             "transaction_timeout_ms",
             Int32,
-            "After how long the coordinator aborts the transaction.",
+            "Transaction timeout.",
             unit=MILLISECONDS,
         ),
         Field("transaction_status", Int8, "State of the transaction.", symbols=TRANSACTION_STATES),
@@ -74,18 +74,16 @@ TRANSACTION_LOG_VALUE = Layout(
         Field(
             "previous_producer_id",
             Int64,
-            "Producer id before this one.",
+            "Previous producer id.",
             since=1,
             tag=0,
             tagged_since=1,
         ),
-        Field(
-            "next_producer_id", Int64, "Producer id that follows.", since=1, tag=1, tagged_since=1
-        ),
+        Field("next_producer_id", Int64, "Next producer id.", since=1, tag=1, tagged_since=1),
         Field(
             "client_transaction_version",
             Int16,
-            "Version of the transaction protocol that the client speaks.",
+            "Transaction protocol version of the client.",
             since=1,
             tag=2,
             tagged_since=1,
@@ -93,7 +91,7 @@ TRANSACTION_LOG_VALUE = Layout(
         Field(
             "next_producer_epoch",
             Int16,
-            "Epoch that follows, while a transaction ends.",
+            "Next producer epoch, while a transaction ends.",
             since=1,
             tag=3,
             tagged_since=1,

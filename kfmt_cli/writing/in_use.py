@@ -28,7 +28,9 @@ def check_unused(partition: Path) -> None:
     for lock in (folder / LOCK_FILE, folder.parent / LOCK_FILE):
         held = _holder(lock)
         if held is not None:
-            raise UsageError(f"{partition}: {lock} is {held}; stop the broker first, or --force")
+            raise UsageError(
+                f"{partition}: {lock} is {held}; stop the broker first, or use --force"
+            )
 
 
 def _holder(lock: Path) -> str | None:
@@ -38,7 +40,7 @@ def _holder(lock: Path) -> str | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        return f"not readable ({error.strerror}), so that a broker may hold it"
+        return f"not readable ({error.strerror}), so a broker may hold it"
     try:
         return _owner(descriptor)
     finally:

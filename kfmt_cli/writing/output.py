@@ -67,7 +67,7 @@ class Staging:
         parent = self.destination.absolute().parent
         if self.destination.is_symlink() or self.destination.exists():
             if not self.destination.is_dir():
-                raise UsageError(f"{destination}: is there and is not a directory")
+                raise UsageError(f"{destination}: exists and is not a directory")
             parent = self.destination  # so that a rename never leaves the file system
         with writing(self.destination):
             parent.mkdir(parents=True, exist_ok=True)
@@ -82,7 +82,9 @@ class Staging:
         assert not path.is_absolute(), name
         assert ".." not in path.parts, name
         if not self._force and (self.destination / path).exists():
-            raise UsageError(f"{self.destination / path}: is there already; --force replaces it")
+            raise UsageError(
+                f"{self.destination / path}: already exists; use --force to replace it"
+            )
         return OutputFile(self.destination / path, self.folder / path)
 
     def put(self, name: str, data: bytes) -> None:
@@ -122,7 +124,7 @@ class Staging:
         if taken and not self._force:
             more = f" and {len(taken) - 1} more" if len(taken) > 1 else ""
             raise UsageError(
-                f"{self.destination / taken[0]}{more}: is there already; --force replaces it"
+                f"{self.destination / taken[0]}{more}: already exists; use --force to replace it"
             )
         with writing(self.destination):
             for folder in {
@@ -227,7 +229,7 @@ def writing(path: Path) -> Iterator[None]:
 def need_local(destination: str) -> None:
     """Raise UsageError for a destination that is at a URL or in an archive."""
     if not is_local(destination) or as_given(destination) != destination:
-        words = "files are written to directories of this machine only; kfmt export writes to URLs"
+        words = "can only write to local directories; kfmt export writes to URLs"
         raise UsageError(f"{printable(destination)}: {words}")
 
 
@@ -239,7 +241,8 @@ def need_room(destination: str, n_bytes: int) -> None:
     free = shutil.disk_usage(folder).free
     if free < n_bytes:
         raise OutputError(
-            f"{destination}: about {n_bytes} bytes are needed, {free} are free on its file system"
+            f"{destination}: needs about {n_bytes} bytes, but only {free} are free on its file "
+            "system"
         )
 
 
@@ -252,7 +255,7 @@ def need_new(source: str, destination: str) -> None:
     if target.exists() or target.is_symlink():
         raise UsageError(f"{printable(destination)}: already exists; DST must not exist")
     if Path(source).resolve() in target.resolve().parents:
-        raise UsageError(f"{printable(destination)}: lies inside SRC")
+        raise UsageError(f"{printable(destination)}: is inside SRC")
 
 
 def carry(staging: Staging, file: Input, name: str) -> None:

@@ -122,7 +122,7 @@ class _Exact:
         try:
             self._left, self._snapshots = recovered(folder, how.interval, how.expired_before)
         except StartFailed as error:
-            words = f"a broker does not start on these logs: {error}"
+            words = f"a broker would not start on these logs: {error}"
             raise InputError(f"{logs[0].name}: {words}") from error
 
     def put(self, done: Rebuilt, first: int, end: int | None) -> None:
@@ -221,8 +221,8 @@ def _add_snapshot(done: Rebuilt, producers: Producers, from_start: bool) -> None
                 done.log.name,
                 PRODUCERS_UNKNOWN,
                 None,
-                "earlier segments are not here, nor is the snapshot at its base offset"
+                "earlier segments are missing, and so is the snapshot at its base offset"
                 if from_start
-                else "earlier segments are not given, nor is there a snapshot at its base offset",
+                else "earlier segments were not given, and there is no snapshot at its base offset",
             )
         )

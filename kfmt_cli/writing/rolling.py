@@ -107,8 +107,8 @@ class RollingWriter:
         last = rest.last_offset
         if not segment.size and not fits(int(last[0]), segment.base_offset):
             raise InputError(
-                f"offset {last[0]} does not fit into the index of a segment that "
-                f"begins at {segment.base_offset}"
+                f"offset {last[0]} does not fit in the index of a segment with base offset "
+                f"{segment.base_offset}"
             )
         active = Active(
             segment.base_offset, segment.size, segment.index, self._first_time, self._whole

@@ -250,7 +250,7 @@ def test_a_full_disk_is_said() -> None:
                 check=False,
             )
         assert done.returncode == 3
-        assert done.stderr == b"kfmt: the output cannot be written: No space left on device\n"
+        assert done.stderr == b"kfmt: cannot write output: No space left on device\n"
 
 
 def test_ctrl_c_ends_with_130(tmp_path: Path) -> None:
@@ -423,6 +423,6 @@ def test_a_command_that_is_not_there_gets_a_suggestion() -> None:
     assert "did you mean dump?" in done.err
     alone = kfmt()
     assert (alone.code, alone.err) == (0, "")
-    assert "Try first:" in alone.out
+    assert "Start here:" in alone.out
     lines = alone.out.splitlines()[1:]
     assert not [line for line in lines if line.endswith(("...", "…"))]

@@ -74,5 +74,5 @@ def test_what_is_said_of_an_account(
 
 def test_a_container_without_an_account_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(KEY, "a2V5")
-    with pytest.raises(InputError, match="which account"):
+    with pytest.raises(InputError, match="no account in the URL"):
         file_system_at("abfs://box/x")

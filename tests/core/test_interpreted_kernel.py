@@ -123,4 +123,4 @@ def test_both_build_the_same(interpreted: Path, files: list[Path], tmp_path: Pat
     lines.write_bytes(lines.read_bytes() + b'{"value":"a \\" b","value":"b"}')
     said = [run(home, "build", lines, tmp_path / "none") for home in (ROOT, interpreted)]
     assert said[0] == said[1]
-    assert b"the key 'value' appears twice" in said[0][1]
+    assert b"duplicate key 'value' in one object" in said[0][1]

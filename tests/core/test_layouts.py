@@ -170,7 +170,7 @@ def test_an_error_says_where() -> None:
     with pytest.raises(DecodeError) as caught:
         RECORD.read(data, 0, 30, Origin("a.log", 61), ("batch 0", "record 0"))
     assert str(caught.value) == (
-        "a.log byte 61, batch 0 › record 0 › length: a length of 52 where 29 bytes are left"
+        "a.log byte 61, batch 0 › record 0 › length: length 52, but only 29 bytes are left"
     )
 
 

@@ -91,7 +91,7 @@ def test_a_dry_run_says_how_many_requests_that_are(bucket: Bucket, tmp_path: Pat
     to = ("--to", tmp_path / "lake", "--dry-run")
     done = kfmt("export", bucket.file("data"), *to, **server_named())
     assert "would read 7 files, " in done.out + done.err
-    assert " bytes, in about 7 requests to stores\n" in done.out + done.err
+    assert " bytes, in about 7 object store requests\n" in done.out + done.err
 
 
 def test_a_task_on_spark_asks_once_for_each_object(bucket: Bucket) -> None:

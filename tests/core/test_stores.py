@@ -118,13 +118,13 @@ def test_a_task_that_fails_in_the_middle_of_a_file_leaves_nothing(
 def test_what_is_not_there_is_one_line(bucket: Bucket) -> None:
     with pytest.raises(InputError) as missing:
         list(listing(bucket.file("nothing")))
-    assert str(missing.value) == f"{bucket.url}/nothing: is not there"
+    assert str(missing.value) == f"{bucket.url}/nothing: not found"
     for url in ("s3://no-such-bucket-here/x", "abfs://container/x", "hdfs://namenode:8020/x"):
         with pytest.raises(InputError) as refused:
             list(listing(url))
         assert "\n" not in str(refused.value)
         assert str(refused.value).startswith(url.rpartition("/")[0])
-    with pytest.raises(InputError, match="no file system is installed for gopher://"):
+    with pytest.raises(InputError, match="no file system installed for gopher://"):
         list(listing("gopher://host/x"))
     with pytest.raises(OutputError):
         put_json("s3://no-such-bucket-here/x", {})

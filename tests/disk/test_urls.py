@@ -143,10 +143,10 @@ def test_nothing_is_written_to_a_url_but_exports(bucket: Bucket, tmp_path: Path)
     for command in ("salvage", "convert-v0-to-v2", "rebuild-index"):
         done = ran(command, source, to, cwd=tmp_path)
         assert done.code == 2
-        assert f"{to}: files are written to directories of this machine only" in done.err
+        assert f"{to}: can only write to local directories" in done.err
     done = ran("rebuild-index", "--in-place", source, cwd=tmp_path)
     assert done.code == 2
-    assert "what is at a URL" in done.err
+    assert "files at a URL" in done.err
     assert [path.name for path in tmp_path.iterdir()] == ["placeholders"]
     for code in (0, 2):
         done = ran("export", source, "--to", to, cwd=tmp_path)
@@ -164,8 +164,8 @@ def test_nothing_is_written_to_a_url_but_exports(bucket: Bucket, tmp_path: Path)
     ("path", "code", "words"),
     [
         ("{}/nothing", 3, "{}/nothing: No such file or directory"),
-        ("s3://no-such-bucket-here/x", 3, "there is no no-such-bucket-here"),
-        ("gopher://host/x", 3, "no file system is installed for gopher://"),
+        ("s3://no-such-bucket-here/x", 3, "no-such-bucket-here does not exist"),
+        ("gopher://host/x", 3, "no file system installed for gopher://"),
         ("{}/a/../b", 3, '".." has no meaning in the URL of a store'),
     ],
 )

@@ -80,4 +80,4 @@ def test_links_in_the_docs_lead_somewhere() -> None:
 
 
 def test_every_exit_code_is_in_the_help() -> None:
-    assert "0 clean, 1 findings of severity error" in " ".join(kfmt("--help").out.split())
+    assert "0 clean; 1 findings of severity error" in " ".join(kfmt("--help").out.split())

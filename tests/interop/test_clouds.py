@@ -148,7 +148,7 @@ def test_credentials_of_azure(azure: CloudServer, local: Path) -> None:
     assert wrong.err.startswith(f"kfmt: {url}: ")
     nobody = kfmt("verify-crc", url)
     assert nobody.code == 3
-    assert "which account? abfss://CONTAINER@ACCOUNT.dfs.core.windows.net, or" in nobody.err
+    assert "use abfss://CONTAINER@ACCOUNT.dfs.core.windows.net, or set " in nobody.err
     assert nobody.err.count("\n") == 1
 
 

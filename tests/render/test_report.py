@@ -181,7 +181,7 @@ def test_a_page_is_not_replaced_without_force(tmp_path: Path) -> None:
     before = page.read_bytes()
     done = kfmt("report", BROKER / "txn-0", "--to", page)
     assert done.code == 2
-    assert "--force replaces it" in done.err
+    assert "use --force to replace it" in done.err
     assert page.read_bytes() == before
     assert kfmt("report", BROKER / "txn-0", "--to", page, "--force").code == 0
     assert "txn-0" in page.read_text()

@@ -162,7 +162,7 @@ def test_a_job_is_taken_up_where_it_was_left(tmp_path: Path) -> None:
     assert list(planned(files).open_pieces()) == [*range(20, 30)]
     done = planned(files).done(lambda piece: piece.path == files[12].path)
     assert [result["n"] for _, result in done] == [2]
-    with pytest.raises(UsageError, match="not to be seen"):
+    with pytest.raises(UsageError, match="not visible here"):
         list(planned(files).done())
     changed = Pieces(
         replace(piece, modified=7) if i == 12 else piece for i, piece in enumerate(files)

@@ -129,5 +129,5 @@ def test_what_a_sample_cannot_say() -> None:
     for options in (("--deep",), ("--key", "a"), ("--what-if", "zstd"), ("--last", "3")):
         done = kfmt("stat", ORDERS, "--sample", "1M", *options)
         assert done.code == 2
-        assert "--sample is for the headers of batches" in done.err
+        assert "--sample reads batch headers only" in done.err
     assert kfmt("stat", "-", "--sample", "1M").code == 2

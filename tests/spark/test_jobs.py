@@ -71,7 +71,7 @@ def test_why_a_job_failed_is_said_with_the_file_and_the_command_for_more(
     with pytest.raises(InputError) as caught:
         here(*arguments)
     assert str(caught.value) == (
-        f"the job failed: {ORDERS}: ValueError: two; for the whole traceback: "
+        f"job failed: {ORDERS}: ValueError: two; for the full traceback, run: "
         f"kfmt pipeline verify {ORDERS} --to '{to}' --traceback"
     )
     assert not capsys.readouterr().err

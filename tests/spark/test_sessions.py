@@ -114,7 +114,8 @@ def test_a_worker_takes_the_drivers_kfmt_and_says_when_it_has_another(elsewhere:
         other.write_text("__version__ = '0.0.1'")
         said = loaded(elsewhere, Home(None, prefix))
         assert f"the driver has kfmt-cli {kfmt_cli.__version__}, but the worker's Python" in said
-        assert f"{elsewhere / 'venv/bin/python'}, has 0.0.1 of it: set PYSPARK_PYTHON" in said
+        assert f"{elsewhere / 'venv/bin/python'}, has 0.0.1: before" in said
+        assert "the session starts, set PYSPARK_PYTHON" in said
         assert loaded(elsewhere, Home(str(own), "another Python")) == said
     finally:
         other.write_text(words)

@@ -369,5 +369,5 @@ def test_java_that_is_missing_or_too_old_is_said_in_one_line(
         sessions.check_java()
     monkeypatch.delenv("JAVA_HOME")
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(SessionError, match="there is no java"):
+    with pytest.raises(SessionError, match="java was not found"):
         sessions.check_java()

@@ -321,7 +321,7 @@ def test_the_topic_of_a_registry_is_a_registry(given: str, registry: Path) -> No
         {"order": {"n": 3}, "text": "hi"},
         {"a": 1},
     ]
-    assert "type PROTOBUF" in said[3]["note"]
+    assert "is PROTOBUF, which must be compiled" in said[3]["note"]
     assert "version 1 of lost" in said[4]["note"]
     assert "no schema 6 in the topic _schemas" in said[5]["note"]
 
@@ -353,7 +353,7 @@ def test_without_a_registry_it_is_said_what_is_missing(tmp_path: Path) -> None:
     folder = built(tmp_path / "orders-0", [{"value": "x"}])
     done = kfmt("dump", "--records", "--value-format", "confluent", folder)
     assert done.code == 2
-    assert "a topic _schemas" in done.err
+    assert "keep the _schemas topic" in done.err
 
 
 def test_a_folder_of_schemas_that_is_not_there_is_named(registry: Path) -> None:

@@ -219,7 +219,7 @@ def test_a_tree_shows_what_stands_before_a_fault() -> None:
     cut = tree(layout, data, 0, len(data) - 1)
     found = list(leaves(cut))
     assert [(node.name, node.start, node.end, node.value) for node in found[:-1]] == whole[:-1]
-    assert found[-1].fault == "a length of 1 where 0 bytes are left"
+    assert found[-1].fault == "length 1, but no bytes are left"
 
 
 def test_the_kernel_refuses_what_it_cannot_run_when_the_layout_is_made() -> None:

@@ -126,7 +126,7 @@ def test_what_is_read_before_a_fault_is_kept() -> None:
     cut = layout.write(values)[:-1]
     reading = read_message(layout, cut, 0, len(cut))
     assert reading.values == {"offset": 7, "leader_epoch": 2, "metadata": "note"}
-    assert reading.fault == "byte 18, commit_timestamp › 8 bytes are needed, 7 are left"
+    assert reading.fault == "byte 18, commit_timestamp › 8 bytes needed, 7 left"
 
 
 @given(st.sampled_from(list(TOPICS)), st.none() | st.binary(max_size=60), st.none() | st.binary())

@@ -19,9 +19,9 @@ from tests.writing.test_build import lines, rows
         (b'{"value":"a"}\n\n{"value":\n', "line 3"),
         (b"[]\n", "line 1: Expected `object`, got `array`"),
         (b'{"type":"batch","records_count":3}\n', "dump with --records"),
-        (b'{"type":"offset_index_entry"}\n', "only batches and records"),
-        (b'{"value":"zz","value_encoding":"base64"}\n', "no base64"),
-        (b'{"value":"a","value_encoding":"utf8-replaced"}\n', "cannot be turned back"),
+        (b'{"type":"offset_index_entry"}\n', "only batch and record lines"),
+        (b'{"value":"zz","value_encoding":"base64"}\n', "not base64"),
+        (b'{"value":"a","value_encoding":"utf8-replaced"}\n', "cannot be converted back"),
         (b'{"value":"a","offset":99999999999999999999}\n', "offset"),
         (b'{"control":{"type":"NONSENSE"}}\n', "NONSENSE"),
         (b'{"value":"a","timestamp_type":"Never"}\n', "Never"),
@@ -32,7 +32,7 @@ from tests.writing.test_build import lines, rows
         ),
         (
             b'{"type":"batch","base_offset":9}\n{"value":"a","offset":3}\n',
-            "line 2: offset 3 lies before its batch's base_offset 9",
+            "line 2: offset 3 is before its batch's base_offset 9",
         ),
         (
             b"""{"type":"batch","base_offset":0}
@@ -42,68 +42,80 @@ from tests.writing.test_build import lines, rows
 {"offset":8}
 {"offset":9}
 """,
-            "line 5: offset 8 lies before its batch's base_offset 9",
+            "line 5: offset 8 is before its batch's base_offset 9",
         ),
         (b'{"type":"batch","attributes":{"raw":5}}\n', "codec 5 does not exist"),
-        (b'{"type":"batch","attributes":{"raw":65536}}\n', "do not fit into 16 bits"),
+        (b'{"type":"batch","attributes":{"raw":65536}}\n', "do not fit in 16 bits"),
         (
             b'{"control":{"type":"COMMIT","coordinator_epoch":99999999999},"producer_id":7}\n',
             "too large",
         ),
-        (b'{"value":"a","file":"a\\u0000b/00000000000000000000.log"}\n', "is no name of a file"),
+        (b'{"value":"a","file":"a\\u0000b/00000000000000000000.log"}\n', "is not a file name"),
         (b'{"value":"a","transactional":true}\n', "has no producer_id"),
         (b'{"value":"a","offset":-5}\n', "offset -5 is negative"),
         # What a line says must be understood, all of it.
         (b'{"vlaue":"x"}\n', "unknown field `vlaue`"),
         (b'{"type":"record","value":"x","base_offset":3}\n', "unknown field `base_offset`"),
         (b'{"value":"x","headers":[{"key":"k","valeu":"v"}]}\n', "unknown field `valeu`"),
-        (b'{"value":"a","value":"b"}\n', "the key 'value' appears twice"),
-        (b'{"value":"a", "value" :"b"}\n', "the key 'value' appears twice"),
-        (b'{"value":"a","v\\u0061lue":"b"}\n', "the key 'value' appears twice"),
-        (b'{"headers":[{"key":"a","key":"b"}]}\n', "the key 'key' appears twice"),
+        (b'{"value":"a","value":"b"}\n', "duplicate key 'value' in one object"),
+        (b'{"value":"a", "value" :"b"}\n', "duplicate key 'value' in one object"),
+        (b'{"value":"a","v\\u0061lue":"b"}\n', "duplicate key 'value' in one object"),
+        (b'{"headers":[{"key":"a","key":"b"}]}\n', "duplicate key 'key' in one object"),
         # The same keys in the same order as a line before, but not in the same objects.
         (
             b"""{"headers":[{"key":"a","value":"b"}]}
 {"value":"v","headers":[{"key":"a","value":"b"}]}
 {"value":"v","headers":[{"key":"a"}],"value":"b"}
 """,
-            "line 3: the key 'value' appears twice",
+            "line 3: duplicate key 'value' in one object",
         ),
         (
             b'{"type":"batch","attributes":{"raw":0,"raw":8}}\n{"type":"record"}\n',
-            "the key 'raw' appears twice",
+            "duplicate key 'raw' in one object",
         ),
-        (b'{"type":"batch","attributes":{"compression":"brotli"}}\n', "'brotli' is none of"),
-        (b'{"type":"batch","attributes":{"timestamp_type":"x"}}\n', "'x' is none of"),
-        (b'{"offset":3}\n{"offset":3}\n', "line 2: offset 3 does not come after offset 3"),
-        (b'{"offset":3}\n{"offset":2}\n', "line 2: offset 2 does not come after offset 3"),
+        (
+            b'{"type":"batch","attributes":{"compression":"brotli"}}\n',
+            "'brotli': choose from none, gzip",
+        ),
+        (b'{"type":"batch","attributes":{"timestamp_type":"x"}}\n', "'x': choose from CreateTime"),
+        (
+            b'{"offset":3}\n{"offset":3}\n',
+            "line 2: offset 3 is not greater than the previous offset 3",
+        ),
+        (
+            b'{"offset":3}\n{"offset":2}\n',
+            "line 2: offset 2 is not greater than the previous offset 3",
+        ),
         (
             b'{"type":"batch","base_offset":3}\n{"offset":3}\n{"offset":3}\n',
-            "line 3: offset 3 does not come after offset 3",
+            "line 3: offset 3 is not greater than the previous offset 3",
         ),
         (
             b'{"type":"batch","last_offset_delta":9}\n{}\n{"type":"batch","base_offset":9}\n{}\n',
-            "line 3: base_offset 9 does not come after offset 9",
+            "line 3: base_offset 9 is not greater than the previous offset 9",
         ),
         (
             b'{"type":"batch","base_offset":0}\n{"offset":0}\n{"offset":3000000000}\n',
             "line 3: offset 3000000000 is more than",
         ),
-        (b'{"file":"%020d.log","offset":3}\n' % 9, "offset 3 lies before the segment's base"),
+        (b'{"file":"%020d.log","offset":3}\n' % 9, "offset 3 is before the segment's base"),
         (
             b'{"type":"batch","file":"%020d.log","base_offset":3000000000}\n{"value":"x"}\n' % 0,
-            "does not fit into the index",
+            "does not fit in the index",
         ),
         (
             b'{"file":"%020d.log"}\n{"file":"%020d.log"}\n{"file":"%020d.log","offset":8}\n'
             % (0, 5, 0),
-            "line 3: lines of 00000000000000000000.log came before already",
+            "line 3: lines of 00000000000000000000.log must be contiguous",
         ),
-        (b'{"value":"YR==","value_encoding":"base64"}\n', "no base64 as an encoder writes it"),
-        (b'{"value":"YQ","value_encoding":"base64"}\n', "no base64"),
-        (b'{"value":"00 ff","value_encoding":"hex"}\n', "no hexadecimal digits only"),
-        (b'{"type":"batch"}\n{"value":"x","producer_id":3}\n', "belongs into the batch line"),
-        (b'{"type":"batch","magic":1,"producer_id":3}\n{"value":"x"}\n', "know no producers"),
+        (b'{"value":"YR==","value_encoding":"base64"}\n', "non-canonical base64"),
+        (b'{"value":"YQ","value_encoding":"base64"}\n', "not base64"),
+        (
+            b'{"value":"00 ff","value_encoding":"hex"}\n',
+            "hexadecimal digits must not contain spaces",
+        ),
+        (b'{"type":"batch"}\n{"value":"x","producer_id":3}\n', "belongs in the batch line"),
+        (b'{"type":"batch","magic":1,"producer_id":3}\n{"value":"x"}\n', "support no producers"),
     ],
 )
 def test_what_cannot_be_built_is_said_and_nothing_appears(
@@ -142,7 +154,7 @@ def test_a_line_that_is_too_long_is_named(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(jsonl, "LONGEST_LINE", 1 << 20)
     source = tmp_path / "lines"
     source.write_text('{"value":"a"}\n\n{"value":"' + "x" * (1 << 21) + '"}\n')
-    with pytest.raises(jsonl.LineError, match="line 3: it has more than 1048576 bytes"):
+    with pytest.raises(jsonl.LineError, match="line 3: longer than 1048576 bytes"):
         list(jsonl.read_lines(str(source)))
 
 

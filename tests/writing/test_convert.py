@@ -372,7 +372,7 @@ def test_too_little_room_is_said_before_anything_is_written(
     usage = shutil.disk_usage(tmp_path)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=1000))
     need_room(str(tmp_path / "a/b"), 1000)
-    with pytest.raises(OutputError, match="1001 bytes are needed, 1000 are free"):
+    with pytest.raises(OutputError, match="needs about 1001 bytes, but only 1000 are free"):
         need_room(str(tmp_path / "a/b"), 1001)
 
 

@@ -72,7 +72,7 @@ def _words(error: Exception) -> str:
 
 
 def _too_large(codec: str, limit: int) -> TooLargeError:
-    return TooLargeError(f"{codec}: more than {limit} bytes come out of it")
+    return TooLargeError(f"{codec}: output exceeds {limit} bytes")
 
 
 def _none(data: bytes, limit: int, magic: int) -> bytes:
@@ -133,7 +133,7 @@ def _snappy(data: bytes, limit: int, magic: int) -> bytes:
             continue
         if length > len(data) - at:
             raise CompressionError(
-                f"snappy: a chunk of {length} bytes where {len(data) - at} are left"
+                f"snappy: chunk of {length} bytes, but only {len(data) - at} left"
             )
         done.append(_snappy_block(data[at : at + length], room))
         room -= len(done[-1])
@@ -151,7 +151,7 @@ def _snappy_block(block: bytes, limit: int) -> bytes:
         raise _too_large("snappy", limit)
     done: bytes = snappy.uncompress(block)
     if len(done) != size:
-        raise CompressionError(f"snappy: {size} bytes are declared, {len(done)} came out")
+        raise CompressionError(f"snappy: {size} bytes declared, {len(done)} decompressed")
     return done
 
 

@@ -25,6 +25,7 @@ from kfmt_cli.core.layout.wire import (
     Varint,
     WireError,
     WireType,
+    left_words,
 )
 from kfmt_cli.core.native import encode, kernel
 
@@ -178,7 +179,7 @@ class Layout:
         if frame and at != end:
             field, start, value = frame
             raise WireError(
-                f"{value} bytes are declared, {value - (end - at)} are used",
+                f"{value} bytes declared, {value - (end - at)} used",
                 start,
                 "FRAME_NOT_FILLED",
             ).below(field.name)
@@ -303,11 +304,9 @@ def check_bulk(layout: Layout) -> None:
 
 def _check_frame(length: int, at: int, available: int) -> None:
     if length < 0:
-        raise WireError(f"a length of {length}", at, "LENGTH_NEGATIVE")
+        raise WireError(f"negative length {length}", at, "LENGTH_NEGATIVE")
     if length > available:
-        raise WireError(
-            f"a length of {length} where {available} bytes are left", at, "LENGTH_TOO_BIG"
-        )
+        raise WireError(f"length {length}, but {left_words(available)}", at, "LENGTH_TOO_BIG")
 
 
 def _name_columns(fields: tuple[Field, ...], first: int) -> dict[str, int]:

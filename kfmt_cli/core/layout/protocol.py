@@ -24,7 +24,9 @@ from kfmt_cli.core.layout.wire import (
     Varint,
     WireError,
     WireType,
+    left_words,
     need,
+    needed_words,
     read_each,
 )
 from kfmt_cli.core.uuids import uuid_bytes, uuid_text
@@ -73,7 +75,7 @@ class Boolean(NotBulk):
 
     def read(self, data: Buffer, at: int, end: int) -> tuple[bool, int]:
         if at >= end:
-            raise WireError("1 byte is needed, 0 are left", at, "EXHAUSTED")
+            raise WireError(needed_words(1, 0), at, "EXHAUSTED")
         return data[at] != 0, at + 1
 
     def write(self, value: Value) -> bytes:
@@ -171,9 +173,9 @@ def _length(length: Length, nullable: bool, data: Buffer, at: int, end: int) -> 
     """A length that was checked against the bytes there are, -1 for null; raises WireError."""
     value, start = length.read(data, at, end)
     if value < 0 and (not nullable or value < -1):
-        raise WireError(f"a length of {value} where null is no value", at, "LENGTH_NEGATIVE")
+        raise WireError(f"length {value}, but null is not allowed here", at, "LENGTH_NEGATIVE")
     if value > end - start:
-        words = f"a length of {value} where {end - start} bytes are left"
+        words = f"length {value}, but {left_words(end - start)}"
         raise WireError(words, at, "LENGTH_TOO_BIG")
     return value, start
 

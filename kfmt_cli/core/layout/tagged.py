@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from kfmt_cli.core.layout.wire import Buffer, UVarint32, Value, WireError, WireType
+from kfmt_cli.core.layout.wire import Buffer, UVarint32, Value, WireError, WireType, left_words
 
 UNKNOWN_TAGS = "unknown_tagged_fields"
 
@@ -38,7 +38,7 @@ class TaggedFields:
             tag, after = UVarint32.read(data, after, end)
             size, after = UVarint32.read(data, after, end)
             if size > end - after:
-                words = f"a tagged field of {size} bytes where {end - after} are left"
+                words = f"tagged field of {size} bytes, but {left_words(end - after)}"
                 raise WireError(words, start, "LENGTH_TOO_BIG")
             known = self.known.get(tag)
             if known is None:
@@ -57,7 +57,7 @@ class TaggedFields:
         except WireError as error:
             raise error.below(known.name) from None
         if after != end:
-            words = f"{end - at} bytes are declared, {after - at} are used"
+            words = f"{end - at} bytes declared, {after - at} used"
             raise WireError(words, at, "FRAME_NOT_FILLED").below(known.name)
         return value
 

@@ -14,7 +14,16 @@ from kfmt_cli.core.layout.field import Field
 from kfmt_cli.core.layout.layout import Layout
 from kfmt_cli.core.layout.protocol import List, Struct
 from kfmt_cli.core.layout.tagged import TaggedFields
-from kfmt_cli.core.layout.wire import Array, Buffer, UVarint32, Value, WireError, WireType
+from kfmt_cli.core.layout.wire import (
+    Array,
+    Buffer,
+    UVarint32,
+    Value,
+    WireError,
+    WireType,
+    left_over_words,
+    left_words,
+)
 
 
 @dataclass(slots=True)
@@ -68,7 +77,7 @@ def tree(layout: Layout, data: Buffer, at: int, end: int) -> Node:
         if inner.frames:
             assert isinstance(child.value, int)
             if not 0 <= child.value <= end - child.end:
-                child.fault = f"a length of {child.value} where {end - child.end} bytes are left"
+                child.fault = f"length {child.value}, but {left_words(end - child.end)}"
                 return node
             end = child.end + child.value
     if layout.tagged is not None:
@@ -76,7 +85,7 @@ def tree(layout: Layout, data: Buffer, at: int, end: int) -> Node:
         node.children.append(child)
         node.end = child.end
     if any(field.frames for field in layout.fields) and node.is_whole and node.end != end:
-        node.fault = f"{end - node.end} bytes are left over"
+        node.fault = left_over_words(end - node.end)
     return node
 
 
@@ -129,11 +138,11 @@ def _list(node: Node, type_: List | Array, data: Buffer, end: int) -> None:
     nullable = isinstance(type_, List) and type_.nullable
     if count.value < 0:
         if not (nullable and count.value == -1):
-            count.fault = f"a count of {count.value} where null is no value"
+            count.fault = f"count {count.value}, but null is not allowed here"
         node.is_list = False
         return
     if count.value > end - count.end:
-        count.fault = f"a count of {count.value} where {end - count.end} bytes are left"
+        count.fault = f"count {count.value}, but {left_words(end - count.end)}"
         return
     of: WireType = Struct(type_.of) if isinstance(type_, Array) else type_.of
     for i in range(count.value):
@@ -157,14 +166,14 @@ def _tagged(tagged: TaggedFields, data: Buffer, at: int, end: int) -> Node:
         assert isinstance(tag.value, int)
         if size.value > end - node.end:
             left = end - node.end
-            size.fault = f"a tagged field of {size.value} bytes where {left} are left"
+            size.fault = f"tagged field of {size.value} bytes, but {left_words(left)}"
             break
         until = node.end + size.value
         known = tagged.known.get(tag.value)
         if isinstance(known, Field):
             value = _of_field(known, data, node.end, until)
             if value.is_whole and value.end != until:
-                value.fault = f"{size.value} bytes are declared, {value.end - node.end} are used"
+                value.fault = f"{size.value} bytes declared, {value.end - node.end} used"
         else:
             value = Node(f"tag {tag.value}", "bytes", node.end, until)
             value.value = bytes(data[node.end : until])

@@ -50,13 +50,13 @@ def decode(data: bytes | memoryview, at: int, end: int, bits: int) -> tuple[int,
     raw = 0
     for i in range(MAX_BYTES[bits]):
         if at + i >= end:
-            raise VarintError(f"the bytes end inside a varint, after {i} of its bytes", "EXHAUSTED")
+            raise VarintError(f"truncated varint: ends after {i} byte{'s' * (i != 1)}", "EXHAUSTED")
         byte = data[at + i]
         raw |= (byte & 0x7F) << (7 * i)
         if byte < 0x80:
             return raw & MASKS[bits], at + i + 1
     raise VarintError(
-        f"a varint of {bits} bits has at most {MAX_BYTES[bits]} bytes, this one continues",
+        f"a {bits}-bit varint has at most {MAX_BYTES[bits]} bytes, but this one continues",
         "VARINT_TOO_LONG",
     )
 

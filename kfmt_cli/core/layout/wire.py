@@ -59,8 +59,20 @@ class WireType(Protocol):
 
 def needed_words(size: int, left: int) -> str:
     """What is said where bytes are missing."""
-    needed = "1 byte is needed" if size == 1 else f"{size} bytes are needed"
-    return f"{needed}, {left} {'is' if left == 1 else 'are'} left"
+    needed = "1 byte needed" if size == 1 else f"{size} bytes needed"
+    return f"{needed}, {left} left"
+
+
+def left_words(left: int) -> str:
+    """How many bytes are left where a length or a count says more."""
+    return (
+        f"only {left} byte{' is' if left == 1 else 's are'} left" if left else "no bytes are left"
+    )
+
+
+def left_over_words(left: int) -> str:
+    """How many bytes follow where nothing should."""
+    return f"{left} trailing byte{'s' * (left != 1)}"
 
 
 def need(size: int, at: int, end: int) -> None:
@@ -165,13 +177,11 @@ class Bytes:
         if length < 0:
             if not self.nullable:
                 raise WireError(
-                    f"a length of {length} where null is no value", at, "LENGTH_NEGATIVE"
+                    f"length {length}, but null is not allowed here", at, "LENGTH_NEGATIVE"
                 )
             return None, start
         if length > end - start:
-            raise WireError(
-                f"a length of {length} where {end - start} bytes are left", at, "LENGTH_TOO_BIG"
-            )
+            raise WireError(f"length {length}, but {left_words(end - start)}", at, "LENGTH_TOO_BIG")
         return bytes(data[start : start + length]), start + length
 
     def write(self, value: Value) -> bytes:
@@ -217,11 +227,9 @@ class Array:
     def read(self, data: Buffer, at: int, end: int) -> tuple[list[Value], int]:
         count, after = self.count.read(data, at, end)
         if count < 0:
-            raise WireError(f"a count of {count}", at, "LENGTH_NEGATIVE")
+            raise WireError(f"negative count {count}", at, "LENGTH_NEGATIVE")
         if count > end - after:
-            raise WireError(
-                f"a count of {count} where {end - after} bytes are left", at, "COUNT_TOO_BIG"
-            )
+            raise WireError(f"count {count}, but {left_words(end - after)}", at, "COUNT_TOO_BIG")
         return read_each(self.of.read_values, count, data, after, end)
 
     def write(self, value: Value) -> bytes:

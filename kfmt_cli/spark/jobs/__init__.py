@@ -51,47 +51,50 @@ _HERE = "kfmt_cli.spark.jobs"
 _EXPORT = (
     JobOption(
         "--tables",
-        "What to write.",
+        "Tables to write.",
         choices=("records", "batches", "records,batches"),
         default="records",
     ),
+    JobOption("--columns", "Record columns, comma-separated (Parquet only).", default=""),
+    JobOption("--from-offset", "Skip records before this offset.", type=int),
+    JobOption("--to-offset", "Skip records after this offset.", type=int),
     JobOption(
-        "--columns", "Columns of the records, with commas between them (Parquet only).", default=""
+        "--from-time", "Skip records older than this: ISO 8601 in UTC, now-1h or milliseconds."
     ),
-    JobOption("--from-offset", "Skip what is before this offset.", type=int),
-    JobOption("--to-offset", "Skip what is after this offset.", type=int),
-    JobOption("--from-time", "Skip what is older: ISO 8601 in UTC, now-1h or milliseconds."),
-    JobOption("--to-time", "Skip what is younger."),
-    JobOption("--key", "Only records with this key: text, ~REGEX, or int:5, hex:… and the like."),
-    JobOption("--value", "Only records with this value, given alike."),
+    JobOption("--to-time", "Skip records newer than this."),
+    JobOption(
+        "--key",
+        "Only records with this key: text, ~REGEX, or a prefixed value such as int:5 or hex:….",
+    ),
+    JobOption("--value", "Only records with this value; same syntax as --key."),
     JobOption(
         "--header",
-        "Only records with this header: NAME, or NAME=VALUE, given alike; may be repeated.",
+        "Only records with this header: NAME or NAME=VALUE, same syntax as --key; may be repeated.",
         is_list=True,
     ),
-    JobOption("--producer-id", "Only records of this producer.", type=int),
+    JobOption("--producer-id", "Only records from this producer id.", type=int),
     JobOption("--last", "Only the last N records of each partition.", type=int),
     JobOption(
         "--isolation",
-        "read_committed: neither aborted transactions nor anything after an open one.",
+        "read_committed: skip aborted transactions, and stop at the first open one.",
         choices=("read_uncommitted", "read_committed"),
         default="read_uncommitted",
     ),
 )
 _VERIFY = (
-    JobOption("--deep", "Decode every record, too.", is_flag=True),
-    JobOption("--strict", "Exit with 1 on warnings, too.", is_flag=True),
+    JobOption("--deep", "Also decode every record.", is_flag=True),
+    JobOption("--strict", "Also exit with 1 on warnings.", is_flag=True),
 )
 
 JOBS: list[ListedJob] = [
     ListedJob(
         "segments",
-        "One row a segment: offsets, times, sizes, codecs, findings.",
+        "Write one row per segment: offsets, timestamps, sizes, codecs, findings.",
         f"{_HERE}.segments:run_job",
     ),
     ListedJob(
         "verify",
-        "Check every batch; tables of segments and findings, a summary.",
+        "Check every batch; write tables of segments and findings, and a summary.",
         f"{_HERE}.verify:run_job",
         _VERIFY,
     ),
@@ -103,7 +106,7 @@ JOBS: list[ListedJob] = [
     ),
     ListedJob(
         "stats",
-        "Sizes, batch fill, codecs and skew by topic, partition and producer.",
+        "Write sizes, batch fill, codecs and skew by topic, partition and producer.",
         f"{_HERE}.stats:run_job",
     ),
 ]

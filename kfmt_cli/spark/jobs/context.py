@@ -103,6 +103,6 @@ class JobFindings:
         summary.vanished = self.codes[FILE_VANISHED.name]
         summary.unread = self.unread
         if left := sum(self.codes.values()) - self.kept:
-            kept = f"{grouped(MOST_KEPT)} are kept of each part of a file"
-            words = f"{grouped(left):>8}  of these are not in the table of findings: {kept}"
+            kept = f"at most {grouped(MOST_KEPT)} are kept per part of a file"
+            words = f"{grouped(left):>8}  of these are not in the findings table: {kept}"
             summary.lines.append(words)

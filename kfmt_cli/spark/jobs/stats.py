@@ -267,6 +267,6 @@ def _line(row: dict[str, object]) -> str:
     topic = row["topic"] or "(no partition directory)"
     return (
         f"{topic:<28} {row['partitions']:>4} partitions {row['records']:>12} records "
-        f"{row['bytes']:>14} bytes  {row['records_per_batch']:>8} a batch  skew {row['skew']}  "
+        f"{row['bytes']:>14} bytes  {row['records_per_batch']:>8} per batch  skew {row['skew']}  "
         f"{row['codecs']}"
     )

@@ -44,14 +44,14 @@ MECHANISMS = ("UNKNOWN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 
 ACCESS_CONTROL_ENTRY_RECORD = Layout(
     "AccessControlEntryRecord",
-    "An access control entry is made.",
+    "An access control entry is created.",
     SOURCE,
     (
         Field("id", UuidType, "Id of the entry."),
         Field("resource_type", Int8, "Type of the resource.", symbols=ACL_RESOURCES),
         Field("resource_name", String, "Name of the resource."),
-        Field("pattern_type", Int8, "How the resource's name is matched.", symbols=PATTERNS),
-        Field("principal", String, "Whom it is about."),
+        Field("pattern_type", Int8, "Pattern type of the resource name.", symbols=PATTERNS),
+        Field("principal", String, "Principal."),
         Field("host", String, "The host, * for any."),
         Field("operation", Int8, "What is allowed or denied.", symbols=OPERATIONS),
         Field(
@@ -69,22 +69,22 @@ REMOVE_ACCESS_CONTROL_ENTRY_RECORD = Layout(
     "RemoveAccessControlEntryRecord",
     "An access control entry is deleted.",
     SOURCE,
-    (Field("id", UuidType, "Id of the entry that goes."),),
+    (Field("id", UuidType, "Id of the deleted entry."),),
     versions=(0, 0),
     flexible_since=0,
 )
 
 USER_SCRAM_CREDENTIAL_RECORD = Layout(
     "UserScramCredentialRecord",
-    "A user's SCRAM credential; the secrets are in it.",
+    "A user's SCRAM credential, including its secrets.",
     SOURCE,
     (
         Field("name", String, "The user."),
         Field("mechanism", Int8, "The SCRAM mechanism.", symbols=MECHANISMS),
         Field("salt", Blob, "The salt."),
-        Field("stored_key", Blob, "The hashed key of the client."),
-        Field("server_key", Blob, "The server's key."),
-        Field("iterations", Int32, "How often the password was hashed."),
+        Field("stored_key", Blob, "The hashed client key."),
+        Field("server_key", Blob, "The server key."),
+        Field("iterations", Int32, "Iteration count."),
     ),
     versions=(0, 0),
     flexible_since=0,
@@ -104,14 +104,19 @@ REMOVE_USER_SCRAM_CREDENTIAL_RECORD = Layout(
 
 DELEGATION_TOKEN_RECORD = Layout(
     "DelegationTokenRecord",
-    "A delegation token is made or renewed.",
+    "A delegation token is created or renewed.",
     SOURCE,
     (
-        Field("owner", String, "Whose token it is."),
-        Field("requester", String, "Who asked for the token."),
-        Field("renewers", ListOf(String), "Who may renew the token."),
-        Field("issue_timestamp", Int64, "When the token was made.", unit=MILLISECONDS),
-        Field("max_timestamp", Int64, "Until when the token can be renewed.", unit=MILLISECONDS),
+        Field("owner", String, "Owner of the token."),
+        Field("requester", String, "Principal that requested the token."),
+        Field("renewers", ListOf(String), "Principals that may renew the token."),
+        Field("issue_timestamp", Int64, "When the token was created.", unit=MILLISECONDS),
+        Field(
+            "max_timestamp",
+            Int64,
+            "Latest time to which the token can be renewed.",
+            unit=MILLISECONDS,
+        ),
         Field("expiration_timestamp", Int64, "When the token expires.", unit=MILLISECONDS),
         Field("token_id", String, "The token."),
     ),

@@ -14,11 +14,11 @@ SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 _END_POINTS = Layout(
     "EndPoints",
-    "Where it listens.",
+    "Its listeners.",
     SOURCE,
     (
         Field("name", String, "Name."),
-        Field("host", String, "Name or address of the host."),
+        Field("host", String, "Host name or address."),
         Field("port", UInt16, "Port."),
         Field("security_protocol", Int16, "The security protocol.", symbols=SECURITY_PROTOCOLS),
     ),
@@ -26,12 +26,12 @@ _END_POINTS = Layout(
 
 _FEATURES = Layout(
     "Features",
-    "The features that it supports.",
+    "Supported features.",
     SOURCE,
     (
         Field("name", String, "Name."),
-        Field("min_supported_version", Int16, "The lowest version."),
-        Field("max_supported_version", Int16, "The highest version."),
+        Field("min_supported_version", Int16, "Lowest supported version."),
+        Field("max_supported_version", Int16, "Highest supported version."),
     ),
 )
 
@@ -44,13 +44,13 @@ REGISTER_BROKER_RECORD = Layout(
         Field(
             "is_migrating_zk_broker",
             Bool,
-            "Whether the broker is being moved from ZooKeeper.",
+            "Whether the broker is being migrated from ZooKeeper.",
             since=2,
         ),
-        Field("incarnation_id", UuidType, "Differs each time the process starts."),
-        Field("broker_epoch", Int64, "Epoch of the broker's registration."),
-        Field("end_points", ListOf(_END_POINTS), "Where it listens."),
-        Field("features", ListOf(_FEATURES), "The features that it supports."),
+        Field("incarnation_id", UuidType, "Incarnation id; new at each start."),
+        Field("broker_epoch", Int64, "Epoch of the broker registration."),
+        Field("end_points", ListOf(_END_POINTS), "Its listeners."),
+        Field("features", ListOf(_FEATURES), "Supported features."),
         Field("rack", String, "The broker's rack.", nullable_since=0),
         Field("fenced", Bool, "Whether the broker is fenced."),
         Field("in_controlled_shutdown", Bool, "Whether the broker is shutting down.", since=1),
@@ -69,11 +69,11 @@ REGISTER_BROKER_RECORD = Layout(
 
 UNREGISTER_BROKER_RECORD = Layout(
     "UnregisterBrokerRecord",
-    "A broker is taken out of the cluster.",
+    "A broker is removed from the cluster.",
     SOURCE,
     (
         Field("broker_id", Int32, "The broker."),
-        Field("broker_epoch", Int64, "Epoch of the broker's registration."),
+        Field("broker_epoch", Int64, "Epoch of the broker registration."),
     ),
     versions=(0, 0),
     flexible_since=0,
@@ -81,11 +81,11 @@ UNREGISTER_BROKER_RECORD = Layout(
 
 FENCE_BROKER_RECORD = Layout(
     "FenceBrokerRecord",
-    "A broker is fenced: it leads nothing. Written before 3.3.",
+    "A broker is fenced: it leads no partitions. Written before 3.3.",
     SOURCE,
     (
         Field("id", Int32, "The broker."),
-        Field("epoch", Int64, "Epoch of the broker's registration."),
+        Field("epoch", Int64, "Epoch of the broker registration."),
     ),
     versions=(0, 0),
     flexible_since=0,
@@ -97,7 +97,7 @@ UNFENCE_BROKER_RECORD = Layout(
     SOURCE,
     (
         Field("id", Int32, "The broker."),
-        Field("epoch", Int64, "Epoch of the broker's registration."),
+        Field("epoch", Int64, "Epoch of the broker registration."),
     ),
     versions=(0, 0),
     flexible_since=0,
@@ -105,11 +105,11 @@ UNFENCE_BROKER_RECORD = Layout(
 
 BROKER_REGISTRATION_CHANGE_RECORD = Layout(
     "BrokerRegistrationChangeRecord",
-    "Some facts of a broker's registration change.",
+    "A broker registration changes.",
     SOURCE,
     (
         Field("broker_id", Int32, "The broker."),
-        Field("broker_epoch", Int64, "Epoch of the broker's registration."),
+        Field("broker_epoch", Int64, "Epoch of the broker registration."),
         Field("fenced", Int8, "-1 unfenced, 0 unchanged, 1 fenced.", tag=0),
         Field(
             "in_controlled_shutdown",
@@ -138,10 +138,10 @@ REGISTER_CONTROLLER_RECORD = Layout(
     SOURCE,
     (
         Field("controller_id", Int32, "The controller."),
-        Field("incarnation_id", UuidType, "Differs each time the process starts."),
-        Field("zk_migration_ready", Bool, "Whether a move from ZooKeeper can begin."),
-        Field("end_points", ListOf(_END_POINTS), "Where it listens."),
-        Field("features", ListOf(_FEATURES), "The features that it supports."),
+        Field("incarnation_id", UuidType, "Incarnation id; new at each start."),
+        Field("zk_migration_ready", Bool, "Whether a migration from ZooKeeper can begin."),
+        Field("end_points", ListOf(_END_POINTS), "Its listeners."),
+        Field("features", ListOf(_FEATURES), "Supported features."),
     ),
     versions=(0, 0),
     flexible_since=0,

@@ -14,7 +14,7 @@ RECOVERY_STATES = ("RECOVERED", "RECOVERING")
 
 TOPIC_RECORD = Layout(
     "TopicRecord",
-    "A topic is made.",
+    "A topic is created.",
     SOURCE,
     (
         Field("name", String, "The topic."),
@@ -26,30 +26,30 @@ TOPIC_RECORD = Layout(
 
 PARTITION_RECORD = Layout(
     "PartitionRecord",
-    "A partition is made, or in a snapshot: is there.",
+    "A partition is created or, in a snapshot, exists.",
     SOURCE,
     (
         Field("partition_id", Int32, "The partition."),
         Field("topic_id", UuidType, "The topic's id."),
-        Field("replicas", ListOf(Int32), "The brokers that have a replica."),
-        Field("isr", ListOf(Int32), "The replicas in sync."),
-        Field("removing_replicas", ListOf(Int32), "Brokers that are to have no replica any more."),
-        Field("adding_replicas", ListOf(Int32), "Brokers that are being added as replicas."),
-        Field("leader", Int32, "The broker that leads."),
-        Field("leader_epoch", Int32, "Epoch of the leader."),
-        Field("partition_epoch", Int32, "Counts the changes of the partition."),
+        Field("replicas", ListOf(Int32), "Replicas."),
+        Field("isr", ListOf(Int32), "In-sync replicas (ISR)."),
+        Field("removing_replicas", ListOf(Int32), "Replicas being removed."),
+        Field("adding_replicas", ListOf(Int32), "Replicas being added."),
+        Field("leader", Int32, "The leader."),
+        Field("leader_epoch", Int32, "Leader epoch."),
+        Field("partition_epoch", Int32, "Partition epoch."),
         Field("directories", ListOf(UuidType), "The log directory of each replica.", since=1),
         Field(
             "leader_recovery_state",
             Int8,
-            "Whether the leader may lack records, after an unclean election.",
+            "Whether the leader may lack records after an unclean election.",
             symbols=RECOVERY_STATES,
             tag=0,
         ),
         Field(
             "eligible_leader_replicas",
             ListOf(Int32),
-            "Replicas outside of the ISR that are known to have all records.",
+            "Eligible leader replicas (ELR).",
             since=2,
             nullable_since=2,
             tag=1,
@@ -58,7 +58,7 @@ PARTITION_RECORD = Layout(
         Field(
             "last_known_elr",
             ListOf(Int32),
-            "The last eligible leaders that were known.",
+            "Last known eligible leader replicas.",
             since=2,
             nullable_since=2,
             tag=2,
@@ -71,34 +71,32 @@ PARTITION_RECORD = Layout(
 
 PARTITION_CHANGE_RECORD = Layout(
     "PartitionChangeRecord",
-    "Some facts of a partition change; what is not there stays.",
+    "A partition changes; absent fields stay unchanged.",
     SOURCE,
     (
         Field("partition_id", Int32, "The partition."),
         Field("topic_id", UuidType, "The topic's id."),
-        Field("isr", ListOf(Int32), "The replicas in sync.", nullable_since=0, tag=0),
-        Field("leader", Int32, "The broker that leads.", tag=1),
-        Field(
-            "replicas", ListOf(Int32), "The brokers that have a replica.", nullable_since=0, tag=2
-        ),
+        Field("isr", ListOf(Int32), "In-sync replicas (ISR).", nullable_since=0, tag=0),
+        Field("leader", Int32, "The leader.", tag=1),
+        Field("replicas", ListOf(Int32), "Replicas.", nullable_since=0, tag=2),
         Field(
             "removing_replicas",
             ListOf(Int32),
-            "Brokers that are to have no replica any more.",
+            "Replicas being removed.",
             nullable_since=0,
             tag=3,
         ),
         Field(
             "adding_replicas",
             ListOf(Int32),
-            "Brokers that are being added as replicas.",
+            "Replicas being added.",
             nullable_since=0,
             tag=4,
         ),
         Field(
             "leader_recovery_state",
             Int8,
-            "Whether the leader may lack records, after an unclean election.",
+            "Whether the leader may lack records after an unclean election.",
             symbols=RECOVERY_STATES,
             tag=5,
         ),
@@ -114,7 +112,7 @@ PARTITION_CHANGE_RECORD = Layout(
         Field(
             "eligible_leader_replicas",
             ListOf(Int32),
-            "Replicas outside of the ISR that are known to have all records.",
+            "Eligible leader replicas (ELR).",
             since=2,
             nullable_since=2,
             tag=6,
@@ -123,7 +121,7 @@ PARTITION_CHANGE_RECORD = Layout(
         Field(
             "last_known_elr",
             ListOf(Int32),
-            "The last eligible leaders that were known.",
+            "Last known eligible leader replicas.",
             since=2,
             nullable_since=2,
             tag=7,
@@ -145,7 +143,7 @@ REMOVE_TOPIC_RECORD = Layout(
 
 CLEAR_ELR_RECORD = Layout(
     "ClearElrRecord",
-    "The eligible leader replicas of a topic, or of all, are forgotten.",
+    "The eligible leader replicas of a topic, or of all topics, are cleared.",
     SOURCE,
     (Field("topic_name", String, "The topic."),),
     versions=(0, 0),

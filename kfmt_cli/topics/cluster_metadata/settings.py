@@ -17,13 +17,13 @@ MIGRATION_STATES = ("NONE", "PRE_MIGRATION", "MIGRATION", "POST_MIGRATION", "ZK"
 
 CONFIG_RECORD = Layout(
     "ConfigRecord",
-    "A setting is made or taken away.",
+    "A setting is set or removed.",
     SOURCE,
     (
         Field("resource_type", Int8, "Type of the resource.", symbols=CONFIG_RESOURCES),
         Field("resource_name", String, "Name of the resource."),
         Field("name", String, "Name of the setting."),
-        Field("value", String, "Its value; null takes it away.", nullable_since=0),
+        Field("value", String, "Its value; null removes the setting.", nullable_since=0),
     ),
     versions=(0, 0),
     flexible_since=0,
@@ -43,7 +43,7 @@ FEATURE_LEVEL_RECORD = Layout(
 
 _ENTITY = Layout(
     "Entity",
-    "Whom the quota is for: an entry for each type of entity.",
+    "Entity of the quota, with one entry per entity type.",
     SOURCE,
     (
         Field("entity_type", String, "user, client-id or ip."),
@@ -58,15 +58,13 @@ _ENTITY = Layout(
 
 CLIENT_QUOTA_RECORD = Layout(
     "ClientQuotaRecord",
-    "A quota is set or taken away.",
+    "A quota is set or removed.",
     SOURCE,
     (
-        Field(
-            "entity", ListOf(_ENTITY), "Whom the quota is for: an entry for each type of entity."
-        ),
+        Field("entity", ListOf(_ENTITY), "Entity of the quota, with one entry per entity type."),
         Field("key", String, "Name of the quota."),
         Field("value", Float64, "Its value."),
-        Field("remove", Bool, "Whether the quota is taken away."),
+        Field("remove", Bool, "Whether the quota is removed."),
     ),
     versions=(0, 0),
     flexible_since=0,
@@ -74,12 +72,12 @@ CLIENT_QUOTA_RECORD = Layout(
 
 PRODUCER_IDS_RECORD = Layout(
     "ProducerIdsRecord",
-    "A broker is given a range of producer ids.",
+    "A block of producer ids is allocated to a broker.",
     SOURCE,
     (
-        Field("broker_id", Int32, "The broker that was given producer ids."),
-        Field("broker_epoch", Int64, "Epoch of that broker's registration."),
-        Field("next_producer_id", Int64, "The first id that the next broker is given."),
+        Field("broker_id", Int32, "The broker that the block is allocated to."),
+        Field("broker_epoch", Int64, "Epoch of that broker registration."),
+        Field("next_producer_id", Int64, "First id of the next block."),
     ),
     versions=(0, 0),
     flexible_since=0,
@@ -87,7 +85,7 @@ PRODUCER_IDS_RECORD = Layout(
 
 NO_OP_RECORD = Layout(
     "NoOpRecord",
-    "Nothing: it lets the end of the log move on.",
+    "Nothing: it only advances the log end offset.",
     SOURCE,
     (),
     versions=(0, 0),
@@ -96,13 +94,13 @@ NO_OP_RECORD = Layout(
 
 ZK_MIGRATION_STATE_RECORD = Layout(
     "ZkMigrationStateRecord",
-    "How far a move from ZooKeeper is.",
+    "State of a migration from ZooKeeper.",
     SOURCE,
     (
         Field(
             "zk_migration_state",
             Int8,
-            "How far the move from ZooKeeper is.",
+            "State of the migration from ZooKeeper.",
             symbols=MIGRATION_STATES,
         ),
     ),
@@ -112,9 +110,9 @@ ZK_MIGRATION_STATE_RECORD = Layout(
 
 BEGIN_TRANSACTION_RECORD = Layout(
     "BeginTransactionRecord",
-    "What follows takes effect together, at EndTransactionRecord.",
+    "The records that follow take effect together, at EndTransactionRecord.",
     SOURCE,
-    (Field("name", String, "What the transaction is for.", nullable_since=0, tag=0),),
+    (Field("name", String, "Purpose of the transaction.", nullable_since=0, tag=0),),
     versions=(0, 0),
     flexible_since=0,
 )

@@ -17,7 +17,7 @@ SOURCE = "org.apache.kafka.coordinator.group.generated"
 
 LEGACY_OFFSET_COMMIT_KEY = Layout(
     "LegacyOffsetCommitKey",
-    "A committed offset, as the first brokers with this topic named it.",
+    "A committed offset, in the format of the first brokers with this topic.",
     SOURCE,
     (
         Field("group", String, "The group."),
@@ -29,11 +29,11 @@ LEGACY_OFFSET_COMMIT_KEY = Layout(
 
 LEGACY_OFFSET_COMMIT_VALUE = Layout(
     "LegacyOffsetCommitValue",
-    "The offset that was committed.",
+    "The committed offset.",
     SOURCE,
     (
         Field("offset", Int64, "The next offset to read."),
-        Field("metadata", String, "What the client wanted to be kept with it."),
+        Field("metadata", String, "Metadata string of the commit."),
         Field("commit_timestamp", Int64, "When it was committed.", unit=MILLISECONDS),
     ),
     versions=(0, 0),
@@ -53,17 +53,17 @@ OFFSET_COMMIT_KEY = Layout(
 
 OFFSET_COMMIT_VALUE = Layout(
     "OffsetCommitValue",
-    "The offset that was committed.",
+    "The committed offset.",
     SOURCE,
     (
         Field("offset", Int64, "The next offset to read."),
         Field(
             "leader_epoch",
             Int32,
-            "Leader epoch of the last record that was read; -1 for none.",
+            "Leader epoch of the last record consumed; -1 for none.",
             since=3,
         ),
-        Field("metadata", String, "What the client wanted to be kept with it."),
+        Field("metadata", String, "Metadata string of the commit."),
         Field("commit_timestamp", Int64, "When it was committed.", unit=MILLISECONDS),
         Field(
             "expire_timestamp",
@@ -93,32 +93,38 @@ _MEMBERS = Layout(
     SOURCE,
     (
         Field("member_id", String, "The member."),
-        Field("group_instance_id", String, "Name of a static member.", since=3, nullable_since=3),
-        Field("client_id", String, "The name that the client gives itself."),
-        Field("client_host", String, "The host that the member connects from."),
+        Field(
+            "group_instance_id",
+            String,
+            "Group instance id of a static member.",
+            since=3,
+            nullable_since=3,
+        ),
+        Field("client_id", String, "Client id."),
+        Field("client_host", String, "Client host."),
         Field(
             "rebalance_timeout",
             Int32,
-            "How long a rebalance waits for the member.",
+            "Rebalance timeout of the member.",
             unit=MILLISECONDS,
             since=1,
         ),
         Field(
             "session_timeout",
             Int32,
-            "After how long without a heartbeat the member is dropped.",
+            "Session timeout of the member.",
             unit=MILLISECONDS,
         ),
         Field(
             "subscription",
             Blob,
-            "What the member subscribed to.",
+            "Subscription of the member.",
             holds=HeldMessage(CONSUMER_PROTOCOL_SUBSCRIPTION, "protocol_type", "consumer"),
         ),
         Field(
             "assignment",
             Blob,
-            "What the leader of the group assigned to the member.",
+            "Assignment that the group leader gave the member.",
             holds=HeldMessage(CONSUMER_PROTOCOL_ASSIGNMENT, "protocol_type", "consumer"),
         ),
     ),
@@ -129,14 +135,18 @@ GROUP_METADATA_VALUE = Layout(
     "The group and its members, after each rebalance.",
     SOURCE,
     (
-        Field("protocol_type", String, "consumer, connect or what the client calls it."),
-        Field("generation", Int32, "How often the group has been rebalanced."),
-        Field("protocol", String, "The assignor that the group agreed on.", nullable_since=0),
-        Field("leader", String, "The member that assigns.", nullable_since=0),
+        Field(
+            "protocol_type",
+            String,
+            "Protocol type: consumer, connect or another one set by the client.",
+        ),
+        Field("generation", Int32, "Generation of the group."),
+        Field("protocol", String, "Assignor chosen by the group.", nullable_since=0),
+        Field("leader", String, "Leader of the group.", nullable_since=0),
         Field(
             "current_state_timestamp",
             Int64,
-            "When the group came into its state.",
+            "When the group entered its state.",
             unit=MILLISECONDS,
             since=2,
         ),

@@ -27,7 +27,7 @@ CONSUMER_GROUP_METADATA_VALUE = Layout(
     SOURCE,
     (
         Field("epoch", Int32, "Epoch of the group."),
-        Field("metadata_hash", Int64, "Hash of the metadata of the topics subscribed to.", tag=0),
+        Field("metadata_hash", Int64, "Hash of the metadata of the subscribed topics.", tag=0),
     ),
     versions=(0, 0),
     flexible_since=0,
@@ -35,7 +35,7 @@ CONSUMER_GROUP_METADATA_VALUE = Layout(
 
 CONSUMER_GROUP_PARTITION_METADATA_KEY = Layout(
     "ConsumerGroupPartitionMetadataKey",
-    "The topics that a consumer group reads.",
+    "Topics subscribed to by a consumer group.",
     SOURCE,
     (Field("group_id", String, "The group."),),
     versions=(0, 0),
@@ -47,7 +47,7 @@ _PARTITION_METADATA = Layout(
     SOURCE,
     (
         Field("partition", Int32, "The partition."),
-        Field("racks", ListOf(String), "The racks that have a replica."),
+        Field("racks", ListOf(String), "Racks with a replica."),
     ),
 )
 
@@ -58,14 +58,14 @@ _TOPICS = Layout(
     (
         Field("topic_id", UuidType, "The topic's id."),
         Field("topic_name", String, "The topic."),
-        Field("num_partitions", Int32, "How many partitions the topic has."),
+        Field("num_partitions", Int32, "Number of partitions of the topic."),
         Field("partition_metadata", ListOf(_PARTITION_METADATA), "The racks of each partition."),
     ),
 )
 
 CONSUMER_GROUP_PARTITION_METADATA_VALUE = Layout(
     "ConsumerGroupPartitionMetadataValue",
-    "Those topics with their partitions, until 4.0.",
+    "The subscribed topics with their partitions; until 4.0.",
     SOURCE,
     (Field("topics", ListOf(_TOPICS), "The topics."),),
     versions=(0, 0),
@@ -85,14 +85,14 @@ CONSUMER_GROUP_MEMBER_METADATA_KEY = Layout(
 
 _SUPPORTED_PROTOCOLS = Layout(
     "SupportedProtocols",
-    "The assignors that the member supports.",
+    "Assignors supported by the member.",
     SOURCE,
     (
         Field("name", String, "The assignor."),
         Field(
             "metadata",
             Blob,
-            "The subscription that the member sent for it.",
+            "Subscription that the member sent for it.",
             holds=HeldMessage(CONSUMER_PROTOCOL_SUBSCRIPTION),
         ),
     ),
@@ -100,47 +100,45 @@ _SUPPORTED_PROTOCOLS = Layout(
 
 _CLASSIC_MEMBER_METADATA = Layout(
     "ClassicMemberMetadata",
-    "Set while the member speaks the classic protocol.",
+    "Set while the member uses the classic protocol.",
     SOURCE,
     (
         Field(
             "session_timeout_ms",
             Int32,
-            "After how long without a heartbeat the member is dropped.",
+            "Session timeout of the member.",
             unit=MILLISECONDS,
         ),
         Field(
             "supported_protocols",
             ListOf(_SUPPORTED_PROTOCOLS),
-            "The assignors that the member supports.",
+            "Assignors supported by the member.",
         ),
     ),
 )
 
 CONSUMER_GROUP_MEMBER_METADATA_VALUE = Layout(
     "ConsumerGroupMemberMetadataValue",
-    "What the member said of itself.",
+    "Metadata of the member.",
     SOURCE,
     (
-        Field("instance_id", String, "Name of a static member.", nullable_since=0),
+        Field("instance_id", String, "Group instance id of a static member.", nullable_since=0),
         Field("rack_id", String, "The member's rack.", nullable_since=0),
-        Field("client_id", String, "The name that the client gives itself."),
-        Field("client_host", String, "The host that the member connects from."),
-        Field("subscribed_topic_names", ListOf(String), "The topics subscribed to."),
-        Field("subscribed_topic_regex", String, "The expression subscribed to.", nullable_since=0),
+        Field("client_id", String, "Client id."),
+        Field("client_host", String, "Client host."),
+        Field("subscribed_topic_names", ListOf(String), "Subscribed topics."),
+        Field("subscribed_topic_regex", String, "Subscribed regular expression.", nullable_since=0),
         Field(
             "rebalance_timeout_ms",
             Int32,
-            "How long a rebalance waits for the member.",
+            "Rebalance timeout of the member.",
             unit=MILLISECONDS,
         ),
-        Field(
-            "server_assignor", String, "The assignor that the member asks for.", nullable_since=0
-        ),
+        Field("server_assignor", String, "Assignor requested by the member.", nullable_since=0),
         Field(
             "classic_member_metadata",
             Struct(_CLASSIC_MEMBER_METADATA),
-            "Set while the member speaks the classic protocol.",
+            "Set while the member uses the classic protocol.",
             nullable_since=0,
             tag=0,
         ),
@@ -179,7 +177,7 @@ CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER_KEY = Layout(
 
 _TOPIC_PARTITIONS = Layout(
     "TopicPartitions",
-    "The partitions, topic by topic.",
+    "Partitions by topic.",
     SOURCE,
     (
         Field("topic_id", UuidType, "The topic's id."),
@@ -189,9 +187,9 @@ _TOPIC_PARTITIONS = Layout(
 
 CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER_VALUE = Layout(
     "ConsumerGroupTargetAssignmentMemberValue",
-    "What the member is to have.",
+    "Target assignment.",
     SOURCE,
-    (Field("topic_partitions", ListOf(_TOPIC_PARTITIONS), "The partitions, topic by topic."),),
+    (Field("topic_partitions", ListOf(_TOPIC_PARTITIONS), "Partitions by topic."),),
     versions=(0, 0),
     flexible_since=0,
 )
@@ -209,19 +207,19 @@ CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT_KEY = Layout(
 
 CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE = Layout(
     "ConsumerGroupCurrentMemberAssignmentValue",
-    "What the member has.",
+    "Current assignment.",
     SOURCE,
     (
-        Field("member_epoch", Int32, "Epoch that the member has reached."),
-        Field("previous_member_epoch", Int32, "Epoch of the member before this one."),
+        Field("member_epoch", Int32, "Member epoch."),
+        Field("previous_member_epoch", Int32, "Previous member epoch."),
         Field("state", Int8, "State of the member.", symbols=MEMBER_STATES),
         Field(
-            "assigned_partitions", ListOf(_TOPIC_PARTITIONS), "The partitions that the member has."
+            "assigned_partitions", ListOf(_TOPIC_PARTITIONS), "Partitions assigned to the member."
         ),
         Field(
             "partitions_pending_revocation",
             ListOf(_TOPIC_PARTITIONS),
-            "The partitions that it is asked to give up.",
+            "Partitions pending revocation.",
         ),
     ),
     versions=(0, 0),
@@ -230,22 +228,22 @@ CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE = Layout(
 
 CONSUMER_GROUP_REGULAR_EXPRESSION_KEY = Layout(
     "ConsumerGroupRegularExpressionKey",
-    "An expression that members of a consumer group subscribe to.",
+    "A regular expression that members of a consumer group subscribe to.",
     SOURCE,
     (
         Field("group_id", String, "The group."),
-        Field("regular_expression", String, "The expression that was subscribed to."),
+        Field("regular_expression", String, "The subscribed regular expression."),
     ),
     versions=(0, 0),
 )
 
 CONSUMER_GROUP_REGULAR_EXPRESSION_VALUE = Layout(
     "ConsumerGroupRegularExpressionValue",
-    "The topics that it means.",
+    "The topics it resolves to.",
     SOURCE,
     (
-        Field("topics", ListOf(String), "The topics that it matched."),
-        Field("version", Int64, "Version of the cluster's metadata that it was resolved with."),
+        Field("topics", ListOf(String), "Topics that matched it."),
+        Field("version", Int64, "Version of the cluster metadata that it was resolved with."),
         Field("timestamp", Int64, "When it was resolved.", unit=MILLISECONDS),
     ),
     versions=(0, 0),

@@ -25,13 +25,13 @@ SHARE_GROUP_MEMBER_METADATA_KEY = Layout(
 
 SHARE_GROUP_MEMBER_METADATA_VALUE = Layout(
     "ShareGroupMemberMetadataValue",
-    "What the member said of itself.",
+    "Metadata of the member.",
     SOURCE,
     (
         Field("rack_id", String, "The member's rack.", nullable_since=0),
-        Field("client_id", String, "The name that the client gives itself."),
-        Field("client_host", String, "The host that the member connects from."),
-        Field("subscribed_topic_names", ListOf(String), "The topics subscribed to."),
+        Field("client_id", String, "Client id."),
+        Field("client_host", String, "Client host."),
+        Field("subscribed_topic_names", ListOf(String), "Subscribed topics."),
     ),
     versions=(0, 0),
     flexible_since=0,
@@ -51,7 +51,7 @@ SHARE_GROUP_METADATA_VALUE = Layout(
     SOURCE,
     (
         Field("epoch", Int32, "Epoch of the group."),
-        Field("metadata_hash", Int64, "Hash of the metadata of the topics subscribed to."),
+        Field("metadata_hash", Int64, "Hash of the metadata of the subscribed topics."),
     ),
     versions=(0, 0),
     flexible_since=0,
@@ -87,7 +87,7 @@ SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER_KEY = Layout(
 
 _TOPIC_PARTITIONS = Layout(
     "TopicPartitions",
-    "The partitions, topic by topic.",
+    "Partitions by topic.",
     SOURCE,
     (
         Field("topic_id", UuidType, "The topic's id."),
@@ -97,9 +97,9 @@ _TOPIC_PARTITIONS = Layout(
 
 SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER_VALUE = Layout(
     "ShareGroupTargetAssignmentMemberValue",
-    "What the member is to have.",
+    "Target assignment.",
     SOURCE,
-    (Field("topic_partitions", ListOf(_TOPIC_PARTITIONS), "The partitions, topic by topic."),),
+    (Field("topic_partitions", ListOf(_TOPIC_PARTITIONS), "Partitions by topic."),),
     versions=(0, 0),
     flexible_since=0,
 )
@@ -117,14 +117,14 @@ SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT_KEY = Layout(
 
 SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE = Layout(
     "ShareGroupCurrentMemberAssignmentValue",
-    "What the member has.",
+    "Current assignment.",
     SOURCE,
     (
-        Field("member_epoch", Int32, "Epoch that the member has reached."),
-        Field("previous_member_epoch", Int32, "Epoch of the member before this one."),
+        Field("member_epoch", Int32, "Member epoch."),
+        Field("previous_member_epoch", Int32, "Previous member epoch."),
         Field("state", Int8, "State of the member.", symbols=MEMBER_STATES),
         Field(
-            "assigned_partitions", ListOf(_TOPIC_PARTITIONS), "The partitions that the member has."
+            "assigned_partitions", ListOf(_TOPIC_PARTITIONS), "Partitions assigned to the member."
         ),
     ),
     versions=(0, 0),
@@ -141,7 +141,7 @@ SHARE_GROUP_STATE_PARTITION_METADATA_KEY = Layout(
 
 _INITIALIZING_TOPICS = Layout(
     "InitializingTopics",
-    "Topics whose share state is being made.",
+    "Topics whose share state is being initialised.",
     SOURCE,
     (
         Field("topic_id", UuidType, "The topic's id."),
@@ -162,16 +162,18 @@ _DELETING_TOPICS = Layout(
 
 SHARE_GROUP_STATE_PARTITION_METADATA_VALUE = Layout(
     "ShareGroupStatePartitionMetadataValue",
-    "Those whose state is there, is being made, or is being deleted.",
+    "Topics whose share state is initialised, being initialised or being deleted.",
     SOURCE,
     (
         Field(
             "initializing_topics",
             ListOf(_INITIALIZING_TOPICS),
-            "Topics whose share state is being made.",
+            "Topics whose share state is being initialised.",
         ),
         Field(
-            "initialized_topics", ListOf(_INITIALIZING_TOPICS), "Topics whose share state is there."
+            "initialized_topics",
+            ListOf(_INITIALIZING_TOPICS),
+            "Topics whose share state is initialised.",
         ),
         Field(
             "deleting_topics",

@@ -22,7 +22,7 @@ STREAMS_GROUP_METADATA_KEY = Layout(
 
 _LAST_ASSIGNMENT_CONFIGS = Layout(
     "LastAssignmentConfigs",
-    "The settings that the last assignment was made with.",
+    "Settings of the last assignment.",
     SOURCE,
     (
         Field("key", String, "Name."),
@@ -36,17 +36,17 @@ STREAMS_GROUP_METADATA_VALUE = Layout(
     SOURCE,
     (
         Field("epoch", Int32, "Epoch of the group."),
-        Field("metadata_hash", Int64, "Hash of the metadata of the topics subscribed to."),
+        Field("metadata_hash", Int64, "Hash of the metadata of the subscribed topics."),
         Field(
             "validated_topology_epoch",
             Int32,
-            "Epoch of the topology that was last found valid.",
+            "Epoch of the last valid topology.",
             tag=0,
         ),
         Field(
             "last_assignment_configs",
             ListOf(_LAST_ASSIGNMENT_CONFIGS),
-            "The settings that the last assignment was made with.",
+            "Settings of the last assignment.",
             nullable_since=0,
             tag=1,
         ),
@@ -68,17 +68,17 @@ STREAMS_GROUP_MEMBER_METADATA_KEY = Layout(
 
 _USER_ENDPOINT = Layout(
     "UserEndpoint",
-    "Where the member answers queries.",
+    "Endpoint for interactive queries to the member.",
     SOURCE,
     (
-        Field("host", String, "Name or address of the host."),
+        Field("host", String, "Host name or address."),
         Field("port", UInt16, "Port."),
     ),
 )
 
 _CLIENT_TAGS = Layout(
     "ClientTags",
-    "Tags for rack-aware assignment.",
+    "Client tags for rack-aware assignment.",
     SOURCE,
     (
         Field("key", String, "Name of the tag."),
@@ -88,28 +88,28 @@ _CLIENT_TAGS = Layout(
 
 STREAMS_GROUP_MEMBER_METADATA_VALUE = Layout(
     "StreamsGroupMemberMetadataValue",
-    "What the member said of itself.",
+    "Metadata of the member.",
     SOURCE,
     (
-        Field("instance_id", String, "Name of a static member.", nullable_since=0),
+        Field("instance_id", String, "Group instance id of a static member.", nullable_since=0),
         Field("rack_id", String, "The member's rack.", nullable_since=0),
-        Field("client_id", String, "The name that the client gives itself."),
-        Field("client_host", String, "The host that the member connects from."),
+        Field("client_id", String, "Client id."),
+        Field("client_host", String, "Client host."),
         Field(
             "rebalance_timeout_ms",
             Int32,
-            "How long a rebalance waits for the member.",
+            "Rebalance timeout of the member.",
             unit=MILLISECONDS,
         ),
-        Field("topology_epoch", Int32, "Epoch of the topology that the member runs."),
-        Field("process_id", String, "The process that the member runs in."),
+        Field("topology_epoch", Int32, "Topology epoch of the member."),
+        Field("process_id", String, "Process id of the member."),
         Field(
             "user_endpoint",
             Struct(_USER_ENDPOINT),
-            "Where the member answers queries.",
+            "Endpoint for interactive queries to the member.",
             nullable_since=0,
         ),
-        Field("client_tags", ListOf(_CLIENT_TAGS), "Tags for rack-aware assignment."),
+        Field("client_tags", ListOf(_CLIENT_TAGS), "Client tags for rack-aware assignment."),
     ),
     versions=(0, 0),
     flexible_since=0,
@@ -145,25 +145,25 @@ STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER_KEY = Layout(
 
 _ACTIVE_TASKS = Layout(
     "ActiveTasks",
-    "The tasks that the member runs.",
+    "Active tasks.",
     SOURCE,
     (
-        Field("subtopology_id", String, "The part of the topology."),
+        Field("subtopology_id", String, "The subtopology."),
         Field("partitions", ListOf(Int32), "The partitions."),
     ),
 )
 
 STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER_VALUE = Layout(
     "StreamsGroupTargetAssignmentMemberValue",
-    "The tasks that the member is to have.",
+    "Target assignment.",
     SOURCE,
     (
-        Field("active_tasks", ListOf(_ACTIVE_TASKS), "The tasks that the member runs."),
-        Field("standby_tasks", ListOf(_ACTIVE_TASKS), "The tasks that the member keeps a copy of."),
+        Field("active_tasks", ListOf(_ACTIVE_TASKS), "Active tasks."),
+        Field("standby_tasks", ListOf(_ACTIVE_TASKS), "Standby tasks."),
         Field(
             "warmup_tasks",
             ListOf(_ACTIVE_TASKS),
-            "The tasks that the member prepares to take over.",
+            "Warm-up tasks.",
         ),
     ),
     versions=(0, 0),
@@ -183,15 +183,15 @@ STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT_KEY = Layout(
 
 _STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE_ACTIVE_TASKS = Layout(
     "ActiveTasks",
-    "The tasks that the member runs.",
+    "Active tasks.",
     SOURCE,
     (
-        Field("subtopology_id", String, "The part of the topology."),
+        Field("subtopology_id", String, "The subtopology."),
         Field("partitions", ListOf(Int32), "The partitions."),
         Field(
             "assignment_epochs",
             ListOf(Int32),
-            "Epoch in which each partition of the task was assigned.",
+            "Assignment epoch of each partition of the task.",
             nullable_since=0,
             tag=0,
         ),
@@ -200,41 +200,41 @@ _STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE_ACTIVE_TASKS = Layout(
 
 STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE = Layout(
     "StreamsGroupCurrentMemberAssignmentValue",
-    "The tasks that the member has.",
+    "Current assignment.",
     SOURCE,
     (
-        Field("member_epoch", Int32, "Epoch that the member has reached."),
-        Field("previous_member_epoch", Int32, "Epoch of the member before this one."),
+        Field("member_epoch", Int32, "Member epoch."),
+        Field("previous_member_epoch", Int32, "Previous member epoch."),
         Field("state", Int8, "State of the member.", symbols=MEMBER_STATES),
         Field(
             "active_tasks",
             ListOf(_STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE_ACTIVE_TASKS),
-            "The tasks that the member runs.",
+            "Active tasks.",
         ),
         Field(
             "standby_tasks",
             ListOf(_STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE_ACTIVE_TASKS),
-            "The tasks that the member keeps a copy of.",
+            "Standby tasks.",
         ),
         Field(
             "warmup_tasks",
             ListOf(_STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE_ACTIVE_TASKS),
-            "The tasks that the member prepares to take over.",
+            "Warm-up tasks.",
         ),
         Field(
             "active_tasks_pending_revocation",
             ListOf(_STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE_ACTIVE_TASKS),
-            "The tasks that it is asked to give up.",
+            "Active tasks pending revocation.",
         ),
         Field(
             "standby_tasks_pending_revocation",
             ListOf(_STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE_ACTIVE_TASKS),
-            "The copies that it is asked to give up.",
+            "Standby tasks pending revocation.",
         ),
         Field(
             "warmup_tasks_pending_revocation",
             ListOf(_STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE_ACTIVE_TASKS),
-            "The preparations that it is asked to give up.",
+            "Warm-up tasks pending revocation.",
         ),
     ),
     versions=(0, 0),

@@ -31,71 +31,69 @@ _TOPIC_CONFIGS = Layout(
 
 _STATE_CHANGELOG_TOPICS = Layout(
     "StateChangelogTopics",
-    "Topics that its stores are kept in.",
+    "Changelog topics of its state stores.",
     SOURCE,
     (
         Field("name", String, "Name."),
-        Field(
-            "partitions", Int32, "How many partitions; 0 is as many as follow from the topology."
-        ),
-        Field("replication_factor", Int16, "How many replicas; 0 is the broker's default."),
+        Field("partitions", Int32, "Number of partitions; 0 if it follows from the topology."),
+        Field("replication_factor", Int16, "Replication factor; 0 for the broker default."),
         Field("topic_configs", ListOf(_TOPIC_CONFIGS), "Settings of the topic."),
     ),
 )
 
 _COPARTITION_GROUPS = Layout(
     "CopartitionGroups",
-    "Topics that must be partitioned alike.",
+    "Topics that must be co-partitioned.",
     SOURCE,
     (
-        Field("source_topics", ListOf(Int16), "The topics that it reads."),
-        Field("source_topic_regex", ListOf(Int16), "Expressions for the topics that it reads."),
+        Field("source_topics", ListOf(Int16), "Source topics."),
+        Field("source_topic_regex", ListOf(Int16), "Regular expressions for source topics."),
         Field(
             "repartition_source_topics",
             ListOf(Int16),
-            "Internal topics that the subtopology reads.",
+            "Repartition topics that the subtopology reads.",
         ),
     ),
 )
 
 _SUBTOPOLOGIES = Layout(
     "Subtopologies",
-    "The parts of the topology.",
+    "The subtopologies.",
     SOURCE,
     (
-        Field("subtopology_id", String, "The part of the topology."),
-        Field("source_topics", ListOf(String), "The topics that it reads."),
-        Field("source_topic_regex", ListOf(String), "Expressions for the topics that it reads."),
+        Field("subtopology_id", String, "The subtopology."),
+        Field("source_topics", ListOf(String), "Source topics."),
+        Field("source_topic_regex", ListOf(String), "Regular expressions for source topics."),
         Field(
             "state_changelog_topics",
             ListOf(_STATE_CHANGELOG_TOPICS),
-            "Topics that its stores are kept in.",
+            "Changelog topics of its state stores.",
         ),
         Field(
             "repartition_sink_topics",
             ListOf(String),
-            "Internal topics that the subtopology writes.",
+            "Repartition topics that the subtopology writes.",
         ),
         Field(
             "repartition_source_topics",
             ListOf(_STATE_CHANGELOG_TOPICS),
-            "Internal topics that the subtopology reads.",
+            "Repartition topics that the subtopology reads.",
         ),
         Field(
             "copartition_groups",
             ListOf(_COPARTITION_GROUPS),
-            "Topics that must be partitioned alike.",
+            "Topics that must be co-partitioned.",
         ),
     ),
 )
 
 STREAMS_GROUP_TOPOLOGY_VALUE = Layout(
     "StreamsGroupTopologyValue",
-    "Its parts and their topics.",
+    "Its subtopologies and their topics.",
     SOURCE,
     (
         Field("epoch", Int32, "Epoch of the topology."),
-        Field("subtopologies", ListOf(_SUBTOPOLOGIES), "The parts of the topology."),
+        Field("subtopologies", ListOf(_SUBTOPOLOGIES), "The subtopologies."),
     ),
     versions=(0, 0),
     flexible_since=0,

@@ -104,7 +104,7 @@ def _check_producers(lines: Sequence[Record]) -> None:
     for name in ("producer_id", "transactional"):
         for line, value in zip(lines, field_of(lines, name), strict=True):
             if value is not None:
-                raise wrong(line, f"{name} belongs into the batch line before the record")
+                raise wrong(line, f"{name} belongs in the batch line before the record")
 
 
 def _time_of(line: Batch) -> int:
@@ -163,7 +163,7 @@ def _headers(
         early = np.flatnonzero(rows.offset[firsts] < bases[filled])
         if len(early):
             row = int(firsts[early[0]])
-            words = f"offset {rows['offset'][row]} lies before its batch's base_offset"
+            words = f"offset {rows['offset'][row]} is before its batch's base_offset"
             raise wrong(int(rows["line"][row]), f"{words} {bases[filled[early[0]]]}")
     drafts.number = np.array([line.number for line in lines], np.int64)
     drafts.magic = integers(lines, "magic", 2)
@@ -171,7 +171,7 @@ def _headers(
         drafts.magic = options.magic
     odd = np.flatnonzero((drafts.magic < 0) | (drafts.magic > 2))
     if len(odd):
-        raise wrong(lines[int(odd[0])], f"magic {drafts['magic'][odd[0]]} is none of 0, 1 and 2")
+        raise wrong(lines[int(odd[0])], f"magic {drafts['magic'][odd[0]]} is not 0, 1 or 2")
     drafts.base_offset = bases
     # Compaction leaves the range of offsets; more records make it longer. Where batches are cut
     # anew, each ends with its last record.

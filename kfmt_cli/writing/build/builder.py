@@ -139,7 +139,7 @@ class SegmentBuilder:
         base, number = int(plan.drafts.base_offset[0]), int(plan.drafts.number[0])
         of_segment = self.writer.base_offset
         if of_segment is not None and base < of_segment:
-            words = f"offset {base} lies before the segment's base offset {of_segment}"
+            words = f"offset {base} is before the segment's base offset {of_segment}"
             raise wrong(number, words)
         self.growing.add(plan.drafts, plan.records)
 
@@ -156,7 +156,7 @@ class SegmentBuilder:
             return
         of_file = self.by_file and line.file is not None
         if not self.writer.begin(target.folder, base, target.snapshot, of_file):
-            raise wrong(line, f"lines of {line.file} came before already; they must come together")
+            raise wrong(line, f"lines of {line.file} must be contiguous; some came earlier")
 
     def _put(self, written: Written) -> None:
         try:

@@ -127,8 +127,9 @@ class Growing:
         gone = np.flatnonzero(other & (counts == 0))
         if len(gone):
             i = int(gone[0])
-            words = f"{declared[i]} records are declared, but no line of them follows; dump with"
-            raise wrong(int(drafts.number[i]), f"{words} --records")
+            records = f"{declared[i]} record{'s' if declared[i] > 1 else ''}"
+            words = f"{records} declared, but no record lines follow; run dump with --records"
+            raise wrong(int(drafts.number[i]), words)
         self.other_counts += int(other.sum())
 
 
@@ -158,4 +159,4 @@ def _check_magic(drafts: PlanTable, records: Records) -> None:
         (drafts.producer_id >= 0, "no producers"),
     ):
         if wrong_one.any():
-            raise wrong(int(numbers[wrong_one.argmax()]), f"magic 0 and 1 know {words}")
+            raise wrong(int(numbers[wrong_one.argmax()]), f"magic 0 and 1 support {words}")

@@ -133,9 +133,9 @@ if TYPE_CHECKING:
     Batch = _Batch
 else:
     Record = _with_derived(_Record, RECORD)
-    Record.__doc__ = "A record, of the batch line before it or on its own."
+    Record.__doc__ = "A record, belonging to the preceding batch line or standalone."
     Batch = _with_derived(_Batch, BATCH)
-    Batch.__doc__ = "A batch; what it leaves out follows from the records after it."
+    Batch.__doc__ = "A batch; omitted fields are derived from the records after it."
 
 
 class Remark(_Line, tag=True):
@@ -218,7 +218,7 @@ def whole_lines(source: Source) -> Iterator[LinesPiece]:
         if not end:
             length *= 2
             if length > LONGEST_LINE:
-                raise wrong(number, f"it has more than {LONGEST_LINE} bytes")
+                raise wrong(number, f"longer than {LONGEST_LINE} bytes")
             continue
         at += end
         source.prefetch(at, PIECE)
@@ -285,15 +285,13 @@ def _one_by_one(piece: LinesPiece) -> Iterator[Line]:
         try:
             kind = _decode_kind.decode(text).type
             if kind not in _KINDS:
-                _refuse(
-                    number, f"only batches and records can be built, not a line of type {kind!r}"
-                )
+                _refuse(number, f"only batch and record lines can be built, not {kind!r}")
             line = _KINDS[kind].decode(text)
             _check_keys(text)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             _refuse(number, str(error))
         except _RepeatedKeyError as error:
-            _refuse(number, f"the key {error.args[0]!r} appears twice in one object")
+            _refuse(number, f"duplicate key {error.args[0]!r} in one object")
         line.number = number
         yield line
 

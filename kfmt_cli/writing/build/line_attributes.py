@@ -17,18 +17,18 @@ def attributes_of(line: Batch, options: Options) -> int:
     """
     given = line.attributes or AttributesOfLine()
     if not -(1 << 15) <= given.raw < 1 << 16:
-        raise wrong(line, f"raw attributes {given.raw} do not fit into 16 bits")
+        raise wrong(line, f"raw attributes {given.raw} do not fit in 16 bits")
     bits = given.raw & 0xFFFF
     if given.compression is not None:
         if given.compression not in CODECS:
-            raise wrong(line, f"compression {given.compression!r} is none of {', '.join(CODECS)}")
+            raise wrong(line, f"compression {given.compression!r}: choose from {', '.join(CODECS)}")
         bits = bits & ~CODEC_MASK | CODECS.index(given.compression)
     for name in ("transactional", "control", "delete_horizon"):
         value = getattr(given, name)
         if value is not None:
             bits = bits & ~BIT[name] | (BIT[name] if value else 0)
     if given.timestamp_type not in (None, NO_TYPE, *TIMESTAMP_TYPES):
-        words = f"timestamp_type {given.timestamp_type!r} is none of {', '.join(TIMESTAMP_TYPES)}"
+        words = f"timestamp_type {given.timestamp_type!r}: choose from {', '.join(TIMESTAMP_TYPES)}"
         raise wrong(line, words)
     if given.timestamp_type in TIMESTAMP_TYPES:
         bits = _with_type(bits, TIMESTAMP_TYPES.index(given.timestamp_type))

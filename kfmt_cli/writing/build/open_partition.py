@@ -64,9 +64,11 @@ def check_offsets(lines: Sequence[Record], offsets: IntArray, before: int) -> No
     if len(steps):
         i = int(steps[0])
         earlier = int(offsets[i - 1]) if i else before
-        raise wrong(lines[i], f"offset {offsets[i]} does not come after offset {earlier} before it")
+        raise wrong(
+            lines[i], f"offset {offsets[i]} is not greater than the previous offset {earlier}"
+        )
     if offsets[-1] == MAX_OFFSET:
-        raise wrong(lines[-1], f"offset {MAX_OFFSET} leaves no room for the one after it")
+        raise wrong(lines[-1], f"offset {MAX_OFFSET} leaves no room for the next offset")
 
 
 def check_base_offset(line: Batch, base: int, before: int) -> None:
@@ -74,4 +76,4 @@ def check_base_offset(line: Batch, base: int, before: int) -> None:
     if base < 0:
         raise wrong(line, f"base_offset {base} is negative")
     if base <= before:
-        raise wrong(line, f"base_offset {base} does not come after offset {before} before it")
+        raise wrong(line, f"base_offset {base} is not greater than the previous offset {before}")

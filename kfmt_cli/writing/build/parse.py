@@ -106,16 +106,16 @@ def octets(text: str | None, encoding: str | None) -> bytes | None:
         try:
             done = base64.b64decode(text, validate=True)
         except (binascii.Error, ValueError) as error:
-            raise ValueError(f"no base64: {error}") from None
+            raise ValueError(f"not base64: {error}") from None
         if base64.b64encode(done).decode() != text:
-            raise ValueError("no base64 as an encoder writes it: its last bits are not 0")
+            raise ValueError("non-canonical base64: its last bits are not 0")
         return done
     if encoding == "hex":
         done = bytes.fromhex(text)
         if 2 * len(done) != len(text):
-            raise ValueError("no hexadecimal digits only: there are spaces between them")
+            raise ValueError("hexadecimal digits must not contain spaces")
         return done
-    raise ValueError(f"cannot be turned back into bytes: its encoding is {encoding!r}")
+    raise ValueError(f"cannot be converted back to bytes: its encoding is {encoding!r}")
 
 
 def _octets(line: Record, name: str, text: str | None, encoding: str | None) -> bytes | None:
@@ -143,7 +143,9 @@ def _types(lines: Sequence[Record], default: int) -> IntArray:
     except KeyError:
         for line in lines:
             if line.timestamp_type not in (None, *names):
-                raise wrong(line, f"timestamp_type {line.timestamp_type!r} is none") from None
+                raise wrong(
+                    line, f"timestamp_type {line.timestamp_type!r}: choose from {', '.join(names)}"
+                ) from None
         raise
 
 
@@ -152,7 +154,7 @@ def _control(line: Record, control: ControlOfLine) -> tuple[bytes, bytes | None]
     kind = control.type
     if isinstance(kind, str):
         if kind not in CONTROL_TYPES:
-            raise wrong(line, f"control type {kind!r} is none of {', '.join(CONTROL_TYPES)}")
+            raise wrong(line, f"control type {kind!r}: choose from {', '.join(CONTROL_TYPES)}")
         kind = CONTROL_TYPES.index(kind)
     try:
         key = CONTROL_RECORD_KEY.write({"version": control.version, "type": kind})
@@ -163,7 +165,7 @@ def _control(line: Record, control: ControlOfLine) -> tuple[bytes, bytes | None]
         epoch = control.coordinator_epoch or 0
         return key, END_TXN_MARKER.write({"version": 0, "coordinator_epoch": epoch})
     except OverflowError:
-        raise wrong(line, "a number of its control is too large") from None
+        raise wrong(line, "a number in its control is too large") from None
 
 
 def _kraft(line: Record, message: Layout, data: dict[str, Any]) -> bytes:
@@ -172,7 +174,7 @@ def _kraft(line: Record, message: Layout, data: dict[str, Any]) -> bytes:
     try:
         return at_version(message, version).write(data)
     except (AssertionError, KeyError, TypeError, ValueError) as error:
-        words = f"the data of its control is no {message.name} of version {version!r}: {error!r}"
+        words = f"the data of its control is not a {message.name} of version {version!r}: {error!r}"
         raise wrong(line, words) from None
 
 
@@ -216,5 +218,5 @@ def integers(
         fits = False
     if not fits:
         i = next(i for i, value in enumerate(values) if not -most <= value < most)
-        raise wrong(lines[i], f"{name} {values[i]} does not fit into {bits} bits")
+        raise wrong(lines[i], f"{name} {values[i]} does not fit in {bits} bits")
     return done

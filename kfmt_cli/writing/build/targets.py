@@ -34,7 +34,7 @@ def target_of(line: Line) -> Target:
     if line.file is None:
         return Target()
     if not line.file.isprintable():
-        raise wrong(line, f"{line.file!r} is no name of a file")
+        raise wrong(line, f"{line.file!r} is not a file name")
     path = PurePath(line.file)
     folder = path.parent.name
     folder = "" if folder in ("", ".", "..") else folder

@@ -146,7 +146,7 @@ class _PlaceWriter:
             while at < end:
                 n = min(PIECE, end - at)
                 data = source.block(at, n, n)
-                assert data, f"{log.name} byte {at}: the file has been cut"
+                assert data, f"{log.name} byte {at}: the file was truncated"
                 self._out.write(data)
                 at += len(data)
 
