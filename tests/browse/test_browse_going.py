@@ -250,8 +250,8 @@ def test_without_findings_that_is_said() -> None:
 def test_views_show_what_their_command_shows(view: Any, size: tuple[int, int]) -> None:
     expected = {
         "1": "txn-0",
-        "2": "none damaged",
-        "3": "no partition of __consumer_offsets is here",
+        "2": "no damage",
+        "3": "no __consumer_offsets partition here",
         "4": "committed",
         "5": "1001",
         "6": "scan from byte",

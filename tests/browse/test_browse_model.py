@@ -141,7 +141,7 @@ def test_a_file_that_is_no_log_is_refused(tmp_path: Path) -> None:
     import gzip
 
     packed.write_bytes(gzip.compress(ORDERS.read_bytes()))
-    with pytest.raises(InputError, match="compressed as a whole"):
+    with pytest.raises(InputError, match="the file itself is compressed"):
         Outline(classify(str(packed), "a.log.gz"))
 
 

@@ -158,7 +158,7 @@ def test_damage_is_told_with_what_to_do(tmp_path: Path) -> None:
     for row in of(rows, "next"):
         assert row["command"].split()[1] in words
     lost = 740
-    assert f"{lost} offsets go" in words
+    assert f"{lost} offsets will be lost" in words
 
 
 def test_what_files_say_is_never_code(tmp_path: Path) -> None:
@@ -272,7 +272,7 @@ def job(folder: Path, name: str, tables: dict[str, list[dict[str, Any]]]) -> Pat
 def test_a_directory_without_a_job_is_told(tmp_path: Path) -> None:
     done = kfmt("report", "--from", tmp_path / "new", "--to", tmp_path / "page.html")
     assert done.code == 3
-    assert "no job of kfmt pipeline is done here" in done.err
+    assert "no completed kfmt pipeline job found" in done.err
 
 
 def test_a_job_without_tables_of_a_page_is_told(tmp_path: Path) -> None:

@@ -204,7 +204,7 @@ def test_python_says_what_cannot_be_read(tmp_path: Path) -> None:
     answer = kfmt_cli.check(tmp_path / "nowhere")
     assert answer.exit_code == 3
     assert "No such file or directory" in answer.notes[0]
-    with pytest.raises(UsageError, match="give one of"):
+    with pytest.raises(UsageError, match="pass exactly one of"):
         kfmt_cli.find(SAMPLES)
     with pytest.raises(UsageError, match="no setting"):
         kfmt_cli.retention(SAMPLES, retention=1)

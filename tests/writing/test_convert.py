@@ -442,6 +442,6 @@ def test_a_killed_process_leaves_nothing_under_the_final_name(tmp_path: Path) ->
     small = kfmt("convert-v0-to-v2", V1, tmp_path / "out")
     assert small.code == 0
     for name in left:
-        assert f"{tmp_path / name}: was left by a run that was killed" in small.err
+        assert f"{tmp_path / name}: leftover of an interrupted run, removed" in small.err
     assert {path.name for path in tmp_path.iterdir()} == {"source", "out"}
     assert [path.name for path in source.iterdir()] == ["00000000000000000000.log"]
