@@ -89,7 +89,7 @@ def test_one_key() -> None:
     rows = kfmt("compaction", ORDERS, "--key", "customer-7", "--json").of("key")
     assert len(rows) == 23
     assert [row["stays"] for row in rows] == [False] * 21 + [True] * 2
-    assert "does not see yet" in rows[-2]["why"]
+    assert "which is not cleanable yet" in rows[-2]["why"]
     assert rows[-1]["value_size"] == -1
     table = kfmt("compaction", ORDERS, "--key", f"hex:{b'customer-7'.hex()}")
     assert "23 records" in table.out

@@ -198,7 +198,10 @@ def test_only_a_topic_or_a_group() -> None:
     assert {row.get("topic", row.get("resource")) for row in rows} == {"orders"}
     rows = state(BROKER, "--group", "billing")
     assert {row["type"] for row in rows} == {"group", "committed_offset"}
-    for option, words in (("--group", "group 'nobody' is not"), ("--topic", "topic 'nobody' is not")):
+    for option, words in (
+        ("--group", "group 'nobody' is not"),
+        ("--topic", "topic 'nobody' is not"),
+    ):
         done = kfmt("state", BROKER, option, "nobody")
         assert done.code == 1
         assert words in done.err

@@ -199,7 +199,7 @@ def test_producers_are_shown_of_each_partition(monkeypatch: pytest.MonkeyPatch) 
     for label in has_some:
         assert f"/{label}/" in shown
     monkeypatch.setattr(views, "MOST_SNAPSHOTS", 1)
-    assert "choose a partition: producers are kept by partition" in view_of(broker, "5")
+    assert "select a partition; producer state is per partition" in view_of(broker, "5")
 
 
 def test_counts_of_transactions_come_first() -> None:

@@ -92,7 +92,7 @@ def test_levels(codec: str, levels: tuple[int, ...]) -> None:
 def test_a_table_and_damage() -> None:
     table = kfmt("stat", BROKER, "--histogram")
     assert table.code == 0
-    assert "records a batch" in table.out
+    assert "records per batch" in table.out
     assert kfmt("stat", "damaged_segments").code == 0
     assert kfmt("stat", "nothing-there").code == 3
 

@@ -73,7 +73,7 @@ def test_an_unreadable_directory_is_named_and_the_rest_is_done(
         for partition in ("a-0", "z-0"):
             assert f"{partition}/00000000000000001440" in done.out
     if name == "dump":
-        assert "kfmt: 60 files read, 1 not\n" in done.err
+        assert "kfmt: 60 files read, 1 could not be read\n" in done.err
     else:
         assert "0 of these damaged, 1 not read" in done.out
         assert done.out.splitlines()[-1].endswith("exit code 3") or name == "convert-v0-to-v2"

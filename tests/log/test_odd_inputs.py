@@ -266,7 +266,7 @@ def test_csv_escapes_control_characters_of_names(name: str, tmp_path: Path) -> N
 )
 def test_a_narrow_terminal_says_that_columns_are_hidden(arguments: tuple[str | Path, ...]) -> None:
     narrow = plain(on_a_terminal(*arguments, columns=40))
-    assert "hidden; --wide shows them" in narrow
+    assert "hidden; use --wide to see all" in narrow
     for output in (
         plain(on_a_terminal(*arguments, "--wide", columns=40)),
         plain(on_a_terminal(*arguments, columns=250)),
