@@ -121,7 +121,7 @@ def test_a_file_that_vanishes_or_shrinks_is_a_sentence(tmp_path: Path) -> None:
     file = big_log(tmp_path / "orders-0", 300)
     shown = shown_log(file)
     file.write_bytes(b"")
-    with pytest.raises(InputError, match="the file has (shrunk|changed)"):
+    with pytest.raises(InputError, match=r"the file has (shrunk|changed)"):
         shown.lines(shown.outline.n_rows - 5, shown.outline.n_rows)
     shown.forget()
     file.unlink()
