@@ -13,7 +13,7 @@ from kfmt_cli.commands.check.checked_directory import CHECK_RESULT
 from kfmt_cli.commands.check.command import CheckPaths
 from kfmt_cli.commands.run import Run
 from kfmt_cli.render.sinks.silent import Silent
-from kfmt_cli.render.start_lines import LABELS, start_words
+from kfmt_cli.render.start_lines import INTACT, LABELS, start_words
 from kfmt_cli.render.style import shell_quoted
 from kfmt_cli.render.tables.line_table import LineColumn, LineTable
 from kfmt_cli.rows.column import RowType
@@ -66,7 +66,7 @@ class _Directory:
 
     def style(self, after: str) -> str:
         """The style of these words."""
-        return "good" if self.words(after) in ("whole", "") else "bad"
+        return "good" if self.words(after) in (INTACT, "") else "bad"
 
 
 def _column(after: str) -> LineColumn[_Directory]:

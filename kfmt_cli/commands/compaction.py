@@ -24,12 +24,12 @@ from kfmt_cli.commands.run import Run
 from kfmt_cli.core.codecs.decompress import Limit
 from kfmt_cli.disk.partitions import Partition
 from kfmt_cli.findings.finding import Findings, Severity
-from kfmt_cli.render.compaction_lines import cleaning_lines
+from kfmt_cli.render.compaction_lines import POLICY, cleaning_lines
 from kfmt_cli.rows.documents import COMPACTION
 from kfmt_cli.topics import CLUSTER_METADATA
 
 _DECIDING = (
-    "cleanup.policy",
+    POLICY,
     "min.cleanable.dirty.ratio",
     "delete.retention.ms",
     "min.compaction.lag.ms",
@@ -113,7 +113,7 @@ class Compaction:
         if is_known and not settings.compacts:
             source = sources.get("policy", DEFAULT)
             policy = ",".join(sorted(settings.policy))
-            return f"cleanup.policy is {policy} ({source}): the cleaner never takes this partition"
+            return f"{POLICY} is {policy} ({source}): the cleaner never takes this partition"
         if history.is_damaged:
             return (
                 "the log is damaged: the cleaner stops with an error, marks the partition as "

@@ -70,11 +70,14 @@ def _places(partition: Partition, key: bytes, limit: Limit) -> list[RecordOfKey]
     return found
 
 
+LATEST = "it is the latest of its key"
+
+
 def _fate(record: RecordOfKey, later: list[RecordOfKey], dirty: Dirty) -> tuple[bool, str]:
     """Whether a record stays at the next cleaning, and why."""
     if record.offset >= dirty.end:
         if not later:
-            return True, "it is the latest of its key"
+            return True, LATEST
         return True, f"the cleaner does not come here yet: {dirty.why}"
     replaced = next((other for other in reversed(later) if other.offset < dirty.end), None)
     if replaced is not None:
@@ -83,5 +86,5 @@ def _fate(record: RecordOfKey, later: list[RecordOfKey], dirty: Dirty) -> tuple[
         words = f"offset {later[-1].offset} has replaced it"
         return True, f"{words}, which the cleaner does not see yet: {dirty.why}"
     if record.size < 0:
-        return True, "it is the latest of its key: a tombstone, which goes at its delete horizon"
-    return True, "it is the latest of its key"
+        return True, f"{LATEST}: a tombstone, which goes at its delete horizon"
+    return True, LATEST

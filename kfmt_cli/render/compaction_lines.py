@@ -9,13 +9,16 @@ from typing import Any
 from kfmt_cli.core.times import time_text
 from kfmt_cli.render.style import Theme, count, grouped, safe
 
+POLICY = "cleanup.policy"
+"""How the reason begins by which a topic is never cleaned, where options may say otherwise."""
+
 
 def cleaning_lines(row: Mapping[str, Any], theme: Theme) -> Iterator[str]:
     """What the cleaner does with a partition. row: of `COMPACTION`."""
     name = theme.paint("bold", safe(row["file"]))
     words = row["never_because"]
     if words is not None:
-        if words.startswith("cleanup.policy"):
+        if words.startswith(POLICY):
             words += "; --cleanup-policy compact shows what it would do"
         yield f"{name}   not cleaned: {words}\n"
         return

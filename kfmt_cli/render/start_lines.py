@@ -19,6 +19,8 @@ _BECOMES = {
 MOST_LINES = 10
 MOST_LOST = 3  # partitions of which each is said what is lost
 LABELS = {CRASH: "after a crash", CLEAN: "after a clean shutdown"}
+INTACT = "whole"  # a start that loses nothing
+NEXT_STEPS = "what to do next"  # the line above the steps
 
 
 def start_words(start: Start, lost: Ranges) -> str:
@@ -34,7 +36,7 @@ def start_words(start: Start, lost: Ranges) -> str:
         words.append(f"{grouped(size_of_ranges(start.unreachable))} out of reach")
     if lost:
         words.append(f"{grouped(size_of_ranges(lost))} lost before")
-    return ", ".join(words) or "whole"
+    return ", ".join(words) or INTACT
 
 
 def outcome(start: Start) -> str:
@@ -124,7 +126,7 @@ def step_lines(steps: Sequence[tuple[str, str, str]], theme: Theme) -> Iterator[
         else:
             found[command] = price
     if found:
-        yield theme.paint("bold", "what to do next")
+        yield theme.paint("bold", NEXT_STEPS)
     for command, price in list(found.items())[:MOST_LINES]:
         yield f"  {command}   {price}"
     if len(found) > MOST_LINES:

@@ -31,6 +31,7 @@ from kfmt_cli.render.report.figures import (
 )
 from kfmt_cli.render.report.page_data import PageData
 from kfmt_cli.render.report.sheets import FindingGroup, Sheet
+from kfmt_cli.render.start_lines import NEXT_STEPS
 from kfmt_cli.render.style import count, grouped, human, safe
 from kfmt_cli.rows.section import Object
 
@@ -39,7 +40,6 @@ MOST_SAID = 3  # things of each answer
 MOST_LINES = 8  # of what `check` says
 MOST_NUMBERS = 300  # rows of the table of a chart
 _ENDS = re.compile("<(/script|/style|!--)", re.IGNORECASE)
-TO_DO = "what to do next"  # what `check` says before the steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +193,7 @@ def _answers(data: PageData, groups: Sequence[FindingGroup]) -> Iterator[PageAns
     yield _what(about, data)
     yield _damage(groups)
     lines = data.answers
-    at = lines.index(TO_DO) if TO_DO in lines else len(lines)
+    at = lines.index(NEXT_STEPS) if NEXT_STEPS in lines else len(lines)
     starts = [("", line) for line in lines[:at][:MOST_LINES]]
     harms = any(row["lost_offsets"] or not row["starts"] for row in data.of("broker_start"))
     copy = "Copy the directory before a broker starts on it: the start changes it."

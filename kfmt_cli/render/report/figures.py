@@ -283,14 +283,13 @@ def _codecs(found: Figures, data: PageData) -> None:
     ]
     best = min(trials, key=lambda row: row["would_be_bytes"])
     ratio = best["sample_bytes"] / stored
+    verdict = "No codec makes less of it"
+    if best["saved"] > 0:
+        verdict = f"{best['codec']} would save {best['saved']:.0%}"
     words = (
         f"A sample of the records, {human(best['sample_bytes'])}, is stored in {human(stored)} "
-        f"({ratio:.2f} to 1), which is the red line. No codec makes less of it."
+        f"({ratio:.2f} to 1), which is the red line. {verdict}."
     )
-    if best["saved"] > 0:
-        words = words.replace(
-            "No codec makes less of it.", f"{best['codec']} would save {best['saved']:.0%}."
-        )
     found.add("codecs", Figure("what_if", "Another codec", words), "what_if", table)
 
 
