@@ -33,7 +33,7 @@ def session_of(
     troubles: list[str] = []
     top = disk_of(paths, troubles.append)
     if not top.children and top.file is None:
-        words = troubles[0] if troubles else f"{top.name}: nothing of Kafka's is here"
+        words = troubles[0] if troubles else f"{top.name}: no Kafka files here"
         raise InputError(words)
     decoder = None if payloads is None else payloads.decoder
     session = Session(top, decoder, decoding, topic, limit or Limit())

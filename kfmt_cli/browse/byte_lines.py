@@ -88,7 +88,7 @@ class ByteLines:
         """The line above them."""
         size = grouped(len(self.part.data))
         if self.part.codec:
-            return f" {size} bytes out of {self.part.codec}, counted from 0"
+            return f" {size} bytes decompressed with {self.part.codec}, counted from 0"
         return f" {size} bytes from byte {grouped(self.part.base)} of the file"
 
     def line_of(self, position: int) -> int:

@@ -13,13 +13,13 @@ from kfmt_cli.render.style import shell_quoted
 class ViewKind(enum.Enum):
     """What is looked at."""
 
-    FILE = "a file that is no log"
+    FILE = "a file that is not a log"
     BATCHES = "the batches of a log"
     RECORDS = "the records of a batch"
     FIELDS = "the fields of a batch or a record, and their bytes"
-    PAYLOAD = "what a record says"
-    HITS = "what was searched for"
-    VIEW = "what a command shows"
+    PAYLOAD = "a record's content"
+    HITS = "search results"
+    VIEW = "a command's output"
     CODE = "a kind of finding"
 
 

@@ -21,7 +21,7 @@ SHORT_NAME = 6  # digits of a segment's name that are shown at least
 class NodeKind(enum.Enum):
     """What a node is."""
 
-    TOP = "everything"
+    TOP = "all inputs"
     DIRECTORY = "log directory"
     TOPIC = "topic"
     PARTITION = "partition"
@@ -86,7 +86,7 @@ def disk_of(paths: tuple[str, ...], complain: Callable[[str], None]) -> DiskNode
     found = [_given(target) for target in targets(paths, complain)]
     if len(found) == 1:
         return found[0]
-    return DiskNode(NodeKind.TOP, "all that was given", os.curdir, "", found)
+    return DiskNode(NodeKind.TOP, "all inputs", os.curdir, "", found)
 
 
 def _given(target: GivenPath) -> DiskNode:

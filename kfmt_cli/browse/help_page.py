@@ -18,8 +18,8 @@ def help_lines(width: int) -> list[Text]:
     lines += [_row(mark, doc, 12) for mark, doc in MARKS]
     lines += [
         Text(""),
-        Text(" The line after $ is the command that shows the same; it can be put into a script."),
-        Text(" Nothing is ever written."),
+        Text(" The line after $ is the equivalent command, ready for a script."),
+        Text(" kfmt browse never writes anything."),
     ]
     wrapped: list[Text] = []
     for line in lines:

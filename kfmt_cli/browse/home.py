@@ -38,9 +38,9 @@ def home_lines(
             for view in VIEWS
         ),
         Text(""),
-        Text("  Enter opens. n goes to what is damaged.", style="dim"),
-        Text("  After $: the command that shows the same.", style="dim"),
-        Text("  ? is help, q quits.", style="dim"),
+        Text("  Enter opens. n jumps to damage.", style="dim"),
+        Text("  The line after $ is the equivalent command.", style="dim"),
+        Text("  ? shows help, q quits.", style="dim"),
         Text(""),
         *damage,
     ]
@@ -55,15 +55,13 @@ def _damage(
     known = [partition for partition in partitions if partition.path in checked]
     number = len(partitions)
     if any(partition.path in checking for partition in partitions):
-        return [
-            Text(f" being checked: {len(known)} of {len(partitions)} partitions …", style="dim")
-        ]
+        return [Text(f" checking: {len(known)} of {number} partitions …", style="dim")]
     if not partitions:
         return []
     if not known:
-        return [Text(" not checked yet: c checks it", style="yellow")]
+        return [Text(" not checked yet; press c to check", style="yellow")]
     bad = [partition for partition in known if _has_errors(checked[partition.path])]
-    some = "" if len(known) == number else f" ({len(known)} of {number} are checked)"
+    some = "" if len(known) == number else f" ({len(known)} of {number} checked)"
     if not bad:
         return [Text(f" ✓ checked: no errors{some}", style="green")]
     words = f" ✗ {count(len(bad), 'partition')} of {number} with errors{some}"

@@ -52,7 +52,9 @@ class SoughtText:
             try:
                 return bytes.fromhex(self.words)
             except ValueError:
-                raise UsageError(f"{self.words!r} is not hexadecimal: two digits a byte") from None
+                raise UsageError(
+                    f"{self.words!r} is not hexadecimal (two digits per byte)"
+                ) from None
         return os.fsencode(self.words)
 
     @property

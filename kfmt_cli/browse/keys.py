@@ -25,20 +25,20 @@ class KeyWords:
 
 
 KEYS: tuple[KeyWords, ...] = (
-    KeyWords("question_mark", "?", "help", "Help", "This help.", True),
+    KeyWords("question_mark", "?", "help", "Help", "Show this help.", True),
     KeyWords(
         "escape",
         "Esc",
         "out",
         "Back",
-        "Back: from fields to records, batches, tree; cancels a search.",
+        "Go back: fields, records, batches, tree. Cancels a search.",
     ),
     KeyWords(
         "g",
         "g",
         "go_to",
         "Go",
-        "Go to an offset (700), a time (2023-11-14T22:20), a byte (b7702).",
+        "Go to an offset (700), time (2023-11-14T22:20) or byte (b7702).",
         True,
     ),
     KeyWords(
@@ -49,29 +49,21 @@ KEYS: tuple[KeyWords, ...] = (
         "Search keys and values: text, regex or hex.",
         True,
     ),
-    KeyWords(
-        "right_square_bracket", "]", "hit(1)", "Next hit", "The next record that was searched for."
-    ),
-    KeyWords("left_square_bracket", "[", "hit(-1)", "Hit before", "The one before it."),
-    KeyWords("n", "n", "finding(1)", "Finding", "The next finding, shown where it is.", True),
-    KeyWords("N", "N", "finding(-1)", "Finding before", "The finding before it."),
-    KeyWords(
-        "e", "e", "explain", "Explain", "What the finding means, and what to do about it.", True
-    ),
-    KeyWords("f", "f", "filter", "Filter", "List only batches of a codec, producer, kind.", True),
-    KeyWords(
-        "p", "p", "payload", "Payload", "What a record says, or its fields: one or the other."
-    ),
-    KeyWords("x", "x", "bytes", "Bytes", "Show or hide the bytes.", True),
+    KeyWords("right_square_bracket", "]", "hit(1)", "Next hit", "Next search hit."),
+    KeyWords("left_square_bracket", "[", "hit(-1)", "Previous hit", "Previous search hit."),
+    KeyWords("n", "n", "finding(1)", "Finding", "Jump to the next finding.", True),
+    KeyWords("N", "N", "finding(-1)", "Previous finding", "Jump to the previous finding."),
+    KeyWords("e", "e", "explain", "Explain", "Explain the finding, and what to do about it.", True),
+    KeyWords("f", "f", "filter", "Filter", "Filter batches by codec, producer or kind.", True),
+    KeyWords("p", "p", "payload", "Payload", "Toggle a record's content and its fields."),
+    KeyWords("x", "x", "bytes", "Bytes", "Show or hide the byte pane.", True),
     KeyWords("t", "t", "tree", "Tree", "Show or hide the tree.", True),
-    KeyWords("F", "F", "follow", "Follow", "Follow a file that grows."),
-    KeyWords("y", "y", "copy", "Copy", "Copy the record as JSON, elsewhere the command line."),
-    KeyWords("c", "c", "check", "Check", "Check what is selected in the tree, whatever its size."),
-    KeyWords("d", "d", "dark", "Dark", "Dark or light."),
-    KeyWords(
-        "tab", "Tab", "app.focus_next", "Next pane", "The next pane; Shift+Tab the one before."
-    ),
-    KeyWords("0", "0", "view('0')", "Browse", "Back from a view to the log or the directory."),
+    KeyWords("F", "F", "follow", "Follow", "Follow a growing file."),
+    KeyWords("y", "y", "copy", "Copy", "Copy the record as JSON; elsewhere, the command."),
+    KeyWords("c", "c", "check", "Check", "Check the selected tree node, whatever its size."),
+    KeyWords("d", "d", "dark", "Dark", "Toggle dark and light."),
+    KeyWords("tab", "Tab", "app.focus_next", "Next pane", "Next pane; Shift+Tab: previous pane."),
+    KeyWords("0", "0", "view('0')", "Browse", "Return from a view to the log or directory."),
     *(
         KeyWords(view.key, view.key, f"view('{view.key}')", view.name, view.question)
         for view in VIEWS
@@ -79,12 +71,12 @@ KEYS: tuple[KeyWords, ...] = (
     KeyWords("q", "q", "quit", "Quit", "Quit.", True),
 )
 MOVES = (
-    ("↑ ↓ PgUp PgDn Home End", "Move; the mouse wheel and clicks do, too."),
-    ("Enter", "Open: a node of the tree, the records of a batch, the fields of a record."),
+    ("↑ ↓ PgUp PgDn Home End", "Move; the mouse works too."),
+    ("Enter", "Open a tree node, a batch's records or a record's fields."),
 )
 MARKS = (
     ("✗2", "two findings of severity error"),
     ("!1", "a warning"),
-    ("✓", "checked, and nothing is wrong"),
-    ("…", "is being checked"),
+    ("✓", "checked, no problems"),
+    ("…", "check in progress"),
 )

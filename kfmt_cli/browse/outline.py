@@ -63,7 +63,7 @@ class Outline:
         self._lock = threading.Lock()
         with open_log(file, read_ahead=False) as log:
             if log.size is None:
-                words = "is compressed as a whole: unpack it to look into it"
+                words = "the file itself is compressed; unpack it to browse it"
                 raise InputError(f"{file.name}: {words}")
             self.size = log.size
             self._base_offset = log.base_offset
@@ -132,7 +132,7 @@ class Outline:
         size = source.size
         source.close()
         if size is not None and size < self.end:
-            return f"{self.file.name}: was cut to {size} bytes; it had {self.end}"
+            return f"{self.file.name}: shrank from {self.end} to {size} bytes"
         return ""
 
     def follow(self) -> bool:
@@ -197,7 +197,7 @@ class Outline:
         finally:
             source.close()
         if block is None:
-            raise InputError(f"{self.file.name}: is shorter than it was")
+            raise InputError(f"{self.file.name}: the file has shrunk")
         batches = block.batches
         keep = batches.position < anchor.end  # the file may have grown since
         if self.wanted:

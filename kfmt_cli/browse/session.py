@@ -49,7 +49,7 @@ def goal_of(words: str) -> Goal:
         if text.isdigit():
             return Goal(OFFSET, int(text))
     except ValueError:
-        raise UsageError(f"{words!r} is no byte such as b7702 or 0x1e16") from None
+        raise UsageError(f"{words!r} is not a byte position such as b7702 or 0x1e16") from None
     return Goal(TIME, milliseconds("a time", words.strip()))
 
 

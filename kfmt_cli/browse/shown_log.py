@@ -81,7 +81,7 @@ class ShownLog:
         anchor = self.outline.of_row(row)
         block = None if anchor is None else self.block(anchor)
         if anchor is None or block is None or row - anchor.row >= len(block.batches):
-            raise InputError(f"{self.outline.file.name}: has changed; there is no such batch")
+            raise InputError(f"{self.outline.file.name}: the file has changed; no such batch")
         return block, row - anchor.row
 
     def lines(self, first: int, last: int) -> list[str]:

@@ -106,5 +106,7 @@ def show_start(run: Run, paths: tuple[str, ...], names: Sequence[str]) -> None:
         run.sink.put(f"… and {len(found) - MOST_ROWS} more\n")
     worst = next((name for name, _ in found if name in names), next(iter(names), ""))
     if worst:
-        run.sink.put(f"\n$ kfmt explain recovery {shell_quoted(worst)}   says it step by step\n")
+        run.sink.put(
+            f"\n$ kfmt explain recovery {shell_quoted(worst)}   explains it step by step\n"
+        )
     run.sink.flush()

@@ -122,7 +122,7 @@ def shown_by(
         run.sink.flush()
     except OutputClosed:
         if not stop():
-            host.pieces.append("… the command line above shows the rest\n".encode())
+            host.pieces.append("… run the command above to see the rest\n".encode())
     except KfmtError as error:
         host.pieces.append(f"{safe(str(error))}\n".encode())
     return host.output

@@ -93,7 +93,7 @@ def _groups(node: DiskNode, *, real: bool) -> tuple[str, ...]:
     else:
         chosen = [of for of in inside if names[of] == GROUPS and of.size]
     if not chosen:
-        words = f"no partition of {GROUPS} is here; ask the brokers that have it"
+        words = f"no {GROUPS} partition here; look on the brokers that host it"
         raise InputError(f"{node.name or 'here'}: {words}")
     return tuple(of.path if real else of.name for of in chosen)
 
@@ -130,9 +130,9 @@ def _snapshots(place: ViewedPlace) -> list[DiskNode]:
             found.append(max(snapshots, key=lambda child: Path(child.path).name))
     name = place.node.name or "here"
     if not found:
-        raise InputError(f"{name}: there is no snapshot of producers")
+        raise InputError(f"{name}: no producer snapshot")
     if len(found) > MOST_SNAPSHOTS:
-        raise InputError(f"{name}: choose a partition: producers are kept by partition")
+        raise InputError(f"{name}: select a partition; producer state is per partition")
     return found
 
 
@@ -175,7 +175,7 @@ VIEWS: tuple[ListedView, ...] = (
     ListedView(
         "2",
         "Damage",
-        "What is damaged or lost? What to do?",
+        "What is damaged or lost, and what now?",
         _check,
         _with_paths("check"),
         finds=True,
@@ -183,7 +183,7 @@ VIEWS: tuple[ListedView, ...] = (
     ListedView(
         "3",
         "Lag",
-        "Which groups are late?",
+        "Which groups are lagging?",
         _lag,
         lambda place: ["state", *_groups(place.node, real=False)],
     ),
@@ -191,28 +191,28 @@ VIEWS: tuple[ListedView, ...] = (
     ListedView(
         "5",
         "Producers",
-        "Who wrote, up to which sequence?",
+        "Who wrote, and up to which sequence?",
         _producers,
         lambda place: ["dump", *(node.name for node in _snapshots(place))],
     ),
     ListedView(
         "6",
-        "Look-up",
-        "How is the selected offset found?",
+        "Lookup",
+        "How does a broker find this offset?",
         _look_up,
         lambda place: ["index-check", *place.names, "--lookup-offset", str(place.offset)],
     ),
     ListedView(
         "7",
         "Start",
-        "What does a start do here?",
+        "What would a broker start do?",
         _start,
         _with_paths("check", "--all"),
     ),
     ListedView(
         "8",
         "Retention",
-        "Why are segments still here?",
+        "Why are segments still on disk?",
         _retention,
         _with_paths("retention"),
     ),

@@ -12,7 +12,7 @@ from kfmt_cli.rows.batch import BATCH
 from kfmt_cli.rows.log_tables import BatchTable
 
 CODEC_NAMES: tuple[str, ...] = BATCH["compression"].words
-FORM = "codec=lz4 producer=7 transactional control damaged; - before a word turns it around"
+FORM = "codec=lz4 producer=7 transactional control damaged; prefix a word with - to negate it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +72,14 @@ def wanted_batches_of(words: str) -> WantedBatches:
         flag = name.removeprefix("-")
         if name == "codec" and equals:
             if value not in CODEC_NAMES:
-                raise UsageError(f"no codec is named {value!r}; there are {', '.join(CODEC_NAMES)}")
+                raise UsageError(f"no codec named {value!r}; choose from {', '.join(CODEC_NAMES)}")
             found["codec"] = value
         elif name == "producer" and equals:
             if not value.lstrip("-").isdigit():
-                raise UsageError(f"producer={value}: the id of a producer is a number")
+                raise UsageError(f"producer={value}: a producer id is a number")
             found["producer_id"] = int(value)
         elif flag in FLAG_NAMES and not equals:
             found[flag] = not name.startswith("-")
         else:
-            raise UsageError(f"{word!r} is not understood; write {FORM}")
+            raise UsageError(f"{word!r}: not understood; use {FORM}")
     return WantedBatches(**found)  # type: ignore[arg-type]

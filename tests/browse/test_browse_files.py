@@ -38,13 +38,13 @@ def test_filters() -> None:
             assert " lz4 " not in screen
             assert "jq" in browser.app.command_line()
             await browser.press("f")
-            assert "no codec is named" in await browser.type("codec=x")
+            assert "no codec named" in await browser.type("codec=x")
             await browser.press("escape", "f")
             await browser.type("producer=1000")
             assert browser.command[-2:] == ["--producer-id", "1000"]
             shows(browser.command, "1000")
             await browser.press("f")
-            assert "no batch is listed" in await browser.type("damaged")
+            assert "no batches match the filter damaged" in await browser.type("damaged")
             await browser.press("f", "backspace", "enter")
             assert "102 batches" in browser.screen
 
@@ -67,7 +67,7 @@ def test_a_growing_file_is_followed(tmp_path: Path) -> None:
             await settled(browser.app, browser.pilot)
             assert browser.rows[0] == 11
             assert "12 batches" in browser.app.panes.words()
-            assert "no longer following" in await browser.press("F")
+            assert "stopped following" in await browser.press("F")
 
     run(work())
 
@@ -90,8 +90,10 @@ def test_a_followed_file_that_is_cut_or_deleted_is_told(tmp_path: Path, is_gone:
                     break
             await settled(browser.app, browser.pilot)
             assert "FOLLOWING" not in browser.screen
-            assert "no longer following" in browser.screen
-            assert ("No such file" if is_gone else "was cut to 10225 bytes") in browser.app.said
+            assert "stopped following" in browser.screen
+            assert (
+                "No such file" if is_gone else "shrank from 30887 to 10225 bytes"
+            ) in browser.app.said
 
     run(work())
 
@@ -130,9 +132,9 @@ def test_the_end_of_a_check_is_seen_first() -> None:
     async def work() -> None:
         async with driven("damaged_segments") as browser:
             screen = await browser.press("2")
-            assert "what to do next" in screen
+            assert "next steps" in screen
             assert "kfmt salvage damaged_segments DST" in screen
-            assert "Home: every finding" in screen
+            assert "Home: all findings" in screen
             assert "crc-mismatch" in await browser.press("home")
 
     run(work())

@@ -171,17 +171,17 @@ def test_what_a_start_does_is_said_of_all_that_is_selected() -> None:
     told = kfmt("check", ROOT / "damaged_segments", "--all").out
     answers, _, table = shown.partition("\n\n")
     assert told.endswith(f"{answers}\n")
-    assert "what to do next" in answers
+    assert "next steps" in answers
     rows = table.splitlines()
     assert rows[0].startswith(" directory ")
     assert "after a crash" in rows[0]
     assert "after a clean shutdown" in rows[0]
-    assert "offsets go" in rows[1]
+    assert "offsets lost" in rows[1]
     assert len([row for row in rows if "damaged_segments/" in row and "$" not in row]) == 8
     assert "$ kfmt explain recovery" in rows[-1]
     healthy = view_of(str(SAMPLES / "kafka-3.9.1-broker1"), "7")
     assert "the broker would start" in healthy
-    assert "whole" in healthy
+    assert "intact" in healthy
 
 
 def test_producers_are_shown_of_each_partition(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -199,7 +199,7 @@ def test_producers_are_shown_of_each_partition(monkeypatch: pytest.MonkeyPatch) 
     for label in has_some:
         assert f"/{label}/" in shown
     monkeypatch.setattr(views, "MOST_SNAPSHOTS", 1)
-    assert "choose a partition: producers are kept by partition" in view_of(broker, "5")
+    assert "select a partition; producer state is per partition" in view_of(broker, "5")
 
 
 def test_counts_of_transactions_come_first() -> None:

@@ -43,7 +43,7 @@ class BrowserApp(SearchingBrowser):
             self._hunted("search cancelled")
         elif self.goal is not None:
             self.goal = None
-            self.say("not gone there")
+            self.say("cancelled")
         elif self.view is not None:
             self.show_log()
         elif not (self.panes.display and self.panes.step_out()):
@@ -101,7 +101,7 @@ class BrowserApp(SearchingBrowser):
         finding = session.next_finding(by)
         if finding is None:
             known = any(held.trouble == "" for held in session.checked.values())
-            self.say("nothing is damaged in what was checked" if known else "c checks it first")
+            self.say("no damage in what was checked" if known else "press c to check it first")
             return
         node = session.file_named(finding.file)
         if node is not None and (node is not session.node or not node.is_log):
@@ -146,9 +146,9 @@ class BrowserApp(SearchingBrowser):
     def action_filter(self) -> None:
         """Ask which batches are listed."""
         if self.has_log():
-            doc = (FORM, "empty for all of them")
+            doc = (FORM, "empty for all")
             words = self.session.wanted.words
-            dialog = LineDialog("List only some batches", doc, words, wrong_in(wanted_batches_of))
+            dialog = LineDialog("Filter batches", doc, words, wrong_in(wanted_batches_of))
             self.push_screen(dialog, self._filter)
 
     def _filter(self, words: str | None) -> None:
@@ -167,10 +167,10 @@ class BrowserApp(SearchingBrowser):
             return
         self.is_following = not self.is_following
         if self.is_following:
-            self.say("following: new batches are shown as they come; F ends that", "green")
+            self.say("following: new batches appear as they arrive; F stops", "green")
             self._follow_on()
         else:
-            self.say("no longer following")
+            self.say("stopped following")
 
     def _follow_on(self) -> None:
         log = self.session.log
@@ -193,7 +193,7 @@ class BrowserApp(SearchingBrowser):
     def _cut(self, words: str) -> None:
         """The file is not what it was: what is left of it cannot be followed."""
         self.is_following = False
-        self.say(f"no longer following: {safe(words)}", "bold red")
+        self.say(f"stopped following: {safe(words)}", "bold red")
 
     def _rolled(self, node: DiskNode) -> None:
         """The broker has begun another segment: follow that one."""

@@ -50,7 +50,7 @@ class LineDialog(ModalScreen[str | None]):
             yield Static(Text(self._title, style="bold"))
             yield Input(self._text, id="line")
             yield Static("", classes="wrong", markup=False)
-            for line in (*self._doc, "Enter takes it, Esc leaves it."):
+            for line in (*self._doc, "Enter confirms, Esc cancels."):
                 yield Static(Text(line, style="dim"))
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
@@ -124,14 +124,14 @@ class SearchDialog(ModalScreen[SoughtText | None]):
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="window"):
-            words = "Search this partition, from the selected batch on"
+            words = "Search this partition from the selected batch"
             yield Static(Text(words, style="bold"))
             yield Input(self._before.words, id="line")
             yield ChoiceLine("for", self.KINDS, self._before.kind, id="kind")
             yield ChoiceLine("in", self.FIELDS, self._before.field, id="field")
             yield Static("", classes="wrong", markup=False)
-            yield Static(Text("Enter searches, Esc leaves.", style="dim"))
-            words = "Ctrl+T: text, regex or hex. Ctrl+O: keys, values or both. A click, too."
+            yield Static(Text("Enter searches, Esc cancels.", style="dim"))
+            words = "Ctrl+T: text, regex or hex. Ctrl+O: keys, values or both. Or click."
             yield Static(Text(words, style="dim"))
 
     def action_turn(self, name: str) -> None:

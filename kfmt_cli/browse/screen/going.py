@@ -12,7 +12,7 @@ from kfmt_cli.browse.session import BYTE, OFFSET, TIME, Goal, goal_of
 from kfmt_cli.errors import KfmtError, UsageError
 from kfmt_cli.render.style import safe
 
-NO_LOG = "choose a partition or a segment on the left first"
+NO_LOG = "select a partition or segment on the left first"
 
 
 def wrong_in(read: Callable[[str], object]) -> Callable[[str], str]:
@@ -118,7 +118,7 @@ class GoingBrowser(BrowserLayout):
         """Go to a place of the log, at once or when the outline reaches it."""
         self.goal = goal
         if not self.arrived():
-            self.say(f"on the way to {goal.kind} {goal.value}; Esc stays here")
+            self.say(f"going to {goal.kind} {goal.value}; Esc cancels")
             self._outline_on()
 
     def arrived(self) -> bool:
@@ -177,9 +177,9 @@ class GoingBrowser(BrowserLayout):
         if goal.value > max(getattr(anchor, name) for anchor in anchors):
             is_last = self.logs_here()[-1:] == [self.session.node]
             shown = where if is_last else "this segment"
-            self.say(f"{words} is not in {shown}; its last batch is shown", "yellow")
+            self.say(f"{words} is not in {shown}; showing its last batch", "yellow")
         elif goal.kind == OFFSET and place is not None and (place.first_offset or 0) > goal.value:
-            self.say(f"{words} is not in {where}; the batch after it is shown", "yellow")
+            self.say(f"{words} is not in {where}; showing the next batch", "yellow")
 
     def _outline_on(self) -> None:
         """Outline a file at a URL further than it was."""

@@ -365,7 +365,7 @@ class BrowserLayout(App[None]):
         self._show_text(shown, view.question)
         if view.finds and len(shown.splitlines()) >= self.text.size.height:
             # As on a terminal: what is lost and what to do comes last.
-            self.text.heading = f" {view.question}   Home: every finding"
+            self.text.heading = f" {view.question}   Home: all findings"
             self.text.scroll_end(animate=False)
         if has_keys:
             self.disk_tree.focus()

@@ -154,8 +154,8 @@ class LogPanes(Container):
         if log is None:
             return self.session.trouble
         if self.session.wanted:
-            return f"no batch is listed with the filter {self.session.wanted.words}"
-        return "the log is empty: it has no batch" if not log.outline.end else "no batch is left"
+            return f"no batches match the filter {self.session.wanted.words}"
+        return "the log is empty" if not log.outline.end else "no batches left"
 
     def _clear(self, words: str) -> None:
         shown = f"\x1b[1m {words}" if words else ""
@@ -223,7 +223,7 @@ class LogPanes(Container):
             return len(words), lambda first, last: words[first:last], ""
         if not content.n_records:
             found = [Text(f" {safe(f.message)}", style="bold red") for f in content.findings]
-            words = found or [Text(" no record in it can be read", style="dim")]
+            words = found or [Text(" no readable records", style="dim")]
             return len(words), lambda first, last: words[first:last], ""
         return (
             content.n_records,
@@ -289,7 +289,10 @@ class LogPanes(Container):
                 if session.record is not None:
                     title = f" offset {content.offset(session.record)} in {parts[0].title}"
                     if parts[0].codec:
-                        title = f" offset {content.offset(session.record)}, out of {parts[0].codec}"
+                        codec = parts[0].codec
+                        title = (
+                            f" offset {content.offset(session.record)}, decompressed with {codec}"
+                        )
                 self.fields.show(
                     len(self._rows),
                     lambda first, last: [field_text(row) for row in self._rows[first:last]],
@@ -343,7 +346,7 @@ class LogPanes(Container):
             for i, line in enumerate(text.split("\n")):
                 label = safe(name) if i == 0 else ""
                 lines.append(Text.assemble((f" {label:<12} ", "bold"), (safe(line), style)))
-        title = f" what offset {content.offset(record)} says   y copies it as JSON"
+        title = f" offset {content.offset(record)}: content   y copies it as JSON"
         self.fields.show_lines(lines, title)
 
     @on(LineList.Moved, "#fields")
@@ -397,13 +400,13 @@ class LogPanes(Container):
         if session.wanted:
             number += f" of {grouped(outline.n_batches)} with {session.wanted.words}"
         if not outline.is_whole and outline.size:
-            number += f" so far, {outline.end * 100 // outline.size}% of the file is outlined"
+            number += f" so far; {outline.end * 100 // outline.size}% of the file scanned"
         if outline.trouble:
             number += f"; {safe(outline.trouble)}"
         if place is None:
             return number
         at = f"batch {grouped(place.number)} at byte {grouped(place.position)}"
-        bad = "" if place.is_sound else " ✗ checksum wrong"
+        bad = "" if place.is_sound else " ✗ bad checksum"
         errors = [
             finding
             for finding in (session.content.findings if session.content else [])

@@ -116,7 +116,7 @@ class SearchingBrowser(GoingBrowser):
             if self.has_log():
                 self._show_hit((self.session.hit_at + by) % len(hits))
         elif self.session.sought is None:
-            self.say("nothing was searched for: / searches")
+            self.say("no search yet: press / to search")
         elif self.hunt is None:
             self._say_none()
 
@@ -144,7 +144,7 @@ class SearchingBrowser(GoingBrowser):
         hit = session.hits[session.hit_at]
         found = count(len(session.hits), "record")
         words = f"{session.hit_at + 1} of {found} in {self._where}: offset {hit.offset}"
-        self.say(f"{words}   ] next, [ before   $ {self._hits_command}", "green")
+        self.say(f"{words}   ] next, [ previous   $ {self._hits_command}", "green")
 
     def progress_words(self) -> str:
         """How far a search is."""
