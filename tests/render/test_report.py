@@ -141,7 +141,7 @@ def test_the_page_is_read_without_javascript_and_asks_for_nothing(tmp_path: Path
     assert "default-src 'none'" in page
     for question in ("What is on this disk?", "What is damaged?", "What is lost?"):
         assert question in words
-    assert "What do I do?" in words
+    assert "What should I do?" in words
     assert "billing on orders-0: 1 020 records" in words
     for row in of(rows, "stat"):
         assert str(row["topic"]) in words
@@ -158,7 +158,7 @@ def test_damage_is_told_with_what_to_do(tmp_path: Path) -> None:
     for row in of(rows, "next"):
         assert row["command"].split()[1] in words
     lost = 740
-    assert f"{lost} offsets go" in words
+    assert f"{lost} offsets will be lost" in words
 
 
 def test_what_files_say_is_never_code(tmp_path: Path) -> None:
@@ -196,14 +196,14 @@ def test_what_is_no_page_is_never_replaced(tmp_path: Path) -> None:
     other = tmp_path / "mine.txt"
     other.write_text("mine")
     for to, words in (
-        (log, "in which nothing is written"),
-        (disk / "page.html", "in which nothing is written"),
-        (other, "is no page"),
+        (log, "which kfmt never writes to"),
+        (disk / "page.html", "which kfmt never writes to"),
+        (other, "is not a kfmt report"),
     ):
         done = kfmt("report", disk, "--to", to, "--force")
         assert (done.code, words in done.err) == (2, True)
         other_disk = kfmt("report", BROKER / "txn-0", "--to", log, "--force")
-        assert (other_disk.code, "is no page" in other_disk.err) == (2, True)
+        assert (other_disk.code, "is not a kfmt report" in other_disk.err) == (2, True)
         data = ("--data", to, "--force")
         assert kfmt("report", disk, "--to", tmp_path / "new.html", *data).code == 2
     both = tmp_path / "both"
@@ -272,11 +272,11 @@ def job(folder: Path, name: str, tables: dict[str, list[dict[str, Any]]]) -> Pat
 def test_a_directory_without_a_job_is_told(tmp_path: Path) -> None:
     done = kfmt("report", "--from", tmp_path / "new", "--to", tmp_path / "page.html")
     assert done.code == 3
-    assert "no job of kfmt pipeline is done here" in done.err
+    assert "no completed kfmt pipeline job found" in done.err
 
 
 def test_a_job_without_tables_of_a_page_is_told(tmp_path: Path) -> None:
     folder = job(tmp_path / "out", "export", {"records": [{"offset": 1}]})
     done = kfmt("report", "--from", folder, "--to", tmp_path / "page.html")
     assert done.code == 2
-    assert "verify, segments and stats do" in done.err
+    assert "use verify, segments or stats" in done.err

@@ -165,8 +165,8 @@ def test_everything_is_reached_by_keyboard(pages: dict[str, str], browser: Any) 
         page.keyboard.press("Tab")
         seen.append(page.evaluate("document.activeElement.textContent.trim().slice(0, 30)"))
     assert seen[0] == "Skip to the report"
-    assert seen[1] == "Change to dark or light"
-    assert seen[2:5] == ["In short", "Topics", "Time"]
+    assert seen[1] == "Toggle dark and light"
+    assert seen[2:5] == ["Summary", "Topics", "Time"]
     tabs = page.evaluate("[...document.querySelectorAll('[tabindex]')].map((one) => one.tabIndex)")
     assert set(tabs) <= {0, -1}
     page.focus("#theme")

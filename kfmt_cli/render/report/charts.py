@@ -171,7 +171,7 @@ def _lag() -> Any:
         .mark_bar(color="#e08e00")
         .encode(
             y=alt.Y("who:N", sort="-x", axis=alt.Axis(title=None, labelLimit=320)),
-            x=alt.X("lag:Q", axis=alt.Axis(format="~s", title="records up to the log's end")),
+            x=alt.X("lag:Q", axis=alt.Axis(format="~s", title="lag (records)")),
             tooltip=["who:N", alt.Tooltip("lag:Q", format=",")],
         )
         .properties(**_rows("who"))
@@ -209,7 +209,7 @@ def _strips() -> Any:
         .mark_rect(height=12, stroke=None)
         .encode(
             y=log,
-            x=alt.X("position:Q", axis=alt.Axis(format="~s", title="byte of the log")),
+            x=alt.X("position:Q", axis=alt.Axis(format="~s", title="position in the log")),
             x2="end:Q",
             color=alt.Color("codec:N", scale=_CODEC_SCALE, legend=alt.Legend(title="codec")),
             tooltip=[
@@ -345,8 +345,8 @@ def specs() -> dict[str, Spec]:
         "bytes_over_time": _times("bytes", "bytes"),
         "records_over_time": _times("records", "records"),
         "topic_times": _topic_times(),
-        "batch_records": _histogram("batch_records", "records in a batch, up to"),
-        "batch_bytes": _histogram("batch_bytes", "bytes of a batch, up to"),
+        "batch_records": _histogram("batch_records", "records per batch, up to"),
+        "batch_bytes": _histogram("batch_bytes", "bytes per batch, up to"),
         "codecs": _codecs(),
         "what_if": _what_if(),
         "freed": _freed(),

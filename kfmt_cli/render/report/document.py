@@ -133,7 +133,7 @@ def numbers_sheet(name: str, rows: list[dict[str, Any]], n_rows: int) -> Sheet |
         for column in columns
         if column not in ("id", "parent", "label", "series")
     )
-    found = sheets.sheet(f"The numbers of this chart ({name.replace('_', ' ')})", headings, rows)
+    found = sheets.sheet(f"Data for this chart ({name.replace('_', ' ')})", headings, rows)
     if found is None:
         return None
     return Sheet(found.caption, found.headings, found.rows, n_rows - len(rows) + found.left_out)
@@ -196,14 +196,16 @@ def _answers(data: PageData, groups: Sequence[FindingGroup]) -> Iterator[PageAns
     at = lines.index(NEXT_STEPS) if NEXT_STEPS in lines else len(lines)
     starts = [("", line) for line in lines[:at][:MOST_LINES]]
     harms = any(row["lost_offsets"] or not row["starts"] for row in data.of("broker_start"))
-    copy = "Copy the directory before a broker starts on it: the start changes it."
+    copy = "Copy the directory before a broker starts on it: the start will change it."
     steps = [("", copy)] if harms else []
     steps += [_step(line.strip()) for line in lines[at + 1 :]]
     yield _lost(data, starts)
-    verdict = f"{count(len(steps), 'step')} to take" if steps else "Nothing needs to be done"
+    verdict = f"{count(len(steps), 'step')} to take" if steps else "No action needed"
     if not steps and any(row["severity"] == "error" for row in data.of("finding")):
-        verdict = "See what each kind of finding says"
-    yield PageAnswer("What do I do?", verdict, "warning" if steps else "plain", steps, "#findings")
+        verdict = "See each finding for details"
+    yield PageAnswer(
+        "What should I do?", verdict, "warning" if steps else "plain", steps, "#findings"
+    )
     yield _lag(data)
 
 
@@ -219,26 +221,26 @@ def _lost(data: PageData, lines: list[tuple[str, str]]) -> PageAnswer:
     question = "What is lost?"
     rows = data.of("broker_start")
     if not rows:
-        return PageAnswer(question, "No start is foretold", "plain", lines, "#findings")
+        return PageAnswer(question, "No start prediction", "plain", lines, "#findings")
     kinds = {row["next_start"] for row in data.of("log_directory")} or {CRASH}
     nexts = [row for row in rows if row["after"] in kinds]
     said = []
-    for name, words in (("lost_offsets", "go"), ("unreachable_offsets", "are out of reach")):
+    for name, words in (("lost_offsets", "lost"), ("unreachable_offsets", "unreachable")):
         hit = [row for row in nexts if row[name]]
         if hit:
             n = sum(size_of_ranges(row[name]) for row in hit)
-            said.append(f"{count(n, 'offset')} {words} {_places(hit)}")
+            said.append(f"{count(n, 'offset')} will be {words} {_places(hit)}")
     if any(not row["starts"] for row in [*nexts, *data.of("log_directory")]):
-        return PageAnswer(question, "A broker would not start", "error", lines, "#start")
+        return PageAnswer(question, "The broker would not start", "error", lines, "#start")
     if any(row["becomes"] for row in nexts):
-        said.append("not all partitions are served")
-    verdict = ", ".join(said) or "Nothing goes at the next start"
+        said.append("not all partitions will be served")
+    verdict = ", ".join(said) or "Nothing is lost at the next start"
     return PageAnswer(question, verdict, "error" if said else "good", lines, "#start")
 
 
 def _what(about: Object, data: PageData) -> PageAnswer:
     of = f"{count(about['partitions'], 'partition')} of {count(about['topics'], 'topic')}"
-    lines = [("", f"{count(about['segments'], 'log')} of {of}")]
+    lines = [("", f"{count(about['segments'], 'log')} in {of}")]
     lines.append(("", count(about["records"], "record")))
     if about["min_timestamp"] is not None:
         first, last = until_words(about["min_timestamp"]), until_words(about["max_timestamp"])
@@ -279,19 +281,19 @@ def _damage(groups: Sequence[FindingGroup]) -> PageAnswer:
         if group.severity != "note"
     ]
     if notes:
-        lines.append(("", f"{count(notes, 'note')} that may be worth knowing"))
+        lines.append(("", f"{count(notes, 'note')} for information"))
     return PageAnswer("What is damaged?", verdict, style, lines, "#findings")
 
 
 def _lag(data: PageData) -> PageAnswer:
-    question = "Who lags?"
+    question = "Which groups are lagging?"
     if not data.of("committed_offset"):
-        words = "No offsets of consumers are here"
+        words = "No committed consumer offsets on this disk"
         return PageAnswer(question, words, "plain", [], "#consumers")
     late = sorted(lagging(data), key=lambda row: -row["lag"])
     lines = [("", f"{who(row)}: {count(row['lag'], 'record')}") for row in late[:MOST_SAID]]
     if not late:
-        return PageAnswer(question, "Nobody", "good", lines, "#consumers")
+        return PageAnswer(question, "None", "good", lines, "#consumers")
     groups = len({row["group"] for row in late})
     verdict = f"{count(groups, 'group')} on {count(len(late), 'partition')}"
     return PageAnswer(question, verdict, "warning", lines, "#consumers")

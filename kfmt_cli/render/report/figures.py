@@ -169,18 +169,20 @@ def _times(found: Figures, data: PageData) -> None:
         table.append(made)
     begin, (size, _) = max(stacks.items(), key=lambda item: item[1][0])
     words = (
-        f"Most was written from {_when(begin)} on: {human(size)} in {span_words(width)}. "
-        "A batch counts at its largest timestamp."
+        f"Busiest period: {human(size)} in {span_words(width)} from {_when(begin)}. "
+        "Batches are placed at their max timestamp."
     )
     if far:
         n, first = sum(row["records"] for row in far), far[0]["from_timestamp"]
-        words += f" Not drawn: {count(n, 'record')} far from these, such as at {_when(first)}."
+        words += (
+            f" Not shown: {count(n, 'record')} with distant timestamps, such as {_when(first)}."
+        )
     for chart, title in (
         ("bytes_over_time", "Bytes over time"),
         ("records_over_time", "Records over time"),
     ):
         found.add("times", Figure(chart, title, words), "times", table)
-        words = "The same stretches of time, by the records that were written in them."
+        words = "The same periods, by number of records."
     for name in dict.fromkeys(map(_topic, rows)):
         _topic_times(found, name, [row for row in rows if _topic(row) == name])
 
@@ -196,10 +198,10 @@ def _topic_times(found: Figures, name: str, rows: list[Object]) -> None:
     ]
     n = sum(row["records"] for row in near)
     words = f"{count(n, 'record')} from {_when(near[0][begins])} to {_when(near[-1][ends])}"
-    words += f", {span_words(near[0][ends] - near[0][begins])} a column."
+    words += f", {span_words(near[0][ends] - near[0][begins])} per column."
     if far:
         n = sum(row["records"] for row in far)
-        words += f" Not drawn: {count(n, 'record')} far from these."
+        words += f" Not shown: {count(n, 'record')} with distant timestamps."
     found.add_topic(Figure("topic_times", "Bytes over time", words, name), "topic_times", table)
 
 
@@ -240,8 +242,8 @@ def _batches(found: Figures, data: PageData) -> None:
     """How batches are spread by their records and bytes."""
     partitions = data.partitions
     for chart, member, title, noun in (
-        ("batch_records", "records_histogram", "Batches by their records", "record"),
-        ("batch_bytes", "bytes_histogram", "Batches by their bytes", "byte"),
+        ("batch_records", "records_histogram", "Batches by record count", "record"),
+        ("batch_bytes", "bytes_histogram", "Batches by size", "byte"),
     ):
         sums: dict[int, int] = defaultdict(int)
         for row in partitions:
@@ -252,10 +254,10 @@ def _batches(found: Figures, data: PageData) -> None:
         table = [{"up_to": grouped(most), "batches": sums[most]} for most in sorted(sums)]
         most = max(sums, key=lambda key: sums[key])
         share = sums[most] / sum(sums.values())
-        size = count(most, noun)
-        words = f"{share:.0%} of the batches have up to {size} and more than half of that."
-        if most <= 1:
-            words = f"{share:.0%} of the batches have {size}."
+        size, least = count(most, noun), most // 2 + 1  # of a bucket, which ends at a power of two
+        if least < most:
+            size = f"{grouped(least)} to {size}"
+        words = f"{share:.0%} of the batches have {size}."
         found.add("batches", Figure(chart, title, words), chart, table)
 
 
@@ -272,7 +274,7 @@ def _codecs(found: Figures, data: PageData) -> None:
         parts = sorted(sums, key=lambda name: -sums[name])
         total = sum(sums.values()) or 1
         words = ", ".join(f"{name} {sums[name] / total:.0%}" for name in parts)
-        figure = Figure("codecs", "Bytes by codec", f"Of the bytes of batches: {words}.")
+        figure = Figure("codecs", "Bytes by codec", f"Share of batch bytes: {words}.")
         found.add("codecs", figure, "codecs", rows)
     trials = data.of("what_if")
     stored = max((row["stored_bytes"] for row in trials), default=0)
@@ -283,14 +285,14 @@ def _codecs(found: Figures, data: PageData) -> None:
     ]
     best = min(trials, key=lambda row: row["would_be_bytes"])
     ratio = best["sample_bytes"] / stored
-    verdict = "No codec makes less of it"
+    verdict = "No codec compresses it better"
     if best["saved"] > 0:
         verdict = f"{best['codec']} would save {best['saved']:.0%}"
     words = (
-        f"A sample of the records, {human(best['sample_bytes'])}, is stored in {human(stored)} "
-        f"({ratio:.2f} to 1), which is the red line. {verdict}."
+        f"A sample of {human(best['sample_bytes'])} of records is stored in {human(stored)} "
+        f"({ratio:.2f}:1, the red line). {verdict}."
     )
-    found.add("codecs", Figure("what_if", "Another codec", words), "what_if", table)
+    found.add("codecs", Figure("what_if", "Alternative codecs", words), "what_if", table)
 
 
 def _freed(found: Figures, data: PageData) -> None:
@@ -310,13 +312,13 @@ def _freed(found: Figures, data: PageData) -> None:
     step = -(-len(times) // 200) if times else 1
     table = [{"at": at, "bytes": size} for at, size in zip(times, sums, strict=True)][::step]
     now = goes.get(made_at, 0)
-    words = f"The next check of retention frees {human(now)}."
+    words = f"The next retention check frees {human(now)}."
     if times and sums[-1] > now:
-        words += f" By {_when(times[-1])} it is {human(sums[-1])}, if nothing else is written."
+        words += f" By {_when(times[-1])}, {human(sums[-1])} in total if nothing more is written."
     if late:
-        words += f" {human(late)} go more than two years from now."
+        words += f" {human(late)} will be freed more than two years from now."
     if len(table) > 1:
-        found.add("retention", Figure("freed", "Bytes that go", words), "freed", table)
+        found.add("retention", Figure("freed", "Bytes freed by retention", words), "freed", table)
 
 
 def _lag(found: Figures, data: PageData) -> None:
@@ -324,9 +326,9 @@ def _lag(found: Figures, data: PageData) -> None:
     late = sorted(lagging(data), key=lambda row: -row["lag"])
     table = [{"who": who(row), "lag": row["lag"]} for row in late[:MOST_LAGS]]
     if table:
-        more = f" The {MOST_LAGS} largest lags are drawn." if len(late) > MOST_LAGS else ""
+        more = f" Showing the {MOST_LAGS} largest lags." if len(late) > MOST_LAGS else ""
         words = f"{who(late[0])} lags by {count(late[0]['lag'], 'record')}.{more}"
-        found.add("consumers", Figure("lag", "Lag of consumers", words), "lag", table)
+        found.add("consumers", Figure("lag", "Consumer lag", words), "lag", table)
 
 
 def lagging(data: PageData) -> Iterator[Object]:
@@ -366,13 +368,13 @@ def _strips(
         names = ("topic", "log", "position")
         some = [{name: cell[name] for name in names} for cell in cells if cell[table]]
         found.tables.setdefault(table, []).extend(some)
-    words = f"{count(len(shown), 'log')}, each from its first byte to its last."
+    words = f"{count(len(shown), 'log')}, each from first byte to last."
     if len(shown) < len(every):
-        words = f"{len(shown)} of {len(every)} logs: those with findings, then the largest."
-    words += " Ticks are entries of the offset index, diamonds control batches."
+        words = f"{len(shown)} of {len(every)} logs: those with findings first, then the largest."
+    words += " Ticks mark offset index entries; diamonds mark control batches."
     if marks:
-        words += f" A triangle is a finding; there {_are(len(marks))}."
-    found.add_topic(Figure("strips", "What is where", words, topic), "cells", cells)
+        words += f" Triangles mark findings ({grouped(len(marks))})."
+    found.add_topic(Figure("strips", "Segment map", words, topic), "cells", cells)
     if sum(cell["max_timestamp"] is not None for cell in cells) > 1:
         figure = Figure("order", "Timestamps by offset", _order_words(orders), topic)
         found.topics[topic].append(figure)
@@ -389,19 +391,14 @@ def _cells(topic: str, row: Object) -> Iterator[Row]:
         yield {**of_log, **cell, "end": cell["position"] + cell["bytes"]}
 
 
-def _are(number: int) -> str:
-    return f"{'is' if number == 1 else 'are'} {grouped(number)}"
-
-
 def _order_words(rows: list[Object]) -> str:
     late = sum(row["batches_out_of_order"] for row in rows)
-    verb = "is" if late == 1 else "are"
-    words = f"{count(late, 'batch', 'batches')} {verb} older than one before."
+    words = f"{count(late, 'batch is', 'batches are')} older than an earlier one."
     gaps = [gap for row in rows for gap in row["gaps"]]
     if gaps:
         begin, end, offset = max(gaps, key=lambda gap: gap[1] - gap[0])
         words += (
-            f" The longest time without a batch is {span_words(end - begin)}, from {_when(begin)} "
+            f" The longest gap without a batch is {span_words(end - begin)}, from {_when(begin)} "
             f"to offset {grouped(offset)}."
         )
     return words
@@ -435,6 +432,6 @@ def _transactions(found: Figures, topic: str, rows: list[Object]) -> None:
     parts = [f"{grouped(sums[name])} {name}" for name in ("open", "aborted", "committed")]
     words = f"{', '.join(parts)}."
     if len(known) > MOST_TRANSACTIONS:
-        words += f" {MOST_TRANSACTIONS} are drawn: open and aborted ones first."
+        words += f" Showing {MOST_TRANSACTIONS}: open and aborted transactions first."
     figure = Figure("transactions", "Transactions by offset", words, topic)
     found.add_topic(figure, "transactions", table)

@@ -124,18 +124,18 @@ def member(name: str) -> Callable[[Any], Any]:
 
 
 def disk(data: PageData) -> Sheet | None:
-    """What fills the disk."""
+    """Disk usage."""
     headings = (
         text("directory", member("file")),
-        text("what for", lambda row: str(row["purpose"]).replace("_", " ")),
+        text("purpose", lambda row: str(row["purpose"]).replace("_", " ")),
         whole("files", member("files")),
         size("size", member("bytes")),
         size("on disk", member("disk_bytes")),
-        size("retention frees now", member("freed_now")),
-        size("and later", member("freed_later")),
-        text("what a broker does", member("becomes")),
+        size("freed by retention now", member("freed_now")),
+        size("freed later", member("freed_later")),
+        text("effect on a broker", member("becomes")),
     )
-    return sheet("What fills the disk", headings, data.of("disk_usage"))
+    return sheet("Disk usage", headings, data.of("disk_usage"))
 
 
 def topics(data: PageData, anchors: Mapping[str, str]) -> Sheet | None:
@@ -166,15 +166,15 @@ def topics(data: PageData, anchors: Mapping[str, str]) -> Sheet | None:
         whole("partitions", lambda row: n_partitions[label_of(row)]),
         whole("logs", member("segments")),
         size("size", member("bytes")),
-        real("share in %", lambda row: 100 * row["bytes"] / total),
+        real("share (%)", lambda row: 100 * row["bytes"] / total),
         whole("records", member("records")),
-        real("records a batch", member("records_per_batch")),
-        real("bytes a record", member("bytes_per_record")),
+        real("records per batch", member("records_per_batch")),
+        real("bytes per record", member("bytes_per_record")),
         text("codecs", lambda row: ", ".join(row["codecs"] or ())),
         moment("from (UTC)", member("min_timestamp")),
         moment("to (UTC)", member("max_timestamp")),
     )
-    return sheet("Numbers by topic", headings, rows)
+    return sheet("Totals by topic", headings, rows)
 
 
 def trials(data: PageData) -> Sheet | None:
@@ -184,21 +184,21 @@ def trials(data: PageData) -> Sheet | None:
         size("records in the sample", member("sample_bytes")),
         size("stored now", member("stored_bytes")),
         size("would be", member("would_be_bytes")),
-        real("saved in %", lambda row: 100 * row["saved"]),
+        real("saved (%)", lambda row: 100 * row["saved"]),
         real("ratio", lambda row: row["sample_bytes"] / (row["would_be_bytes"] or 1)),
     )
-    return sheet("Other codecs, on a sample", headings, data.of("what_if"))
+    return sheet("Alternative codecs, on a sample", headings, data.of("what_if"))
 
 
 def order(rows: Sequence[Object]) -> Sheet | None:
     """How timestamps follow one another."""
     headings = (
         file_of(rows, "partition"),
-        whole("batches with a time", member("batches_with_time")),
+        whole("batches with a timestamp", member("batches_with_time")),
         whole("out of order", member("batches_out_of_order")),
-        text("longest times without a batch", _gaps),
+        text("longest gaps without a batch", _gaps),
     )
-    return sheet("Order and gaps of timestamps", headings, rows)
+    return sheet("Timestamp order and gaps", headings, rows)
 
 
 def _gaps(row: Object) -> str:
@@ -233,7 +233,7 @@ def starts(data: PageData) -> Sheet | None:
         Heading("after a crash", cell(CRASH)),
         Heading("after a clean shutdown", cell(CLEAN)),
     )
-    return sheet("What a broker makes of each partition", headings, rows)
+    return sheet("Broker start by partition", headings, rows)
 
 
 def _harms(row: Object) -> bool:
@@ -247,24 +247,24 @@ def _start(row: Object) -> str:
         return f"becomes {row['becomes']}: {row['reason'] or ''}".rstrip(": ")
     if not row["starts"]:
         return f"the broker does not start: {row['reason']}"
-    words = [f"offsets {row['log_start_offset']} to {row['log_end_offset']}"]
+    words = [f"log start offset {row['log_start_offset']}, log end offset {row['log_end_offset']}"]
     words += [
-        f"{cut['file'].rpartition('/')[2]} cut to {grouped(cut['size'])} bytes"
+        f"{cut['file'].rpartition('/')[2]} truncated to {grouped(cut['size'])} bytes"
         for cut in row["cut"]
     ]
     if row["deleted"]:
         words.append(f"{count(len(row['deleted']), 'file')} deleted")
     for ranges, said in (
-        (row["lost_offsets"], "go"),
-        (row["unreachable_offsets"], "are out of reach"),
+        (row["lost_offsets"], "lost"),
+        (row["unreachable_offsets"], "unreachable"),
     ):
         if ranges:
-            words.append(f"{grouped(size_of_ranges(ranges))} offsets {said}")
+            words.append(f"{count(size_of_ranges(ranges), 'offset')} {said}")
     return "; ".join(words)
 
 
 def retention(data: PageData) -> Sheet | None:
-    """When what goes, by topic."""
+    """When retention deletes how much, by topic."""
     sums: dict[str, Row] = {}
     for row in data.of("retention"):
         of = sums.setdefault(
@@ -285,13 +285,13 @@ def retention(data: PageData) -> Sheet | None:
     headings = (
         text("topic", member("topic")),
         whole("logs", member("logs")),
-        size("goes now", member("now")),
-        size("goes later", member("later")),
-        moment("the next at (UTC)", member("next")),
-        size("stays", member("stays")),
+        size("deletable now", member("now")),
+        size("deletable later", member("later")),
+        moment("next at (UTC)", member("next")),
+        size("kept", member("stays")),
         text("settings", member("settings")),
     )
-    return sheet("When what goes", headings, list(sums.values()))
+    return sheet("Retention forecast", headings, list(sums.values()))
 
 
 Row = dict[str, Any]
@@ -304,8 +304,8 @@ def consumers(data: PageData) -> Sheet | None:
         text("topic", member("topic")),
         whole("partition", member("partition")),
         whole("committed offset", member("offset")),
-        whole("log end", member("log_end_offset")),
-        whole("lag in records", member("lag")),
+        whole("log end offset", member("log_end_offset")),
+        whole("lag (records)", member("lag")),
         moment("committed at (UTC)", member("commit_timestamp")),
     )
     rows = sorted(data.of("committed_offset"), key=lambda row: -(row["lag"] or 0))
@@ -320,7 +320,7 @@ def transactions(data: PageData) -> Sheet | None:
         whole("aborted", member("aborted")),
         whole("open", member("open")),
         whole("last stable offset", member("last_stable_offset")),
-        whole("log end", member("log_end_offset")),
+        whole("log end offset", member("log_end_offset")),
     )
     return sheet("Transactions by partition", headings, data.of("transactions"))
 
@@ -364,7 +364,7 @@ def segments(rows: Sequence[Object], fates: Mapping[str, Object]) -> Sheet | Non
         whole("index entries", member("index_entries")),
         moment("from (UTC)", member("min_timestamp")),
         moment("to (UTC)", member("max_timestamp")),
-        Heading("goes (UTC)", goes),
+        Heading("deletable from (UTC)", goes),
         text("why", lambda row: fates.get(str(row["file"]), {}).get("why")),
     )
     ordered = sorted(rows, key=lambda row: (row["partition"] or 0, row["base_offset"] or 0))
@@ -381,7 +381,7 @@ def not_committed(rows: Sequence[Object]) -> Sheet | None:
         whole("first offset", member("first_offset")),
         whole("last offset", member("last_offset")),
         whole("records", member("records")),
-        moment("began (UTC)", member("start_timestamp")),
+        moment("started (UTC)", member("start_timestamp")),
         text("hanging", lambda row: {True: "yes", False: "no"}.get(row["hanging"])),
     )
     shown = [row for row in rows if row["outcome"] != "committed"]
