@@ -54,7 +54,7 @@ def run() -> int:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second one would only print a traceback
         return _leave_quietly(ExitCode.INTERRUPTED)
     except OSError as error:  # click's own output on a full disk
-        return _complain(KfmtError(f"the output cannot be written: {error.strerror}"))
+        return _complain(KfmtError(f"cannot write output: {error.strerror}"))
 
 
 def _complain(error: KfmtError) -> int:

@@ -3,10 +3,10 @@
 KfmtError
 ├── UsageError       the command was called wrongly                          exit 2
 ├── InputError       an input could not be read at all                       exit 3
-├── NotFoundError    a look-up found nothing                                 exit 1
+├── NotFoundError    a lookup found nothing                                  exit 1
 ├── OutputError      an output could not be written                          exit 3
 ├── KernelError      the compiled kernel is not whole                         exit 4
-├── OutputClosed     nobody reads the output any more                        the code so far
+├── OutputClosed     the reader closed the output                            the code so far
 └── DecodeError      bytes that are not what their Layout says (in `core/layout/place.py`)
 
 Damage inside a readable file is none of these: it becomes findings (`findings/finding.py`).
@@ -73,7 +73,7 @@ class OutputError(KfmtError):
 
 
 class OutputClosed(KfmtError):  # noqa: N818 (not an error)
-    """Whoever read the output has had enough, as `head` does: no reason to complain.
+    """The reader closed the output, as `head` does: no reason to complain.
 
     exit_code: what the run would have ended with by then, 1 after a finding of severity error.
     """

@@ -83,7 +83,7 @@ def _columns_of(name: str, rows: list[Object]) -> list[Column]:
 
     types = [type_ for part in contract() for type_ in part.types if type_.name == name]
     if not types:
-        raise UsageError(f"no rows are of the type {name!r}; docs/json.md has all types")
+        raise UsageError(f"no row type named {name!r}; see docs/json.md for all types")
     members = dict.fromkeys(member for row in rows for member in row if member != "type")
     fitting = max(types, key=lambda type_: _in_common(type_, members))
     known = {column.name: column for column in fitting.columns}

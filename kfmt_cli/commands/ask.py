@@ -67,7 +67,7 @@ def find(
     from kfmt_cli.log.select import Asked, Selection
 
     if sum(wanted is not None for wanted in (offset, timestamp, key, producer_id)) != 1:
-        raise UsageError("give one of offset, timestamp, key and producer_id")
+        raise UsageError("pass exactly one of offset, timestamp, key and producer_id")
 
     def command(run: Run) -> None:
         match = Match(key, producer_id=producer_id)
@@ -148,7 +148,7 @@ def _settings(settings: dict[str, object]) -> SettingsOf:
     known = TopicSettings.__dataclass_fields__
     for name in settings:
         if name not in known:
-            raise UsageError(f"no setting is named {name!r}; there are {', '.join(known)}")
+            raise UsageError(f"no setting named {name!r}; choose from {', '.join(known)}")
     return SettingsOf(None, settings)
 
 

@@ -48,15 +48,16 @@ class Build:
             finally:
                 writer.abandon()
             if not writer.logs and not writer.snapshots:
-                raise InputError(f"{source}: no record in it")
+                raise InputError(f"{source}: contains no records")
             self._finish(staging, writer)
         if builder.ignored:
-            words = count(builder.ignored, "line that says", "lines that say")
-            run.sink.note(f"left out: {words} what was found, not what is in a log\n")
+            one, more = "line that is a finding or result", "lines that are findings or results"
+            words = count(builder.ignored, one, more)
+            run.sink.note(f"skipped {words}, not log contents\n")
         if builder.growing.other_counts:
             words = count(builder.growing.other_counts, "batch", "batches")
-            why = "that of the records that follow"
-            run.sink.note(f"{words} got another records_count: {why}\n")
+            why = "to match the records that follow"
+            run.sink.note(f"changed records_count in {words} {why}\n")
         run.end()
         run.sink.remark(count(builder.growing.records, "record"), "")
         run.sink.flush()
@@ -108,7 +109,7 @@ def build_notes(run: Run, source: str, destination: str, force: bool) -> None:
                 file.write(message)
                 n_messages += 1
             if not n_messages:
-                raise InputError(f"{source}: no message in it")
+                raise InputError(f"{source}: contains no messages")
             file.close()
         finally:
             file.abandon()

@@ -55,7 +55,7 @@ class Cat:
         each_partition(self.run, paths, self._partition, takes_pipe=is_one_pass, reads_all=True)
         self.run.sink.flush()
         if self._n_notes > MOST_NOTES:
-            self.run.sink.note(f"… and {self._n_notes - MOST_NOTES} more do not decode\n")
+            self.run.sink.note(f"… and {self._n_notes - MOST_NOTES} more could not be decoded\n")
 
     def _partition(self, partition: Partition) -> None:
         wanted = wanted_of(self.asked, partition, self.limit)
@@ -152,6 +152,6 @@ class Cat:
             self._n_notes += 1
             if self._n_notes <= MOST_NOTES:
                 self.run.sink.note(
-                    f"offset {offset}: does not decode as {name}: {safe(str(error))}\n"
+                    f"offset {offset}: cannot be decoded as {name}: {safe(str(error))}\n"
                 )
             return stored

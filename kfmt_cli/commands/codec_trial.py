@@ -115,9 +115,9 @@ def _show(run: Run, codec: Codec, trials: Trials) -> None:
     }
     words = "smaller" if saved >= 0 else "larger"
     line = (
-        f"{codec.words}: {grouped(after)} bytes instead of {grouped(trials.before)} in a sample, "
-        f"{abs(saved):.1%} {words}"
+        f"{codec.words}: {grouped(after)} bytes instead of {grouped(trials.before)} for the "
+        f"sample, {abs(saved):.1%} {words}"
     )
     if seconds:
-        line += f"; compresses {trials.plain / seconds / 1e6:.0f} MB/s"
+        line += f"; compresses at {trials.plain / seconds / 1e6:.0f} MB/s"
     run.sink.document(WHAT_IF, row, [f"{line}\n"])

@@ -108,16 +108,16 @@ class Compaction:
         log_directory = partition.log_directory
         sources = self._sources(partition)
         if topic == CLUSTER_METADATA:
-            return "it is the metadata log, which snapshots shorten and the cleaner does not know"
+            return "the metadata log is trimmed by snapshots, never by the log cleaner"
         is_known = self.settings.knows(log_directory) or "policy" in sources
         if is_known and not settings.compacts:
             source = sources.get("policy", DEFAULT)
             policy = ",".join(sorted(settings.policy))
-            return f"{POLICY} is {policy} ({source}): the cleaner never takes this partition"
+            return f"{POLICY} is {policy} ({source}): the cleaner ignores this partition"
         if history.is_damaged:
             return (
-                "the log is damaged: the cleaner stops with an error, marks the partition as "
-                "uncleanable and removes nothing"
+                "the log is damaged: the cleaner fails, marks the partition as uncleanable and "
+                "removes nothing"
             )
         return None
 

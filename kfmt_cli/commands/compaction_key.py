@@ -70,7 +70,7 @@ def _places(partition: Partition, key: bytes, limit: Limit) -> list[RecordOfKey]
     return found
 
 
-LATEST = "it is the latest of its key"
+LATEST = "latest record for its key"
 
 
 def _fate(record: RecordOfKey, later: list[RecordOfKey], dirty: Dirty) -> tuple[bool, str]:
@@ -78,13 +78,13 @@ def _fate(record: RecordOfKey, later: list[RecordOfKey], dirty: Dirty) -> tuple[
     if record.offset >= dirty.end:
         if not later:
             return True, LATEST
-        return True, f"the cleaner does not come here yet: {dirty.why}"
+        return True, f"not cleanable yet: {dirty.why}"
     replaced = next((other for other in reversed(later) if other.offset < dirty.end), None)
     if replaced is not None:
-        return False, f"offset {replaced.offset} has replaced it: the next cleaning takes it away"
+        return False, f"superseded by offset {replaced.offset}: removed by the next cleaning"
     if later:
-        words = f"offset {later[-1].offset} has replaced it"
-        return True, f"{words}, which the cleaner does not see yet: {dirty.why}"
+        words = f"superseded by offset {later[-1].offset}"
+        return True, f"{words}, which is not cleanable yet: {dirty.why}"
     if record.size < 0:
-        return True, f"{LATEST}: a tombstone, which goes at its delete horizon"
+        return True, f"{LATEST}: a tombstone, removed at its delete horizon"
     return True, LATEST

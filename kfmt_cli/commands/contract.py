@@ -47,15 +47,15 @@ class ContractPart:
 def contract() -> Iterator[ContractPart]:
     """The objects of every command, each type once."""
     yield ContractPart("Batches and records", (BATCH, RECORD, FIELD))
-    yield ContractPart("What is found", (FINDING, FINDINGS_LEFT_OUT))
+    yield ContractPart("Findings", (FINDING, FINDINGS_LEFT_OUT))
     results = (_result(name, result) for name, result in _RESULTS.items())
-    yield ContractPart("What came of a file, and of a run", (*results, _SUMMARY))
+    yield ContractPart("Results of a file and of a run", (*results, _SUMMARY))
     shown = {FINDING, FINDINGS_LEFT_OUT}
     yield ContractPart(
-        "What commands say", tuple(document for document in DOCUMENTS if document not in shown)
+        "Answers of commands", tuple(document for document in DOCUMENTS if document not in shown)
     )
     yield ContractPart("Rows of commands", (FOUND, TRANSACTION, RANGE, REQUEST, RESPONSE))
-    yield ContractPart("The shapes of logs, and a page", SHAPES)
+    yield ContractPart("Log shapes, and the report page", SHAPES)
     for topic in REPLAYS:
         yield ContractPart(
             f"The state of {topic}", tuple(type_.rows for type_ in replay_of(topic).types)
@@ -71,29 +71,29 @@ def _result(command: str, type_: ResultType) -> RowType:
     counted = (Column(number, doc="", given=f"has_{number}") for number in type_.numbers)
     columns = (
         Column("file", ColumnKind.TEXT, "The file."),
-        Column("kind", ColumnKind.TEXT, "What kind of file it is."),
+        Column("kind", ColumnKind.TEXT, "File type."),
         *counted,
         *(
             Column(severity, doc=f"Findings of severity {severity.removesuffix('s')}.")
             for severity in SEVERITIES
         ),
     )
-    return RowType("file", f"What came of a file: {command}.", columns, Placed.FILE)
+    return RowType("file", f"Result for one file of {command}.", columns, Placed.FILE)
 
 
 _SUMMARY = RowType(
     "summary",
-    "What came of the run: the numbers of all files, as those of a file are named, and these.",
+    "Result of the run: the per-file counters summed over all files, plus these.",
     (
-        Column("files", doc="Files that were looked at."),
+        Column("files", doc="Files read."),
         Column("unread", doc="Inputs that could not be read."),
         Column(
             "not_looked_at",
             ColumnKind.JSON,
-            "Files of other kinds, counted.",
+            "Number of files of other types, by type.",
             only=("has_not_looked_at", 1),
         ),
-        Column("exit_code", doc="What the command ends with."),
+        Column("exit_code", doc="Exit code."),
     ),
 )
 

@@ -51,7 +51,7 @@ class Convert:
         logs = [file for file, _ in files if file.kind is LOG]
         if not logs:
             unread = " that could be read" if run.summary.unread else ""
-            raise InputError(f"{printable(source)}: no log in it{unread}")
+            raise InputError(f"{printable(source)}: no log segments{unread}")
         sizes = {file.path: size_of(file) for file, _ in files}
         need_room(destination, sum(sizes.values()) + SPARE)
         run.sink.results(CONVERTED)
@@ -77,7 +77,9 @@ class Convert:
         """Convert a log and read it back; whether something in it is damaged. below: DST."""
         base = log.base_offset
         if base is None:
-            raise InputError(f"{log.name}: its name does not begin with a base offset of 20 digits")
+            raise InputError(
+                f"{log.name}: the file name does not start with a 20-digit base offset"
+            )
         writer = SegmentWriter(staging, below, base)
         try:
             counts = self.converter.convert(log, writer, progress.advance)
@@ -99,29 +101,29 @@ class Convert:
         new = classify(str(made), log.name)
         if self.converter.digest(new, progress.advance) != digest:
             raise OutputError(
-                f"{log.name}: what was written does not read back as what was read; "
-                "nothing was kept"
+                f"{log.name}: verification failed: the output differs from the input; nothing was "
+                "written"
             )
 
     def _last_words(self, destination: str, refused: bool) -> None:
         sink, summary = self.run.sink, self.run.summary
         if self.left:
             words = count(len(self.left), "file")
-            done_with = f"that a broker is done with ({', '.join(LEFT_BEHIND)})"
-            sink.note(f"left behind: {words} {done_with}\n")
+            done_with = f"that a broker has finished with ({', '.join(LEFT_BEHIND)})"
+            sink.note(f"not copied: {words} {done_with}\n")
         if summary.unread and not refused:
             words = count(summary.unread, "file or directory", "files or directories")
-            sink.note(f"kfmt: not in {safe(destination)}: {words} that could not be read\n")
+            sink.note(f"kfmt: {safe(destination)} lacks {words} that could not be read\n")
         if refused:
             sink.note(
-                f"kfmt: {safe(destination)}: not written, because of the damage; "
-                "--skip-damaged leaves out what is damaged\n"
+                f"kfmt: {safe(destination)} not written because of damage; use --skip-damaged to "
+                "leave damaged batches out\n"
             )
             return
         total = summary.totals
         sink.remark(
-            f"{grouped(total['bytes'])} bytes became {grouped(total['bytes_after'])}, read "
-            f"back and compared; {count(self.carried, 'other file')} carried along",
+            f"{grouped(total['bytes'])} bytes converted to {grouped(total['bytes_after'])} and "
+            f"verified; {count(self.carried, 'other file')} copied",
             "good",
         )
 
@@ -134,7 +136,7 @@ def _files(source: str, skip: Callable[[str], None]) -> Iterator[tuple[Input, st
     target = target_of(source)
     if target.file is not None:
         if target.file.kind is not LOG:
-            raise InputError(f"{target.file.name}: is not named .log")
+            raise InputError(f"{target.file.name}: not a .log file")
         if packed_suffix(source):
             raise InputError(f"{target.file.name}: {WHOLLY_PACKED}")
         yield target.file, Path(source).name
@@ -155,8 +157,8 @@ def _files(source: str, skip: Callable[[str], None]) -> Iterator[tuple[Input, st
             file = folder.input(name)
             if name.endswith(SWAP):
                 raise InputError(
-                    f"{file.name}: a broker was stopped while it replaced segments; start it once "
-                    "on a copy, so that it finishes, and convert that"
+                    f"{file.name}: left by an interrupted segment replacement; start a broker once "
+                    "on a copy to finish it, then convert the copy"
                 )
             if name.endswith(LEFT_BEHIND):
                 file = Input(file.path, file.name, UNKNOWN)

@@ -31,7 +31,7 @@ from kfmt_cli.rows.documents import DIFF
 
 RANGE = RowType(
     "range",
-    "Offsets in which two replicas relate in one way: A, which is `file`, and B.",
+    "A range of offsets in which replicas A (`file`) and B have the same relation.",
     (
         Column("other", ColumnKind.TEXT, "B's directory or file.", hidden=True),
         Column(
@@ -53,7 +53,7 @@ RANGE = RowType(
             "Leader epochs of B's batches.",
             heading="b epochs",
         ),
-        Column("why", ColumnKind.TEXT, "What that may come from.", given="has_why"),
+        Column("why", ColumnKind.TEXT, "Likely cause.", given="has_why"),
     ),
     Placed.PARTITION,
 )
@@ -138,7 +138,7 @@ class Diff:
             pairs = pairs or _paired(ours, theirs, lambda partition: partition.folder.name)
             if not pairs:
                 both = f"{printable(a)} and {printable(b)}"
-                raise UsageError(f"{both} have no partition in common")
+                raise UsageError(f"{both} have no partitions in common")
         logs = [log for pair in pairs for partition in pair for log in partition.logs]
         with reading(self.run, logs):
             for one, other in pairs:
@@ -175,11 +175,12 @@ class Diff:
         if parted is None and not missing:
             verdict, words = "consistent", "no divergence"
             if any(range_.relation is Relation.DAMAGED for range_ in ranges):
-                verdict, words = "damaged", "no divergence in what is undamaged"
+                verdict, words = "damaged", "no divergence in the undamaged data"
             elif all(range_.relation is Relation.IDENTICAL for range_ in ranges):
                 verdict, words = "identical", "identical"
             row |= {"verdict": verdict, "diverged_at": None, "later": None}
-            self.run.sink.document(DIFF, row, [f"{words}: A ends at {a.end}, B at {b.end}\n"])
+            words += f"; log end offset: A {a.end}, B {b.end}"
+            self.run.sink.document(DIFF, row, [f"{words}\n"])
             return
         self.run.host.reached(ExitCode.FINDINGS)
         if parted is None:
@@ -193,23 +194,20 @@ class Diff:
         row |= {"verdict": "diverged", "diverged_at": parted.first, "later": later}
         row |= {"a_latest_epoch": epoch_a, "b_latest_epoch": epoch_b}
         row["cut_to"] = None
-        words = (
-            f"diverged at offset {parted.first}: the latest leader epoch of A is {epoch_a}, of B "
-            f"{epoch_b}"
-        )
+        words = f"diverged at offset {parted.first}: latest leader epoch A {epoch_a}, B {epoch_b}"
         lines = [f"{words}\n"]
         alone = [
             _alone(ranges, parted.first, relation)
             for relation in (Relation.ONLY_A, Relation.ONLY_B)
         ]
-        lines.append(f"  alone in A {alone[0]}, in B {alone[1]}\n")
+        lines.append(f"  only in A: {alone[0]}; only in B: {alone[1]}\n")
         if later is not None:
             follower, leader = (a, b) if later == "B" else (b, a)
             row["cut_to"] = cut_to(follower.epochs, leader.epochs)
             name = "A" if later == "B" else "B"
             lines.append(
-                f"  when they meet under a leader that has the later epoch, {later} stays as it is "
-                f"and {name} is cut to offset {row['cut_to']}\n"
+                f"  under a leader with the later epoch, {later} stays unchanged and {name} is "
+                f"truncated to offset {row['cut_to']}\n"
             )
         self.run.sink.document(DIFF, row, lines)
 
@@ -251,12 +249,12 @@ def _paired(
         other = by_name.setdefault(name(their), their)
         if other is not their:
             both = f"{other.name} and {their.name}"
-            raise UsageError(f"{both} have the same name: give the two partitions to compare")
+            raise UsageError(f"{both} have the same name: name the two partitions to compare")
     return [(our, by_name[name(our)]) for our in ours if name(our) in by_name]
 
 
 def _alone(ranges: list[Range], first: int, own: Relation) -> str:
-    """The offsets that one replica has alone, from where they part."""
+    """The offsets that only one replica has, from where they diverge."""
     found: list[list[int]] = []
     for range_ in ranges:
         if range_.first < first or range_.relation not in (Relation.DIVERGED, own):
@@ -277,9 +275,9 @@ def _headers(records: Records, first: int, n: int) -> tuple[bytes | None, ...]:
     return tuple(found)
 
 
-BEFORE, SHORTER = "the other one begins later: retention", "the other one has not got so far"
-PARTED = "they have parted before"
-HOLE, MISSING = "removed by compaction", "missing on the other side"
+BEFORE, SHORTER = "the other starts later (retention)", "the other has not caught up"
+PARTED = "after the divergence"
+HOLE, MISSING = "removed by compaction", "missing from the other"
 
 
 def _why(owned: Range, a: Side, b: Side, parted: Range | None) -> str | None:

@@ -94,10 +94,14 @@ class Dump:
         for partition in _partitions(logs):
             self._partition(partition)
         if self._n_empty:
-            run.sink.remark(f"{count(self._n_empty, 'empty file')} not listed; --all lists them")
+            run.sink.remark(
+                f"{count(self._n_empty, 'empty file')} not shown; use --all to list them"
+            )
         unread = run.summary.unread
         if unread and self._n_read:
-            run.sink.note(f"kfmt: {count(self._n_read, 'file')} read, {grouped(unread)} not\n")
+            run.sink.note(
+                f"kfmt: {count(self._n_read, 'file')} read, {grouped(unread)} could not be read\n"
+            )
         run.sink.flush()
 
     def _listed(self, files: Iterator[Input], path: str) -> Iterator[Input]:
@@ -199,7 +203,7 @@ class Dump:
     def _unknown(self, file: Input) -> None:
         """Say of a file of a directory that kfmt does not know it."""
         sink, size = self.run.sink, size_of(file)
-        name, details = safe(file.name), f"   {grouped(size)} bytes   not a file that kfmt knows"
+        name, details = safe(file.name), f"   {grouped(size)} bytes   not a file kfmt recognises"
         line = name + after(name, details, sink.out.width)
         apart = "" if self._is_unknown else "\n"
         self._is_unknown = True

@@ -42,8 +42,8 @@ def deleted_words(folder: Path, first: int) -> str | None:
     with suppress(InputError, CheckpointError, NumberError):
         start = offsets_of(classify(str(file), file.name)).get((topic, number or 0), 0)
         if start > first:
-            words = f"offsets {first}–{start - 1} are deleted for consumers"
-            return f"{words}: the log start offset is {start}"
+            words = f"consumers cannot read offsets {first}–{start - 1}"
+            return f"{words}: log start offset {start}"
     return None
 
 

@@ -34,8 +34,10 @@ class Explain:
         for name in names:
             if name not in by_name and name not in PAGES:
                 near = get_close_matches(name, [*by_name, *PAGES], 3, 0.5)
-                words = f"did you mean {', '.join(near)}?" if near else "kfmt explain lists all"
-                raise UsageError(f"no finding and no topic is named {name!r}; {words}")
+                words = (
+                    f"did you mean {', '.join(near)}?" if near else "run kfmt explain to list all"
+                )
+                raise UsageError(f"no finding or topic named {name!r}; {words}")
         for name in names:
             if name in PAGES:
                 self._topic(PAGES[name])
@@ -47,8 +49,8 @@ class Explain:
             for page in PAGES.values():
                 row: dict[str, object] = {"topic": page.name, "title": page.title}
                 sink.document(PAGE, row, topic_line(page))
-            kinds = count(len(every), "kind")
-            sink.remark(f"{kinds} of findings, {count(len(PAGES), 'topic')}; kfmt explain NAME")
+            kinds, topics = count(len(every), "kind"), count(len(PAGES), "topic")
+            sink.remark(f"{kinds} of findings, {topics}; kfmt explain NAME for details")
         sink.flush()
 
     def _code(self, title: str, code: Code, whole: bool) -> None:

@@ -83,7 +83,7 @@ class Export:
         yield from (Unread(f"{piece.path}: {piece.trouble}") for piece in found if piece.trouble)
         self._files = found.those(lambda piece: not piece.trouble)
         if not self._files:
-            raise InputError("no log in the paths given")
+            raise InputError("no log segments in the given paths")
         if self.request.asked.needs_logs:
             yield from self._ask_logs()
         if self.log_starts is not None:
@@ -94,11 +94,13 @@ class Export:
         """Look at the directory that is exported to; raises UsageError."""
         folder = Path(self.to)
         if is_local(self.to) and folder.exists() and not folder.is_dir():
-            raise UsageError(f"{self.to}: is there and is not a directory")
+            raise UsageError(f"{self.to}: exists and is not a directory")
         if is_local(self.to) and (folder / UNFINISHED).exists():
             take_away(folder)
         elif not self.force and names_in(self.to):
-            raise UsageError(f"{self.to}: is not empty; --force writes into it, over what is there")
+            raise UsageError(
+                f"{self.to}: not empty; use --force to write into it and overwrite files"
+            )
         # In a store nothing is there before all of it is.
         self._is_fresh = is_local(self.to) and not names_in(self.to)
 
@@ -109,8 +111,8 @@ class Export:
         used = pieces.those(lambda piece: piece.kind is not KRAFT_SNAPSHOT or piece.path in named)
         left_out = len(pieces) - len(used)
         if left_out and self.tell is not None:
-            words = f"{count(left_out, 'snapshot')} of the metadata log left out"
-            self.tell(f"{words}; a path that names one exports it\n")
+            words = f"{count(left_out, 'metadata log snapshot')} skipped"
+            self.tell(f"{words}; name one as PATH to export it\n")
         return used
 
     def _ask_logs(self) -> Iterator[Unread]:
@@ -257,7 +259,7 @@ def take_away(folder: Path) -> None:
                 shutil.rmtree(folder / name, ignore_errors=True)
             mark.unlink()
     except BlockingIOError:
-        raise UsageError(f"{folder}: another export is writing into it") from None
+        raise UsageError(f"{folder}: another export is writing to this directory") from None
     except OSError as error:
         raise UsageError(f"{mark}: {error.strerror}") from error
 

@@ -163,9 +163,9 @@ class Find:
             n_later += int(begins_later.sum())
             if n_later >= MANY_LATER:
                 break  # compaction has taken it
-        words = f"the next batch begins at offset {following}"
+        words = f"the next batch starts at offset {following}"
         if following is None:
-            words = "it is empty" if end is None else f"its last batch ends before offset {end}"
+            words = "it is empty" if end is None else f"the segment ends before offset {end}"
         self.run.sink.note(f"{safe(segment.any_file.name)}: {words}\n")
 
     def _of_time(self, segment: Segment) -> Iterator[Cells]:
@@ -187,7 +187,7 @@ class Find:
     def _told(self, segment: Segment, start: ReadingStart) -> ReadingStart:
         """Say why an index is not used."""
         if start.via == SCAN:
-            words = f"{segment.any_file.name}: read from its beginning: {start.why}"
+            words = f"{segment.any_file.name}: scanned from the start: {start.why}"
             self.run.sink.note(f"{safe(words)}\n")
         return start
 

@@ -67,7 +67,7 @@ class ShowHex:
         """Show what is asked for of a file."""
         try:
             if is_folder(path):
-                raise UsageError(f"{printable(path)} is a directory; hex shows a part of a file")
+                raise UsageError(f"{printable(path)} is a directory; hex needs a file")
             if path == PIPE or path.startswith(DIGITS):
                 with TemporaryDirectory() as folder:
                     self._show_file(_stored(path, Path(folder)))
@@ -93,7 +93,7 @@ class ShowHex:
     def _file(self, file: Input, layout: Layout | None) -> None:
         assert file.kind.read is not None
         if self.place.offset is not None:
-            raise UsageError(f"{file.name}: --offset is for logs; here, --entry or --position")
+            raise UsageError(f"{file.name}: --offset works on logs only; use --entry or --position")
         self._show(file, [file_part(file, self.place.entry, self.place.position, layout)])
         for finding in file.kind.read(file).findings:
             self._tell(finding)
@@ -122,21 +122,21 @@ class ShowHex:
                     last = int(block.batches.last_offset[-1])
         for finding in damage:
             self._tell(finding)
-        words = f"no batch that can be read holds offset {place.offset}; the last is {last}"
+        words = f"no readable batch contains offset {place.offset}; the last offset is {last}"
         if place.position is not None:
             data = _loose_bytes(file, place.position)
             if data:
                 self._show(file, [loose_part(data, place.position)])
                 self._damaged()
                 return
-            words = f"there is no byte {place.position}"
+            words = f"byte {place.position} is past the end of the file"
         elif place.offset is None:
             data = b"" if place.entry else _loose_bytes(file, 0)
             if data:
                 self._show(file, [loose_part(data, 0)])
                 self._damaged()
                 return
-            words = f"there is no batch {place.entry or 0}"
+            words = f"no batch {place.entry or 0}"
         raise NotFoundError(f"{file.name}: {words}")
 
     def _chosen(self, part: AnatomyPart) -> AnatomyPart:
@@ -214,7 +214,7 @@ def _stored(given: str, folder: Path) -> Input:
     if is_text and len(text) % 2 == 0:
         data = bytes.fromhex(text.decode())
     elif given != PIPE:
-        raise InputError(f"{given}: hexadecimal has two digits for each byte")
+        raise InputError(f"{given}: hexadecimal needs two digits per byte")
     path = folder / f"given{LOG.suffix}"
     path.write_bytes(data)
     return Input(str(path), name, LOG)

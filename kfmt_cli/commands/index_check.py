@@ -126,7 +126,7 @@ def show_lookups(
             if lookup.batch is None:
                 run.host.reached(ExitCode.FINDINGS)
         if not found and not target.unlisted:
-            raise InputError(f"{target.path}: no log to look in")
+            raise InputError(f"{target.path}: no log to search")
     run.sink.flush()
 
 

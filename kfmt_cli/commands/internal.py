@@ -46,10 +46,10 @@ def partitions_of(
             complain(str(error))
             continue
         if not here and not target.unlisted:
-            words = "no partition of an internal topic in it"
+            words = "contains no internal topic partitions"
             topic = known_topic(partition_of(f"{Path(target.path).resolve()}/x")[0])
             if topic is not None:
-                words = f"this topic is not replayed; it holds {topic.doc}"
+                words = f"kfmt does not replay this topic; it holds {topic.doc}"
             complain(f"{printable(target.path)}: {words}")
         for real, partition in here.items():
             found.setdefault(real, partition)
@@ -75,7 +75,7 @@ def _in(target: GivenPath, of_topic: str | None) -> Iterator[tuple[str, TopicPar
 def _of_file(file: Input, of_topic: str | None) -> TopicPartition:
     topic = of_topic or topic_of(file)
     if topic is None or not is_replayed(topic):
-        words = "is in no directory of an internal topic; --of-topic says whose it is"
+        words = "not inside an internal topic's directory; name the topic with --of-topic"
         raise InputError(f"{file.name}: {words}")
     logs, snapshots = ([], [file]) if file.kind is KRAFT_SNAPSHOT else ([file], [])
     return TopicPartition(file.name, topic, logs, snapshots, None)

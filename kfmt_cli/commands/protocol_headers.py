@@ -36,18 +36,17 @@ MOST_REQUEST = 100 << 20  # a broker's socket.request.max.bytes
 _PLACE = (
     Column(
         "position",
-        doc="Byte where it begins, at the size where there is one.",
+        doc="First byte of the message, including the size field if there is one.",
         unit=BYTE,
-        heading="begins at",
     ),
-    number("size", "Bytes after the size; null where there is no size.", null=True),
+    number("size", "Bytes after the size field; null without one.", null=True),
     number("header_version", "Version of the header.", null=True),
 )
 _REST = (
     Column(
         "tagged_fields", ColumnKind.JSON, "The tagged fields by tag, as base64.", given="has_tagged"
     ),
-    Column("fault", ColumnKind.TEXT, "Why it cannot be read on.", given="has_fault"),
+    Column("fault", ColumnKind.TEXT, "Why decoding stopped.", given="has_fault"),
 )
 REQUEST = RowType(
     "request_header",
@@ -55,14 +54,10 @@ REQUEST = RowType(
     (
         *_PLACE,
         number("request_api_key", "Which request it is.", null=True),
-        Column(
-            "api_name", ColumnKind.TEXT, "Its name; null for one that is not known.", given="named"
-        ),
+        Column("api_name", ColumnKind.TEXT, "Its name; null if unknown.", given="named"),
         number("request_api_version", "Version of the request.", null=True),
-        number("correlation_id", "The number that the client gave it.", null=True),
-        Column(
-            "client_id", ColumnKind.TEXT, "The client's name for itself.", given="has_client_id"
-        ),
+        number("correlation_id", "Number assigned by the client.", null=True),
+        Column("client_id", ColumnKind.TEXT, "Name the client sent.", given="has_client_id"),
         *_REST,
     ),
 )
@@ -100,7 +95,7 @@ def read_argument(text: str) -> tuple[str, bytes]:
         return printable(text), _of_hex(data.decode("ascii", "replace")) or data
     digits = _of_hex(text)
     if digits is None:
-        raise UsageError(f"{text!r} is neither a file nor hex digits")
+        raise UsageError(f"{text!r}: neither a file nor hex digits")
     return "argument", digits
 
 
@@ -187,9 +182,13 @@ def cells(header: ProtocolHeader, data: bytes, row_type: RowType) -> tuple[str |
     fault = reading.fault
     if header.size == 0 and header.start == header.at:
         left = header.end - header.start
-        return _row(row_type, {"position": header.at, "fault": f"{left} bytes are no size"})
+        return _row(
+            row_type,
+            {"position": header.at, "fault": f"{left} trailing bytes are too few for a size field"},
+        )
     if header.size is not None and header.end - header.start < header.size and fault is None:
-        fault = f"the message takes {header.size} bytes, {header.end - header.start} are there"
+        there = header.end - header.start
+        fault = f"the message needs {header.size} bytes, but only {there} are available"
     values |= {
         "position": header.at,
         "size": header.size,
@@ -245,7 +244,7 @@ def _draw(
     node = tree(header.layout, data, header.start, header.end)
     for child in node.children:
         if child.name == "request_api_key":
-            child.meaning = str(values["api_name"] or "not known")
+            child.meaning = str(values["api_name"] or "unknown")
     nodes.append(node)
     if node.is_whole and node.end < header.end:
         body = Node("body", "bytes", node.end, header.end, meaning="not decoded")
@@ -264,5 +263,5 @@ def api_of(text: str | None) -> Api | None:
         return None
     found = BY_KEY.get(int(text)) if text.isdigit() else BY_NAME.get(text.lower())
     if found is None:
-        raise UsageError(f"{text!r} is no request of Kafka's, neither by number nor by name")
+        raise UsageError(f"{text!r}: not a Kafka request, by number or by name")
     return found

@@ -168,7 +168,7 @@ def _log_rows(
     for name in names:
         if name not in table.by_name:
             known = ", ".join(table.by_name)
-            raise UsageError(f"no column is named {name!r}; there are {known}")
+            raise UsageError(f"no column named {name!r}; choose from {known}")
     reading = RowsReading(records, wanted, Limit.of_option(max_decompressed))
     cores = available_cores() if jobs is None else jobs
     return LogRows(path_names(path), reading, names, topic, cores)

@@ -75,7 +75,7 @@ class Rebuild:
             try:
                 for log in target.inputs(frozenset({LOG})):
                     if log.kind is not LOG:
-                        raise InputError(f"{log.name}: is not named .log")
+                        raise InputError(f"{log.name}: not a .log file")
                     below = ""
                     if target.file is None:
                         self._whole.add(Path(log.path).parent)
@@ -127,16 +127,16 @@ class Rebuild:
         for done in self._rebuilt(group, progress):
             if size_of(done.log) != sizes[done.log.path] and not self.force:
                 raise UsageError(
-                    f"{done.log.name}: the log grew while it was read, so a broker is writing it; "
-                    "its indexes are not replaced without --force"
+                    f"{done.log.name}: the log grew while it was being read, so a broker is "
+                    "probably writing to it; use --force to replace its indexes anyway"
                 )
             if not self.force and any(
                 finding.code.severity is Severity.ERROR for finding in done.findings
             ):
                 words = (
-                    "the log is damaged, and the index that a recovering broker writes ends at the "
-                    "damage: the one that is there may reach what follows. It is not replaced "
-                    "without --force"
+                    "the log is damaged; a rebuilt index would end at the damage, while the "
+                    "existing one may reach beyond it. Not replaced; use --force to replace it "
+                    "anyway"
                 )
                 self.run.complain(f"{done.log.name}: {words}")
                 continue
@@ -149,10 +149,12 @@ class Rebuild:
             if data == (path.read_bytes() if path.exists() else None):
                 continue
             if not self.all_files and not name.endswith(INDEXES):
-                what = "is missing" if not path.exists() else "is not what the log says"
-                words = f"{what}; --all-files writes it, too"
+                what = "is missing" if not path.exists() else "does not match the log"
+                words = f"{what}; use --all-files to write it as well"
                 self.run.sink.note(f"{safe(str(path))}: {words}\n")
                 continue
             kept = set_aside(path) if data is None else replace_keeping_old(path, data)
             if kept is not None:
-                self.run.sink.note(f"{safe(str(path))}: the old one is {safe(kept.name)}\n")
+                self.run.sink.note(
+                    f"{safe(str(path))}: previous version kept as {safe(kept.name)}\n"
+                )

@@ -42,7 +42,7 @@ def chapters() -> Iterator[Chapter]:
     yield Chapter("Messages, magic 0 and 1", (MESSAGE_V0, MESSAGE_V1))
     for kind in KINDS:
         yield from _of_kind(kind)
-    yield Chapter("What comes before the records of internal topics", _FRONTS)
+    yield Chapter("Envelopes of internal topic records", _FRONTS)
     for topic in TOPICS:
         messages = messages_of(topic)
         if not messages:
@@ -55,7 +55,7 @@ def chapters() -> Iterator[Chapter]:
         )
         yield Chapter(f"The topic {topic}", tuple(both), (topic,))
     inside = _layouts_of(consumer_protocol)
-    yield Chapter("Inside of the members of classic consumer groups", inside)
+    yield Chapter("Inside classic consumer group members", inside)
     yield Chapter("Headers of requests and responses", _layouts_of(headers))
     yield Chapter("For teaching", (NOTES_V0,))
 
@@ -69,7 +69,7 @@ def _of_kind(kind: Kind) -> Iterator[Chapter]:
         yield Chapter(f"The file {name}", kind.layouts, (name,))
     else:
         for layout in kind.layouts:
-            title = f"The file {layout.name}: a version, a count, lines of"
+            title = f"The file {layout.name}: version, count, then lines of"
             yield Chapter(title, (layout,), (layout.name,))
 
 
@@ -110,8 +110,8 @@ def found(name: str) -> list[Layout]:
         return of_file
     known = [layout.name for chapter in every for layout in chapter.layouts]
     near = [candidate for candidate in known if _plain(name) in _plain(candidate)]
-    words = f"did you mean {', '.join(near)}?" if near else "kfmt format lists them"
-    raise UsageError(f"no format {name!r}; {words}")
+    words = f"did you mean {', '.join(near)}?" if near else "run kfmt format to list them"
+    raise UsageError(f"no format named {name!r}; {words}")
 
 
 def show_formats(run: Run, names: tuple[str, ...]) -> None:

@@ -33,7 +33,7 @@ def write_page(
     OutputError."""
     outputs = [path for path in (to, data_to) if path is not None]
     if len(set(map(os.path.abspath, outputs))) < len(outputs):
-        raise UsageError(f"{to}: the page and its data cannot be one file")
+        raise UsageError(f"{to}: --to and --data must be different files")
     for path in outputs:
         _need_apart(path, inputs)
         _need_ours(path)
@@ -76,19 +76,19 @@ def _need_apart(path: str, inputs: Sequence[str]) -> None:
     for given in inputs:
         looked_at = Path(given).resolve()
         if place == looked_at or looked_at in place.parents:
-            words = f"lies in {printable(given)}, in which nothing is written"
+            words = f"is inside the input {printable(given)}, which kfmt never writes to"
             raise UsageError(f"{path}: {words}; choose another place")
 
 
 def _need_ours(path: str) -> None:
     """Raises UsageError for what is there and is neither a page nor its data."""
     if not os.path.basename(path) or Path(path).is_dir():  # noqa: PTH119 (as it was given)
-        raise UsageError(f"{path}: is a directory; give the name of a file")
+        raise UsageError(f"{path}: is a directory; name a file")
     if Path(path).is_file():
         with Path(path).open("rb") as there:
             begins = there.read(len(max(_OURS, key=len)))
         if not begins.startswith(_OURS):
-            raise UsageError(f"{path}: is there already, and is no page; choose another name")
+            raise UsageError(f"{path}: exists and is not a kfmt report; choose another name")
 
 
 def _begun(stack: ExitStack, stagings: Mapping[str, Staging], path: str) -> OutputFile:

@@ -153,8 +153,8 @@ def gather_jobs(folders: tuple[str, ...]) -> PageData:
             tables.setdefault(PurePosixPath(below).parts[0].partition(".")[0], []).append(below)
         if not tables.keys() & _READERS.keys():
             job = summary["job"]
-            words = f"the job {job} writes no table for a page; verify, segments and stats do"
-            raise UsageError(f"{folder}: {words}")
+            words = f"job {job} writes no tables that a report can use"
+            raise UsageError(f"{folder}: {words}; use verify, segments or stats")
         for name, take in _READERS.items():
             for below in tables.get(name, ()):
                 for row in _rows(top, below, format_):
@@ -180,7 +180,7 @@ def _kept(top: str, name: str) -> dict[str, Any]:
     path = f"{top}/{KEPT}/{name}"
     data = read_whole(path)
     if data is None:
-        raise InputError(f"{top}: no job of kfmt pipeline is done here", file=top)
+        raise InputError(f"{top}: no completed kfmt pipeline job found", file=top)
     try:
         found: dict[str, Any] = json.loads(data)
     except ValueError as error:

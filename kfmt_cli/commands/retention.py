@@ -66,9 +66,14 @@ class Retention:
     def _partition(self, partition: Partition) -> None:
         sink, found = self.run.sink, fates_of(partition, self.settings, self.now)
         if found is None:
-            words = "retention.ms does not apply to the metadata log: a snapshot lets it shrink"
+            words = (
+                "retention.ms does not apply to the metadata log, which is trimmed after a snapshot"
+            )
             if _is_elsewhere(partition):
-                words = "retention.ms does not apply to tiered storage and marked directories"
+                words = (
+                    "retention.ms does not apply to tiered storage or to marked directories "
+                    "(-delete, -stray, -future)"
+                )
             sink.note(f"{partition.name}: {words}\n")
             return
         verdicts, roll = found.segments, found.roll

@@ -192,7 +192,7 @@ class Run:
     def left_over(self, paths: Iterable[Path]) -> None:
         """Say what runs that were killed had left, and what has been taken away."""
         for path in paths:
-            words = "was left by a run that was killed; it has been taken away"
+            words = "leftover of an interrupted run, removed"
             self.sink.note(f"{safe(str(path))}: {words}\n")
 
     def end(self) -> ExitCode:

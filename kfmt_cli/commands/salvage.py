@@ -140,7 +140,7 @@ class Salvage:
         logs = [log for partition in partitions for log in (*partition.logs, *partition.more)]
         if not logs:
             unread = " that could be read" if run.summary.unread else ""
-            raise InputError(f"{printable(source)}: no log in it{unread}")
+            raise InputError(f"{printable(source)}: no log segments{unread}")
         sizes = sum(map(size_of, logs))
         need_room(destination, sizes + SPARE)
         run.sink.results(SALVAGED)
@@ -167,7 +167,7 @@ class Salvage:
         target = target_of(source)
         if target.file is not None:
             if not is_segment(target.file):
-                words = "is not named as a log is, with an offset of 20 digits"
+                words = "not named like a log segment (a 20-digit base offset)"
                 raise InputError(f"{target.file.name}: {words}")
             return [_SalvagedPartition(PurePath(), [target.file])]
         for words in target.unlisted:
@@ -175,8 +175,8 @@ class Salvage:
         found = []
         for folder in target.folders:
             if folder.path != source and mark_of(Path(folder.path).name):
-                words = "a broker has marked it as moved or deleted; name it to salvage it"
-                self.run.sink.note(f"left behind: {safe(folder.name)}: {words}\n")
+                words = "marked by a broker as moved or deleted; name it as SRC to salvage it"
+                self.run.sink.note(f"not copied: {safe(folder.name)}: {words}\n")
                 continue
             found += self._in_folder(folder)
         return found
@@ -210,7 +210,7 @@ class Salvage:
             self.run.complain(str(error))
             return
         if damaged:
-            self.run.sink.note(f"left behind: {safe(file.name)}: it is damaged\n")
+            self.run.sink.note(f"not copied: {safe(file.name)}: damaged\n")
         else:
             carry(staging, file, name)
 
@@ -241,8 +241,8 @@ class Salvage:
         how = How(self.interval)
         for made in rebuild(written, how, lambda _: None, from_nothing=not known, gaps=gaps):
             if any(finding.code.severity is Severity.ERROR for finding in made.findings):
-                words = f"{made.log.name}: what was written does not read back; nothing was kept"
-                raise OutputError(words)
+                words = "verification failed: the output does not read back; nothing was written"
+                raise OutputError(f"{made.log.name}: {words}")
             for file, data in made.files.items():
                 if data is not None and not (staging.folder / partition.below / file).exists():
                     staging.put(str(partition.below / file), data)
@@ -264,17 +264,15 @@ class Salvage:
         }
         more = f" and {count(len(shown) - most, 'more range')}" if len(shown) > most else ""
         ranges = f"{', '.join(shown[:most])}{more}"
-        words = f"{safe(partition.name)}: {count(number, 'offset')} in no batch: {ranges}\n"
+        words = f"{safe(partition.name)}: {count(number, 'offset')} missing: {ranges}\n"
         is_told = partition.name in self._with_holes or not partition.is_compacted
         self.run.sink.document(MISSING_OFFSETS, row, [words] if is_told else [])
 
     def _leave_behind(self, log: Input) -> None:
         """Say that a file with nothing undamaged is left behind."""
         if _is_swap(log):
-            words = (
-                "a broker was stopped while it replaced segments, and nothing in it is undamaged"
-            )
-            self.run.sink.note(f"left behind: {safe(log.name)}: {words}\n")
+            words = "leftover of an interrupted segment replacement, with no undamaged batches"
+            self.run.sink.note(f"not copied: {safe(log.name)}: {words}\n")
         else:
             self._n_others += 1
 
@@ -356,12 +354,11 @@ class Salvage:
         words = []
         if aside:
             batches = count(aside, "undamaged batch", "undamaged batches")
-            words.append(f"   set aside in {safe(str(folder))}: {batches} with offsets that\n")
-            words.append("   contradict the others\n")
+            words.append(f"   written to {safe(str(folder))}: {batches} whose offsets\n")
+            words.append("   conflict with the rest\n")
         if found.copies:
-            words.append(
-                f"   {count(found.copies, 'batch', 'batches')} lay there twice and are kept once\n"
-            )
+            copies = count(found.copies, "duplicate batch", "duplicate batches")
+            words.append(f"   {copies} kept once\n")
         self.run.sink.document(REARRANGED, row, words)
 
     def _open_transactions(self, folder: Path, name: str) -> None:
@@ -373,9 +370,9 @@ class Salvage:
         begun = begun[begun >= 0]
         if len(begun):
             where = "" if name == "." else f"{safe(name)}: "
-            what = f"{where}{count(len(begun), 'transaction')} open at the end"
-            waits = f"read_committed consumers are given nothing from offset {begun.min()} on"
-            self.run.sink.note(f"{what}: {waits}; kfmt txn shows more\n")
+            what = f"{where}{count(len(begun), 'open transaction')} at the end"
+            waits = f"read_committed consumers stop at offset {begun.min()}"
+            self.run.sink.note(f"{what}: {waits}; see kfmt txn\n")
 
     def _extent(self, log: Input) -> LogExtent | UnreadableLog | None:
         """The undamaged batches of a log; UNREAD where it cannot be read, which is said."""
@@ -424,20 +421,20 @@ class Salvage:
             self.run.sink.document(HOLE, row, [words])
         if self._held and holes > len(self._held):
             more = count(holes - len(self._held), "more hole")
-            self.run.sink.remark(f"and {more}; --json lists all")
+            self.run.sink.remark(f"and {more}; use --json to list all")
         self._held.clear()
 
     def _hole(self, log: Input, hole: Hole) -> None:
         """Say what is left out: to people after the log's line, and not without end."""
         ends = f"bytes {hole.position}–{hole.position + hole.size - 1}"
         if hole.first_offset is None:
-            offsets = "no offset is missing"
+            offsets = "no offsets lost"
         elif hole.last_offset is None:
-            offsets = f"offsets from {hole.first_offset} on, if there were any"
+            offsets = f"any offsets from {hole.first_offset} onward lost"
         else:
-            offsets = f"offsets {hole.first_offset}–{hole.last_offset}"
+            offsets = f"offsets {hole.first_offset}–{hole.last_offset} lost"
         if hole.records:
-            offsets += f", of which {count(hole.records, 'record')} kept, re-encoded"
+            offsets += f" except for {count(hole.records, 'record')}, recovered and re-encoded"
         why = f" ({', '.join(hole.codes)})" if hole.codes else ""
         row: dict[str, object] = {
             "file": log.name,
@@ -449,7 +446,7 @@ class Salvage:
             "reencoded": hole.records,
             "codes": list(hole.codes),
         }
-        words = f"{safe(log.name)}: {ends} left out, {offsets}{why}\n"
+        words = f"{safe(log.name)}: dropped {ends}: {offsets}{why}\n"
         self._with_holes.add(log.name.rpartition(os.sep)[0])
         if not self.run.sink.for_people:
             self.run.sink.document(HOLE, row, [words])
@@ -458,17 +455,24 @@ class Salvage:
 
     def _last_words(self, destination: str) -> None:
         if self._n_others:
-            words = f"{count(self._n_others, 'log')} that no partition's segments are named like"
-            self.run.sink.note(f"left behind: {words}\n")
+            one, more = (
+                "log whose name is not a segment name",
+                "logs whose names are not segment names",
+            )
+            self.run.sink.note(f"not copied: {count(self._n_others, one, more)}\n")
         if self._is_lost:
-            self.run.sink.note(f"kfmt: {safe(destination)}: not written: no undamaged batch\n")
+            self.run.sink.note(
+                f"kfmt: {safe(destination)} not written: no undamaged batches found\n"
+            )
             return
         totals = self.run.summary.totals
         of = count(totals["batches"], "batch", "batches")
-        words = f"of {of} {grouped(totals['batches_after'])} are in {safe(printable(destination))}"
-        holes = f", {count(totals['holes'], 'hole')}" if totals["holes"] else ", no hole"
+        to = safe(printable(destination))
+        words = f"salvaged {grouped(totals['batches_after'])} of {of} into {to}"
+        holes = f"; {count(totals['holes'], 'hole')}" if totals["holes"] else "; no holes"
         if self._n_missing:
-            holes += f", {count(self._n_missing, 'offset')} missing or removed by compaction before"
+            missing = count(self._n_missing, "offset")
+            holes += f"; {missing} missing (lost, or already removed by compaction)"
         if totals["reencoded"]:
-            holes += f", {count(totals['reencoded'], 'record')} re-encoded and marked"
+            holes += f"; {count(totals['reencoded'], 'record')} re-encoded and marked"
         self.run.sink.remark(words + holes, "warn" if totals["holes"] else "good")

@@ -125,7 +125,7 @@ class Stat:
             self.run.sink.remark(self._about_sample)
         if damaged := sum(found.damaged for found in rows.values()):
             words = count(damaged, "damaged batch is", "damaged batches are")
-            self.run.sink.note(f"{words} not counted; kfmt verify-crc says which\n")
+            self.run.sink.note(f"{words} not counted; find them with kfmt verify-crc\n")
         if not self.asked and self.sample is None:
             for path in filter(is_folder, paths):
                 show_usage(self.run, path, partitions, is_told=len(rows) > 1)
@@ -159,8 +159,8 @@ class Stat:
                 continue
             n_read += n
             yield found, None
-        read = f"{human(n_read)} of {human(sum(sizes))} were read, past the page cache"
-        self._about_sample = f"{read}; the numbers are what follows from that for all"
+        read = f"sampled {human(n_read)} of {human(sum(sizes))}, bypassing the page cache"
+        self._about_sample = f"{read}; totals are extrapolated"
 
     def _logs(self, partitions: list[Partition]) -> Iterator[tuple[Partition, Input, Selection]]:
         """The logs of partitions that can hold something that is wanted, and what that is."""
@@ -271,7 +271,7 @@ def look(task: LogTask, deep: bool, limit: Limit) -> LogNumbers | str:
             if deep:
                 found.look_inside(block, limit)
         if not (reader.n_batches or reader.plausible or file.named_by_kafka) and reader.bytes_read:
-            return f"{file.name}: not a Kafka log: no batch found"
+            return f"{file.name}: not a Kafka log segment: no batch found"
         found.finish(n_bytes if wanted else reader.bytes_read)
     except InputError as error:
         return str(error)

@@ -55,19 +55,19 @@ class Wanted:
         """The words where there is nothing about the group or the topic."""
         if self.group is not None:
             place = f"{GROUPS}-{partition_of_id(self.group)}"
-            words = f"where a cluster has {PARTITIONS} of them, {place} has it"
-            yield f"no group {self.group!r} in these partitions; {words}"
+            words = f"if {GROUPS} has {PARTITIONS} partitions, it is in {place}"
+            yield f"group {self.group!r} is not in these partitions; {words}"
         if self.topic is not None:
-            yield f"no topic {self.topic!r} in these partitions"
+            yield f"topic {self.topic!r} is not in these partitions"
 
     def __post_init__(self) -> None:
         """Raises UsageError for what cannot be."""
         if self.of_topic is not None and not is_replayed(self.of_topic):
-            words = f"{self.of_topic!r} is no internal topic"
-            raise UsageError(f"{words}; there are {', '.join(REPLAYS)}")
+            words = f"{self.of_topic!r} is not an internal topic"
+            raise UsageError(f"{words}; choose from {', '.join(REPLAYS)}")
         at, since = self.at_offset, self.since_offset
         if at is not None and since is not None and since > at:
-            raise UsageError(f"--since-offset {since} lies after --at-offset {at}")
+            raise UsageError(f"--since-offset {since} is after --at-offset {at}")
 
 
 @dataclass(slots=True)
@@ -88,8 +88,8 @@ class ShowState:
         wanted = self.wanted
         partitions = partitions_of(paths, wanted.of_topic, self.run.complain)
         if len(partitions) > 1 and (wanted.at_offset, wanted.since_offset) != (None, None):
-            words = "--at-offset and --since-offset are offsets of one partition"
-            raise UsageError(f"{words}; there are {len(partitions)}")
+            words = "--at-offset and --since-offset apply to a single partition"
+            raise UsageError(f"{words}, but {len(partitions)} were given")
         self.show(partitions)
 
     def show(self, partitions: list[TopicPartition]) -> None:
@@ -121,7 +121,7 @@ class ShowState:
         if self.wanted.since_offset is not None:
             last = self._last
             if self.wanted.since_offset > last:
-                words = f"--since-offset {self.wanted.since_offset} lies after the last record"
+                words = f"--since-offset {self.wanted.since_offset} is after the last record"
                 self.run.sink.note(f"{partition.name}: {words}, at {last}\n")
             before = self._state_at(partition, self.wanted.since_offset, tell=False)
             now = {
@@ -151,9 +151,9 @@ class ShowState:
             for offset, words in replay.malformed:
                 self._tell(_malformed(partition.name, offset, words), findings)
             if replay.unknown:
-                words = count(replay.unknown, "record is", "records are")
-                note = f"{words} of a kind or a version that is not known, and not counted"
-                self.run.sink.note(f"{partition.name}: {note}\n")
+                of = "of an unknown type or version"
+                words = count(replay.unknown, f"record {of} was", f"records {of} were")
+                self.run.sink.note(f"{partition.name}: {words} skipped\n")
             self.run.left_out(partition.name, findings)
         for type_ in READING:
             rows = state.get(type_, {}) if partition.log_directory is not None else {}
@@ -229,10 +229,11 @@ class ShowState:
                 for title, its in _tables_of(topic, names, [state[type_] for state in states]):
                     self._write(f"{title}: {nouns[1]}", type_, its, nouns)
         told = [count(n, _noun_of(name, 1), _noun_of(name, 2)) for name, n in self._n_rows.items()]
-        words = ", ".join(told) or ("nothing changed" if self._since else "nothing")
+        words = ", ".join(told) or ("no changes" if self._since else "nothing")
         words += f", from {count(self._n_records, 'record')}"
         if self._n_damage:
-            words += f"; {count(self._n_damage, 'finding')}, whose records are not counted"
+            whose = "its" if self._n_damage == 1 else "their"
+            words += f"; {count(self._n_damage, 'finding')}, {whose} records not included"
         if found:
             self.run.sink.remark(f"\n{words}")
 

@@ -126,9 +126,9 @@ class ShowTransactions:
         row: dict[str, object] = {"file": partition.name, **counts}
         row |= {"last_stable_offset": stable, "log_end_offset": following.log_end}
         words = ", ".join(f"{grouped(n)} {name}" for name, n in counts.items())
-        line = f"{words}; last stable offset {stable} of {following.log_end}"
+        line = f"{words}; last stable offset {stable}, log end offset {following.log_end}"
         if following.holder is not None:
-            line += f", held by producer {following.holder.producer_id}"
+            line += f"; held back by producer {following.holder.producer_id}"
         self.run.sink.document(TRANSACTIONS, row, [f"{line}\n"])
 
     def _coordinators(self, log_directory: Path) -> Known:

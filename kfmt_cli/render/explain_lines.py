@@ -11,9 +11,9 @@ from kfmt_cli.render.pages.page import ListedPage, Part
 from kfmt_cli.render.style import Theme
 
 MEANING = {
-    Severity.ERROR: "bytes are lost, or a broker or its consumers trip over it; exit code 1",
-    Severity.WARNING: "a broker lives with it, a person should know; exit code 1 with --strict",
-    Severity.NOTE: "worth knowing, nothing to do",
+    Severity.ERROR: "bytes are lost, or a broker or its consumers fail on it; exit code 1",
+    Severity.WARNING: "a broker tolerates it, but you should know; exit code 1 with --strict",
+    Severity.NOTE: "for information, no action needed",
 }
 
 

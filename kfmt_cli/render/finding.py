@@ -31,11 +31,11 @@ def place_words(finding: Finding) -> str:
 def consequences(code: Code) -> Iterator[tuple[str, str]]:
     """What a broker does about a finding, and what to do, each with its label.
 
-    What it does at any start is said once.
+    What it does on the next start, however the broker stopped, is shown once.
     """
     same = code.after_crash == code.after_clean_shutdown
     if code.after_crash is not None:
-        yield ("any start" if same else "after a crash"), code.after_crash
+        yield ("next start" if same else "after a crash"), code.after_crash
     if code.after_clean_shutdown is not None and not same:
         yield "clean shutdown", code.after_clean_shutdown
     if code.advice is not None:
@@ -68,4 +68,4 @@ def wrapped(
 
 def left_out_line(code: Code, number: int) -> str:
     """How many findings of a kind are not shown, for people."""
-    return f"         … and {grouped(number)} more {code.name}: --max-findings shows more\n"
+    return f"         … and {grouped(number)} more {code.name}; raise --max-findings to see them\n"

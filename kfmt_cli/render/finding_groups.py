@@ -66,7 +66,7 @@ class FindingGroups:
             yield from _lines(group, theme, width, explained=len(shown) <= MOST_EXPLAINED)
         if len(shown) > MOST_EXPLAINED:
             first = shown[0].code.name
-            words = f"kfmt explain {first} says what a broker does about it, and what to do"
+            words = f"run kfmt explain {first} for the effect on a broker and what to do"
             yield theme.paint("dim", words) + "\n"
         if notes and not self.shows_notes:
             yield from _counted(notes, theme, width)
@@ -84,7 +84,7 @@ def _lines(group: _Group, theme: Theme, width: int | None, *, explained: bool) -
         yield from (f"{line}\n" for line in wrapped(words, width, margin=MARGIN, hanging=4))
     if group.number > len(group.held):
         places = count(group.number - len(group.held), "more place")
-        yield f"  … and {places}: --max-findings shows more\n"
+        yield f"  … and {places}; raise --max-findings to see them\n"
     if explained:
         for label, words in group.said:
             said = wrapped(words, width, label, margin=MARGIN)
@@ -99,5 +99,5 @@ def _counted(notes: list[_Group], theme: Theme, width: int | None) -> Iterator[s
     """Notes in a line."""
     number = sum(group.number for group in notes)
     kinds = ", ".join(f"{group.code.name}{_times(group)}" for group in notes)
-    words = f"{count(number, 'note')}, nothing to do ({kinds}); --notes lists them"
+    words = f"{count(number, 'note')}, no action needed ({kinds}); list them with --notes"
     yield from (theme.paint("dim", line) + "\n" for line in wrapped(words, width, margin=0))

@@ -50,7 +50,7 @@ class Hexdump:
         at = place
         hidden = base + line.end - at if line.has_bytes else 0
         if hidden > 0:
-            more = f"{grouped(hidden)} more bytes; --whole shows them"
+            more = f"{grouped(hidden)} more bytes; use --whole to show them"
             yield self._row("", b"", more, "dim")
         if line.fault is not None:
             yield self._row("", b"", f"✗ {' › '.join(line.path)}: {safe(line.fault)}", "bad")

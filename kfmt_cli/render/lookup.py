@@ -1,4 +1,4 @@
-"""A look-up for people: each step of the search, the entry, the scan, the batch."""
+"""A lookup for people: each step of the search, the entry, the scan, the batch."""
 
 from __future__ import annotations
 
@@ -10,37 +10,37 @@ from kfmt_cli.render.style import Theme, count, grouped, safe
 
 
 def lookup_lines(lookup: Lookup, theme: Theme) -> Iterator[str]:
-    """The lines of a look-up."""
+    """The lines of a lookup."""
     target = _value(lookup.column, lookup.target)
     yield theme.paint("bold", f"{safe(lookup.log)}   {lookup.column} {target}") + "\n"
     for search in lookup.searches:
         yield from _search_lines(search, theme)
     yield f" scan from byte {grouped(lookup.scan_from)} of the log\n"
     for batch in lookup.scanned:
-        yield theme.paint("dim", f"   passed  {_batch(batch)}\n")
+        yield theme.paint("dim", f"   skipped  {_batch(batch)}\n")
     more = lookup.n_scanned - len(lookup.scanned)
     if more:
-        yield theme.paint("dim", f"   passed  {count(more, 'more batch', 'more batches')}\n")
+        yield theme.paint("dim", f"   skipped  {count(more, 'more batch', 'more batches')}\n")
     if lookup.batch is None:
-        yield theme.paint("bad", "   not found: the log ends before it") + "\n"
+        yield theme.paint("bad", "   not found: beyond the end of the log") + "\n"
     else:
-        yield theme.paint("good", f"   found   {_batch(lookup.batch)}") + "\n"
+        yield theme.paint("good", f"   found    {_batch(lookup.batch)}") + "\n"
 
 
 def _search_lines(search: IndexSearch, theme: Theme) -> Iterator[str]:
     target = _value(search.column, search.target)
     if search.index is None:
         kind = "time" if search.column == "timestamp" else "offset"
-        yield f" no {kind} index: begin at the base offset, byte 0\n"
+        yield f" no {kind} index: start at the base offset, byte 0\n"
         return
     yield f" {safe(search.index)}, {count(search.entries, 'entry', 'entries')}: "
-    yield f"the greatest {search.column} not above {target}\n"
+    yield f"greatest {search.column} ≤ {target}\n"
     for step in search.steps:
         bounds = f"{step.low}–{step.high}"
         value = _value(search.column, step.value)
         yield theme.paint("dim", f"   {bounds:>13}  entry {step.middle}: {value}, {step.verdict}\n")
     if search.entry is None:
-        yield "   no entry is: begin at the base offset, byte 0\n"
+        yield "   no such entry: start at the base offset, byte 0\n"
         return
     words = [
         f"{name.replace('_', ' ')} {_value(name, value)}"

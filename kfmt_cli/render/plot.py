@@ -68,8 +68,8 @@ def shape_lines(shape: Shape, total: Statistics, width: int | None) -> Iterator[
     yield from _time_lines(shape.buckets, width)
     order = shape.order
     if order.batches:
-        late = count(order.late, "batch is", "batches are")
-        yield f"   {late} older than one before\n"
+        late = count(order.late, "batch", "batches")
+        yield f"   {late} older than an earlier one\n"
     codecs = sorted(shape.codecs.items(), key=lambda item: -item[1][2])
     rows = [
         (name, size, f"{count(batches, 'batch', 'batches')}, {human(size)}")
@@ -77,8 +77,8 @@ def shape_lines(shape: Shape, total: Statistics, width: int | None) -> Iterator[
     ]
     yield from bar_lines("bytes by codec", rows, width)
     for title, pairs in (
-        ("batches by their records", total.records_histogram),
-        ("batches by their bytes", total.bytes_histogram),
+        ("batches by record count", total.records_histogram),
+        ("batches by size", total.bytes_histogram),
     ):
         rows = [(f"up to {grouped(most)}", n, grouped(n)) for most, n in pairs]
         yield from bar_lines(title, rows, width)
@@ -96,4 +96,4 @@ def _time_lines(buckets: Buckets, width: int | None) -> Iterator[str]:
         (time_text(begin)[:digits], n, f"{count(n, 'record')}, {human(size)}")
         for begin, _, (_, n, size) in rows
     ]
-    yield from bar_lines(f"records over time (UTC), {length} a row", texts, width)
+    yield from bar_lines(f"records over time (UTC), {length} per row", texts, width)

@@ -22,11 +22,11 @@ def heading(partition: str, settings: Mapping[str, Mapping[str, object]], theme:
 def fate_line(fate: SegmentFate, width: int, theme: Theme) -> str:
     """A segment. width: of the number of its bytes."""
     if fate.deletable:
-        verdict = theme.paint("warn", "goes now")
+        verdict = theme.paint("warn", "deletable now")
     elif fate.at is not None:
-        verdict = f"stays until {until_words(fate.at)}"
+        verdict = f"kept until {until_words(fate.at)}"
     else:
-        verdict = theme.paint("good", "stays")
+        verdict = theme.paint("good", "kept")
     marks = " active" if fate.active else ""
     name = fate.segment.name.rpartition("/")[2]
     words = f"{verdict}: {fate.why}"
@@ -35,13 +35,17 @@ def fate_line(fate: SegmentFate, width: int, theme: Theme) -> str:
 
 def roll_line(roll: Roll) -> str:
     """When the active segment is followed by a new one."""
-    when = "" if roll.at_time is None else f", or at a record after {time_text(roll.at_time)[:19]}"
-    return f"   rolls {roll.words} (otherwise at {grouped(roll.at_bytes)} bytes{when})\n"
+    when = ""
+    if roll.at_time is not None:
+        when = f", or at a record newer than {time_text(roll.at_time)[:19]}"
+    return f"   rolls {roll.words} (or at {grouped(roll.at_bytes)} bytes{when})\n"
 
 
 def freed_lines(now: int, freed: Freed, width: int | None) -> list[str]:
     """The bytes that are freed now and over time."""
     later = [(at, size) for at, size in freed if at > now]
     at_once = sum(size for at, size in freed if at <= now)
-    words = f"{grouped(at_once)} bytes go now, {grouped(sum(size for _, size in later))} later"
+    words = (
+        f"{grouped(at_once)} bytes deletable now, {grouped(sum(size for _, size in later))} later"
+    )
     return [f"{words}\n", *steps(now, later, width)]

@@ -12,15 +12,15 @@ from kfmt_cli.broker.start.ranges import Ranges, size_of_ranges
 from kfmt_cli.render.style import Theme, count, grouped, safe
 
 _BECOMES = {
-    STRAY: "the broker renames the directory to -stray, and consumers see nothing of it",
-    OFFLINE: "the broker starts without this log directory, and the partition is offline",
-    UNSERVED: "the broker starts and does not serve the partition",
+    STRAY: "the broker renames the directory to -stray and does not serve it",
+    OFFLINE: "the broker starts without this log directory; the partition is offline",
+    UNSERVED: "the broker starts but does not serve the partition",
 }
 MOST_LINES = 10
 MOST_LOST = 3  # partitions of which each is said what is lost
 LABELS = {CRASH: "after a crash", CLEAN: "after a clean shutdown"}
-INTACT = "whole"  # a start that loses nothing
-NEXT_STEPS = "what to do next"  # the line above the steps
+INTACT = "intact"  # a start that loses nothing
+NEXT_STEPS = "next steps"  # the line above the steps
 
 
 def start_words(start: Start, lost: Ranges) -> str:
@@ -31,11 +31,11 @@ def start_words(start: Start, lost: Ranges) -> str:
         return "does not start"
     words = []
     if start.lost:
-        words.append(f"{grouped(size_of_ranges(start.lost))} offsets go")
+        words.append(f"{count(size_of_ranges(start.lost), 'offset')} lost")
     if start.unreachable:
-        words.append(f"{grouped(size_of_ranges(start.unreachable))} out of reach")
+        words.append(f"{grouped(size_of_ranges(start.unreachable))} unreachable")
     if lost:
-        words.append(f"{grouped(size_of_ranges(lost))} lost before")
+        words.append(f"{grouped(size_of_ranges(lost))} already lost")
     return ", ".join(words) or INTACT
 
 
@@ -46,7 +46,7 @@ def outcome(start: Start) -> str:
     elif not start.starts:
         words = "the broker does not start"
     else:
-        words = "; ".join(_changes(start)) if start.harms else "nothing of this partition is lost"
+        words = "; ".join(_changes(start)) if start.harms else "nothing in this partition is lost"
     return f"{words[0].upper()}{words[1:]}."
 
 
@@ -68,7 +68,7 @@ def _start_lines(starts: Sequence[Start], theme: Theme) -> Iterator[str]:
             continue
         following = starts[i + 1] if i + 1 < len(starts) else None
         is_any = following is not None and _same(start, following)
-        yield _start_line(start, "at any start" if is_any else LABELS[start.after], theme)
+        yield _start_line(start, "on the next start" if is_any else LABELS[start.after], theme)
 
 
 def _same(one: Start, other: Start) -> bool:
@@ -81,7 +81,7 @@ def next_start_lines(nexts: Sequence[Next], starts: Sequence[Start], theme: Them
     failing = [start for start in starts if start.fails]
     yield from _start_lines(failing[:MOST_LINES], theme)
     if len(failing) > MOST_LINES:
-        yield f"… and {count(len(failing) - MOST_LINES, 'more start')} that fail; --json has all"
+        yield f"… and {count(len(failing) - MOST_LINES, 'more failing start')}; --json lists all"
     directories: dict[str, list[str]] = {}
     for following in nexts:
         directories.setdefault(next_start_words(following), []).append(following.file)
@@ -103,13 +103,12 @@ def lost_lines(starts: Sequence[Start], theme: Theme) -> Iterator[str]:
     for kind in (CRASH, CLEAN):
         of_kind = [start for start in harmed if start.after == kind]
         said = []
-        for ranges, verbs in (("lost", ("goes", "go")), ("unreachable", ("is", "are"))):
+        for ranges in ("lost", "unreachable"):
             hit = [getattr(start, ranges) for start in of_kind if getattr(start, ranges)]
             number = sum(map(size_of_ranges, hit))
             if number:
-                verb = verbs[number != 1] + (" out of reach" if ranges == "unreachable" else "")
                 place = count(len(hit), "partition")
-                said.append(f"{count(number, 'offset')} {verb} in {place}")
+                said.append(f"{count(number, 'offset')} {ranges} in {place}")
         if said:
             yield f"{LABELS[kind]}: {', '.join(said)}"
 
@@ -122,7 +121,7 @@ def step_lines(steps: Sequence[tuple[str, str, str]], theme: Theme) -> Iterator[
     for command, of_all, price in steps:
         number = joint[of_all] if of_all else 1
         if number > 1:
-            found[of_all] = f"for {number} partitions and those next to them"
+            found[of_all] = f"covers these {number} partitions, and any others in the directory"
         else:
             found[command] = price
     if found:
@@ -130,21 +129,23 @@ def step_lines(steps: Sequence[tuple[str, str, str]], theme: Theme) -> Iterator[
     for command, price in list(found.items())[:MOST_LINES]:
         yield f"  {command}   {price}"
     if len(found) > MOST_LINES:
-        yield f"  … and {count(len(found) - MOST_LINES, 'more step')}; --json has all"
+        yield f"  … and {count(len(found) - MOST_LINES, 'more step')}; --json lists all"
 
 
 def _changes(start: Start) -> list[str]:
     """What a start leaves of a partition, in words."""
-    words = [f"the log ends at {start.log_end_offset}"]
-    words += [f"{safe(_last(file))} is cut to {grouped(size)} bytes" for file, size in start.cut]
+    words = [f"log end offset {start.log_end_offset}"]
+    words += [
+        f"{safe(_last(file))} is truncated to {grouped(size)} bytes" for file, size in start.cut
+    ]
     if len(start.deleted) > 2:
         words.append(f"{count(len(start.deleted), 'file')} deleted")
     else:
         words += [f"{safe(_last(path))} is deleted" for path in start.deleted]
     if start.lost:
-        words.append(f"offsets {_ranges(start.lost)} go")
+        words.append(f"offsets {_ranges(start.lost)} are lost")
     if start.unreachable:
-        words.append(f"no consumer reaches {_ranges(start.unreachable)}")
+        words.append(f"offsets {_ranges(start.unreachable)} are unreachable for consumers")
     return words
 
 
@@ -160,26 +161,28 @@ def _ranges(ranges: list[tuple[int, int]]) -> str:
 
 def next_start_words(following: Next) -> str:
     """Which start comes next in a log directory, and whether the broker comes up."""
-    marker = "no .kafka_cleanshutdown: the next start recovers the logs"
+    marker = "no .kafka_cleanshutdown: the next start runs log recovery"
     if following.after == CLEAN:
-        marker = ".kafka_cleanshutdown is there: the next start is a clean one"
+        marker = ".kafka_cleanshutdown present: the next start skips log recovery"
     end = "the broker would start" if following.starts else "the broker would not start"
     if following.becomes is not None:
-        end += ", without this log directory"
+        end += " without this log directory"
     retry = ""
     if not following.starts and following.after == CLEAN and following.retry == CRASH:
-        retry = "; it deletes the marker, so that the start after that recovers the logs"
+        retry = (
+            "; that attempt deletes .kafka_cleanshutdown, so the following start runs log recovery"
+        )
     return f"{marker}; {end}{retry}"
 
 
 def either_start_words(starts: Sequence[Start]) -> str:
     """Whether a broker comes up where it is not known how it stopped."""
     if not starts:
-        return "not a partition directory, so no broker start is predicted"
+        return "not a partition directory: no broker start predicted"
     fails = {start.after for start in starts if not start.starts}
     crash, clean = (
         "would not start" if kind in fails else "would start" for kind in (CRASH, CLEAN)
     )
     if crash == clean:
-        return f"a broker {crash}, after a crash as after a clean shutdown"
-    return f"a broker {crash} after a crash, and {clean} after a clean shutdown"
+        return f"the broker {crash}, after a crash or a clean shutdown alike"
+    return f"the broker {crash} after a crash but {clean} after a clean shutdown"

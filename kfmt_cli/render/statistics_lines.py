@@ -63,7 +63,7 @@ def more_lines(of: Statistics) -> Iterator[str]:
             bars = "".join(_BARS[(len(_BARS) - 1) * n // most] for _, n in pairs)
             least, largest = grouped(pairs[0][0]), grouped(pairs[-1][0])
             ends = f"{least} to {largest}" if len(pairs) > 1 else largest
-            yield f"   {words} a batch  {bars}  in buckets up to {ends}\n"
+            yield f"   {words} per batch  {bars}  bucket upper bounds {ends}\n"
     if of.null_keys is not None:
         parts = [
             f"{grouped(of.null_keys)} null keys",
@@ -71,6 +71,8 @@ def more_lines(of: Statistics) -> Iterator[str]:
             count(of.tombstones or 0, "tombstone"),
         ]
         if of.compression_ratio is not None:
-            parts.append(f"compressed {of.compression_ratio:.2f} to 1")
-        parts.append(f"timestamps up to {grouped(of.timestamp_skew_ms)} ms before an earlier one")
+            parts.append(f"compression ratio {of.compression_ratio:.2f}:1")
+        skew = of.timestamp_skew_ms
+        order = f"out of order by up to {grouped(skew)} ms" if skew else "in order"
+        parts.append(f"timestamps {order}")
         yield f"   {', '.join(parts)}\n"

@@ -69,7 +69,7 @@ def count(number: int, noun: str, nouns: str = "") -> str:
 
 def hidden_words(number: int, option: str = "--wide") -> str:
     """What is said below a table that does not show all its columns, and the option that does."""
-    return f"{count(number, 'column')} hidden; {option} shows them"
+    return f"{count(number, 'column')} hidden; use {option} to see all"
 
 
 def after(name: str, details: str, width: int | None) -> str:

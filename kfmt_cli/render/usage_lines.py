@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from kfmt_cli.core.times import until_words
+from kfmt_cli.core.times import YEAR_10000, until_words
 from kfmt_cli.disk.usage import BECOMES, PURPOSES, Usage
 from kfmt_cli.render.style import Theme, grouped, human, safe, shell_quoted
 from kfmt_cli.render.tables.line_table import LineColumn, LineTable
@@ -25,7 +25,7 @@ def usage_lines(
     is_known: a metadata log says the topics' settings.
     """
     named = [(_name(usage), usage) for usage in found]
-    table = LineTable(f"below {safe(path)}", named, _COLUMNS, theme, width)
+    table = LineTable(f"under {safe(path)}", named, _COLUMNS, theme, width)
     yield "\n" + table.heading()
     yield from (table.line(name, usage) for name, usage in named)
     for usage in found:
@@ -36,8 +36,8 @@ def usage_lines(
             words = BECOMES[usage.purpose]
             words = words[0].lower() + words[1:].removesuffix(".")
             yield f"{_name(usage)}, {human(usage.disk_bytes)}: {words}\n"
-    words = "says which segments go, and when"
-    words += "" if is_known else "; it takes other settings, too"
+    words = "shows which segments are deleted, and when"
+    words += "" if is_known else "; pass other settings to it to compare"
     yield f"kfmt retention {shell_quoted(path)} {words}\n"
 
 
@@ -48,10 +48,11 @@ def _name(usage: Usage) -> str:
 def _by_retention(usage: Usage, *, is_known: bool) -> str:
     """What retention frees of the logs, now, later and never."""
     now, later = usage.freed_now or 0, usage.freed_later or 0
-    parts = [f"{human(now)} go now" if now else "nothing goes now"]
+    parts = [f"{human(now)} deletable now" if now else "nothing deletable now"]
     if later and usage.freed_by is not None:
-        parts.append(f"{human(later)} more until {until_words(usage.freed_by)}")
+        by = "by " if usage.freed_by < YEAR_10000 else ""
+        parts.append(f"{human(later)} more {by}{until_words(usage.freed_by)}")
     if left := usage.bytes - now - later:
-        parts.append(f"{human(left)} stay")
+        parts.append(f"{human(left)} kept")
     source = "the topics' settings" if is_known else "Kafka's default settings"
-    return f"logs, by {source}: {', '.join(parts)}"
+    return f"logs, under {source}: {', '.join(parts)}"

@@ -21,8 +21,14 @@ def varint_lines(value: int, data: bytes, encoding: Encoding, theme: Theme) -> s
             ("zigzag", f"{_binary(raw, bits)}   {theme.paint('offset', str(raw))} = {how}")
         )
     steps += [
-        ("groups of 7", "  ".join(f"{group:07b}" for group in reversed(groups)) + "   high … low"),
-        ("low first", "  ".join(continued) + "   continuation bit · group"),
+        (
+            "groups of 7",
+            "  ".join(f"{group:07b}" for group in reversed(groups)) + "   most significant first",
+        ),
+        (
+            "reversed",
+            "  ".join(continued) + "   least significant first; continuation bit · 7 bits",
+        ),
         ("bytes", f"{theme.paint('good', data.hex(' ').upper())}   {_size(len(data), encoding)}"),
     ]
     article = "an" if encoding.name[0] == "u" else "a"

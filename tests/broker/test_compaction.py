@@ -89,7 +89,7 @@ def test_one_key() -> None:
     rows = kfmt("compaction", ORDERS, "--key", "customer-7", "--json").of("key")
     assert len(rows) == 23
     assert [row["stays"] for row in rows] == [False] * 21 + [True] * 2
-    assert "does not see yet" in rows[-2]["why"]
+    assert "which is not cleanable yet" in rows[-2]["why"]
     assert rows[-1]["value_size"] == -1
     table = kfmt("compaction", ORDERS, "--key", f"hex:{b'customer-7'.hex()}")
     assert "23 records" in table.out
@@ -101,10 +101,10 @@ def test_an_empty_value_is_no_tombstone_and_an_empty_key_is_a_key(tmp_path: Path
     lines = [*closed, {"file": f"{4:020}.log", "key": "c", "value": None}]
     data = "".join(json.dumps(line) + "\n" for line in lines).encode()
     assert kfmt("build", "-", tmp_path / "t-0", stdin=data).code == 0
-    latest = "it is the latest of its key"
+    latest = "latest record for its key"
     for key, offset, size, why in (
         ("a", 0, 0, latest),
-        ("b", 1, -1, f"{latest}: a tombstone, which goes at its delete horizon"),
+        ("b", 1, -1, f"{latest}: a tombstone, removed at its delete horizon"),
         ("", 2, 1, latest),
         ("c", 4, -1, latest),  # the cleaner does not come there yet
     ):

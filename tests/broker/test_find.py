@@ -107,7 +107,7 @@ def test_an_index_that_is_not_sound_is_not_used(damage: str, tmp_path: Path) -> 
     (row,) = done.of("found")
     assert (row["offset"], row["position"]) == (700, 28548)
     assert row["via"] == ("index" if damage == "empty" else "scan")
-    assert ("read from its beginning" in done.err) == (damage != "empty")
+    assert ("scanned from the start" in done.err) == (damage != "empty")
     (sound,) = found(ORDERS.parent, "--offset", "700")
     assert sound["via"] == "index"
 
@@ -168,8 +168,8 @@ def test_standard_input_is_not_taken() -> None:
 def test_what_is_around_an_offset_that_is_not_there() -> None:
     broker = SAMPLES / "kafka-3.9.1-broker1"
     for name, offset, words in (
-        ("compacted-0", 3, "the next batch begins at offset 560"),
-        ("orders-0", 99999, "its last batch ends before offset 1500"),
+        ("compacted-0", 3, "the next batch starts at offset 560"),
+        ("orders-0", 99999, "the segment ends before offset 1500"),
         ("empty-0", 0, "it is empty"),
     ):
         done = kfmt("find", broker / name, "--offset", str(offset))

@@ -129,7 +129,7 @@ def test_a_table_and_objects(tmp_path: Path) -> None:
     assert (roll["reason"], roll["at_bytes"]) == ("retention", 1 << 30)
     assert done.of("freed")[0]["bytes_now"] == sum(row["bytes"] for row in rows)
     later = kfmt("retention", copy, "--now", "2023-11-15")
-    assert "stays until 2023-11-21" in later.out
+    assert "kept until 2023-11-21" in later.out
     assert "by 2023-11-21" in later.out
     index = copy / f"{240:020}.timeindex"
     index.write_bytes(index.read_bytes() + bytes(24))

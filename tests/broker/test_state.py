@@ -198,11 +198,14 @@ def test_only_a_topic_or_a_group() -> None:
     assert {row.get("topic", row.get("resource")) for row in rows} == {"orders"}
     rows = state(BROKER, "--group", "billing")
     assert {row["type"] for row in rows} == {"group", "committed_offset"}
-    for option, words in (("--group", "no group 'nobody'"), ("--topic", "no topic 'nobody'")):
+    for option, words in (
+        ("--group", "group 'nobody' is not"),
+        ("--topic", "topic 'nobody' is not"),
+    ):
         done = kfmt("state", BROKER, option, "nobody")
         assert done.code == 1
         assert words in done.err
-    assert "__consumer_offsets-45 has it" in kfmt("state", BROKER, "--group", "nobody").err
+    assert "it is in __consumer_offsets-45" in kfmt("state", BROKER, "--group", "nobody").err
 
 
 def test_remote_segments_are_those_that_the_bucket_holds() -> None:
@@ -265,7 +268,7 @@ def test_what_is_not_understood_is_said(tmp_path: Path) -> None:
     folder = built(tmp_path / "__consumer_offsets-0", [commit(0, 10), odd])
     done = kfmt("state", folder)
     assert done.code == 0
-    assert "1 record is of a kind or a version that is not known, and not counted" in done.err
+    assert "1 record of an unknown type or version was skipped" in done.err
     cut = commit(1, 20)
     cut["value"] = cut["value"][:-4]
     folder = built(tmp_path / "__consumer_offsets-1", [commit(0, 10), cut])
@@ -273,7 +276,7 @@ def test_what_is_not_understood_is_said(tmp_path: Path) -> None:
     assert (done.code, done.codes) == (1, ["payload-malformed"])
     assert done.of("finding")[0]["offset"] == 1
     assert kfmt("state", folder).out.endswith(
-        "from 2 records; 1 finding, whose records are not counted\n"
+        "from 2 records; 1 finding, its records not included\n"
     )
 
 
@@ -316,7 +319,7 @@ def test_wrong_usage(tmp_path: Path) -> None:
     assert "No such file" in missing.err
     assert kfmt("state", BROKER, "--at-offset", "5").code == 2
     late = kfmt("state", OFFSETS, "--since-offset", "100")
-    assert "lies after the last record, at 7" in late.err
+    assert "is after the last record, at 7" in late.err
     assert len(state(OFFSETS, OFFSETS)) == len(state(OFFSETS))
     assert kfmt("state", OFFSETS, "--at-offset", "1", "--since-offset", "2").code == 2
     assert kfmt("state", OFFSETS, "--of-topic", "orders").code == 2

@@ -83,7 +83,7 @@ def test_no_index_of_a_real_broker_is_accused(folder: Path) -> None:
 def test_all_of_a_broker_at_once() -> None:
     done = kfmt("index-check", SAMPLES / "kafka-3.9.1-broker2", "--strict")
     assert done.code == 0
-    assert "none damaged" in done.out.splitlines()[-1]
+    assert "no damage" in done.out.splitlines()[-1]
     done = kfmt("index-check", SAMPLES / "kafka-2.8.2", "--json", "--strict")
     summary = done.rows[-1]
     assert (summary["type"], summary["errors"], summary["warnings"]) == ("summary", 0, 0)
@@ -258,7 +258,7 @@ def test_a_look_up_needs_a_log(option: str, tmp_path: Path) -> None:
     for path in (tmp_path, index):
         done = kfmt("index-check", path, option, "3")
         assert (done.code, done.out) == (3, "")
-        assert done.err == f"kfmt: {path}: no log to look in\n"
+        assert done.err == f"kfmt: {path}: no log to search\n"
 
 
 def test_a_look_up_chooses_the_segment() -> None:

@@ -158,7 +158,7 @@ def test_the_summary_counts_indexes_only(tmp_path: Path) -> None:
     last = kfmt("index-check", tmp_path).out.splitlines()[-1]
     assert last.startswith(f"{before - 1} indexes, ")
     assert "1 missing, 1 damaged log" in last
-    assert "none damaged" not in last
+    assert "no damage" not in last
 
 
 def test_a_look_up_without_an_index_says_null(tmp_path: Path) -> None:
@@ -229,7 +229,7 @@ def test_what_was_not_looked_at_is_counted_by_kind() -> None:
     assert passed["offset_index"] == len(list(folder.glob("*.index")))
     assert passed["transaction_index"] == len(list(folder.glob("*.txnindex")))
     line = kfmt("verify-crc", folder).out.splitlines()[-2]
-    assert line.startswith("not looked at: ")
+    assert line.startswith("not checked: ")
     assert f"{passed['offset_index']} offset index" in line
     checked = kfmt("index-check", folder, "--json").rows[-1]["not_looked_at"]
     assert "offset_index" not in checked

@@ -250,7 +250,7 @@ def test_a_full_disk_is_said() -> None:
                 check=False,
             )
         assert done.returncode == 3
-        assert done.stderr == b"kfmt: the output cannot be written: No space left on device\n"
+        assert done.stderr == b"kfmt: cannot write output: No space left on device\n"
 
 
 def test_ctrl_c_ends_with_130(tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ def test_replicas_that_are_the_same() -> None:
     done = kfmt("diff", one, other, "--json")
     assert (done.code, relations(done)) == (0, [("identical", 0, 3999)])
     assert verdict(done)["verdict"] == "identical"
-    assert kfmt("diff", one, one).out.endswith("identical: A ends at 4000, B at 4000\n")
+    assert kfmt("diff", one, one).out.endswith("identical; log end offset: A 4000, B 4000\n")
 
 
 def test_a_divergence_is_found_where_it_begins(tmp_path: Path) -> None:
@@ -67,8 +67,8 @@ def test_a_divergence_is_found_where_it_begins(tmp_path: Path) -> None:
     assert (row["verdict"], row["diverged_at"], row["later"]) == ("diverged", 300, "B")
     assert (row["a_end"], row["b_end"]) == (500, 450)
     out = kfmt("diff", tmp_path / "a", tmp_path / "b").out
-    assert "diverged at offset 300: the latest leader epoch of A is 0, of B 2" in out
-    assert "alone in A 300–499, in B 300–449" in out
+    assert "diverged at offset 300: latest leader epoch A 0, B 2" in out
+    assert "only in A: 300–499; only in B: 300–449" in out
 
 
 def test_a_replica_that_is_behind_or_begins_later_has_not_diverged(tmp_path: Path) -> None:
@@ -77,11 +77,11 @@ def test_a_replica_that_is_behind_or_begins_later_has_not_diverged(tmp_path: Pat
     b = built(tmp_path / "b/t-0", whole[:6])
     done = kfmt("diff", a, b, "--json")
     assert (done.code, verdict(done)["verdict"]) == (0, "consistent")
-    assert done.of("range")[-1]["why"] == "the other one has not got so far"
+    assert done.of("range")[-1]["why"] == "the other has not caught up"
     c = built(tmp_path / "c/t-0", whole[3:])
     done = kfmt("diff", a, c, "--json")
     assert (done.code, verdict(done)["verdict"]) == (0, "consistent")
-    assert done.of("range")[0]["why"] == "the other one begins later: retention"
+    assert done.of("range")[0]["why"] == "the other starts later (retention)"
     d = built(tmp_path / "d/t-0", [*whole[:3], *whole[5:]])
     done = kfmt("diff", a, d, "--json")
     assert (done.code, verdict(done)["verdict"]) == (1, "missing")
@@ -182,7 +182,7 @@ def test_only_from_where_they_part_is_alone(tmp_path: Path) -> None:
     file = tmp_path / "orders-0" / log.name
     file.parent.mkdir()
     file.write_bytes(data)
-    assert "alone in A 20–39, in B 20–39\n" in kfmt("diff", log, file).out
+    assert "only in A: 20–39; only in B: 20–39\n" in kfmt("diff", log, file).out
 
 
 def test_a_directory_is_the_same_as_itself(tmp_path: Path) -> None:
@@ -236,7 +236,7 @@ def test_replicas_that_parted_say_what_becomes_of_them(tmp_path: Path) -> None:
     (row,) = done.of("diff")
     # Of the first batch that differs, only the last record does; its epoch begins at 300.
     assert (row["diverged_at"], row["later"], row["cut_to"]) == (319, "B", 300)
-    assert "A is cut to offset 300" in kfmt("diff", tmp_path / "a", tmp_path / "b").out
+    assert "A is truncated to offset 300" in kfmt("diff", tmp_path / "a", tmp_path / "b").out
     # The latest epoch decides, not the one at the fork.
     (tmp_path / "a/orders-0/leader-epoch-checkpoint").write_text("0\n2\n0 0\n4 460\n")
     (row,) = kfmt("diff", tmp_path / "a", tmp_path / "b", "--json").of("diff")

@@ -99,7 +99,7 @@ def test_bounds_and_columns() -> None:
 
 
 def test_what_cannot_be_read_or_asked_for() -> None:
-    with pytest.raises(UsageError, match="no column is named 'x'"):
+    with pytest.raises(UsageError, match="no column named 'x'"):
         kfmt_cli.read_records(ORDERS, columns=["x"])
     with pytest.raises(InputError, match="No such file"):
         list(kfmt_cli.read_records("/no/such/file"))

@@ -92,7 +92,7 @@ def test_levels(codec: str, levels: tuple[int, ...]) -> None:
 def test_a_table_and_damage() -> None:
     table = kfmt("stat", BROKER, "--histogram")
     assert table.code == 0
-    assert "records a batch" in table.out
+    assert "records per batch" in table.out
     assert kfmt("stat", "damaged_segments").code == 0
     assert kfmt("stat", "nothing-there").code == 3
 
@@ -139,7 +139,7 @@ def test_what_retention_frees_is_what_retention_says(tmp_path: Path) -> None:
     shutil.copytree(BROKER / "orders-0", alone / "orders-0")
     shutil.copytree(BROKER / "orders-0", alone / f"orders-1.{'0' * 32}-stray")
     shown = kfmt("stat", alone).out
-    assert "logs, by Kafka's default settings: 195 kB go now\n" in shown
+    assert "logs, under Kafka's default settings: 195 kB deletable now\n" in shown
     assert ": no broker deletes them" in shown
 
 

@@ -210,7 +210,7 @@ def test_a_directory_is_shown_in_order(tmp_path: Path) -> None:
     ]
     assert files[-1] == "notes.txt"
     table = kfmt("dump", tmp_path).out
-    assert "orders-0/notes.txt   4 bytes   not a file that kfmt knows\n" in table
+    assert "orders-0/notes.txt   4 bytes   not a file kfmt recognises\n" in table
     logs = {Path(row["file"]).suffix for row in kfmt("dump", tmp_path, "--records", "--json").rows}
     assert logs == {".log"}
 

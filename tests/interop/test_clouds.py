@@ -94,7 +94,7 @@ def test_an_export_goes_there_and_is_read_from_there(
     assert sum(pq.read_metadata(path, filesystem=cloud.files).num_rows for path in files) == n_rows
     again = kfmt("export", local, "--to", to, **cloud.env)
     assert again.code == 2
-    assert f"{to}: is not empty" in again.err
+    assert f"{to}: not empty" in again.err
 
 
 def test_a_data_source_reads_them(

@@ -28,8 +28,8 @@ def without_last_marker(folder: Path) -> None:
 def test_a_transaction_that_lost_its_end_is_said(tmp_path: Path) -> None:
     without_last_marker(tmp_path / "txn-0")
     done = kfmt("salvage", tmp_path / "txn-0", tmp_path / "out")
-    assert "1 transaction open at the end" in done.err
-    assert "open at the end" not in kfmt("salvage", BROKER / "txn-0", tmp_path / "whole").err
+    assert "1 open transaction at the end" in done.err
+    assert "open transaction" not in kfmt("salvage", BROKER / "txn-0", tmp_path / "whole").err
 
 
 @pytest.mark.interop

@@ -126,7 +126,7 @@ def mostly_empty(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("command", "lines", "counted"),
     [
-        ("dump", 50, "17 empty files not listed"),
+        ("dump", 50, "17 empty files not shown"),
         ("verify-crc", 2, ""),
         ("index-check", 2, ""),
     ],
@@ -137,10 +137,10 @@ def test_empty_files_are_counted_in_one_line(
     done = kfmt(command, mostly_empty)
     assert (done.code, done.err) == (0, "")
     assert len(done.out.splitlines()) == lines
-    assert not counted or f"{counted}; --all lists them" in done.out
+    assert not counted or f"{counted}; use --all to list them" in done.out
     every = kfmt(command, mostly_empty, "--all").out
     assert every.count("quiet-") >= 6
-    assert "not listed" not in every
+    assert "not shown" not in every
     one = mostly_empty / "quiet-3" / f"{NAME}.log"
     assert "quiet-3" in kfmt(command, one, "--all").out
     if command != "dump":
@@ -266,7 +266,7 @@ def test_csv_escapes_control_characters_of_names(name: str, tmp_path: Path) -> N
 )
 def test_a_narrow_terminal_says_that_columns_are_hidden(arguments: tuple[str | Path, ...]) -> None:
     narrow = plain(on_a_terminal(*arguments, columns=40))
-    assert "hidden; --wide shows them" in narrow
+    assert "hidden; use --wide to see all" in narrow
     for output in (
         plain(on_a_terminal(*arguments, "--wide", columns=40)),
         plain(on_a_terminal(*arguments, columns=250)),

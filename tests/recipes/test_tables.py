@@ -39,7 +39,7 @@ def test_a_payload_format(run: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     (tmp_path / "lines").write_text("".join(json.dumps(line) + "\n" for line in lines))
     run("build", tmp_path / "lines", tmp_path / "years-0")
     assert run("cat", tmp_path / "years-0", "--value-format", "roman") == "14\nA\n"
-    assert "offset 1: does not decode as roman: not all of it is I, V and X" in run.err
+    assert "offset 1: cannot be decoded as roman: not all of it is I, V and X" in run.err
     dumped = run("dump", tmp_path / "years-0", "--records", "--json", "--value-format", "roman")
     decoded = [row["decoded_value"] for row in rows(dumped, "record")]
     assert decoded[0] == {"format": "roman", "value": 14}

@@ -136,7 +136,7 @@ def test_csv_is_one_table_and_says_what_it_leaves_out() -> None:
     done = kfmt("retention", f"{BROKER}/orders-0", "--format", "csv")
     assert done.out.splitlines()[0].startswith("file,topic,partition,log_dir,base_offset,")
     assert len({line.count(",") for line in done.out.splitlines() if '"' not in line}) == 1
-    assert "--table roll writes it" in done.err
+    assert "use --table roll to write it" in done.err
     other = kfmt("retention", f"{BROKER}/orders-0", "--format", "csv", "--table", "roll")
     assert other.out.splitlines()[0] == "file,topic,partition,log_dir,reason,at_bytes,at_time"
     assert len(other.out.splitlines()) == 2
@@ -146,7 +146,7 @@ def test_csv_is_one_table_and_says_what_it_leaves_out() -> None:
 def test_the_table_of_results_is_that_of_files(tmp_path: Path) -> None:
     done = kfmt("salvage", DAMAGED, tmp_path / "new", "--format", "csv")
     assert done.out.startswith("file,topic,partition,log_dir,kind,")
-    assert "--table hole writes it" in done.err
+    assert "use --table hole to write it" in done.err
 
 
 def test_a_table_that_is_none_is_refused() -> None:
@@ -204,7 +204,7 @@ def test_python_says_what_cannot_be_read(tmp_path: Path) -> None:
     answer = kfmt_cli.check(tmp_path / "nowhere")
     assert answer.exit_code == 3
     assert "No such file or directory" in answer.notes[0]
-    with pytest.raises(UsageError, match="give one of"):
+    with pytest.raises(UsageError, match="pass exactly one of"):
         kfmt_cli.find(SAMPLES)
     with pytest.raises(UsageError, match="no setting"):
         kfmt_cli.retention(SAMPLES, retention=1)

@@ -47,7 +47,7 @@ def test_what_slices_say_is_near_to_what_is_there(folder: Path) -> None:
     again = numbers(folder, "--sample", "8M")
     assert again == sampled
     shown = kfmt("stat", folder, "--sample", "8M").out
-    assert " were read, past the page cache" in shown
+    assert ", bypassing the page cache; totals are extrapolated" in shown
     assert "± (95%)" in shown
 
 

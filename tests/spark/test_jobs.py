@@ -128,7 +128,7 @@ def test_a_directory_that_cannot_be_read_is_skipped_and_named(
         said = capfd.readouterr()
         assert f"kfmt: {closed}: Permission denied\n" in said.err
         assert "1 input not read   exit 3" in said.out
-        assert "none damaged" not in said.out
+        assert "no damage" not in said.out
     assert len(exported(tmp_path / "export")) == 1500
 
 

@@ -125,7 +125,7 @@ def test_what_cannot_be_built_is_said_and_nothing_appears(
 def test_an_input_without_records_is_unreadable(tmp_path: Path) -> None:
     done = kfmt("build", "-", tmp_path / "out", stdin=b"\n")
     assert done.code == 3
-    assert "no record in it" in done.err
+    assert "contains no records" in done.err
     assert list(tmp_path.iterdir()) == []
 
 

@@ -78,7 +78,7 @@ def test_a_whole_log_directory(tmp_path: Path) -> None:
     out = tmp_path / "out"
     done = kfmt("convert-v0-to-v2", OLD[1], out)
     assert done.code == 0
-    assert "read back and compared" in done.out
+    assert "and verified" in done.out
     for name in ("meta.properties", "recovery-point-offset-checkpoint"):
         assert (out / name).read_bytes() == (OLD[1] / name).read_bytes()
     assert (out / "upgraded-0/leader-epoch-checkpoint").exists()
@@ -306,7 +306,7 @@ def test_a_source_without_logs_and_one_in_the_middle_of_a_swap(tmp_path: Path) -
     (swap / "00000000000000000000.log").rename(swap / "00000000000000000000.log.swap")
     done = kfmt("convert-v0-to-v2", swap, tmp_path / "out")
     assert done.code == 3
-    assert "start it once" in done.err
+    assert "start a broker once" in done.err
     assert not (tmp_path / "out").exists()
 
 
@@ -442,6 +442,6 @@ def test_a_killed_process_leaves_nothing_under_the_final_name(tmp_path: Path) ->
     small = kfmt("convert-v0-to-v2", V1, tmp_path / "out")
     assert small.code == 0
     for name in left:
-        assert f"{tmp_path / name}: was left by a run that was killed" in small.err
+        assert f"{tmp_path / name}: leftover of an interrupted run, removed" in small.err
     assert {path.name for path in tmp_path.iterdir()} == {"source", "out"}
     assert [path.name for path in source.iterdir()] == ["00000000000000000000.log"]

@@ -196,7 +196,7 @@ def test_in_place_refuses_a_log_that_grows(tmp_path: Path, monkeypatch: pytest.M
         if force:
             task.rebuild((str(folder),), None)
         else:
-            with pytest.raises(UsageError, match=r"240\.log: the log grew while it was read"):
+            with pytest.raises(UsageError, match=r"240\.log: the log grew while it was being read"):
                 task.rebuild((str(folder),), None)
         assert bool((folder / f"{240:020}.index").read_bytes()) == force
 
@@ -214,8 +214,8 @@ def test_in_place_writes_no_files_beside_the_indexes_unless_asked(tmp_path: Path
     assert first.exists()
     for name, what in ((f"{0:020}.txnindex", "is missing"), (f"{357:020}.snapshot", "is missing")):
         assert not (folder / name).exists()
-        assert f"{name}: {what}; --all-files writes it, too" in done.err
-    assert f"{357:020}.txnindex: is not what the log says; --all-files" in done.err
+        assert f"{name}: {what}; use --all-files to write it as well" in done.err
+    assert f"{357:020}.txnindex: does not match the log; use --all-files" in done.err
     assert kfmt("rebuild-index", "--in-place", "--all-files", folder).code == 0
     for file in TXN.parent.glob("*.[ts][xn]*"):
         assert (folder / file.name).read_bytes() == file.read_bytes()
@@ -232,7 +232,7 @@ def test_what_a_killed_run_left_is_taken_away_and_said(tmp_path: Path) -> None:
         os.utime(left, (1, 1))
         done = kfmt("rebuild-index", "--in-place", folder)
         assert done.code == 0
-        assert f"{left}: was left by a run that was killed; it has been taken away" in done.err
+        assert f"{left}: leftover of an interrupted run, removed" in done.err
         assert not left.exists()
         assert used.exists()
 
@@ -276,7 +276,7 @@ def test_in_place_leaves_the_index_of_a_damaged_log_alone(tmp_path: Path) -> Non
     before = index.read_bytes()
     done = kfmt("rebuild-index", "--in-place", folder)
     assert done.code != 0
-    assert "may reach what follows" in done.err
+    assert "may reach beyond it" in done.err
     assert index.read_bytes() == before
     kfmt("rebuild-index", "--in-place", "--force", folder)
     assert index.read_bytes() != before

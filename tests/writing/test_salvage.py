@@ -241,9 +241,9 @@ def test_what_is_damaged_beside_the_logs_is_left_behind(tmp_path: Path) -> None:
     done = salvaged(tmp_path / "in", tmp_path / "out")
     out = tmp_path / "out"
     assert not (out / "orders-0/leader-epoch-checkpoint").exists()
-    assert "orders-0/leader-epoch-checkpoint: it is damaged" in done.err
+    assert "orders-0/leader-epoch-checkpoint: damaged" in done.err
     assert ".log.swap" in done.err
-    assert "marked it as moved or deleted" in done.err
+    assert "marked by a broker as moved or deleted" in done.err
     assert (out / "meta.properties").read_bytes() == (BROKER / "meta.properties").read_bytes()
     assert not (out / "recovery-point-offset-checkpoint").exists()
     assert not list(out.glob("*-delete"))
@@ -281,7 +281,7 @@ def test_paths_that_are_wrong_are_said(tmp_path: Path) -> None:
     other = shutil.copy(ORDERS, tmp_path / "copy.log")
     done = kfmt("salvage", other, tmp_path / "out")
     assert done.code == 3
-    assert "20 digits" in done.err
+    assert "20-digit base offset" in done.err
 
 
 def many_batches(folder: Path) -> Path:

@@ -148,8 +148,8 @@ def test_the_summary_says_what_is_missing(tmp_path: Path) -> None:
     (missing,) = done.of("missing")
     assert (missing["offsets"], missing["ranges"]) == (240, [[240, 479]])
     out = kfmt("salvage", tmp_path / "in", tmp_path / "again").out
-    assert "240 offsets in no batch: 240–479" in out
-    assert "240 offsets missing or removed by compaction" in out
+    assert "240 offsets missing: 240–479" in out
+    assert "240 offsets missing (lost, or already removed by compaction)" in out
 
 
 @pytest.mark.parametrize("offset", [1 << 31, (1 << 31) - 10, 1 << 40, (1 << 63) - 30])

@@ -14,7 +14,7 @@ from kfmt_cli.findings import files as kind_codes
 from kfmt_cli.findings import partition as partition_codes
 from kfmt_cli.findings.consequences import REBUILD_INDEX
 from kfmt_cli.findings.finding import Severity
-from kfmt_cli.render.style import grouped, shell_quoted
+from kfmt_cli.render.style import count, grouped, shell_quoted
 from kfmt_cli.topics import CLUSTER_METADATA
 
 
@@ -44,7 +44,7 @@ def next_steps(report: CheckedDirectory) -> Iterator[NextStep]:
     path, all_ = shell_quoted(given), shell_quoted(str(Path(given).parent))
     cuts = [start for start in (crash, clean) if start is not None and start.becomes is None]
     if any(start.lost or (start is clean and start.unreachable) for start in cuts):
-        words = "every undamaged batch, in a copy; reads the logs once"
+        words = "copies every undamaged batch to DST; reads the logs once"
         yield NextStep(report.shown, f"kfmt salvage {path} DST", words, f"kfmt salvage {all_} DST")
     if given != report.path:
         return  # in an archive nothing is changed
@@ -53,9 +53,9 @@ def next_steps(report: CheckedDirectory) -> Iterator[NextStep]:
     of_metadata = Path(report.path).name.startswith(CLUSTER_METADATA)
     is_better = crash is not None and crash.starts and crash.becomes is None
     if is_worse and is_better and report.marker is not None and not (of_metadata or report.lost):
-        goes = 0 if crash is None else size_of_ranges(crash.lost)
-        gone = f"{grouped(goes)} offsets of this replica go" if goes else "no offset goes"
-        words = f"forces recovery: {gone}; the start takes longer"
+        n_lost = 0 if crash is None else size_of_ranges(crash.lost)
+        gone = f"this replica loses {count(n_lost, 'offset')}" if n_lost else "no offsets are lost"
+        words = f"forces log recovery: {gone}; startup takes longer"
         yield NextStep(report.shown, f"rm {shell_quoted(report.marker)}", words)
     is_damaged = any(
         finding.code.severity is Severity.ERROR and finding.file.endswith(".log")
@@ -65,7 +65,7 @@ def next_steps(report: CheckedDirectory) -> Iterator[NextStep]:
         finding.code.advice and REBUILD_INDEX in finding.code.advice for finding in report.findings
     )
     if wants_index and not is_damaged:
-        words = f"reads {grouped(report.bytes)} bytes; the broker must be stopped"
+        words = f"reads {grouped(report.bytes)} bytes; stop the broker first"
         command = "kfmt rebuild-index --in-place"
         yield NextStep(report.shown, f"{command} {path}", words, f"{command} {all_}")
 
@@ -74,7 +74,7 @@ def identify(path: str, lines: list[str]) -> NextStep:
     """Write the meta.properties that a log directory lacks."""
     file = shell_quoted(str(Path(path) / "meta.properties"))
     words = " ".join(map(shell_quoted, ("printf", "%s\\n", *lines)))
-    return NextStep(path, f"{words} > {file}", "the broker does not start without it")
+    return NextStep(path, f"{words} > {file}", "the broker does not start without this file")
 
 
 def out_of_the_way(report: CheckedDirectory, down: set[str]) -> Iterator[NextStep]:
@@ -93,5 +93,5 @@ def out_of_the_way(report: CheckedDirectory, down: set[str]) -> Iterator[NextSte
         if finding.code is partition_codes.DIRECTORY_NOT_A_PARTITION:  # its report is its own
             file = Path(report.path)
             to = file.resolve().parent.parent / f"{file.name}.aside"
-        words = "the broker does not start with it, and does not need it"
+        words = "the broker does not start with this file and does not need it"
         yield NextStep(report.shown, f"mv {shell_quoted(str(file))} {shell_quoted(str(to))}", words)

@@ -264,7 +264,7 @@ class CheckPaths:
     def _finding(self, finding: Finding) -> None:
         report = self._report_of(finding.file)
         if finding.code in _UNFINISHED and self._grew(report, finding.file):
-            words = "it was written to while it was read; its end was not checked"
+            words = "the file was being written to; its end was not checked"
             finding = Finding(finding.file, FILE_GREW, finding.position, words)
         report.all.append(finding)
         if self.takes(finding.code.name):
@@ -298,7 +298,7 @@ class CheckPaths:
         for file in files:
             if is_transient(file.path):
                 if file.path.endswith(LEFT_BEHIND):
-                    words = "a broker was done with it, or has not finished it"
+                    words = "left over by a broker: finished with, or never completed"
                     self._finding(Finding(file.name, codes.LEFT_OVER, None, words))
                 continue
             if file.kind in SEGMENT_KINDS or file.kind.holds_batches or file.kind.read is None:

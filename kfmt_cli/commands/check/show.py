@@ -117,13 +117,11 @@ def _show_people(
         sink.put(table.heading() + "".join(table.line(name, report) for name, report in named))
     if bad and len(shown) < len(listed):
         words = count(len(healthy), "healthy directory", "healthy directories")
-        sink.remark(f"{words} not listed; --all lists them")
+        sink.remark(f"{words} not shown; use --all to list them")
     told = sum(report.errors + report.warnings + report.notes for report in listed)
     if ignored := sum(len(report.all) for report in listed) - told:
-        words = count(ignored, "finding is", "findings are")
-        sink.remark(
-            f"{words} not shown, as --only or --ignore says; the start is foretold with them"
-        )
+        words = f"{count(ignored, 'finding')} hidden by --only or --ignore"
+        sink.remark(f"{words}, but included in the start prediction")
     answers = _answers(starts, found, steps, theme)
     if len(answers) == 1 and not bad:
         run.summary.answer = answers.pop()

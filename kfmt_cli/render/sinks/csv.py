@@ -40,7 +40,8 @@ class Csv(Sink):
         if name != self._table and name not in self._left_out:
             self._left_out.add(name)
             if not self.look.table:
-                self.note(f"kfmt: CSV is one table: {name} is left out; --table {name} writes it\n")
+                words = f"{name} omitted; use --table {name} to write it"
+                self.note(f"kfmt: CSV holds one table: {words}\n")
         return name == self._table
 
     def _head(self, names: Iterable[str]) -> None:

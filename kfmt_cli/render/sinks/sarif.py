@@ -77,7 +77,7 @@ def _rule(code: Code) -> dict[str, Any]:
         "id": code.name,
         "shortDescription": {"text": code.meaning},
         "fullDescription": {"text": more or code.meaning},
-        "help": {"text": f"{more or code.meaning}\nkfmt explain {code.name} says the same."},
+        "help": {"text": f"{more or code.meaning}\nSee kfmt explain {code.name}."},
         "helpUri": f"urn:kfmt:finding:{code.name}",
         "defaultConfiguration": {"level": _LEVELS[code.severity]},
     }

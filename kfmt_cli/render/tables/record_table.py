@@ -44,7 +44,7 @@ def _describe_batch(builder: TemplateBuilder) -> None:
     builder.literal(" at ")
     builder.number("position")
     with builder.when("crc_valid", 0):
-        builder.literal(" · checksum wrong")
+        builder.literal(" · bad checksum")
     with builder.when("is_v2", 1):
         builder.literal(" · ")
         builder.number("records_count")

@@ -10,7 +10,7 @@ from kfmt_cli.render.style import Theme, count, grouped, hidden_words
 from kfmt_cli.render.tables.line_table import LineColumn, LineTable
 from kfmt_cli.rows.result import Result, ResultType, Summary
 
-NO_DAMAGE = "none damaged"
+NO_DAMAGE = "no damage"
 LEAST_NAME = 16
 
 
@@ -51,11 +51,11 @@ class ResultTable:
             if table.n_hidden:
                 yield theme.paint("dim", hidden_words(table.n_hidden, self.type.hint)) + "\n"
         if self._n_healthy and not self.lists_all and not is_alone and self._bad:
-            words = f"{count(self._n_healthy, 'healthy file')} not listed; --all lists them"
+            words = f"{count(self._n_healthy, 'healthy file')} not shown; use --all to list them"
             yield theme.paint("dim", words) + "\n"
         if summary.passed_over:
             kinds = ", ".join(_kind_words(*item) for item in sorted(summary.passed_over.items()))
-            yield theme.paint("dim", f"not looked at: {kinds}") + "\n"
+            yield theme.paint("dim", f"not checked: {kinds}") + "\n"
         if summary.files or shown:
             yield self._last_line(summary, theme)
 
