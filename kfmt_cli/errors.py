@@ -3,7 +3,7 @@
 KfmtError
 ├── UsageError       the command was called wrongly                          exit 2
 ├── InputError       an input could not be read at all                       exit 3
-├── NotFoundError    a look-up found nothing                                 exit 1
+├── NotFoundError    a lookup found nothing                                  exit 1
 ├── OutputError      an output could not be written                          exit 3
 ├── KernelError      the compiled kernel is not whole                         exit 4
 ├── OutputClosed     the reader closed the output                            the code so far

@@ -90,7 +90,7 @@ _SUMMARY = RowType(
         Column(
             "not_looked_at",
             ColumnKind.JSON,
-            "Number of files of other types.",
+            "Number of files of other types, by type.",
             only=("has_not_looked_at", 1),
         ),
         Column("exit_code", doc="Exit code."),

@@ -121,7 +121,7 @@ def step_lines(steps: Sequence[tuple[str, str, str]], theme: Theme) -> Iterator[
     for command, of_all, price in steps:
         number = joint[of_all] if of_all else 1
         if number > 1:
-            found[of_all] = f"covers all {number} partitions, and any others in the directory"
+            found[of_all] = f"covers these {number} partitions, and any others in the directory"
         else:
             found[command] = price
     if found:

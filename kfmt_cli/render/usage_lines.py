@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from kfmt_cli.core.times import until_words
+from kfmt_cli.core.times import YEAR_10000, until_words
 from kfmt_cli.disk.usage import BECOMES, PURPOSES, Usage
 from kfmt_cli.render.style import Theme, grouped, human, safe, shell_quoted
 from kfmt_cli.render.tables.line_table import LineColumn, LineTable
@@ -50,7 +50,8 @@ def _by_retention(usage: Usage, *, is_known: bool) -> str:
     now, later = usage.freed_now or 0, usage.freed_later or 0
     parts = [f"{human(now)} deletable now" if now else "nothing deletable now"]
     if later and usage.freed_by is not None:
-        parts.append(f"{human(later)} more by {until_words(usage.freed_by)}")
+        by = "by " if usage.freed_by < YEAR_10000 else ""
+        parts.append(f"{human(later)} more {by}{until_words(usage.freed_by)}")
     if left := usage.bytes - now - later:
         parts.append(f"{human(left)} kept")
     source = "the topics' settings" if is_known else "Kafka's default settings"

@@ -180,9 +180,9 @@ def test_search_for_a_regular_expression_in_keys_and_for_bytes() -> None:
             await browser.press("escape", "slash", "ctrl+t")
             assert "two digits per byte" in await browser.type("xyz")
             await browser.press("escape")
-            assert "nothing was searched for" not in await browser.press("right_square_bracket")
+            assert "no search yet" not in await browser.press("right_square_bracket")
         async with driven(TXN) as browser:
-            assert "nothing was searched" in await browser.press("right_square_bracket")
+            assert "no search yet" in await browser.press("right_square_bracket")
             await browser.press("slash")
             assert "not found in this file: nowhere" in await browser.type("nowhere")
 
@@ -234,7 +234,7 @@ def test_without_findings_that_is_said() -> None:
         async with driven(ORDERS.parent.relative_to(ROOT)) as browser:
             assert "no damage in what was checked" in await browser.press("n")
         async with driven("damaged_segments/flipped-bit-0", checks=False) as browser:
-            assert "c checks it first" in await browser.press("n")
+            assert "press c to check it first" in await browser.press("n")
             assert "not checked yet" in browser.screen
             await browser.press("c")
             assert "✗3" in browser.screen

@@ -238,7 +238,7 @@ def outputs(text: str, guide: Guide) -> Iterator[Output]:
         elif language == "sh":
             for line in filter(is_run, body.splitlines()):
                 said = guide.shell(nearest(line))
-                assert "exit 0" in said or "What was lost" in said, said
+                assert "exit 0" in said or "Lost data" in said, said
         else:
             after = {"python": guide.python, "sql": guide.sql}[language](body)
     assert after == []
