@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 @click.option(
     "--topic",
     shell_complete=completion.topics,
-    help="Name of the topic, if the directory is not named after it; it selects the decoder.",
+    help="Topic name, if the directory is named differently; selects the decoder.",
 )
 @payload_formats
 @common(max_decompressed)

@@ -38,7 +38,7 @@ from kfmt_cli.errors import UsageError
 @click.option(
     "--topic",
     shell_complete=completion.topics,
-    help="Name of the topic, if the directory is not named after it; it selects the decoder.",
+    help="Topic name, if the directory is named differently; selects the decoder.",
 )
 @layout
 @common(output_format, color, strict, max_decompressed)

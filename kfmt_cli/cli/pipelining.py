@@ -118,7 +118,7 @@ class PipelineCall:
         except (PySparkException, Py4JError) as error:
             if self.options["traceback"]:
                 self.screen.note("".join(f"{safe(line)}\n" for line in str(error).splitlines()))
-                raise InputError(f"the job failed: {reason(error)}") from error
+                raise InputError(f"job failed: {reason(error)}") from error
             again = shlex.join(["kfmt", *sys.argv[1:], "--traceback"])
             raise InputError(
                 f"job failed: {reason(error)}; for the full traceback, run: {again}"

@@ -126,7 +126,7 @@ def _bytes(words: tuple[str, ...]) -> bytes:
     try:
         data = bytes.fromhex(joined)
     except ValueError:
-        raise UsageError(f"{' '.join(words)!r} is not hexadecimal, two digits a byte") from None
+        raise UsageError(f"{' '.join(words)!r} is not hexadecimal, two digits per byte") from None
     if not data:
         raise UsageError("no bytes given")
     return data
@@ -142,7 +142,7 @@ def _decode(data: bytes, at: int, encoding: Encoding) -> tuple[int, int]:
     piece = data[at:after]
     wide = sum((byte & 0x7F) << 7 * i for i, byte in enumerate(piece))
     if wide != raw:
-        raise UsageError(f"{where}: {piece.hex()} holds more than {encoding.bits} bits")
+        raise UsageError(f"{where}: {piece.hex()} has more than {encoding.bits} bits")
     if varint.encode(raw) != piece:
         raise UsageError(
             f"{where}: {piece.hex()} is longer than necessary; {varint.encode(raw).hex()} encodes "
