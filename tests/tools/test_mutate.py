@@ -1,0 +1,311 @@
+"""Mutants are made where they mean something, and it is known whether a test catches one."""
+
+from __future__ import annotations
+
+import ast
+import io
+import sys
+import textwrap
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any, ClassVar
+
+import pytest
+
+from tools.coverage_rooms import lines_by_room
+from tools.coverage_rooms import table as coverage_table
+from tools.lint import House
+from tools.mutant_runs import Outcome
+from tools.mutants import MODULE, Mutant, mutants, mutated
+from tools.mutate import (
+    Plan,
+    Result,
+    draw,
+    judged,
+    known_from,
+    planned,
+    shares,
+    spread,
+    table,
+)
+from tools.mutated import install
+
+TOY = '''
+"""A module of a few words, with 1 number in them."""
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    LATER = 7
+LIMIT = 10
+WORDS = {"one": 1, "two": 2}
+
+
+class Toy:
+    """Holds 3 things."""
+
+    def __repr__(self) -> str:
+        return "Toy" * 2
+
+
+def first(items: list[int], key: Literal[4] = 5) -> int:
+    """Give the first 6."""
+    if not items or key is None:
+        raise ValueError(f"none of {len(items) + 8}")
+    for item in items[1:]:
+        if item > LIMIT and key in items:
+            continue
+        if item == 9:
+            break
+        items.append(item)
+    total = min(items) + 2 * key
+    assert total != 11
+    return pair(total, key)
+
+
+def pair(left: int, right: int) -> int:
+    """Put two together."""
+    kind = "word" if left == "twelve" else "none"
+    return left - right if kind == "none" else True
+'''
+NAME = "toy_of_mutants.py"
+
+
+def changes(kind: str) -> set[str]:
+    """What the mutants of a kind put into their lines."""
+    return {mutant.after for mutant in mutants(TOY, NAME) if mutant.kind == kind}
+
+
+def test_each_kind_of_mutant_is_made() -> None:
+    assert "if item >= LIMIT and key in items:" in changes("comparison")
+    assert "if item > LIMIT and key not in items:" in changes("comparison")
+    assert "if not items or key is not None:" in changes("comparison")
+    assert "total = min(items) - 2 * key" in changes("arithmetic")
+    assert "total = min(items) + 2 // key" in changes("arithmetic")
+    assert {"LIMIT = 11", "LIMIT = 9", "total = min(items) + 3 * key"} <= changes("number")
+    assert "if item > LIMIT or key in items:" in changes("boolean")
+    assert "if items or key is None:" in changes("not")
+    assert {"if True:", "if False:"} <= changes("condition")
+    assert changes("dropped") == {"(dropped)"}
+    assert changes("loop") == {"break", "continue"}
+    assert "return None" in changes("return")
+    assert "total = max(items) + 2 * key" in changes("min/max")
+    assert changes("slice") == {"for item in items[:]:", "for item in items[1 + 1:]:"}
+    assert changes("arguments") == {"return pair(key, total)"}
+    assert 'kind = "word" if left == \'XXtwelve\' else "none"' in changes("word")
+
+
+def test_what_is_only_words_or_types_stays() -> None:
+    touched = [mutant.before for mutant in mutants(TOY, NAME)]
+    for text in ('"""', "LATER", "WORDS", '"Toy"', "assert", "LATER"):
+        assert not any(text in before for before in touched), text
+    after = " ".join(mutant.after for mutant in mutants(TOY, NAME))
+    assert "Literal[5]" not in after
+    assert "+ 9" not in after  # in a message
+    assert "XXnone" in after  # compared
+    assert "XXword" not in after
+
+
+def test_every_mutant_compiles_and_differs() -> None:
+    before = ast.dump(ast.parse(TOY))
+    for mutant in mutants(TOY, NAME):
+        tree = mutated(TOY, mutant.number)
+        assert ast.dump(tree) != before
+        compile(tree, NAME, "exec")
+
+
+def test_defaults_run_at_import_and_bodies_in_their_function() -> None:
+    where = {mutant.after: mutant.function for mutant in mutants(TOY, NAME)}
+    assert where["def first(items: list[int], key: Literal[4] = 6) -> int:"] == MODULE
+    assert where["return pair(key, total)"].startswith("first:")
+
+
+@pytest.fixture
+def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    """The toy as an imported module."""
+    (tmp_path / NAME).write_text(TOY)
+    monkeypatch.syspath_prepend(tmp_path)
+    name = Path(NAME).stem
+    yield __import__(name)
+    sys.modules.pop(name, None)
+
+
+def mutant_with(after: str) -> Mutant:
+    """The mutant that makes a line another."""
+    return next(mutant for mutant in mutants(TOY, NAME) if mutant.after == after)
+
+
+def test_functions_that_exist_get_the_mutant(toy: ModuleType, tmp_path: Path) -> None:
+    kept = toy.pair
+    assert kept(5, 3) == 2
+    install(tmp_path, NAME, mutant_with('return left + right if kind == "none" else True').number)
+    assert kept(5, 3) == 8
+
+
+def test_a_module_that_is_imported_later_gets_the_mutant(
+    toy: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
+    del sys.modules[toy.__name__]
+    install(tmp_path, NAME, mutant_with("LIMIT = 11").number)
+    assert __import__(toy.__name__).LIMIT == 11
+
+
+class ToyRuns:
+    """Runs toy tests, each a function of the toy's names, with a mutant or with none."""
+
+    def __init__(self, tests: dict[str, Callable[[dict[str, Any]], bool]]) -> None:
+        self._tests = tests
+        self.broken: set[str] = set()
+
+    def run(self, tests: list[str], change: tuple[str, int] | None, fresh: bool = False) -> Outcome:
+        """As Runs.run."""
+        del fresh
+        names: dict[str, Any] = {"__name__": "toy"}
+        tree = ast.parse(TOY) if change is None else mutated(TOY, change[1])
+        exec(compile(tree, NAME, "exec"), names)  # noqa: S102
+        for number, test in enumerate(tests, 1):
+            if not self._tests[test](names):
+                return Outcome("caught", test, number)
+        return Outcome("survived", ran=len(tests))
+
+    def failing(self, tests: list[str], fresh: bool) -> str:
+        """As Runs.failing."""
+        return self.run(tests, None, fresh).by
+
+
+RUNS: Any = ToyRuns(
+    {
+        "adds": lambda names: names["pair"](5, 3) == 2,
+        "weak": lambda names: names["pair"](5, 0) == 5,
+        "wrong": lambda names: names["pair"](5, 3) == 9,
+        "opposite": lambda names: names["pair"](5, 3) == 8,
+    }
+)
+PLUS = 'return left + right if kind == "none" else True'
+
+
+def results(*tests: str) -> tuple[list[str], str]:
+    """What is found with some tests, and what is printed."""
+    out, report = io.StringIO(), io.StringIO()
+    plan = Plan(mutant_with(PLUS), "core", list(tests), fresh=False)
+    found = judged([plan], {}, RUNS, out, report)
+    assert report.getvalue().count("\n") == 1
+    return [result.found for result in found], out.getvalue() + "\n".join(table(found))
+
+
+def test_a_mutant_that_a_test_notices_is_caught() -> None:
+    found, said = results("weak", "adds")
+    assert found == ["caught"]
+    assert "by adds" in said
+
+
+def test_a_mutant_that_no_test_notices_survived() -> None:
+    found, said = results("weak")
+    assert found == ["survived"]
+    assert f"{NAME}:" in said
+    assert PLUS in said
+
+
+def test_a_line_that_no_test_executes_is_said() -> None:
+    assert results()[0] == ["not covered"]
+
+
+def test_a_test_that_fails_without_the_mutant_catches_none() -> None:
+    found, said = results("wrong", "weak")
+    assert found == ["survived"]
+    assert "left out    wrong" in said
+
+
+def test_a_run_without_a_mutant_that_fails_ends_all() -> None:
+    with pytest.raises(SystemExit, match="without a mutant: caught opposite"):
+        results("opposite")
+
+
+def test_mutants_are_spread_over_rooms_and_functions(tmp_path: Path) -> None:
+    for name in ("core/a.py", "log/b.py", "log/c.py"):
+        file = tmp_path / "kfmt_cli" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(TOY)
+    house = House.at(tmp_path)
+    drawn = draw(house.package, ["core", "log"], 6, seed=1)
+    assert sorted(mutant.file for mutant in drawn)[:2] == ["kfmt_cli/core/a.py"] * 2
+    assert len({(mutant.file, mutant.function) for mutant in drawn}) == len(drawn) == 6
+    assert drawn == draw(house.package, ["core", "log"], 6, seed=1)
+    assert drawn != draw(house.package, ["core", "log"], 6, seed=2)
+    assert shares({"a": 1, "b": 1, "c": 2}, 5) == {"a": 1, "b": 1, "c": 3}
+
+
+def test_tests_are_those_of_the_line_and_at_import_those_of_the_file(tmp_path: Path) -> None:
+    class ToyLines:
+        seconds: ClassVar = {"a::of_first": 1.0, "a::of_pair": 2.0}
+
+        def tests_of(self, file: Path) -> dict[int, set[str]]:
+            del file
+            lines = enumerate(TOY.splitlines(), 1)
+            return {
+                number: {"a::of_pair"} if "left - right" in line else {"a::of_first"}
+                for number, line in lines
+                if line.startswith("    ")
+            }
+
+    file = tmp_path / "kfmt_cli/core/toy.py"
+    file.parent.mkdir(parents=True)
+    file.write_text(TOY)
+    drawn = [
+        replace(mutant_with(after), file="kfmt_cli/core/toy.py") for after in (PLUS, "LIMIT = 11")
+    ]
+    lines: Any = ToyLines()
+    of_line, at_import = planned(drawn, House.at(tmp_path), lines, 60, 30.0)
+    assert (of_line.tests, of_line.fresh) == (["a::of_pair"], False)
+    assert (at_import.tests, at_import.fresh) == (["a::of_first", "a::of_pair"], True)
+
+
+def test_a_report_is_read_again(tmp_path: Path) -> None:
+    plan = Plan(mutant_with(PLUS), "core", ["weak"], fresh=False)
+    file = tmp_path / "report.jsonl"
+    first, last = (Result(plan, Outcome(found, ran=1)) for found in ("survived", "caught"))
+    file.write_text(f"{first.json}\n{last.json}\n")
+    assert known_from(file) == {plan.mutant: last.outcome}
+
+
+def test_the_cheapest_tests_of_every_file_are_chosen_first() -> None:
+    seconds = {"a::1": 1.0, "a::2": 2.0, "a::3": 3.0, "b::1": 9.0}
+    assert spread(seconds, seconds, 3, 20.0) == ["a::1", "a::2", "b::1"]
+    assert spread(seconds, seconds, 4, 11.0) == ["a::1", "b::1"]
+
+
+def test_a_room_below_its_floor_is_said() -> None:
+    def file(made: int, covered: int) -> dict[str, dict[str, int]]:
+        return {"summary": {"num_statements": made, "covered_lines": covered}}
+
+    rooms = lines_by_room(
+        {
+            "files": {
+                "kfmt_cli/log/reader.py": file(10, 9),
+                "kfmt_cli/errors.py": file(4, 4),
+                "kfmt_cli/core/native/kernel.py": file(100, 0),  # compiled
+                "kfmt_cli/core/urls.py": file(6, 3),
+            }
+        }
+    )
+    assert rooms == {"log": (10, 9), "errors": (4, 4), "core": (6, 3)}
+    assert coverage_table(rooms, {"log": 90.0, "core": 50.0})[1]
+    lines, good = coverage_table(rooms, {"log": 90.1})
+    assert not good
+    assert any("below its floor" in line and line.startswith("log") for line in lines)
+    assert not coverage_table(rooms, {"arrow": 1.0})[1]
+
+
+def test_texts_are_shown_in_one_line() -> None:
+    source = textwrap.dedent(
+        """
+        def f(a, b):
+            return g(
+                a,
+                b,
+            )
+        """
+    )
+    assert all("\n" not in mutant.before + mutant.after for mutant in mutants(source, NAME))
