@@ -1,1 +1,1 @@
-"""Rows in, text out: tables, JSON, CSV."""
+"""Convert rows to text: tables, JSON, CSV."""

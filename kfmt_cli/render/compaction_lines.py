@@ -1,4 +1,4 @@
-"""What `compaction` says: what a cleaning would do with a partition, and with the records of a
+"""Text output of `compaction`: the effect of cleaning on a partition and on the records of a
 key."""
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from kfmt_cli.core.times import time_text
 from kfmt_cli.render.style import Theme, count, grouped, safe
 
 POLICY = "cleanup.policy"
-"""How the reason begins by which a topic is never cleaned, where options may say otherwise."""
+"""Prefix of a never-cleaned reason that an option can override."""
 
 
 def cleaning_lines(row: Mapping[str, Any], theme: Theme) -> Iterator[str]:
-    """What the cleaner does with a partition. row: of `COMPACTION`."""
+    """The effect of cleaning on a partition. row: a `COMPACTION` row."""
     name = theme.paint("bold", safe(row["file"]))
     words = row["never_because"]
     if words is not None:
@@ -53,7 +53,8 @@ def cleaning_lines(row: Mapping[str, Any], theme: Theme) -> Iterator[str]:
 
 
 def key_lines(row: Mapping[str, Any], theme: Theme, heading: str | None) -> Iterator[str]:
-    """A record of a key, and whether it is kept. row: of `KEY_FATE`; heading: the partition."""
+    """A record of a key, and whether cleaning keeps it. row: a `KEY_FATE` row; heading: the
+    partition."""
     if heading is not None:
         yield f"{theme.paint('bold', safe(heading))}\n"
     time = "" if row["timestamp"] is None else time_text(row["timestamp"])[:19]

@@ -1,6 +1,6 @@
-"""Single lines of CSV; whole tables are written by `render/templates.py`.
+"""Single lines of CSV; `render/templates.py` writes whole tables.
 
-What names hold that could disturb a terminal is escaped, as in tables.
+Characters in names that could disturb a terminal are escaped, as in tables.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from kfmt_cli.render.style import safe
 
 
 def csv_line(values: Iterable[object]) -> str:
-    """The values as a line of CSV; None is nothing."""
+    """The values as a CSV line; None becomes an empty field."""
     line = io.StringIO()
     shown = (safe(value) if isinstance(value, str) else value for value in values)
     csv.writer(line, lineterminator="\n").writerow(shown)

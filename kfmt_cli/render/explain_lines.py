@@ -1,4 +1,4 @@
-"""The pages of `explain` as text: findings and mechanisms, alone and in a list."""
+"""The pages of `explain` as text: findings and mechanisms, as pages and as lists."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MEANING = {
 
 
 def code_line(code: Code, theme: Theme, width: int | None) -> list[str]:
-    """A line of the list."""
+    """A line in the list of codes."""
     room = max((width or 1 << 20) - 46, 20)
     words = textwrap.shorten(code.meaning, room, placeholder=" …")
     severity = theme.paint(STYLES[code.severity], f"{code.severity.value:<7}")
@@ -26,7 +26,7 @@ def code_line(code: Code, theme: Theme, width: int | None) -> list[str]:
 
 
 def code_page(code: Code, theme: Theme, width: int | None) -> list[str]:
-    """What is known of a kind of finding."""
+    """The explanation of a kind of finding."""
     severity = theme.paint(STYLES[code.severity], code.severity.value)
     lines = [f"{theme.paint('bold', code.name)}   {severity}: {MEANING[code.severity]}\n"]
     for label, words in (("meaning", code.meaning), *consequences(code)):
@@ -35,14 +35,14 @@ def code_page(code: Code, theme: Theme, width: int | None) -> list[str]:
 
 
 def topic_line(page: ListedPage) -> list[str]:
-    """A mechanism in the list."""
+    """A line in the list of mechanisms."""
     return [f" {page.name:<43} {page.title}\n"]
 
 
 def topic_page(
     page: ListedPage, parts: Iterable[Part], theme: Theme, width: int | None
 ) -> list[str]:
-    """A mechanism's page: sentences, and lines that are shown as they are."""
+    """A mechanism's page: wrapped sentences, and drawings printed verbatim."""
     lines = [f"{theme.paint('bold', page.title)}\n"]
     for part in parts:
         lines.append("\n")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from kfmt_cli.findings.finding import Code, Finding, Severity
 from kfmt_cli.render.style import Theme, grouped, safe
 
-LABEL = 17  # columns of the labels before a consequence
+LABEL = 17  # columns of the label before a consequence
 STYLES = {Severity.ERROR: "bad", Severity.WARNING: "warn", Severity.NOTE: "dim"}
 
 
@@ -23,7 +23,7 @@ def finding_line(finding: Finding, theme: Theme, width: int | None = None) -> st
 
 
 def place_words(finding: Finding) -> str:
-    """The file, and the byte where there is one."""
+    """The file, and the byte if known."""
     byte = "" if finding.position is None else f" byte {grouped(finding.position)}"
     return f"{safe(finding.file)}{byte}"
 
@@ -31,7 +31,7 @@ def place_words(finding: Finding) -> str:
 def consequences(code: Code) -> Iterator[tuple[str, str]]:
     """What a broker does about a finding, and what to do, each with its label.
 
-    What it does on the next start, however the broker stopped, is shown once.
+    A next start that does the same after a crash and a clean shutdown is shown once.
     """
     same = code.after_crash == code.after_clean_shutdown
     if code.after_crash is not None:
@@ -45,10 +45,10 @@ def consequences(code: Code) -> Iterator[tuple[str, str]]:
 def wrapped(
     words: str, width: int | None, label: str = "", margin: int = 9, hanging: int | None = None
 ) -> list[str]:
-    """Words in lines after a margin and a label, which the later lines leave room for. No word is
-    broken, as it may be a path.
+    """Wrap words after a margin and a label; later lines are indented past the label. Words are
+    never broken, as one may be a path.
 
-    hanging: the margin of later lines, where it is another one.
+    hanging: margin of later lines, if different.
     """
     indent = " " * margin
     first = f"{indent}{label:<{LABEL}}" if label else indent
@@ -67,5 +67,5 @@ def wrapped(
 
 
 def left_out_line(code: Code, number: int) -> str:
-    """How many findings of a kind are not shown, for people."""
+    """Message for people: how many findings of a kind are not shown."""
     return f"         … and {grouped(number)} more {code.name}; raise --max-findings to see them\n"

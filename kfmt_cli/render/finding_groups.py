@@ -1,4 +1,4 @@
-"""Findings for people, each kind once: its meaning, its places, what follows, what to do."""
+"""Findings for people, grouped by kind: meaning, places, consequences, what to do."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kfmt_cli.findings.finding import MOST_PLACES, Code, Finding, Severity
 from kfmt_cli.render.finding import STYLES, consequences, place_words, wrapped
 from kfmt_cli.render.style import Theme, count, grouped, safe
 
-MOST_EXPLAINED = 3  # kinds; of more, `kfmt explain` says what a broker does about them
+MOST_EXPLAINED = 3  # kinds; if there are more, refer to `kfmt explain` for the effect on a broker
 _ORDER = [Severity.ERROR, Severity.WARNING, Severity.NOTE]
 MARGIN = 2
 
@@ -20,25 +20,26 @@ class _Group:
 
     code: Code
     held: list[Finding] = field(default_factory=list)
-    """Those that are shown."""
+    """The findings to show."""
     number: int = 0
-    """All of them."""
+    """The number of all findings."""
     said: list[tuple[str, str]] = field(default_factory=list)
-    """What is true of all of them: what a broker does, and what to do, each with its label."""
+    """Consequences shared by all of them: what a broker does, and what to do, each with its
+    label."""
 
 
 @dataclass(slots=True)
 class FindingGroups:
-    """Findings as they come, by their kind. Memory is bounded by the number of kinds."""
+    """Findings grouped by kind as they arrive. Memory is bounded by the number of kinds."""
 
     most: int = MOST_PLACES
-    """Places of a kind that are shown."""
+    """Number of places shown per kind."""
     shows_notes: bool = False
-    """Notes are shown like other findings, and not only counted."""
+    """Show notes like other findings instead of only counting them."""
     _groups: dict[str, _Group] = field(default_factory=dict)
 
     def add(self, finding: Finding) -> None:
-        """One more finding."""
+        """Add a finding."""
         group = self._group(finding.code)
         if len(group.held) < self.most:
             group.held.append(finding)
@@ -47,7 +48,7 @@ class FindingGroups:
         group.said = [pair for pair in group.said if pair in said]
 
     def left_out(self, code: Code, number: int) -> None:
-        """More findings, which are only counted."""
+        """Count more findings without showing them."""
         self._group(code).number += number
 
     def _group(self, code: Code) -> _Group:
@@ -57,7 +58,7 @@ class FindingGroups:
         return group
 
     def lines(self, theme: Theme, width: int | None) -> Iterator[str]:
-        """All of them, the worst kinds first; then they are forgotten."""
+        """All of them, the worst kinds first; then clears the groups."""
         groups = sorted(self._groups.values(), key=lambda group: _ORDER.index(group.code.severity))
         self._groups = {}
         notes = [group for group in groups if group.code.severity is Severity.NOTE]
@@ -73,7 +74,7 @@ class FindingGroups:
 
 
 def _lines(group: _Group, theme: Theme, width: int | None, *, explained: bool) -> Iterator[str]:
-    """What a kind of finding means, and where it is."""
+    """The meaning of a kind of finding, and its places."""
     code = group.code
     head = f"{code.severity.value:<7}  {code.name}{_times(group)}"
     first, *more = wrapped(f"{head}   {code.meaning}", width, margin=0, hanging=9)
@@ -96,7 +97,7 @@ def _times(group: _Group) -> str:
 
 
 def _counted(notes: list[_Group], theme: Theme, width: int | None) -> Iterator[str]:
-    """Notes in a line."""
+    """Notes counted on one line."""
     number = sum(group.number for group in notes)
     kinds = ", ".join(f"{group.code.name}{_times(group)}" for group in notes)
     words = f"{count(number, 'note')}, no action needed ({kinds}); list them with --notes"

@@ -17,12 +17,12 @@ class OutputFormat:
 
     name: str
     words: str
-    """What it is, for programs; empty for the format for people."""
+    """Description for programs; empty for the format for people."""
     sink: str
-    """Module and class, which are imported when the format is asked for."""
+    """Module and class, imported when the format is requested."""
 
     def load(self) -> type[Sink]:
-        """The class that writes it."""
+        """Import the class that writes it."""
         made: type[Sink] = load(self.sink)
         return made
 
@@ -33,7 +33,7 @@ FORMATS: list[OutputFormat] = [
     OutputFormat("json", "JSON Lines", f"{_SINKS}.json:Json"),
     OutputFormat("csv", "CSV", f"{_SINKS}.csv:Csv"),
 ]
-# Those of a command that has only findings to tell.
+# Formats of commands that report only findings.
 REPORTS: list[OutputFormat] = [
     *(format_ for format_ in FORMATS if format_.name != "csv"),
     OutputFormat("junit", "JUnit XML", f"{_SINKS}.junit:JUnit"),
@@ -43,5 +43,5 @@ REPORTS: list[OutputFormat] = [
 
 
 def sink_named(name: str) -> type[Sink]:
-    """The class that writes a format."""
+    """The class that writes the format of this name."""
     return next(output for output in (*FORMATS, *REPORTS) if output.name == name).load()

@@ -1,4 +1,5 @@
-"""The annotated hexdump: bytes on the left; on the right field, value and meaning, as coloured."""
+"""The annotated hexdump: bytes on the left; field, value and meaning on the right in the same
+colour."""
 
 from __future__ import annotations
 
@@ -7,17 +8,17 @@ from collections.abc import Iterator
 from kfmt_cli.render.style import Theme, grouped, safe
 from kfmt_cli.rows.anatomy import AnatomyLine
 
-COLOURS = ("offset", "flag", "good", "warn")  # one after the other
-NARROW, WIDE = 8, 16  # bytes a line
+COLOURS = ("offset", "flag", "good", "warn")  # used in turn
+NARROW, WIDE = 8, 16  # bytes per line
 ROOM_FOR_WIDE = 130
 NAME, VALUE = 26, 14
-MOST_LINES = 4  # of one field
+MOST_LINES = 4  # per field
 
 
 class Hexdump:
     """Writes lines of text for the fields of structures.
 
-    screen: columns of the terminal, None where nothing limits it. whole: all bytes of long fields.
+    screen: columns of the terminal, None if unlimited. whole: show all bytes of long fields.
     """
 
     def __init__(self, theme: Theme, screen: int | None, whole: bool) -> None:
@@ -28,11 +29,11 @@ class Hexdump:
         self._n = 0
 
     def title(self, words: str) -> str:
-        """The line above the fields of a buffer."""
+        """The line above a buffer's fields."""
         return self._theme.paint("bold", self._clipped(f" {safe(words)}")) + "\n"
 
     def text(self, line: AnatomyLine, data: bytes, base: int) -> Iterator[str]:
-        """A field. base: the number of the buffer's first byte."""
+        """The lines of a field. base: number of the buffer's first byte."""
         style = "bad" if line.is_bad else "bold" if not line.has_bytes else ""
         if line.is_bit:
             style = "dim"
@@ -56,7 +57,7 @@ class Hexdump:
             yield self._row("", b"", f"✗ {' › '.join(line.path)}: {safe(line.fault)}", "bad")
 
     def _words(self, line: AnatomyLine) -> list[str]:
-        """Name, value and meaning; what a narrow screen has no room for is below."""
+        """Name, value and meaning; on a narrow screen, the meaning continues on lines below."""
         name = f"{line.path[-2]} {line.name}" if line.name.isdigit() else line.name
         depth = len(line.path) - 1
         first = f"{'  ' * depth + safe(name):<{NAME}}"
@@ -74,11 +75,11 @@ class Hexdump:
 
     @property
     def _left(self) -> int:
-        """The columns of place and bytes."""
+        """Columns taken by place and bytes."""
         return 1 + 8 + 2 + 3 * self._per_line + 1
 
     def _pieces(self, line: AnatomyLine, data: bytes) -> Iterator[bytes]:
-        """The bytes of a field, as many as fit on a line each."""
+        """The bytes of a field, split by line."""
         if not line.has_bytes:
             return
         end = line.end

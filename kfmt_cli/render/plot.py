@@ -1,4 +1,4 @@
-"""Small plots for the terminal, by rich's bars: bytes that are freed, and the shapes of logs."""
+"""Small terminal plots drawn with rich's bars: bytes freed over time, and the shapes of logs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LEAST_WIDTH = 60
 
 
 def steps(now: int, later: list[tuple[int, int]], width: int | None) -> Iterator[str]:
-    """Bars of the bytes that have gone by some times. later: (time, bytes), in any order."""
+    """Bars of the bytes deleted by several times. later: (time, bytes), in any order."""
     later = [(at, size) for at, size in later if at < YEAR_10000]
     if not later:
         return
@@ -36,7 +36,7 @@ def steps(now: int, later: list[tuple[int, int]], width: int | None) -> Iterator
 
 
 def _bars(room: int) -> Callable[[int, int], str]:
-    """What draws a number as a bar among those up to another one."""
+    """Return a function that draws a number as a bar, scaled to a maximum."""
     from rich.bar import Bar
     from rich.console import Console
 
@@ -51,7 +51,7 @@ def _bars(room: int) -> Callable[[int, int], str]:
 
 
 def bar_lines(title: str, rows: Sequence[tuple[str, int, str]], width: int | None) -> Iterator[str]:
-    """A plot: its title, then a line a row: its label, a bar, and what is said of it."""
+    """A plot: its title, then a line per row with label, bar and text."""
     if not rows:
         return
     yield f"{title}\n"
@@ -64,7 +64,7 @@ def bar_lines(title: str, rows: Sequence[tuple[str, int, str]], width: int | Non
 
 
 def shape_lines(shape: Shape, total: Statistics, width: int | None) -> Iterator[str]:
-    """The shape of logs: over time, by codec, and by the sizes of batches."""
+    """The shape of logs: over time, by codec and by batch size."""
     yield from _time_lines(shape.buckets, width)
     order = shape.order
     if order.batches:
@@ -85,7 +85,7 @@ def shape_lines(shape: Shape, total: Statistics, width: int | None) -> Iterator[
 
 
 def _time_lines(buckets: Buckets, width: int | None) -> Iterator[str]:
-    """Records over time; a time without any has no row."""
+    """Records over time; times without records have no row."""
     shown = buckets.drawn(MOST_TIMES)
     rows = list(shown.rows())
     if not rows:

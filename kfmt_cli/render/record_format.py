@@ -1,4 +1,4 @@
-"""Format strings for records, in kcat's manner: which parts of a record are where in a line."""
+"""Format strings for records, in kcat's style: which parts of a record go where in a line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kfmt_cli.render.style import safe
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A record, as it is to be written."""
+    """A record to write."""
 
     topic: str
     partition: int
@@ -35,7 +35,7 @@ Write = Callable[[Shown], bytes]
 
 
 def visible(shown: Shown) -> Shown:
-    """A record for a terminal: what it would act on is escaped, but for the ends of lines."""
+    """A record safe for a terminal: control characters are escaped, except line ends."""
     return replace(
         shown,
         topic=safe(shown.topic),
@@ -69,7 +69,8 @@ _ESCAPES = {"n": b"\n", "r": b"\r", "t": b"\t", "\\": b"\\", "0": b"\0"}
 
 
 def writer(form: str, null: bytes) -> Write:
-    """What writes a record in a format; raises UsageError. null: what is written for null."""
+    """Compile a format into a function that writes a record; raises UsageError. null: written for
+    null."""
 
     def of(name: str) -> Write:
         return _token(name, null)
@@ -102,7 +103,8 @@ def writer(form: str, null: bytes) -> Write:
 
 
 def kcat_json(shown: Shown) -> bytes:
-    """A record as `kcat -J` writes it. Bytes that are no UTF-8 are base64, and say so."""
+    """A record as `kcat -J` writes it. Bytes that are not valid UTF-8 become base64, marked as
+    such."""
     row: dict[str, object] = {
         "topic": shown.topic,
         "partition": shown.partition,
@@ -127,7 +129,7 @@ _TIMESTAMP_TYPES = {0: "create", 1: "logappend"}
 
 
 def _text(data: bytes | None) -> tuple[str | None, str | None]:
-    """Bytes as text, and the name of their encoding where they are none."""
+    """Bytes as text, and the name of the encoding if they are not valid UTF-8."""
     if data is None:
         return None, None
     try:
@@ -141,7 +143,7 @@ def _names() -> list[str]:
 
 
 def _merged(parts: list[Write | bytes]) -> list[Write | bytes]:
-    """Constant parts that follow one another as one."""
+    """Join adjacent constant parts."""
     found: list[Write | bytes] = []
     for part in parts:
         last = found[-1] if found else None

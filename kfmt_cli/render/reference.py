@@ -1,4 +1,4 @@
-"""A format as a table for people, whose last column is wrapped."""
+"""A format as a table for people with a wrapped last column."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kfmt_cli.rows.format_entries import entries_of, size_words
 
 
 def drawn(layout: Layout, theme: Theme, screen: int | None) -> Iterator[str]:
-    """A format as a table whose last column is wrapped."""
+    """Draw a format as a table with a wrapped last column."""
     size = size_words(layout)
     yield theme.paint("bold", layout.name) + (f"   {size}" if size else "") + "\n"
     yield from (f" {line}\n" for line in textwrap.wrap(layout.doc, (screen or 100) - 2))

@@ -1,4 +1,5 @@
-"""What `retention` says of segments: what becomes of each, the next roll, what is freed when."""
+"""Text output of `retention`: the fate of each segment, the next roll, the bytes freed over
+time."""
 
 from __future__ import annotations
 
@@ -10,17 +11,17 @@ from kfmt_cli.render.plot import steps
 from kfmt_cli.render.style import Theme, grouped, safe
 
 Freed = list[tuple[int, int]]
-"""When, in milliseconds, and how many bytes."""
+"""Pairs of a time in milliseconds and a number of bytes."""
 
 
 def heading(partition: str, settings: Mapping[str, Mapping[str, object]], theme: Theme) -> str:
-    """A partition and the settings that decide, each with where it comes from."""
+    """A partition and the settings that decide, each with its source."""
     words = [f"{name}={told['value']} ({told['source']})" for name, told in settings.items()]
     return f"{theme.paint('bold', safe(partition))}   {' '.join(words)}\n"
 
 
 def fate_line(fate: SegmentFate, width: int, theme: Theme) -> str:
-    """A segment. width: of the number of its bytes."""
+    """A segment's fate. width: columns for its size."""
     if fate.deletable:
         verdict = theme.paint("warn", "deletable now")
     elif fate.at is not None:
@@ -34,7 +35,7 @@ def fate_line(fate: SegmentFate, width: int, theme: Theme) -> str:
 
 
 def roll_line(roll: Roll) -> str:
-    """When the active segment is followed by a new one."""
+    """When the broker rolls the active segment."""
     when = ""
     if roll.at_time is not None:
         when = f", or at a record newer than {time_text(roll.at_time)[:19]}"
@@ -42,7 +43,7 @@ def roll_line(roll: Roll) -> str:
 
 
 def freed_lines(now: int, freed: Freed, width: int | None) -> list[str]:
-    """The bytes that are freed now and over time."""
+    """The bytes deletable now and over time."""
     later = [(at, size) for at, size in freed if at > now]
     at_once = sum(size for at, size in freed if at <= now)
     words = (

@@ -1,4 +1,4 @@
-"""What a broker would make of files when it starts, in words."""
+"""The effect of a broker start on files, in words."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _BECOMES = {
     UNSERVED: "the broker starts but does not serve the partition",
 }
 MOST_LINES = 10
-MOST_LOST = 3  # partitions of which each is said what is lost
+MOST_LOST = 3  # partitions whose losses are listed one by one
 LABELS = {CRASH: "after a crash", CLEAN: "after a clean shutdown"}
 INTACT = "intact"  # a start that loses nothing
 NEXT_STEPS = "next steps"  # the line above the steps
 
 
 def start_words(start: Start, lost: Ranges) -> str:
-    """A start in a few words, for a table. lost: what is gone already."""
+    """A start in a few words, for a table. lost: offsets lost before it."""
     if start.becomes is not None:
         return {STRAY: "renamed -stray"}.get(start.becomes, start.becomes)
     if not start.starts:
@@ -40,7 +40,7 @@ def start_words(start: Start, lost: Ranges) -> str:
 
 
 def outcome(start: Start) -> str:
-    """What a start does with a partition, as a sentence."""
+    """The effect of a start on a partition, as a sentence."""
     if start.becomes is not None:
         words = _BECOMES[start.becomes]
     elif not start.starts:
@@ -51,7 +51,7 @@ def outcome(start: Start) -> str:
 
 
 def _start_line(start: Start, label: str, theme: Theme) -> str:
-    """What a start does that somebody should know."""
+    """The harmful effect of a start, as a line."""
     head = f"{theme.paint('bold', safe(start.file))} {label}: "
     if start.becomes is not None:
         return f"{head}{theme.paint('bad', _BECOMES[start.becomes])}: {safe(start.why)}"
@@ -62,7 +62,7 @@ def _start_line(start: Start, label: str, theme: Theme) -> str:
 
 
 def _start_lines(starts: Sequence[Start], theme: Theme) -> Iterator[str]:
-    """What starts do, a line each; one where both kinds come to the same."""
+    """The effects of starts, a line each; one line if both kinds have the same effect."""
     for i, start in enumerate(starts):
         if i and _same(starts[i - 1], start):
             continue
@@ -72,12 +72,12 @@ def _start_lines(starts: Sequence[Start], theme: Theme) -> Iterator[str]:
 
 
 def _same(one: Start, other: Start) -> bool:
-    """Whether two starts on the same partition come to the same."""
+    """Whether two starts have the same effect on the same partition."""
     return replace(one, after=other.after) == other
 
 
 def next_start_lines(nexts: Sequence[Next], starts: Sequence[Start], theme: Theme) -> Iterator[str]:
-    """Whether the broker starts, and what keeps it from that."""
+    """Whether the broker starts, and what prevents it."""
     failing = [start for start in starts if start.fails]
     yield from _start_lines(failing[:MOST_LINES], theme)
     if len(failing) > MOST_LINES:
@@ -95,7 +95,7 @@ def next_start_lines(nexts: Sequence[Next], starts: Sequence[Start], theme: Them
 
 
 def lost_lines(starts: Sequence[Start], theme: Theme) -> Iterator[str]:
-    """What is lost when a broker starts: for each of a few partitions, or in all."""
+    """Offsets lost by a start: for each partition, or the total if there are more than a few."""
     harmed = [start for start in starts if start.loses and not start.fails]
     if len({start.file for start in harmed}) <= MOST_LOST:
         yield from _start_lines(harmed, theme)
@@ -114,8 +114,8 @@ def lost_lines(starts: Sequence[Start], theme: Theme) -> Iterator[str]:
 
 
 def step_lines(steps: Sequence[tuple[str, str, str]], theme: Theme) -> Iterator[str]:
-    """What to do next: commands, each with the one for all partitions, where there is one, and its
-    price."""
+    """Next steps: commands with their cost. Commands that share one for all partitions are replaced
+    by it."""
     joint = Counter(step[1] for step in steps if step[1])
     found: dict[str, str] = {}
     for command, of_all, price in steps:
@@ -133,7 +133,7 @@ def step_lines(steps: Sequence[tuple[str, str, str]], theme: Theme) -> Iterator[
 
 
 def _changes(start: Start) -> list[str]:
-    """What a start leaves of a partition, in words."""
+    """The state in which a start leaves a partition, in words."""
     words = [f"log end offset {start.log_end_offset}"]
     words += [
         f"{safe(_last(file))} is truncated to {grouped(size)} bytes" for file, size in start.cut
@@ -160,7 +160,7 @@ def _ranges(ranges: list[tuple[int, int]]) -> str:
 
 
 def next_start_words(following: Next) -> str:
-    """Which start comes next in a log directory, and whether the broker comes up."""
+    """The kind of the next start in a log directory, and whether the broker starts."""
     marker = "no .kafka_cleanshutdown: the next start runs log recovery"
     if following.after == CLEAN:
         marker = ".kafka_cleanshutdown present: the next start skips log recovery"
@@ -176,7 +176,7 @@ def next_start_words(following: Next) -> str:
 
 
 def either_start_words(starts: Sequence[Start]) -> str:
-    """Whether a broker comes up where it is not known how it stopped."""
+    """Whether a broker starts if it is unknown how it stopped."""
     if not starts:
         return "not a partition directory: no broker start predicted"
     fails = {start.after for start in starts if not start.starts}

@@ -1,4 +1,4 @@
-"""stat for people: a line a row, and what does not fit into a line."""
+"""`stat` for people: a line per row, and details that do not fit in it."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def _time(milliseconds: int | None) -> str:
 def columns(
     total: int | None, *, is_sample: bool, is_old: bool
 ) -> Iterator[LineColumn[Statistics]]:
-    """The columns of the table. total: bytes of all rows; None for no share of them. is_old: there
-    are batches of magic 0 or 1."""
+    """The columns of the table. total: bytes of all rows; None to omit shares. is_old: there are
+    batches of magic 0 or 1."""
     yield LineColumn("size", lambda of: human(of.bytes))
     if total:
         yield LineColumn("share", lambda of: f"{of.bytes / total:.0%}", keep=1)
@@ -56,7 +56,7 @@ def _error(error: float | None) -> str:
 
 
 def more_lines(of: Statistics) -> Iterator[str]:
-    """What does not fit into a line."""
+    """The details that do not fit in a row's line."""
     for words, pairs in (("records", of.records_histogram), ("bytes", of.bytes_histogram)):
         if pairs:
             most = max(n for _, n in pairs)

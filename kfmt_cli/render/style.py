@@ -1,4 +1,4 @@
-"""Colours and what they mean; nothing here asks whether there is a terminal."""
+"""Colours and their meanings; independent of whether there is a terminal."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ GAP = 2  # columns between two of a table
 
 
 def grouped(number: int) -> str:
-    """A number with its thousands apart."""
+    """A number with its thousands separated."""
     return f"{number:,}".replace(",", " ")
 
 
@@ -53,7 +53,7 @@ _POWERS = ("kB", "MB", "GB", "TB", "PB")
 
 
 def human(number: int) -> str:
-    """A number of bytes to three digits or so, in powers of 1000."""
+    """A number of bytes to about three digits, in powers of 1000."""
     if number < 1000:
         return f"{number} B"
     size, power = number / 1000, 0
@@ -63,24 +63,24 @@ def human(number: int) -> str:
 
 
 def count(number: int, noun: str, nouns: str = "") -> str:
-    """1 batch, 2 batches."""
+    """A number with its noun: 1 batch, 2 batches."""
     return f"{grouped(number)} {noun if number == 1 else nouns or noun + 's'}"
 
 
 def hidden_words(number: int, option: str = "--wide") -> str:
-    """What is said below a table that does not show all its columns, and the option that does."""
+    """Footer for a table with hidden columns, naming the option that shows them."""
     return f"{count(number, 'column')} hidden; use {option} to see all"
 
 
 def after(name: str, details: str, width: int | None) -> str:
-    """What follows a name in its line, or in one of its own where the line has no room for both."""
+    """Details after a name: on the same line, or on the next if they do not fit."""
     fits = width is None or not details or len(name) + len(details) <= width
     return details if fits else f"\n{details}"
 
 
 def shell_quoted(words: str) -> str:
-    """A word of a command as a shell takes it; what could disturb a terminal is written as bash,
-    zsh and POSIX 2024 write it in $'…'."""
+    """A word quoted for a shell. Characters that could disturb a terminal are escaped in $'…', as
+    in bash, zsh and POSIX 2024."""
     if words.isprintable():
         return shlex.quote(words)
     data = os.fsencode(words)
@@ -91,7 +91,7 @@ def shell_quoted(words: str) -> str:
 
 
 def safe(words: str) -> str:
-    """Words from outside with whatever could disturb a terminal escaped."""
+    """Words from outside, with characters that could disturb a terminal escaped."""
     if words.isprintable():
         return words
     return "".join(

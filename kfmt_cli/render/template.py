@@ -1,4 +1,4 @@
-"""Templates: what the bulk writer of `native/emit.py` writes for a row, put together in Python."""
+"""Templates: programs for the bulk writer `native/emit.py`, assembled in Python."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from kfmt_cli.core.native import text
 from kfmt_cli.core.native.emit import OPS
 
 NO_PADDING = 2
-BARE = 8  # is added to the mode of a preview without quotes, see `core/native/cell.py`
+BARE = 8  # added to the mode of a preview without quotes, see `core/native/cell.py`
 NUMBER_ROOM = 32  # the longest number, time or hex word that one instruction writes
 
 
 class Literals:
-    """The fixed words of templates that are written together."""
+    """The fixed words shared by templates that are written together."""
 
     def __init__(self) -> None:
         self._words: list[tuple[bytes, int]] = []
@@ -28,7 +28,8 @@ class Literals:
             self.entry(word.decode())
 
     def entry(self, words: str, width: int | None = None) -> int:
-        """The words' number; the same words share one. width: columns, if not the characters."""
+        """The number of the words; equal words share one. width: columns, if not one per
+        character."""
         key = words.encode(), len(words) if width is None else width
         if key not in self._known:
             self._known[key] = self.row([words])
@@ -36,7 +37,7 @@ class Literals:
         return self._known[key]
 
     def row(self, words: list[str]) -> int:
-        """The number of the first of some words that are numbered one after the other."""
+        """The number of the first of several words, numbered consecutively."""
         first = len(self._words)
         self._words += [(word.encode(), len(word)) for word in words]
         return first
@@ -46,12 +47,12 @@ class Literals:
 
     @cached_property
     def data(self) -> bytes:
-        """All words, one after the other."""
+        """All words, concatenated."""
         return b"".join(word for word, _ in self._words) + bytes(text.LITERAL_PADDING)
 
     @cached_property
     def places(self) -> IntArray:
-        """(3, words): where a word starts in `data`, its bytes, its columns."""
+        """(3, words): start of a word in `data`, its bytes, its columns."""
         lengths = [len(word) for word, _ in self._words]
         places = np.zeros((3, len(lengths)), np.int64)
         places[0] = np.cumsum([0, *lengths[:-1]])
@@ -70,11 +71,11 @@ class Template:
 
 
 class TemplateBuilder:
-    """Collects instructions; methods are named for what is written.
+    """Collects instructions; methods are named after the text they write.
 
-    columns: names of the rows' columns; children: those of the rows of their array. Templates that
-    are written together share their literals. constants: columns that hold one value in all rows
-    that will be written; what depends on them is decided here, once.
+    columns: names of the rows' columns; children: names of the columns of their array. Templates
+    that are written together share their literals. constants: columns with one value in all rows to
+    be written; conditions on them are decided here, once.
     """
 
     def __init__(
@@ -86,12 +87,12 @@ class TemplateBuilder:
     ) -> None:
         self._columns = columns
         self._constants = constants or {}
-        self._pending: tuple[str, int] = ("", 0)  # a literal that may become longer
+        self._pending: tuple[str, int] = ("", 0)  # a literal that may still grow
         self._children = children or {}
         self._program: list[list[int]] = []
         self._literals = literals or Literals()
         self._in_child = False
-        self._rooms = [64, 64]  # of a row, of a row of its array
+        self._rooms = [64, 64]  # per row, per row of its array
         self._bytes: tuple[list[int], list[int]] = ([], [])
         self._each = -1
 
@@ -106,12 +107,12 @@ class TemplateBuilder:
         return (self._children if self._in_child else self._columns)[name]
 
     def literal(self, words: str, width: int | None = None) -> None:
-        """Fixed words; `width` columns where that is not their number of characters."""
+        """Fixed words; `width` columns if not one per character."""
         before, columns = self._pending
         self._pending = before + words, columns + (len(words) if width is None else width)
 
     def _flush(self) -> None:
-        """Write down the literal that was collected: neighbours become one instruction."""
+        """Emit the pending literal: adjacent ones become one instruction."""
         words, width = self._pending
         self._pending = "", 0
         if words:
@@ -120,7 +121,7 @@ class TemplateBuilder:
             self._rooms[self._in_child] += len(words.encode())
 
     def _constant(self, name: str) -> int | None:
-        """The value of a column that holds one value only."""
+        """The value of a constant column, None for others."""
         return None if self._in_child else self._constants.get(name)
 
     def number(self, name: str) -> None:
@@ -132,7 +133,7 @@ class TemplateBuilder:
             self.literal(str(constant))
 
     def grouped(self, name: str) -> None:
-        """A column's number, thousands apart."""
+        """A column's number, with thousands separated."""
         self._add("GROUPED", self._column(name), room=NUMBER_ROOM)
 
     def hex32(self, name: str) -> None:
@@ -144,7 +145,8 @@ class TemplateBuilder:
         self._add("TIME", self._column(name), room=NUMBER_ROOM)
 
     def choice(self, name: str, words: list[str], other: tuple[str, str]) -> None:
-        """One of the words by a column's number; any other number between the words of `other`."""
+        """The word at a column's number; any other number is written between the words of
+        `other`."""
         constant = self._constant(name)
         if constant is not None and 0 <= constant < len(words):
             self.literal(words[constant])
@@ -154,34 +156,34 @@ class TemplateBuilder:
         self._add("CHOICE", self._column(name), first, len(words), room=2 * room + NUMBER_ROOM)
 
     def json_bytes(self, name: str, mode: str) -> None:
-        """Bytes as a JSON string, followed by `"<name>_encoding"` where they are no text."""
+        """Bytes as a JSON string, followed by `"<name>_encoding"` if they are not text."""
         encodings = ("utf8-replaced", "hex", "base64")
         first = self._literals.row([f',"{name}_encoding":"{encoding}"' for encoding in encodings])
         self._bytes_of(name)
         self._add("JSON_BYTES", self._column(name), _mode(mode), first, room=len(name) + 40)
 
     def raw(self, name: str) -> None:
-        """Bytes that are safe text already, as they are."""
+        """Bytes that are already safe text, unchanged."""
         self._bytes_of(name)
         self._add("RAW", self._column(name))
 
     def csv_bytes(self, name: str, mode: str) -> None:
-        """Bytes as a CSV field: nothing for null, quotes for everything else."""
+        """Bytes as a CSV field: empty for null, quoted otherwise."""
         self._bytes_of(name)
         self._add("CSV_BYTES", self._column(name), _mode(mode), room=8)
 
     def encoding(self, name: str, mode: str) -> None:
-        """How `csv_bytes` wrote them: nothing for text."""
+        """The encoding that `csv_bytes` used; empty for text."""
         first = self._literals.row(["hex", "base64"])
         self._add("ENCODING", self._column(name), _mode(mode), first, room=8)
 
     def cell_bytes(self, name: str, mode: str, limit: int) -> None:
-        """A preview of bytes between quotes, cut after `limit` columns when that is not 0."""
+        """A quoted preview of bytes, shortened to `limit` columns unless that is 0."""
         self._bytes_of(name)
         self._add("CELL_BYTES", self._column(name), _mode(mode), limit, room=NUMBER_ROOM)
 
     def cell_text(self, name: str, mode: str, limit: int) -> None:
-        """The same without quotes around it, but where they keep it from looking like a null."""
+        """The same, quoted only if it would otherwise look like a null."""
         self._bytes_of(name)
         self._add("CELL_BYTES", self._column(name), _mode(mode) + BARE, limit, room=NUMBER_ROOM)
 
@@ -189,11 +191,11 @@ class TemplateBuilder:
         self._bytes[self._in_child].append(self._column(name))
 
     def when(self, name: str, value: int) -> AbstractContextManager[None]:
-        """What follows is only written where a column holds `value`."""
+        """Write the block only if a column is `value`."""
         return self._conditional("IF", name, value, True)
 
     def unless(self, name: str, value: int) -> AbstractContextManager[None]:
-        """What follows is only written where a column does not hold `value`."""
+        """Write the block unless a column is `value`."""
         return self._conditional("UNLESS", name, value, False)
 
     @contextmanager
@@ -202,7 +204,7 @@ class TemplateBuilder:
         if constant is not None:
             kept = self._program, self._pending, self._rooms.copy(), self._bytes
             if (constant == value) != equal:
-                self._program, self._bytes = [], ([], [])  # what follows is never written
+                self._program, self._bytes = [], ([], [])  # the block is never written
             yield
             if (constant == value) != equal:
                 self._program, self._pending, self._rooms, self._bytes = kept
@@ -215,7 +217,7 @@ class TemplateBuilder:
 
     @contextmanager
     def each(self, name: str, separator: str) -> Iterator[None]:
-        """What follows is written for each row of an array; names are then those of its rows."""
+        """Write the block for each row of an array; names in it refer to that row's columns."""
         never = self._constant(name) == 0
         kept = self._program, self._pending, self._rooms.copy(), self._bytes, self._each
         if never:
@@ -237,14 +239,14 @@ class TemplateBuilder:
     def cell(
         self, width: int, *, right: bool = False, cut: bool = False, pad: bool = True
     ) -> Iterator[None]:
-        """What follows is padded to `width` columns, or cut there, or both."""
+        """Pad the block to `width` columns, or shorten it to that, or both."""
         self._add("CELL")
         yield
         self._add("END_CELL", width, int(right) if pad else NO_PADDING, int(cut), room=width + 4)
 
     @contextmanager
     def quoted(self) -> Iterator[None]:
-        """What follows is one CSV field."""
+        """Write the block as one CSV field."""
         self._add("QUOTE")
         at = len(self._program)
         yield
@@ -258,7 +260,7 @@ class TemplateBuilder:
         self._bytes[1].extend(self._bytes[1])
 
     def build(self) -> Template:
-        """The template so far."""
+        """The template built so far."""
         self._flush()
         shape = [*self._rooms, self._each, len(self._bytes[0]), *self._bytes[0], *self._bytes[1]]
         return Template(

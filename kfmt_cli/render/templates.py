@@ -1,4 +1,4 @@
-"""JSON and CSV templates out of row types."""
+"""JSON and CSV templates built from row types."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def json_template(
     literals: Literals | None = None,
     constants: Mapping[str, int] | None = None,
 ) -> Template:
-    """One object a line: type, file, then the columns of the row type.
+    """One object per line: type, file, then the columns of the row type.
 
     files: one for all rows, or several that the column `file_number` chooses from.
     """
@@ -34,12 +34,12 @@ def json_template(
 
 
 def _front(file: str, rows: RowType) -> dict[str, object]:
-    """The file of a row, and its place."""
+    """The file and place of a row."""
     return with_place({"file": file}, rows.placed)
 
 
 def _file(builder: TemplateBuilder, words: list[str]) -> None:
-    """What a row of each file begins with."""
+    """Write the beginning of each row: the constant one, or the one chosen by file number."""
     if len(words) == 1:
         builder.literal(words[0])
     else:
@@ -100,7 +100,7 @@ def _json_headers(builder: TemplateBuilder, mode: str) -> None:
 
 
 def csv_names(rows: RowType) -> list[str]:
-    """The columns of the CSV: groups opened up, `_encoding` after each bytes column."""
+    """The CSV columns: groups flattened, `_encoding` after each bytes column."""
     names = [*rows.front]
     for leaf in rows.leaves:
         names += (
@@ -116,7 +116,7 @@ def csv_template(
     mode: str,
     constants: Mapping[str, int] | None = None,
 ) -> Template:
-    """One line a row; null is nothing, empty is two quotes; headers are a JSON list.
+    """One line per row; null is an empty field, an empty value two quotes; headers are a JSON list.
 
     files: as in `json_template`.
     """
@@ -137,7 +137,7 @@ def csv_template(
 
 
 def _enter(conditions: ExitStack, builder: TemplateBuilder, column: Column) -> None:
-    """Write what follows only where the row has a value in the column."""
+    """Enter conditions that write a value only for rows that have one."""
     if column.only:
         conditions.enter_context(builder.when(*column.only))
     if column.given:

@@ -1,4 +1,4 @@
-"""What fills a disk, for people."""
+"""Disk usage, for people."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _COLUMNS: tuple[LineColumn[Usage], ...] = (
 def usage_lines(
     path: str, found: Sequence[Usage], theme: Theme, width: int | None, *, is_known: bool
 ) -> Iterator[str]:
-    """What fills the disk below a directory, and what a broker frees of it.
+    """The disk usage of a directory, and how much of it a broker frees.
 
-    is_known: a metadata log says the topics' settings.
+    is_known: topic settings come from a metadata log.
     """
     named = [(_name(usage), usage) for usage in found]
     table = LineTable(f"under {safe(path)}", named, _COLUMNS, theme, width)
@@ -46,7 +46,7 @@ def _name(usage: Usage) -> str:
 
 
 def _by_retention(usage: Usage, *, is_known: bool) -> str:
-    """What retention frees of the logs, now, later and never."""
+    """How much of the logs retention frees now, later and never."""
     now, later = usage.freed_now or 0, usage.freed_later or 0
     parts = [f"{human(now)} deletable now" if now else "nothing deletable now"]
     if later and usage.freed_by is not None:

@@ -1,4 +1,4 @@
-"""A number and its varint, with the way from one to the other drawn."""
+"""A drawing of the steps from a number to its varint."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kfmt_cli.render.style import Theme
 
 
 def varint_lines(value: int, data: bytes, encoding: Encoding, theme: Theme) -> str:
-    """The way from a number to its bytes, a line a step."""
+    """The steps from a number to its bytes, one per line."""
     bits = encoding.bits
     raw = varint.zigzag(value, bits) if encoding.signed else value
     groups = varint.groups(raw)
@@ -38,7 +38,7 @@ def varint_lines(value: int, data: bytes, encoding: Encoding, theme: Theme) -> s
 
 
 def _binary(value: int, bits: int) -> str:
-    """Two's complement in nibbles, two to a byte; leading bytes of equal bits are left out."""
+    """Two's complement in nibbles, two per byte; leading bytes of equal bits are omitted."""
     raw = value & varint.MASKS[bits]
     digits = f"{raw:0{bits}b}"
     return "  ".join(f"{digits[i : i + 4]} {digits[i + 4 : i + 8]}" for i in range(0, bits, 8))

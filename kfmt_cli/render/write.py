@@ -1,4 +1,4 @@
-"""Templates written out over tables, in buffers that are used again."""
+"""Templates applied to tables, with reused buffers."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ BUFFER = 1 << 20
 MOST_FREE = 32
 NO_CHILDREN: IntArray = np.zeros((4, 0), np.int64)
 
-# Characters beyond ASCII that every terminal shows plainly: first, last, columns. Everything else
-# is escaped: controls, invisible and combining characters, what turns the writing direction.
+# Non-ASCII characters that every terminal shows plainly: first, last, columns. Everything else is
+# escaped: controls, invisible and combining characters, changes of writing direction.
 PRINTABLE = np.array(
     [
         (0x00A1, 0x00AC, 1),
@@ -64,12 +64,12 @@ PRINTABLE = np.array(
 ).T.copy()
 
 
-# Buffers that were written and may be used again: new memory costs more than filling it.
+# Buffers free for reuse: new memory costs more than filling it.
 _free: deque[bytearray] = deque()
 
 
 def recycle(piece: memoryview) -> None:
-    """Give back the buffer of a piece that has been written out."""
+    """Return a written piece's buffer for reuse."""
     buffer = piece.obj
     piece.release()
     if isinstance(buffer, bytearray) and len(buffer) == BUFFER and len(_free) < MOST_FREE:
@@ -77,7 +77,7 @@ def recycle(piece: memoryview) -> None:
 
 
 def _writer(template: Template, least: int = 0) -> tuple[text.Writer, bytearray]:
-    """A writer at the front of a buffer."""
+    """Create a writer at the start of a buffer."""
     try:
         buffer = _free.popleft() if least <= BUFFER else bytearray(least)
     except IndexError:
@@ -87,7 +87,7 @@ def _writer(template: Template, least: int = 0) -> tuple[text.Writer, bytearray]
 
 
 def _piece(buffer: bytearray, length: int) -> memoryview:
-    """The front of a buffer; a copy where little is in it, as pieces may have to wait."""
+    """The front of a buffer; a copy if it is mostly empty, as pieces may have to wait."""
     with memoryview(buffer) as whole:
         if length > len(buffer) // 4:
             return memoryview(buffer)[:length]
@@ -100,7 +100,7 @@ def _piece(buffer: bytearray, length: int) -> memoryview:
 def write_rows(
     template: Template, data: bytes, table: Table, children: IntArray, first: int, last: int
 ) -> Iterator[memoryview]:
-    """The text of rows first..last-1, in pieces that `recycle` wants back."""
+    """The text of rows first..last-1, in pieces to pass to `recycle`."""
     least = 0
     while first < last:
         writer, buffer = _writer(template, least)

@@ -1,4 +1,4 @@
-"""How a broker works, told with the numbers of real files: a page a mechanism.
+"""How a broker works, explained with numbers from real files: one page per mechanism.
 
 To add one, write a function from `PageFacts` to the parts of a page and add a line to `PAGES`.
 """

@@ -13,7 +13,7 @@ from kfmt_cli.log.block import HEADER_SIZE
 from kfmt_cli.log.open_log import open_log
 from kfmt_cli.render.pages.page import PageFacts, Part
 
-_SHOWN = 12  # bytes of a field that are drawn
+_SHOWN = 12  # bytes drawn per field
 
 
 def batch(facts: PageFacts) -> Iterator[Part]:
@@ -50,7 +50,7 @@ def batch(facts: PageFacts) -> Iterator[Part]:
 
 
 def attributes(facts: PageFacts) -> Iterator[Part]:
-    """The bits of the attributes, with those of real batches."""
+    """The attribute bits, with their values in real batches."""
     yield (
         "Two bytes of the batch header are bit flags. The checksum covers them, so a broker "
         "cannot change them without recomputing it."
@@ -75,7 +75,7 @@ def attributes(facts: PageFacts) -> Iterator[Part]:
 
 
 def varint(facts: PageFacts) -> Iterator[Part]:
-    """300, from the number to its bytes."""
+    """The number 300 converted to its bytes."""
     del facts
     yield (
         "Record lengths and deltas are usually small, so they are written in groups of seven "
@@ -97,7 +97,7 @@ def varint(facts: PageFacts) -> Iterator[Part]:
 
 
 def lz4(facts: PageFacts) -> Iterator[Part]:
-    """What codecs make of a real batch, and Kafka's frame around LZ4."""
+    """A real batch compressed by each codec, and Kafka's frame around LZ4."""
     block, batches = facts.first_block, facts.batches
     plain = next((i for i in range(len(batches)) if not batches["compression"][i]), None)
     yield (
@@ -130,7 +130,7 @@ def lz4(facts: PageFacts) -> Iterator[Part]:
 
 
 def control(facts: PageFacts) -> Iterator[Part]:
-    """What markers are, and how many of them a partition has."""
+    """Transaction markers and other control records, and how many a partition has."""
     yield (
         "Some batches are written by the broker itself. Such a control batch has bit 5 set and a "
         "single record, whose key identifies it: a version and a type, two bytes each. Consumers "
@@ -153,7 +153,7 @@ def control(facts: PageFacts) -> Iterator[Part]:
 
 
 def transactions(facts: PageFacts) -> Iterator[Part]:
-    """The first transactions of a partition, drawn."""
+    """A drawing of the first transactions of a partition."""
     following = Transactions()
     ended = []
     for file in facts.logs:

@@ -1,4 +1,4 @@
-"""What a page is, and what it is told with."""
+"""The type of a page, and the facts it is built from."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ Part = str | Drawing
 
 @dataclass(frozen=True, slots=True)
 class ListedPage:
-    """A page."""
+    """A page in the list."""
 
     name: str
     title: str
-    """What it is about."""
+    """Its subject."""
     target: str
-    """The module and the function."""
+    """Module and function."""
 
     def parts(self, facts: PageFacts) -> Iterator[Part]:
         """Its paragraphs and drawings; raises InputError."""
@@ -41,26 +41,26 @@ class ListedPage:
 
 @dataclass(frozen=True)
 class PageFacts:
-    """The partition that a page is told with."""
+    """The partition that supplies a page's numbers."""
 
     folder: Folder
     is_sample: bool = False
-    """It is the one that comes with kfmt."""
+    """Whether it is the sample that comes with kfmt."""
     wheel: tuple[int, int, tuple[int, ...], int | None] = (1, 20, (5, 130, 450), None)
     """Tick, buckets, timers and time of the timing wheel."""
     still: bool = False
-    """What changes is left out."""
+    """Omit values that change from run to run."""
 
     @property
     def words(self) -> str:
-        """What the numbers are from."""
+        """Label for the source of the numbers."""
         if self.is_sample:
             return "a partition written by a 3.9.1 broker"
         return self.folder.path
 
     @cached_property
     def logs(self) -> list[Input]:
-        """Its logs; raises InputError where there is none."""
+        """Its logs; raises InputError if there are none."""
         found = self.folder.logs
         if not found:
             raise InputError(f"{self.folder.path}: no log segments in this directory")
@@ -68,12 +68,12 @@ class PageFacts:
 
     @cached_property
     def batches(self) -> Table:
-        """The first batches of its first log that has any; raises InputError."""
+        """The first batches of the first log that has any; raises InputError."""
         return self.first_block.batches
 
     @cached_property
     def first_block(self) -> Block:
-        """The first block of its first log that has one; raises InputError."""
+        """The first block of the first log that has one; raises InputError."""
         for file in self.logs:
             with open_log(file, read_ahead=False) as log:
                 for block in log.blocks:
@@ -82,7 +82,7 @@ class PageFacts:
         raise InputError(f"{self.folder.path}: no batch in its logs")
 
     def index(self, kind: Kind) -> tuple[Input, Table] | None:
-        """The first index of a kind that has entries."""
+        """The first index of this kind that has entries."""
         for segment in self.folder.segments:
             file = segment.indexes.get(kind)
             if file is not None and len(table := read_rows(file).table):
@@ -101,7 +101,7 @@ class PageFacts:
 
 
 def facts_of(path: str | None) -> PageFacts:
-    """A partition's directory to tell pages with, or the one that comes with kfmt."""
+    """Facts about a partition directory, by default the one that comes with kfmt."""
     folders = target_of(str(path or SAMPLE)).folders
     if not folders:
         raise InputError(f"{path}: cannot be listed")

@@ -1,4 +1,4 @@
-"""Pages about segments: indexes, look-ups, rolling, retention, compaction, epochs, recovery."""
+"""Pages about segments: indexes, lookups, rolling, retention, compaction, epochs, recovery."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _target(facts: PageFacts) -> int:
 
 
 def _steps(facts: PageFacts, offset: int) -> list[str]:
-    """The comparisons of the binary search, and where the scan begins and ends."""
+    """The comparisons of the binary search, and the start and end of the scan."""
     segment = choose(
         [segment for segment in facts.folder.segments if segment.log is not None], offset, None
     )
@@ -102,7 +102,7 @@ def _steps(facts: PageFacts, offset: int) -> list[str]:
 
 
 def finding_an_offset(facts: PageFacts) -> Iterator[Part]:
-    """A look-up of an offset, step by step."""
+    """A lookup by offset, step by step."""
     offset = _target(facts)
     yield (
         "When a consumer fetches an offset, the broker picks the segment by its name, searches "
@@ -116,7 +116,7 @@ def finding_an_offset(facts: PageFacts) -> Iterator[Part]:
 
 
 def rolling(facts: PageFacts) -> Iterator[Part]:
-    """The four reasons, with the sizes of real segments."""
+    """The four reasons to roll, with the sizes of real segments."""
     yield (
         "Records are only ever appended to the last segment of a partition. Before each append, "
         "the broker checks whether to roll a new segment:"
@@ -138,7 +138,7 @@ def rolling(facts: PageFacts) -> Iterator[Part]:
 
 
 def retention(facts: PageFacts) -> Iterator[Part]:
-    """Which segments go, by the times of real ones."""
+    """Which segments are deleted, with the timestamps of real ones."""
     yield (
         "Every five minutes, a broker checks each partition with cleanup.policy=delete, oldest "
         "segment first, and stops at the first segment to keep. Only whole segments are deleted:"
@@ -171,7 +171,7 @@ def retention(facts: PageFacts) -> Iterator[Part]:
 
 
 def compaction(facts: PageFacts) -> Iterator[Part]:
-    """What a cleaning does, step by step."""
+    """A cleaning, step by step."""
     keys = int(DEDUPE_BUFFER_BYTES // ENTRY * LOAD)
     yield (
         "A compacted partition keeps the latest record per key. The log cleaner works on closed "
@@ -234,7 +234,7 @@ def leader_epochs(facts: PageFacts) -> Iterator[Part]:
 
 
 def recovery(facts: PageFacts) -> Iterator[Part]:
-    """What a start does, and what decides."""
+    """What a broker does at a start, and what that depends on."""
     yield (
         "After a clean shutdown, a broker leaves .kafka_cleanshutdown. A broker that finds this "
         "file trusts its logs: it derives each log end offset from the last entry of the last "

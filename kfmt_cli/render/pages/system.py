@@ -1,4 +1,4 @@
-"""Pages about the operating system: the page cache, and sending without copies."""
+"""Pages about the operating system: the page cache and zero-copy transfer."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from kfmt_cli.render.pages.page import PageFacts, Part
 
 _ROWS = 8
-_MOST = 1 << 30  # bytes of a file that are asked about
+_MOST = 1 << 30  # bytes of a file that are queried
 
 
 def page_cache(facts: PageFacts) -> Iterator[Part]:
-    """What of the files is in memory now."""
+    """How much of each file is in memory now."""
     yield (
         "A broker does not cache records itself. It reads and writes files, and the operating "
         "system keeps recently used data in free memory. Consumers that keep up read freshly "
@@ -45,7 +45,7 @@ def page_cache(facts: PageFacts) -> Iterator[Part]:
 
 
 def zero_copy(facts: PageFacts) -> Iterator[Part]:
-    """How a fetch is answered, with and without copies."""
+    """How a broker answers a fetch, with and without copies."""
     size = sum(os.stat(log.path).st_size for log in facts.logs)  # noqa: PTH116 (of each)
     yield (
         "A batch is stored in exactly the form in which it is sent. To answer a fetch, a broker "
@@ -69,9 +69,9 @@ def zero_copy(facts: PageFacts) -> Iterator[Part]:
 
 
 def cached(path: str) -> tuple[int, int] | None:
-    """How many pages of a file are in memory, and how many it has; None where nobody can tell.
+    """Number of a file's pages in memory and its total pages; None if that cannot be determined.
 
-    The file is mapped and its pages are not touched, so that one that is cut meanwhile is no harm.
+    The file is mapped but its pages are not touched, so a concurrent truncation does no harm.
     """
     if not sys.platform.startswith("linux"):
         return None

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from kfmt_cli.broker.timing_wheel import Timer, TimingWheels, Wheel, WheelStep
 from kfmt_cli.render.pages.page import PageFacts, Part
 
-_SHOWN = 20  # buckets that are drawn
+_SHOWN = 20  # buckets drawn
 
 
 def timing_wheel(facts: PageFacts) -> Iterator[Part]:
-    """Some timers put into wheels, and time going on."""
+    """Some timers put into wheels, then time advanced."""
     tick, size, delays, at = facts.wheel
     yield (
         "A broker has hundreds of thousands of timers: requests waiting for records, replicas or "
@@ -40,7 +40,7 @@ def timing_wheel(facts: PageFacts) -> Iterator[Part]:
 
 
 def words_of(step: WheelStep) -> str:
-    """A step on a line."""
+    """A step as a line."""
     line = f"{step.now:>6} ms  timer {step.timer.name:>9}  {step.kind:<8}"
     if step.level is None:
         return line.rstrip()
@@ -48,7 +48,7 @@ def words_of(step: WheelStep) -> str:
 
 
 def draw(wheel: Wheel, level: int) -> Iterator[str]:
-    """A wheel as a row of buckets: how many timers are in each."""
+    """A wheel as a row of buckets, each with its number of timers."""
     numbers = {
         start // wheel.tick % wheel.size: len(bucket) for start, bucket in wheel.buckets.items()
     }
@@ -62,7 +62,7 @@ def draw(wheel: Wheel, level: int) -> Iterator[str]:
 
 
 def steps_of(facts: PageFacts) -> Iterator[WheelStep]:
-    """What happens, one after the other."""
+    """The steps, in order."""
     tick, size, delays, at = facts.wheel
     wheels = TimingWheels(tick, size)
     for delay in delays:

@@ -1,1 +1,1 @@
-"""The page of `kfmt report`: rows in, one file of HTML out."""
+"""The page of `kfmt report`: rows in, one HTML file out."""

@@ -1,7 +1,7 @@
-"""The charts of a page, as Vega-Lite by Altair: how they look, without the rows they show.
+"""The charts of a page as Vega-Lite specs made by Altair, without their rows.
 
-A chart names the table that it is drawn from; `figures.py` makes the tables, and `page.js` gives
-each chart the rows of its topic.
+A chart names its table; `figures.py` makes the tables, and `page.js` gives each chart the rows of
+its topic.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kfmt_cli.formats.batch import CODECS
 Spec = dict[str, Any]
 
 _WIDTH = "container"
-# Colours that people with any kind of colour vision tell apart, on white and on black.
+# Distinguishable with any kind of colour vision, on white and on black.
 _CODEC_COLOURS = ("#8a8f98", "#d98e04", "#3d8fd1", "#2a9d78", "#b565a7")
 _OUTCOMES = ("committed", "aborted", "open")
 _OUTCOME_COLOURS = ("#8a8f98", "#d1495b", "#e08e00")
@@ -25,7 +25,8 @@ _ROW = 22  # pixels of a log, a producer, a bar
 
 
 def _rows(field: str) -> dict[str, Any]:
-    """What makes a chart as high as a column of its table has different values."""
+    """Properties that make a chart grow with the number of different values in a column of its
+    table."""
     return {"width": _WIDTH, "usermeta": {"rows": field, "step": _ROW}}
 
 
@@ -64,7 +65,7 @@ def _stretch(*more: Any) -> list[Any]:
 
 
 def _times(of: str, title: str) -> Any:
-    """Stacked columns over time, of bytes or records."""
+    """Stacked columns of bytes or records over time."""
     return (
         alt.Chart(alt.NamedData("times"))
         .mark_rect()
@@ -262,7 +263,7 @@ def _transactions() -> Any:
             x=alt.X("first:Q", axis=alt.Axis(format="~s", title="offset"), scale={"zero": False}),
             x2="last:Q",
             color=alt.Color("outcome:N", scale=outcomes, legend=alt.Legend(title="outcome")),
-            stroke=alt.Stroke("outcome:N", scale=outcomes),  # short ones are seen, too
+            stroke=alt.Stroke("outcome:N", scale=outcomes),  # keeps short ones visible
             tooltip=[
                 "outcome:N",
                 "producer:N",
@@ -275,7 +276,7 @@ def _transactions() -> Any:
     )
 
 
-# Dark enough for white words.
+# Dark enough for white text.
 _AREA_COLOURS = (
     *("#2f6fa8", "#8a5a00", "#1d7357", "#8e4585"),
     *("#5b6470", "#a23847", "#3f51a3", "#6b6b00"),
@@ -284,7 +285,7 @@ _SHOWN = "datum.x1 - datum.x0 > 60 && datum.y1 - datum.y0 > 16"
 
 
 def _treemap() -> Spec:
-    """Vega's own, as Vega-Lite has no such layout."""
+    """A treemap in plain Vega, as Vega-Lite has no such layout."""
     layout = [
         {"type": "stratify", "key": "id", "parentKey": "parent"},
         {
@@ -356,7 +357,7 @@ def specs() -> dict[str, Spec]:
         "transactions": _transactions(),
     }
     found: dict[str, Spec] = {name: chart.to_dict() for name, chart in made.items()}
-    for spec in found.values():  # without the look that Altair gives all: the page has its own
+    for spec in found.values():  # without Altair's default style: the page has its own
         spec.pop("config", None)
     return {"treemap": _treemap(), **found}
 

@@ -1,4 +1,4 @@
-"""The page as one file of HTML: tables and words by templates, charts and their data as scripts."""
+"""The page as one HTML file: tables and text from templates, charts and their data as scripts."""
 
 from __future__ import annotations
 
@@ -36,24 +36,24 @@ from kfmt_cli.render.style import count, grouped, human, safe
 from kfmt_cli.rows.section import Object
 
 MOST_TOPICS = 200  # with a page of their own
-MOST_SAID = 3  # things of each answer
-MOST_LINES = 8  # of what `check` says
-MOST_NUMBERS = 300  # rows of the table of a chart
+MOST_SAID = 3  # items per answer
+MOST_LINES = 8  # of the output of `check`
+MOST_NUMBERS = 300  # rows in the table of a chart
 _ENDS = re.compile("<(/script|/style|!--)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class PageAnswer:
-    """What somebody wants to know first."""
+    """The answer to one of the reader's first questions."""
 
     question: str
     verdict: str
     style: str
     """good, warning, error or plain."""
     lines: list[tuple[str, str]]
-    """Each a command, which may be empty, and words."""
+    """Each a command, possibly empty, and text."""
     link: str
-    """Where the page says more."""
+    """The part of the page with the details."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class PageTopic:
 
 
 def document(data: PageData, runtime: Callable[[], str]) -> str:
-    """The page. runtime: gives the script that draws the charts."""
+    """The page. runtime: returns the script that draws the charts."""
     figures = figures_of(data)
     anchors = _anchors(data)
     groups = list(sheets.finding_groups(data))
@@ -114,17 +114,17 @@ def document(data: PageData, runtime: Callable[[], str]) -> str:
 
 
 def _json(value: object) -> Markup:
-    """JSON in a script, in which nothing can look like a tag."""
+    """JSON for a script, with nothing that looks like a tag."""
     return Markup(json_text(value).replace("<", "\\u003c"))  # noqa: S704
 
 
 def _code(words: str) -> Markup:
-    """A script or a style that does not end where it says so in a string."""
+    """A script or a style, with closing tags inside strings escaped."""
     return Markup(_ENDS.sub(r"<\\\1", words))  # noqa: S704
 
 
 def numbers_sheet(name: str, rows: list[dict[str, Any]], n_rows: int) -> Sheet | None:
-    """The rows that a chart is drawn from, as a table."""
+    """The rows of a chart as a table."""
     columns = (
         [column for column in rows[0] if not column.endswith(("_from", "_to"))] if rows else []
     )
@@ -158,7 +158,8 @@ def _told(column: str) -> Callable[[Any], sheets.PageCell]:
 
 
 def _anchors(data: PageData) -> dict[str, str]:
-    """The topics with a page of their own, and its name: those with errors, then the largest."""
+    """Anchors of the topics with a page of their own: those with errors are chosen first, then the
+    largest."""
     sizes: dict[str, int] = {}
     for row in data.partitions:
         sizes[label_of(row)] = sizes.get(label_of(row), 0) + row["bytes"]
@@ -188,7 +189,7 @@ def _topics(
 
 
 def _answers(data: PageData, groups: Sequence[FindingGroup]) -> Iterator[PageAnswer]:
-    """The five things that somebody wants to know first."""
+    """Answers to the five questions that a reader asks first."""
     about = data.of("report")[0]
     yield _what(about, data)
     yield _damage(groups)
@@ -210,14 +211,13 @@ def _answers(data: PageData, groups: Sequence[FindingGroup]) -> Iterator[PageAns
 
 
 def _step(line: str) -> tuple[str, str]:
-    """A step of `check`: a command, and its price after some spaces."""
+    """A step of `check`: a command, and its cost if given after several spaces."""
     command, _, price = line.partition("   ")
     return (command, price) if price else ("", command)
 
 
 def _lost(data: PageData, lines: list[tuple[str, str]]) -> PageAnswer:
-    """What the next start makes of it; where it is not known how the broker stopped, a start after
-    a crash."""
+    """What the next start loses; assumes a crash if it is unknown how the broker stopped."""
     question = "What is lost?"
     rows = data.of("broker_start")
     if not rows:
@@ -250,7 +250,7 @@ def _what(about: Object, data: PageData) -> PageAnswer:
 
 
 def _usual_times(data: PageData) -> list[tuple[str, str]]:
-    """The times of nearly all records, where a few are far from them."""
+    """The time range of nearly all records, if a few are far from it."""
     rows = data.of("time_bucket")
     if not rows:
         return []
@@ -263,7 +263,7 @@ def _usual_times(data: PageData) -> list[tuple[str, str]]:
 
 
 def _places(rows: Iterable[Object]) -> str:
-    """Where things are: in a partition, or in how many."""
+    """A place in words: the partition, or the number of partitions."""
     places = dict.fromkeys(map(place_of, rows))
     return f"in {next(iter(places))}" if len(places) == 1 else f"in {len(places)} partitions"
 

@@ -1,4 +1,4 @@
-"""The figures of a page: its charts, the rows that they are drawn from, and their words."""
+"""The figures of a page: its charts, their rows and their captions."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from kfmt_cli.render.style import count, grouped, human
 from kfmt_cli.rows.section import Object
 
 Row = dict[str, Any]
-MOST_SERIES = 7  # topics that have a colour of their own over time
+MOST_SERIES = 7  # topics with a colour of their own over time
 OTHERS = "other topics"
-MOST_TIMES = 150  # stretches of time
+MOST_TIMES = 150  # intervals
 MOST_LAGS = 20
-MOST_TRANSACTIONS = 400  # of a topic
-MOST_STRIPS = 120  # of a topic
+MOST_TRANSACTIONS = 400  # per topic
+MOST_STRIPS = 120  # per topic
 MOST_AREAS = 400
-FAR = 730 * DAY  # what goes later than that is only said
+FAR = 730 * DAY  # later deletions appear only in the text
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A chart with its words, which say what there is to see."""
+    """A chart with a caption that says what it shows."""
 
     chart: str
     title: str
@@ -38,27 +38,27 @@ class Figure:
 
 @dataclass(slots=True)
 class Figures:
-    """The figures of a page, and the tables that they are drawn from."""
+    """The figures of a page and their tables."""
 
     tables: dict[str, list[Row]] = field(default_factory=dict)
     overview: dict[str, list[Figure]] = field(default_factory=dict)
-    """By the part of the page that they are in."""
+    """By the part of the page that contains them."""
     topics: dict[str, list[Figure]] = field(default_factory=dict)
 
     def add(self, part: str, figure: Figure, table: str, rows: Sequence[Row]) -> None:
-        """A figure of all topics, where there are rows for it."""
+        """Add a figure about all topics, if it has rows."""
         if rows:
             self.tables[table] = list(rows)
             self.overview.setdefault(part, []).append(figure)
 
     def add_topic(self, figure: Figure, table: str, rows: Sequence[Row]) -> None:
-        """A figure of one topic, where there are rows for it."""
+        """Add a figure about one topic, if it has rows."""
         if rows and figure.topic is not None:
             self.tables.setdefault(table, []).extend(rows)
             self.topics.setdefault(figure.topic, []).append(figure)
 
     def packed(self) -> dict[str, dict[str, Any]]:
-        """The tables with the names of their columns once."""
+        """The tables, with column names stored once."""
         return {
             name: {
                 "columns": list(rows[0]),
@@ -70,12 +70,12 @@ class Figures:
 
 
 def label_of(row: Object) -> str:
-    """The name of the topic that an object is about; of a directory without one, its path."""
+    """The name of an object's topic; for a directory without one, its path."""
     return str(row.get("topic") or row.get("file") or "")
 
 
 def figures_of(data: PageData) -> Figures:
-    """All figures for which there are rows."""
+    """All figures that have rows."""
     found = Figures()
     _areas(found, data)
     _times(found, data)
@@ -96,7 +96,7 @@ def figures_of(data: PageData) -> Figures:
 
 
 def by_topic(rows: Sequence[Object]) -> Mapping[str, list[Object]]:
-    """Objects by the topics that they are about; none for another topic."""
+    """Objects by topic; an empty list for unknown topics."""
     found: dict[str, list[Object]] = defaultdict(list)
     for row in rows:
         found[label_of(row)].append(row)
@@ -104,7 +104,7 @@ def by_topic(rows: Sequence[Object]) -> Mapping[str, list[Object]]:
 
 
 def _areas(found: Figures, data: PageData) -> None:
-    """What takes the room: a rectangle a partition."""
+    """What uses the space: a rectangle per partition."""
     partitions = sorted(data.partitions, key=lambda row: -row["bytes"])
     shown = [row for row in partitions if row["bytes"]][:MOST_AREAS]
     if not shown:
@@ -135,13 +135,13 @@ def _areas(found: Figures, data: PageData) -> None:
 
 
 def place_of(row: Object) -> str:
-    """The partition that an object is about, or else what it is of."""
+    """The partition that an object is about, or else its label."""
     topic, partition = row.get("topic"), row.get("partition")
     return f"{topic}-{partition}" if partition is not None else label_of(row)
 
 
 def _times(found: Figures, data: PageData) -> None:
-    """When how much was written: to all topics, the largest ones by name, and to each."""
+    """Data written over time: to all topics, with the largest named, and to each topic."""
     rows = data.of("time_bucket")
     if not rows:
         return
@@ -188,7 +188,7 @@ def _times(found: Figures, data: PageData) -> None:
 
 
 def _topic_times(found: Figures, name: str, rows: list[Object]) -> None:
-    """When how much was written to a topic."""
+    """Data written to a topic over time."""
     begins, ends = "from_timestamp", "to_timestamp"
     _, near, far = stretches(rows)
     table = [
@@ -215,8 +215,8 @@ def _when(milliseconds: int) -> str:
 
 
 def stretches(rows: Sequence[Object]) -> tuple[int, list[Object], list[Object]]:
-    """How long a stretch of time is that fits them all; those that are worth an axis, in order; and
-    those that are far from nearly all, or longer."""
+    """Return the interval length that fits all, the rows worth an axis in order, and the outliers:
+    rows far from nearly all, or longer."""
     buckets = Buckets()
     for row in rows:
         counts = row["batches"], row["records"], row["bytes"]
@@ -239,7 +239,7 @@ def _length(row: Object) -> int:
 
 
 def _batches(found: Figures, data: PageData) -> None:
-    """How batches are spread by their records and bytes."""
+    """Distribution of batches by records and bytes."""
     partitions = data.partitions
     for chart, member, title, noun in (
         ("batch_records", "records_histogram", "Batches by record count", "record"),
@@ -262,7 +262,7 @@ def _batches(found: Figures, data: PageData) -> None:
 
 
 def _codecs(found: Figures, data: PageData) -> None:
-    """Which codecs are used, and what others would make of it."""
+    """Codecs in use, and the effect of others."""
     rows = [
         {"codec": row["codec"], "bytes": row["bytes"], "records": row["records"]}
         for row in data.of("codec_use")
@@ -296,7 +296,7 @@ def _codecs(found: Figures, data: PageData) -> None:
 
 
 def _freed(found: Figures, data: PageData) -> None:
-    """How much retention frees by when."""
+    """Bytes freed by retention over time."""
     rows = data.of("retention")
     made_at = int(data.of("report")[0]["made_at"]) if data.of("report") else 0
     goes: dict[int, int] = defaultdict(int)
@@ -322,7 +322,7 @@ def _freed(found: Figures, data: PageData) -> None:
 
 
 def _lag(found: Figures, data: PageData) -> None:
-    """Which groups lag."""
+    """Lagging groups."""
     late = sorted(lagging(data), key=lambda row: -row["lag"])
     table = [{"who": who(row), "lag": row["lag"]} for row in late[:MOST_LAGS]]
     if table:
@@ -332,12 +332,12 @@ def _lag(found: Figures, data: PageData) -> None:
 
 
 def lagging(data: PageData) -> Iterator[Object]:
-    """Committed offsets that are not at the end of the log."""
+    """Committed offsets below the log end offset."""
     return (row for row in data.of("committed_offset") if (row["lag"] or 0) > 0)
 
 
 def who(row: Object) -> str:
-    """A group and what it reads."""
+    """A group and the partition it reads."""
     return f"{row['group']} on {row['topic']}-{row['partition']}"
 
 
@@ -348,8 +348,8 @@ def _strips(
     wrong: Mapping[str, list[Object]],
     orders: list[Object],
 ) -> None:
-    """The logs of a topic from their first byte to their last, and its times by offset. wrong: the
-    findings with a place, by file."""
+    """The logs of a topic from first to last byte, and its timestamps by offset. wrong: findings
+    with a position, by file."""
     every = [row for row in strips if row["cells"]]
     ranked = sorted(every, key=lambda row: (row["file"] not in wrong, -row["bytes"]))
     shown = sorted(
@@ -405,14 +405,14 @@ def _order_words(rows: list[Object]) -> str:
 
 
 def _log(row: Object) -> str:
-    """The name of a log among those of a topic."""
+    """The name of a log within its topic."""
     base = row["base_offset"]
     name = str(row["file"]).rpartition("/")[2] if base is None else grouped(base)
     return f"{row['partition']} / {name}" if row["partition"] is not None else name
 
 
 def _transactions(found: Figures, topic: str, rows: list[Object]) -> None:
-    """The transactions of a topic over its offsets: those that are open or aborted first."""
+    """The transactions of a topic by offset: open and aborted ones first."""
     known = [row for row in rows if row["first_offset"] is not None]
     known.sort(key=lambda row: (row["outcome"] == "committed", row["outcome"] != "open"))
     table = [

@@ -1,7 +1,6 @@
-"""What a page of `report` shows: objects of the JSON contract, by their type.
+"""The content of a `report` page: objects of the JSON contract, by type.
 
-Of what there can be any number of, the page has the first few thousand, and says how many it leaves
-out.
+For unbounded types, the page keeps the first few thousand and counts the rest.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from kfmt_cli.rows.documents import members
 from kfmt_cli.rows.section import Object
 from kfmt_cli.rows.shapes import PAGE
 
-# How many objects of a type are kept; of other types, any number.
+# How many objects of a type are kept; other types are unlimited.
 MOST: Mapping[str, int] = {
     "finding": 4_000,
     "transaction": 3_000,
@@ -27,20 +26,20 @@ MOST: Mapping[str, int] = {
     "committed_offset": 10_000,
     "group": 5_000,
 }
-MOST_COMMITTED = 1_000  # transactions that ended well
+MOST_COMMITTED = 1_000  # committed transactions
 
 
 @dataclass(slots=True)
 class PageData:
-    """The objects of a page, by their type, in the order in which they came."""
+    """The objects of a page, by type, in order of arrival."""
 
     rows: dict[str, list[Object]] = field(default_factory=dict)
     left_out: Counter[str] = field(default_factory=Counter)
-    """Objects of each type that are not kept."""
+    """Number of objects dropped, by type."""
     answers: list[str] = field(default_factory=list)
-    """What `check` says at its end."""
+    """The closing lines of `check`."""
     said: dict[str, None] = field(default_factory=dict)
-    """The lines that were said on standard error."""
+    """The lines written to standard error."""
     exit_code: ExitCode = ExitCode.CLEAN
 
     def of(self, type_: str) -> list[Object]:
@@ -49,16 +48,16 @@ class PageData:
 
     @property
     def partitions(self) -> list[Object]:
-        """The numbers of each partition; of files elsewhere, those of their directory."""
+        """The statistics of each partition; for files elsewhere, of their directory."""
         return [row for row in self.of("stat") if not _is_of_topic(row)]
 
     @property
     def topics(self) -> list[Object]:
-        """The numbers of each topic."""
+        """The statistics of each topic."""
         return [row for row in self.of("stat") if _is_of_topic(row)]
 
     def keep(self, row: Object) -> None:
-        """Another object, unless there are too many of its type."""
+        """Add an object unless its type has reached its limit."""
         name = str(row["type"])
         kept = self.rows.setdefault(name, [])
         most = MOST.get(name)
@@ -70,18 +69,18 @@ class PageData:
             kept.append(row)
 
     def put(self, type_: RowType, values: Mapping[str, object]) -> None:
-        """Another object, by its members."""
+        """Add an object, given its members."""
         row = members(type_, values)
         self.keep({"type": type_.name, **with_place(row, type_.placed)})
 
     def tell(self, words: str) -> None:
-        """Keep what was said, once."""
+        """Keep a message's lines, without duplicates."""
         for line in words.splitlines():
             if line:
                 self.said[line] = None
 
     def objects(self) -> Iterator[Object]:
-        """All of them; what the page is about comes first."""
+        """All objects; the page's own comes first."""
         first = PAGE.name
         yield from self.of(first)
         for name, rows in self.rows.items():

@@ -1,4 +1,4 @@
-"""The tables of a page, which are read without JavaScript."""
+"""The tables of a page, readable without JavaScript."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from kfmt_cli.render.style import count, grouped, human
 from kfmt_cli.rows.section import Object
 
 NONE = "–"
-MOST_ROWS = 1_000  # of a table
+MOST_ROWS = 1_000  # per table
 
 
 @dataclass(frozen=True, slots=True)
 class PageCell:
-    """A cell: its words, what it is sorted by, and where it leads to."""
+    """A cell: its text, sort value and link target."""
 
     words: str
     value: float | str | None = None
@@ -32,7 +32,7 @@ class PageCell:
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """A column: its heading, and how a row's cell in it is made."""
+    """A column: its heading, and the function that makes its cells."""
 
     words: str
     cell: Callable[[Any], PageCell]
@@ -47,11 +47,11 @@ class Sheet:
     headings: tuple[Heading, ...]
     rows: list[list[PageCell]]
     left_out: int = 0
-    """Rows that it has not."""
+    """Number of rows omitted."""
 
 
 def sheet(caption: str, headings: Sequence[Heading], rows: Sequence[Any]) -> Sheet | None:
-    """A table of rows; None where there are none."""
+    """A table of rows; None if there are none."""
     if not rows:
         return None
     shown = [[heading.cell(row) for heading in headings] for row in rows[:MOST_ROWS]]
@@ -62,7 +62,7 @@ def sheet(caption: str, headings: Sequence[Heading], rows: Sequence[Any]) -> She
 
 
 def text(words: str, of: Callable[[Any], object]) -> Heading:
-    """A column of words."""
+    """A column of text."""
 
     def cell(row: Any) -> PageCell:
         value = of(row)
@@ -105,7 +105,7 @@ def moment(words: str, of: Callable[[Any], Any]) -> Heading:
 
 
 def file_of(rows: Sequence[Object], words: str) -> Heading:
-    """A column of files or directories: below the log directory, where all of them lie in one."""
+    """A column of files or directories, relative to the log directory if all share one."""
     folders = {row["log_dir"] for row in rows}
     above = f"{folders.pop()}/" if len(folders) == 1 else ""
 
@@ -116,7 +116,7 @@ def file_of(rows: Sequence[Object], words: str) -> Heading:
 
 
 def member(name: str) -> Callable[[Any], Any]:
-    """A member of an object."""
+    """Return a function that reads this member of an object."""
     return lambda row: row[name]
 
 
@@ -139,7 +139,7 @@ def disk(data: PageData) -> Sheet | None:
 
 
 def topics(data: PageData, anchors: Mapping[str, str]) -> Sheet | None:
-    """The topics, the largest first. anchors: where each has a page of its own."""
+    """The topics, the largest first. anchors: of the topics that have a page of their own."""
     rows = [*data.topics, *(row for row in data.partitions if row["topic"] is None)]
     rows.sort(key=lambda row: -row["bytes"])
     total = sum(row["bytes"] for row in rows) or 1
@@ -178,7 +178,7 @@ def topics(data: PageData, anchors: Mapping[str, str]) -> Sheet | None:
 
 
 def trials(data: PageData) -> Sheet | None:
-    """What other codecs would make of a sample."""
+    """The effect of other codecs on a sample."""
     headings = (
         text("codec", member("codec")),
         size("records in the sample", member("sample_bytes")),
@@ -191,7 +191,7 @@ def trials(data: PageData) -> Sheet | None:
 
 
 def order(rows: Sequence[Object]) -> Sheet | None:
-    """How timestamps follow one another."""
+    """The order of timestamps."""
     headings = (
         file_of(rows, "partition"),
         whole("batches with a timestamp", member("batches_with_time")),
@@ -212,7 +212,7 @@ def _gaps(row: Object) -> str:
 
 
 def starts(data: PageData) -> Sheet | None:
-    """What a start makes of each partition that somebody should look at."""
+    """The effect of a start on each partition that needs attention."""
     both: dict[str, dict[str, Object]] = defaultdict(dict)
     for row in data.of("broker_start"):
         both[str(row["file"])][str(row["after"])] = row
@@ -264,7 +264,7 @@ def _start(row: Object) -> str:
 
 
 def retention(data: PageData) -> Sheet | None:
-    """When retention deletes how much, by topic."""
+    """How much retention deletes when, by topic."""
     sums: dict[str, Row] = {}
     for row in data.of("retention"):
         of = sums.setdefault(
@@ -298,7 +298,7 @@ Row = dict[str, Any]
 
 
 def consumers(data: PageData) -> Sheet | None:
-    """Groups and how far they are, the largest lag first."""
+    """Groups and their progress, the largest lag first."""
     headings = (
         text("group", member("group")),
         text("topic", member("topic")),
@@ -372,7 +372,7 @@ def segments(rows: Sequence[Object], fates: Mapping[str, Object]) -> Sheet | Non
 
 
 def not_committed(rows: Sequence[Object]) -> Sheet | None:
-    """The transactions that are open or aborted."""
+    """Open and aborted transactions."""
     headings = (
         text("outcome", member("outcome")),
         file_of(rows, "partition"),
@@ -407,7 +407,7 @@ def finding_groups(data: PageData) -> Iterator[FindingGroup]:
     more: Counter[str] = Counter()
     for row in data.of("findings_left_out"):
         more[str(row["code"])] += row["count"]
-    # What is about a place in a file comes before what is missing.
+    # Findings at a place in a file come before findings about missing files.
     ranked = sorted(
         groups.items(),
         key=lambda item: (

@@ -1,4 +1,4 @@
-"""CSV: one table with a heading. Rows of other types are left out, and it is said which."""
+"""CSV: one table with a heading. Rows of other types are omitted, with a note naming the type."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from kfmt_cli.rows.result import Result, ResultType
 if TYPE_CHECKING:
     from kfmt_cli.rows.column import RowType
 
-OF_RESULTS = "file"  # the type of what came of a file
+OF_RESULTS = "file"  # the type of a file's result
 
 
 class Csv(Sink):
     """CSV on standard output, findings on standard error.
 
-    The table is the one that --table names, or that of the first row.
+    The table is the one named by --table, or the type of the first row.
     """
 
     writes_packs = True
@@ -35,7 +35,7 @@ class Csv(Sink):
         self._left_out: set[str] = set()
 
     def _holds(self, name: str) -> bool:
-        """Whether rows of a type are of the table; says once of each type that it is not."""
+        """Whether the table contains rows of this type; notes each omitted type once."""
         self._table = self._table or name
         if name != self._table and name not in self._left_out:
             self._left_out.add(name)
@@ -45,7 +45,7 @@ class Csv(Sink):
         return name == self._table
 
     def _head(self, names: Iterable[str]) -> None:
-        """The line above rows, where it is not that of the rows before them."""
+        """Write the heading unless it repeats the last one."""
         line = csv_line(names)
         if line != self._heading:
             self.put(line)
@@ -85,5 +85,5 @@ class Csv(Sink):
 
 
 def _cell(value: object) -> object:
-    """A value as one cell; what has parts becomes JSON."""
+    """A value as one cell; lists and objects become JSON."""
     return value if value is None or isinstance(value, str | int) else json_text(value)

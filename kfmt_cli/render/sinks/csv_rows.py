@@ -14,7 +14,7 @@ from kfmt_cli.rows.section import Rows
 
 
 class CsvRows(RowWriter):
-    """The rows of a file, or of several; inner rows only, where there are such."""
+    """The rows of one or more files; inner rows only, if there are any."""
 
     def __init__(self, files: Sequence[str], mode: str) -> None:
         self._files = files

@@ -1,4 +1,4 @@
-"""Annotations of GitHub's workflows: a line a finding, which the log of a run shows as a note."""
+"""GitHub workflow annotations: a line per finding, which the run's log shows as a note."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON Lines, by the contract: one object a line, `type` first."""
+"""JSON Lines, by the contract: one object per line, `type` first."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _line(type_: str, row: dict[str, object]) -> str:
 
 
 class Json(Sink):
-    """JSON Lines on standard output, findings among them."""
+    """JSON Lines on standard output, including findings."""
 
     tells_inline = True
     writes_packs = True

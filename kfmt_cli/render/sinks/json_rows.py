@@ -17,7 +17,7 @@ Constants = tuple[tuple[str, int], ...]
 
 
 class JsonRows(RowWriter):
-    """The rows of a file, or of several files that the rows say by their number."""
+    """The rows of one file, or of several that the rows refer to by number."""
 
     def __init__(self, files: Sequence[str], mode: str, inner: RowType | None) -> None:
         self._files = files
@@ -62,9 +62,9 @@ class JsonRows(RowWriter):
 
 
 def often_constant(rows: RowType) -> tuple[str, ...]:
-    """The columns whose value is mostly the same all over a block.
+    """Columns whose value is usually constant within a block.
 
-    A template is then made for that value.
+    A template is then built for that value.
     """
     found: dict[str, None] = {}
     for leaf in rows.leaves:
@@ -78,9 +78,9 @@ def often_constant(rows: RowType) -> tuple[str, ...]:
 
 
 def constants(rows: Table, names: tuple[str, ...]) -> Constants:
-    """Which of some columns hold one value only, and that value.
+    """Those of the given columns that contain a single value, each with that value.
 
-    Of numbers only 0 and -1 count: a template for each of them would be one for each block.
+    Only -1 to 2 count: templates for other values would be needed for each block.
     """
     if not len(rows):
         return ()

@@ -1,4 +1,4 @@
-"""JUnit XML, as CI systems read test results: a suite a partition, a failed case a finding."""
+"""JUnit XML, as CI systems read test results: a suite per partition, a failed case per finding."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kfmt_cli.rows.result import Result, Summary
 
 
 class JUnit(Silent):
-    """Suites one after the other; warnings and notes are written as output of passed cases."""
+    """Suites in order; warnings and notes become the output of passed cases."""
 
     only_findings = True
 
@@ -51,7 +51,7 @@ class JUnit(Silent):
         self._cases.append(case + "    </testcase>\n")
 
     def _case(self, name: str, file: str) -> str:
-        """The front of a case. name: as an attribute."""
+        """The opening tag of a case. name: quoted as an attribute."""
         path, _ = path_in_repository(file)
         about = f"classname={_attribute(self._name)} file={_attribute(path)}"
         return f'    <testcase name={name} {about} time="0">\n'
@@ -85,7 +85,7 @@ class JUnit(Silent):
 
 
 def _plain(words: str) -> str:
-    """Words without characters that XML does not have."""
+    """Words with characters that XML does not allow escaped."""
     return "".join(
         word if word in "\n\t" or word.isprintable() else f"\\x{ord(word):02x}" for word in words
     )

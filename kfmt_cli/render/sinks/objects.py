@@ -1,7 +1,7 @@
-"""The base of formats that write one plain object after the other.
+"""The base of formats that write a sequence of plain objects.
 
-Such a format says how one object becomes text; rows of every type, findings, results and the
-summary then come to it as objects of the JSON contract.
+Such a format only defines how an object becomes text; rows of every type, findings, results and the
+summary reach it as objects of the JSON contract.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from kfmt_cli.rows.section import Object, Rows, Section, objects
 
 
 class ObjectSink(Sink):
-    """A format of plain objects; findings are among them."""
+    """A format of plain objects, including findings."""
 
     tells_inline = True
 
     @abstractmethod
     def line(self, row: Object) -> str:
-        """An object, which begins with its `type`, as text with its line's end."""
+        """An object, whose first member is `type`, as text with its line end."""
 
     def rows(self, head: Head, outer: RowType, inner: RowType | None = None) -> RowWriter:
         del outer, inner

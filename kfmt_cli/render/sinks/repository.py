@@ -1,4 +1,4 @@
-"""Where files lie for programs that show findings next to them: below the root of a repository."""
+"""Paths relative to a repository's root, for programs that show findings next to files."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from pathlib import Path
 
 @cache
 def repository_root() -> Path:
-    """The nearest directory above with a `.git`; the current one where none has."""
+    """The nearest directory above with a `.git`, or the current directory."""
     here = Path.cwd()
     return next((folder for folder in (here, *here.parents) if (folder / ".git").exists()), here)
 
 
 def path_in_repository(file: str) -> tuple[str, bool]:
-    """A path that exists, with forward slashes, and whether it is below the repository's root.
+    """An existing path, with forward slashes, and whether it is under the repository's root.
 
-    A finding about a file that is not there is shown at the log next to it, or the directory; about
-    one in an archive, at the archive.
+    A finding about a missing file is shown at the log next to it, or at the directory; one about a
+    file in an archive, at the archive.
     """
     path = Path(os.path.abspath(file))  # noqa: PTH100 (links are kept)
     if not path.exists():
@@ -31,5 +31,5 @@ def path_in_repository(file: str) -> tuple[str, bool]:
 
 
 def words_at(path: str, file: str, words: str) -> str:
-    """What is said at a path: with the file, where it is another one."""
+    """A message for a path; names the file if it is a different one."""
     return words if path.endswith(os.path.basename(file)) else f"{file}: {words}"  # noqa: PTH119

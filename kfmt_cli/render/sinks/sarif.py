@@ -1,4 +1,4 @@
-"""SARIF 2.1.0, the format of static analysis results: a rule a kind of finding, a result each."""
+"""SARIF 2.1.0, the static analysis format: a rule per kind of finding, a result per finding."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: 
 
 
 class Sarif(Silent):
-    """One run; results as they come, the rules after them."""
+    """One run: results as they arrive, then the rules."""
 
     only_findings = True
 

@@ -1,4 +1,4 @@
-"""The base of sinks that want few of the things that a command says."""
+"""The base of sinks that use little of a command's output."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kfmt_cli.rows.result import Result
 
 
 class Silent(Sink):
-    """Drops all that comes to it."""
+    """Drops everything."""
 
     def rows(self, head: Head, outer: RowType, inner: RowType | None = None) -> RowWriter:
         del head, outer, inner

@@ -1,8 +1,8 @@
-"""Where what a command finds goes: one interface that every output format implements.
+"""The destination of a command's output: one interface that every output format implements.
 
-A format is one file next to this one and a line in `render/formats.py`. It is given rows of
-any type, findings, results and a summary, and knows no command. For a format of plain objects,
-`render/sinks/objects.py` does all but the writing of one object.
+A format is a file next to this one and a line in `render/formats.py`. It receives rows of any type,
+findings, results and a summary, and knows no commands. A format of plain objects only writes one
+object; `render/sinks/objects.py` does the rest.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from kfmt_cli.rows.column import RowType
     from kfmt_cli.rows.section import Rows
 
-PATIENCE = 0.05  # seconds that lines may wait for others to be written with
+PATIENCE = 0.05  # seconds that lines may wait to be written together
 
 
 class Out(Protocol):
-    """The streams of a process, as a sink needs them. width: None where nothing limits it.
+    """The streams of a process, as a sink needs them. width: None if unlimited.
 
-    exit_code: what the command would end with now.
+    exit_code: the exit code the command would end with now.
     """
 
     theme: Theme
@@ -42,40 +42,40 @@ class Out(Protocol):
     def err_width(self) -> int | None: ...
 
     def write(self, data: bytes | memoryview) -> None:
-        """Bytes on standard output, at once; raises OutputClosed, OutputError."""
+        """Write bytes to standard output at once; raises OutputClosed, OutputError."""
 
     def text(self, words: str) -> None:
-        """Words on standard output."""
+        """Write text to standard output."""
 
     def note(self, words: str) -> None:
-        """Words on standard error."""
+        """Write text to standard error."""
 
     def reached(self, exit_code: ExitCode) -> None:
-        """Something was seen that ends the command with this code, or a higher one."""
+        """Raise the exit code to at least this one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How rows are to be shown."""
+    """Options for showing rows."""
 
     mode: str = "auto"
     """How bytes become text."""
     wide: bool = False
-    """All columns, whatever the screen."""
+    """Show all columns, whatever the screen width."""
     columns: tuple[str, ...] = ()
-    """Columns of the table of batches; all where there are none."""
+    """Columns of the batch table; empty for all."""
     bits: bool = False
-    """The attribute bits of batches are drawn."""
+    """Draw the attribute bits of batches."""
     table: str = ""
-    """The type of the rows that a format writes that holds one table; empty for the first."""
+    """The row type to write, for formats that write a single table; empty for the first."""
     finds: bool = False
-    """Findings are what the command was asked for: people read them on standard output."""
+    """Findings are the command's result: people read them on standard output."""
     lists_all: bool = False
-    """People are shown a line for what is healthy, too."""
+    """Also show people a line for each healthy file."""
     shows_notes: bool = False
-    """People are shown notes like other findings."""
+    """Show people notes like other findings."""
     places: int = MOST_PLACES
-    """Places of one kind of finding that people are shown, where findings are grouped."""
+    """Number of places shown to people per kind of finding, if findings are grouped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,17 +88,17 @@ class Head:
     base_offset: int | None = None
     """The offset in its name."""
     notes: tuple[str, ...] = ()
-    """What else names say of it."""
+    """Other details from its name."""
     nouns: tuple[str, str] = ("entry", "entries")
-    """What one row is, and what many are."""
+    """Singular and plural of a row."""
     title: tuple[str, ...] = ()
-    """The lines that people read in place of the file's name."""
+    """Lines shown to people in place of the file's name."""
 
 
 class RowWriter(ABC):
     """Writes the rows of one file.
 
-    stateless: it may be asked for several parts at once, from several threads.
+    stateless: several threads may request parts at once.
     """
 
     stateless: ClassVar[bool] = True
@@ -108,12 +108,12 @@ class RowWriter(ABC):
         """Outer rows first..last-1, with their inner rows, in pieces."""
 
     def end(self) -> str:
-        """What is below the rows."""
+        """The text below the rows."""
         return ""
 
 
 class NoRows(RowWriter):
-    """Writes nothing, for rows that a format leaves out."""
+    """Writes nothing, for rows that a format omits."""
 
     def text(self, rows: Rows, first: int, last: int) -> Iterator[memoryview]:
         del rows, first, last
@@ -123,10 +123,10 @@ class NoRows(RowWriter):
 class Sink(ABC):
     """One output format, for one run of a command.
 
-    for_people: what matters less is left out, and what matters is said in words. tells_inline:
-    findings are rows of the output, and not lines on standard error. writes_packs: the rows of many
-    small files can be written in one go. mixes_types: rows of any type may follow one another.
-    only_findings: it is only about findings, and for machines that show them.
+    for_people: omits details and describes the rest in words. tells_inline: findings are rows of
+    the output, not lines on standard error. writes_packs: can write the rows of many small files in
+    one go. mixes_types: rows of different types may alternate. only_findings: contains only
+    findings, for machines that show them.
     """
 
     for_people: ClassVar[bool] = False
@@ -144,7 +144,8 @@ class Sink(ABC):
     # Text.
 
     def put(self, words: str) -> None:
-        """Words on standard output, a little later where many lines follow one another."""
+        """Write text to standard output, with a short delay so that many lines are written
+        together."""
         self._held.append(words)
         now = time.monotonic()
         if now - self._flushed > PATIENCE:
@@ -152,61 +153,61 @@ class Sink(ABC):
             self._flushed = now
 
     def flush(self) -> None:
-        """Write what is held."""
+        """Write the buffered text."""
         self.out.text("".join(self._held))
         self._held.clear()
 
     def note(self, words: str) -> None:
-        """Words on standard error, after what was said before."""
+        """Write text to standard error, after all earlier output."""
         if words:
             self.flush()
             self.out.note(words)
 
     def remark(self, words: str, style: str = "dim") -> None:  # noqa: B027 (most have none)
-        """A line that only people are told."""
+        """Show a line to people only."""
 
     def answer(self, words: str) -> None:  # noqa: B027 (most have none)
-        """A line of what `check` answers, which people read below all else."""
+        """Add a line to the answer of `check`, which people read below everything else."""
 
     # Rows.
 
     @abstractmethod
     def rows(self, head: Head, outer: RowType, inner: RowType | None = None) -> RowWriter:
-        """Begin the rows of a file, of these types; writes what is above them."""
+        """Begin the rows of a file, of these types; writes the text above them."""
 
     def rows_of_files(
         self, files: Sequence[str], outer: RowType, inner: RowType | None = None
     ) -> RowWriter:
-        """Begin rows that say by their `file_number` in which of several files they are.
+        """Begin rows of several files; `file_number` says which file each is from.
 
-        Only of formats that write packs.
+        Only for formats that write packs.
         """
         raise NotImplementedError
 
-    # What was found.
+    # Findings and results.
 
     def finding(self, finding: Finding) -> None:
-        """A finding."""
+        """Report a finding."""
         self.note(finding_line(finding, self.out.err_theme, self.out.err_width))
 
     def left_out(self, file: str, code: Code, number: int) -> None:
-        """How many findings of a kind in a file are not shown."""
+        """Report how many findings of a kind in a file are not shown."""
         del file
         self.note(left_out_line(code, number))
 
     def results(self, type_: ResultType) -> None:  # noqa: B027
-        """Results of this type are to come, and findings, which people read in groups."""
+        """Announce results of this type, and findings, which people read in groups."""
 
     def end_findings(self) -> None:  # noqa: B027
-        """All findings have come: people can read them."""
+        """Show people the findings: all have arrived."""
 
     @abstractmethod
     def result(self, result: Result) -> None:
-        """What came of a file, but for its findings."""
+        """Report the result for a file, without its findings."""
 
     def summary(self, summary: Summary) -> None:  # noqa: B027
-        """What came of the run."""
+        """Report the result of the run."""
 
     @abstractmethod
     def document(self, type_: RowType, row: Mapping[str, object], lines: Iterable[str]) -> None:
-        """An object of its own, with members of its type. lines: the same for people."""
+        """Write a standalone object with the members of its type. lines: the same for people."""

@@ -1,4 +1,4 @@
-"""Tables for people: aligned columns that fit the screen, findings next to them in words."""
+"""Tables for people: aligned columns that fit the screen, with findings in words."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 
 class TableSink(Sink):
-    """Rows on standard output; findings too, in groups, where they are what was asked for, and
-    otherwise on standard error, as they come."""
+    """Rows on standard output. Findings are grouped there too if the command was asked for them;
+    otherwise they go to standard error as they arrive."""
 
     for_people = True
     _results: ResultTable | None = None
@@ -38,7 +38,7 @@ class TableSink(Sink):
         return (BatchRows if outer is BATCH else TableRows)(head, self.look, self.out)
 
     def _title(self, head: Head) -> str:
-        """The lines above a table: the path of its file is never cut, as people paste it."""
+        """The lines above a table; never shortens the file's path, as people paste it."""
         names = [safe(line) for line in head.title or (head.file,)]
         details = "" if head.size is None else f"   {grouped(head.size)} bytes"
         details += "" if head.base_offset is None else f"   base offset {head.base_offset}"

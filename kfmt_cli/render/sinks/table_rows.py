@@ -49,7 +49,8 @@ class TableRows(RowWriter):
         )
 
     def choose(self, columns: list[ShownColumn], table: Columns, screen: int | None) -> None:
-        """The columns that fit, as wide as these rows need and at least as they were."""
+        """Choose the columns that fit, as wide as these rows need and at least as wide as
+        before."""
         known = {column.name: width for column, width in self.columns}
         widths = [
             max(len(column.heading), column.width(table), known.get(column.name, 0))
@@ -65,14 +66,14 @@ class TableRows(RowWriter):
         return self.last_lines([words])
 
     def last_lines(self, lines: list[str]) -> str:
-        """Quiet lines below the table."""
+        """Dim lines below the table."""
         if self.hidden:
             lines.insert(0, hidden_words(self.hidden))
         return "".join(self.theme.paint("dim", line) + "\n" for line in lines)
 
 
 class BatchRows(TableRows):
-    """The table of batches; with records, theirs, each batch a quiet line above its records."""
+    """The table of batches, or of records with a dim line above those of each batch."""
 
     _flags = False
 
@@ -121,7 +122,7 @@ class BatchRows(TableRows):
         return columns
 
     def _ahead(self, batches: Columns) -> Columns:
-        """The rows, and one like the last of the file may be, so that columns stay aligned."""
+        """The rows plus an estimate of the file's last row, so that columns stay aligned."""
         last = Columns(batches.names, batches.data[:, -1:].copy())
         position = int(last["position"][0])
         if self.head.size is not None and position > 0:

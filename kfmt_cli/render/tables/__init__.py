@@ -1,1 +1,1 @@
-"""Tables for people: what each column holds, and which columns fit the screen."""
+"""Tables for people: the content of each column, and the choice of columns that fit the screen."""

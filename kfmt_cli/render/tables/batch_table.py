@@ -1,4 +1,4 @@
-"""The table of batches, one line a batch."""
+"""The table of batches, one line per batch."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ FLAGS = (
     ("delete_horizon", "H", "delete horizon"),
 )
 CODECS = BATCH["compression"].words
-# What only this table looks at.
+# Columns that only this table needs.
 ADDED = ("single", "single_sequence", "has_producer", "has_time")
 LEGEND = "flags: " + "  ".join(f"{letter} {meaning}" for _, letter, meaning in FLAGS)
 
 
 def prepared(shown: Table) -> Table:
-    """The batches with the columns that only this table looks at."""
+    """The batches with the additional columns of this table."""
     batches = shown.adding(ADDED)
     base, last = batches["base_offset"], batches["last_offset"]
     batches["single"] = np.where(batches["has_base_offset"] == 1, base == last, 2)
@@ -41,7 +41,7 @@ def prepared(shown: Table) -> Table:
 
 
 def _offsets_width(batches: Table) -> int:
-    """From and to, with a dash between them."""
+    """Width of the first and last offset with a dash between them."""
     last = digits(batches["last_offset"])
     return last if (batches["single"] == 1).all() else digits(batches["base_offset"]) + 1 + last
 
@@ -250,9 +250,9 @@ DEFAULT = (
     ShownColumn("timestamp", "max timestamp (UTC)", lambda _: TIME_WIDTH, _time, 7),
     ShownColumn("crc", "crc", lambda _: CRC_WIDTH, _crc, 2),
 )
-# The same with what a control batch says after it, where there are control batches.
+# The same followed by the content of control batches, if there are any.
 CRC_AND_MARKER = ShownColumn("crc", "crc", _marker_width, _crc_and_marker, 2)
-# What --wide adds, and --columns may name.
+# Columns that --wide adds and --columns may name.
 MORE = (
     _plain("magic", "magic", 11),
     _grouped("batch_length"),

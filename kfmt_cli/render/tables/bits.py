@@ -8,14 +8,14 @@ from kfmt_cli.formats.batch import ATTRIBUTES
 from kfmt_cli.formats.legacy import ATTRIBUTES_V0, ATTRIBUTES_V1
 from kfmt_cli.render.style import Theme
 
-CELL = 3  # columns of a bit
+CELL = 3  # columns per bit
 
 
 BY_MAGIC = ((ATTRIBUTES_V0, 8), (ATTRIBUTES_V1, 8), (ATTRIBUTES, 16))
 
 
 def batch_bits(batches: Table, i: int, theme: Theme) -> str:
-    """The attribute bits of batch i, below a line that says which batch it is."""
+    """The attribute bits of batch i, under a line that identifies it."""
     magic, raw = int(batches["magic"][i]), int(batches["attributes"][i])
     flags, width = BY_MAGIC[magic]
     base, last = batches["base_offset"][i], batches["last_offset"][i]
@@ -32,10 +32,10 @@ def batch_bits(batches: Table, i: int, theme: Theme) -> str:
 
 
 def draw(flags: Flags, raw: int, width: int, theme: Theme) -> list[str]:
-    """Lines for an attributes field of `width` bits that holds `raw`.
+    """Lines for an attributes field of `width` bits with the value `raw`.
 
-    The bits are in one row, the highest first; a line leads from each named group down to its
-    name, its value, and what that means.
+    The bits are in one row, the highest first; a line leads from each named group down to its name,
+    value and meaning.
     """
     raw &= (1 << width) - 1
     numbers = "".join(f"{bit:>{CELL}}" for bit in reversed(range(width)))
@@ -59,19 +59,19 @@ def _bit(value: int, theme: Theme) -> str:
 
 
 def _column(bit: int, width: int) -> int:
-    """Where a bit's digit is."""
+    """Column of a bit's digit."""
     return (width - 1 - bit) * CELL + CELL - 1
 
 
 def _rail(bits: Bits, width: int) -> str:
-    """The part of a line that leads on down from a group that comes later."""
+    """The part of a line that continues down from a later group."""
     first = _column(bits.at + bits.width - 1, width)
     before = 0 if bits.at + bits.width == width else _column(bits.at + bits.width, width) + 1
     return " " * (first - before) + "│".ljust(_column(bits.at, width) - first + 1)
 
 
 def _leader(bits: Bits, width: int) -> str:
-    """The line from a group of bits to its words at the right."""
+    """The line from a group of bits to its text on the right."""
     first = _column(bits.at + bits.width - 1, width)
     joints = {_column(bit, width) for bit in range(bits.at, bits.at + bits.width)} - {first}
     end = width * CELL

@@ -1,4 +1,4 @@
-"""Columns of a streamed table: how wide they are, what they hold, which fit the screen."""
+"""Columns of a streamed table: their widths, contents, and which of them fit the screen."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ class ShownColumn:
     name: str
     heading: str
     width: Callable[[Table], int]
-    """Columns that the rows of a Table need."""
+    """Width in columns that the rows of a Table need."""
     write: Callable[[TemplateBuilder, Theme], None]
     """Puts one row's cell into a template."""
     keep: int
-    """The lower, the longer it stays on a narrow screen."""
+    """Columns with lower numbers survive longer on a narrow screen."""
     right: bool = False
     style: str = ""
     """The style of heading and cell."""
     cut: bool = False
-    """A cell may be cut at its width (not where it changes colour inside)."""
+    """A cell may be shortened to its width (not if it changes colour inside)."""
     unless_zero: str = ""
-    """A column of the rows; where it holds 0 there is nothing to write, not even space."""
+    """A column of the rows; if it is 0, nothing is written, not even space."""
 
 
 def digits(values: IntArray, apart: bool = False) -> int:
-    """The columns that the widest of these numbers takes."""
+    """Columns that the widest of these numbers takes."""
     if not len(values):
         return 1
     widest = max(len(str(int(value))) for value in (values.max(), values.min()))
@@ -46,7 +46,7 @@ def digits(values: IntArray, apart: bool = False) -> int:
 def fit(
     columns: Sequence[ShownColumn], widths: Sequence[int], screen: int | None
 ) -> list[tuple[ShownColumn, int]]:
-    """The columns that fit the screen, those dropped first that are worth least there."""
+    """The columns that fit the screen; the least important are dropped first."""
     chosen = list(zip(columns, widths, strict=True))
     if screen is None:
         return chosen
@@ -56,7 +56,7 @@ def fit(
 
 
 def total_width(chosen: Sequence[tuple[ShownColumn, int]]) -> int:
-    """The columns of a whole line."""
+    """Columns of a complete line."""
     return 1 + sum(width for _, width in chosen) + GAP * (len(chosen) - 1)
 
 
@@ -72,7 +72,7 @@ def heading(chosen: Sequence[tuple[ShownColumn, int]], theme: Theme) -> str:
 def write_line(
     builder: TemplateBuilder, chosen: Sequence[tuple[ShownColumn, int]], theme: Theme, cut: bool
 ) -> None:
-    """A row: its cells side by side, the last one without spaces after it."""
+    """Write a row: its cells side by side, the last without trailing spaces."""
     for i, (column, width) in enumerate(chosen):
         with ExitStack() as condition:
             if column.unless_zero:

@@ -1,4 +1,4 @@
-"""The table of any row type that has none of its own: a column for each of its columns."""
+"""The table of row types without one of their own: one column for each of theirs."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from kfmt_cli.rows.column import Column, ColumnKind, RowType
 
 YEAR_10000 = 253402300800000
 LONG_TIME = 32
-# How numbers look, by what they count.
+# Style of numbers, by unit.
 STYLES = {BYTE: "dim", OFFSET: "offset"}
 GROUPED = (BYTE, BYTES)
 MOST_TEXT = 60
 
 
 def columns_of(rows: RowType, table: Table) -> list[ShownColumn]:
-    """The columns; an offset that is counted from the base is shown itself.
+    """The columns to show; offsets relative to the base are shown as absolute offsets.
 
-    One that only some rows have is left out where none of them is.
+    Columns that only some rows have are omitted if no row has them.
     """
     chosen = [
         leaf

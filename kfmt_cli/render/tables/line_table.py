@@ -1,4 +1,4 @@
-"""A table of rows that are all known before the first is shown: a name, and a cell a column."""
+"""A table whose rows are all known before the first is shown: a name, and a cell per column."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class LineColumn(Generic[R]):
-    """A column of such a table."""
+    """A column of a LineTable."""
 
     heading: str
     cell: Callable[[R], str]
     keep: int = 0
-    """The higher, the sooner a narrow screen does without it; 0 stays."""
+    """Columns with higher numbers are hidden first on a narrow screen; 0 is always shown."""
     right: bool = True
     style: Callable[[R], str] | None = None
     """The style of a row's cell."""
 
 
 class LineTable(Generic[R]):
-    """Lines that are aligned, with as many columns as the screen has room for.
+    """Aligned lines with as many columns as fit the screen.
 
-    noun: what a row is. room: the screen's columns, None for any number. least_name: columns that
-    the name keeps before others go; all that it needs without it.
+    noun: describes a row. room: the screen's columns, None if unlimited. least_name: columns kept
+    for the name before others are hidden; without it, all that the name needs.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class LineTable(Generic[R]):
         ]
         least = names if least_name is None else min(names, least_name)
         self.n_hidden = 0
-        """Columns for which the screen has no room."""
+        """Number of columns that do not fit the screen."""
         while room is not None and self._width() + least > room:
             last = max(self._columns, key=lambda pair: pair[0].keep)
             if not last[0].keep:
@@ -60,7 +60,7 @@ class LineTable(Generic[R]):
         self._name_width = min(names, max(left, least_name or 8))
 
     def _width(self) -> int:
-        """What a line takes besides the name."""
+        """Width of a line without the name."""
         return 1 + sum(width + GAP for _, width in self._columns)
 
     def heading(self) -> str:
@@ -82,7 +82,8 @@ class LineTable(Generic[R]):
         return self._line(safe(name), cells) + "\n"
 
     def _line(self, name: str, cells: list[str]) -> str:
-        """A line, or two where the name takes one for itself: so it can be pasted."""
+        """A line, or two if the name is too long; it then gets its own, so that it can be
+        pasted."""
         width = self._name_width
         above = f" {name}\n" if len(name) > width else ""
         return above + (" " * GAP).join([f" {'' if above else name:<{width}}", *cells]).rstrip()

@@ -1,4 +1,4 @@
-"""The table of records, one line a record, beneath a quiet line for their batch."""
+"""The table of records, one line per record, under a dim line for their batch."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CONTROL_ROOM = 40  # for a marker and its epoch
 def outer_template(
     columns: Mapping[str, int], theme: Theme, literals: Literals, screen: int | None
 ) -> Template:
-    """The line of a batch above its records."""
+    """The template for the line of a batch above its records."""
     builder = TemplateBuilder(columns, None, literals)
     with builder.when("crc_valid", 1):
         builder.literal(theme.dim, 0)
@@ -38,7 +38,7 @@ def outer_template(
 
 
 def _describe_batch(builder: TemplateBuilder) -> None:
-    """What matters of a batch, in words."""
+    """A batch's main properties, in words."""
     builder.literal(" batch ")
     builder.number("number")
     builder.literal(" at ")
@@ -68,7 +68,7 @@ def _describe_batch(builder: TemplateBuilder) -> None:
 
 
 def columns_of(section: Section, mode: str, screen: int | None) -> list[tuple[ShownColumn, int]]:
-    """The columns for these rows and the following: texts share what the screen leaves."""
+    """The columns for these rows and all later ones: text columns share the remaining width."""
     rows, headers = section.table, section.children
     offset = max(digits(rows["offset"]), len("offset"))
     with_time = screen is None or screen >= 60
@@ -136,7 +136,7 @@ def _time_column() -> ShownColumn:
 def _unless_decoded(
     builder: TemplateBuilder, name: str, limit: int, decoded: bool
 ) -> Iterator[None]:
-    """What the topic's decoder makes of the bytes, and what follows where it makes nothing."""
+    """Write the decoded text, or the block's own content if the decoder returned nothing."""
     if not decoded:
         yield
         return

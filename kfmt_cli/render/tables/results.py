@@ -1,4 +1,4 @@
-"""What came of files, for people: a line for each that somebody should look at, and an answer."""
+"""Results of files for people: a line for each that needs attention, and an answer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ LEAST_NAME = 16
 
 @dataclass(slots=True)
 class ResultTable:
-    """Results of one type. Healthy ones are counted, unless they are asked for or there is one."""
+    """Results of one type. Healthy ones are only counted, unless all are requested or there is just
+    one."""
 
     type: ResultType
     lists_all: bool = False
@@ -25,7 +26,7 @@ class ResultTable:
     _n_healthy: int = 0
 
     def add(self, result: Result) -> None:
-        """One more."""
+        """Add a result."""
         if result.errors or result.warnings:
             self._bad.append(result)
             return
@@ -34,7 +35,7 @@ class ResultTable:
             self._healthy.append(result)
 
     def lines(self, summary: Summary, theme: Theme, room: int | None) -> Iterator[str]:
-        """The table, the worst at its end; what it does not show; the line that answers the
+        """The table, the worst at its end; a note on omitted rows; the line that answers the
         question. room: the screen's columns."""
         is_alone = self._n_healthy == 1 and not self._bad
         shown = [*(self._healthy if self.lists_all or is_alone else ()), *self._bad]
@@ -95,7 +96,7 @@ def _verdict_style(result: Result) -> str:
 
 
 def _verdict(summary: Summary) -> Iterator[str]:
-    """How many files are damaged, which nobody knows of those that were not read."""
+    """How many files are damaged, and how many were not read."""
     others = [counted(n, name) for name, n in summary.aside.items() if n]
     if summary.unread:
         yield f"{grouped(summary.damaged)} of these damaged"
@@ -108,14 +109,15 @@ def _verdict(summary: Summary) -> Iterator[str]:
 
 
 def counted(number: int, nouns: str) -> str:
-    """A number of things, as a summary names them."""
+    """A count with its noun, as a summary shows it."""
     words = nouns.replace("_", " ")
     noun = {"batches": "batch", "entries": "entry"}.get(words, words.removesuffix("s"))
     return count(number, noun, words)
 
 
 def _kind_words(kind: str, number: int) -> str:
-    """How many files of a kind; what begins with a dot is the suffix of a file that is done."""
+    """The number of files of a kind, named; deleted, cleaned and swap are suffixes of leftover
+    files."""
     words = "other file" if kind == "other" else kind.replace("_", " ")
     if kind in ("deleted", "cleaned", "swap"):
         words = f".{kind} file"
