@@ -1,1 +1,1 @@
-"""Rows as Arrow: schemas out of row types, columns without an object for a row."""
+"""Rows as Arrow: schemas from row types, columns without an object per row."""

@@ -1,4 +1,4 @@
-"""Columns of a block → Arrow arrays, without an object for a row."""
+"""Columns of a block → Arrow arrays, without an object per row."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HEADER = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())
 
 
 def longs(values: IntArray, given: BoolArray | None = None) -> pa.Array:
-    """64-bit numbers; null where they are not given."""
+    """64-bit numbers; null in rows that are not given."""
     values = np.ascontiguousarray(values)
     return pa.Array.from_buffers(pa.int64(), len(values), [_validity(given), pa.py_buffer(values)])
 
@@ -29,7 +29,7 @@ def ints(values: IntArray, given: BoolArray | None = None) -> pa.Array:
 
 
 def times(milliseconds: IntArray, given: BoolArray | None = None) -> pa.Array:
-    """Timestamps; null for -1 and for what microseconds cannot say."""
+    """Timestamps; null for -1 and for times outside the range of microseconds."""
     held = (milliseconds != -1) & (np.abs(milliseconds) <= MOST_MILLISECONDS)
     if given is not None:
         held = held & given
@@ -38,13 +38,13 @@ def times(milliseconds: IntArray, given: BoolArray | None = None) -> pa.Array:
 
 
 def flags(values: IntArray, given: BoolArray | None = None) -> pa.Array:
-    """Yes and no."""
+    """Booleans."""
     bits = np.packbits(np.asarray(values) != 0, bitorder="little")
     return pa.Array.from_buffers(pa.bool_(), len(values), [_validity(given), pa.py_buffer(bits)])
 
 
 def octets(data: bytes, starts: IntArray, sizes: IntArray) -> pa.Array:
-    """Parts of `data`; null where the size is negative. They must be below 2 GiB together."""
+    """Parts of `data`, null for negative sizes. Their total must be less than 2 GiB."""
     plain = sizes.clip(0)
     ends = np.cumsum(plain)
     offsets = np.zeros(len(plain) + 1, np.int32)
@@ -63,7 +63,7 @@ def constant(word: str | None, n: int) -> pa.Array:
     """The same text in every row."""
     if word is None:
         return pa.nulls(n, pa.string())
-    text = word.encode("utf-8", "backslashreplace")  # of names that are no text
+    text = word.encode("utf-8", "backslashreplace")  # for names that are not valid text
     offsets = np.arange(n + 1, dtype=np.int32) * len(text)
     return pa.Array.from_buffers(
         pa.string(), n, [None, pa.py_buffer(offsets), pa.py_buffer(text * n)]
@@ -81,7 +81,7 @@ def words(values: IntArray, names: Sequence[str], given: BoolArray | None = None
 def headers(
     data: bytes, children: IntArray, firsts: IntArray, counts: IntArray, given: BoolArray
 ) -> pa.Array:
-    """Lists of key and value; the rows' headers are one after the other in `children`."""
+    """Lists of key and value; each row's headers are consecutive in `children`."""
     offsets = np.zeros(len(counts) + 1, np.int32)
     counts = np.where(given, counts, 0)
     offsets[1:] = np.cumsum(counts)
@@ -103,7 +103,7 @@ def headers(
 
 
 def text(values: pa.Array) -> pa.Array:
-    """Bytes as text; what is no UTF-8 is replaced, as a column of strings holds nothing else."""
+    """Bytes as text. Invalid UTF-8 is replaced, because a string column allows only valid text."""
     try:
         return values.cast(pa.string())
     except pa.ArrowInvalid:

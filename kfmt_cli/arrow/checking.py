@@ -1,4 +1,4 @@
-"""A piece of a file summed up and checked, and what is kept of that."""
+"""The summary and checks of a piece of a file, and their stored form."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ from kfmt_cli.sharing.piece import Piece, telling
 from kfmt_cli.sharing.read_piece import Edges, facts_of
 from kfmt_cli.sharing.request import Request
 
-MOST_KEPT = 10_000  # findings of a piece that are kept one by one
+MOST_KEPT = 10_000  # findings per piece that are kept individually
 MAGICS = ("0", "1", "2")
 
 
 @dataclass(slots=True)
 class FileSummary:
-    """What a file, or a piece of it, holds."""
+    """The content of a file, or of a piece of it, in numbers."""
 
     piece: Piece
     numbers: Numbers = field(default_factory=lambda: dict(NOTHING))
     """See `rows/segment_row.py`."""
 
     def add(self, numbers: Numbers) -> None:
-        """Add what lies after it."""
+        """Add the numbers of the part that follows."""
         self.numbers = merged(self.numbers, numbers)
 
     def count(self, counts: dict[str, int]) -> None:
@@ -75,7 +75,7 @@ class FileSummary:
 
 
 def micros(milliseconds: int | None) -> int | None:
-    """A time as Arrow has it; None for what microseconds cannot say."""
+    """A time in Arrow's unit; None for times outside the range of microseconds."""
     if milliseconds is None or abs(milliseconds) > MOST_MILLISECONDS:
         return None
     return milliseconds * 1000
@@ -94,7 +94,7 @@ def finding_row(piece: Piece, finding: Finding) -> dict[str, object]:
 
 @dataclass(slots=True)
 class Checked:
-    """What a piece holds, what is wrong with it, and what its neighbours must know."""
+    """A piece's content and findings, and the edges that its neighbours need."""
 
     summary: FileSummary
     findings: list[Finding]
@@ -102,7 +102,7 @@ class Checked:
 
 
 def check_piece(request: Request, piece: Piece) -> Checked:
-    """Check a piece; every record is decoded, too, when that is asked for."""
+    """Check a piece; with `request.deep`, also decode every record."""
     reader, summary = reader_of(request, piece), FileSummary(piece)
     if request.deep:
         base = piece.base_offset
@@ -119,7 +119,7 @@ def check_piece(request: Request, piece: Piece) -> Checked:
     else:
         for block in reader.blocks(piece):
             summary.add(numbers_of(block.batches))
-            # How many messages wrappers hold, and their checksums, decompression shows.
+            # Only decompression shows how many messages wrappers contain, and their checksums.
             for run in runs(block):
                 if is_legacy(run):
                     records = read_records(run, request.limit)
@@ -133,7 +133,7 @@ def check_piece(request: Request, piece: Piece) -> Checked:
 
 
 def check_pieces(request: Request, pieces: Sequence[Piece]) -> Iterator[Checked]:
-    """Check pieces, in their order; small local logs together."""
+    """Check pieces in order; small local logs are checked together."""
     for part in packed(pieces):
         known = _check_pack(request, part) if len(part) > 1 else [None]
         for piece, found in zip(part, known, strict=True):
@@ -145,7 +145,7 @@ def check_pieces(request: Request, pieces: Sequence[Piece]) -> Iterator[Checked]
 
 
 def _check_pack(request: Request, pieces: Sequence[Piece]) -> list[Checked | None]:
-    """What healthy logs of a pack hold; None for one that has to be looked at by itself."""
+    """Check the healthy logs of a pack; None for each log that must be checked individually."""
     pack = read_pack([input_of(piece) for piece in pieces])
     if request.deep:
         look_inside(pack, request.limit)
@@ -158,11 +158,11 @@ def _check_pack(request: Request, pieces: Sequence[Piece]) -> list[Checked | Non
     ]
 
 
-# What is kept of a piece, as JSON.
+# The results for a piece, as JSON.
 
 
 def results_of(findings: list[Finding], edges: Edges | None) -> dict[str, Any]:
-    """Findings, up to `MOST_KEPT`, and how many of each code there are; with the edges."""
+    """Findings, up to `MOST_KEPT`, with the number of each code and the edges."""
     return {
         "findings": [_kept(finding) for finding in findings[:MOST_KEPT]],
         "codes": Counter(finding.code.name for finding in findings),
@@ -176,17 +176,17 @@ def _kept(finding: Finding) -> dict[str, Any]:
 
 
 def finding_of(kept: dict[str, Any]) -> Finding:
-    """A finding that was kept."""
+    """Restore a stored finding."""
     return Finding(**{**kept, "code": every_code()[kept["code"]]})
 
 
 def edges_of(result: dict[str, Any]) -> Edges | None:
-    """The edges that a result holds; None where nothing begins in the piece."""
+    """The edges in a result; None if no batch begins in the piece."""
     return Edges(**result["edges"]) if result.get("edges") else None
 
 
 def count_severities(counts: dict[str, int]) -> dict[str, int | None]:
-    """How many errors, warnings and notes there are among findings that are counted by code."""
+    """The numbers of errors, warnings and notes, from counts by code."""
     codes = every_code()
     found: dict[str, int | None] = {f"{severity.value}s": 0 for severity in Severity}
     for name, n in counts.items():

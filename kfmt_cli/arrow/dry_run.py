@@ -1,4 +1,4 @@
-"""What a job would do: what it reads and writes, in how many requests."""
+"""The plan of a job: its inputs, its output and the number of requests."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from kfmt_cli.sharing.pieces import Pieces
 
 @dataclass(frozen=True, slots=True)
 class DryRun:
-    """What would be read and written."""
+    """The amount of data a job would read, and where it would write."""
 
     inputs: int
     bytes: int
     tasks: int
     reads: int
-    """Requests to stores."""
+    """Requests to object stores."""
     to: str
 
     def lines(self) -> list[str]:
-        """The same in words."""
+        """The plan as text."""
         stored = f", in about {count(self.reads, 'object store request')}" if self.reads else ""
         return [
             f"would read {count(self.inputs, 'file')}, {grouped(self.bytes)} bytes{stored}",
@@ -36,7 +36,7 @@ class DryRun:
 
 
 def dry_run(files: Pieces, shares: Iterable[Sequence[Piece]], to: str) -> DryRun:
-    """What is planned. shares: the pieces of each task."""
+    """The plan. shares: the pieces of each task."""
     reads = tasks = 0
     for share in shares:
         tasks += 1

@@ -1,4 +1,4 @@
-"""Records and batches as files that a lake takes as they are."""
+"""Records and batches as files that a data lake reads directly."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from kfmt_cli.sharing.request import Request
 
 @dataclass(slots=True)
 class Exported:
-    """What was made of a bundle of pieces."""
+    """The result of exporting a bundle of pieces."""
 
     stem: str
-    """What the names of its files begin with."""
+    """The prefix of its files' names."""
     outputs: list[Output] = field(default_factory=list)
     read: dict[str, list[PieceRead]] = field(default_factory=dict)
-    """By table: what became of each piece."""
+    """By table: the result for each piece."""
 
     def pieces(self) -> Iterator[PieceExported]:
-        """What was made of each piece."""
+        """The result for each piece, over all tables."""
         for read in zip(*self.read.values(), strict=True):
             rows = {table: piece.rows for table, piece in zip(self.read, read, strict=True)}
             most = max(read, key=lambda piece: len(piece.findings))
@@ -38,18 +38,18 @@ class Exported:
 
 @dataclass(slots=True)
 class PieceExported:
-    """What was made of a piece."""
+    """The result of exporting a piece."""
 
     rows: dict[str, int]
-    """How many, by table."""
+    """Number of rows, by table."""
     offsets: tuple[int | None, int | None]
-    """The first and the last of them."""
+    """First and last offset of the rows."""
     findings: list[Finding]
     edges: Edges | None
 
 
 def export_bundle(request: Request, pieces: Sequence[Piece], to: str, lake: Lake) -> Exported:
-    """Write the tables of some pieces below a directory; raises OutputError, WorkError."""
+    """Write the tables of some pieces under a directory; raises OutputError, WorkError."""
     done = Exported(_stem(pieces))
     for table in lake.tables:
         read = done.read[table] = [PieceRead() for _ in pieces]
@@ -61,8 +61,8 @@ def export_bundle(request: Request, pieces: Sequence[Piece], to: str, lake: Lake
 
 
 def _stem(pieces: Sequence[Piece]) -> str:
-    """A name for what is made of pieces: where the first begins, and a hash of what they are. It
-    begins with neither _ nor ., as Spark, Hive and Trino take such files for hidden ones."""
+    """A name for the files made from pieces: the start of the first, and a hash of all. It does not
+    begin with _ or ., as Spark, Hive and Trino treat such files as hidden."""
     first = pieces[0]
     topic, partition = first.place
     quoted = "" if topic is None else quote(os.fsencode(topic)[:60], safe="").lstrip("_.")

@@ -1,7 +1,7 @@
-"""The formats of exported files. JSON and CSV are what `kfmt dump` prints.
+"""The formats of exported files. JSON and CSV have the text of `kfmt dump`.
 
-Whoever works on pieces writes their files: Spark's own writer would make an object of the JVM of
-each row first.
+The process that reads pieces also writes their files: Spark's own writer would first make a JVM
+object for each row.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ from kfmt_cli.topics.decoder import Decoder
 
 ROW_GROUP = 32 << 20  # bytes of Arrow, or
 MOST_ROWS = 1 << 19
-# Columns with few different values, which a dictionary makes small; others it only makes slow.
+# Columns with few different values, which a dictionary makes small; it only slows down others.
 FEW_VALUES = ["topic", "file", "timestamp_type", "compression", "code", "severity", "advice"]
-# Columns of which each value is close to the one before.
+# Columns whose values are close to the preceding ones.
 IN_STEPS = [
     *("offset", "timestamp", "position", "batch_position", "sequence"),
     *("base_offset", "last_offset", "base_timestamp", "max_timestamp", "size", "batch_length"),
@@ -53,19 +53,19 @@ IN_STEPS = [
 
 @dataclass(frozen=True, slots=True)
 class FileFormat:
-    """A format of files."""
+    """A file format for exports."""
 
     suffix: str
     write: Callable[[Files, Request, Sequence[Piece], Sequence[PieceRead]], None]
-    """Write the rows of pieces, and keep what became of each."""
+    """Write the rows of pieces, and store the result for each piece."""
     table: Callable[[BinaryIO, pa.Schema], FileWriter]
-    """Writes a small table."""
+    """Open a writer for a small table."""
     takes_columns: bool = False
-    """Some columns of the records can be chosen, and how rows are shared out to files."""
+    """Whether records' columns, schema and partitioning can be chosen."""
 
 
 class _Parquet:
-    """A Parquet file: zstd, delta encoding, a page index, and ids of fields."""
+    """A Parquet file: zstd, delta encoding, a page index and field ids."""
 
     def __init__(self, out: BinaryIO, schema: pa.Schema) -> None:
         names = schema.names
@@ -96,7 +96,7 @@ class _Parquet:
         self._writer.close()
 
     def abandon(self) -> None:
-        self._writer.is_open = False  # or it would write its end when it is let go of
+        self._writer.is_open = False  # or it would write its footer when it is freed
 
 
 def _parquet(
@@ -117,23 +117,23 @@ def _parquet(
 
 
 def _above(files: Files, pieces: Sequence[Piece]) -> str:
-    """The directory of what is made of some pieces, below the table's."""
+    """The directory for the files of some pieces, under the table's directory."""
     if not files.lake.bundling.by_topic:
         return ""
     topic = pieces[0].place[0]
-    # The column `topic` is in the files: a reader would take a directory topic=2024 for a number.
+    # The column `topic` is in the files: readers would parse a directory topic=2024 as a number.
     return f"by_topic={quote(os.fsencode(topic or ''), safe='') or 'none'}/"
 
 
 def _by_date(batch: pa.RecordBatch, name: str) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """Rows by their day in UTC; those without a time apart."""
+    """Rows split by their day in UTC; rows without a time are separate."""
     dates = pc.strftime(batch.column(name), format="%Y-%m-%d").fill_null("none")
     for date in pc.unique(dates).to_pylist():
         yield date, batch.filter(pc.equal(dates, date))
 
 
 class _Text:
-    """A file of text, which needs no end."""
+    """A text file, which needs no footer."""
 
     def __init__(self, out: BinaryIO, head: bytes = b"") -> None:
         self._out = out
@@ -147,7 +147,7 @@ class _Text:
 
 
 class _Lines(_Text):
-    """Lines, as `kfmt dump` prints them."""
+    """Lines as `kfmt dump` prints them."""
 
     def write(self, rows: tuple[RowWriter, Rows]) -> int:
         writer, part = rows
@@ -209,7 +209,7 @@ def _told(
 
 
 class _RowLines(_Text):
-    """A line a row. line: makes it of the cells, by their names."""
+    """A line per row. line: makes it from the cells, keyed by name."""
 
     def __init__(self, out: BinaryIO, head: str, line: Callable[[dict[str, object]], str]) -> None:
         super().__init__(out, head.encode())
@@ -236,7 +236,7 @@ def _csv_table(out: BinaryIO, schema: pa.Schema) -> FileWriter:
 
 
 def _plain(row: dict[str, object]) -> dict[str, object]:
-    """A row with what JSON has no type for as text."""
+    """A row with types that JSON lacks converted to text."""
     return {
         name: value.isoformat() if hasattr(value, "isoformat") else value
         for name, value in row.items()

@@ -1,4 +1,4 @@
-"""The files that a request is about, wherever they are stored."""
+"""The input files of a request, wherever they are stored."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ KINDS = {"index_entries": frozenset({OFFSET_INDEX, TIME_INDEX})}
 
 
 def files_of(request: Request, tell: Callable[[str], None] | None = None) -> Pieces:
-    """Every file that the request is about, whole, and the directories that cannot be read, by
-    their trouble; raises InputError, also where there is nothing but trouble.
+    """All files of the request, undivided, with unreadable directories listed by their error;
+    raises InputError, also if every entry is an error.
 
-    Directories that a broker has marked, as copies or as set aside, are left out unless they are
-    named. tell: is told of them.
+    Directories that a broker has marked, as copies or as set aside, are skipped unless named. tell:
+    receives a message about them.
     """
     stems = set[str]()
     found = Pieces(_listed(request, stems, tell))
@@ -53,8 +53,8 @@ def files_of(request: Request, tell: Callable[[str], None] | None = None) -> Pie
 def _listed(
     request: Request, stems: set[str], tell: Callable[[str], None] | None
 ) -> Iterator[Piece]:
-    """The files of all topics, as they are listed. stems: takes what the names of segments in
-    tiered storage begin with, which are those of their manifests."""
+    """List the files of all topics. stems: receives the name prefixes of segments in tiered
+    storage, taken from their manifests."""
     for path in request.paths:
         given, marked, folder, leaves_out = listing(path), set[str](), "", False
         first = list(islice(given, 2))
@@ -79,8 +79,8 @@ def _listed(
 
 
 def _piece_of(request: Request, stored: StoredFile, name: str, alone: bool) -> Piece | None:
-    """A file as a whole, None for one that the request is not about. alone: it was given, whatever
-    its name is."""
+    """A file as one piece, None if the request does not include it. alone: it was named explicitly,
+    so any name is accepted."""
     path, size, trouble, packed_as = stored.path, stored.size, stored.trouble, packed_suffix(name)
     kind, base, transient = kind_of(name.removesuffix(packed_as))
     if trouble is None:
@@ -96,13 +96,14 @@ def _piece_of(request: Request, stored: StoredFile, name: str, alone: bool) -> P
 
 
 def _stem(path: str) -> str | None:
-    """What the names of a tiered segment's objects begin with, for the path of its log."""
+    """The name prefix of a tiered segment's objects, from the path of its log; None for other
+    paths."""
     stem = path.removesuffix(".log")
     return stem if STORED_STEM.match(stem.rpartition("/")[2]) else None
 
 
 def _stem_of(path: str) -> set[str]:
-    """The same, for the path of any file, in a set that is empty if there is no manifest."""
+    """The same for the path of any file, as a set that is empty if there is no manifest."""
     stem = _stem(path)
     try:
         return {stem} if stem is not None and list(listing(stem + MANIFEST)) else set()
@@ -115,8 +116,8 @@ def _is_manifest(file: StoredFile) -> bool:
 
 
 def _wanted(request: Request, found: Pieces, stems: set[str]) -> Iterator[Piece]:
-    """Those of the topics that are asked for, with segments in tiered storage as their manifests
-    say, and none that is in the local logs of its partition as well."""
+    """The files of the requested topics. Segments in tiered storage get the size from their
+    manifests, and are skipped if the partition's local logs contain them."""
     first: dict[object, int] = {}
     for piece in found:
         if _stem(piece.path) in stems:
@@ -134,7 +135,8 @@ def _wanted(request: Request, found: Pieces, stems: set[str]) -> Iterator[Piece]
 
 
 def _as_broker(request: Request, piece: Piece) -> Piece:
-    """A segment in tiered storage with the size that its log had, or why it cannot be read."""
+    """A segment in tiered storage with the original size of its log, or the reason it cannot be
+    read."""
     try:
         log = _stored_log(request, piece.path, piece.size)
     except InputError as error:
@@ -154,7 +156,7 @@ def _stored_log(request: Request, path: str, there: int) -> StoredLog:
 
 
 def _as_stored(path: str, name: str) -> Source:
-    """What is stored, chunks and all."""
+    """The stored object, not decoded, with its chunks."""
     if not is_local(path):
         return StoredSource(path)
     try:
@@ -165,8 +167,8 @@ def _as_stored(path: str, name: str) -> Source:
 
 @contextmanager
 def at_hand(request: Request, pieces: Iterable[Piece]) -> Iterator[None]:
-    """Whoever opens the path of a segment in tiered storage gets its log, and not its chunks. How
-    large an object is, its listing has said."""
+    """Make paths of segments in tiered storage open their logs instead of their chunks. Object
+    sizes come from the listing."""
     known: dict[str, Callable[[str], Source]] = {}
     for piece in pieces:
         if piece.tiered:
@@ -188,7 +190,7 @@ def _opened(request: Request, there: int, path: str) -> Source:
 
 
 def _is_marked(folder: str, given: str) -> bool:
-    """Whether a broker has marked a directory below a path that was given."""
+    """Whether a broker has marked a directory under a given path."""
     name = folder.rpartition("/")[2]
     return mark_of(name) != "" and name not in given.split("/")
 
@@ -203,7 +205,7 @@ def reader_of(request: Request, piece: Piece) -> PieceReader:
 
 
 def packed(pieces: Sequence[Piece]) -> Iterator[list[Piece]]:
-    """The pieces in their order, small logs together, others alone."""
+    """The pieces in order, small logs grouped, others alone."""
 
     def size(piece: Piece) -> int | None:
         whole_log = piece.kind is LOG and piece.is_whole and not piece.trouble

@@ -1,4 +1,4 @@
-"""Files that an export makes: where they are, how large they become, that each appears whole."""
+"""Files written by an export: their location and size; each appears only when complete."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from kfmt_cli.errors import UsageError
 from kfmt_cli.rows.table_types import RECORDS
 from kfmt_cli.sharing.bundles import Bundling
 
-TARGET = 128 << 20  # bytes of a file
-MOST_DATES = 64  # files that one task has open
+TARGET = 128 << 20  # bytes per file
+MOST_DATES = 64  # open files per task
 
 
 @dataclass(frozen=True, slots=True)
 class Lake:
-    """How rows become files."""
+    """How rows are written to files."""
 
     tables: tuple[str, ...] = (RECORDS.name,)
     format: str = "parquet"
@@ -42,7 +42,7 @@ DEFAULTS: dict[str, Any] = {
 
 
 def lake_of(options: Mapping[str, Any], format_: str) -> Lake:
-    """What the options of an export say; raises UsageError."""
+    """The Lake for the options of an export; raises UsageError."""
     by, schema = options["partition_by"], options["schema"]
     is_plain = by in ("none", "topic") and schema == KFMT
     if format_ != "parquet" and (not is_plain or options["columns"]):
@@ -57,18 +57,18 @@ def lake_of(options: Mapping[str, Any], format_: str) -> Lake:
 
 @dataclass(slots=True)
 class Output:
-    """A file that was made."""
+    """A finished file."""
 
     name: str
-    """Below the directory that is exported to."""
+    """Relative to the export directory."""
     table: str
     rows: int = 0
     bytes: int = 0
 
 
 class Files:
-    """The files of a table that are being made of a bundle, one for each directory at a time. Each
-    appears whole when it is closed; none does after an error."""
+    """The files of a table being written for a bundle, one per directory at a time. A file appears
+    when it is closed; after an error, none does."""
 
     def __init__(self, to: str, table: str, lake: Lake, stem: str, suffix: str) -> None:
         self.table = table
@@ -92,7 +92,7 @@ class Files:
         self._open = {}
 
     def writer(self, folder: str, made: Callable[[BinaryIO], FileWriter]) -> _OpenFile:
-        """The file for a directory below the table's: the one that is open, unless it is large
+        """The file for a directory under the table's: the open one, or a new one if it is large
         enough."""
         file = self._open.pop(folder, None)
         if file is not None and file.size >= self.lake.target:
@@ -106,25 +106,25 @@ class Files:
             more = f"-{number}" if number else ""
             name = f"{self.table}/{folder}{self._stem}{more}.{self._suffix}"
             file = _OpenFile(Output(name, self.table), f"{self._to}/{name}", made)
-        self._open[folder] = file  # the one that was used last is the last
+        self._open[folder] = file  # most recently used last
         return file
 
 
 class FileWriter(Protocol):
-    """Writes rows into a file."""
+    """Writes rows to a file."""
 
     def write(self, rows: Any) -> int:
-        """Write rows; how many they were."""
+        """Write rows and return their number."""
 
     def close(self) -> None:
-        """Write what comes at the end."""
+        """Write the footer."""
 
     def abandon(self) -> None:
-        """Write nothing more."""
+        """Stop writing."""
 
 
 class _OpenFile:
-    """A file that is being made."""
+    """A file being written."""
 
     def __init__(self, output: Output, path: str, made: Callable[[BinaryIO], FileWriter]) -> None:
         self._output = output
@@ -153,4 +153,4 @@ class _OpenFile:
 
 
 class UnfinishedError(Exception):
-    """Tells a file that it is not to appear."""
+    """Tells a file not to appear."""

@@ -1,4 +1,4 @@
-"""What an export was made of, and into what: `_kfmt/manifest.json`, by which it can be audited."""
+"""The inputs and outputs of an export, for audits: `_kfmt/manifest.json`."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ IN_MEMORY = 1 << 20  # bytes
 
 
 class ExportManifest:
-    """The inputs of an export and its files. What is said of inputs is in a temporary file until it
-    is written: they are many."""
+    """The inputs and files of an export. Inputs are kept in a temporary file until the end, as
+    there can be many."""
 
     def __init__(self) -> None:
         self._inputs = tempfile.SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115 (until it is written)
@@ -32,8 +32,8 @@ class ExportManifest:
         offsets: Iterable[int | None],
         outputs: Iterable[str],
     ) -> None:
-        """Add an input, or a part of one: its file and bytes, offsets and rows, the files that they
-        are in."""
+        """Add an input, or part of one: its file and bytes, its offsets and rows, and the files
+        that contain them."""
         topic, partition = piece.place
         first, last = offsets
         about = {
@@ -57,7 +57,7 @@ class ExportManifest:
             self._outputs.append(as_json({"file": known.pop("name"), **known}))
 
     def write(self, to: str) -> None:
-        """Write it below the directory of an export; raises OutputError."""
+        """Write the manifest under the directory of an export; raises OutputError."""
         with appearing(f"{to}/{FOLDER}/manifest.json") as out:
             out.write(b'{"version": %d, "inputs": [\n' % VERSION)
             self._inputs.seek(0)

@@ -1,5 +1,5 @@
-"""Files that tasks write: under a name of their own first, then renamed, so that a task that is
-repeated leaves nothing twice."""
+"""Output files of tasks: written under a temporary name, then renamed, so that a repeated task
+leaves no duplicates."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _UNFINISHED = re.compile(r"\..+\.[0-9a-f]{32}\.unfinished")
 
 @contextmanager
 def appearing(path: str) -> Iterator[BinaryIO]:
-    """A file that is there, whole, once the block ends; raises OutputError.
+    """A file that appears, complete, when the block ends; raises OutputError.
 
-    A store completes an upload when it is closed, whatever was raised before: what goes there is
-    made in a temporary file first.
+    A store completes an upload when it is closed, even after an exception. Files for a store are
+    therefore first written to a temporary file.
     """
     try:
         if not is_local(path):
-            file_system_at(path)  # which fails before there is anything to upload
+            file_system_at(path)  # fails before there is anything to upload
             with tempfile.TemporaryFile() as made:
                 yield made
                 made.seek(0)
@@ -55,8 +55,8 @@ def appearing(path: str) -> Iterator[BinaryIO]:
 
 
 def take_away_unfinished(folder: str) -> None:
-    """Remove the files below a directory that nobody will finish, as their writers are dead. There
-    are none in a store, where nothing appears before it is whole."""
+    """Remove unfinished files of dead writers under a directory. A store has none, as objects
+    appear only when complete."""
     if not is_local(folder):
         return
     for path in Path(local(folder)).rglob(".*"):
@@ -65,28 +65,28 @@ def take_away_unfinished(folder: str) -> None:
 
 
 def _upload(made: BinaryIO, path: str) -> None:
-    """Bring a file to a store; raises OutputError."""
+    """Upload a file to a store; raises OutputError."""
     system, below = file_system_at(path)
     try:
         with system.open_output_stream(below, compression=None) as out:
             shutil.copyfileobj(made, out, PIECE)
-    except Exception as error:  # those of fsspec's file systems are of many kinds
+    except Exception as error:  # fsspec's file systems raise many kinds
         raise OutputError(f"{path}: cannot be written: {one_line(error)}") from error
 
 
 def as_json(value: object) -> bytes:
-    """A value as JSON, in ASCII: names need not be text."""
+    """A value as JSON, in ASCII, because names need not be valid text."""
     return json.dumps(value).encode()
 
 
 def put_json(path: str, value: object) -> None:
-    """A JSON file, whole."""
+    """Write a JSON file, all or nothing."""
     with appearing(path) as out:
         out.write(as_json(value))
 
 
 def read_whole(path: str) -> bytes | None:
-    """The content of a small file, None where it is not there; raises InputError."""
+    """The content of a small file, None if it is missing; raises InputError."""
     if is_local(path):
         try:
             return Path(local(path)).read_bytes()
@@ -111,7 +111,7 @@ def read_whole(path: str) -> bytes | None:
 
 
 def get_json(path: str) -> Any | None:
-    """The content of a JSON file, None where it is not there or not whole; raises InputError."""
+    """The content of a JSON file, None if it is missing or incomplete; raises InputError."""
     try:
         return json.loads(read_whole(path) or b"")
     except ValueError:
@@ -119,14 +119,14 @@ def get_json(path: str) -> Any | None:
 
 
 def names_in(folder: str) -> set[str]:
-    """The files of a directory, none where it is not there."""
+    """The names of the files in a directory, an empty set if it is missing."""
     try:
         if is_local(folder):
             return set(os.listdir(local(folder)))  # noqa: PTH208 (names only)
         from pyarrow import fs
 
         system, below = file_system_at(folder)
-        # Google's knows of no directories that nobody has made, only of the objects in them.
+        # Google's has no directories unless somebody made them, only the objects in them.
         deep = isinstance(system, fs.GcsFileSystem)
         selector = fs.FileSelector(below, recursive=deep, allow_not_found=True)
         above = len(below.strip("/")) + 1
@@ -137,7 +137,7 @@ def names_in(folder: str) -> set[str]:
 
 
 def remove(path: str) -> None:
-    """Take a file away, if it is there."""
+    """Remove a file if it exists."""
     if is_local(path):
         Path(local(path)).unlink(missing_ok=True)
         return

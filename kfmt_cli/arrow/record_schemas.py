@@ -1,4 +1,4 @@
-"""The columns that exported records can have: kfmt's own, or those of Spark's source for Kafka."""
+"""The column sets for exported records: kfmt's own, or the columns of Spark's Kafka source."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ KFMT, KAFKA, KAFKA_HEADERS = "kfmt", "kafka", "kafka-headers"
 
 @dataclass(frozen=True, slots=True)
 class RecordSchema:
-    """Columns."""
+    """A column set."""
 
     columns: tuple[str, ...] = ()
-    """Those of the table of records that are needed; empty for those that were asked for."""
+    """The columns needed from the table of records; empty for the requested ones."""
     schema: pa.Schema | None = None
-    """Of the file; None for that of the columns."""
+    """The schema of the file; None to derive it from the columns."""
     keeps: Callable[[pa.RecordBatch], pa.Array] | None = None
-    """Gives a mask of the rows that are wanted; None for all."""
+    """Returns a mask of the rows to keep; None keeps all."""
     adapt: Callable[[pa.RecordBatch], pa.RecordBatch] = lambda rows: rows
-    """Rows with these columns, of rows of the table."""
+    """Converts rows of the table to these columns."""
 
 
 # Source: `org.apache.spark.sql.kafka010.KafkaRecordToRowConverter`.
@@ -45,12 +45,12 @@ _NEEDED = ("topic", "partition", "offset", "timestamp", "timestamp_type", "key",
 
 
 def _is_for_consumers(rows: pa.RecordBatch) -> pa.Array:
-    """Control records are not."""
+    """Mask that excludes control records."""
     return pc.invert(rows.column("control").fill_null(False))
 
 
 def _as_spark(schema: pa.Schema) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
-    """-1 is the time of what has none."""
+    """Convert rows to the Spark schema; -1 replaces missing timestamps."""
 
     def adapted(rows: pa.RecordBatch) -> pa.RecordBatch:
         words = rows.column("timestamp_type")

@@ -1,4 +1,4 @@
-"""Arrow schemas out of row types."""
+"""Arrow schemas from row types."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kfmt_cli.arrow.arrays import HEADER, TIME
 from kfmt_cli.core.layout.field import MILLISECONDS
 from kfmt_cli.rows.column import Column, ColumnKind
 
-# Items of lists are named as Spark names them, whose schema must be the same.
+# Items of lists have Spark's name, because both schemas must be equal.
 _ITEM = "element"
 HEADERS = pa.list_(pa.field(_ITEM, HEADER))
 _TYPES = {
@@ -40,8 +40,8 @@ def schema_of(columns: Iterable[Column]) -> pa.Schema:
 
 
 def with_field_ids(schema: pa.Schema) -> pa.Schema:
-    """The same with an id for each field, as a new table of Iceberg has them: from 1 on, what is
-    inside of lists after all that is not."""
+    """The schema with field ids as in a new Iceberg table: from 1, with nested fields of lists
+    after all others."""
     inner = count(len(schema) + 1)
     numbered = enumerate(schema, start=1)
     return pa.schema([_with_id(each_field, number, inner) for number, each_field in numbered])

@@ -1,4 +1,4 @@
-"""Sections as Arrow: each column by its kind, null where the row has no value."""
+"""Sections as Arrow: each column by its kind, null in rows without a value."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from kfmt_cli.rows.column import Column, ColumnKind
 from kfmt_cli.rows.section import Rows, Section
 from kfmt_cli.rows.table_types import OF_BATCH
 
-MOST_BYTES = 64 << 20  # of keys, values and headers in an Arrow batch
+MOST_BYTES = 64 << 20  # keys, values and headers per Arrow batch
 MOST_ROWS = 32768
 
 
 @dataclass(frozen=True, slots=True)
 class ArrowPart:
-    """Rows that become Arrow."""
+    """Rows to convert to Arrow."""
 
     section: Section
     batches: Table | None = None
     owner: IntArray | None = None
-    """The row in `batches` of each record."""
+    """Each record's row in `batches`."""
 
     def __len__(self) -> int:
         return len(self.section.table)
@@ -56,7 +56,7 @@ class ArrowPart:
 
 
 def part_of(rows: Rows) -> ArrowPart:
-    """The rows that count: the inner ones, with their batches, where there are such."""
+    """The rows to convert: inner rows with their batches if there are any, else outer rows."""
     if rows.inner is None:
         return ArrowPart(rows.outer)
     assert rows.ends is not None
@@ -65,7 +65,8 @@ def part_of(rows: Rows) -> ArrowPart:
 
 
 def slices(part: ArrowPart, most_rows: int = MOST_ROWS) -> Iterator[ArrowPart]:
-    """Rows in parts, none with more bytes than Arrow's offsets and a worker's memory take."""
+    """Split rows so that no part has more bytes than Arrow's offsets and a worker's memory
+    allow."""
     table = part.section.table
     sizes = [
         table[f"{leaf.at}_size"].clip(0) for leaf in part.section.type.leaves if leaf.kind.is_bytes
@@ -88,7 +89,7 @@ def record_batch(
     columns: Iterable[Column],
     shared: Callable[[str, int], pa.Array | None] = lambda *_: None,
 ) -> pa.RecordBatch:
-    """Some columns as an Arrow batch. shared: gives those that all rows share, by name."""
+    """Some columns as an Arrow batch. shared: returns a column with one value for all rows."""
     chosen = tuple(columns)
     made = []
     for wanted in chosen:
@@ -98,7 +99,7 @@ def record_batch(
 
 
 def array_of(part: ArrowPart, column: Column) -> pa.Array:
-    """A column by its kind; null where the rows have no such column."""
+    """A column as an array of its kind; null if the rows have no such column."""
     if not part.has(column.at):
         return pa.nulls(len(part), type_of(column))
     section, values = part.section, part[column.at]
@@ -124,7 +125,7 @@ def array_of(part: ArrowPart, column: Column) -> pa.Array:
 
 
 def _given(part: ArrowPart, column: Column, values: IntArray) -> BoolArray | None:
-    """Which rows have a value; None for all."""
+    """Mask of rows that have a value; None if all do."""
     masks: list[BoolArray] = []
     if column.given:
         masks.append(part[column.given] == 1)

@@ -1,4 +1,4 @@
-"""A small table as a file: rows are written as they come."""
+"""A small table as a file, written row by row as data arrives."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from kfmt_cli.arrow.file_formats import FILE_FORMATS
 from kfmt_cli.arrow.lake import FileWriter
 from kfmt_cli.arrow.output import appearing
 
-TOGETHER = 4096  # rows
+TOGETHER = 4096  # rows per write
 
 
 @dataclass(slots=True)
 class TableFile:
-    """A table that is being written."""
+    """A table being written."""
 
     path: str
     _writer: FileWriter
     _schema: pa.Schema
     rows: int = 0
-    """How many there are."""
+    """Number of rows."""
     _held: list[Mapping[str, object]] = field(default_factory=list)
 
     def add(self, rows: Iterable[Mapping[str, object]]) -> None:
@@ -35,14 +35,14 @@ class TableFile:
                 self.flush()
 
     def flush(self) -> None:
-        """Write what is held."""
+        """Write the buffered rows."""
         self._writer.write(pa.RecordBatch.from_pylist(self._held, schema=self._schema))
         self._held = []
 
 
 @contextmanager
 def table_file(path: str, schema: pa.Schema, format_: str) -> Iterator[TableFile]:
-    """A table in a file that is there, whole, once the block ends; raises OutputError.
+    """A table in a file that appears, complete, when the block ends; raises OutputError.
 
     path: without the suffix of the format.
     """

@@ -1,4 +1,4 @@
-"""The tables: what each column holds, made of the columns of a block."""
+"""The tables: the content of each column, built from the columns of a block."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ Batches = Iterator[pa.RecordBatch]
 
 
 def shared_by(piece: Piece) -> Callable[[str, int], pa.Array | None]:
-    """Gives the columns that all rows of a piece share."""
+    """Return a function for the columns that all rows of a piece share."""
     return shared_by_file(piece.path, piece.kind.name, piece.place)
 
 
 def shared_by_file(
     path: str, kind: str, place: tuple[str | None, int | None]
 ) -> Callable[[str, int], pa.Array | None]:
-    """Gives the columns that all rows of a file share."""
+    """Return a function for the columns that all rows of a file share."""
     topic, partition = None if place[0] is None else printable(place[0]), place[1]
 
     def column(name: str, n: int) -> pa.Array | None:
@@ -64,7 +64,7 @@ def shared_by_file(
 
 
 def record_batches(request: Request, reader: PieceReader, piece: Piece) -> Batches:
-    """The records of a piece that are wanted."""
+    """The requested records of a piece."""
     columns = request.shown_of(RECORDS)
     shared = shared_by(piece)
     for rows in wanted_records(reader, piece, request.decoder_of(piece.place[0])):
@@ -75,8 +75,7 @@ def record_batches(request: Request, reader: PieceReader, piece: Piece) -> Batch
 def wanted_records(
     reader: PieceReader, piece: Piece, decoder: Decoder | None = None
 ) -> Iterator[Rows]:
-    """The records of a piece that are wanted, below their batches, with what a decoder makes of
-    them."""
+    """The requested records of a piece, under their batches, with the decoder's text."""
     for run, records in reader.records(piece):
         complete(run, records)
         keep = reader.wanted.of_records(run, records) if reader.wanted else None
@@ -85,7 +84,7 @@ def wanted_records(
 
 
 def select(records: Records, keep: BoolArray | None) -> Records:
-    """Some of the records, below the same batches; all where there is no mask."""
+    """The records selected by a mask, under the same batches; all if there is no mask."""
     if keep is None or keep.all():
         return records
     kept = np.concatenate([[0], np.cumsum(keep)])
@@ -93,7 +92,7 @@ def select(records: Records, keep: BoolArray | None) -> Records:
 
 
 def batch_batches(request: Request, reader: PieceReader, piece: Piece) -> Batches:
-    """The batches of a piece."""
+    """The requested batches of a piece."""
     columns = request.shown_of(BATCHES)
     shared = shared_by(piece)
     for block in reader.blocks(piece):
@@ -104,11 +103,11 @@ def batch_batches(request: Request, reader: PieceReader, piece: Piece) -> Batche
 
 @dataclass(slots=True)
 class PieceRead:
-    """What became of a piece."""
+    """The result of reading a piece."""
 
     rows: int = 0
     first_offset: int | None = None
-    """Of its rows; None where there are none, or columns without offsets were asked for."""
+    """Of its rows; None if there are none, or if no column with offsets was requested."""
     last_offset: int | None = None
     findings: list[Finding] = field(default_factory=list)
     edges: Edges | None = None
@@ -129,16 +128,16 @@ def rows_of(
     read: Sequence[PieceRead] | None = None,
     keeps: Callable[[pa.RecordBatch], pa.Array] | None = None,
 ) -> Batches:
-    """Records or batches of pieces, those of small logs together; raises WorkError.
+    """Records or batches of pieces, reading small logs together; raises WorkError.
 
-    read: gets what became of each. keeps: gives a mask of the rows that are wanted.
+    read: receives the result for each piece. keeps: returns a mask of the rows to keep.
     """
     read = [PieceRead() for _ in pieces] if read is None else read
     make = record_batches if table == RECORDS.name else batch_batches
     of_pack = _records_of_pack if table == RECORDS.name else _batches_of_pack
     done = 0
     for part in packed(pieces):
-        # What is wanted of a pack must be the same for all of its logs.
+        # All logs of a pack must have the same filter.
         packs = len(part) > 1 and not request.in_folders
         known = of_pack(request, part) if packs else None
         for made_rows, owners in known or ():
@@ -163,7 +162,7 @@ def rows_of(
 
 
 def _offsets_of(batch: pa.RecordBatch) -> tuple[int | None, int | None]:
-    """The first and the last offset of rows."""
+    """First and last offset of the rows."""
     names = batch.schema.names
     first, last = ("offset", "offset") if "offset" in names else ("base_offset", "last_offset")
     if first not in names or last not in names:
@@ -175,7 +174,7 @@ def _offsets_of(batch: pa.RecordBatch) -> tuple[int | None, int | None]:
 def _counted(
     batch: pa.RecordBatch, owner: IntArray
 ) -> Iterator[tuple[int, int, int | None, int | None]]:
-    """Of each file that rows are of: its number, how many they are, their offsets."""
+    """For each file in the batch: its number, its number of rows, first and last offset."""
     starts = np.flatnonzero(np.diff(owner, prepend=-1))
     for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(owner)], strict=True):
         first, last = _offsets_of(batch.slice(start, end - start))
@@ -183,12 +182,12 @@ def _counted(
 
 
 PackRows = list[tuple[pa.RecordBatch, IntArray]]
-"""Arrow batches, and the number of the file that each row is of."""
+"""Arrow batches, and the file number of each row."""
 MOST_OF_PACK = 128 << 20  # bytes of Arrow
 
 
 def _batches_of_pack(request: Request, pieces: Sequence[Piece]) -> PackRows | None:
-    """The batches of healthy logs; None where one is to be read by itself."""
+    """The batches of healthy logs; None if one must be read individually."""
     block = healthy(pieces)
     if block is None:
         return None
@@ -199,7 +198,7 @@ def _batches_of_pack(request: Request, pieces: Sequence[Piece]) -> PackRows | No
 
 
 def _records_of_pack(request: Request, pieces: Sequence[Piece]) -> PackRows | None:
-    """The records of healthy logs; None where one is to be read by itself."""
+    """The records of healthy logs; None if one must be read individually."""
     topics = {piece.place[0] for piece in pieces}
     if any(request.decoder_of(topic) is not None for topic in topics):
         return None
@@ -225,7 +224,7 @@ def _records_of_pack(request: Request, pieces: Sequence[Piece]) -> PackRows | No
 
 
 def healthy(pieces: Sequence[Piece]) -> Block | None:
-    """The batches of logs, each with the number of its file; None where one is not healthy."""
+    """The batches of logs, each with its file's number; None if any log is not healthy."""
     pack = read_pack([input_of(piece) for piece in pieces])
     if not pack.good.all() or (pack.sizes != np.array([piece.size for piece in pieces])).any():
         return None
@@ -234,7 +233,7 @@ def healthy(pieces: Sequence[Piece]) -> Block | None:
 
 
 def _shared_in(pieces: Sequence[Piece], owner: IntArray) -> Callable[[str, int], pa.Array | None]:
-    """Gives the columns that all rows of a file share."""
+    """Return a function for the columns that all rows of a file share."""
     places = [piece.place for piece in pieces]
     values: dict[str, pa.Array] = {
         "file": pa.array([printable(piece.path) for piece in pieces], pa.string()),

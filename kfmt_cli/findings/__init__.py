@@ -1,1 +1,1 @@
-"""What can be found wrong: every code, with what it means and what a broker makes of it."""
+"""Every kind of finding: its code, its meaning and its effect on a broker."""

@@ -1,6 +1,6 @@
-"""Sentences that several codes share: what a broker does, what consumers see, what to do.
+"""Sentences that several codes share: the effect on brokers and consumers, and what to do.
 
-Each was observed for every code that has it: `tests/interop/test_claims.py`.
+Each was observed for every code that uses it: `tests/interop/test_claims.py`.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ SNAPSHOT = "The broker rewrites the newest snapshot." + NO_WRONG_RECORD
 
 
 def beside_missing_index(time_index: Code) -> Code:
-    """The finding about a time index with what follows when the offset index is missing, too."""
+    """The finding about a time index, with the consequences if the offset index is also missing."""
     return replace(
         time_index,
         advice=None,

@@ -1,4 +1,4 @@
-"""What may be found while a log is read; what checks find is in `findings/log.py`.
+"""Findings from reading a log; findings from checks are in `findings/log.py`.
 
 Each clause about a broker was observed: `tests/interop/test_claims.py` starts one on such a log.
 """

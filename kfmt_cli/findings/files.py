@@ -1,4 +1,4 @@
-"""What may be found while a file that is no log is read."""
+"""Findings from reading files other than logs."""
 
 from __future__ import annotations
 

@@ -6,8 +6,8 @@ import enum
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-# What is shown of one kind, unless the user asks for more: findings in one file, and places where
-# people are shown each kind once.
+# Default limits per kind: findings shown per file, and places shown where people see each kind
+# once.
 MOST_FINDINGS, MOST_PLACES = 100, 3
 
 
@@ -31,13 +31,13 @@ class Code:
     """Stable kebab-case."""
     severity: Severity
     meaning: str
-    """What it says about the file."""
+    """What it means for the file."""
     after_crash: str | None = None
-    """What a broker does that recovers the log when it starts."""
+    """What a broker does if it runs log recovery when it starts."""
     after_clean_shutdown: str | None = None
-    """What one does that finds `.kafka_cleanshutdown`, and its consumers."""
+    """What a broker that finds `.kafka_cleanshutdown`, and its consumers, do."""
     advice: str | None = None
-    """What to do, and what it costs. Each of the three is None where there is nothing to say."""
+    """What to do, and its cost. Each of the three is None if there is nothing to report."""
 
 
 def code(
@@ -49,7 +49,7 @@ def code(
     after_crash: str | None = None,
     after_clean_shutdown: str | None = None,
 ) -> Code:
-    """A kind of finding, its advice before what a broker does."""
+    """A kind of finding, with the advice before the effects on a broker."""
     return Code(name, severity, meaning, after_crash, after_clean_shutdown, advice)
 
 
@@ -62,27 +62,27 @@ class Finding:
     position: int | None
     """Byte in the file."""
     words: str
-    """What was found; of a batch, what follows "batch N"."""
+    """What was found; for a batch, the text after "batch N"."""
     offset: int | None = field(default=None, kw_only=True)
     """The Kafka offset it concerns, if known."""
     expected: str | int | None = field(default=None, kw_only=True)
     found: str | int | None = field(default=None, kw_only=True)
     batch: int | None = field(default=None, kw_only=True)
-    """The number of the batch that it is about, counted from the front of what was read."""
+    """The number of the batch, counted from the start of the bytes read."""
 
     @property
     def message(self) -> str:
-        """What was found, in words."""
+        """What was found, as text."""
         return self.words if self.batch is None else f"batch {self.batch}{self.words}"
 
 
 def in_order(findings: Iterable[Finding]) -> list[Finding]:
-    """Findings in the order of the file."""
+    """Findings sorted by position in the file."""
     return sorted(findings, key=lambda finding: finding.position or 0)
 
 
 class Tally:
-    """What counts findings by severity: whatever has these three numbers."""
+    """Counts findings by severity; the base of classes that have these three numbers."""
 
     errors: int
     warnings: int
@@ -98,19 +98,19 @@ class Tally:
 
 @dataclass(slots=True)
 class Findings:
-    """The findings of one file: the first `most` of each kind are held, the others are counted.
+    """The findings of one file: keeps the first `most` of each kind and counts the rest.
 
-    Memory is bounded by the number of kinds, whatever a file holds.
+    Memory is bounded by the number of kinds, whatever a file contains.
     """
 
     most: int = MOST_FINDINGS
     held: list[Finding] = field(default_factory=list)
-    """In the order in which they were taken."""
+    """In order of arrival."""
     _seen: dict[str, int] = field(default_factory=dict)
     _codes: dict[str, Code] = field(default_factory=dict)
 
     def admits(self, finding: Finding) -> bool:
-        """Count a finding; whether it is one of those that are shown."""
+        """Count a finding, and return whether to show it."""
         name = finding.code.name
         seen = self._seen[name] = self._seen.get(name, 0) + 1
         if seen > self.most:
@@ -118,11 +118,11 @@ class Findings:
         return seen <= self.most
 
     def take(self, findings: Iterable[Finding]) -> None:
-        """Hold those that are to be shown, and count all."""
+        """Keep the findings to show, and count all."""
         self.held += filter(self.admits, findings)
 
     def left_out(self) -> Iterator[tuple[Code, int]]:
-        """Each kind of which there were too many, and how many of it are not held."""
+        """The kinds with more findings than `most`, each with the number that were not kept."""
         for name, code in self._codes.items():
             yield code, self._seen[name] - self.most
 

@@ -1,4 +1,4 @@
-"""What checks find in the history of a partition, and between it and the files next to it."""
+"""Findings from checking a partition's history, alone and against the files next to it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What checks find in the indexes of a segment."""
+"""Findings from checking the indexes of a segment."""
 
 from __future__ import annotations
 

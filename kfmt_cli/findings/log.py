@@ -1,4 +1,4 @@
-"""What checks find in a log."""
+"""Findings from checking a log."""
 
 from __future__ import annotations
 

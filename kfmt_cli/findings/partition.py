@@ -1,4 +1,4 @@
-"""What checks find in a directory: in its names, and among its segments."""
+"""Findings from checking a directory: in its names and among its segments."""
 
 from __future__ import annotations
 

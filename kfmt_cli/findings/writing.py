@@ -1,4 +1,4 @@
-"""What is said of files that are written."""
+"""Findings about written files."""
 
 from __future__ import annotations
 

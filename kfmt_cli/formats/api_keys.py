@@ -1,7 +1,7 @@
-"""The requests of Kafka's protocol, and which header each of their versions has.
+"""The requests of Kafka's protocol, and the header version for each request version.
 
-Source: `org.apache.kafka.common.protocol.ApiKeys` and the request messages of Kafka 4.2, for those
-that were removed the ones of 3.9.
+Source: `org.apache.kafka.common.protocol.ApiKeys` and the request messages of Kafka 4.2; for
+removed requests, the messages of 3.9.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ class Api:
     last: int
     """The last version."""
     flexible_since: int | None
-    """The first one with tagged fields in its header, None where none has."""
+    """The first version with tagged fields in its header, None if there is none."""
     removed: bool = False
-    """Brokers no longer know it."""
+    """Current brokers no longer support it."""
 
     def request_header(self, version: int) -> int:
-        """The version of the header of a request."""
+        """The header version of a request."""
         if self.key == CONTROLLED_SHUTDOWN and version == 0:
             return 0
         return 2 if self._is_flexible(version) else 1
 
     def response_header(self, version: int) -> int:
-        """The version of the header of a response.
+        """The header version of a response.
 
-        A client asks for API versions before it knows what the broker speaks, so that the answer
-        has the oldest header.
+        A client requests API versions before it knows which ones the broker supports, so that
+        response has the oldest header.
         """
         return 1 if self._is_flexible(version) and self.key != API_VERSIONS else 0
 

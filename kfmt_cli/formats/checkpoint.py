@@ -1,6 +1,6 @@
 """The text files of a broker: a version line, a line with the number of entries, the entries.
 
-Source: `org.apache.kafka.server.common.CheckpointFile`; columns are parted by white space.
+Source: `org.apache.kafka.server.common.CheckpointFile`; columns are separated by white space.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ class Checkpoint:
     doc: str
     source: str
     columns: tuple[str, ...]
-    """The columns of an entry, all integers but the topic."""
+    """The columns of an entry, all integers except the topic."""
 
 
 _PARTITION = ("topic", "partition", "offset")
@@ -59,7 +59,7 @@ CHECKPOINTS = {
         ),
     )
 }
-# What the columns hold.
+# Type and description of each column.
 COLUMNS: dict[str, tuple[WireType, str]] = {
     "topic": (String, "The topic."),
     "partition": (Int32, "The partition."),
@@ -70,6 +70,6 @@ COLUMNS: dict[str, tuple[WireType, str]] = {
 
 
 def layout_of(checkpoint: Checkpoint) -> Layout:
-    """A line of a checkpoint file, under the name of the file."""
+    """The layout of a checkpoint file's line, named after the file."""
     fields = tuple(Field(column, *COLUMNS[column]) for column in checkpoint.columns)
     return Layout(checkpoint.name, checkpoint.doc, checkpoint.source, fields, text=True)

@@ -1,4 +1,4 @@
-"""What members of classic consumer groups send each other through the coordinator.
+"""Messages that members of classic consumer groups exchange through the coordinator.
 
 Source: the messages of Kafka 4.2, `org.apache.kafka.common.message`.
 """

@@ -1,4 +1,4 @@
-"""Control records: what the key says they are, and what their values hold.
+"""Control records: the types that their keys name, and the layout of their values.
 
 Source: `org.apache.kafka.common.record.ControlRecordType`, `EndTransactionMarker`.
 """
@@ -17,7 +17,7 @@ CONTROL_TYPES = (
     "KRAFT_VOTERS",
 )
 
-# Those of KRaft; `formats/kraft.py` says what their values are.
+# The first KRaft type; `formats/kraft.py` has the layouts of their values.
 FIRST_OF_KRAFT = CONTROL_TYPES.index("LEADER_CHANGE")
 
 CONTROL_RECORD_KEY = Layout(

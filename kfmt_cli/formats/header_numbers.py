@@ -1,5 +1,5 @@
-"""Single numbers of a batch's header, out of bytes that begin with it: for code that looks at one
-batch. Each raises `struct.error` where the bytes end before it does.
+"""Functions that read single numbers from a batch header, for code that needs one batch. Each
+raises `struct.error` if the bytes end before the number does.
 
 Up to the magic, and in the attributes' codec, batches and messages are the same.
 """

@@ -1,4 +1,4 @@
-"""What comes before each request and response on the wire.
+"""The headers of requests and responses.
 
 Source: the messages of Kafka 4.2, `org.apache.kafka.common.message`.
 """

@@ -1,6 +1,6 @@
-"""The indexes next to a log: offset → byte, timestamp → offset, aborted transactions.
+"""The indexes of a log: offset → byte, timestamp → offset, aborted transactions.
 
-None of them has a header or a checksum: a file is entries, one after the other.
+None has a header or a checksum: a file is a sequence of entries.
 
 Source: `org.apache.kafka.storage.internals.log.OffsetIndex`, `TimeIndex`, `AbortedTxn`.
 """

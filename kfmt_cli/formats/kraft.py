@@ -1,4 +1,4 @@
-"""What KRaft says in control records, and of its own vote.
+"""KRaft's control records, and its own vote file.
 
 Source: the messages of Kafka 4.2, `org.apache.kafka.common.message`.
 """
@@ -159,7 +159,7 @@ QUORUM_STATE_DATA = Layout(
     flexible_since=0,
 )
 
-# What the values of control records are, by their type; each begins with its version.
+# Layouts of control record values, by type; each begins with its version.
 KRAFT_MESSAGES = {
     CONTROL_TYPES.index(name): message
     for name, message in (

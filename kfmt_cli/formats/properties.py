@@ -1,6 +1,6 @@
 """Small text files of a broker: names and values.
 
-In a file each name is spelled in the file's own way: `node.id`, `brokerEpoch`, `topic_id`.
+Each file has its own spelling of names: `node.id`, `brokerEpoch`, `topic_id`.
 """
 
 from kfmt_cli.core.layout.field import Field

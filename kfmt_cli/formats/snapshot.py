@@ -1,4 +1,4 @@
-"""The producer snapshot: what a broker knows of each producer at the offset in the file's name.
+"""The producer snapshot: the state of each producer at the offset in the file's name.
 
 Source: `org.apache.kafka.storage.internals.log.ProducerStateManager`, `ProducerSnapshot.json`.
 """

@@ -1,1 +1,1 @@
-"""What is shown: row types, made out of the Layouts once and for all outputs."""
+"""Rows shown by every output: row types, derived once from the Layouts."""

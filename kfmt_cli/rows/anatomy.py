@@ -1,6 +1,6 @@
-"""The fields of a structure one below the other, each with its bytes: what `hex` shows.
+"""The fields of a structure, one per line with its bytes, as `hex` shows them.
 
-A field that has parts is a heading without bytes of its own, above them.
+A field with parts is a heading above them, without bytes of its own.
 """
 
 from __future__ import annotations
@@ -48,16 +48,16 @@ class AnatomyLine:
     """A field, or a heading."""
 
     path: tuple[str, ...]
-    """The names of the fields from the outside in."""
+    """The names of the fields, outermost first."""
     wire_type: str
     start: int
-    """Its first byte in the buffer; of bits and headings no bytes are shown."""
+    """Its first byte in the buffer; bits and headings show no bytes."""
     end: int
-    """The byte after it."""
+    """The byte after its last."""
     has_bytes: bool
     value: Value = None
     shown: str = ""
-    """The value as people read it."""
+    """The value in readable form."""
     meaning: str = ""
     fault: str | None = None
     is_bad: bool = False
@@ -65,7 +65,7 @@ class AnatomyLine:
 
     @property
     def name(self) -> str:
-        """The field itself."""
+        """The innermost field name."""
         return self.path[-1]
 
 
@@ -107,7 +107,7 @@ def _heading(path: tuple[str, ...], node: Node) -> AnatomyLine:
 
 
 def _line(path: tuple[str, ...], node: Node, words: str, of: Node) -> AnatomyLine:
-    """A field with bytes. of: the node that knows what it means."""
+    """A line for a field with bytes. of: the node that has its meaning."""
     return AnatomyLine(
         path,
         node.type,
@@ -130,7 +130,7 @@ def _tagged(path: tuple[str, ...], node: Node) -> Iterator[AnatomyLine]:
 
 
 def _sized(path: tuple[str, ...], node: Node) -> Iterator[AnatomyLine]:
-    """Bytes or text after their length; null is the length alone."""
+    """The length of bytes or text, then its content; null is only a length."""
     length, *parts = node.children
     if not parts:
         start, end = length.start, length.end
@@ -162,7 +162,7 @@ def _sized(path: tuple[str, ...], node: Node) -> Iterator[AnatomyLine]:
 
 
 def _bits(path: tuple[str, ...], node: Node) -> Iterator[AnatomyLine]:
-    """What the bits of a field say."""
+    """The bits of a field, one per line."""
     flags = None if node.spec is None else node.spec.flags
     if flags is None or not isinstance(node.value, int):
         return
@@ -182,7 +182,7 @@ def _bits(path: tuple[str, ...], node: Node) -> Iterator[AnatomyLine]:
 
 
 def shown(value: Value, name: str) -> str:
-    """A value for people."""
+    """A value in readable form."""
     if value is None:
         return ""
     if isinstance(value, bytes):
@@ -201,7 +201,7 @@ def shown(value: Value, name: str) -> str:
 
 
 def meaning_of(node: Node) -> str:
-    """What the value of a field means by itself."""
+    """The meaning of a field's value on its own."""
     spec = node.spec
     if spec is None:
         return ""

@@ -1,7 +1,6 @@
-"""What is shown of a batch: the fields of its header, in their order, and what follows from them.
+"""The columns of a batch: its header fields in order, and the columns derived from them.
 
-The JSON contract has these names in this order. Messages of magic 0 and 1 lack some of the fields;
-those are null.
+They have the names and order of the JSON contract. Fields that magic 0 and 1 lack are null.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from kfmt_cli.rows.column import Column, ColumnKind, Placed, RowType, column_of
 TIMESTAMP_WORDS = (*TIMESTAMP_TYPES, "NoTimestampType")
 POSITION = Column("position", doc="Position of the batch in the file.")
 
-# What says whether a batch has a field; where there is no entry, only magic 2 has it.
+# The column that says whether a batch has a field; fields without an entry exist only in magic 2.
 _GIVEN = {
     "base_offset": "has_base_offset",
     "max_timestamp": "has_timestamp",
@@ -24,7 +23,7 @@ _GIVEN = {
     "crc": "",
 }
 _FIRST = "magic"
-# What follows from a field comes after it.
+# Derived columns come after their field.
 _BEHIND = {
     "base_offset": (Column("last_offset", doc="Offset of the last record."),),
     "crc": (
@@ -54,7 +53,7 @@ _BEHIND = {
 
 
 def _attributes(field: Field) -> Column:
-    """The bits as an object, which begins with the number that is stored."""
+    """The bits as an object; its first member is the stored number."""
     assert field.flags is not None
     members = [Column("raw", doc=field.doc, source=field.name, flat=field.name)]
     for bits in field.flags.bits:

@@ -1,8 +1,8 @@
-"""Row types: the columns of what is shown, with kind, words, unit, and when they are null.
+"""Row types: the columns of the output, with kind, words, unit and conditions for null.
 
-A row type is made out of a Layout and of what follows from it. JSON, CSV, tables, Arrow and Spark
-schemas, the names that `build` reads, and the docs all walk it. A row is a row of a `Table`; a
-column of bytes or text has its length in the next column of the table.
+A row type is made from a Layout plus derived columns. JSON, CSV, tables, Arrow and Spark schemas,
+the names that `build` reads, and the docs all use it. A row is a row of a `Table`; a column of
+bytes or text has its length in the table's next column.
 """
 
 from __future__ import annotations
@@ -18,12 +18,11 @@ from kfmt_cli.core.layout.wire import Array, Bytes
 
 
 class ColumnKind(enum.Enum):
-    """What a column holds.
+    """The kind of a column's values.
 
     NUMBER: an integer. REAL: a number with a fraction. FLAG: 0 for no, 1 for yes. CHOICE: the
-    number of a word. BYTES: any bytes. TEXT: bytes that are UTF-8. JSON: bytes that are a JSON
-    value. HEADERS: a list of rows of two bytes fields. GROUP: columns that JSON puts into an object
-    of their own.
+    number of a word. BYTES: any bytes. TEXT: UTF-8 bytes. JSON: bytes of a JSON value. HEADERS: a
+    list of rows with two bytes fields. GROUP: columns that JSON puts into a nested object.
     """
 
     NUMBER = enum.auto()
@@ -39,7 +38,7 @@ class ColumnKind(enum.Enum):
 
     @property
     def is_bytes(self) -> bool:
-        """Whether a value is a part of the section's data: a start and a length."""
+        """Whether a value is a start and a length in the section's data."""
         return self in (ColumnKind.BYTES, ColumnKind.TEXT, ColumnKind.JSON)
 
 
@@ -51,13 +50,13 @@ class Column:
     kind: ColumnKind = ColumnKind.NUMBER
     doc: str = ""
     source: str = ""
-    """The column of the table, the name itself unless given."""
+    """The column of the table; by default the name."""
     given: str = ""
-    """The column that is 1 where the row has a value, which is null elsewhere."""
+    """The column that is 1 for rows with a value; it is null in others."""
     only: tuple[str, int] | None = None
-    """(column, value) without which JSON leaves the name out."""
+    """(column, value): in rows where the column differs from the value, JSON omits the name."""
     none: int | None = None
-    """The number that means that there is none."""
+    """The number that means "no value"."""
     words: tuple[str, ...] = ()
     """The words of a CHOICE, by number."""
     unit: str | None = None
@@ -67,27 +66,27 @@ class Column:
     of: tuple[Column, ...] = ()
     """The members of a GROUP."""
     flat: str = ""
-    """The name where groups are opened."""
+    """The name if groups are flattened."""
     minor: bool = False
-    """A narrow screen does without it first."""
+    """A narrow screen hides it first."""
     heading: str = ""
-    """What a table calls it, which is its name unless given."""
+    """Its heading in a table; by default the name."""
     hidden: bool = False
-    """A table has another column that says the same in the way people want it."""
+    """Tables do not show it: another column shows the same in a readable form."""
 
     @property
     def at(self) -> str:
-        """The column of the table that it comes from."""
+        """Its column in the table."""
         return self.source or self.name
 
     @property
     def flat_name(self) -> str:
-        """Its name among columns none of which is a group."""
+        """Its name once groups are flattened."""
         return self.flat or self.name
 
 
 class Placed(enum.Enum):
-    """Whether objects of a type say of which topic, partition and log directory they are.
+    """Whether objects of a type name their topic, partition and log directory.
 
     NOWHERE: no. FILE: by the directory of their file. PARTITION: their file may be that directory.
     """
@@ -97,7 +96,7 @@ class Placed(enum.Enum):
     PARTITION = enum.auto()
 
 
-# What such an object has after `file`.
+# Members of such an object after `file`.
 PLACE = {
     "topic": "Topic, from the directory name; null if it is not a partition directory.",
     "partition": "Partition, from the directory name.",
@@ -107,21 +106,21 @@ PLACE = {
 
 @dataclass(frozen=True, eq=False)
 class RowType:
-    """The columns of a kind of rows.
+    """The columns of a kind of row.
 
-    Each row type is itself and no other, so that templates can be kept by it.
+    Row types are compared by identity, so that templates can be cached by row type.
     """
 
     name: str
-    """The `type` of such an object in JSON."""
+    """The `type` of its objects in JSON."""
     doc: str
     columns: tuple[Column, ...]
     placed: Placed = Placed.NOWHERE
-    """Whether objects of it have `PLACE`."""
+    """Whether its objects have `PLACE`."""
 
     @cached_property
     def leaves(self) -> tuple[Column, ...]:
-        """The columns, groups opened up, each under its flat name."""
+        """The columns with groups flattened, each under its flat name."""
         return tuple(_leaves(self.columns))
 
     @cached_property
@@ -131,7 +130,7 @@ class RowType:
 
     @cached_property
     def front(self) -> tuple[str, ...]:
-        """What an object of rows in a file begins with, after its type."""
+        """The first members of an object from a file, after its type."""
         return ("file",) if self.placed is Placed.NOWHERE else ("file", *PLACE)
 
     @cached_property
@@ -144,7 +143,7 @@ class RowType:
 
     @cached_property
     def sources(self) -> tuple[str, ...]:
-        """The columns of a table that can be shown, each once; lengths after their starts."""
+        """The table columns that it uses, each once; lengths after their starts."""
         found: dict[str, None] = {}
         for leaf in self.leaves:
             condition = (leaf.only[0],) if leaf.only else ()
@@ -167,7 +166,7 @@ def _leaves(columns: Iterable[Column]) -> Iterator[Column]:
         for member in column.of:
             only, given = column.only or member.only, member.given
             if column.only and member.only:
-                given = member.only[0]  # of two conditions one leaves out, the other is null
+                given = member.only[0]  # of two conditions, one omits and the other makes null
             yield replace(member, name=member.flat_name, source=member.at, only=only, given=given)
 
 
@@ -180,7 +179,7 @@ def number(
     minor: bool = False,
     unit: str | None = None,
 ) -> Column:
-    """A column of integers. null: a row may have none. only: JSON leaves the name out then."""
+    """A column of integers. null: a row may have no value; only: JSON then omits the name."""
     return _column(ColumnKind.NUMBER, name, doc, null, only=only, minor=minor, unit=unit)
 
 
@@ -200,7 +199,7 @@ def text(name: str, doc: str, *, null: bool = False, minor: bool = False) -> Col
 
 
 def flag(name: str, doc: str, *, null: bool = False, minor: bool = False) -> Column:
-    """A column of yes and no."""
+    """A column of flags."""
     return _column(ColumnKind.FLAG, name, doc, null, minor=minor)
 
 
@@ -234,7 +233,7 @@ def _column(
 
 
 def column_of(field: Field, **changes: Any) -> Column:
-    """The column of a Layout's field. changes: of what the field itself does not say."""
+    """The column of a Layout's field. changes: attributes that the field does not define."""
     kind = ColumnKind.NUMBER
     words: tuple[str, ...] = field.symbols or ()
     of: tuple[Column, ...] = ()

@@ -1,6 +1,6 @@
-"""The objects that commands say besides rows of tables: their members are declared here, once.
+"""The objects that commands output besides rows of tables, with their members declared once.
 
-Whatever is written of them, JSON, CSV, the Python API, Arrow and `docs/json.md`, follows from here.
+JSON, CSV, the Python API, Arrow and `docs/json.md` all derive from these types.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from kfmt_cli.rows.column import (
 
 
 def members(type_: RowType, values: Mapping[str, object]) -> dict[str, object]:
-    """The members of an object in the order of its type; raises KeyError for one that it has not.
+    """The members of an object in the order of its type; raises KeyError for an unknown name.
 
-    What has no value is null, unless its type says that it may be left out.
+    Members without a value are null, unless the type allows omitting them.
     """
     for name in values:
         if name not in type_.by_name:

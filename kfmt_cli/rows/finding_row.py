@@ -1,4 +1,4 @@
-"""What is shown of a finding."""
+"""The row of a finding."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _OF_CODE = ("after_crash", "after_clean_shutdown", "advice")
 
 
 def finding_row(finding: Finding) -> dict[str, object]:
-    """The finding as the JSON contract has it, without its type."""
+    """The finding's row in the JSON contract, without its type."""
     code = finding.code
     of_code = {"code": code.name, "severity": code.severity.value}
     of_code |= {name: getattr(code, name) for name in _OF_CODE}
@@ -18,5 +18,5 @@ def finding_row(finding: Finding) -> dict[str, object]:
 
 
 def left_out_row(file: str, code: Code, number: int) -> dict[str, object]:
-    """How many findings of a kind in a file are not shown, without its type."""
+    """The row that counts a file's findings of a kind that are not shown, without its type."""
     return {"file": file, "code": code.name, "severity": code.severity.value, "count": number}

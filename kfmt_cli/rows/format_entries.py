@@ -1,4 +1,4 @@
-"""The fields of a format one below the other: what `format` and the page of formats show."""
+"""The fields of a format, one per row, as in `format` and the page of formats."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kfmt_cli.core.layout.wire import Array, Integer, WireType
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A field or a part of one: its path in the structure, and where it begins if that is known."""
+    """A field or a part of one: its path in the structure, and its start if known."""
 
     path: tuple[str, ...]
     at: int | None
@@ -21,12 +21,12 @@ class Entry:
     versions: str
     meaning: str
     bits: str = ""
-    """From which to which bit of a field it is."""
+    """The range of bits it occupies in a field."""
 
 
 def entries_of(layout: Layout) -> Iterator[Entry]:
-    """The fields of a structure with those of the structures in it, and their bits."""
-    # Where a field begins in a message depends on its version.
+    """The fields of a structure, including fields of nested structures, and their bits."""
+    # The start of a field in a message depends on the version.
     yield from _entries(layout, (), layout, None if layout.versions or layout.text else 0)
 
 
@@ -52,7 +52,7 @@ def _entries(
 
 
 def _inner(type_: WireType) -> Layout | None:
-    """The structure that a field is, or is a list of."""
+    """The structure that a field contains, alone or as a list."""
     of = type_.of if isinstance(type_, ListOf | Struct) else None
     return of if isinstance(of, Layout) else None
 
@@ -68,7 +68,7 @@ def _type_name(type_: WireType) -> str:
 
 
 def _versions(field: Field, message: Layout) -> str:
-    """Which versions of the message have a field, and how, where that differs between them."""
+    """The versions of the message that have a field, and its form, if these vary."""
     if message.versions is None:
         return ""
     first, last = message.versions
@@ -87,7 +87,7 @@ def _versions(field: Field, message: Layout) -> str:
 
 
 def meaning_of(field: Field) -> str:
-    """The words for a field, with the names of its numbers and its unit."""
+    """The text for a field, with the names of its numbers and its unit."""
     unit = f" ({field.unit})" if field.unit == MILLISECONDS else ""
     named = [f"{i} {name}" for i, name in enumerate(field.symbols or ()) if name]
     names = f" {', '.join(named)}." if named else ""
@@ -96,7 +96,7 @@ def meaning_of(field: Field) -> str:
 
 
 def size_words(layout: Layout) -> str:
-    """How large a structure is, or which versions of a message there are."""
+    """The size of a structure, or the versions of a message."""
     if layout.versions is not None:
         first, last = layout.versions
         words = f"version {first}" if first == last else f"versions {first} to {last}"
@@ -108,7 +108,7 @@ def size_words(layout: Layout) -> str:
 
 
 def format_row(layout: Layout, chapter: str) -> dict[str, object]:
-    """A format as an object of JSON. chapter: what it belongs to."""
+    """A format as a JSON object. chapter: the one it belongs to."""
     return {
         "name": layout.name,
         "chapter": chapter,
@@ -121,7 +121,7 @@ def format_row(layout: Layout, chapter: str) -> dict[str, object]:
 
 
 def field_row(layout: Layout, entry: Entry) -> dict[str, object]:
-    """A field of a format as an object of JSON."""
+    """A field of a format as a JSON object."""
     return {
         "format": layout.name,
         "offset": entry.at,

@@ -1,4 +1,4 @@
-"""What is shown of something that was looked for in a log."""
+"""The row of a match in a log."""
 
 from __future__ import annotations
 

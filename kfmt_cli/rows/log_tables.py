@@ -1,4 +1,4 @@
-"""The batches of a block and their records, as tables whose columns are named."""
+"""The batches of a block and their records, as tables with named columns."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from kfmt_cli.core.native.table import Table, TableColumn, columns_of
 
 
 class BatchTable(Table):
-    """Batches of any magic, a row each.
+    """Batches of any magic, one per row.
 
-    What is shown of a batch is described in `rows/batch.py`. A field that the magic lacks stays 0,
-    and is null where it is shown.
+    `rows/batch.py` describes the columns shown. Fields that the magic lacks are 0 here and null in
+    the output.
     """
 
     __slots__ = ()
@@ -20,11 +20,11 @@ class BatchTable(Table):
     start = TableColumn()
     """First byte in the block."""
     end = TableColumn()
-    """The byte after it in the block."""
+    """The byte after its last in the block."""
     number = TableColumn()
-    """Which of the batches of the file it is."""
+    """The number of the batch in the file."""
     file_number = TableColumn()
-    """Which of several files it is in."""
+    """The number of its file, if there are several."""
     position = TableColumn()
     size = TableColumn()
     magic = TableColumn()
@@ -53,39 +53,41 @@ class BatchTable(Table):
     last_sequence = TableColumn()
     records_count = TableColumn()
     unreadable = TableColumn()
-    """1 where its records could not be decompressed, which has been said."""
+    """1 if its records could not be decompressed, which a finding reports."""
     records_position = TableColumn()
-    """The byte of the file where its records begin, were they not compressed."""
+    """The byte of the file where its records would begin if they were not compressed."""
     record_timestamp = TableColumn()
-    """What the timestamps of its records start from."""
+    """The timestamp that its records' deltas are relative to."""
     has_delta = TableColumn()
-    """1 where the deltas of records are added to that."""
+    """1 if the deltas of its records are added to that."""
     is_plain = TableColumn()
-    """1 where nothing of it has to be completed for outputs."""
+    """1 if outputs need not complete any of its fields."""
     has_sequence = TableColumn()
-    """1 where its records have sequence numbers."""
+    """1 if its records have sequence numbers."""
     control_type = TableColumn()
-    """The type of its control record, -1 where there is none."""
+    """The type of its control record, -1 if it has none."""
 
     @property
     def counted_records(self) -> IntArray:
-        """How many records each batch has, by its header. A message of magic 0 or 1 is a batch of
-        its own; what a wrapper holds only it knows."""
+        """Number of records in each batch, from its header. A message of magic 0 or 1 counts as
+        one; the number inside a wrapper is in the wrapper only."""
         counts: IntArray = np.where(self.is_v2 == 1, self.records_count.clip(0), 1)
         return counts
 
     @property
     def first_times(self) -> IntArray:
-        """The timestamp of each batch's first record, by its header; its own in magic 1."""
+        """The timestamp of each batch's first record, from its header; in magic 1, the message's
+        own."""
         base = self.base_timestamp
         times: IntArray = np.where((self.is_v2 == 1) & (base >= 0), base, self.max_timestamp)
         return times
 
 
 class RecordTable(Table):
-    """Records of any magic, a row each: the stored fields of magic 2, and what follows from them.
+    """Records of any magic, one per row: the stored fields of magic 2, and values derived from
+    them.
 
-    What is shown of a record has its meaning in `rows/record.py`.
+    `rows/record.py` describes the columns shown.
     """
 
     __slots__ = ()

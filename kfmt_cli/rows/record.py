@@ -1,4 +1,4 @@
-"""What is shown of a record: what it stores, and what its batch makes of that."""
+"""The columns of a record: its stored fields, and values derived from its batch."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kfmt_cli.rows.column import Column, ColumnKind, Placed, RowType, column_of
 
 
 def _sized(name: str) -> tuple[Column, Column]:
-    """A bytes field after its length, which is -1 for null."""
+    """A bytes field, with its length (-1 for null) before it."""
     size = Column(f"{name}_size", doc=f"Size of the {name} in bytes; -1 for null.", bits=32)
     return size, column_of(LAYOUT.field(name))
 
@@ -75,7 +75,7 @@ RECORD = RowType(
     Placed.FILE,
 )
 
-# What a decoder of the topic makes of the key and the value comes after the rest.
+# Text from the topic's decoder, for key and value, comes last.
 DECODED = ("decoded_key", "decoded_value")
 DECODED_RECORD = replace(
     RECORD,

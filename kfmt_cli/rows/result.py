@@ -1,4 +1,4 @@
-"""Results: what came of a file, of a directory, and of a whole run."""
+"""Results: of a file, of a directory, and of a whole run."""
 
 from __future__ import annotations
 
@@ -16,27 +16,26 @@ SEGMENTS = ("segment", "segments")
 
 @dataclass(frozen=True, slots=True)
 class ResultType:
-    """What a command counts of each file."""
+    """The numbers that a command counts per file."""
 
     numbers: tuple[str, ...]
     """In the order of JSON and CSV."""
     widths: Mapping[str, int]
-    """The numbers that a table shows, with the widths of their columns, the more important ones
-    first."""
+    """The numbers that a table shows, with their column widths, the most important first."""
     noun: tuple[str, str] = SEGMENTS
-    """What a file is called, one and several."""
+    """The noun for a file, singular and plural."""
     hint: str = "--json"
-    """The option that shows what a narrow table leaves out."""
+    """The option that shows the columns a narrow table hides."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of a result's row."""
+        """The names of the columns of a result's row."""
         return ("file", "kind", *self.numbers, *SEVERITIES)
 
 
 @dataclass(slots=True)
 class Result(Tally):
-    """What came of a file."""
+    """The result for one file."""
 
     type: ResultType
     file: str
@@ -47,32 +46,32 @@ class Result(Tally):
     warnings: int = 0
     notes: int = 0
     findings: Findings = field(default_factory=Findings)
-    """The findings that are held, for whoever shows them."""
+    """The kept findings, for display."""
     aside: str = ""
-    """What the file counts as if it is not one of the files."""
+    """The name under which the summary counts this result instead of as a file."""
     of_directory: bool = False
-    """It is about a directory, and has no numbers."""
+    """Whether the result is for a directory, without numbers."""
     numbers: dict[str, int | None] = field(init=False)
-    """The numbers of the type; None where the file has no such number."""
+    """The numbers of the type; None if the file has no such number."""
 
     def __post_init__(self, given: Mapping[str, int | None]) -> None:
         self.numbers = {**dict.fromkeys(self.type.numbers, 0), **given}
 
     def take(self, findings: Iterable[Finding]) -> None:
-        """Count findings, and hold those that are to be shown."""
+        """Count findings and keep those to show."""
         for finding in findings:
             self.count([finding])
             self.findings.take([finding])
 
     def row(self) -> dict[str, object]:
-        """The result as the JSON contract has it, without its type."""
+        """The result's row in the JSON contract, without its type."""
         severities = {name: getattr(self, name) for name in SEVERITIES}
         return {"file": self.file, "kind": self.kind, **self.numbers, **severities}
 
 
 @dataclass(slots=True)
 class Summary:
-    """What came of a run."""
+    """The result of a run."""
 
     type: ResultType
     files: int = 0
@@ -85,12 +84,12 @@ class Summary:
     totals: dict[str, int] = field(default_factory=dict)
     """The sums over all results, by name."""
     aside: dict[str, int] = field(default_factory=dict)
-    """What has a result without being one of the files."""
+    """Results that are not counted as files, by name."""
     passed_over: Counter[str] = field(default_factory=Counter)
-    """Files that were not looked at, by kind."""
+    """Files that were not checked, by kind."""
     exit_code: ExitCode = ExitCode.CLEAN
     answer: str = ""
-    """What people read at the end of the last line."""
+    """Text at the end of the last line, for people."""
 
     def __post_init__(self) -> None:
         self.totals = dict.fromkeys((*self.type.numbers, *SEVERITIES), 0)
@@ -110,7 +109,7 @@ class Summary:
             self.totals[name] += getattr(result, name)
 
     def row(self) -> dict[str, object]:
-        """The summary as the JSON contract has it, without its type."""
+        """The summary's row in the JSON contract, without its type."""
         row = {"files": self.files, **self.aside, **self.totals, "unread": self.unread}
         if self.passed_over:
             return {

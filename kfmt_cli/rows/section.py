@@ -1,6 +1,6 @@
 """Sections: rows of one type as columns, and the same rows as plain objects.
 
-Every reader gives sections, every output takes them.
+Every reader produces sections and every output accepts them.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ class Section:
     table: Table
     """The columns that the row type names, and others."""
     data: bytes = b""
-    """What bytes columns point into."""
+    """The bytes that bytes columns refer to."""
     children: IntArray = field(default_factory=lambda: NO_CHILDREN)
     """(4, n), the rows of HEADERS columns."""
     remark: str = ""
-    """What people are told below the rows."""
+    """Text below the rows, for people."""
 
     def __len__(self) -> int:
         return len(self.table)
@@ -47,7 +47,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows of a file: those of one section, or each with rows of another section below it."""
+    """Rows of a file: a single section, or a section with rows of another below each row."""
 
     outer: Section
     inner: Section | None = None
@@ -55,17 +55,17 @@ class Rows:
     """`ends[i]` is the exclusive end of outer row i's inner rows."""
 
     def bounds(self, first: int, last: int) -> tuple[int, int]:
-        """The inner rows of outer rows first..last-1: the first, and the exclusive end."""
+        """The range of inner rows of outer rows first..last-1: the first, and the exclusive end."""
         assert self.ends is not None
         start = int(self.ends[first - 1]) if first else 0
         return start, int(self.ends[last - 1]) if last else 0
 
     def __len__(self) -> int:
-        """Rows that count: the inner ones, where there are such."""
+        """Number of rows: of inner ones if there are any, else of outer ones."""
         return len(self.outer if self.inner is None else self.inner)
 
     def first(self, n: int) -> Rows:
-        """The first n rows; of nested ones, with the outer rows that they need."""
+        """The first n rows; if nested, with the outer rows that they need."""
         if len(self) <= n:
             return self
         if self.inner is None:
@@ -77,9 +77,9 @@ class Rows:
 
 
 def section_of(rows: RowType, values: Sequence[Sequence[str | int | None]]) -> Section:
-    """Rows that were read one by one as a section: numbers and text, a list a row.
+    """Build a section from rows of numbers and text, each a list of cells.
 
-    JSON is given as text; None only in a column that says which rows have a value.
+    JSON is passed as text; None only in a column that marks which rows have a value.
     """
     table = Table.empty(rows.sources, len(values))
     data = b""
@@ -100,9 +100,9 @@ def section_of(rows: RowType, values: Sequence[Sequence[str | int | None]]) -> S
 
 
 def bytes_section(rows: RowType, values: Sequence[Mapping[str, int | bytes | None]]) -> Section:
-    """Rows of numbers and bytes, read one by one, by the names of the table's columns.
+    """Build a section from rows of numbers and bytes, keyed by the table's column names.
 
-    The length of bytes is filled here; it is -1 for null.
+    Fills in the length of bytes, -1 for null.
     """
     table = Table.empty(rows.sources, len(values))
     sized = {leaf.at for leaf in rows.leaves if leaf.kind.is_bytes}
@@ -122,7 +122,7 @@ def bytes_section(rows: RowType, values: Sequence[Mapping[str, int | bytes | Non
 
 
 def objects(section: Section, mode: str = "auto") -> Iterator[Object]:
-    """The rows as the JSON contract has them, without `type` and `file`.
+    """The rows as objects of the JSON contract, without `type` and `file`.
 
     mode: how bytes become text; `bytes` leaves them as they are.
     """
@@ -152,7 +152,7 @@ def _members(
 
 
 def value_of(section: Section, column: Column, values: dict[str, int]) -> Any:
-    """A value that is neither a group nor a list; bytes as they are."""
+    """A value that is neither a group nor a list; bytes are not converted."""
     number = values[column.at]
     if column.kind is ColumnKind.FLAG:
         return bool(number)
@@ -189,7 +189,7 @@ def _headers(
 
 
 def _bytes_members(name: str, data: bytes | None, mode: str) -> Iterator[tuple[str, Any]]:
-    """A value of bytes, and how it was made text where it is not UTF-8."""
+    """A value of bytes as text, and its encoding if it is not UTF-8."""
     if data is None or mode == "bytes":
         yield name, data
         return
@@ -200,7 +200,7 @@ def _bytes_members(name: str, data: bytes | None, mode: str) -> Iterator[tuple[s
 
 
 def as_text(data: bytes, mode: str) -> tuple[str, str]:
-    """Bytes as text, and the name of the encoding where it is not plain UTF-8."""
+    """Bytes as text, and the name of the encoding if it is not plain UTF-8."""
     if mode == "hex":
         return data.hex(), mode
     if mode != "base64":
@@ -213,7 +213,7 @@ def as_text(data: bytes, mode: str) -> tuple[str, str]:
 
 
 def columns_of(section: Section) -> dict[str, np.ndarray[Any, Any]]:
-    """The rows as NumPy columns; masked where a row has no value. Bytes and texts are objects."""
+    """The rows as NumPy columns, masked in rows without a value. Bytes and text are objects."""
     found: dict[str, np.ndarray[Any, Any]] = {}
     names = section.table.names
     for leaf in section.type.leaves:

@@ -1,4 +1,4 @@
-"""What is summed up of a log: numbers that grow from block to block and from part to part."""
+"""Summary of a log: numbers that are merged block by block and part by part."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def _last(one: int, other: int) -> int:
     return other
 
 
-# How a number of one part of a log and that of the part after it become one. magics, codecs: a bit
-# for each that occurs.
+# How the numbers of two consecutive parts of a log are merged. magics, codecs: a bit for each that
+# occurs.
 MERGED: Mapping[str, Merge] = {
     "batches": int.__add__,
     "records": int.__add__,
@@ -44,7 +44,7 @@ NOTHING: Numbers = {
 
 
 def merged(one: Numbers, other: Numbers) -> Numbers:
-    """The numbers of two parts of a log that follow on each other."""
+    """The merged numbers of two consecutive parts of a log."""
     done: Numbers = {}
     for name, merge in MERGED.items():
         a, b = one[name], other[name]
@@ -72,7 +72,7 @@ def numbers_of(batches: BatchTable) -> Numbers:
 
 
 def numbers_of_files(batches: BatchTable, owner: IntArray, n_files: int) -> Iterator[Numbers]:
-    """The numbers of several files; owner: the file of each batch, in order."""
+    """The numbers of several files. owner: the file of each batch, in order."""
     firsts = np.searchsorted(owner, np.arange(n_files)).tolist()
     ends = np.searchsorted(owner, np.arange(n_files), side="right").tolist()
     for first, end in zip(firsts, ends, strict=True):

@@ -1,4 +1,4 @@
-"""The shape of logs: what is drawn of them by `stat --plot` and on the page of `report`."""
+"""The shape of logs: row types for `stat --plot` and the page of `report`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What is shown of the state that an internal topic holds; the JSON contract has these names.
+"""The rows of the state in an internal topic, with the names of the JSON contract.
 
-Any column may be null. key: the columns by which a row is the same one at another offset.
+Any column may be null. key: the columns that identify a row across offsets.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ from kfmt_cli.rows.column import Column, ColumnKind, RowType, json_value, millis
 
 @dataclass(frozen=True, eq=False)
 class StateType:
-    """A kind of row of a topic's state."""
+    """A kind of row in a topic's state."""
 
     rows: RowType
     n_key: int
-    """How many of its columns tell rows apart."""
+    """Number of leading columns that identify a row."""
 
     @property
     def name(self) -> str:
-        """The `type` of such an object in JSON."""
+        """The `type` of its objects in JSON."""
         return self.rows.name
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the columns, in their order."""
+        """The names of the columns, in order."""
         return tuple(column.name for column in self.rows.columns)
 
 
-# Any column of a state may be null.
+# Any column of the state may be null.
 _number = partial(number, null=True)
 _offset = partial(number, null=True, unit=OFFSET)
 _time = partial(milliseconds, null=True)
@@ -397,7 +397,7 @@ SCHEMA = _type(
 
 
 def with_change(rows: RowType) -> RowType:
-    """The row type with what became of each row between two offsets."""
+    """The row type plus columns for the change of each row between two offsets."""
     change = Column("change", ColumnKind.TEXT, "added, changed or removed since the offset.")
     before = Column(
         "before", ColumnKind.JSON, "Previous values of changed columns.", only=("is_changed", 1)

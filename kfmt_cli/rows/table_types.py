@@ -1,7 +1,7 @@
 """The tables that segments are read as, on Spark and in Parquet files.
 
-All columns are nullable, timestamps are microseconds in UTC. Null is: the format has no such field,
-or the file has no value (a timestamp or producer id of -1).
+All columns are nullable; timestamps are in microseconds, UTC. Null means that the format has no
+such field, or that the file has no value (a timestamp or producer id of -1).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from kfmt_cli.rows.column import Column, ColumnKind, RowType, column_of, millise
 from kfmt_cli.rows.documents import FINDING
 from kfmt_cli.rows.record import DECODED_RECORD
 
-# What a column of the records' table comes from when it is one of their batch.
+# Prefix of the source of a record column that comes from the record's batch.
 OF_BATCH = "batch."
 
 _FILE = Column("file", ColumnKind.TEXT, "The file's path.")
@@ -27,7 +27,7 @@ _NAMES_OF_BATCHES = ("producer_id", "producer_epoch")
 
 
 def _of_batch(name: str) -> Column:
-    """A column of the batch, for each of its records."""
+    """A column of the batch, repeated for each of its records."""
     column = BATCH[name]
     given = f"{OF_BATCH}{column.given}" if column.given else ""
     bits = 64 if column.bits == 64 else 32
@@ -35,7 +35,7 @@ def _of_batch(name: str) -> Column:
 
 
 def _decoded(name: str) -> Column:
-    """What a topic's decoder makes of a record, as text; not every record has it."""
+    """Text from a topic's decoder; not every record has it."""
     return replace(DECODED_RECORD[name], only=None, given=f"has_{name}")
 
 
@@ -119,6 +119,6 @@ TABLES: dict[str, RowType] = {
 
 
 def chosen(table: str, names: tuple[str, ...]) -> tuple[Column, ...]:
-    """The columns of a table, those named only, in their order; raises KeyError."""
+    """The named columns of a table, in that order, or all if none are named; raises KeyError."""
     rows = TABLES[table]
     return tuple(rows[name] for name in names) if names else rows.leaves

@@ -1,4 +1,4 @@
-"""What is shown of a transaction in a partition."""
+"""The row of a transaction in a partition."""
 
 from __future__ import annotations
 
