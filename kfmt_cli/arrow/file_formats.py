@@ -61,7 +61,7 @@ class FileFormat:
     table: Callable[[BinaryIO, pa.Schema], FileWriter]
     """Open a writer for a small table."""
     takes_columns: bool = False
-    """Whether records' columns, schema and partitioning can be chosen."""
+    """Whether record columns, schema and partitioning can be chosen."""
 
 
 class _Parquet:

@@ -89,7 +89,7 @@ def record_batch(
     columns: Iterable[Column],
     shared: Callable[[str, int], pa.Array | None] = lambda *_: None,
 ) -> pa.RecordBatch:
-    """Some columns as an Arrow batch. shared: returns a column with one value for all rows."""
+    """Some columns as an Arrow batch. shared: returns a column that all rows share, or None."""
     chosen = tuple(columns)
     made = []
     for wanted in chosen:

@@ -35,7 +35,7 @@ class Code:
     after_crash: str | None = None
     """What a broker does if it runs log recovery when it starts."""
     after_clean_shutdown: str | None = None
-    """What a broker that finds `.kafka_cleanshutdown`, and its consumers, do."""
+    """What a broker does if it finds `.kafka_cleanshutdown`, and the effect on its consumers."""
     advice: str | None = None
     """What to do, and its cost. Each of the three is None if there is nothing to report."""
 

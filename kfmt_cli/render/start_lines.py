@@ -24,7 +24,7 @@ NEXT_STEPS = "next steps"  # the line above the steps
 
 
 def start_words(start: Start, lost: Ranges) -> str:
-    """A start in a few words, for a table. lost: offsets lost before it."""
+    """A start in a few words, for a table. lost: offsets already lost."""
     if start.becomes is not None:
         return {STRAY: "renamed -stray"}.get(start.becomes, start.becomes)
     if not start.starts:

@@ -75,7 +75,7 @@ class TemplateBuilder:
 
     columns: names of the rows' columns; children: names of the columns of their array. Templates
     that are written together share their literals. constants: columns with one value in all rows to
-    be written; conditions on them are decided here, once.
+    be written; instructions that depend on them are resolved here, once.
     """
 
     def __init__(

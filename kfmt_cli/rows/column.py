@@ -52,7 +52,7 @@ class Column:
     source: str = ""
     """The column of the table; by default the name."""
     given: str = ""
-    """The column that is 1 for rows with a value; it is null in others."""
+    """The column that is 1 in rows with a value; in other rows the value is null."""
     only: tuple[str, int] | None = None
     """(column, value): in rows where the column differs from the value, JSON omits the name."""
     none: int | None = None

@@ -59,7 +59,7 @@ class BatchTable(Table):
     record_timestamp = TableColumn()
     """The timestamp that its records' deltas are relative to."""
     has_delta = TableColumn()
-    """1 if the deltas of its records are added to that."""
+    """1 if its records' deltas are added to `record_timestamp`."""
     is_plain = TableColumn()
     """1 if outputs need not complete any of its fields."""
     has_sequence = TableColumn()

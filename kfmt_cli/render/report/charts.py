@@ -25,8 +25,7 @@ _ROW = 22  # pixels of a log, a producer, a bar
 
 
 def _rows(field: str) -> dict[str, Any]:
-    """Properties that make a chart grow with the number of different values in a column of its
-    table."""
+    """Properties that make a chart's height follow the number of values in a column of its table."""
     return {"width": _WIDTH, "usermeta": {"rows": field, "step": _ROW}}
 
 

@@ -116,8 +116,7 @@ def counted(number: int, nouns: str) -> str:
 
 
 def _kind_words(kind: str, number: int) -> str:
-    """The number of files of a kind, named; deleted, cleaned and swap are suffixes of leftover
-    files."""
+    """The number of files of a kind, with a noun; leftover files are named by their suffix."""
     words = "other file" if kind == "other" else kind.replace("_", " ")
     if kind in ("deleted", "cleaned", "swap"):
         words = f".{kind} file"
