@@ -25,7 +25,7 @@ _ROW = 22  # pixels of a log, a producer, a bar
 
 
 def _rows(field: str) -> dict[str, Any]:
-    """Properties that make a chart's height follow the number of values in a column of its table."""
+    """Properties that make a chart as high as its table's column has distinct values."""
     return {"width": _WIDTH, "usermeta": {"rows": field, "step": _ROW}}
 
 
