@@ -291,6 +291,6 @@ def test_values_of_a_registry_are_decoded(tmp_path: Path) -> None:
     assert kfmt("export", *given, "--to", tmp_path / "made").code == 0
     said = pq.read_table(tmp_path / "made/records").column("decoded_value").to_pylist()
     assert [json.loads(text)["value"] for text in said[:3]] == [{"id": n} for n in range(3)]
-    assert "does not decode" in json.loads(said[3])["note"]
+    assert "cannot be decoded" in json.loads(said[3])["note"]
     done = kfmt("export", tmp_path / "logs", "--decode", "--to", tmp_path / "more")
     assert (done.code, len(done.err.splitlines())) == (2, 1)

@@ -200,7 +200,7 @@ def test_the_worst_start_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert [re.split("  +", row.strip()) for row in rows[1:4]] == [
         ["disk/empty-2", "does not start", "does not start"],
         ["disk/unknown-0", "renamed -stray", "renamed -stray"],
-        ["disk/orders-0", "1 480 offsets go", "20 out of reach"],
+        ["disk/orders-0", "1 480 offsets lost", "20 unreachable"],
     ]
     assert rows[-1].startswith("$ kfmt explain recovery disk/empty-2 ")
 
@@ -210,7 +210,7 @@ def test_a_directory_names_what_is_wrong_in_it(tmp_path: Path) -> None:
     shutil.copytree(ORDERS.parent, tmp_path / "data/gone-0")
     top = disk_of((str(tmp_path / "data"),), pytest.fail)
     nodes = list(top.partitions())
-    assert [str(line) for line in home_lines(top, {}, ())][2] == " not checked yet: c checks it"
+    assert [str(line) for line in home_lines(top, {}, ())][2] == " not checked yet; press c to check"
     shutil.rmtree(tmp_path / "data/gone-0")
     found = checked_together(nodes, lambda: False)
     known = {node.path: of for node, of in zip(nodes, found or [], strict=True)}

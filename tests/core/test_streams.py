@@ -65,7 +65,7 @@ def test_what_is_compressed_under_another_name_is_named(suffix: str, tmp_path: P
     (tmp_path / ORDERS.name).write_bytes(data)
     for done in (kfmt("dump", tmp_path / ORDERS.name), kfmt("dump", "-", stdin=data)):
         assert done.code == 3
-        assert f"{name}: " in done.err
+        assert f": {name}; " in done.err
         assert "| kfmt dump -" in done.err
 
 

@@ -113,7 +113,7 @@ AVRO = {
     "a date too late": ({"type": "int", "logicalType": "date"}, long_varint(2**31 - 1), "Overflow"),
     "no UUID": ({"type": "string", "logicalType": "uuid"}, b"\x06abc", "UUID"),
     "no symbol": ({"type": "enum", "name": "E", "symbols": ["A"]}, long_varint(9), "IndexError"),
-    "bytes behind it": ("int", b"\x02\x04\x06", "2 bytes follow on the Avro value"),
+    "bytes behind it": ("int", b"\x02\x04\x06", "2 trailing bytes after the Avro value"),
 }
 
 
@@ -208,8 +208,8 @@ JSONS: dict[str, tuple[bytes, object, str]] = {
     "deep objects": (b'{"a":' * 50_000 + b"1" + b"}" * 50_000, None, TOO_DEEP),
     "half a pair": (b'"\\ud800"', "\ud800", ""),
     "half a pair as a name": (b'{"\\udfff":1}', {"\udfff": 1}, ""),
-    "no number": (b"NaN", None, "NaN is no JSON"),
-    "no numbers": (b"[Infinity,-Infinity,1e999]", None, "Infinity is no JSON"),
+    "no number": (b"NaN", None, "NaN is not valid JSON"),
+    "no numbers": (b"[Infinity,-Infinity,1e999]", None, "Infinity is not valid JSON"),
     "digits": (b"1" * 5000, None, "4300 digits"),
     "an escape": (b'"\\u001b[31m\\u202e"', "\x1b[31m\u202e", ""),
     "brackets in text": (b'"' + b"[" * 500 + b'"', "[" * 500, ""),
@@ -233,7 +233,7 @@ def test_json_payloads(what: str, tmp_path: Path) -> None:
     (row,) = kfmt("dump", folder, "--records", "--json", "--value-format", "json").of("record")
     assert row["value"] == payload.decode()
     if words:
-        assert row["decoded_value"]["note"].startswith("does not decode: ")
+        assert row["decoded_value"]["note"].startswith("cannot be decoded: ")
         assert words in row["decoded_value"]["note"]
     else:
         assert row["decoded_value"] == {"format": "json", "value": value}

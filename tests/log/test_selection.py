@@ -189,7 +189,7 @@ def test_times_before_now() -> None:
     assert len(done.of("record")) == 1500
     done = kfmt("cat", FOLDER, "--from-time", "yesterday")
     assert done.code == 2
-    assert "--from-time 'yesterday': not a time" in done.err
+    assert "--from-time 'yesterday': not a valid time" in done.err
 
 
 def test_json_of_cat_is_that_of_kcat() -> None:

@@ -416,7 +416,7 @@ def test_an_internal_topic(run: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyP
         "data": {"text": 'say "hi"', "mood": 1, "mood_name": "sad"},
     }
     assert gone["decoded_value"]["deletes"] == "whom a greeting is for: to ann"
-    assert unknown["decoded_key"]["note"] == "records of type 9 are not known"
+    assert unknown["decoded_key"]["note"] == "records of type 9 are unknown"
     assert cut["decoded_value"]["data"] == {}
     heading, *table = run("dump", folder, "--records", "--format", "csv").splitlines()
     assert heading.endswith("decoded_key,decoded_value")

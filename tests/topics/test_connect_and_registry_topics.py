@@ -335,7 +335,7 @@ def test_a_folder_of_schemas_is_used_in_place_of_the_topic_beside(registry: Path
     done = kfmt("dump", "--records", "--json", *options, registry / "orders-0")
     first, second, *_ = [row["decoded_value"] for row in of(done.rows, "record")]
     assert first["value"] == {"renamed": 3}
-    assert second["note"].endswith(f"there is no schema 2 in {registry / 'given'}")
+    assert second["note"].endswith(f"no schema 2 in {registry / 'given'}")
 
 
 def test_the_schemas_of_a_registry(registry: Path) -> None:

@@ -109,7 +109,7 @@ def test_a_batch_that_is_described_has_the_checksum_that_kafka_gave_it(
         ({"type": "KRAFT_VERSION", "data": {"version": 7}}, "has versions 0 to 0, not 7"),
         (
             {"type": "LEADER_CHANGE", "data": LEADER | {"leader_id": "one"}},
-            "no LeaderChangeMessage",
+            "not a LeaderChangeMessage",
         ),
     ],
 )
