@@ -43,7 +43,7 @@ LONGEST_FILE = 500  # lines
 LONGEST_FUNCTION = 60
 OTHER_ROOMS = ("tests", "tools", "bench")
 # Pages and the number of lines, or words, that they may have.
-LONGEST_README = 180
+LONGEST_README = 150
 LONGEST_ARCHITECTURE = 2000
 # Words of a dialect of our own, for which plain English has others.
 DIALECT = re.compile(
