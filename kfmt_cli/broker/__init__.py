@@ -1,1 +1,1 @@
-"""What a broker does: look-ups, indexes, producers, rolling, recovery, as functions over facts."""
+"""Broker behaviour as functions over facts: lookups, indexes, producers, rolling, recovery."""

@@ -1,4 +1,4 @@
-"""What the cleaner keeps of a log: its rules for batches, transactions, tombstones, markers.
+"""The log cleaner's rules: the batches, transactions, tombstones and markers that it keeps.
 
 Source: `kafka.log.LogCleaner` (`buildOffsetMapForSegment`, `cleanInto`, `shouldRetainRecord`,
 `CleanedTransactionMetadata`), `org.apache.kafka.common.record.MemoryRecords.filterTo`.
@@ -25,22 +25,22 @@ _TXN = ("producer_id", "last_offset", "control", "control_type", "transactional"
 
 
 class TransactionsSeen:
-    """Which transactions are open, as batches go by. aborted: those that end by an abort."""
+    """Tracks open transactions batch by batch. aborted: the transactions that end in an abort."""
 
     def __init__(self, aborted: Iterable[Aborted]) -> None:
         self._waiting: list[Aborted] = []
         for transaction in aborted:
             heappush(self._waiting, transaction)
-        # Of each producer: whether a batch of its aborted transaction has been seen.
+        # By producer: whether a batch of its aborted transaction has been seen.
         self._aborted: dict[int, bool] = {}
         self._committed: set[int] = set()
 
     def expect(self, aborted: Aborted) -> None:
-        """One more transaction that ends by an abort."""
+        """Add a transaction that ends in an abort."""
         heappush(self._waiting, aborted)
 
     def discards(self, block: Block) -> BoolArray:
-        """Which batches can go: those of aborted transactions, and markers of nothing."""
+        """Removable batches: those of aborted transactions, and markers without batches."""
         batches = block.batches
         found = np.zeros(len(batches), np.bool_)
         v2 = batches.is_v2 == 1
@@ -65,7 +65,7 @@ class TransactionsSeen:
         return found
 
     def _marker(self, producer: int, kind: int | None) -> bool:
-        """Whether a marker can go: nothing of its transaction is left."""
+        """Whether a marker is removable because nothing of its transaction is left."""
         if kind is None:
             return True
         if kind == ABORT:
@@ -78,7 +78,7 @@ class TransactionsSeen:
 
 
 def fill(map_: OffsetMap, run: Block, records: Records, discarded: BoolArray, start: int) -> bool:
-    """Put the keys of a run into the map; whether that was all of them.
+    """Put the keys of a run into the map; returns whether all of them fitted.
 
     discarded: batches of aborted transactions. start: the first dirty offset.
     """
@@ -105,38 +105,38 @@ def fill(map_: OffsetMap, run: Block, records: Records, discarded: BoolArray, st
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What decides at a cleaning."""
+    """The inputs of a cleaning's decisions."""
 
     map: OffsetMap
     now: int
-    """The time of the wheel."""
+    """The current time in ms."""
     keeps_legacy: bool = True
-    """Tombstones of magic 0 and 1 in this segment are not due."""
+    """Keep tombstones of magic 0 and 1 in this segment."""
 
 
 @dataclass(slots=True)
 class Kept:
-    """What was kept and removed so far."""
+    """Counts of the records kept and removed so far."""
 
     kept: int = 0
     removed: int = 0
     tombstones: int = 0
-    """Tombstones that stay."""
+    """Tombstones kept."""
     markers: int = 0
-    """Markers that stay."""
+    """Markers kept."""
     keyless: int = 0
     """Records without a key."""
     aborted: int = 0
     """Records of aborted transactions."""
     replaced: int = 0
     horizon: int | None = None
-    """When the first of those may go, where that is known."""
+    """When the first of the kept tombstones and markers can be removed, if known."""
 
 
 def keeps(
     run: Block, records: Records, discarded: BoolArray, rules: Rules, told: Kept
 ) -> BoolArray:
-    """Which records of a run stay."""
+    """Which records of a run are kept; adds the counts to `told`."""
     batches, rows = run.batches, records.rows
     owner = records.owner
     v2 = batches.is_v2 == 1
@@ -177,30 +177,30 @@ def keeps(
 
 @dataclass(slots=True)
 class Dirty:
-    """Where a partition is dirty."""
+    """The dirty range of a partition."""
 
     first: int
     """The first dirty offset."""
     end: int
-    """The first offset that the cleaner leaves alone, and why."""
+    """The first offset that the cleaner does not clean; `why` has the reason."""
     why: str
     clean_bytes: int
     """Bytes before the first dirty offset."""
     dirty_bytes: int
-    """Bytes from there to the end."""
+    """Bytes from the first dirty offset to `end`."""
     forced: bool = False
 
     @property
     def ratio(self) -> float:
-        """Dirty bytes of all that can be cleaned."""
+        """Dirty bytes as a share of all cleanable bytes."""
         total = self.clean_bytes + self.dirty_bytes
         return self.dirty_bytes / total if total else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class CleanerSegment:
-    """base, size: of a segment. largest: the timestamp that a broker takes for its largest; first:
-    of its first batch."""
+    """Facts about a segment. largest: the timestamp that a broker regards as the largest. first:
+    the first batch's timestamp."""
 
     base: int
     size: int
@@ -218,7 +218,7 @@ def dirty_of(
     max_lag: int,
     now: int,
 ) -> Dirty:
-    """Where a log is dirty, and up to where it can be cleaned now.
+    """The dirty range of a log and the part of it that can be cleaned now.
 
     Source: `kafka.log.LogCleanerManager.cleanableOffsets`, `calculateCleanableBytes`.
     """
@@ -235,7 +235,7 @@ def dirty_of(
             bounds.append((young.base, "records newer than min.compaction.lag.ms"))
     limit, why = min(bounds)
     limit = max(first, limit)
-    # Up to the beginning of the segment that the limit lies in.
+    # End at the base offset of the segment that contains the limit.
     inside = [segment.base for segment in segments if segment.base <= limit] or [segments[0].base]
     end = inside[-1]
     clean = sum(segment.size for segment in _between(segments, 0, first))
@@ -248,7 +248,7 @@ def dirty_of(
 
 
 def _between(segments: list[CleanerSegment], start: int, end: int) -> list[CleanerSegment]:
-    """The segments from the one that holds an offset up to another offset."""
+    """The segments from the one that contains `start` to the last one before `end`."""
     if start == end:
         return []
     below = [segment.base for segment in segments if segment.base <= start]

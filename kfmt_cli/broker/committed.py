@@ -1,4 +1,4 @@
-"""Which transactions of a partition were aborted, and where what is committed ends."""
+"""The aborted transactions and the last stable offset of a partition."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from kfmt_cli.log.committed import Committed
 
 
 def committed_of(blocks: Iterable[Block]) -> Committed:
-    """What is committed in the logs of a partition, whose blocks come in order.
+    """The committed part of a partition, from its logs' blocks in order.
 
-    All of it follows from the logs; no transaction index is needed.
+    The logs suffice; no transaction index is needed.
     """
     following = Transactions()
     aborted = [

@@ -1,8 +1,8 @@
-"""The indexes of a log, as a recovering broker writes them.
+"""The indexes of a log as a broker rebuilds them in log recovery.
 
-Source: `org.apache.kafka.storage.internals.log.LogSegment.recover`: an entry for a batch that
-begins more than the interval after the last indexed one; the time index gets the largest timestamp
-so far with each of them, and once more at the end.
+Source: `org.apache.kafka.storage.internals.log.LogSegment.recover`: a batch gets an entry if it
+begins more than the interval after the last indexed one. The time index gets the largest timestamp
+so far with each entry, and once more at the end.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from kfmt_cli.log.block import NO_TIMESTAMP
 
 
 class IndexBuilder:
-    """Takes the batches of a log in their order and gives its two indexes.
+    """Builds the two indexes of a log from its batches, added in order.
 
-    n_entries: of the offset index so far.
+    n_entries: entries in the offset index so far.
     """
 
     def __init__(self, base_offset: int, interval: int = INDEX_INTERVAL_BYTES) -> None:
@@ -37,13 +37,13 @@ class IndexBuilder:
         self._last_time = NO_TIMESTAMP
 
     def add(self, positions: IntArray, last_offset: IntArray, max_timestamp: IntArray) -> None:
-        """The next batches: where they begin in the log, and -1 as timestamp of those without."""
+        """Add the next batches, by their positions in the log; a max_timestamp of -1 means none."""
         if not len(positions):
             return
         rows = np.array(self._choose(positions), np.int64)
         earlier = np.concatenate([[self._largest], max_timestamp])
         largest = np.maximum.accumulate(earlier)
-        # Which batch first had the largest timestamp so far.
+        # The batch that first had the largest timestamp so far.
         first = np.flatnonzero(np.diff(largest, prepend=largest[0] - 1) > 0)
         offsets = np.concatenate([[self._largest_offset], last_offset])
         of_largest = offsets[first[np.searchsorted(first, np.arange(len(largest)), "right") - 1]]
@@ -58,7 +58,7 @@ class IndexBuilder:
         self._largest_offset = int(of_largest[-1])
 
     def _choose(self, positions: IntArray) -> list[int]:
-        """Which of the batches get an entry."""
+        """The rows of the batches that get an entry."""
         places = positions.tolist()
         rows: list[int] = []
         row = bisect_right(places, self._indexed + self._interval)
@@ -69,9 +69,9 @@ class IndexBuilder:
         return rows
 
     def room(self, positions: IntArray, max_timestamp: IntArray, index_bytes: int) -> int:
-        """How many of the next batches come before an index of some bytes is full.
+        """The number of next batches that fit before an index of `index_bytes` is full.
 
-        Source: `AbstractIndex.isFull`, `TimeIndex.isFull`, which keeps one entry for the end.
+        Source: `AbstractIndex.isFull`, `TimeIndex.isFull`, which reserves one entry for the end.
         """
         most_offsets = index_bytes // OFFSET_INDEX_ENTRY.dtype.itemsize - self.n_entries
         most_times = index_bytes // TIME_INDEX_ENTRY.dtype.itemsize - 1
@@ -99,7 +99,7 @@ class IndexBuilder:
         times, offsets = _joined(
             [*self._times, np.array([[self._largest], [self._largest_offset]])]
         )
-        # Only a timestamp that is larger than the last entry's makes an entry.
+        # Only a timestamp larger than the last entry's adds an entry.
         new = np.diff(times, prepend=NO_TIMESTAMP) > 0
         columns = {"timestamp": times[new], "relative_offset": self._relative(offsets[new])}
         return fixed_rows(TIME_INDEX_ENTRY, columns)
@@ -118,7 +118,7 @@ class IndexBuilder:
 
 
 def fixed_rows(layout: Layout, columns: dict[str, IntArray]) -> bytes:
-    """Rows of a Layout of fixed size, one after the other."""
+    """The concatenated rows of a fixed-size Layout."""
     rows = np.empty(len(next(iter(columns.values()))), layout.dtype)
     for name, values in columns.items():
         rows[name] = values

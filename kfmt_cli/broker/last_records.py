@@ -1,4 +1,4 @@
-"""The last records of a partition: the offset at which they begin."""
+"""The offset at which the last records of a partition begin."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from kfmt_cli.log.complete import read_complete
 
 
 def first_of_last(logs: Sequence[Input], number: int, limit: Limit) -> int:
-    """The offset of the first of the last records; markers are not counted. Raises InputError.
+    """The offset of the first of the last `number` records, without markers; raises InputError.
 
-    logs: of a partition, in the order of their base offsets.
+    logs: a partition's logs in base offset order.
     """
     first = 0
     for log in reversed(logs):
@@ -34,8 +34,8 @@ def first_of_last(logs: Sequence[Input], number: int, limit: Limit) -> int:
 
 
 def _blocks(log: Input) -> list[IntArray]:
-    """Position, base offset and number of records of a log's undamaged batches, block by block; -1
-    records of a wrapper, which says it only inside."""
+    """Position, base offset and record count of a log's undamaged batches, block by block; the
+    count of a wrapper, which only its content shows, is -1."""
     found = []
     for block in blocks_from(log, read_ahead=True):
         batches = block.batches
@@ -47,7 +47,7 @@ def _blocks(log: Input) -> list[IntArray]:
 
 
 def _offsets(log: Input, position: int, limit: Limit) -> list[int]:
-    """The offsets of the records in the batch at a byte."""
+    """The sorted offsets of the records in the batch at a byte."""
     block = next(blocks_from(log, position))
     found: list[int] = []
     for run in runs(part_of(block, 0, 1)):

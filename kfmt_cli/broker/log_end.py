@@ -1,4 +1,4 @@
-"""Where the log of a partition ends: the offset that the next record would be given."""
+"""The log end offset of a partition."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from kfmt_cli.log.open_log import LARGE
 
 
 def log_end(folder: Folder) -> int | None:
-    """The log end offset of a partition's directory, None where it has no log.
+    """The log end offset of a partition's directory, or None if it has no log.
 
-    It follows from the last undamaged batch; from the base offset of an empty last segment.
+    It follows from the last undamaged batch, or from the base offset of an empty last segment.
     """
     segments = [
         segment
@@ -38,7 +38,7 @@ def log_end(folder: Folder) -> int | None:
 
 
 def _blocks(segment: Segment, log: Input) -> Iterator[Block]:
-    """The blocks of a log; of a large one, those from the last entry of its index on."""
+    """The blocks of a log; for a large log, only those from its last index entry onward."""
     start = 0 if size_of(log) <= LARGE else _last_entry(segment)
     blocks = blocks_from(log, start)
     first = next(blocks, None)
@@ -51,7 +51,7 @@ def _blocks(segment: Segment, log: Input) -> Iterator[Block]:
 
 
 def _last_entry(segment: Segment) -> int:
-    """The byte that the last entry of the offset index points at."""
+    """The byte that the last offset index entry points to."""
     index = segment.indexes.get(OFFSET_INDEX)
     try:
         positions = [] if index is None else read_rows(index).table["log_position"]

@@ -26,13 +26,13 @@ ENTRY_SIZE = {
     OFFSET_INDEX: OFFSET_INDEX_ENTRY.dtype.itemsize,
     TIME_INDEX: TIME_INDEX_ENTRY.dtype.itemsize,
 }
-WARM_BYTES = 8192  # the end of an index that stays in the page cache and is searched first
-MOST_SCANNED = 8  # batches of a scan that are named one by one
+WARM_BYTES = 8192  # the end of an index, which stays in the page cache and is searched first
+MOST_SCANNED = 8  # scanned batches that are listed one by one
 
 
 @dataclass(frozen=True, slots=True)
 class SearchStep:
-    """A comparison of the binary search: the bounds, the entry looked at, the outcome."""
+    """A comparison of the binary search: the bounds, the entry compared, the outcome."""
 
     low: int
     high: int
@@ -46,20 +46,20 @@ class IndexSearch:
     """A search of one index."""
 
     index: str | None
-    """The index's name, None where there is no such file."""
+    """The index's name, or None if the file is missing."""
     column: str
     target: int
     entries: int
     steps: list[SearchStep] = field(default_factory=list)
     entry: int | None = None
-    """The greatest at or below the target, None without one."""
+    """The greatest entry at or below the target, or None."""
     found: dict[str, int] = field(default_factory=dict)
-    """What a broker continues with, by column."""
+    """The values that a broker continues with, by column."""
 
 
 @dataclass(slots=True)
 class Lookup:
-    """A whole look-up."""
+    """A complete lookup."""
 
     log: str
     column: str
@@ -68,13 +68,13 @@ class Lookup:
     scan_from: int = 0
     n_scanned: int = 0
     scanned: list[dict[str, int]] = field(default_factory=list)
-    """(position, base offset, last offset, max timestamp) of the batches that were passed over."""
+    """(position, base offset, last offset, max timestamp) of the batches skipped."""
     batch: dict[str, int] | None = None
-    """The same of the one found, None where there is none."""
+    """The same for the batch found, or None."""
 
 
 class Values(Protocol):
-    """What can be searched."""
+    """A searchable sequence."""
 
     def __len__(self) -> int: ...
 
@@ -84,9 +84,9 @@ class Values(Protocol):
 def greatest(
     values: Values, target: int, warm: int, note: Callable[[SearchStep], None] = lambda _: None
 ) -> int | None:
-    """The last entry at or below the target, as a broker searches for it.
+    """The last entry at or below the target, found as a broker does, or None.
 
-    It tries the `warm` entries at the end first. None where the first entry is above it.
+    It tries the last `warm` entries first.
     """
 
     def between(low: int, high: int) -> int:
@@ -109,7 +109,7 @@ def greatest(
 
 
 def search(file: Input | None, kind: Kind, column: str, target: int) -> IndexSearch:
-    """The binary search of a broker in an index; one that is missing is an empty one."""
+    """A broker's binary search in an index; a missing index counts as empty."""
     if file is None:
         return IndexSearch(None, column, target, 0)
     table = read_rows(file).table
@@ -123,14 +123,14 @@ def search(file: Input | None, kind: Kind, column: str, target: int) -> IndexSea
 
 
 def look_up(segment: Segment, offset: int | None, timestamp: int | None) -> Lookup:
-    """The look-up of an offset, or of a timestamp, in one segment; raises InputError."""
+    """Look up an offset or a timestamp in one segment; raises InputError."""
     log = segment.log
     assert log is not None
     if timestamp is not None:
         done = Lookup(log.name, "timestamp", timestamp)
         times = _search(segment, TIME_INDEX, "timestamp", timestamp)
         done.searches.append(times)
-        # Without an entry the search begins at the base offset.
+        # Without an entry, the search begins at the base offset.
         start = times.found.get("offset", log.base_offset or 0)
     else:
         assert offset is not None
@@ -148,7 +148,7 @@ def _search(segment: Segment, kind: Kind, column: str, target: int) -> IndexSear
 
 
 def _scan(done: Lookup, log: Input) -> None:
-    """Go over the batches from the entry's position on, to the first that can hold the target."""
+    """Scan the batches from the entry's position to the first that can contain the target."""
     wanted = "max_timestamp" if done.column == "timestamp" else "last_offset"
     with open_log(log, read_ahead=False) as opened:
         for block in opened.blocks:
@@ -174,7 +174,7 @@ def _words(batches: BatchTable, i: int) -> dict[str, int]:
 
 
 def choose(found: list[Segment], offset: int | None, timestamp: int | None) -> Segment:
-    """The segment that a broker looks in: by base offset, or the first that is young enough."""
+    """The segment that a broker searches: by base offset, or the first that is new enough."""
     logs = [segment for segment in found if segment.log is not None]
     if not logs:
         raise InputError("no log to search")

@@ -1,8 +1,8 @@
-"""The latest offset of each key, as the cleaner builds it: in bounded memory, by hashes of keys.
+"""The cleaner's map of each key's latest offset, in bounded memory, by hashes of keys.
 
-Source: `org.apache.kafka.storage.internals.log.SkimpyOffsetMap`, which keeps 16 bytes of MD5 and 8
-of the offset for each key; here it is 64 bits, of two checksums and the length. Two keys of one
-hash are taken for one.
+Source: `org.apache.kafka.storage.internals.log.SkimpyOffsetMap`, which stores 16 bytes of MD5 and 8
+bytes of offset for each key. Here the hash has 64 bits, from two checksums and the length. Two keys
+with the same hash count as one.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from kfmt_cli.core.codecs.checksum import CRC32, CRC32C, crc_of_regions
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.native import hash_table as latest
 
-ENTRY = 24  # bytes that a broker takes for a key
+ENTRY = 24  # bytes that a broker uses per key
 LOAD = 0.9  # log.cleaner.io.buffer.load.factor
 _FIRST = 1 << 12
 _FILL = 0.75
@@ -22,7 +22,7 @@ _SPREAD = 0x9E3779B97F4A7C15 - (1 << 64)
 
 
 def hashes_of(data: bytes, starts: IntArray, sizes: IntArray) -> IntArray:
-    """A hash of each key; never 0."""
+    """A nonzero hash for each key."""
     ends = starts + sizes
     high = crc_of_regions(CRC32C, data, starts, ends, False).astype(np.int64)
     low = crc_of_regions(CRC32, data, starts, ends, False).astype(np.int64)
@@ -34,9 +34,9 @@ def hashes_of(data: bytes, starts: IntArray, sizes: IntArray) -> IntArray:
 
 
 class OffsetMap:
-    """most: keys that it takes. latest_offset: up to where it knows the keys of the log.
+    """Hashes of keys and their latest offsets. most: the number of keys that fit.
 
-    expected: keys that will come at most; there is room for them at once.
+    latest_offset: the last offset whose key is included. expected: keys to reserve room for.
     """
 
     def __init__(self, buffer_bytes: int = DEDUPE_BUFFER_BYTES, expected: int = 0) -> None:
@@ -53,7 +53,7 @@ class OffsetMap:
         return int(self._counts[0])
 
     def put(self, hashes: IntArray, offsets: IntArray) -> int:
-        """Take keys with their offsets; how many were taken before it was full."""
+        """Add keys with their offsets; returns how many were added before the map was full."""
         done = 0
         while done < len(hashes) and len(self) < self.most:
             room = min(self.most, int(len(self._keys) * _FILL))
@@ -77,7 +77,7 @@ class OffsetMap:
         )
 
     def get(self, hashes: IntArray) -> IntArray:
-        """The latest offset of each key, -1 of one that it does not know."""
+        """The latest offset of each key, -1 if unknown."""
         found = np.empty(len(hashes), np.int64)
         latest.get(self._keys, self._offsets, hashes, found)
         return found

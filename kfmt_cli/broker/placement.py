@@ -1,4 +1,4 @@
-"""Which partition of an internal topic an id belongs to, and so which broker coordinates it.
+"""The partition of an internal topic that an id belongs to, and so the broker that coordinates it.
 
 Source: `kafka.coordinator.group.GroupMetadataManager.partitionFor`,
 `TransactionStateManager.partitionFor`, `org.apache.kafka.common.utils.Utils.abs`.
@@ -7,12 +7,12 @@ Source: `kafka.coordinator.group.GroupMetadataManager.partitionFor`,
 from __future__ import annotations
 
 GROUPS, TRANSACTIONS = "__consumer_offsets", "__transaction_state"
-LEAST = -(1 << 31)  # the number whose absolute value an int cannot hold
+LEAST = -(1 << 31)  # the number whose absolute value does not fit an int
 PARTITIONS = 50  # offsets.topic.num.partitions and transaction.state.log.num.partitions
 
 
 def string_hash(text: str) -> int:
-    """`java.lang.String.hashCode`: over UTF-16 code units, in 32 bits with a sign."""
+    """`java.lang.String.hashCode`, over UTF-16 code units, as a signed 32-bit number."""
     units = text.encode("utf-16-be", "surrogatepass")
     number = 0
     for high, low in zip(units[::2], units[1::2], strict=True):

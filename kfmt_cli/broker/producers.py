@@ -1,4 +1,4 @@
-"""The state of producers, replayed from the batches of a log as a broker does.
+"""Producer state, replayed from the batches of a log as a broker does.
 
 Source: `org.apache.kafka.storage.internals.log.ProducerStateManager`, `ProducerAppendInfo`,
 `LogSegment.recover`.
@@ -39,18 +39,18 @@ class Event(NamedTuple):
     base_offset: int
     last_offset: int
     timestamp: int
-    """The batch's largest timestamp, or that of the marker."""
+    """The largest timestamp of the batch, or the timestamp of the marker."""
     transactional: int
     position: int
     control_type: int | None = None
-    """What a marker says, None for records."""
+    """The marker's type, None for records."""
     coordinator_epoch: int = NONE
-    """What the marker says."""
+    """The marker's coordinator epoch."""
 
 
 @dataclass(slots=True)
 class Producer:
-    """What a broker keeps of a producer, as in `formats/snapshot.py`."""
+    """A producer's state, as in `formats/snapshot.py`."""
 
     producer_epoch: int = NONE
     last_sequence: int = NONE
@@ -61,7 +61,7 @@ class Producer:
     current_txn_first_offset: int = NONE
 
     def move_to(self, epoch: int) -> None:
-        """A new epoch forgets the batches of the old one."""
+        """Enter an epoch; a new one forgets the batches of the old one."""
         if epoch != self.producer_epoch:
             self.producer_epoch = epoch
             self.last_sequence = self.last_offset = NONE
@@ -75,12 +75,12 @@ class Producers:
     known: bool = True
     """Whether nothing before the first batch can be missing."""
     end: int = 0
-    """The offset up to which batches were taken."""
+    """The offset after the last batch applied."""
     of: dict[int, Producer] = field(default_factory=dict)
     _begun: list[tuple[int, int]] = field(default_factory=list)  # a heap, with some that have ended
 
     def take(self, block: Block, n: int) -> list[dict[str, int]]:
-        """The first n batches of the next block; the aborted transactions that end in them."""
+        """Apply the first n batches of a block; returns the aborted transactions that end there."""
         batches = block.batches.select(slice(0, n))
         self.end = int(batches.last_offset[-1]) + 1
         chosen = np.flatnonzero((batches.is_v2 == 1) & (batches.producer_id >= 0))
@@ -89,7 +89,7 @@ class Producers:
         return [aborted for aborted in done if aborted is not None]
 
     def apply(self, event: Event) -> dict[str, int] | None:
-        """The next batch of a producer; the aborted transaction that it ends."""
+        """Apply a producer's next batch; returns the aborted transaction that it ends."""
         if event.control_type is not None:
             return self._marker(event)
         producer = self.of.setdefault(event.producer_id, Producer(event.producer_epoch))
@@ -122,7 +122,7 @@ class Producers:
         }
 
     def _first_open(self, default: int) -> int:
-        """Where the oldest open transaction begins."""
+        """The first offset of the oldest open transaction."""
         while self._begun:
             first, producer_id = self._begun[0]
             producer = self.of.get(producer_id)
@@ -132,9 +132,9 @@ class Producers:
         return default
 
     def expire(self, before: int) -> None:
-        """Forget those whose last batch was written at a time in ms or before it, as a broker does
-        with producer.id.expiration.ms when it reads a snapshot; not one whose transaction is
-        open. Source: `ProducerStateManager.isProducerExpired`."""
+        """Expire producers whose last batch is no newer than a time in ms and that have no open
+        transaction, as a broker does with producer.id.expiration.ms when it reads a snapshot.
+        Source: `ProducerStateManager.isProducerExpired`."""
         self.of = {
             producer_id: producer
             for producer_id, producer in self.of.items()
@@ -142,7 +142,7 @@ class Producers:
         }
 
     def load(self, rows: Table, end: int) -> None:
-        """The state in a snapshot's rows, which is that before offset `end`."""
+        """Load the state before offset `end` from a snapshot's rows."""
         self.of = {}
         self.end = end
         names = [field.name for field in PRODUCER_STATE.fields]
@@ -153,16 +153,16 @@ class Producers:
         self._begin()
 
     def copied(self) -> dict[int, Producer]:
-        """The producers as they are now."""
+        """A copy of the producers' current state."""
         return {producer_id: replace(producer) for producer_id, producer in self.of.items()}
 
     def restore(self, of: dict[int, Producer]) -> None:
-        """Take producers as they were once."""
+        """Restore producers from a copy."""
         self.of = {producer_id: replace(producer) for producer_id, producer in of.items()}
         self._begin()
 
     def _begin(self) -> None:
-        """Know the transactions that are open anew."""
+        """Rebuild the heap of open transactions."""
         opened = (
             (producer.current_txn_first_offset, producer_id)
             for producer_id, producer in self.of.items()
@@ -171,7 +171,7 @@ class Producers:
         heapify(self._begun)
 
     def snapshot(self) -> bytes:
-        """The content of `.snapshot`, its producers in the order of Java's hash map."""
+        """The content of `.snapshot`, with its producers in the order of Java's hash map."""
         states = b"".join(
             PRODUCER_STATE.write({"producer_id": producer_id, **_values(self.of[producer_id])})
             for producer_id in _in_map_order(list(self.of))
@@ -184,7 +184,7 @@ class Producers:
 
 
 def events_of(block: Block, chosen: IntArray) -> Iterator[Event]:
-    """What some of a block's batches of producers do to their state, in order."""
+    """The events of the chosen batches of a block, in order."""
     if not len(chosen):
         return
     batches = block.batches
@@ -208,7 +208,7 @@ def _values(producer: Producer) -> dict[str, int]:
 
 
 def _read_marker(block: Block, i: int) -> tuple[int, int] | None:
-    """The coordinator's epoch and the timestamp of an end-transaction marker, None without one."""
+    """The coordinator epoch and the timestamp of a transaction marker, or None."""
     batches = block.batches
     start, end = int(batches.start[i]) + HEADER_SIZE, int(batches.end[i])
     starts, ends = np.array([start]), np.array([end])
@@ -222,7 +222,7 @@ def _read_marker(block: Block, i: int) -> tuple[int, int] | None:
 
 
 def _in_map_order(ids: list[int]) -> list[int]:
-    """Keys in the order in which a `java.util.HashMap<Long, …>` that grew by them gives them."""
+    """Keys in the iteration order of a `java.util.HashMap<Long, …>` that grew to contain them."""
     room = 16
     while len(ids) > room * 3 // 4:
         room *= 2

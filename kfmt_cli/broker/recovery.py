@@ -1,6 +1,6 @@
-"""What a recovering broker keeps of a log.
+"""The part of a log that log recovery keeps.
 
-It reads batch after batch and cuts the log at the first one that it cannot take. Source:
+The broker reads batch after batch and truncates the log at the first one it refuses. Source:
 `org.apache.kafka.storage.internals.log.LogSegment.recover`, `LogLoader`.
 """
 
@@ -18,9 +18,9 @@ from kfmt_cli.rows.log_tables import BatchTable
 
 
 def kept(blocks: Iterable[Block], base_offset: int) -> Iterator[tuple[Block, int]]:
-    """Each block as the log's reader gives it, and how many of its batches are kept.
+    """Each block of a log with the number of its batches that are kept.
 
-    base_offset: of the segment.
+    base_offset: the segment's.
     """
     last = base_offset - 1
     is_cut = False
@@ -34,7 +34,7 @@ def kept(blocks: Iterable[Block], base_offset: int) -> Iterator[tuple[Block, int
 
 
 def _before_cut(block: Block, last: int, base_offset: int) -> int:
-    """How many batches of the block come before the first that is not taken."""
+    """The number of batches in the block before the first refused one."""
     batches = block.batches
     n = len(batches)
     stops = [
@@ -49,10 +49,10 @@ def _before_cut(block: Block, last: int, base_offset: int) -> int:
 
 
 def is_refused(batches: BatchTable, last: int, base_offset: int) -> BoolArray:
-    """Batches that a recovering broker does not take.
+    """Which batches a recovering broker refuses.
 
-    Their checksum is wrong, or their offsets do not increase or do not fit the segment. It looks
-    neither at the codec nor at the number of records. last: the offset before the first of them.
+    Their checksum does not match, or their offsets do not increase or are out of range. It checks
+    neither the codec nor the number of records. last: the offset before the first batch.
     """
     base, end = batches.base_offset, batches.last_offset
     before = np.empty_like(end)

@@ -1,8 +1,8 @@
-"""Two replicas of a partition next to each other: where they agree, and where they part.
+"""Compare two replicas of a partition: where they agree and where they diverge.
 
-A follower appends its leader's bytes as they are, so that the batches of the same offsets have the
+A follower appends its leader's bytes unchanged. Batches with the same offsets therefore have the
 same checksum and leader epoch until each replica is compacted on its own. Where they differ, the
-records that both have decide: equal ones are compaction, others a divergence. Source:
+records that both have decide: equal ones mean compaction, others divergence. Source:
 `kafka.server.AbstractFetcherThread`, KIP-101, KIP-279.
 """
 
@@ -34,14 +34,14 @@ class ReplicaBatch:
     crc: int
     has_holes: bool
     place: object = None
-    """Where the batch is, for whoever reads its records."""
+    """The batch's place, for the caller that reads its records."""
     sound: bool = True
-    """Whether its checksum fits."""
+    """Whether its checksum matches."""
 
 
 @dataclass(slots=True)
 class Range:
-    """Offsets in which the replicas relate in one way. epochs: the leader epochs there."""
+    """Offsets with one relation between the replicas. epochs: the leader epochs in the range."""
 
     relation: Relation
     first: int
@@ -52,7 +52,7 @@ class Range:
     b_epochs: set[int] = field(default_factory=set)
 
     def takes(self, other: Range) -> bool:
-        """Whether the next range says the same, which is then added."""
+        """Extend the range by the next one if the relation is the same; returns whether it is."""
         if other.relation is not self.relation:
             return False
         self.last = max(self.last, other.last)
@@ -69,31 +69,31 @@ class Epochs:
 
     starts: dict[int, int] = field(default_factory=dict)
     end: int = 0
-    """Where its log ends."""
+    """Its log end offset."""
 
     def learn(self, recorded: Iterable[tuple[int, int]]) -> None:
-        """Take the epochs of leader-epoch-checkpoint; as a broker that starts, those only that
-        begin before the log's end."""
+        """Add the epochs of leader-epoch-checkpoint. Like a starting broker, skip those that begin
+        at or after the log end offset."""
         for epoch, start in recorded:
             if start < self.end:
                 self.starts[epoch] = start
 
     @property
     def last(self) -> int:
-        """The latest, -1 without any."""
+        """The latest epoch, or -1."""
         return max(self.starts, default=-1)
 
     def end_of(self, epoch: int) -> tuple[int, int]:
-        """The latest epoch that is not above one, and where that ends."""
+        """The latest known epoch at or below `epoch`, and its end offset."""
         known = max((start for start in self.starts if start <= epoch), default=-1)
         later = [start for epoch, start in self.starts.items() if epoch > known]
         return known, min(later, default=self.end)
 
 
 def cut_to(follower: Epochs, leader: Epochs) -> int:
-    """The offset that a follower cuts its log to before it reads from a leader of a later epoch.
+    """The offset to which a follower truncates its log before it fetches from a newer leader.
 
-    It asks where its own last epoch ends at the leader, and again where the leader does not know
+    It asks the leader for the end of its own last epoch, and asks again if the leader does not know
     that epoch. Source: `kafka.server.AbstractFetcherThread.truncateToEpochEndOffsets`, KIP-279.
     """
     asked, end = follower.last, follower.end
@@ -113,8 +113,8 @@ Same = Callable[[list[ReplicaBatch], list[ReplicaBatch]], int | None]
 def compare(a: Iterable[ReplicaBatch], b: Iterable[ReplicaBatch], differs: Same) -> Iterator[Range]:
     """The ranges of two replicas whose batches come in offset order.
 
-    differs: of batches that cover the same offsets and are not the same, the first offset at which
-    both have a record and not the same one; None where there is none.
+    differs: for differing batches over the same offsets, returns the first offset at which both
+    have a record and the records differ, or None.
     """
     held: Range | None = None
     for step in _steps(iter(a), iter(b), differs):
@@ -157,7 +157,7 @@ def _steps(a: Iterator[ReplicaBatch], b: Iterator[ReplicaBatch], differs: Same) 
 
 
 def _differing(mine: list[ReplicaBatch], its: list[ReplicaBatch], differs: Same) -> Iterator[Range]:
-    """Batches over the same offsets that are not the same, or cannot be compared."""
+    """The ranges of batches over the same offsets that differ or cannot be compared."""
     if not all(batch.sound for batch in (*mine, *its)):
         yield _of(Relation.DAMAGED, mine, its)
         return
@@ -171,7 +171,7 @@ def _differing(mine: list[ReplicaBatch], its: list[ReplicaBatch], differs: Same)
     ends = max(owned.last for owned in mine), max(owned.last for owned in its)
     found.last = max(found.first, min(ends))
     yield found
-    if max(ends) > found.last:  # only the longer one has the rest
+    if max(ends) > found.last:  # only the longer replica has the rest
         rest = Relation.ONLY_A if ends[0] > ends[1] else Relation.ONLY_B
         yield replace(
             found, relation=rest, first=found.last + 1, last=max(ends), a_batches=0, b_batches=0

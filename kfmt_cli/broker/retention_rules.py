@@ -1,4 +1,4 @@
-"""Which segments a broker deletes, and when it rolls the active one: functions over facts.
+"""The segments that retention deletes, and when the active one rolls: functions over facts.
 
 Source: `org.apache.kafka.storage.internals.log.UnifiedLog.deleteOldSegments`,
 `LocalLog.deletableSegments`, `LogSegment.largestTimestamp`, `LogSegment.shouldRoll`.
@@ -18,48 +18,48 @@ LATEST = (1 << 63) - 1
 
 @dataclass(frozen=True, slots=True)
 class SegmentTimes:
-    """What retention goes by."""
+    """The facts about a segment that retention uses."""
 
     name: str
     base_offset: int
     size: int
     largest: int
-    """The timestamp that the broker takes for the largest, and where it is from."""
+    """The timestamp that the broker regards as the largest, from `source`."""
     source: str
     end: int
-    """Where the segment's offsets end."""
+    """The offset after the segment's last one."""
     why_file_time: str = ""
-    """Why it is the file's."""
+    """Why the broker uses the file's time."""
 
 
 @dataclass(frozen=True, slots=True)
 class HeldBack:
-    """Offsets that hold segments: the high watermark, and the end of what is in remote storage;
-    None where nothing is known of them."""
+    """Offsets that hold back deletion: the high watermark and the end of the data in remote
+    storage; None if unknown."""
 
     high_watermark: int | None = None
     remote_end: int | None = None
     log_start: int = 0
-    """What lies before goes in any case."""
+    """Segments before this offset are deleted in any case."""
 
 
 @dataclass(slots=True)
 class SegmentFate:
-    """What becomes of a segment."""
+    """The effect of retention on a segment."""
 
     segment: SegmentTimes
     active: bool
     deletable: bool
     at: int | None
-    """The time from which it can be deleted, None where no time brings that."""
+    """The time from which it is deletable, or None if never by time."""
     why: str
-    """In words."""
+    """The reason, as text."""
 
 
 def retained(
     segments: Sequence[SegmentTimes], settings: TopicSettings, bounds: HeldBack, now: int
 ) -> list[SegmentFate]:
-    """What a check of retention now would make of the segments, which come in order."""
+    """The effect of a retention check now on the segments, given in order."""
     gone = _deleted(segments, settings, bounds, now)
     verdicts = []
     held_by_earlier = False
@@ -81,9 +81,9 @@ def retained(
 def _deleted(
     segments: Sequence[SegmentTimes], settings: TopicSettings, bounds: HeldBack, now: int
 ) -> dict[int, str]:
-    """The segments that go, each with the reason; the oldest first, without a gap."""
+    """The segments that are deleted, each with the reason; the oldest first, without a gap."""
     gone: dict[int, str] = {}
-    # Of each rule, segments are looked at in order until one stays.
+    # Each rule takes segments in order, up to the first that it keeps.
     if settings.deletes:
         size = sum(segment.size for segment in segments)
         left = size - settings.kept_bytes if settings.kept_bytes >= 0 else -1
@@ -124,14 +124,14 @@ def _expired(segment: SegmentTimes, settings: TopicSettings) -> str:
 
 
 def _may_go(segments: Sequence[SegmentTimes], i: int, bounds: HeldBack) -> bool:
-    """Whether nothing but the rules keeps a segment."""
+    """Whether only the retention rules keep a segment."""
     if i == len(segments) - 1 and segments[i].size == 0:
         return False
     return not _bound(segments, i, bounds)
 
 
 def _bound(segments: Sequence[SegmentTimes], i: int, bounds: HeldBack) -> str:
-    """What holds a segment; nothing where nothing does."""
+    """Why a segment is held back, or an empty string."""
     end = segments[i + 1].base_offset if i + 1 < len(segments) else segments[i].end
     if bounds.high_watermark is not None and bounds.high_watermark < end:
         return f"the high watermark ({bounds.high_watermark}) is before its end"
@@ -141,14 +141,14 @@ def _bound(segments: Sequence[SegmentTimes], i: int, bounds: HeldBack) -> str:
 
 
 def _time_of(segment: SegmentTimes, settings: TopicSettings) -> int | None:
-    """The first millisecond at which the time rule lets a segment go."""
+    """The first millisecond at which the time rule allows deletion."""
     if not settings.deletes or settings.kept_ms < 0:
         return None
     return min(segment.largest + settings.kept_ms + 1, LATEST)
 
 
 def _when(before: Sequence[SegmentFate], at: int | None) -> int | None:
-    """When a segment that stays now can go: not before those in front of it."""
+    """When a segment kept now can be deleted: not before the earlier ones."""
     if at is None:
         return None
     for earlier in before:
@@ -168,7 +168,7 @@ def _held(
     now: int,
     held_by_earlier: bool,
 ) -> str:
-    """Why a segment stays."""
+    """Why a segment is kept."""
     active = i == len(segments) - 1
     if not settings.deletes:
         return "cleanup.policy is compact: only the log cleaner removes records"
@@ -198,13 +198,13 @@ def _held(
 
 @dataclass(frozen=True, slots=True)
 class ActiveFacts:
-    """The active segment."""
+    """Facts about the active segment."""
 
     name: str
     base_offset: int
     size: int
     first_time: int | None
-    """The largest timestamp of its first batch, None without one."""
+    """The largest timestamp of its first batch, or None."""
     last_time: int | None
     last_offset: int
     """The offset of its last record."""
@@ -216,20 +216,20 @@ class ActiveFacts:
 
 @dataclass(frozen=True, slots=True)
 class Roll:
-    """What rolls the active segment next."""
+    """The next roll of the active segment."""
 
     name: str
     reason: str
     """Size, time, index, offset or retention."""
     at_bytes: int
-    """The size at which an append rolls it."""
+    """The size at which an append rolls the segment."""
     at_time: int | None
-    """The timestamp of an append that does, None where time does not."""
+    """The timestamp at which an append rolls the segment, or None if time does not."""
     words: str
 
 
 def rolled(active: ActiveFacts, settings: TopicSettings, now: int, is_expired: bool) -> Roll:
-    """What rolls the active segment next."""
+    """The next roll of the active segment, and its cause."""
     at_time = None
     if active.size and active.first_time is not None and active.first_time >= 0:
         at_time = active.first_time + settings.segment_ms + 1
@@ -263,7 +263,7 @@ def rolled(active: ActiveFacts, settings: TopicSettings, now: int, is_expired: b
 
 
 def _reached(active: ActiveFacts, size: int) -> int | None:
-    """When the segment is so large, at the speed at which it grew."""
+    """When the segment reaches a size, at its growth rate so far; None if unknown."""
     if active.first_time is None or active.last_time is None:
         return None
     took = active.last_time - active.first_time

@@ -1,8 +1,8 @@
 """When a broker rolls a segment.
 
-Source: `org.apache.kafka.storage.internals.log.LogSegment.shouldRoll`: the segment would grow
-beyond its size; the batch is so much younger than the segment's first; an index is full; an offset
-does not fit into one.
+Source: `org.apache.kafka.storage.internals.log.LogSegment.shouldRoll`: the segment would exceed its
+size; the batch is too much newer than the segment's first one; an index is full; an offset is out
+of range for an index.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ class Rolling:
 
     segment_bytes: int = SEGMENT_BYTES
     segment_ms: int | None = SEGMENT_MS
-    """None for never by age."""
+    """None: never by time."""
     segment_index_bytes: int = SEGMENT_INDEX_BYTES
     index_interval_bytes: int = INDEX_INTERVAL_BYTES
     by_file: bool = True
-    """A segment that the lines name is kept whole."""
+    """Do not split a segment that the lines name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +43,13 @@ class Active:
     """Its size in bytes."""
     index: IndexBuilder
     first_time: int | None = None
-    """The max timestamp of its first batch, None before that."""
+    """The max timestamp of its first batch, None if it has no batch."""
     whole: bool = False
-    """It is never rolled for its size, its age or its index."""
+    """Never roll it by size, time or index."""
 
 
 def fits(offset: int, base_offset: int) -> bool:
-    """Whether an offset fits into the indexes of a segment."""
+    """Whether an offset is in range for a segment's indexes."""
     return offset - base_offset <= MAX_RELATIVE_OFFSET
 
 
@@ -61,9 +61,9 @@ def room(
     last_offset: IntArray,
     max_timestamp: IntArray,
 ) -> int:
-    """How many of the next batches go into the segment; at least one into an empty one.
+    """The number of next batches that the segment takes; at least one if it is empty.
 
-    starts, ends: bytes from the first of the batches on.
+    starts, ends: bytes, relative to the first of the batches.
     """
     full = last_offset - active.base_offset > MAX_RELATIVE_OFFSET
     full |= ends + active.size > (MOST_SEGMENT_BYTES if active.whole else rolling.segment_bytes)

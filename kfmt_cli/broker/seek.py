@@ -1,7 +1,7 @@
-"""Where to begin reading a log for an offset or a timestamp: by the indexes where they are sound.
+"""Where to begin reading a log for an offset or a timestamp: by its indexes if they are valid.
 
-An index is believed when its entry points at an undamaged batch that begins no later than what is
-looked for; then nothing before that batch has to be read.
+An index is trusted if its entry points to an undamaged batch that begins no later than the target.
+Nothing before that batch needs to be read.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class ReadingStart:
     via: str
     """`INDEX` or `SCAN`."""
     why: str = ""
-    """What is wrong with the index, if so."""
+    """The problem with the index, if any."""
 
 
 def start_for_offset(segment: Segment, offset: int) -> ReadingStart:
@@ -55,12 +55,12 @@ def start_for_offset(segment: Segment, offset: int) -> ReadingStart:
 
 
 def start_for_time(segment: Segment, timestamp: int) -> ReadingStart:
-    """Where to begin for the first record that is not older than a timestamp."""
+    """Where to begin for the first record at or after a timestamp."""
     index = segment.indexes.get(TIME_INDEX)
     if index is None:
         return ReadingStart(0, SCAN, "no time index")
     try:
-        # Every record younger than an entry's time comes after the entry's offset.
+        # Every record newer than an entry's timestamp comes after the entry's offset.
         found = search(index, TIME_INDEX, "timestamp", timestamp - 1).found
     except InputError as error:
         return ReadingStart(0, SCAN, str(error))
@@ -74,10 +74,7 @@ def blocks_from(
     read_ahead: bool = False,
     checked: bool = True,
 ) -> Iterator[Block]:
-    """The blocks of a log from a byte on, as `LogReader` has them; raises InputError.
-
-    opened: opens a file by its path and its name.
-    """
+    """The blocks of a log from a byte onward, as `LogReader` returns them; raises InputError."""
     source = open_source(file.path, file.name)
     try:
         yield from LogReader(source, file.base_offset, read_ahead, checked).blocks(position)

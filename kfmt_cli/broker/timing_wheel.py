@@ -1,5 +1,4 @@
-"""Hierarchical timing wheels, as a broker keeps its timers: adding one costs the same however many
-there are.
+"""Hierarchical timing wheels, as a broker keeps its timers; adding one takes constant time.
 
 Source: `org.apache.kafka.server.util.timer.TimingWheel`, `SystemTimer`.
 """
@@ -12,7 +11,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Timer:
-    """name: of the timer. at: when it is due, in milliseconds."""
+    """A timer. name: its name. at: when it is due, in milliseconds."""
 
     name: str
     at: int
@@ -20,7 +19,7 @@ class Timer:
 
 @dataclass(frozen=True, slots=True)
 class WheelStep:
-    """Something that happened."""
+    """An event."""
 
     now: int
     kind: str
@@ -29,17 +28,17 @@ class WheelStep:
     level: int | None = None
     """The level of the wheel; 0 is the finest."""
     bucket: int | None = None
-    """In it."""
+    """The bucket's number in its wheel."""
     start: int | None = None
-    """When that is looked at. None of a timer that fired."""
+    """When the bucket is due; None if the timer fired."""
 
 
 @dataclass(slots=True)
 class Wheel:
-    """One level."""
+    """One level of the wheels."""
 
     tick: int
-    """Milliseconds of a bucket."""
+    """Milliseconds per bucket."""
     size: int
     now: int
     buckets: dict[int, list[Timer]] = field(default_factory=dict)
@@ -47,12 +46,12 @@ class Wheel:
 
     @property
     def interval(self) -> int:
-        """Milliseconds once around."""
+        """Milliseconds per revolution."""
         return self.tick * self.size
 
 
 class TimingWheels:
-    """Wheels above one another; a higher one is made when a timer does not fit below."""
+    """A hierarchy of wheels; a timer beyond the highest one adds another."""
 
     def __init__(self, tick: int, size: int) -> None:
         self.now = 0
@@ -60,7 +59,7 @@ class TimingWheels:
         self._size = size
 
     def add(self, timer: Timer, kind: str = "added") -> WheelStep:
-        """Put a timer into its bucket; it fires at once where its tick has come."""
+        """Put a timer into its bucket; it fires at once if its tick has come."""
         level = 0
         while True:
             wheel = self.levels[level]
@@ -78,11 +77,11 @@ class TimingWheels:
 
     @property
     def next(self) -> int | None:
-        """When the next bucket is looked at; None without one."""
+        """When the next bucket is due, or None."""
         return min((start for level in self.levels for start in level.buckets), default=None)
 
     def advance(self, to: int) -> Iterator[WheelStep]:
-        """Let time pass: buckets whose time has come are emptied into lower wheels, or fire."""
+        """Advance the time: timers in due buckets fire or cascade to lower wheels."""
         while (start := self.next) is not None and start <= to:
             self._move(max(start, self.now))
             for wheel in reversed(self.levels):

@@ -1,6 +1,6 @@
-"""The settings of a topic that decide what becomes of its segments, with Kafka's defaults.
+"""The topic settings that decide on deletion and compaction, with Kafka's defaults.
 
-They come from a topic's or a broker's properties; a broker's have other names. Source:
+They come from topic or broker properties; broker properties have other names. Source:
 `org.apache.kafka.storage.internals.log.LogConfig`, `ServerTopicConfigSynonyms`.
 """
 
@@ -27,7 +27,7 @@ class TopicSettings:
     segment_bytes: int = SEGMENT_BYTES
     segment_index_bytes: int = SEGMENT_INDEX_BYTES
     policy: frozenset[str] = frozenset({"delete"})
-    """The policies of cleanup."""
+    """The cleanup policies."""
     remote: bool = False
     local_retention_ms: int = -2
     local_retention_bytes: int = -2
@@ -48,12 +48,12 @@ class TopicSettings:
 
     @property
     def kept_ms(self) -> int:
-        """How long a segment stays on this disk."""
+        """How long a segment is kept on this disk."""
         return self.local_retention_ms if self._has_local_ms else self.retention_ms
 
     @property
     def time_limit(self) -> str:
-        """The setting that `kept_ms` comes from."""
+        """The name of the setting used for `kept_ms`."""
         return f"{'local.' if self._has_local_ms else ''}retention.ms"
 
     @property
@@ -62,12 +62,12 @@ class TopicSettings:
 
     @property
     def kept_bytes(self) -> int:
-        """How many bytes stay on this disk."""
+        """How many bytes are kept on this disk."""
         return self.local_retention_bytes if self._has_local_bytes else self.retention_bytes
 
     @property
     def size_limit(self) -> str:
-        """The setting that `kept_bytes` comes from."""
+        """The name of the setting used for `kept_bytes`."""
         return f"{'local.' if self._has_local_bytes else ''}retention.bytes"
 
     @property
@@ -75,12 +75,12 @@ class TopicSettings:
         return self.remote and self.local_retention_bytes != -2
 
     def named(self, name: str) -> object:
-        """The value of a setting by its topic name, as a topic's configuration writes it."""
+        """The value of a setting by its topic name, as in a topic configuration."""
         value = getattr(self, TOPIC_FIELDS[name])
         return ",".join(sorted(value)) if name == "cleanup.policy" else value
 
 
-# The topic's name of each setting, and the field; then a broker's, with what its number is times.
+# Topic setting to field; then broker setting to field and factor.
 TOPIC_FIELDS = {
     "retention.ms": "retention_ms",
     "retention.bytes": "retention_bytes",
@@ -96,7 +96,7 @@ TOPIC_FIELDS = {
     "min.compaction.lag.ms": "min_compaction_lag_ms",
     "max.compaction.lag.ms": "max_compaction_lag_ms",
 }
-# Those that come later win, as a broker takes milliseconds before minutes before hours.
+# Later entries win: a broker prefers milliseconds to minutes and minutes to hours.
 _BROKER = {
     "log.retention.hours": ("retention_ms", _HOUR),
     "log.retention.minutes": ("retention_ms", _MINUTE),
@@ -117,7 +117,7 @@ _BROKER = {
 
 
 def with_properties(settings: TopicSettings, given: Mapping[str, str]) -> TopicSettings:
-    """The settings with a broker's properties, then a topic's; raises UsageError."""
+    """The settings with broker properties applied, then topic properties; raises UsageError."""
     changes: dict[str, object] = {}
     for name, (field, factor) in _BROKER.items():
         if name in given:
@@ -129,7 +129,7 @@ def with_properties(settings: TopicSettings, given: Mapping[str, str]) -> TopicS
 
 
 def fields_in(given: Mapping[str, str]) -> set[str]:
-    """Which settings a broker's or a topic's properties have."""
+    """The fields that broker or topic properties set."""
     named = {**TOPIC_FIELDS, **{name: field for name, (field, _) in _BROKER.items()}}
     return {field for name, field in named.items() if name in given}
 
@@ -149,7 +149,7 @@ def _value(name: str, field: str, text: str, factor: int) -> object:
 
 
 def properties(text: str) -> dict[str, str]:
-    """The lines of a properties file."""
+    """The names and values in a properties file."""
     found = {}
     for line in text.splitlines():
         name, equals, value = line.strip().partition("=")

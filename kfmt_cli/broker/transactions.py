@@ -1,4 +1,4 @@
-"""The transactions in a partition's log, as a broker follows them for the last stable offset.
+"""The transactions in a partition's log, tracked as a broker does for the last stable offset.
 
 Source: `org.apache.kafka.storage.internals.log.ProducerStateManager`, `ProducerAppendInfo`.
 """
@@ -32,31 +32,31 @@ class Transaction:
     producer_id: int
     producer_epoch: int
     first_offset: int | None = None
-    """The first offset of its records, None where none is left."""
+    """The first offset of its records, None if none is left."""
     last_offset: int | None = None
-    """The last offset of its records, None where none is left."""
+    """The last offset of its records, None if none is left."""
     records: int = 0
-    """Records that are left."""
+    """Records left in the log."""
     batches: int = 0
-    """Batches that are left."""
+    """Batches left in the log."""
     start: int | None = None
     """The timestamp of its first batch."""
     end: int | None = None
-    """The timestamp of its marker; of an open one, of its last batch."""
+    """The timestamp of its marker, or of its last batch if it is open."""
     outcome: str = OPEN
     marker: int | None = None
-    """The offset of what ended it."""
+    """The offset of its marker."""
 
     @property
     def aborted(self) -> tuple[int, int] | None:
-        """The offsets of its first batch and of the marker that aborted it, where both are left."""
+        """The offsets of its first batch and its ABORT marker, if both are left."""
         if self.outcome != ABORTED or self.first_offset is None or self.marker is None:
             return None
         return self.first_offset, self.marker
 
 
 class Transactions:
-    """Follows the transactions of a log, block by block.
+    """Tracks the transactions of a log, block by block.
 
     open: by producer id. log_end: after the last batch so far. newest: the largest timestamp.
     """
@@ -68,17 +68,17 @@ class Transactions:
 
     @property
     def holder(self) -> Transaction | None:
-        """The open transaction that begins first: nothing after it is stable."""
-        return next(iter(self.open.values()), None)  # they are there in the order of the log
+        """The open transaction that begins first: it holds back the last stable offset."""
+        return next(iter(self.open.values()), None)  # they are in log order
 
     @property
     def last_stable_offset(self) -> int:
-        """Where consumers of committed records stop, by the log itself."""
+        """The last stable offset, from the log alone."""
         holder = self.holder
         return self.log_end if holder is None else holder.first_offset or 0
 
     def take(self, block: Block) -> Iterator[Transaction]:
-        """The batches of the next block; the transactions that end in them."""
+        """Process the batches of the next block; returns the transactions that end in them."""
         batches = block.batches
         if not len(batches):
             return

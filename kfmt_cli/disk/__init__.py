@@ -1,1 +1,1 @@
-"""What lies on a broker's disk: names, directories, partitions, segments, kinds of files."""
+"""A broker's disk: names, directories, partitions, segments, kinds of files."""

@@ -1,4 +1,4 @@
-"""Archives of files, unpacked: files keep their times, and holes stay holes."""
+"""Unpack archives; files keep their times, and holes stay holes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def unpack(archive: str, to: str) -> None:
         _link(Path(to), links)
     except (tarfile.TarError, zipfile.BadZipFile, EOFError, zlib.error, lzma.LZMAError) as error:
         raise InputError(f"{printable(archive)}: truncated or corrupt archive: {error}") from error
-    except (RuntimeError, NotImplementedError) as error:  # it is encrypted, or of another method
+    except (RuntimeError, NotImplementedError) as error:  # encrypted, or an unsupported method
         raise InputError(f"{printable(archive)}: cannot be read: {error}") from error
     except OSError as error:
         words = f"cannot unpack into {tempfile.gettempdir()} (set TMPDIR to change it)"
@@ -46,8 +46,8 @@ def unpack(archive: str, to: str) -> None:
 
 
 def unpack_files(top: str, to: str) -> None:
-    """Have the files of a directory in another one, those unpacked that are compressed as a whole;
-    raises InputError."""
+    """Link the files of a directory into another, unpacking those compressed as a whole; raises
+    InputError."""
     for folder, folders, files in os.walk(top):
         here = Path(to) / os.path.relpath(folder, top)
         folders.sort()
@@ -73,8 +73,8 @@ def unpack_files(top: str, to: str) -> None:
 
 
 def _members(archive: str, links: dict[str, str]) -> Iterator[Member]:
-    """The files of an archive that lie below it. links: gets the names of links, and what they
-    lead to; devices are passed over."""
+    """The files of an archive, without those outside it and devices. links: receives the names and
+    targets of links."""
     if archive.endswith(".zip"):
         with file_at(archive) as file, zipfile.ZipFile(file) as packed:
             for info in packed.infolist():
@@ -100,12 +100,12 @@ def _members(archive: str, links: dict[str, str]) -> Iterator[Member]:
                         if member.islnk()
                         else os.path.normpath(f"{name.rpartition('/')[0]}/{member.linkname}")
                     )
-        while source.read(PIECE):  # so that the checksum at its end is looked at
+        while source.read(PIECE):  # to verify the checksum at its end
             pass
 
 
 class _Header(tarfile.TarInfo):
-    """A header, without which the archive ends: tarfile would take a damaged one for the end."""
+    """A header that must be valid: tarfile treats a damaged one as the end of the archive."""
 
     @classmethod
     def fromtarfile(cls, tarfile_: Any) -> Any:
@@ -118,20 +118,20 @@ class _Header(tarfile.TarInfo):
 
 
 class _Stream:
-    """Decompressed bytes, as a file of which only the next ones are read."""
+    """Decompressed bytes as a file that can only be read sequentially."""
 
     def __init__(self, read: Any) -> None:
         self.read = read
 
 
 def _below(name: str) -> str:
-    """A name that leads nowhere else; empty for one that does."""
+    """A relative path inside the archive; empty for a name that points outside."""
     parts = [part for part in PurePosixPath(name).parts if part not in ("/", ".")]
     return "" if ".." in parts else "/".join(parts)
 
 
 def _link(top: Path, links: dict[str, str]) -> None:
-    """Links to files that are in the archive, as files."""
+    """Create links to files in the archive as hard links."""
     for name, target in links.items():
         seen = {name}
         found = target
@@ -144,7 +144,7 @@ def _link(top: Path, links: dict[str, str]) -> None:
 
 
 def _write(path: Path, at: float, content: IO[bytes]) -> None:
-    """A file with its time; pages of zeros become holes, as indexes are mostly zeros."""
+    """Write a file with its time; pages of zeros become holes, as indexes are mostly zeros."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("wb") as out:
         while piece := content.read(PIECE):

@@ -1,7 +1,7 @@
-"""Paths to what is not on the disk as a broker has it: archives, tiered storage, URLs.
+"""Paths to data that is not on the disk in a broker's form: archives, tiered storage, URLs.
 
-What a broker's directory says hangs on many files at once, so that a stream of them is not enough:
-they are made in a temporary directory, and shown by the path that was given. The copies go when the
+Reading a broker's directory takes many files at once, so a stream of them is not enough. They are
+created in a temporary directory and shown by the path given. The copies are deleted when the
 process ends.
 """
 
@@ -22,16 +22,16 @@ from kfmt_cli.disk.tree import TROUBLES, UNPACKED, classify, is_folder, is_segme
 from kfmt_cli.errors import InputError
 
 ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.zst", ".tar.lz4", ".tar.bz2", ".tar.xz", ".zip")
-DEPTH = 6  # directories above the objects: a prefix, the topic, the partition
-FEW = 3  # directories that are looked into on each level, and
-SOME = 64  # names that are looked at
-# The directories that have the placeholders of tiered segments.
+DEPTH = 6  # levels of directories above the objects: a prefix, the topic, the partition
+FEW = 3  # directories searched on each level
+SOME = 64  # names checked in each directory
+# The directories that contain the placeholders of tiered segments.
 _TIERED: list[str] = []
 
 
 def made_of(path: str, key_file: str | None = None) -> str:
-    """The path itself; for a URL, an archive or tiered storage, or something in one, where that
-    was made; raises InputError, UsageError. key_file: the private key of what is encrypted."""
+    """The path itself, or the temporary copy of a URL, archive, tiered storage or path in one;
+    raises InputError, UsageError. key_file: the private key of encrypted data."""
     if not is_local(path):
         from kfmt_cli.disk.remote import placed
 
@@ -75,8 +75,8 @@ def made_of(path: str, key_file: str | None = None) -> str:
 
 
 def without_doubles(paths: Sequence[str]) -> tuple[str, ...]:
-    """The same paths. What a partition has in tiered storage and in local logs is only read from
-    the logs: both parts are one log."""
+    """Remove placeholders of tiered segments that local logs also contain; returns the same
+    paths."""
     given = [folder for folder in _TIERED if any(path.startswith(folder) for path in paths)]
     local = [Path(path) for path in paths if not path.startswith(tuple(given))] if given else []
     for partition in [path for folder in given for path in Path(folder).iterdir()]:
@@ -90,7 +90,7 @@ def without_doubles(paths: Sequence[str]) -> tuple[str, ...]:
 
 
 def _unpacked(path: str) -> str:
-    """A directory in which files that are compressed as a whole are not; raises InputError."""
+    """A copy of a directory, with files compressed as a whole unpacked; raises InputError."""
     from kfmt_cli.disk.archive import unpack_files
 
     for folder, known in UNPACKED.items():
@@ -103,7 +103,7 @@ def _unpacked(path: str) -> str:
 
 
 def _plain(path: str) -> str:
-    """A path without slashes that mean nothing: names are compared as they are written."""
+    """A path without redundant slashes, because names are compared as written."""
     short = re.sub(f"{re.escape(os.sep)}+", lambda _: os.sep, path)
     return short.rstrip(os.sep) or short
 
@@ -116,7 +116,7 @@ def _temporary() -> str:
     folder = tempfile.mkdtemp(prefix="kfmt-")
 
     def take_away() -> None:
-        for _ in range(2):  # a second time for what was made meanwhile
+        for _ in range(2):  # again for files created meanwhile
             shutil.rmtree(folder, ignore_errors=True)
 
     atexit.register(take_away)
@@ -137,7 +137,7 @@ def _tiered_in(path: str) -> str | None:
 
 
 def _archive_in(path: str) -> str | None:
-    """The part of a path that is an archive, if there is one."""
+    """The part of a path that is an archive, or None."""
     if not any(suffix in path for suffix in ARCHIVES):
         return None
     found = path.rstrip(os.sep)
@@ -151,7 +151,7 @@ def _archive_in(path: str) -> str | None:
 
 
 def manifest_of(path: Path) -> Path | None:
-    """The manifest of a segment's log, None where there is none."""
+    """The manifest of a segment's log, or None."""
     if path.suffix != ".log" or not STORED_STEM.match(path.stem):
         return None
     manifest = path.with_suffix(MANIFEST)
@@ -159,13 +159,13 @@ def manifest_of(path: Path) -> Path | None:
 
 
 def has_manifests(top: Path) -> bool:
-    """Whether there is a manifest below a directory; few of its directories are looked into."""
+    """Whether there is a manifest under a directory; searches only a few directories."""
     return _has(top, lambda name: name.endswith(MANIFEST), DEPTH)
 
 
 def has_packed(top: Path) -> bool:
-    """Whether there is a file of a segment below a directory that is compressed as a whole, in as
-    far as that is looked at."""
+    """Whether there is a segment file compressed as a whole under a directory; searches only a few
+    directories."""
     return _has(top, is_packed, DEPTH)
 
 

@@ -1,4 +1,4 @@
-"""What brokers say by the names of files and directories: offsets, topics, partitions, marks."""
+"""The meaning of the names of broker files and directories: offsets, topics, partitions, marks."""
 
 from __future__ import annotations
 
@@ -9,34 +9,34 @@ from functools import lru_cache
 
 _NUMBER = re.compile(r"^[+-]?\d{1,20}$")
 MOST_OFFSET = (1 << 63) - 1
-# In tiered storage: a segment by its base offset and its id, and what Aiven's plug-in says of it.
+# Tiered storage: a segment's base offset and id, and the manifest of Aiven's plug-in.
 _STORED = re.compile(r"(?:^|/)([^/]+)-[\w-]{22}/(\d{1,10})/\d{20}-[\w-]{22}\.[^/]*$")
 STORED_STEM = re.compile(r"^(\d{20})-[\w-]{22}$")
 MANIFEST = ".rsm-manifest"
 
 
 def offset_of_name(name: str) -> int | None:
-    """The offset that a broker reads from a name, which is what comes before the first dot."""
+    """The offset that a broker reads from a name, before the first dot, or None."""
     text, dot, _ = name.partition(".")
     if not dot or _NUMBER.match(text) is None:
         return None
     return int(text) if -MOST_OFFSET - 1 <= int(text) <= MOST_OFFSET else None
 
 
-# `<topic>-<partition>`, then what brokers add to directories that move or go, or a topic's id.
+# `<topic>-<partition>`, then the suffix of a moved or deleted directory, or a topic id.
 _FOLDER = re.compile(r"^(.+)-(\d+)(?:-[\w-]{22}|\.[0-9a-f]{32}-(?:future|delete|stray))?$")
 
 _MARKED = re.compile(r"\.[0-9a-f]{32}-(future|delete|stray)$")
 
 
 def mark_of(folder: str) -> str:
-    """How a broker has marked a partition's directory: future, delete or stray; else nothing."""
+    """A broker's mark on a partition's directory: future, delete or stray; else empty."""
     named = _MARKED.search(folder)
     return named[1] if named else ""
 
 
 def left_out_words(folders: Collection[str]) -> str:
-    """The words for directories that a broker has marked, and that are not read."""
+    """The message for marked directories that are skipped."""
     marks = sorted({mark_of(folder.rpartition(os.sep)[2]) for folder in folders})
     number = "1 directory" if len(folders) == 1 else f"{len(folders)} directories"
     return f"{number} marked -{' or -'.join(marks)} skipped; name one as PATH to read it"
@@ -46,12 +46,12 @@ _PACKED = re.compile(r"^\d{20}\.(?:log|index|timeindex|txnindex|snapshot)\.(?:gz
 
 
 def is_packed(name: str) -> bool:
-    """Whether a file of a segment is compressed as a whole."""
+    """Whether a name is of a segment file compressed as a whole."""
     return _PACKED.match(name) is not None
 
 
 def partition_of(path: str) -> tuple[str | None, int | None]:
-    """The topic and the partition that the directory of a file is named for."""
+    """The topic and partition in the name of a file's directory."""
     folder = path.rpartition(os.sep)[0].rpartition(os.sep)[2]
     if folder in ("", os.curdir, os.pardir):
         folder = os.path.abspath(path).rpartition(os.sep)[0].rpartition(os.sep)[2]  # noqa: PTH100
@@ -62,20 +62,20 @@ def partition_of(path: str) -> tuple[str | None, int | None]:
 
 
 def stored_place(path: str) -> tuple[str | None, int | None]:
-    """The topic and the partition of a segment in tiered storage, as Aiven's plug-in names it."""
+    """The topic and partition of a segment in tiered storage, as named by Aiven's plug-in."""
     named = _STORED.search(path)
     return (named[1], int(named[2])) if named else (None, None)
 
 
 @lru_cache(maxsize=4096)
 def _real_place(folder: str) -> tuple[str | None, int | None]:
-    """What the directory says that a link leads to."""
+    """The topic and partition in the name of a link's target."""
     return place_of(os.path.realpath(folder).rpartition(os.sep)[2])
 
 
 @lru_cache(maxsize=4096)
 def place_of(folder: str) -> tuple[str | None, int | None]:
-    """The topic and the partition that a directory is named for."""
+    """The topic and partition in a directory's name."""
     named = _FOLDER.match(folder)
     return (named[1], int(named[2])) if named else (None, None)
 
@@ -87,8 +87,8 @@ _MOST_PARTITION = (1 << 31) - 1
 
 @lru_cache(maxsize=4096)
 def parsed_place(folder: str) -> tuple[str, int] | None:
-    """The topic and the partition that a broker takes from the name of a directory, which is less
-    careful than `place_of`; None for a name for which it does not start."""
+    """The topic and partition that a broker, which checks less than `place_of`, reads from a
+    directory's name; None if the broker does not start with it."""
     if folder.endswith(("-delete", "-future", "-stray")):
         moving = _MOVING.match(folder)
         if moving is None:
@@ -101,6 +101,5 @@ def parsed_place(folder: str) -> tuple[str, int] | None:
 
 
 def suffix_of(folder: str) -> str:
-    """How a broker has marked a directory whose name it takes: delete, future or stray; else
-    nothing."""
+    """A broker's mark on a directory whose name it accepts: delete, future or stray; else empty."""
     return folder.rpartition("-")[2] if _MOVING.match(folder) else ""

@@ -1,4 +1,4 @@
-"""The partitions below some paths, each with its logs in order."""
+"""The partitions under given paths, each with its logs in order."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from kfmt_cli.disk.tree import no_log, printable
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """A partition: its logs in the order of their base offsets, or one log that was given."""
+    """A partition: its logs in base offset order, or a single log that was given."""
 
     name: str
-    """Its name as it is shown."""
+    """Its name for display."""
     folder: Path
     """The directory."""
     logs: list[Input]
     given: bool = False
-    """Only one of its files was named."""
+    """Whether only one of its files was named."""
     is_stored: bool = False
-    """Its segments lie in tiered storage, where other rules hold than on a broker's disk."""
+    """Whether its segments are in tiered storage, where other rules apply."""
 
     @property
     def place(self) -> tuple[str | None, int | None]:
-        """The topic and the partition that the directory is named for."""
+        """The topic and partition in the directory's name."""
         return place_of(self.folder.name)
 
     @property
     def log_directory(self) -> Path:
-        """The directory in which the partitions of a broker lie."""
+        """The directory that contains the broker's partitions."""
         return self.folder.parent
 
 
@@ -44,11 +44,11 @@ def partitions_below(
     *,
     takes_pipe: bool = False,
 ) -> list[Partition]:
-    """The partitions below the paths, each once; raises UsageError.
+    """The partitions under the paths, each once; raises UsageError.
 
-    Logs that are given one by one are a partition where they lie in one directory. complain: is
-    told what cannot be read. tell: is told of directories that a broker has marked, which are left
-    out unless they are named.
+    Logs given one by one are a partition if they are in one directory. complain: receives errors
+    about unreadable paths. tell: receives notes about marked directories, which are skipped unless
+    named.
     """
     found: dict[Path, Partition] = {}
     for target in targets(paths, complain, takes_pipe=takes_pipe):

@@ -1,4 +1,4 @@
-"""Of which topic, partition and log directory something is, by the path that it is shown under."""
+"""The topic, partition and log directory of something, from the path under which it is shown."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from kfmt_cli.rows.column import PLACE, Placed
 
 @lru_cache(maxsize=4096)
 def place_members(path: str, placed: Placed) -> dict[str, object]:
-    """`PLACE` of a path: each null where the directory is not named as that of a partition.
+    """The values of `PLACE` for a path; null if no directory is named like a partition.
 
-    placed: whether the path is a file's or may be that of a partition's directory.
+    placed: whether the path is a file's or may be a partition directory.
     """
     if path == PIPE:
         return dict.fromkeys(PLACE)
@@ -36,7 +36,7 @@ def place_members(path: str, placed: Placed) -> dict[str, object]:
 
 
 def with_place(row: dict[str, object], placed: Placed) -> dict[str, object]:
-    """An object with `PLACE` after its file, where its type has one."""
+    """An object with `PLACE` inserted after its file, if its type has one."""
     if placed is Placed.NOWHERE or not isinstance(row.get("file"), str):
         return row
     made: dict[str, object] = {}
@@ -48,7 +48,7 @@ def with_place(row: dict[str, object], placed: Placed) -> dict[str, object]:
 
 
 def _base_name(path: str) -> str:
-    """The last name of a path, also of one that ends with dots."""
+    """The last name of a path, even if the path ends with dots."""
     name = path.rstrip(os.sep).rpartition(os.sep)[2]
     if name in ("", os.curdir, os.pardir):
         name = os.path.abspath(path).rpartition(os.sep)[2]  # noqa: PTH100
@@ -56,7 +56,7 @@ def _base_name(path: str) -> str:
 
 
 def _above(path: str) -> str:
-    """The directory above a path, as it is reached from here."""
+    """The parent directory of a path, relative to the current directory."""
     above, separator, name = path.rstrip(os.sep).rpartition(os.sep)
     if name in ("", os.curdir):
         return os.pardir

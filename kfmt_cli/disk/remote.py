@@ -1,4 +1,4 @@
-"""What lies at a URL, as placeholders in a temporary directory: see `core/elsewhere.py`."""
+"""Placeholders in a temporary directory for files at a URL: see `core/elsewhere.py`."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from kfmt_cli.core.stores import StoredFile, about, files_in
 from kfmt_cli.disk.tree import TROUBLES, UNPACKED
 from kfmt_cli.errors import InputError
 
-MOST_KEPT = 256  # objects,
-MOST_KEPT_BYTES = 64 << 10  # each of this size at most,
-MOMENT = 10.0  # seconds that they are kept
-# The directories that have the placeholders of each scheme.
+MOST_KEPT = 256  # objects
+MOST_KEPT_BYTES = 64 << 10  # size limit per object
+MOMENT = 10.0  # seconds that they are cached
+# The directories that contain the placeholders of each scheme.
 _FOLDERS: dict[str, str] = {}
 # Small objects by URL: when each was fetched, and its bytes.
 _KEPT: dict[str, tuple[float, bytes]] = {}
 
 
 def placed(url: str, temporary: Callable[[], str]) -> str:
-    """The path of placeholders for what is at a URL, a directory with all below it or a file with
-    those next to it; raises InputError. temporary: makes a directory that goes with the process."""
+    """The path of placeholders for a URL: a directory with its contents, or a file with its
+    siblings; raises InputError. temporary: creates a directory that is deleted with the process."""
     scheme, _, rest = url.partition("://")
     if scheme not in _FOLDERS:
         folder = _FOLDERS[scheme] = temporary()
@@ -37,7 +37,7 @@ def placed(url: str, temporary: Callable[[], str]) -> str:
     try:
         file = about(url)
     except InputError as error:
-        if error.is_gone:  # whoever looks at the path says so
+        if error.is_gone:  # reading the path reports it
             return path
         raise
     listed = files_in(url) if file is None else files_in(url.rpartition("/")[0], recursive=False)
@@ -51,7 +51,7 @@ def _opener(folder: str) -> Callable[[str], Source | None]:
     def opened(path: str) -> Source | None:
         try:
             listed = Path(path).stat().st_size
-        except OSError:  # nothing was listed there
+        except OSError:  # not listed
             listed = None
         url = f"{UNPACKED[folder]}{path[len(folder) :]}"
         is_kept = listed is not None and listed <= MOST_KEPT_BYTES
@@ -61,7 +61,7 @@ def _opener(folder: str) -> Callable[[str], Source | None]:
 
 
 def _recently(url: str, most: int) -> bytes | None:
-    """What a small object holds, or has held a moment ago: commands look at it more than once."""
+    """A small object's bytes, fetched now or a moment ago: commands read it more than once."""
     kept = _KEPT.get(url)
     if kept is not None and time.monotonic() - kept[0] < MOMENT:
         return kept[1]
@@ -74,7 +74,7 @@ def _recently(url: str, most: int) -> bytes | None:
 
 
 def _place(top: str, listed: Iterable[StoredFile]) -> Iterable[str]:
-    """Make placeholders; what has no place in a directory is told."""
+    """Create placeholders; yields messages about files that have no place in a directory."""
     made = set[str]()
     for file in listed:
         if file.trouble:

@@ -14,7 +14,7 @@ from kfmt_cli.disk.kinds.kind import Input, Kind
 from kfmt_cli.disk.kinds.logs import LOG
 
 SEGMENT_KINDS = frozenset({LOG, *INDEXES})
-# Names in the cache of remote storage, which holds indexes of logs that are elsewhere.
+# Names in the cache of remote storage, which contains indexes of logs stored elsewhere.
 _CACHED = re.compile(r"^\d+_")
 
 
@@ -23,23 +23,23 @@ class Segment:
     """A log and the indexes next to it, found by their names."""
 
     log: Input | None
-    """None where only indexes are left."""
+    """None if only indexes are left."""
     indexes: dict[Kind, Input] = field(default_factory=dict)
     wanted: frozenset[Kind] = frozenset(INDEXES)
-    """Which of the indexes were asked for."""
+    """The indexes requested."""
     is_last: bool = True
-    """No segment of the partition comes after it."""
+    """Whether no segment of the partition comes after it."""
     given: bool = False
     """Whether one of its files was named by the user."""
 
     @property
     def any_file(self) -> Input:
-        """The log, or else one of its indexes."""
+        """The log, or one of its indexes."""
         return self.log or next(iter(self.indexes.values()))
 
     @property
     def real_path(self) -> str:
-        """The same for each way that leads to the segment, and for no other one."""
+        """A path that is the same for every path to the segment, and for no other segment."""
         file = self.any_file
         real = real_path(file.path, file.may_be_link)
         is_named = kind_of(real.rpartition(os.sep)[2])[0] in SEGMENT_KINDS
@@ -64,7 +64,7 @@ def sibling_name(name: str, kind: Kind) -> str:
 def group(files: Iterable[Input]) -> list[Segment]:
     """The segments of a directory's files, in the order of their names.
 
-    The files that a broker is done with, or has not finished, make segments of their own.
+    Leftover and unfinished files form segments of their own.
     """
     found: dict[tuple[str, str], Segment] = {}
     last = -1
@@ -87,7 +87,7 @@ def group(files: Iterable[Input]) -> list[Segment]:
 
 
 def real_path(path: str, may_be_link: bool = True) -> str:
-    """The path without symbolic links. may_be_link: the last part of it may be one."""
+    """The path without symbolic links. may_be_link: the last part may be one."""
     folder, _, name = path.rpartition(os.sep)
     folder = folder or (os.sep if path.startswith(os.sep) else "")
     if may_be_link and os.path.islink(path):  # noqa: PTH114 (28,000 of these are to cost nothing)

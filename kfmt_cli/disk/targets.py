@@ -1,7 +1,7 @@
-"""The way in: what lies at the paths that a user gives.
+"""The files and directories at the paths that a user gives.
 
-Every command that takes paths asks here, so that a path that does not exist, standard input, a
-directory without logs and one that cannot be listed are the same everywhere.
+Every command that takes paths uses this module. A missing path, standard input, a directory without
+logs and one that cannot be listed therefore behave the same everywhere.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ from kfmt_cli.errors import InputError, UsageError
 
 @dataclass(frozen=True, slots=True)
 class GivenPath:
-    """A path that was given, and what is there."""
+    """A path given by the user, with the files there."""
 
     path: str
     """As it was given."""
     file: Input | None = None
     """The file; None for a directory."""
     folders: list[Folder] = field(default_factory=list)
-    """The directory and those below it that a broker would take."""
+    """The directory and those under it that a broker would use."""
     unlisted: list[str] = field(default_factory=list)
-    """Of each directory that could not be listed: its name, and why."""
+    """Messages about the directories that could not be listed."""
 
     def in_use(self, tell: Callable[[str], None]) -> GivenPath:
-        """The same without the directories below it that a broker has marked: they are copies, or
-        what it has set aside. tell: is told of them."""
+        """The same without the marked directories under it: copies, or data that a broker has set
+        aside. tell: receives a note about them."""
         marked = [folder for folder in self.folders if self._is_marked(folder)]
         if not marked:
             return self
@@ -62,10 +62,10 @@ class GivenPath:
         return folder.path != self.path and mark_of(Path(folder.path).name) != ""
 
     def inputs(self, kinds: frozenset[Kind] | None) -> Iterator[Input]:
-        """The file, or those of some kinds in the directory; raises InputError without any.
+        """The file, or the files of some kinds in the directory; raises InputError if there are
+        none.
 
-        kinds: None for all files. Else, those that a broker has marked as deleted or not finished
-        are taken only when they are given.
+        kinds: None for all files. Otherwise leftover and unfinished files are skipped unless named.
         """
         if self.file is not None:
             yield self.file
@@ -78,14 +78,14 @@ class GivenPath:
         yield from found
 
     def segments(self, passed_over: Counter[str] | None = None) -> Iterator[Segment]:
-        """The segments in the directory, or that of the file; raises InputError without any.
+        """The segments in the directory, or the file's segment; raises InputError if none.
 
-        passed_over: counts the directory's other files, as `inputs_in` does.
+        passed_over: counts the directory's other files, like `inputs_in`.
         """
         if self.file is not None:
             yield self._segment_of(self.file)
             return
-        # Counts what is passed over, and takes files that are not of a segment for themselves.
+        # Count the skipped files, including any that are not part of a segment.
         n_files = sum(1 for _ in inputs_in(self.folders, SEGMENT_KINDS, passed_over))
         if not n_files and not self.unlisted:
             raise InputError(no_log(self.path))
@@ -93,7 +93,7 @@ class GivenPath:
             yield from folder.used_segments
 
     def _segment_of(self, file: Input) -> Segment:
-        """The segment of a file that was given."""
+        """The segment of a file given by the user."""
         if file.kind not in SEGMENT_KINDS:
             raise InputError(f"{file.name}: neither a log nor an index")
         if packed_suffix(file.path):
@@ -110,10 +110,10 @@ class GivenPath:
 
 
 def target_of(path: str, *, takes_pipe: bool = False) -> GivenPath:
-    """What lies at a path.
+    """The files at a path.
 
-    takes_pipe: - is standard input. Raises InputError for a path that does not exist, and
-    UsageError for - where it cannot be read.
+    takes_pipe: - is standard input. Raises InputError if the path does not exist, UsageError for -
+    if the command cannot read it.
     """
     if path == PIPE and not takes_pipe:
         raise UsageError("-: this command cannot read standard input")
@@ -129,9 +129,9 @@ def target_of(path: str, *, takes_pipe: bool = False) -> GivenPath:
 def targets(
     paths: Sequence[str], complain: Callable[[str], None], *, takes_pipe: bool = False
 ) -> Iterator[GivenPath]:
-    """What lies at each path; raises UsageError.
+    """The files at each path; raises UsageError.
 
-    complain: is told of paths that do not exist, and of directories that cannot be listed.
+    complain: receives errors about missing paths and about directories that cannot be listed.
     """
     if PIPE in paths and not takes_pipe:
         target_of(PIPE)
@@ -147,16 +147,16 @@ def targets(
 
 
 def folder_beside(path: str) -> Folder:
-    """The directory that a file lies in; its files are named as this one was. Raises InputError."""
+    """The directory of a file, with its files named in the same way; raises InputError."""
     top, name = os.path.split(path)
     return replace(listing(top or os.curdir), prefix=path.removesuffix(name))
 
 
 def _is_missing(path: str) -> bool:
-    """Whether there is nothing of this name; whoever opens anything else says what is wrong."""
+    """Whether a path is missing; other errors are reported on opening."""
     try:
         Path(path).stat()
-    except (FileNotFoundError, NotADirectoryError, ValueError):  # a name with a zero byte
+    except (FileNotFoundError, NotADirectoryError, ValueError):  # also a name with a zero byte
         return True
     except OSError:
         return False

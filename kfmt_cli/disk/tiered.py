@@ -1,7 +1,7 @@
-"""Segments in tiered storage, as a broker would have them on its disk.
+"""Segments in tiered storage, in the form they would have on a broker's disk.
 
-Aiven's plug-in stores three objects of each segment: its log in chunks, which may be compressed
-and encrypted; its indexes, one after the other; a manifest, which says where all that is. Source:
+Aiven's plug-in stores three objects per segment: its log in chunks, which may be compressed and
+encrypted; its concatenated indexes; a manifest with the places of all parts. Source:
 `io.aiven.kafka.tieredstorage`, its packages `manifest`, `transform` and `security`.
 """
 
@@ -33,7 +33,7 @@ PIECE = 1 << 20
 
 
 Opened = Callable[[str, str], Source]
-"""Opens a path, or a URL; gets the name that it is shown by, too."""
+"""Opens a path or a URL; the second argument is its name for display."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,22 +42,22 @@ class StoredLog:
 
     manifest: Manifest
     path: str
-    """Of the object that has the chunks."""
+    """The object that contains the chunks."""
     ends: list[int]
-    """Where each chunk ends that is there, as it is stored."""
+    """The end of each chunk present, in stored bytes."""
     needed: int
-    """The bytes that the object has if it is whole."""
+    """The size of the object if it is complete."""
     unlock: Unlock | None
     opened: Opened = open_source
 
     @property
     def chunk_size(self) -> int:
-        """The bytes of each chunk but the last, as the broker had them."""
+        """The original size of each chunk but the last."""
         return self.manifest.chunk_index.original_chunk_size
 
     @property
     def size(self) -> int:
-        """The bytes that there are, as the broker had them."""
+        """The original bytes present."""
         total = self.manifest.chunk_index.original_file_size
         return min(total, len(self.ends) * self.chunk_size)
 
@@ -86,7 +86,7 @@ class StoredLog:
 
 
 class ChunkedSource:
-    """A log in chunks, which are read as they are asked for."""
+    """A log in chunks, which are read on demand."""
 
     largest = 1 << 31
 
@@ -98,7 +98,7 @@ class ChunkedSource:
         self._held: tuple[int, bytes] = -1, b""
 
     def block(self, position: int, length: int, least: int) -> bytes:
-        del least  # all of it is given
+        del least  # all of it is returned
         end = min(position + length, self._log.size)
         size, parts = self._log.chunk_size, []
         while position < end:
@@ -121,36 +121,36 @@ class ChunkedSource:
 
 @dataclass(frozen=True, slots=True)
 class _Segment:
-    """A segment as it is stored."""
+    """A segment in tiered storage."""
 
     log: StoredLog
     shown: str
     indexes: dict[str, bytes]
-    """By the names that the broker has for them."""
+    """By their names on a broker's disk."""
     trouble: str | None
-    """What is wrong with its log."""
+    """The problem with its log, if any."""
 
 
 @dataclass
 class Bucket:
-    """A bucket, a copy of one, or a part of it, as a log directory."""
+    """A bucket, a copy of one, or a part of it, turned into a log directory."""
 
     to: Path
-    """Where the log directory is made: its indexes, and placeholders for its logs."""
+    """Where to create the log directory: its indexes, and placeholders for its logs."""
     key: PrivateKey | None = None
     troubles: list[str] = field(default_factory=list)
-    """What could not be read, and why."""
+    """Messages about unreadable or incomplete objects."""
     _logs: dict[str, StoredLog] = field(default_factory=dict)
     """By the paths of their placeholders."""
     _taken: dict[Path, str] = field(default_factory=dict)
 
     def opened(self, path: str) -> Source | None:
-        """The bytes of a log, None for another file."""
+        """The bytes of a log, None for any other file."""
         log = self._logs.get(path)
         return None if log is None else ChunkedSource(log, printable(path))
 
     def take(self, top: Path, shown: str) -> None:
-        """Have a log for every segment below a directory, in order. shown: its name."""
+        """Create a log for every segment under a directory, in order. shown: its name."""
         for folder in sorted({path.parent for path in top.rglob(f"*{MANIFEST}")}):
             prefix = f"{shown}/{folder.relative_to(top)}/".replace("/./", "/")
             stems = sorted(path.name.removesuffix(MANIFEST) for path in folder.glob(f"*{MANIFEST}"))
@@ -169,14 +169,14 @@ class Bucket:
                 self.troubles.append(f"{prefix}{path.name}: no manifest, skipped")
 
     def segment(self, stem: Path, shown: str) -> Path | None:
-        """The path of a segment's log, None where it cannot be read.
+        """The path of a segment's log, or None if it cannot be read.
 
-        stem: the names of its objects without what they end with. shown: the same, as it is shown.
+        stem: the path of its objects without their suffixes. shown: the same, for display.
         """
         return self._put(self._read((stem, shown)))
 
     def _read(self, named: tuple[Path, str]) -> _Segment | str:
-        """What there is of a segment, or why it cannot be read."""
+        """A segment, or the reason why it cannot be read."""
         stem, shown = named
         try:
             return self._segment(stem, shown)
@@ -199,7 +199,7 @@ class Bucket:
         return _Segment(log, shown, _indexes(log.manifest, stem, log.unlock), trouble)
 
     def _put(self, segment: _Segment | str) -> Path | None:
-        """Make the files of a segment; the path of its log."""
+        """Create the files of a segment; returns the path of its log."""
         if isinstance(segment, str):
             self.troubles.append(segment)
             return None
@@ -232,10 +232,10 @@ class Bucket:
 def stored_log(
     stem: str, there: int, key: PrivateKey | None, opened: Opened = open_source
 ) -> StoredLog:
-    """A log by its manifest; raises InputError.
+    """A log, from its manifest; raises InputError.
 
-    stem: the paths of its objects without what they end with. there: the bytes of the object that
-    has its chunks.
+    stem: the path of its objects without their suffixes. there: the bytes of the object with the
+    chunks.
     """
     path = f"{stem}{MANIFEST}"
     with closing(opened(path, printable(path))) as source:
@@ -254,13 +254,13 @@ def stored_log(
 
 
 def _base_of(stem: str, manifest: Manifest) -> int:
-    """The base offset of a segment, by its name, or else by its manifest."""
+    """The base offset of a segment, from its name or else from its manifest."""
     found = STORED_STEM.match(stem)
     return int(found[1]) if found else manifest.remote_log_segment_metadata.start_offset
 
 
 def _indexes(manifest: Manifest, stem: Path, unlock: Unlock | None) -> dict[str, bytes]:
-    """The indexes of a segment, by the names that the broker has for them."""
+    """The indexes of a segment, by their names on a broker's disk."""
     places, base = manifest.segment_indexes, _base_of(stem.name, manifest)
     end = manifest.remote_log_segment_metadata.end_offset + 1
     named = {
@@ -280,7 +280,7 @@ def _indexes(manifest: Manifest, stem: Path, unlock: Unlock | None) -> dict[str,
 
 
 def _both_epochs(ours: bytes, theirs: bytes) -> bytes:
-    """A checkpoint of leader epochs with those of two: each begins where it was first seen."""
+    """Two checkpoints of leader epochs merged: each epoch begins at its lowest offset."""
     starts: dict[int, int] = {}
     for data in (ours, theirs):
         for line in data.split(b"\n")[2:]:
@@ -299,7 +299,7 @@ def _unlocked(manifest: Manifest, data: bytes, unlock: Unlock | None) -> bytes:
 
 
 def _exactly(stored: IO[bytes], size: int) -> bytes:
-    """That number of bytes; raises InputError where there are fewer."""
+    """Read exactly `size` bytes; raises InputError if there are fewer."""
     parts: list[bytes] = []
     left = size
     while left > 0 and (part := stored.read(min(left, PIECE))):

@@ -1,7 +1,7 @@
 """The data keys of encrypted segments in tiered storage.
 
-Source: `io.aiven.kafka.tieredstorage.security`: a data key is wrapped by RSA with OAEP, SHA3-512 in
-it and in its mask; what it encrypts is AES-256-GCM, after 12 bytes of nonce.
+Source: `io.aiven.kafka.tieredstorage.security`: a data key is wrapped with RSA and OAEP, with
+SHA3-512 for hash and mask. Data is encrypted with AES-256-GCM, after a nonce of 12 bytes.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from kfmt_cli.errors import InputError, UsageError
 NONCE = 12
 HASH = "sha3_512"
 Unlock = Callable[[bytes, bytes], bytes]
-"""Bytes that were encrypted, and what was authenticated with them → the bytes."""
+"""Encrypted bytes and their authenticated data → the decrypted bytes."""
 
 
 def key_bytes(path: str) -> bytes:
-    """What is in the file of a key; raises UsageError."""
+    """The bytes of a key file; raises UsageError."""
     try:
         return Path(path).read_bytes()
     except OSError as error:
@@ -36,7 +36,7 @@ class PrivateKey:
         return cls(key_bytes(path), path)
 
     def __init__(self, data: bytes, path: str) -> None:
-        """Read PKCS #8, as PEM or DER; raises UsageError. path: where it was."""
+        """Read PKCS #8, as PEM or DER; raises UsageError. path: the key's file."""
         try:
             from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
             from cryptography.hazmat.primitives.serialization import (
@@ -57,8 +57,8 @@ class PrivateKey:
         self._modulus, self._exponent = numbers.public_numbers.n, numbers.d
 
     def unwrapped(self, data_key: str) -> Unlock:
-        """What decrypts by a data key, which follows the name of the key that wraps it; raises
-        InputError."""
+        """The decryption function for a data key, which has its wrapping key's name as a prefix;
+        raises InputError."""
         from cryptography.exceptions import InvalidTag
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
@@ -77,7 +77,7 @@ class PrivateKey:
         return unlock
 
     def _plain(self, wrapped: bytes) -> bytes:
-        """What was wrapped; raises ValueError. cryptography has OAEP without SHA-3 only."""
+        """The unwrapped bytes; raises ValueError. cryptography only has OAEP without SHA-3."""
         size = (self._modulus.bit_length() + 7) // 8
         number = int.from_bytes(wrapped, "big")
         if len(wrapped) != size or number >= self._modulus:
@@ -93,7 +93,7 @@ class PrivateKey:
 
 
 def _mask(seed: bytes, size: int) -> bytes:
-    """MGF1."""
+    """The MGF1 mask."""
     rounds = range(-(-size // hashlib.new(HASH).digest_size))
     parts = (hashlib.new(HASH, seed + i.to_bytes(4, "big")).digest() for i in rounds)
     return b"".join(parts)[:size]

@@ -1,4 +1,4 @@
-"""What Aiven's plug-in says of a segment: its manifest.
+"""The manifest of a segment, written by Aiven's plug-in.
 
 Source: `io.aiven.kafka.tieredstorage`, its package `manifest`.
 """
@@ -25,7 +25,7 @@ class _Struct(msgspec.Struct, rename="camel"):
 
 
 class FixedChunks(_Struct, tag="fixed", tag_field="type"):
-    """Chunks that are all of one size but the last."""
+    """Chunks of one size, except the last."""
 
     original_chunk_size: int
     original_file_size: int
@@ -33,21 +33,21 @@ class FixedChunks(_Struct, tag="fixed", tag_field="type"):
     final_transformed_chunk_size: int
 
     def sizes(self, number: int) -> list[int]:
-        """The bytes of each as it is stored."""
+        """The stored size of each chunk in bytes."""
         return [*[self.transformed_chunk_size] * (number - 1), self.final_transformed_chunk_size]
 
 
 class VariableChunks(_Struct, tag="variable", tag_field="type"):
-    """Chunks that compression has made of any size."""
+    """Chunks of various sizes, due to compression."""
 
     original_chunk_size: int
     original_file_size: int
     transformed_chunks: str
-    """Their sizes: how many, the smallest, bytes for what each has more, that of each but the last,
-    the last; in zstd and base64."""
+    """Their sizes, in zstd and base64: the count, the smallest size, the bytes per difference, the
+    difference of each chunk but the last, the size of the last."""
 
     def sizes(self, number: int) -> list[int]:
-        """The bytes of each as it is stored; raises ValueError, struct.error or ZstdError."""
+        """The stored size of each chunk in bytes; raises ValueError, struct.error or ZstdError."""
         packed = base64.b64decode(self.transformed_chunks, validate=True)
         data = zstandard.ZstdDecompressor().decompress(packed, max_output_size=MOST_MANIFEST)
         (count,) = struct.unpack_from(">i", data)
@@ -64,14 +64,14 @@ class VariableChunks(_Struct, tag="variable", tag_field="type"):
 
 
 class IndexPlace(_Struct):
-    """Where an index lies."""
+    """The place of an index."""
 
     position: int
     size: int
 
 
 class Indexes(_Struct):
-    """Where each index lies."""
+    """The place of each index."""
 
     offset: IndexPlace | None = None
     timestamp: IndexPlace | None = None
@@ -81,7 +81,7 @@ class Indexes(_Struct):
 
 
 class Encryption(_Struct):
-    """How what is encrypted can be read."""
+    """The parameters for decryption."""
 
     data_key: str
     aad: str
@@ -102,14 +102,14 @@ class TopicIdPartition(_Struct):
 
 
 class SegmentId(_Struct):
-    """Which copy of which partition's segment it is."""
+    """The id of a copy of a partition's segment."""
 
     topic_id_partition: TopicIdPartition
     id: str
 
 
 class SegmentMetadata(_Struct):
-    """What the broker says of a segment."""
+    """The broker's metadata of a segment."""
 
     remote_log_segment_id: SegmentId
     start_offset: int
@@ -117,7 +117,7 @@ class SegmentMetadata(_Struct):
 
 
 class Manifest(_Struct):
-    """What the plug-in says of a segment."""
+    """The plug-in's metadata of a segment."""
 
     version: str
     chunk_index: FixedChunks | VariableChunks
@@ -128,7 +128,7 @@ class Manifest(_Struct):
 
 
 def manifest_at(source: Source) -> Manifest:
-    """A manifest; raises InputError."""
+    """Read a manifest; raises InputError."""
     data = source.block(0, MOST_MANIFEST + 1, MOST_MANIFEST + 1)
     if len(data) > MOST_MANIFEST:
         raise InputError(f"its manifest exceeds {MOST_MANIFEST} bytes")
@@ -146,7 +146,7 @@ def manifest_at(source: Source) -> Manifest:
 
 
 def chunk_sizes(manifest: Manifest) -> list[int]:
-    """The bytes of each chunk as it is stored; raises InputError where they make no sense."""
+    """The stored size of each chunk in bytes; raises InputError if the sizes are impossible."""
     index = manifest.chunk_index
     size, total = index.original_chunk_size, index.original_file_size
     if not 0 < size <= MOST_CHUNK or not 0 <= total <= MOST_LOG or total > size * MOST_CHUNKS:

@@ -1,8 +1,8 @@
-"""What lies on a disk: directories, the partitions they are named for, segments.
+"""Directories on a disk, with their partitions and segments.
 
-One model for every command: a broker's directories are walked once, into a `Folder` each, and
-everything else is asked of those. Source: `kafka.log.LocalLog`: segments are named for their base
-offset in 20 digits, partition directories `<topic>-<partition>`.
+One model for every command: a broker's directories are walked once, into a `Folder` each, which
+provides everything else. Source: `kafka.log.LocalLog`: segments are named after their base offset
+in 20 digits, partition directories `<topic>-<partition>`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _PARTITION = re.compile(r"^(.+)-(\d+)$")
 
 
 def classify(path: str, name: str) -> Input:
-    """What the file's name says; a log may be compressed as a whole."""
+    """The input file with the kind that its name implies; a log may be compressed as a whole."""
     stem = path.rpartition(os.sep)[2]
     stem = stem.removesuffix(packed_suffix(stem))
     kind, base_offset, _ = kind_of(stem)
@@ -39,23 +39,23 @@ def classify(path: str, name: str) -> Input:
 
 
 def is_segment(file: Input) -> bool:
-    """Whether the file is named as a broker names the logs of a partition's segments."""
+    """Whether the file has a broker's name for a segment's log."""
     is_named = _SEGMENT.match(file.path.rpartition(os.sep)[2]) is not None
-    return is_named and file.base_offset is not None  # 20 digits can be beyond any offset
+    return is_named and file.base_offset is not None  # 20 digits can exceed the largest offset
 
 
 def _is_stored(name: str) -> bool:
-    """Whether a file is named as tiered storage names logs."""
+    """Whether a file has a tiered storage name for a log."""
     return name.endswith(".log") and STORED_STEM.match(name.removesuffix(".log")) is not None
 
 
 def size_of(file: Input) -> int:
-    """The file's size in bytes; 0 where it cannot be told."""
+    """The file's size in bytes, 0 if unknown."""
     return _known_size(file) or 0
 
 
 def modified_ms(file: Input) -> int:
-    """When the file was last changed, in milliseconds; 0 where that cannot be told."""
+    """When the file was last changed, in milliseconds; 0 if unknown."""
     try:
         return os.stat(file.path).st_mtime_ns // 1_000_000  # noqa: PTH116 (many)
     except OSError:
@@ -75,12 +75,12 @@ def _known_size(file: Input) -> int | None:
 
 
 def topic_of(file: Input) -> str | None:
-    """The topic of a file, as its directory or its kind says; None where neither does."""
+    """The topic of a file, from its directory or its kind; None if neither has it."""
     return CLUSTER_METADATA if file.kind is KRAFT_SNAPSHOT else partition_of(file.path)[0]
 
 
 def as_given(path: str) -> str:
-    """A path as it was given: of what was unpacked, by its archive."""
+    """A path as the user gave it; unpacked files are shown in their archive."""
     path = UNPACKED_FILES.get(path, path)
     for folder, archive in UNPACKED.items():
         if path.startswith(folder):
@@ -89,7 +89,7 @@ def as_given(path: str) -> str:
 
 
 def printable(name: str) -> str:
-    """A name as text, with the bytes that are no UTF-8 as \\xhh; see `as_given`."""
+    """A name as text, with bytes that are not valid UTF-8 as \\xhh; see `as_given`."""
     name = as_given(name)
     if name.isascii():
         return name
@@ -97,28 +97,28 @@ def printable(name: str) -> str:
 
 
 def is_folder(path: str) -> bool:
-    """Whether a path is a directory, if that can be told; - is not."""
+    """Whether a path is known to be a directory; - is not."""
     try:
         return path != PIPE and Path(path).is_dir()
-    except OSError:  # whoever opens it says why it cannot be read
+    except OSError:  # opening it reports the error
         return False
 
 
 def no_log(path: str) -> str:
-    """The words for a directory that holds nothing of what is looked for."""
+    """The message for a directory without the files looked for."""
     return f"{printable(path)}: no log segments in or below this directory"
 
 
-# Where archives were unpacked, and their paths as they were given.
+# The directories of unpacked archives, and the archives' paths as given.
 UNPACKED: dict[str, str] = {}
-# The same of single files.
+# The same for single files.
 UNPACKED_FILES: dict[str, str] = {}
-# What of them could not be read, and why.
+# Messages about unreadable content in them.
 TROUBLES: dict[str, list[str]] = {}
 
 
 def distinct(files: Iterable[Input], seen: set[str]) -> Iterator[Input]:
-    """The files that were not seen before, by whatever path. seen: real paths, added to."""
+    """The files not seen before, by real path; adds the paths to `seen`."""
     for file in files:
         path = real_path(file.path, file.may_be_link)
         if path not in seen:
@@ -128,32 +128,32 @@ def distinct(files: Iterable[Input], seen: set[str]) -> Iterator[Input]:
 
 @dataclass(frozen=True)
 class Folder:
-    """A directory as it was listed."""
+    """A directory with the names in it."""
 
     path: str
-    """The path to open it by: as it was given, with what lies below that."""
+    """The path that opens it: as given, with the path under that."""
     below: str
-    """The path below the directory that was given."""
+    """The path under the directory given."""
     folders: tuple[str, ...]
-    """The names of the directories in it, in order."""
+    """The names of its subdirectories, in order."""
     files: tuple[str, ...]
-    """The names of the files in it, in order."""
+    """The names of its files, in order."""
     special: frozenset[str] = frozenset()
     """The files that are pipes, sockets or devices."""
     links: frozenset[str] = frozenset()
     """The files that are symbolic links."""
     prefix: str | None = None
-    """What the names of its files begin with, where that is not its path."""
+    """The prefix of its files' names, if it is not the path."""
     takes_any: bool = False
-    """Logs with names of their own count, as no file here has a broker's."""
+    """Whether logs with other names count, because no file has a broker's name."""
 
     @property
     def name(self) -> str:
-        """What it is shown as: the path that opens it."""
+        """Its name for display: the path that opens it."""
         return printable(self.path)
 
     def input(self, file: str) -> Input:
-        """A file of it."""
+        """One of its files."""
         found = self._inputs.get(file)
         if found is None:
             kind, base_offset, _ = kind_of(file)
@@ -165,37 +165,37 @@ class Folder:
 
     @cached_property
     def _inputs(self) -> dict[str, Input]:
-        """Its files that were asked for."""
+        """Its files requested so far."""
         return {}
 
     @property
     def readable(self) -> tuple[str, ...]:
-        """The names of its files but for pipes and the like, which would keep a reader waiting."""
+        """The names of its files without pipes and the like, which would block a reader."""
         return tuple(file for file in self.files if file not in self.special)
 
     @property
     def logs(self) -> list[Input]:
-        """The logs of its segments, in the order of their base offsets."""
+        """The logs of its segments, in base offset order."""
         files = (self.input(file) for file in self.files if file not in self.special)
         return sorted(filter(is_segment, files), key=lambda file: file.base_offset or 0)
 
     @property
     def stored_logs(self) -> list[Input]:
-        """Logs that are named as tiered storage names them, in the order of their base offsets."""
+        """Its logs with tiered storage names, in base offset order."""
         files = (self.input(file) for file in self.readable if _is_stored(file))
         return sorted(files, key=lambda file: file.base_offset or 0)
 
     @cached_property
     def segments(self) -> list[Segment]:
-        """The segments whose files the directory holds, in the order of their names.
+        """The segments whose files are in the directory, in the order of their names.
 
-        The files that a broker is done with, or has not finished, make segments of their own.
+        Leftover and unfinished files form segments of their own.
         """
         return group(self.input(file) for file in self.files if file not in self.special)
 
     @property
     def used_segments(self) -> Iterator[Segment]:
-        """Those of them that a broker uses, or that are taken as there is nothing of a broker's."""
+        """The segments that a broker uses, or any if the directory has no broker files."""
         for segment in self.segments:
             name = segment.any_file.path.rpartition(os.sep)[2]
             if (self.takes_any or is_of_broker(name)) and not kind_of(name)[2]:
@@ -203,9 +203,9 @@ class Folder:
 
 
 def walk(top: str, skip: Callable[[str], None]) -> list[Folder]:
-    """A directory and those below it, topics by name and partitions by number.
+    """A directory and those under it, topics by name and partitions by number.
 
-    skip: is told of directories that cannot be listed. Links to directories are not followed.
+    skip: receives errors about unreadable directories. Links to directories are not followed.
     """
     found: list[tuple[str, Folder]] = []
     places = [os.curdir]
@@ -225,9 +225,9 @@ def walk(top: str, skip: Callable[[str], None]) -> list[Folder]:
 
 
 def _of_brokers(found: list[tuple[str, Folder]]) -> list[Folder]:
-    """Of a tree, the directory given and what a broker would take: directories with its files, and
-    those next to such ones, as a broker takes every directory in its log directory for a partition.
-    Other programs have directories with names such as version-2, and files named *.log."""
+    """The directory given and those in a tree that a broker would use: directories with broker
+    files and their siblings, as a broker treats every directory in its log directory as a
+    partition. Other programs also have directories named like version-2, and *.log files."""
     parents = set()
     if not any(kind_of(file)[1] is not None for _, folder in found for file in folder.files):
         found = [(place, replace(folder, takes_any=place == os.curdir)) for place, folder in found]
@@ -248,7 +248,7 @@ def _of_brokers(found: list[tuple[str, Folder]]) -> list[Folder]:
 
 
 def is_of_broker(file: str) -> bool:
-    """Whether a broker writes files of such a name; those of segments begin with an offset."""
+    """Whether a broker writes files with such a name; segment files begin with an offset."""
     kind, base_offset, _ = kind_of(file)
     if kind.level is Level.SEGMENT and kind.suffix:
         return base_offset is not None
@@ -256,7 +256,7 @@ def is_of_broker(file: str) -> bool:
 
 
 def listing(path: str) -> Folder:
-    """A directory as it is, without those below it; raises InputError."""
+    """A directory without its subdirectories; raises InputError."""
     try:
         with os.scandir(path) as entries:
             return listed(path, os.curdir, entries)[0]
@@ -265,14 +265,14 @@ def listing(path: str) -> Folder:
 
 
 def listed(path: str, below: str, entries: Iterable[os.DirEntry[str]]) -> tuple[Folder, list[str]]:
-    """A directory, and which of the directories in it are to be listed as well."""
+    """A directory, and the subdirectories to list as well."""
     folders: list[str] = []
     files: list[str] = []
     inside: list[str] = []
     special: list[str] = []
     links: list[str] = []
     for entry in entries:
-        if entry.is_file(follow_symlinks=False):  # as nearly all are
+        if entry.is_file(follow_symlinks=False):  # true of nearly all
             files.append(entry.name)
             continue
         if _is_folder(entry):
@@ -297,9 +297,9 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 
 
 def _is_special(entry: os.DirEntry[str]) -> bool:
-    """Whether opening a file would keep everything waiting.
+    """Whether opening a file would block.
 
-    One that cannot even be looked at is opened, which says why.
+    A file that cannot be examined is opened, which reports why.
     """
     try:
         return not entry.is_file() and not stat.S_ISREG(entry.stat().st_mode)
@@ -312,10 +312,9 @@ def inputs_in(
     kinds: frozenset[Kind],
     passed_over: Counter[str] | None = None,
 ) -> Iterator[Input]:
-    """The files of the wanted kinds that a broker is neither done with nor still making.
+    """The files of the wanted kinds, without leftover and unfinished ones.
 
-    passed_over: counts the others: by their kind where there are many of it, as `other`, or by the
-    suffix of one that a broker is done with.
+    passed_over: counts the other files: by kind, as `other`, or by the suffix of a leftover file.
     """
     for folder in folders:
         for file in folder.files:
@@ -330,7 +329,7 @@ def inputs_in(
 
 
 def every_input(folders: Iterable[Folder]) -> Iterator[Input]:
-    """All files, but for pipes and the like, in the order in which they are shown."""
+    """All files except pipes and the like, in display order."""
     for folder in folders:
         for file in in_order(folder.files):
             if file not in folder.special:
@@ -338,7 +337,7 @@ def every_input(folders: Iterable[Folder]) -> Iterator[Input]:
 
 
 def _order(place: str) -> list[tuple[str, int]]:
-    """Topics by name, partitions by number; the directory itself comes before what is in it."""
+    """Sort key: topics by name, partitions by number; a directory before its contents."""
     folders = []
     for part in () if place == os.curdir else place.split(os.sep):  # noqa: PTH206 (many)
         partition = _PARTITION.match(part)

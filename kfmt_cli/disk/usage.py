@@ -1,4 +1,4 @@
-"""What fills the disk below a directory: every file, by what it is for."""
+"""Disk usage under a directory: every file, by purpose."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kfmt_cli.disk.tree import printable
 BLOCK = 512  # the unit of `st_blocks`
 LOGS = "logs"
 REMOTE_CACHE = "remote-log-index-cache"
-# What becomes of files, where that does not hang on settings.
+# What a broker does with the files, if that does not depend on settings.
 BECOMES = {
     "left_over": "A broker deletes them when it starts.",
     "marked_delete": "A broker deletes them after it starts.",
@@ -48,22 +48,22 @@ class Usage:
     purpose: str
     files: int = 0
     bytes: int = 0
-    """Their sizes."""
+    """Their sizes in total."""
     disk_bytes: int = 0
-    """What they take on the disk, where holes take nothing."""
+    """Bytes used on the disk, without holes."""
     freed_now: int | None = None
-    """Bytes that the next check of retention frees; None where retention does not decide."""
+    """Bytes that the next retention check frees; None if retention does not apply."""
     freed_later: int | None = None
-    """Bytes that time lets go later."""
+    """Bytes that time-based retention frees later."""
     freed_by: int | None = None
-    """When the last of them go, in milliseconds."""
+    """When the last of them are deleted, in milliseconds."""
 
 
 def usage_below(top: str, complain: Callable[[str], None]) -> list[Usage]:
-    """Of every purpose that files below a directory have, how much there is; links are not
-    followed, and a file with several names counts once.
+    """The usage of every purpose found under a directory.
 
-    complain: is told of directories that cannot be listed.
+    Links are not followed, and a file with several names counts once. complain: receives messages
+    about directories that cannot be listed.
     """
     name = os.path.abspath(top).rpartition(os.sep)[2]  # noqa: PTH100 (links are kept)
     found = {purpose: Usage(purpose) for purpose in PURPOSES}
@@ -72,7 +72,7 @@ def usage_below(top: str, complain: Callable[[str], None]) -> list[Usage]:
         try:
             status = entry.stat(follow_symlinks=False)
         except OSError:
-            continue  # it has gone by now
+            continue  # deleted meanwhile
         if not stat.S_ISREG(status.st_mode):
             continue
         if status.st_nlink > 1:
@@ -88,7 +88,7 @@ def usage_below(top: str, complain: Callable[[str], None]) -> list[Usage]:
 
 
 def _files(top: str, complain: Callable[[str], None]) -> Iterator[tuple[str, os.DirEntry[str]]]:
-    """Everything below a directory that is none itself, with its directory."""
+    """Everything under a directory that is not itself a directory, with its parent."""
     folders = [top]
     while folders:
         folder = folders.pop()
@@ -104,7 +104,7 @@ def _files(top: str, complain: Callable[[str], None]) -> Iterator[tuple[str, os.
 
 
 def _purpose_of(folder: str, name: str) -> str:
-    """What a file is for. folder: its directory, from the one that was given on."""
+    """The purpose of a file. folder: its directory, starting at the one given."""
     parts = PurePath(folder).parts
     if REMOTE_CACHE in parts:
         return "remote_index_cache"

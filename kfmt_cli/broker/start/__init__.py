@@ -1,1 +1,1 @@
-"""What a broker makes of a directory when it starts: what it cuts, deletes, and trips over."""
+"""What a broker does with a directory when it starts: what it truncates, deletes and fails on."""

@@ -1,4 +1,4 @@
-"""Brokers as their log directories tell: what a start makes of all partitions together.
+"""Brokers, derived from their log directories, and the effect of a start on all partitions.
 
 Source: `kafka.server.KafkaRaftServer.initializeLogDirs`, `kafka.log.LogManager.loadLogs`,
 `LogManager.isStrayKraftReplica`, `kafka.server.ReplicaManager.handleLogDirFailure`.
@@ -26,12 +26,12 @@ from kfmt_cli.errors import InputError
 
 @dataclass(slots=True)
 class Replica:
-    """A partition's directory and what becomes of it."""
+    """A partition's directory and the effect of each start on it."""
 
     folder: Folder
     shown: str
     starts: dict[str, Start]
-    """The starts, by their kind."""
+    """The starts, by kind."""
     held: Ranges = field(default_factory=list)
     """The offsets in its logs."""
 
@@ -51,13 +51,13 @@ class Next:
     reason: str | None
     becomes: str | None
     retry: str | None
-    """The kind of the start after one that fails."""
+    """The kind of start that follows a failed one."""
 
 
 class Broker:
     """The log directories of one broker; the one with the metadata log comes first.
 
-    metadata_ends: where the metadata log ends after a start of each kind that cuts it for good.
+    metadata_ends: the metadata log's end after each kind of start that truncates it for good.
     """
 
     def __init__(self, directories: list[LogDirectory]) -> None:
@@ -72,7 +72,7 @@ class Broker:
         return any(directory.is_kraft for directory in self.directories)
 
     def early(self) -> list[tuple[str, str]]:
-        """What keeps it down before it looks at any log."""
+        """Files and reasons that stop the broker before it reads any log."""
         troubles = [trouble for directory in self.directories for trouble in directory.early]
         if self.is_kraft:
             known = [
@@ -83,8 +83,11 @@ class Broker:
         return troubles
 
     def missing_identities(self) -> Iterator[tuple[str, list[str]]]:
-        """The lines of each meta.properties that is missing, if another log directory has
-        the ids; the directory's own id is the one that the metadata log knows and no other has."""
+        """The path and lines of each missing meta.properties, if another log directory has the ids.
+
+        The directory.id is included if it is the only one in the metadata log that no other
+        directory has.
+        """
         known = [
             directory.identity for directory in self.directories if directory.identity is not None
         ]
@@ -111,15 +114,17 @@ class Broker:
             yield directory.path, lines
 
     def judge(self, replicas: Mapping[str, list[Replica]]) -> list[Start]:
-        """What its files and the partitions together come to: changes the starts of partitions,
-        and gives those of files that keep it down. replicas: by log directory."""
+        """Adjust the starts of partitions to the broker's files and to each other.
+
+        Returns the starts of files that stop the broker. replicas: by log directory.
+        """
         found: list[Start] = []
         for after in (CRASH, CLEAN):
             early = [Start(file, after, reason) for file, reason in self.early()]
             found += early
             for directory in self.directories:
                 its = replicas.get(directory.path, [])
-                if not early:  # otherwise the broker does not come so far
+                if not early:  # otherwise the broker does not get this far
                     self._identify_all(directory, its, after)
                 found += self._of_directory(directory, its, after)
             if not early:
@@ -152,7 +157,7 @@ class Broker:
         return [Start(file, after, reason) for file, reason in troubles]
 
     def _identify(self, directory: LogDirectory, replica: Replica, start: Start) -> None:
-        """Whether the broker knows the partition as its own."""
+        """Apply the effect of the partition's identity to its start."""
         folder = replica.folder
         named = next(iter(PARTITION_METADATA.names))
         topic_id = None
@@ -190,7 +195,7 @@ class Broker:
                 _become(replica, start, UNSERVED, words)
 
     def knows_other(self, directory: LogDirectory) -> bool:
-        """Whether a directory is another broker's of the same cluster."""
+        """Whether a directory belongs to another broker of the same cluster."""
         identity = directory.identity
         if identity is None or identity.node_id in (None, self._node):
             return False
@@ -211,7 +216,7 @@ class Broker:
         )
 
     def _image(self, after: str) -> Image | None:
-        """The topics that it knows; None where its metadata log is not there."""
+        """The topics that the broker knows, or None if its metadata log is missing."""
         end = self.metadata_ends.get(after)
         if end not in self._images:
             self._images[end] = self._read_image(end)
@@ -260,8 +265,8 @@ class Broker:
         after: str,
         replicas: Mapping[str, list[Replica]],
     ) -> bool:
-        """Whether a future replica takes the name of a directory that is there: it is in the log
-        directory that the partition is assigned to."""
+        """Whether a future replica is in its assigned log directory, where the partition's
+        directory already exists."""
         image = self._image(after)
         if image is None or not self.is_kraft:
             return False
@@ -280,14 +285,14 @@ class Broker:
             offline = self._offline.get((directory.path, after))
             becomes = None if offline is None else OFFLINE
             return Next(printable(directory.path), after, True, offline, becomes, None)
-        # What is read before the logs are loaded leaves the marker where it is.
+        # A failure before the logs are loaded leaves the marker in place.
         return Next(
             printable(directory.path), after, False, reason, None, after if early else CRASH
         )
 
 
 def _become(replica: Replica, start: Start, what: str, reason: str) -> None:
-    """A partition is not served: consumers get nothing of it."""
+    """Mark a partition as not served: consumers receive none of its records."""
     start.becomes, start.reason = what, f"{replica.shown}: {reason}"
     if what == STRAY:
         start.log_start_offset = start.log_end_offset = 0
@@ -298,23 +303,23 @@ def _become(replica: Replica, start: Start, what: str, reason: str) -> None:
 
 
 def _is_reserved(directory_id: str) -> bool:
-    """Whether an id is of no directory that is known."""
+    """Whether an id is reserved and names no known directory."""
     return directory_id.startswith("AAAAAAAAAAAAAAAAAAAA")
 
 
 def group(directories: Iterable[LogDirectory], together: frozenset[str]) -> list[Broker]:
-    """The brokers whose log directories these are.
+    """Group log directories by broker.
 
     A broker has one metadata log. A directory without one belongs to the broker that has the same
-    ids; one that was given together with it belongs to it whatever it says, unless it says that it
-    is another broker's that the metadata log knows. together: the paths that were given.
+    ids. If it was given together with a broker's directory, it belongs to that broker, unless its
+    ids name another broker that the metadata log knows. together: the paths given.
     """
     every = list(directories)
     groups: list[Broker] = []
     for directory in every:
         if directory.has_metadata:
             of = next((group for group in groups if _same(group.directories[0], directory)), None)
-            # One with the same id is a copy of it.
+            # A directory with the same id is a copy.
             if of is None or _id_of(of.directories[0]) == _id_of(directory):
                 groups.append(Broker([directory]))
             else:

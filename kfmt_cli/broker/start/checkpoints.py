@@ -1,7 +1,7 @@
-"""Checkpoint files as a starting broker reads them, which stops at the first thing that is wrong.
+"""Checkpoint files as a starting broker reads them, up to the first error.
 
 Source: `org.apache.kafka.server.common.CheckpointFile`, whose `IOException` takes the log directory
-offline, and the formatters of its lines, whose `NumberFormatException` does not.
+offline, and its line formatters, whose `NumberFormatException` does not.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ LEADER_EPOCHS = "leader-epoch-checkpoint"
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 LOG_STARTS = "log-start-offset-checkpoint"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
-# Bits of each number of a line, 0 for text.
+# Bits of each number in a line, 0 for text.
 EPOCH_TYPES, OFFSET_TYPES = (32, 64), (0, 32, 64)
 _LINE = re.compile(r"\r\n|\r|\n")
 _SPACE = re.compile(r"[ \t\n\x0b\f\r]+")
@@ -23,11 +23,11 @@ _NUMBER = re.compile(r"[+-]?[0-9]+\Z")
 
 
 class CheckpointError(Exception):
-    """The log directory goes offline."""
+    """An error that takes the log directory offline."""
 
 
 class NumberError(Exception):
-    """A number of a line is not one; whoever reads the file decides what becomes of it."""
+    """A malformed number in a line; the reader of the file decides on its effect."""
 
 
 def entries_of(file: Input, types: tuple[int, ...]) -> list[list[int | str]]:
@@ -76,7 +76,7 @@ def _number(file: Input, text: str, bits: int) -> int:
 
 
 def offsets_of(file: Input) -> dict[tuple[str, int], int]:
-    """The offset of each partition in a checkpoint of a log directory.
+    """The offset of each partition in a log directory's checkpoint.
 
     Raises CheckpointError, NumberError, InputError.
     """

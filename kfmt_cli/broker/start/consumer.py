@@ -1,6 +1,6 @@
-"""What a consumer is given of one batch, record by record, and how it stops at a damaged one.
+"""The records that a consumer receives of one batch, and how it stops at a damaged one.
 
-It is asked about batches in which something is wrong; the others are given whole. Source:
+Used for batches with a fault; all others are delivered complete. Source:
 `org.apache.kafka.clients.consumer.internals.CompletedFetch`, `DefaultRecordBatch`, `DefaultRecord`,
 `AbstractLegacyRecordBatch`, `ByteBufferLogInputStream`.
 """
@@ -23,8 +23,8 @@ from kfmt_cli.log.block import CHECKED_FROM, HEADER_SIZE, LOG_OVERHEAD
 from kfmt_cli.log.candidate import HEADER_UP_TO_MAGIC
 
 _CODECS = tuple(word for word in ATTRIBUTES["compression"].words if not word.startswith("unknown"))
-_LAST_OF_LEGACY = _CODECS.index("lz4")  # of the codecs of magic 0 and 1
-_MOST_BYTES = 64 << 20  # of a batch that is looked at record by record
+_LAST_OF_LEGACY = _CODECS.index("lz4")  # the last codec of magic 0 and 1
+_MOST_BYTES = 64 << 20  # limit for reading a batch record by record
 _INT32 = struct.Struct(">i")
 
 
@@ -38,14 +38,14 @@ class Fault(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """The offsets that a consumer is given of a batch, in its order, and how it ends."""
+    """The offsets that a consumer receives of a batch, in its order, and the final fault."""
 
     offsets: tuple[int, ...]
     fault: Fault = Fault.NONE
 
 
 class _Error(Exception):
-    """Kafka's own kind of exception."""
+    """An exception of Kafka's own kind."""
 
 
 class _Poison(Exception):  # noqa: N818
@@ -53,7 +53,7 @@ class _Poison(Exception):  # noqa: N818
 
 
 def given_of(log: LogBytes, batch: StoredBatch) -> Given:
-    """What a consumer is given of a batch; raises InputError."""
+    """The offsets that a consumer receives of a batch, and the fault; raises InputError."""
     offsets: list[int] = []
     try:
         offsets.extend(_offsets(log, batch))
@@ -65,8 +65,8 @@ def given_of(log: LogBytes, batch: StoredBatch) -> Given:
 
 
 def fault_of_header(log: LogBytes, at: int, end: int) -> Fault:
-    """What becomes of a consumer at bytes that are no whole batch for the broker, but are sent to
-    it with those before them. end: of what is sent."""
+    """How a consumer stops at bytes that the broker does not regard as a complete batch, but sends
+    with the bytes before them. end: the end of the bytes sent."""
     head = log.read(at, min(HEADER_UP_TO_MAGIC, end - at))
     if len(head) < LOG_OVERHEAD:
         return Fault.NONE
@@ -77,7 +77,7 @@ def fault_of_header(log: LogBytes, at: int, end: int) -> Fault:
         return Fault.NONE
     if not 0 <= header.magic(head) <= 2:
         return Fault.ERROR
-    # A size whose sum with 12 does not fit 32 bits is negative for it.
+    # A size whose sum with 12 overflows a signed 32-bit int is negative for a consumer.
     return Fault.POISON if size + LOG_OVERHEAD > (1 << 31) - 1 else Fault.NONE
 
 
@@ -119,7 +119,7 @@ def _of_v2(data: bytes, batch: StoredBatch) -> Iterator[int]:
 
 
 def _record(body: bytes, start: int) -> tuple[int, int]:
-    """Where a record ends, and its offset's delta."""
+    """The end of a record and its offset delta."""
     try:
         raw, at = decode(body, start, len(body), 32)
     except VarintError as error:
@@ -164,7 +164,7 @@ def _record(body: bytes, start: int) -> tuple[int, int]:
 
 
 def _of_message(data: bytes, batch: StoredBatch) -> Iterator[int]:
-    """Of a message of magic 0 or 1, or of a wrapper."""
+    """The offsets in a message or a wrapper of magic 0 or 1."""
     try:
         codec = _codec(data)
     except struct.error:
@@ -200,7 +200,7 @@ def _of_message(data: bytes, batch: StoredBatch) -> Iterator[int]:
 
 
 def first_of_wrapper(message: bytes, last: int) -> int:
-    """The first offset of a wrapper of magic 0 or 1, whose checksum is right, or of a message."""
+    """The first offset in a valid wrapper of magic 0 or 1; a message's own offset."""
     try:
         codec, magic = _codec(message), header.magic(message)
         if not 0 < codec < len(_CODECS):
@@ -230,14 +230,14 @@ def _messages(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _value_at(message: bytes) -> int:
-    """Where the bytes of a message's value begin."""
+    """The byte at which a message's value begins."""
     at = MESSAGES[int(header.magic(message) == 1)].offset_of("key")
     size = int(_INT32.unpack_from(message, at)[0])
     return at + 8 + max(size, 0)
 
 
 def _value(message: bytes) -> bytes | None:
-    """The value of a message; raises _Poison where the sizes of key or value are wrong."""
+    """The value of a message; raises _Poison if the size of its key or value is invalid."""
     try:
         at = _value_at(message)
         (size,) = _INT32.unpack_from(message, at - 4)
@@ -249,12 +249,12 @@ def _value(message: bytes) -> bytes | None:
 
 
 def _codec(message: bytes) -> int:
-    """The codec of a message; raises `struct.error` where it ends before it."""
+    """The codec of a message; raises `struct.error` if the message is too short."""
     return header.COMPRESSION.of(header.message_attributes(message))
 
 
 def _check_message(message: bytes) -> None:
-    """Raise what a consumer does at a message whose checksum or whose sizes are wrong."""
+    """Raise the consumer's exception if a message's checksum or sizes are wrong."""
     if len(message) < LOG_OVERHEAD + LEAST_SIZE:
         raise _Error
     if zlib.crc32(message[CHECKED_FROM[0] :]) != header.message_crc(message):

@@ -1,4 +1,4 @@
-"""A log directory as a starting broker finds it: what it goes by, and what keeps it down.
+"""A log directory as a starting broker finds it: its own files, and those that prevent a start.
 
 Source: `kafka.log.LogManager.loadLogs`, `kafka.server.KafkaServer`,
 `org.apache.kafka.metadata.properties.MetaPropertiesEnsemble`.
@@ -41,34 +41,34 @@ OF_LOG_DIRECTORY = frozenset(
 
 @dataclass(slots=True)
 class LogDirectory:
-    """What a log directory's own files say."""
+    """The contents of a log directory's own files."""
 
     path: str = ""
     marker: str | None = None
-    """The path of `.kafka_cleanshutdown`, where it is there."""
+    """The path of `.kafka_cleanshutdown`, None if missing."""
     offsets: dict[str, Offsets] = field(default_factory=dict)
     """The offsets of each checkpoint file."""
     early: list[tuple[str, str]] = field(default_factory=list)
     troubles: list[tuple[str, str]] = field(default_factory=list)
-    """The files that keep the broker down, each with the reason; early ones, before it looks at
-    `.kafka_cleanshutdown`."""
+    """The files that prevent a start, each with the reason. `early` has those that the broker reads
+    before `.kafka_cleanshutdown`."""
     offline: list[tuple[str, str]] = field(default_factory=list)
-    """What keeps it down only where there is no other log directory."""
+    """The files that prevent a start only if there is no other log directory."""
     unserved: str | None = None
     """Why the broker serves no partition."""
     identity: Identity | None = None
-    """What meta.properties says, None without it."""
+    """The contents of meta.properties, None if missing."""
     has_metadata: bool = False
     is_listed: bool = True
-    """It was looked at as a whole."""
+    """Whether the whole directory was listed."""
 
     @property
     def is_kraft(self) -> bool:
-        """Whether it is a KRaft broker's."""
+        """Whether it belongs to a KRaft broker."""
         return self.has_metadata or (self.identity is not None and self.identity.is_kraft)
 
     def offset(self, checkpoint: str, partition: tuple[str, int]) -> int:
-        """The offset of a partition in a checkpoint, 0 without one."""
+        """The offset of a partition in a checkpoint, 0 if missing."""
         return self.offsets.get(checkpoint, {}).get(partition, 0)
 
 
@@ -78,7 +78,7 @@ def is_log_directory(folder: Folder) -> bool:
 
 
 def read_log_directory(folder: Folder) -> LogDirectory:
-    """What a log directory's own files say, and which of them keep a broker down."""
+    """The contents of a log directory's own files, and which of them prevent a start."""
     there = {*folder.files, *folder.folders}
     markers = CLEAN_SHUTDOWN.names.intersection(there)
     marker = next((folder.input(marker).path for marker in markers), None)
@@ -108,17 +108,17 @@ def _read_checkpoint(found: LogDirectory, name: str, file: Input) -> None:
     try:
         found.offsets[name] = offsets_of(file)
     except NumberError as error:
-        # A broker takes the other two for empty.
+        # A broker treats the other two as empty.
         if name == HIGH_WATERMARKS:
             found.unserved = str(error)
     except (CheckpointError, InputError) as error:
-        # The cleaner reads its own one later.
+        # The cleaner reads its own checkpoint later.
         if name != CLEANER_OFFSETS:
             found.offline.append((file.name, str(error)))
 
 
 def directory_at(path: Path) -> LogDirectory:
-    """What the own files of a log directory say, of which nothing else is listed."""
+    """The contents of a log directory's own files; nothing else in it is listed."""
     found = _listed_at(path)
     found.is_listed = False
     return found
@@ -134,15 +134,17 @@ def _listed_at(path: Path) -> LogDirectory:
 
 
 def quorum_troubles(folder: Folder) -> list[tuple[str, str]]:
-    """What keeps a broker down in the directory of the metadata log."""
+    """The files that prevent a start in the directory of the metadata log, with the reasons."""
     if not folder.path.rpartition("/")[2].startswith(CLUSTER_METADATA):
         return []
     return list(_wrong(folder, QUORUM_STATE.names, QUORUM_STATE.read))
 
 
 def is_alone(folder: Folder) -> bool:
-    """Whether the replica of the metadata log in a directory is the only one, as its quorum-state
-    says: what others have comes back when it is cut."""
+    """Whether quorum-state shows that this replica of the metadata log is the only one.
+
+    If there are others, truncated records are fetched again from them.
+    """
     for name in QUORUM_STATE.names.intersection(folder.readable):
         try:
             state = json.loads(read_whole(folder.input(name), _LARGEST_STATE))

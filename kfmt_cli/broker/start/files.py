@@ -1,4 +1,4 @@
-"""The files of a partition while a broker starts: which it deletes, and which take others' places.
+"""The files of a partition during a start: which are deleted, and which replace others.
 
 Source: `LogLoader.removeTempFilesAndCollectSwapFiles`, `LogLoader.load`.
 """
@@ -17,9 +17,9 @@ _KRAFT_SNAPSHOT = f".checkpoint{DELETED}"
 class StartFiles:
     """The files by name; nothing is changed on the disk.
 
-    of: what each name is to be read from; a file that was swapped in keeps its old path. deleted:
-    names, in order. swapped: names that swapped files took. replaced: the bytes of what had them.
-    made: indexes that the broker makes empty.
+    of: the file to read for each name; a swapped file keeps its old path. deleted: names, in order.
+    swapped: names that swapped files took. replaced: the sizes in bytes of the files that they
+    replaced. made: indexes that the broker creates empty.
     """
 
     def __init__(self, folder: Folder) -> None:
@@ -31,7 +31,7 @@ class StartFiles:
         self.made: set[str] = set()
 
     def offset(self, name: str) -> int:
-        """The offset that a name begins with; raises StartFailed."""
+        """The offset at the start of a name; raises StartFailed."""
         number = offset_of_name(name)
         if number is None:
             shown = self._folder.input(name).name
@@ -39,8 +39,8 @@ class StartFiles:
         return number
 
     def delete(self, name: str, *, is_replaced: bool = False, quietly: bool = False) -> None:
-        """Delete a file that is there. is_replaced: another one takes its name. quietly: it goes
-        with another one."""
+        """Delete a file if it exists. is_replaced: another file takes its name. quietly: it is
+        deleted along with another file, so do not list it."""
         file = self.of.pop(name, None)
         if file is not None and is_replaced:
             self.replaced[name] = size_of(file)
@@ -48,7 +48,7 @@ class StartFiles:
             self.deleted.append(name)
 
     def swap(self) -> None:
-        """Delete what is unfinished, and put what a swap had finished in its place."""
+        """Delete unfinished files and complete interrupted segment replacements."""
         swaps, cleaned, least = [], [], None
         for name in list(self.of):
             if name.endswith(DELETED) and not name.endswith(_KRAFT_SNAPSHOT):
@@ -74,7 +74,7 @@ class StartFiles:
             for name in list(self.of):
                 number = None if name.endswith(SWAP) else offset_of_name(name)
                 if number is not None and first <= number < end:
-                    # What else is of a replaced log is written anew, if it is needed.
+                    # If a replaced log's other files are needed, they are rebuilt.
                     is_replaced = name + SWAP in self.of
                     quietly = not name.endswith(".log")
                     self.delete(name, is_replaced=is_replaced, quietly=quietly)
@@ -85,14 +85,14 @@ class StartFiles:
             self.swapped.add(of)
 
     def _bounds(self, name: str) -> tuple[int, int]:
-        """The base offset of a swapped log, and where it ends for a broker."""
+        """The base offset of a swapped log, and the end offset that a broker finds."""
         file = self.of[name]
         base = self.offset(name)
         segment = OpenSegment(base, file.name, file.path, size_of(file), None)
         index = name.removesuffix(f".log{SWAP}") + ".index"
         segment.index = self.of.get(index + SWAP)
         if segment.index is None:
-            self.made.add(index)  # empty, by looking for the end of the log
+            self.made.add(index)  # empty, created by the search for the log end offset
         try:
             return base, segment.next_offset
         finally:

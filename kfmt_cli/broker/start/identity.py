@@ -1,4 +1,4 @@
-"""Whose a log directory and a partition's directory are, as a starting broker reads it.
+"""The owner of a log directory or a partition's directory, as a starting broker reads it.
 
 Source: `org.apache.kafka.metadata.properties.MetaProperties`, `MetaPropertiesEnsemble`,
 `org.apache.kafka.storage.internals.checkpoint.PartitionMetadataFile`,
@@ -25,14 +25,14 @@ _LARGE = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What could be read of meta.properties."""
+    """The values read from meta.properties."""
 
     version: int | None = None
     cluster_id: str | None = None
     node_id: int | None = None
     directory_id: str | None = None
     trouble: str | None = None
-    """Why a broker does not start with it."""
+    """Why a broker does not start with this file."""
 
     @property
     def is_kraft(self) -> bool:
@@ -41,7 +41,7 @@ class Identity:
 
 
 def read_identity(file: Input) -> Identity:
-    """What a meta.properties says; raises InputError."""
+    """The values in a meta.properties; raises InputError."""
     try:
         text = read_whole(file, MOST_BYTES).decode()
     except UnicodeDecodeError:
@@ -135,14 +135,14 @@ class IdentifiedDirectory:
 
     name: str
     identity: Identity | None
-    """None without meta.properties."""
+    """None if meta.properties is missing."""
     has_metadata: bool = False
-    """It has the metadata log."""
+    """Whether it contains the metadata log."""
 
 
 def contradictions(directories: list[IdentifiedDirectory]) -> list[tuple[str, str]]:
-    """What keeps a KRaft broker from starting with several log directories: the name of the file
-    or directory, and the reason. The one that has the metadata log comes first."""
+    """The files or directories that stop a KRaft broker with several log directories, each with the
+    reason. The directory with the metadata log comes first."""
     troubles: list[tuple[str, str]] = []
     first = directories[0]
     ids: dict[str, str] = {}
@@ -181,7 +181,7 @@ def contradictions(directories: list[IdentifiedDirectory]) -> list[tuple[str, st
 
 
 def readable(file: Input) -> Identity:
-    """What a meta.properties says; one that cannot be read is a trouble."""
+    """The values in a meta.properties; an unreadable file counts as trouble."""
     try:
         return read_identity(file)
     except InputError as error:

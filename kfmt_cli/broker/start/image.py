@@ -1,4 +1,4 @@
-"""The topics that a starting KRaft broker knows: what its metadata log says up to where it ends.
+"""The topics that a starting KRaft broker knows from its metadata log.
 
 Source: `org.apache.kafka.image.TopicsImage`, `kafka.log.LogManager.isStrayKraftReplica`.
 """
@@ -23,7 +23,7 @@ from kfmt_cli.topics import CLUSTER_METADATA
 
 @dataclass(frozen=True, slots=True)
 class Replicas:
-    """The brokers of a partition, and the log directory of each, by its id."""
+    """The brokers of a partition, and the id of each one's log directory."""
 
     brokers: tuple[int, ...]
     directories: tuple[str, ...]
@@ -34,7 +34,7 @@ class Image:
     """The partitions of each topic."""
 
     ids: dict[str, bytes] = field(default_factory=dict)
-    """The topics' ids, by name."""
+    """Topic ids, by name."""
     partitions: dict[tuple[str, int], Replicas] = field(default_factory=dict)
 
     def has(self, topic_id: bytes, partition: int, node: int | None) -> bool:
@@ -55,7 +55,7 @@ class Image:
 def read_image(
     snapshots: list[Input], logs: list[Input], end: int | None, bootstrap: Input | None
 ) -> Image:
-    """The topics of a metadata log, as `replayed` takes it."""
+    """The topics in a metadata log; arguments as for `replayed`."""
     image = Image()
     for type_, values in replayed(snapshots, logs, end, bootstrap).rows():
         if type_ is TOPIC:
@@ -73,8 +73,8 @@ def replayed(
     end: int | None = None,
     bootstrap: Input | None = None,
 ) -> Replay:
-    """A metadata log, replayed. snapshots: in order, the newest one counts. end: where a start
-    leaves the log's end; None for all of it. bootstrap: what a log without records begins with."""
+    """A metadata log, replayed. snapshots: in order; only the newest counts. end: the log end
+    offset after a start, None for the whole log. bootstrap: the initial records of an empty log."""
     replay = replay_of(CLUSTER_METADATA)
     first = 0
     n_records = 0
@@ -88,7 +88,7 @@ def replayed(
 
 
 def _take(replay: Replay, files: Iterable[Input], first: int, end: int | None) -> int:
-    """Replay the records of files between two offsets; how many are no control records."""
+    """Replay records of files between two offsets; returns the number of data records."""
     n_records = 0
     for file in files:
         try:
@@ -100,6 +100,6 @@ def _take(replay: Replay, files: Iterable[Input], first: int, end: int | None) -
                         return n_records
                     replay.take(record)
                     n_records += record.control is None
-        except InputError:  # it has been said
+        except InputError:  # already reported
             continue
     return n_records

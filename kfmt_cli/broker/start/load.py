@@ -1,8 +1,8 @@
-"""The start of a broker on one partition's directory: what is left of it, or why there is none.
+"""A broker's start on one partition's directory: its result, or why it fails.
 
 Source: `org.apache.kafka.storage.internals.log.LogLoader`,
 `org.apache.kafka.storage.internals.log.UnifiedLog.rebuildProducerState`, `ProducerStateManager`.
-What they do was observed too: `tests/interop/test_start.py`.
+Their behaviour was also observed: `tests/interop/test_start.py`.
 """
 
 from __future__ import annotations
@@ -50,40 +50,40 @@ _INDEXES = tuple(index.suffix for index in INDEXES)
 
 @dataclass(frozen=True, slots=True)
 class KnownLogs:
-    """What a start goes by."""
+    """The input of a start."""
 
     folder: Folder
     is_clean: bool
     recovery_point: int = 0
-    """The recovery point by the checkpoints, 0 without them."""
+    """The recovery point in the checkpoints, 0 if missing."""
     log_start: int = 0
-    """The log start offset by the checkpoints, 0 without them."""
+    """The log start offset in the checkpoints, 0 if missing."""
     sound: Mapping[int, tuple[int, int]] = field(default_factory=dict)
-    """By base offset, the first offset and the end of each log that recovery leaves as it is."""
+    """By base offset, the first offset and the end of each log that recovery leaves unchanged."""
     trusted: frozenset[int] = frozenset()
-    """Base offsets of segments whose index is right."""
+    """Base offsets of segments with a valid index."""
     has_transactions: bool = False
-    """The logs that are sound have some."""
+    """Whether the sound logs contain transactions."""
     interval: int = INDEX_INTERVAL_BYTES
     index_bytes: int = SEGMENT_INDEX_BYTES
 
 
 @dataclass(slots=True)
 class Loaded:
-    """What a start makes of a partition."""
+    """The result of a start on a partition."""
 
     segments: list[OpenSegment] = field(default_factory=list)
-    """The segments that are left, in order."""
+    """The remaining segments, in order."""
     deleted: list[str] = field(default_factory=list)
-    """Files, by name, in order."""
+    """File names, in order."""
     log_start: int = 0
     log_end: int = 0
 
 
 def load(found: KnownLogs, snapshots: Snapshots | None = None) -> Loaded:
-    """A start on a partition; raises StartFailed where the broker does not start, InputError.
+    """Start on a partition; raises InputError, and StartFailed if the broker does not start.
 
-    snapshots: that is to go through the start, and holds those that are left after it.
+    snapshots: the state to take through the start; afterwards it has the remaining snapshots.
     """
     loader = _Loader(found, snapshots or Snapshots(found.has_transactions))
     try:
@@ -101,7 +101,7 @@ class _Loader:
         self._found = found
         self._files = StartFiles(found.folder)
         self._segments: dict[int, OpenSegment] = {}
-        self._parts: dict[int, OpenSegment] = {}  # of segments that were split
+        self._parts: dict[int, OpenSegment] = {}  # parts of segments that were split
         self._done = Loaded()
         self._snapshots = snapshots
 
@@ -134,8 +134,8 @@ class _Loader:
         return done
 
     def _check_size(self, last: OpenSegment) -> None:
-        """The indexes of the last segment get the size of a new one, which must hold what they
-        have."""
+        """Check that the last segment's indexes fit the size of a new one, which the broker gives
+        them."""
         if last.is_recovered:
             return
         for suffix, entry in _ENTRY_SIZES:
@@ -148,7 +148,7 @@ class _Loader:
                 )
 
     def _find_unstable(self, done: Loaded) -> None:
-        """The broker looks for the batch in which the oldest open transaction begins."""
+        """Find the batch where the oldest open transaction begins; raises StartFailed."""
         first = self._snapshots.first_unstable
         if first is None:
             return
@@ -167,7 +167,7 @@ class _Loader:
                 return
 
     def _check_epochs(self) -> None:
-        """The epochs are read before anything else."""
+        """Check the leader epochs, which the broker reads before anything else."""
         file = self._files.of.get(LEADER_EPOCHS)
         if file is None:
             return
@@ -179,7 +179,7 @@ class _Loader:
             raise StartFailed(f"{file.name}: negative epoch or offset")
 
     def _open_all(self) -> bool:
-        """Open every segment; False to begin anew, because one was split."""
+        """Open every segment; False if one was split and all must be opened again."""
         self._segments = dict(self._parts)
         try:
             self._open_files()
@@ -204,7 +204,7 @@ class _Loader:
         log = f"{base:020}.log"
         file = self._files.of.get(log)
         folder = self._found.folder
-        if file is None:  # the broker makes a log of that name
+        if file is None:  # the broker creates a log with that name
             self._segments[base] = OpenSegment.made(base, folder.input(name).name)
             return
         shown = folder.input(log).name
@@ -219,21 +219,21 @@ class _Loader:
         if segment.has_folder:
             segment.sound_end = None
         elif index is None and f"{base:020}.index" not in self._files.made:
-            # It is recovered at once, from the segments that are open already.
+            # The broker recovers it at once, with the segments that are already open.
             self._recover(segment)
         else:
             segment.index = index
             self._check_aborts(base)
 
     def _check_aborts(self, base: int) -> None:
-        """A transaction index whose entries end before the segment makes it be recovered."""
+        """Recover a segment if its transaction index has an entry that ends before the segment."""
         file = self._files.of.get(f"{base:020}.txnindex")
         if file is None:
             return
         data = read_whole(file, MOST_INDEX_BYTES)
         rows = np.frombuffer(data, _ABORTED, len(data) // _ABORTED.itemsize)
         for i, last_offset in enumerate(rows["last_offset"].tolist()):
-            # Of the two bytes of the version, a broker looks at the first.
+            # Of the version's two bytes, a broker checks the first.
             if 0 < data[i * _ABORTED.itemsize] < 0x80:
                 raise StartFailed(f"{file.name}: an entry has an unknown version")
             if last_offset < base:
@@ -241,7 +241,7 @@ class _Loader:
                 return
 
     def _recover(self, segment: OpenSegment) -> int:
-        """Recover a segment; how many bytes were cut."""
+        """Recover a segment; returns the number of bytes truncated."""
         snapshots = self._snapshots
         before = [
             open_segment
@@ -269,7 +269,7 @@ class _Loader:
         self._snapshots.settle()
 
     def _split(self, segment: OpenSegment) -> None:
-        """Make segments of one whose offsets do not fit its name."""
+        """Split a segment whose offsets are out of range for its base offset."""
         end = segment.next_offset
         last = wrapped(wrapped(end - 1) - segment.base)
         if not (end > segment.base and not 0 <= last <= MAX_RELATIVE_OFFSET):
@@ -300,7 +300,7 @@ class _Loader:
             )
 
     def _recover_log(self) -> int | None:
-        """Recover what is not known to be flushed; the log end, None to begin anew."""
+        """Recover unflushed segments; returns the log end offset, None to start again."""
         found, segments = self._found, self._segments
         if not found.is_clean:
             bases = sorted(segments)
@@ -331,7 +331,7 @@ class _Loader:
         return found.log_start
 
     def _anew(self, base: int) -> OpenSegment:
-        """An empty segment, which may take the name of one that was deleted."""
+        """An empty segment, which may reuse the name of a deleted one."""
         log = f"{base:020}.log"
         segment = OpenSegment.made(base, self._found.folder.input(log).name)
         if log in self._files.deleted:

@@ -1,4 +1,4 @@
-"""What a start leaves of a partition, and what it loses: the answer for one kind of start."""
+"""The result of one kind of start on a partition: what remains and what is lost."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STRAY, OFFLINE, UNSERVED = "stray", "offline", "unserved"
 
 @dataclass(slots=True)
 class Start:
-    """A start on a partition, or on a file of the log directory that keeps the broker down."""
+    """A start on a partition, or on a file of the log directory that stops the broker."""
 
     file: str
     after: str
@@ -29,19 +29,19 @@ class Start:
     log_start_offset: int | None = None
     log_end_offset: int | None = None
     cut: list[tuple[str, int]] = field(default_factory=list)
-    """Name and new size of each log that is cut."""
+    """Name and new size of each log that is truncated."""
     deleted: list[str] = field(default_factory=list)
-    """Names of the files that it deletes."""
+    """Names of the deleted files."""
     becomes: str | None = None
-    """None for a partition that is served, `STRAY`, `OFFLINE` or `UNSERVED`."""
+    """None if the partition is served; else `STRAY`, `OFFLINE` or `UNSERVED`."""
     is_offline: bool = False
-    """The reason takes the log directory offline where there are several."""
+    """Whether the reason takes the log directory offline if there are several."""
     is_twice: bool = False
-    """The reason is another directory of the same partition."""
+    """Whether the reason is another directory of the same partition."""
     lost: Ranges = field(default_factory=list)
-    """Ranges of offsets that are gone afterwards."""
+    """Ranges of offsets lost."""
     unreachable: Ranges = field(default_factory=list)
-    """Ranges of offsets that stay, and that no consumer reaches."""
+    """Ranges of offsets that are kept but unreachable."""
 
     @property
     def why(self) -> str:
@@ -60,7 +60,7 @@ class Start:
 
     @property
     def loses(self) -> bool:
-        """Whether consumers cannot read afterwards what is on the disk now."""
+        """Whether consumers can no longer read data that is on the disk now."""
         return bool(self.lost or self.unreachable)
 
     @property
@@ -70,17 +70,17 @@ class Start:
         return not self.starts or bool(changed)
 
 
-# What the logs of a partition hold, by path and base offset, once they were read.
+# The ranges of a partition's logs, by path and base offset, once read.
 Read = dict[tuple[str, int], LogRanges]
 
 
 def start_of(
     file: str, found: KnownLogs, odd: Mapping[int, frozenset[int]], read: Read | None = None
 ) -> Start:
-    """What a broker makes of a partition; raises InputError.
+    """The result of a start on a partition; raises InputError.
 
-    file: the partition's name. odd: positions, by log, of batches that are not as they should be
-    although their checksum is right. read: what is known of the logs; is added to.
+    file: the partition's name. odd: positions, by log, of malformed batches with a valid checksum.
+    read: the known ranges of the logs; new ones are added.
     """
     start = Start(file, CLEAN if found.is_clean else CRASH)
     try:
@@ -152,7 +152,7 @@ def _fill(
 
 
 def _with_indexes(loaded: Loaded, folder: Folder) -> Iterator[str]:
-    """The files that are deleted, each log with its indexes."""
+    """The names of the deleted files, each log followed by its indexes."""
     left = {segment.base for segment in loaded.segments}
     names = set(folder.files)
     for name in loaded.deleted:

@@ -1,7 +1,7 @@
-"""How a starting broker rebuilds the state of producers, where that can end the start.
+"""How a starting broker rebuilds producer state, and how that can fail the start.
 
-It begins at the newest snapshot that it can read and goes over the batches after it, without a
-look at their checksums. Source: `ProducerStateManager`, `UnifiedLog.rebuildProducerState`.
+It begins at the newest readable snapshot and processes the batches after it, without checking their
+checksums. Source: `ProducerStateManager`, `UnifiedLog.rebuildProducerState`.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from kfmt_cli.errors import InputError
 
 
 class Snapshots:
-    """The snapshots of a partition, and the transactions that are open so far.
+    """The snapshots of a partition, and the transactions open so far.
 
     files: by offset, None for one that this start has written. has_transactions: the sound logs
-    have some, so that they are gone over, too.
+    contain transactions, so their batches are also processed.
     """
 
     def __init__(self, has_transactions: bool) -> None:
@@ -29,14 +29,14 @@ class Snapshots:
         self._last = 0
         self._open: dict[int, int] = {}  # the first offset of each producer's transaction
         self._ongoing: set[int] = set()
-        self._written: dict[int, dict[int, int]] = {}  # what is open in those of this start
+        self._written: dict[int, dict[int, int]] = {}  # open ones per snapshot written
         self._last_abort: int | None = None
         self._ended: set[int] = set()
         self._started: list[int] = []
         self._completed: list[tuple[int, str]] = []
 
     def load(self, files: Mapping[int, Input | None]) -> None:
-        """Begin with these snapshots and no state."""
+        """Begin with these snapshots and an empty state."""
         self.files = dict(files)
         self._map_end = self._last = 0
         self._become({})
@@ -47,20 +47,20 @@ class Snapshots:
         self._ended.clear()
 
     def passes(self, segment: OpenSegment) -> bool:
-        """Whether a segment changes nothing but where the state ends."""
+        """Whether a segment changes only the end of the state."""
         return segment.sound_end is not None and not self._has_transactions
 
     def recovered(self, end: int) -> None:
-        """Everything up to an offset has been gone over."""
+        """Mark everything up to an offset as processed."""
         self._map_end = max(self._map_end, end)
 
     def begin_index(self) -> None:
-        """The transaction index of the next segment is written anew."""
+        """Begin rebuilding the transaction index of the next segment."""
         self._last_abort = None
 
     def update(self, segment: OpenSegment, batch: StoredBatch, *, indexed: bool = False) -> None:
-        """Go over a batch; raises CorruptError, StartFailed. indexed: what it aborts is written to
-        the transaction index."""
+        """Process a batch; raises CorruptError, StartFailed. indexed: write the transaction that it
+        aborts to the transaction index."""
         place = f"{segment.name} byte {batch.position}"
         first = self._open.get(batch.producer_id)
         if batch.producer_id >= 0 and batch.is_control:
@@ -86,8 +86,8 @@ class Snapshots:
         self._last_abort = offset
 
     def settle(self) -> None:
-        """Begin and end the transactions of the batches gone over: a broker that recovers does so
-        after each batch, one that loads a segment after all of it; raises StartFailed."""
+        """Begin and end the transactions of the processed batches; raises StartFailed. A broker
+        does so after each batch in log recovery, but once per segment when it loads one."""
         self._ongoing.update(self._started)
         for first, place in self._completed:
             if first not in self._ongoing:
@@ -103,22 +103,22 @@ class Snapshots:
     @property
     def first_unstable(self) -> int | None:
         """The first offset of the oldest transaction that is open, or that ended since the newest
-        snapshot; None without one."""
+        snapshot; None if there is no such transaction."""
         return min(self._ongoing | self._ended, default=None)
 
     def take(self) -> None:
-        """Write a snapshot where the state has moved on."""
+        """Write a snapshot if the state has advanced."""
         if self._map_end > self._last:
             self.files[self._map_end] = None
             self._write(self._map_end)
             self._last = self._map_end
 
     def _write(self, offset: int) -> None:
-        """Keep the state as that of a snapshot that this start writes."""
+        """Keep the state for a snapshot that this start writes."""
         self._written[offset] = dict(self._open)
 
     def _read(self, offset: int, file: Input | None) -> bool:
-        """Take the state of a snapshot; False if it is damaged."""
+        """Restore the state from a snapshot; False if it is damaged."""
         told = self._written[offset] if file is None else _transactions(file)
         if told is None:
             return False
@@ -128,7 +128,7 @@ class Snapshots:
     def rebuild(
         self, segments: list[OpenSegment], log_start: int, end: int, *, after_clean: bool
     ) -> None:
-        """Go over what lies after the newest snapshot; raises CorruptError, StartFailed."""
+        """Process the batches after the newest snapshot; raises CorruptError, StartFailed."""
         if after_clean and not self.files:
             return
         self.files = {
@@ -177,7 +177,7 @@ class Snapshots:
             self.settle()
 
     def remove_stray(self, bases: list[int]) -> None:
-        """Forget snapshots between segments, but for the newest after the last one."""
+        """Remove snapshots between segments, except the newest one after the last segment."""
         stray = None
         for offset in sorted(self.files):
             if offset not in bases:
@@ -203,5 +203,5 @@ def _transactions(file: Input) -> dict[int, int] | None:
 
 
 def is_snapshot(name: str) -> bool:
-    """Whether a broker takes a file for a snapshot."""
+    """Whether a broker treats a file as a snapshot."""
     return name.endswith(PRODUCER_SNAPSHOT.suffix)

@@ -1,4 +1,4 @@
-"""Ranges of offsets: which a log holds, and what is left of some when others are taken away."""
+"""Ranges of offsets: those in a log, and their differences."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Ranges = list[Range]
 
 
 def merged(ranges: Iterable[Range]) -> Ranges:
-    """Ranges in order, those that touch or overlap as one."""
+    """Ranges in order, with adjacent and overlapping ones merged."""
     found: Ranges = []
     for first, last in sorted(range_ for range_ in ranges if range_[0] <= range_[1]):
         if found and first <= found[-1][1] + 1:
@@ -35,7 +35,7 @@ def merged(ranges: Iterable[Range]) -> Ranges:
 
 
 def without(ranges: Iterable[Range], others: Iterable[Range]) -> Ranges:
-    """What is left of ranges outside of others."""
+    """The parts of ranges that are outside others."""
     left = merged(ranges)
     for low, high in merged(others):
         parts: Ranges = []
@@ -47,28 +47,30 @@ def without(ranges: Iterable[Range], others: Iterable[Range]) -> Ranges:
 
 @dataclass(frozen=True, slots=True)
 class HeldBatch:
-    """A batch as kfmt finds it."""
+    """A batch as kfmt reads it."""
 
     position: int
     first: int
     last: int
     is_valid: bool
-    """Whether its checksum is right, and its offsets can be."""
+    """Whether its checksum is valid and its offsets are possible."""
 
 
 @dataclass(slots=True)
 class LogRanges:
-    """The batches of a log as kfmt finds them, damaged ones too."""
+    """The batches of a log as kfmt reads them, including damaged ones."""
 
     base: int
     batches: list[HeldBatch] = field(default_factory=list)
     bad: set[int] = field(default_factory=set)
-    """Positions of damage: batches whose checksum is wrong, and bytes that are no batch."""
+    """Positions of damage: batches that fail their checksum, and bytes that are not a batch."""
 
     def held(self, next_base: int | None, size: int | None = None) -> Ranges:
-        """The offsets that it holds, or held before it was damaged: a damaged place has those
-        between the undamaged batches around it. next_base: of the next segment. size: its first
-        bytes only."""
+        """The offsets that the log contains, or contained before it was damaged.
+
+        A damaged place counts with all offsets between the undamaged batches around it. next_base:
+        the next segment's. size: consider only this many bytes.
+        """
         ranges: Ranges = []
         places = sorted(self.bad | {batch.position for batch in self.batches})
         batches = {batch.position: batch for batch in self.batches}
@@ -83,7 +85,7 @@ class LogRanges:
                 continue
             ranges.append((batch.first, batch.last))
             if not self.base <= batch.first <= batch.last <= self.base + MAX_RELATIVE_OFFSET:
-                continue  # it says nothing of the damage around it
+                continue  # says nothing about the damage around it
             if is_damaged:
                 ranges += _between(after, batch.first - 1, claims)
             after, claims, is_damaged = batch.last + 1, [], False
@@ -94,7 +96,7 @@ class LogRanges:
 
 
 def _between(first: int, last: int | None, claims: Ranges) -> Ranges:
-    """The offsets of damaged batches between two places; last: None where nothing follows."""
+    """The offsets of damaged batches in a gap; last: None if nothing follows."""
     if last is not None:
         return [(first, last)]
     most = first + MAX_RELATIVE_OFFSET
@@ -131,7 +133,7 @@ def ranges_of(file: Input, base: int) -> LogRanges:
 
 
 def _add_truncated(found: LogRanges, head: bytes, position: int) -> None:
-    """The offsets of a batch that the file's end cuts, where its header is whole."""
+    """Add the offsets of a batch that the end of the file truncates, if its header is complete."""
     if len(head) < HEADER_SIZE or header.magic(head) != 2:
         return
     first, delta = header.base_offset(head), header.last_offset_delta(head)
@@ -139,5 +141,5 @@ def _add_truncated(found: LogRanges, head: bytes, position: int) -> None:
 
 
 def size_of_ranges(ranges: Iterable[Range]) -> int:
-    """How many offsets there are."""
+    """The number of offsets in ranges."""
     return sum(last - first + 1 for first, last in ranges)

@@ -1,10 +1,11 @@
-"""Which offsets of a partition consumers reach: what a seek to each of them is answered with.
+"""The offsets of a partition that consumers can reach: the answers to a seek to each of them.
 
-A broker looks for an offset in the segment whose name is the nearest one below, from the byte that
-its index gives on, and sends up to 1 MiB from the batch that it finds. So an offset is out of reach
-where another segment is searched than the one that has it, where the index leads past its batch,
-where the consumer cannot read the batch, and where a batch shortly after it makes the consumer's
-whole poll fail. Source: `LocalLog.read`, `LogSegment.translateOffset`, `CompletedFetch`.
+A broker looks for an offset in the segment with the nearest name at or below it, starting at the
+byte that its index returns. It sends up to 1 MiB from the batch that it finds. An offset is
+therefore unreachable if another segment is searched than the one that contains it, if the index
+points past its batch, if the consumer cannot read the batch, or if a batch shortly after it makes
+the consumer's whole poll fail. Source: `LocalLog.read`, `LogSegment.translateOffset`,
+`CompletedFetch`.
 """
 
 from __future__ import annotations
@@ -25,21 +26,20 @@ _MOST_OFFSET = (1 << 63) - 1
 
 @dataclass(slots=True)
 class Reach:
-    """What consumers are given of a partition's segments, in order."""
+    """The offsets that consumers receive from a partition's segments, in order."""
 
     segments: list[OpenSegment]
     end: int
     plain: Mapping[int, tuple[int, int]]
-    """The offsets of each segment whose log and index are as they should be; it is not opened."""
+    """The offsets of each segment with a valid log and index; such a segment is not opened."""
     held: Mapping[int, LogRanges]
-    """What kfmt finds in each of the other logs, by base offset."""
+    """The batches that kfmt finds in each of the other logs, by base offset."""
     odd: Mapping[int, frozenset[int]]
-    """Positions of batches, by log, of which something else is known to be wrong than their
-    checksum."""
+    """Positions of batches, by log, with a known fault other than the checksum."""
     _searches: dict[int, _ReachSearch] = field(default_factory=dict)
 
     def of(self, log_start: int) -> Ranges:
-        """The offsets that consumers are given."""
+        """The offsets that consumers receive."""
         found: Ranges = []
         for i, segment in enumerate(self.segments):
             following = self.segments[i + 1].base if i + 1 < len(self.segments) else self.end
@@ -48,7 +48,7 @@ class Reach:
         return merged(found)
 
     def _given(self, i: int, asked: Ranges) -> Iterator[Range]:
-        """What seeks that begin in a segment are answered with, by it or by later ones."""
+        """The offsets received by seeks that begin in a segment, from it or from later ones."""
         for segment in self.segments[i:]:
             asked = merged(asked)
             if not asked:
@@ -63,7 +63,7 @@ class Reach:
             for low, high in asked:
                 try:
                     found, rest = self._search(segment).given(low, high)
-                except StartFailed:  # there is no reading it
+                except StartFailed:  # it cannot be read
                     continue
                 yield from found
                 unanswered += rest
@@ -75,7 +75,7 @@ class Reach:
             held = self.held.get(segment.base) or LogRanges(segment.base)
             starts = sorted(batch.position for batch in held.batches)
             odd = self.odd.get(segment.base, frozenset()) | held.bad
-            # What is wrong in a batch may be found at a byte inside, or at its end.
+            # A batch's fault may be reported at a byte inside it, or at its end.
             odd |= {starts[i - 1] for at in odd if (i := bisect_left(starts, at))}
             good = {
                 batch.position: batch.first for batch in held.batches if batch.position not in odd
@@ -85,8 +85,7 @@ class Reach:
 
 
 class _Walk:
-    """The batches from a byte on, read when they are needed. highest: the last offset up to
-    each."""
+    """The batches from a byte onward, read on demand. highest: the last offset up to each."""
 
     def __init__(self, segment: OpenSegment, start: int) -> None:
         self.batches: list[StoredBatch] = []
@@ -95,20 +94,20 @@ class _Walk:
         self._rest = segment.batches(start)
 
     def find(self, offset: int) -> int | None:
-        """The number of the first batch that ends at the offset or after it."""
+        """The row of the first batch that ends at or after an offset."""
         while not self.highest or self.highest[-1] < offset:
             if self.step() is None:
                 return None
         return bisect_left(self.highest, offset)
 
     def at(self, row: int) -> StoredBatch | None:
-        """The batch of a number."""
+        """The batch in a row."""
         if row < len(self.batches):
             return self.batches[row]
         return self.step()
 
     def step(self) -> StoredBatch | None:
-        """The next batch; None at the end, and where a broker finds no batch."""
+        """The next batch; None at the end, or if a broker finds no batch."""
         if self.failed:
             return None
         try:
@@ -124,8 +123,8 @@ class _Walk:
 
 
 class _ReachSearch:
-    """Seeks in one segment. good: batches that are given whole, by position, with their first
-    offsets. suspects: places where something is wrong."""
+    """Seeks in one segment. good: the first offset of each batch that is delivered complete, by
+    position. suspects: positions of faults."""
 
     def __init__(self, segment: OpenSegment, good: dict[int, int], suspects: list[int]) -> None:
         self._segment = segment
@@ -135,7 +134,7 @@ class _ReachSearch:
         self._given: dict[int, Given | None] = {}
 
     def given(self, low: int, high: int) -> tuple[Ranges, Ranges]:
-        """What seeks to low..high are answered with, and which of them find nothing here."""
+        """The offsets received by seeks to low..high, and those seeks that find nothing here."""
         found: Ranges = []
         unanswered: Ranges = []
         offsets, _ = self._segment.entries
@@ -147,19 +146,19 @@ class _ReachSearch:
             while at <= last:
                 row = walk.find(at)
                 if row is None:
-                    if not walk.failed:  # a search that fails is answered with an error
+                    if not walk.failed:  # a search that fails returns an error
                         unanswered.append((at, last))
                     break
                 at = self._answer(walk, row, at, last, found)
         return found, unanswered
 
     def _answer(self, walk: _Walk, row: int, at: int, last: int, found: Ranges) -> int:
-        """Add what seeks to at..last are given that begin at a batch; where reading continues."""
+        """Add the offsets received by seeks to at..last at a batch; returns where to continue."""
         batch = walk.batches[row]
         last = min(last, batch.last_offset)
         end = self._end_of_fetch(batch)
         poisoned = self._poison(walk, row, end)
-        low = at  # of the seeks that were given nothing yet
+        low = at  # the first seek that has received nothing yet
         following: StoredBatch | None = batch
         while following is not None and low <= last and following.end <= end:
             given = self._of(following)
@@ -171,7 +170,7 @@ class _ReachSearch:
                 for offset in given.offsets:
                     if low <= offset <= last and offset < poisoned:
                         found.append((offset, offset))
-                    # After the largest offset a consumer wants any.
+                    # After the largest offset, a consumer accepts any.
                     low = max(low, offset + 1) if offset < _MOST_OFFSET else at
                 if given.fault is not Fault.NONE:
                     break
@@ -180,15 +179,15 @@ class _ReachSearch:
         return last + 1
 
     def _end_of_fetch(self, batch: StoredBatch) -> int:
-        """Where what is sent with a batch ends."""
+        """The end of the bytes sent with a batch."""
         return min(batch.position + max(FETCH_BYTES, batch.size), self._segment.size)
 
     def _first(self, batch: StoredBatch) -> int:
-        """The first offset of a batch; that of a wrapper is not in its header."""
+        """The first offset of a batch; a wrapper does not have it in its header."""
         return self._good.get(batch.position, batch.base_offset)
 
     def _of(self, batch: StoredBatch) -> Given | None:
-        """What a consumer is given of a batch; None for all of it."""
+        """The offsets that a consumer receives of a batch; None for all of them."""
         if batch.position in self._good:
             return None
         if batch.position not in self._given:
@@ -196,13 +195,15 @@ class _ReachSearch:
         return self._given[batch.position]
 
     def _poison(self, walk: _Walk, row: int, end: int) -> int:
-        """The first offset of a batch from which on a poll fails as a whole, because of it or of
-        a batch after it; one that is above all others if it does not. end: of what is sent."""
+        """First offset from which a poll fails as a whole, because of this batch or a later one.
+
+        The batch's last offset + 1 if no poll fails. end: the end of the bytes sent.
+        """
         batch = walk.batches[row]
         given = self._of(batch)
         never = batch.last_offset + 1
         if given is not None and given.fault is Fault.ERROR:
-            return never  # it does not come to the batches after it
+            return never  # does not get to the batches after it
         if given is not None and given.fault is Fault.POISON:
             if len(given.offsets) < POLL_RECORDS:
                 return min(batch.base_offset, batch.last_offset)
@@ -218,7 +219,7 @@ class _ReachSearch:
         return max(never - left, first)
 
     def _before_poison(self, walk: _Walk, row: int, end: int) -> int | None:
-        """How many of a batch's last records share a poll with a batch that makes it fail."""
+        """The number of a batch's last records that share a poll with a batch that fails it."""
         n = 0
         while n < POLL_RECORDS:
             row += 1

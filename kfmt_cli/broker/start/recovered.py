@@ -1,6 +1,6 @@
-"""The indexes and snapshots that a broker writes when it finds the logs of a partition alone.
+"""The indexes and snapshots that a broker writes if it finds only the logs of a partition.
 
-It is the same start that `check` foretells, with the whole state of each producer kept.
+This is the start that `check` predicts, with the complete state of each producer.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _HEADER_FIELDS = ("producer_epoch", "base_sequence", "last_offset_delta")
 
 @dataclass(slots=True)
 class Recovered:
-    """A segment that is left."""
+    """A segment that remains after the start."""
 
     base: int
     entries: int
@@ -42,7 +42,7 @@ class Recovered:
 def recovered(
     folder: Folder, interval: int, expired_before: int | None
 ) -> tuple[list[Recovered], dict[int, bytes]]:
-    """The segments that are left and their indexes, and the snapshots by offset.
+    """The remaining segments with their indexes, and the snapshots by offset.
 
     expired_before: as for `Producers.expire`. Raises StartFailed, InputError.
     """
@@ -71,7 +71,7 @@ def _files(segment: OpenSegment, aborted: Iterable[dict[str, int]]) -> Recovered
 
 
 class _States(Snapshots):
-    """Snapshots with the whole state of producers. contents: of those that this start writes, by
+    """Snapshots with complete producer state. contents: the snapshots that this start writes, by
     offset. aborted: the transactions of each segment's index, by base offset."""
 
     def __init__(self, expired_before: int | None) -> None:
@@ -124,7 +124,7 @@ class _States(Snapshots):
 
 
 def _event(segment: OpenSegment, batch: StoredBatch) -> Event | None:
-    """What a batch does to its producer; None of one that the cleaner has emptied."""
+    """The effect of a batch on its producer; None for a batch that the cleaner has emptied."""
     head = segment.bytes.read(batch.position, HEADER_SIZE)
     values, _ = RECORD_BATCH.read_values(head, 0, len(head))
     epoch, first, delta = (cast(int, values[field]) for field in _HEADER_FIELDS)

@@ -31,17 +31,17 @@ MOST_INDEX_BYTES = 1 << 30
 
 
 class OffsetOverflow(Exception):  # noqa: N818 (Kafka's LogSegmentOffsetOverflowException)
-    """An offset does not fit into the segment's indexes."""
+    """An offset is out of range for the segment's indexes."""
 
 
 class InvalidOffset(Exception):  # noqa: N818 (Kafka's InvalidOffsetException)
-    """An entry's offset is not greater than that of the one before it."""
+    """An entry's offset is not greater than the previous entry's."""
 
 
 class Entries:
-    """A column of an index, the zeros of its preallocated end included, which take no memory.
+    """A column of an index, including the zeros of its preallocated end, which use no memory.
 
-    filled: what comes before them. fill: what a zero means.
+    filled: the values before the zeros. fill: the value of a zero.
     """
 
     def __init__(self, filled: IntArray, n: int, fill: int) -> None:
@@ -58,12 +58,12 @@ class Entries:
 
 
 class OpenSegment:
-    """A log and its offset index, in memory only: nothing of it is changed on the disk.
+    """A log and its offset index, in memory only: nothing is changed on the disk.
 
-    name: of the log's file. begin, size: the bytes that are left of it, by their place in the file.
-    sound_end: the end of a log that a broker recovers as it is, None for one that has to be looked
-    at byte by byte. index: its file. is_recovered: the index has been rebuilt. times: the entries
-    of its time index then, a timestamp and an offset each.
+    name: the log file's. begin, size: the start and end of the remaining bytes in the file.
+    sound_end: the end offset of a log that recovery leaves unchanged, None if it must be read batch
+    by batch. index: its file. is_recovered: the index has been rebuilt. times: the entries of the
+    rebuilt time index, each a timestamp and an offset.
     """
 
     def __init__(self, base: int, name: str, path: str, size: int, sound_end: int | None) -> None:
@@ -74,7 +74,7 @@ class OpenSegment:
         self.size = self.given_size = size
         self.sound_end = sound_end
         self.index: Input | None = None
-        self.has_folder = False  # in the place of its index
+        self.has_folder = False  # in place of its index
         self.is_recovered = False
         self.times: list[tuple[int, int]] = []
         self._entries: tuple[Entries, Entries] | None = None
@@ -82,13 +82,13 @@ class OpenSegment:
 
     @classmethod
     def made(cls, base: int, name: str) -> OpenSegment:
-        """An empty one that the broker makes."""
+        """An empty segment that the broker creates."""
         segment = cls(base, name, "", 0, base)
         segment.is_recovered = True
         return segment
 
     def part(self, base: int, begin: int) -> OpenSegment:
-        """A segment of its own that begins at a byte of this one."""
+        """A new segment that begins at a byte of this one."""
         segment = OpenSegment(base, self.name, self.path, begin, None)
         segment.begin = begin
         segment.given_size = self.given_size if base == self.base else begin
@@ -102,14 +102,17 @@ class OpenSegment:
         return self._bytes
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         if self._bytes is not None:
             self._bytes.close()
             self._bytes = None
 
     @property
     def entries(self) -> tuple[Entries, Entries]:
-        """Offsets and positions of its index, zeros at its end included; raises InputError."""
+        """Offsets and positions of the index, including the zeros at its end.
+
+        Raises InputError, and StartFailed if a directory has its name.
+        """
         if self.has_folder:
             words = f"{self.name}: a directory has the name of its index"
             raise StartFailed(words, is_offline=True)
@@ -128,14 +131,14 @@ class OpenSegment:
         return self._entries
 
     def batches(self, start: int | None = None) -> Iterator[StoredBatch]:
-        """Its batches from a byte on, as a broker steps over them."""
+        """The batches from a byte onward, as a broker steps over them."""
         start = self.begin if start is None else start
         return batches(self.bytes, start, self.size) if start < self.size else iter(())
 
     def recover(self, interval: int, take: Callable[[StoredBatch], None]) -> int:
-        """What a recovery leaves of it; how many bytes it cuts.
+        """Recover the segment like a broker; returns the number of bytes truncated.
 
-        take: is told of each batch of magic 2 that is kept. Raises OffsetOverflow, InvalidOffset.
+        take: called with each batch of magic 2 that is kept. Raises OffsetOverflow, InvalidOffset.
         """
         if self.has_folder:
             _ = self.entries
@@ -170,11 +173,11 @@ class OpenSegment:
         return cut
 
     def fits(self, batch: StoredBatch) -> bool:
-        """Whether an index of the segment can name a batch's last offset."""
+        """Whether a batch's last offset is in range for the segment's index."""
         return 0 <= wrapped(batch.last_offset - self.base) <= MAX_RELATIVE_OFFSET
 
     def _add_time(self, new: tuple[int, int]) -> None:
-        """Add an entry to its time index, where it is later than the last one."""
+        """Add an entry to the time index if it is later than the last one."""
         last = self.times[-1] if self.times else (-1, self.base)
         if self.times and new[1] < last[1]:
             raise InvalidOffset(_backwards(self.name, None))
@@ -184,7 +187,7 @@ class OpenSegment:
             self.times.append(new)
 
     def first_offset(self, batch: StoredBatch) -> int:
-        """The first offset of a batch; that of a wrapper is the one of its first message."""
+        """The first offset of a batch; for a wrapper, its first message's."""
         if batch.magic >= 2:
             return batch.base_offset
         return first_of_wrapper(self.bytes.read(batch.position, batch.size), batch.last_offset)
@@ -194,7 +197,7 @@ class OpenSegment:
         self._entries = Entries(rows[:, 0], len(rows), 0), Entries(rows[:, 1], len(rows), 0)
 
     def empty(self) -> int:
-        """Cut it to nothing, where a batch is found to cut at; how many bytes go."""
+        """Truncate at the batch found for the base offset, if any; returns the bytes truncated."""
         found = self.translate(self.base)
         if found is None:
             return 0
@@ -204,27 +207,27 @@ class OpenSegment:
         return cut
 
     def lookup(self, offset: int) -> int:
-        """The byte that the index gives for an offset."""
+        """The byte that the index returns for an offset."""
         warm = WARM_BYTES // ENTRY_SIZE[OFFSET_INDEX]
         offsets, positions = self.entries
         entry = greatest(offsets, offset, warm)
         return self.begin if entry is None else max(positions[entry], self.begin)
 
     def translate(self, offset: int) -> StoredBatch | None:
-        """The first batch from the index's entry on that ends at the offset or after it."""
+        """The first batch, from the index entry onward, that ends at or after the offset."""
         start = self.lookup(offset)
         return next((batch for batch in self.batches(start) if batch.last_offset >= offset), None)
 
     @property
     def end(self) -> int:
-        """Where its offsets end for a broker; raises CorruptError."""
+        """The segment's end offset for a broker; raises CorruptError."""
         if self.sound_end is not None and self.is_recovered:
             return self.sound_end
         return self.next_offset
 
     @property
     def next_offset(self) -> int:
-        """Where a broker takes the end of the segment to be; raises CorruptError."""
+        """The end offset that a broker reads from the segment's batches; raises CorruptError."""
         offsets, _ = self.entries
         if self.begin >= self.size:
             return self.base

@@ -1,7 +1,7 @@
-"""The batches of a log as a broker steps from one to the next, and where that fails.
+"""The batches of a log as a broker steps over them, and where that fails.
 
-A broker is less careful than kfmt: it believes a length that is not too small, stops in silence at
-one that reaches past the end, and looks at a checksum only when it recovers. Source:
+A broker checks less than kfmt: it accepts a length that is not too small, silently stops at one
+that reaches past the end, and verifies checksums only in log recovery. Source:
 `org.apache.kafka.common.record.FileLogInputStream`, `DefaultRecordBatch`, `LegacyRecord`.
 """
 
@@ -23,22 +23,22 @@ from kfmt_cli.log.control import KEY_SIZE, MARKER_SIZE, MARKERS
 
 _ABORT = MARKERS[0]
 _MESSAGE_TIME_END = MESSAGES[1].offset_of("key")
-LEAST_SIZE = 14  # of a message of magic 0, after offset and size
+LEAST_SIZE = 14  # size of a message of magic 0, without offset and size
 WINDOW = 1 << 20
-PIECE = 16 << 20  # of a batch whose checksum is computed
+PIECE = 16 << 20  # bytes read at once to compute a batch's checksum
 
 
 def wrapped(value: int) -> int:
-    """A sum of offsets as 64 bits hold it."""
+    """A sum of offsets, wrapped to 64 bits."""
     return (value + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
 class CorruptError(Exception):
-    """A broker takes this for corruption: `CorruptRecordException`, `InvalidRecordException`."""
+    """Corruption for a broker: `CorruptRecordException`, `InvalidRecordException`."""
 
 
 class StartFailed(Exception):  # noqa: N818 (it is the start that fails)
-    """The broker does not start; the message says why. is_offline: where it has several log
+    """The broker does not start; the message has the reason. is_offline: if it has several log
     directories, it starts without this one."""
 
     def __init__(self, words: str, *, is_offline: bool = False) -> None:
@@ -52,17 +52,17 @@ class StoredBatch:
 
     position: int
     size: int
-    """Its size in bytes, with offset and length."""
+    """Its size in bytes, including offset and length."""
     magic: int
     base_offset: int
     last_offset: int
-    """The last offset, as its header says."""
+    """The last offset in its header."""
     max_timestamp: int = -1
-    """The max timestamp, as its header says."""
+    """The max timestamp in its header."""
     attributes: int = 0
-    """Its attributes; from magic 2 on."""
+    """Its attributes, if magic 2 or later."""
     producer_id: int = -1
-    """Its producer; from magic 2 on."""
+    """Its producer id, if magic 2 or later."""
 
     @property
     def end(self) -> int:
@@ -71,18 +71,18 @@ class StoredBatch:
 
     @property
     def is_transactional(self) -> bool:
-        """Whether it says that it belongs to a transaction."""
+        """Whether it is marked as transactional."""
         return bool(self.attributes & ATTRIBUTES["transactional"].mask)
 
     @property
     def is_control(self) -> bool:
-        """Whether it says that it is a control batch."""
+        """Whether it is marked as a control batch."""
         bits = ATTRIBUTES["control"]
         return bool(self.attributes & bits.mask)
 
 
 class LogBytes:
-    """The bytes of a log, read in windows; raises InputError. size: bytes when it was opened."""
+    """The bytes of a log, read in windows; raises InputError. size: bytes at opening."""
 
     def __init__(self, path: str, name: str) -> None:
         self.name = name
@@ -99,12 +99,12 @@ class LogBytes:
         return self._held[position - self._at : position - self._at + n]
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._source.close()
 
 
 def batches(log: LogBytes, start: int, end: int) -> Iterator[StoredBatch]:
-    """The batches from a byte on; raises CorruptError, and StartFailed where a header is cut."""
+    """The batches from a byte onward; raises CorruptError, and StartFailed at a partial header."""
     at = start
     while at < end - HEADER_UP_TO_MAGIC:
         head = log.read(at, HEADER_SIZE)
@@ -134,7 +134,7 @@ def _batch(log: LogBytes, at: int, size: int, offset: int, head: bytes) -> Store
 
 
 def is_valid(log: LogBytes, batch: StoredBatch) -> bool:
-    """Whether the checksum fits, of a batch that is not too short for its header."""
+    """Whether a batch has a complete header and its checksum matches."""
     generation = 2 if batch.magic >= 2 else max(batch.magic, 0)
     if batch.magic >= 2 and batch.size < HEADER_SIZE:
         return False
@@ -152,7 +152,7 @@ def is_valid(log: LogBytes, batch: StoredBatch) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """The end of a transaction."""
+    """A transaction marker."""
 
     is_abort: bool
     coordinator_epoch: int
@@ -161,11 +161,10 @@ class Marker:
 
 
 def read_marker(log: LogBytes, batch: StoredBatch) -> Marker | None:
-    """Read what ends a transaction, as the state of producers is rebuilt from it; None of a batch
-    that the cleaner has emptied.
+    """Read a transaction marker to rebuild producer state; None if the cleaner emptied the batch.
 
-    Raises CorruptError for one that a broker cannot read, StartFailed where that is no corruption
-    for it.
+    Raises CorruptError if a broker cannot read the marker, StartFailed if a broker does not treat
+    the fault as corruption.
     """
     data = log.read(batch.position, min(batch.size, WINDOW))
     if header.records_count(data) == 0:

@@ -1,4 +1,4 @@
-"""What internal topics say now, replayed record by record as a broker does that loads them."""
+"""The current state in internal topics, replayed record by record like a broker that loads them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from kfmt_cli.broker.state.replay import Replay
 from kfmt_cli.core.lazy import load
 from kfmt_cli.topics import known_topic
 
-# Each topic: what replays it.
+# The replay class of each topic.
 REPLAYS: dict[str, str] = {
     "__consumer_offsets": "kfmt_cli.broker.state.groups:Groups",
     "__transaction_state": "kfmt_cli.broker.state.transactions:TransactionalIds",
@@ -30,7 +30,7 @@ def is_replayed(topic: str | None) -> bool:
 
 
 def replay_of(topic: str) -> Replay:
-    """What replays a topic of this name, before its first record."""
+    """A new replay for a topic with this name."""
     known = known_topic(topic)
     assert known is not None
     replay: Replay = load(REPLAYS[known.name])()

@@ -1,6 +1,6 @@
-"""__cluster_metadata: what a KRaft cluster knows of itself.
+"""__cluster_metadata: the metadata of a KRaft cluster.
 
-Source: `org.apache.kafka.image.MetadataDelta` and the deltas that it hands records to. Records
+Source: `org.apache.kafka.image.MetadataDelta` and the deltas that it passes records to. Records
 between the marks of a transaction take effect together (KIP-868).
 """
 
@@ -41,7 +41,7 @@ FENCED, ACTIVE, STOPPING = "fenced", "active", "in-controlled-shutdown"
 
 
 class Cluster(Replay):
-    """Brokers, topics, settings and rights of a cluster."""
+    """Brokers, topics, settings and access rights of a cluster."""
 
     topic = "__cluster_metadata"
     types = (
@@ -104,7 +104,7 @@ class Cluster(Replay):
                 self._settings.feature({"name": "kraft.version", "feature_level": level})
 
     def _apply(self, name: str, data: Data) -> None:
-        """A record takes effect; those that say nothing of the state have none."""
+        """Apply a record; records without an effect on the state are ignored."""
         effect = self._EFFECTS.get(name)
         if effect is not None:
             effect(self, data)
@@ -135,7 +135,7 @@ class Cluster(Replay):
     def _register_controller(self, data: Data) -> None:
         self._controllers[data["controller_id"]] = data
 
-    # Rights.
+    # Access rights.
 
     def _acl(self, data: Data) -> None:
         self._acls[data["id"]] = data
@@ -219,7 +219,7 @@ class Cluster(Replay):
 
 
 def _end_points(record: Data) -> list[Data]:
-    """Where a node listens, with the names of the protocols."""
+    """The listeners of a node, with protocol names."""
     known = dict(enumerate(SECURITY_PROTOCOLS))
     return [
         {
@@ -235,7 +235,7 @@ def _end_points(record: Data) -> list[Data]:
 
 
 def _named(message: Any, record: Data) -> Data:
-    """The data of a message with names for its numbers."""
+    """A message's data with names for its numbers."""
     return {
         field.name: field.symbol(record[field.name]) or record[field.name]
         for field in message.fields

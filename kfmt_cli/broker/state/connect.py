@@ -1,7 +1,7 @@
-"""Kafka Connect: what its three topics say of connectors and their tasks.
+"""Kafka Connect: connectors and their tasks, from its three topics.
 
 Source: `org.apache.kafka.connect.storage.KafkaConfigBackingStore`, `KafkaStatusBackingStore`,
-`KafkaOffsetBackingStore`. Workers read all three without what transactions have not committed.
+`KafkaOffsetBackingStore`. Workers read all three as read_committed consumers.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Config = dict[str, Any]
 
 
 class Configs(ReadCommitted):
-    """Connectors and tasks; the configurations of tasks count once all of them are committed."""
+    """Connectors and tasks; the task configurations count once all of them are committed."""
 
     topic = "connect-configs"
     types = (CONNECTOR, CONNECTOR_TASK)
@@ -38,7 +38,7 @@ class Configs(ReadCommitted):
         self._targets: dict[str, str] = {}
         self._counts: dict[str, int] = {}
         self._tasks: dict[str, dict[int, Config]] = {}
-        self._written: dict[str, dict[int, Config]] = {}  # and not yet committed
+        self._written: dict[str, dict[int, Config]] = {}  # not yet committed
 
     def apply(self, record: Record) -> None:
         if record.key is None:
@@ -58,7 +58,7 @@ class Configs(ReadCommitted):
         if words is not None:
             self.not_understood(record, words)
 
-    # What records say; the words for one that cannot be understood.
+    # The effects of records; each returns the message for a malformed record, or None.
 
     def _connector(self, key: Data, data: Data | None) -> str | None:
         name = key["connector"]
@@ -138,7 +138,7 @@ class Configs(ReadCommitted):
 
 
 def _shown(config: Config) -> Config:
-    """A configuration without what may be secrets."""
+    """A configuration with possible secrets hidden."""
     return {
         name: None if is_connector_secret(name) else setting for name, setting in config.items()
     }
@@ -166,7 +166,7 @@ class Status(LatestOfKeys):
 
 
 class SourceOffsets(LatestOfKeys):
-    """How far source connectors have read."""
+    """The positions up to which source connectors have read."""
 
     topic = "connect-offsets"
     types = (SOURCE_OFFSET,)

@@ -1,4 +1,4 @@
-"""__consumer_offsets: groups, their members, and what they have committed.
+"""__consumer_offsets: groups, their members and their committed offsets.
 
 Source: `org.apache.kafka.coordinator.group.GroupMetadataManager`, `OffsetMetadataManager`,
 `kafka.coordinator.group.GroupMetadataManager`.
@@ -17,13 +17,13 @@ from kfmt_cli.topics.consumer_offsets.streams_commit import stream_time
 
 EMPTY, STABLE, ASSIGNING, RECONCILING = "Empty", "Stable", "Assigning", "Reconciling"
 NOT_READY = "NotReady"
-# The groups of newer protocols: what the messages about them begin with, and their protocol.
+# The groups of newer protocols: the prefix of their messages' names, and their protocol.
 NEWER = {"ConsumerGroup": "consumer", "ShareGroup": "share", "StreamsGroup": "streams"}
 _ASSIGNMENT = next(field for field in GROUP_METADATA_VALUE.fields if field.name == "members")
 
 
 class Groups(LatestOfKeys):
-    """Groups of every protocol, as a coordinator has them when it has loaded the topic."""
+    """Groups of every protocol, as in a coordinator that has loaded the topic."""
 
     topic = "__consumer_offsets"
     types = (GROUP, MEMBER, COMMITTED_OFFSET)
@@ -53,7 +53,7 @@ class Groups(LatestOfKeys):
         known = {*classic, *(group for (_, group), parts in newer.items() if "Metadata" in parts)}
         for group in committing:
             if group not in known:
-                # Whoever only commits has a group without members.
+                # A client that only commits has a group without members.
                 yield GROUP, {"group": group, "state": EMPTY, "members": 0, "group_type": "classic"}
 
 
@@ -87,7 +87,7 @@ def _classic(group: str, metadata: Data) -> Iterator[tuple[StateType, Mapping[st
 
 
 def _assigned(group: Data, member: Data) -> Any:
-    """The partitions of a member of a classic consumer group, null where that is not known."""
+    """The partitions of a member of a classic consumer group, null if unknown."""
     assert hasattr(_ASSIGNMENT.type, "of")
     held = next(field for field in _ASSIGNMENT.type.of.fields if field.name == "assignment").holds
     opened = open_held(held, member["assignment"], group)
@@ -102,7 +102,7 @@ def _assigned(group: Data, member: Data) -> Any:
 def _newer(
     prefix: str, group: str, parts: dict[str, list[tuple[Data, Data]]]
 ) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
-    """A group whose members, assignments and epochs are records of their own."""
+    """A group that has separate records for its members, assignments and epochs."""
     epoch = parts["Metadata"][0][1]["epoch"]
     members = {key["member_id"]: value for key, value in parts.get("MemberMetadata", ())}
     current = {key["member_id"]: value for key, value in parts.get("CurrentMemberAssignment", ())}

@@ -1,4 +1,4 @@
-"""MirrorMaker 2: how far each mirror is.
+"""MirrorMaker 2: the progress of each mirror.
 
 Source: `org.apache.kafka.connect.mirror.OffsetSyncStore`, `MirrorClient`.
 """
@@ -13,7 +13,7 @@ from kfmt_cli.rows.state_types import MIRROR_CHECKPOINT, MIRROR_HEARTBEAT, MIRRO
 
 
 class OffsetSyncs(LatestOfKeys):
-    """The last offsets of each partition that belong together."""
+    """The last pair of corresponding offsets of each partition."""
 
     topic = "mm2-offset-syncs"
     types = (MIRROR_SYNC,)
@@ -24,7 +24,7 @@ class OffsetSyncs(LatestOfKeys):
 
 
 class Checkpoints(LatestOfKeys):
-    """How far each group has read, as offsets of the mirror."""
+    """The committed offsets of each group, as offsets of the mirror."""
 
     topic = "checkpoints"
     types = (MIRROR_CHECKPOINT,)
@@ -35,7 +35,7 @@ class Checkpoints(LatestOfKeys):
 
 
 class Heartbeats(LatestOfKeys):
-    """When each flow last gave a sign of life."""
+    """The last heartbeat of each flow."""
 
     topic = "heartbeats"
     types = (MIRROR_HEARTBEAT,)

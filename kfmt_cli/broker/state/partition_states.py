@@ -1,4 +1,4 @@
-"""Topics and partitions as the records of the cluster's metadata change them.
+"""Topics and partitions, as changed by the records of the cluster metadata.
 
 Source: `org.apache.kafka.image.TopicsDelta`, `org.apache.kafka.metadata.PartitionRegistration`.
 """
@@ -12,14 +12,14 @@ from kfmt_cli.rows.state_types import PARTITION, TOPIC, StateType
 from kfmt_cli.topics.cluster_metadata.partitions import RECOVERY_STATES
 
 Data = dict[str, Any]
-# What a change of a partition may replace; null leaves it as it is.
+# Fields that a partition change may replace; null keeps the value.
 _REPLACED = (
     *("isr", "replicas", "removing_replicas", "adding_replicas", "directories"),
     *("eligible_leader_replicas", "last_known_elr"),
 )
 
 
-NO_CHANGE = -2  # of a leader
+NO_CHANGE = -2  # as leader
 
 
 class ClusterPartitions:
@@ -30,20 +30,20 @@ class ClusterPartitions:
         self._partitions: dict[str, dict[int, Data]] = {}
 
     def topic(self, data: Data) -> None:
-        """A topic is made."""
+        """Add a topic."""
         self._topics[data["topic_id"]] = data["name"]
 
     def remove_topic(self, data: Data) -> str | None:
-        """A topic is deleted; its name."""
+        """Delete a topic; returns its name."""
         self._partitions.pop(data["topic_id"], None)
         return self._topics.pop(data["topic_id"], None)
 
     def partition(self, data: Data) -> None:
-        """A partition is made."""
+        """Add a partition."""
         self._partitions.setdefault(data["topic_id"], {})[data["partition_id"]] = {**data}
 
     def change(self, data: Data) -> None:
-        """Some facts of a partition change. A leader that is named begins a new epoch."""
+        """Change some facts of a partition; naming a leader begins a new epoch."""
         known = self._partitions.get(data["topic_id"], {}).get(data["partition_id"])
         if known is None:
             return
@@ -58,7 +58,7 @@ class ClusterPartitions:
         known["partition_epoch"] += 1
 
     def clear_elr(self, data: Data) -> None:
-        """Eligible leader replicas are forgotten, of one topic or of all."""
+        """Clear the eligible leader replicas of one topic or of all."""
         name = data["topic_name"]
         for topic_id, partitions in self._partitions.items():
             if not name or self._topics.get(topic_id) == name:

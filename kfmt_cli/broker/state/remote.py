@@ -1,4 +1,4 @@
-"""__remote_log_metadata: what remote storage holds.
+"""__remote_log_metadata: the contents of remote storage.
 
 Source: `org.apache.kafka.server.log.remote.metadata.storage.RemoteLogMetadataCache`.
 """
@@ -21,11 +21,11 @@ _SEGMENT_STATE = REMOTE_LOG_SEGMENT_METADATA_RECORD.field("remote_log_segment_st
 _PARTITION_STATE = REMOTE_PARTITION_DELETE_METADATA_RECORD.field("remote_partition_delete_state")
 DELETED = "DELETE_SEGMENT_FINISHED"
 PARTITION_DELETED = "DELETE_PARTITION_FINISHED"
-Place = tuple[str, int]  # id of the topic, partition
+Place = tuple[str, int]  # topic id, partition
 
 
 class Remote(Replay):
-    """The segments in remote storage and how far each is; those that are deleted are gone."""
+    """The segments in remote storage and their states, without deleted ones."""
 
     topic = "__remote_log_metadata"
     types = (REMOTE_SEGMENT, REMOTE_PARTITION)
@@ -109,6 +109,6 @@ def _names(partition: Data) -> Data:
 
 
 def _id_of(data: Data) -> tuple[Place, str]:
-    """The partition and the id of the segment that a record is about."""
+    """The partition and the segment id that a record refers to."""
     segment = data["remote_log_segment_id"]
     return _place(segment["topic_id_partition"]), segment["id"]

@@ -1,4 +1,4 @@
-"""What a replay of a topic is: records in, rows of state out."""
+"""Replays of topics: records in, rows of state out."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from kfmt_cli.topics.decoder import Decoded, Decoder
 ABORT, COMMIT = CONTROL_TYPES.index("ABORT"), CONTROL_TYPES.index("COMMIT")
 Data = dict[str, Any]
 Row = tuple[str | int | None, ...]
-# The rows of each type, by the columns that tell them apart.
+# The rows of each type, by their key columns.
 State = dict[StateType, dict[Row, Row]]
 
 
 class Replay(ABC):
-    """Takes the records of one partition in offset order and knows what they come to.
+    """Turns the records of one partition, in offset order, into state.
 
-    topic: whose records. types: of the rows, in the order in which they are shown. malformed: what
-    is wrong with records, by their offsets. unknown: how many are of a kind that is not known.
+    topic: the topic replayed. types: of the rows, in display order. malformed: the problems of
+    records, by offset. unknown: the number of records of an unknown kind.
     """
 
     topic: ClassVar[str]
@@ -43,17 +43,17 @@ class Replay(ABC):
 
     @abstractmethod
     def take(self, record: Record) -> None:
-        """The next record."""
+        """Apply the next record."""
 
     @abstractmethod
     def rows(self) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
-        """The rows of the state, each by the names of its columns; others are null."""
+        """The rows of the state, each by column name; missing columns are null."""
 
     def begin(self) -> None:  # noqa: B027 (most keep nothing of the kind)
-        """A snapshot of the state begins: what is known so far does not count any more."""
+        """Begin a snapshot of the state: discard everything known so far."""
 
     def understood(self, record: Record, said: Decoded | None) -> Data | None:
-        """The data of a key or a value, None where it is not whole, which is remembered."""
+        """The data of a key or a value; None if it is malformed or unknown, which is recorded."""
         if said is not None and said.fault is None and said.data is not None:
             return said.data
         if said is not None and said.fault is not None:
@@ -63,11 +63,11 @@ class Replay(ABC):
         return None
 
     def not_understood(self, record: Record, words: str) -> None:
-        """A record is not what it should be."""
+        """Record that a record is malformed."""
         self.malformed.append((record.offset, words))
 
     def state(self) -> State:
-        """The rows of the state in their order."""
+        """The rows of the state, sorted by key."""
         found: State = {type_: {} for type_ in self.types}
         for type_, values in self.rows():
             row = tuple(
@@ -88,7 +88,7 @@ def _cell(kind: ColumnKind, value: Any) -> str | int | None:
 
 
 def _order(item: tuple[Row, Row]) -> list[tuple[int, int, str]]:
-    """Numbers before text, null first."""
+    """Sort key: null first, numbers before text."""
     return [
         (0, 0, "") if part is None else (1, part, "") if isinstance(part, int) else (2, 0, part)
         for part in item[0]
@@ -100,13 +100,13 @@ class _OpenTransaction:
     """A transaction."""
 
     committed: bool | None = None
-    """None while it is open."""
+    """None if it is open."""
 
 
 class ReadCommitted(Replay):
-    """A topic whose records take effect in their order, as a reader of what is committed sees them.
+    """A topic whose records take effect in order, as a read_committed consumer sees them.
 
-    What follows on an open transaction waits for its end.
+    Records after an open transaction wait for its end.
     """
 
     def __init__(self) -> None:
@@ -132,14 +132,14 @@ class ReadCommitted(Replay):
 
     @abstractmethod
     def apply(self, record: Record) -> None:
-        """The next record that counts."""
+        """Apply the next committed record."""
 
 
 class LatestOfKeys(Replay):
-    """A topic in which the last value of a key counts and a tombstone takes it away.
+    """A topic in which the last value of a key counts and a tombstone removes it.
 
-    Those of a transaction count when it is committed, unless a later record of the key has come in
-    between; a tombstone takes what is open away, too.
+    Transactional records count once committed, unless the key has a later record by then. A
+    tombstone also removes the key's records in open transactions.
     """
 
     def __init__(self) -> None:
@@ -173,7 +173,7 @@ class LatestOfKeys(Replay):
             kept.pop(key, None)
 
     def said(self) -> Iterator[tuple[str, Data, Data]]:
-        """What counts, in the order of the log: the message of the key, the key's data, the
+        """The current records in log order: the name of the key's message, the key's data and the
         value's."""
         for key, record in self._latest.items():
             of_key = self.decoder.key(key)

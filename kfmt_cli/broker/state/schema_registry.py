@@ -1,7 +1,7 @@
-"""A schema registry: the schemas of its subjects, and what each id means.
+"""A schema registry: the schemas of its subjects, and the schema of each id.
 
-An id is never given twice, so that it is known as long as the log has one record about it, though
-the schema may have been deleted since.
+An id is never reused. It stays known as long as the log contains a record of it, even if the schema
+has been deleted since.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from kfmt_cli.log.stream import Record
 from kfmt_cli.rows.state_types import SCHEMA, StateType
 from kfmt_cli.topics.payloads import Registered, SchemaRegistry
 
-AVRO = "AVRO"  # the type of schemas that do not say theirs
+AVRO = "AVRO"  # the type of schemas that do not name one
 
 
 class RegistryReplay(LatestOfKeys):
-    """The schemas of each subject. every: all that the log has, also those that were deleted."""
+    """The schemas of each subject. every: all schemas in the log, including deleted ones."""
 
     topic = "_schemas"
     types = (SCHEMA,)

@@ -1,4 +1,4 @@
-"""Settings, features and quotas as the records of the cluster's metadata change them.
+"""Settings, features and quotas, as changed by the records of the cluster metadata.
 
 Source: `org.apache.kafka.image.ConfigurationsDelta`, `FeaturesDelta`, `ClientQuotasDelta`.
 """
@@ -18,7 +18,7 @@ TOPIC = 2
 
 
 class Settings:
-    """What is set in the cluster's metadata."""
+    """The settings in the cluster metadata."""
 
     def __init__(self) -> None:
         self._configs: dict[tuple[int, str], dict[str, str]] = {}
@@ -26,24 +26,24 @@ class Settings:
         self._quotas: dict[tuple[tuple[str, str | None], ...], dict[str, float]] = {}
 
     def config(self, data: Data) -> None:
-        """A setting is made; without a value, it is taken away."""
+        """Set a setting, or remove it if the value is null."""
         of = self._configs.setdefault((data["resource_type"], data["resource_name"]), {})
         of.pop(data["name"], None)
         if data["value"] is not None:
             of[data["name"]] = data["value"]
 
     def forget_topic(self, name: str) -> None:
-        """A topic that is deleted has no settings."""
+        """Remove the settings of a deleted topic."""
         self._configs.pop((TOPIC, name), None)
 
     def feature(self, data: Data) -> None:
-        """A feature is enabled; at level 0, it is not."""
+        """Enable a feature, or disable it at level 0."""
         self._features.pop(data["name"], None)
         if data["feature_level"] or data["name"] == "kraft.version":
             self._features[data["name"]] = data["feature_level"]
 
     def quota(self, data: Data) -> None:
-        """A quota is set or taken away."""
+        """Set or remove a quota."""
         entity = tuple(
             sorted((part["entity_type"], part["entity_name"]) for part in data["entity"])
         )

@@ -1,4 +1,4 @@
-"""__share_group_state: how far the records of partitions have been delivered to share groups.
+"""__share_group_state: the delivery state of partitions in share groups.
 
 Source: `org.apache.kafka.coordinator.share.ShareCoordinatorShard`, `PersisterStateBatchCombiner`.
 """
@@ -18,7 +18,7 @@ Key = tuple[str, str, int]
 
 
 class Shares(Replay):
-    """Share partitions: snapshots, and the updates since."""
+    """Share partitions: snapshots and later updates."""
 
     topic = "__share_group_state"
     types = (SHARE_PARTITION,)
@@ -69,7 +69,7 @@ def _name(state: int) -> str:
 
 
 def _update(known: Data, data: Data) -> None:
-    """What changed since the snapshot."""
+    """Apply an update to a snapshot."""
     for name in ("start_offset", "leader_epoch"):
         if data[name] != NO_CHANGE:
             known[name] = data[name]
@@ -99,7 +99,7 @@ def _outside(batch: Data, newer: Data) -> Iterator[Data]:
 
 
 def _joined(batches: list[Data]) -> list[Data]:
-    """Batches in order, those that follow on each other in the same state as one."""
+    """Batches in order, with consecutive ones in the same state merged."""
     done: list[Data] = []
     for batch in batches:
         if done and _follows(done[-1], batch):

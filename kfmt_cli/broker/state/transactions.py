@@ -25,7 +25,7 @@ def _has_timed_out(value: Mapping[str, Any]) -> int:
 
 
 class TransactionalIds(LatestOfKeys):
-    """The transactional ids and what became of their last transaction."""
+    """The transactional ids and the state of their last transaction."""
 
     topic = "__transaction_state"
     types = (TRANSACTIONAL_ID,)

@@ -1,4 +1,4 @@
-"""The kinds of files on a broker's disk: one registry, by which every name is understood.
+"""The kinds of files on a broker's disk: one registry that interprets every name.
 
 To add a kind, write a file next to the others (names, level, row types, reader) and add it to
 `KINDS`. Source of the names: `org.apache.kafka.storage.internals.log.LogFileUtils`,
@@ -44,7 +44,7 @@ QUORUM_STATE = LazyKind(
     f"{_PROPERTIES}:QUORUM_STATE",
 )
 UNKNOWN = Kind("unknown", Level.LOG_DIRECTORY)
-# In the order in which a directory's files of a level are shown.
+# In the display order of a directory's files per level.
 KINDS: list[Kind] = [
     META_PROPERTIES,
     CLEAN_SHUTDOWN,
@@ -61,16 +61,16 @@ KINDS: list[Kind] = [
 INDEXES = (OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX)
 
 _TRANSIENT = re.compile(rf"\.({'|'.join(TRANSIENT)})$")
-# Segments are named for their base offset; so are the files of remote storage and its cache.
+# Segments are named after their base offset; so are files in remote storage and its cache.
 _OFFSET = re.compile(r"^(?:(\d{20})(?=[.-])|(\d{1,20})(?=_))")
 
 
 @lru_cache(maxsize=4096)
 def kind_of(file: str) -> tuple[Kind, int | None, str]:
-    """What a name without its directory says: kind, base offset, and the suffix of a file that a
-    broker is done with, or has not finished, empty for any other.
+    """The kind, base offset and suffix of a file name without its directory.
 
-    Partitions have files of the same names, so that few are looked at.
+    The suffix marks a leftover or unfinished file and is empty otherwise. Partitions share file
+    names, so the cache needs few entries.
     """
     transient = _TRANSIENT.search(file)
     suffix = transient[1] if transient else ""
@@ -84,10 +84,10 @@ def kind_of(file: str) -> tuple[Kind, int | None, str]:
 
 
 def in_order(files: Iterable[str]) -> list[str]:
-    """The names of a directory's files in the order in which they are shown.
+    """The names of a directory's files in display order.
 
-    Those of the log directory, of the partition, then segment by segment; then the copies that a
-    broker is done with, or has not finished; then what is not known.
+    Files of the log directory come first, then of the partition, then segment by segment; then
+    leftover and unfinished files; then unknown ones.
     """
     return sorted(files, key=_rank)
 
@@ -104,14 +104,14 @@ def _rank(file: str) -> tuple[int, int, int, int, str]:
 
 
 def kind_named(name: str) -> Kind:
-    """The kind of that name."""
+    """The kind with a name, or `UNKNOWN`."""
     return next((kind for kind in KINDS if kind.name == name), UNKNOWN)
 
 
 def is_transient(path: str) -> bool:
-    """Whether a file is one that a broker is done with, or has not finished."""
+    """Whether a file is a leftover or unfinished one."""
     return kind_of(path.rpartition("/")[2])[2] != ""
 
 
-# A process that is handed a kind finds its own one of that name.
+# A kind that is pickled becomes the other process's kind with the same name.
 copyreg.pickle(Kind, lambda kind: (kind_named, (kind.name,)))

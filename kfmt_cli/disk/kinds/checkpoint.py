@@ -1,6 +1,6 @@
-"""The text files of a broker, see `formats/checkpoint.py`.
+"""Broker text files, see `formats/checkpoint.py`.
 
-Follows `org.apache.kafka.server.common.CheckpointFile`; continues past a line where that stops.
+Follows `org.apache.kafka.server.common.CheckpointFile`, but continues after a malformed line.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kfmt_cli.rows.column import Column, ColumnKind, RowType
 from kfmt_cli.rows.section import section_of
 
 MOST_BYTES = 64 << 20
-REMOTE_SUFFIX = ".leader_epoch_checkpoint"  # of a file in remote storage
+REMOTE_SUFFIX = ".leader_epoch_checkpoint"  # a file in remote storage
 
 
 def _rows_of(checkpoint: Checkpoint) -> RowType:
@@ -34,7 +34,7 @@ ROWS = {name: _rows_of(checkpoint) for name, checkpoint in CHECKPOINTS.items()}
 
 
 def checkpoint_of(file: str) -> str:
-    """Which of the checkpoints a file is, or is a copy of, by its name without its directory."""
+    """The checkpoint that a file is, or is a copy of, by its name without its directory."""
     stem, _, suffix = file.rpartition(".")
     name = stem if suffix in TRANSIENT else file
     return "leader-epoch-checkpoint" if name.endswith(REMOTE_SUFFIX) else name
@@ -57,7 +57,7 @@ def read_checkpoint(file: Input) -> Contents:
         found(codes.CHECKPOINT_MALFORMED, position, words)
 
     name = checkpoint_of(PurePath(file.path).name)
-    if data and len(lines) < 2:  # brokers make them empty
+    if data and len(lines) < 2:  # brokers create them empty
         malformed(len(data), "the file ends before the entry count")
     if lines and lines[0][1] != b"0":
         malformed(0, f"version {_text(lines[0][1])!r}; only 0 is supported")
@@ -80,7 +80,7 @@ def _text(line: bytes) -> str:
 
 
 def _values(kind: Checkpoint, line: bytes) -> list[str | int] | None:
-    """The columns of a line, or None."""
+    """The columns of a line, or None if it is malformed."""
     words = _text(line).split()
     if len(words) != len(kind.columns):
         return None
@@ -100,7 +100,7 @@ def _values(kind: Checkpoint, line: bytes) -> list[str | int] | None:
 
 
 def _bits(column: str) -> int:
-    """The bits of a number but for its sign: epochs and partitions are of 32, offsets of 64."""
+    """The bits of a number without its sign: epochs and partitions have 32, offsets 64."""
     return 31 if column in ("epoch", "partition") else 63
 
 

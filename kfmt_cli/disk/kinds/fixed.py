@@ -1,7 +1,7 @@
-"""Files of fixed rows, straight from their Layout: indexes and producer snapshots.
+"""Files of fixed-size rows, straight from their Layout: indexes and producer snapshots.
 
-Indexes of a segment that is written to are preallocated: after their entries there are zeros, which
-are no entries. Source: `org.apache.kafka.storage.internals.log.AbstractIndex`.
+The indexes of an active segment are preallocated: zeros follow their entries and are not entries.
+Source: `org.apache.kafka.storage.internals.log.AbstractIndex`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from kfmt_cli.formats import index, snapshot
 from kfmt_cli.rows.column import Column, Placed, RowType, column_of
 from kfmt_cli.rows.section import Section
 
-MOST_BYTES = 256 << 20  # a broker makes indexes of 10 MiB
+MOST_BYTES = 256 << 20  # a broker creates indexes of 10 MiB
 _OFFSET = Column("offset", doc="Offset.", unit=OFFSET)
 POSITION = Column("position", doc="Byte position in the file.", unit=BYTE, heading="entry at")
 _HEADINGS = {
@@ -32,7 +32,7 @@ _HEADINGS = {
 
 
 def rows_of(name: str, layout: Layout) -> RowType:
-    """The row type of fixed rows. The offset that a relative one means comes after it."""
+    """The row type of a Layout; the absolute offset comes after a relative one."""
     columns = [POSITION]
     for field in layout.fields:
         is_relative = field.name == "relative_offset"
@@ -50,19 +50,19 @@ class FixedReader:
     rows: RowType
     layout: Layout
     odd: Code
-    """The finding for bytes that are no whole row."""
+    """The finding for a partial row."""
     front: Callable[[str, bytes, list[Finding]], int] | None = None
-    """Checks what comes before the rows, and gives the byte where they begin."""
+    """Checks the header before the rows and returns the byte at which they begin."""
     front_layout: Layout | None = None
-    """What that is."""
+    """The structure of the header."""
     padded: bool = False
-    """Zeros may follow the rows."""
+    """Whether zeros may follow the rows."""
     one_zero_row: bool = False
-    """A file of one row of zeros holds that row."""
+    """Whether a file of one row of zeros contains that row."""
 
     @property
     def layouts(self) -> tuple[Layout, ...]:
-        """What comes before the rows, and a row."""
+        """The structures of the header, if any, and of a row."""
         front = () if self.front_layout is None else (self.front_layout,)
         return (*front, self.layout)
 
@@ -96,8 +96,8 @@ class FixedReader:
         return Contents(size, [section], findings, padding)
 
     def end_of_rows(self, data: bytes, size: int | None = None) -> int:
-        """The end of the last row that is not all zeros, where zeros may follow the rows. size: of
-        the file, whose data may end before a hole."""
+        """The end of the last row that is not all zeros, if zeros may follow the rows. size: the
+        file's; its data may end before a hole."""
         size = len(data) if size is None else size
         width = self.layout.dtype.itemsize
         if not self.padded or (self.one_zero_row and size == width):
@@ -107,7 +107,7 @@ class FixedReader:
 
 
 def _snapshot_front(name: str, data: bytes, findings: list[Finding]) -> int:
-    """Check what a producer snapshot says of itself; the byte where its rows begin."""
+    """Check a producer snapshot's header; returns the byte at which its rows begin."""
     layout = snapshot.PRODUCER_SNAPSHOT
     size = layout.dtype.itemsize
 
@@ -177,7 +177,7 @@ TIME_INDEX = _kind(
         index.TIME_INDEX_ENTRY,
         codes.TIME_INDEX_TRAILING_BYTES,
         padded=True,
-        # Timestamp 0 at the base offset may be meant.
+        # Timestamp 0 at the base offset may be intended.
         one_zero_row=True,
     ),
 )

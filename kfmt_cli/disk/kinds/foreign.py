@@ -1,10 +1,10 @@
-"""Files that are often found in the place of a broker's: what they are, by how they begin."""
+"""Files often found in place of a broker file, identified by their first bytes."""
 
 from __future__ import annotations
 
-START = 64  # bytes that tell
+START = 64  # bytes needed to identify a file
 
-# Files of a broker that hold neither batches nor entries that kfmt reads.
+# Broker files that contain neither batches nor entries that kfmt reads.
 OTHER_FILES = frozenset({".lock"})
 
 _SIGNATURES = (
@@ -16,7 +16,7 @@ _SIGNATURES = (
     (b"<html", "an HTML page"),
     (b"<?xml", "an XML document"),
 )
-# Of files that are compressed as a whole, in whose bytes whole batches may lie.
+# Files compressed as a whole, whose bytes may contain complete batches.
 _PACKED = (
     (b"\x1f\x8b\x08", "gzip; use gunzip -c FILE | kfmt dump -, or rename it to *.gz"),
     (b"\x28\xb5\x2f\xfd", "zstd; use zstd -dc FILE | kfmt dump -, or rename it to *.zst"),
@@ -31,7 +31,7 @@ def is_packed(start: bytes) -> bool:
 
 
 def foreign_words(start: bytes) -> str | None:
-    """What a file is that begins with these bytes, None where they do not tell."""
+    """The description of a file that begins with these bytes, None if unknown."""
     text = start.removeprefix(b"\xef\xbb\xbf").lstrip().lower()
     known = [words for signature, words in _PACKED if start.startswith(signature)]
     known += (words for signature, words in _SIGNATURES if text.startswith(signature))

@@ -1,4 +1,4 @@
-"""What a kind of file is, what a file to read is, and what a reader gives of it."""
+"""The kinds of files, the input files, and the contents that readers return."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from kfmt_cli.findings.finding import Code, Finding
 from kfmt_cli.rows.column import RowType
 from kfmt_cli.rows.section import Section
 
-# What a broker appends to the names of files that it is done with, or has not finished; a .part has
-# a random number in its name, too.
+# The suffixes that a broker appends to leftover and unfinished files; a .part also has a random
+# number in its name.
 TRANSIENT = ("deleted", "cleaned", "swap", "part", "tmp")
 DELETED, CLEANED, SWAP = ".deleted", ".cleaned", ".swap"
-LEFT_BEHIND = (DELETED, CLEANED)  # of those, what nobody needs any more
+LEFT_BEHIND = (DELETED, CLEANED)  # leftover files
 
 
 class Level(enum.Enum):
-    """To what on a broker's disk a file belongs."""
+    """The part of a broker's disk that a file belongs to."""
 
     SEGMENT = "segment"
     PARTITION = "partition"
@@ -39,26 +39,26 @@ class Kind:
     name: str
     """The name of the kind in JSON."""
     level: Level
-    """What such a file belongs to."""
+    """The level that such a file belongs to."""
     suffix: str = ""
-    """What such names end with, before the suffix of one that a broker is done with."""
+    """The suffix of such names, before any suffix of a leftover file."""
     names: frozenset[str] = frozenset()
-    """What such files are called."""
+    """The names of such files."""
     pattern: re.Pattern[str] | None = None
-    """What the names of such files match."""
+    """The pattern of such names."""
     pattern_words: tuple[str, ...] = ()
-    """What the pattern means."""
+    """The pattern, for people."""
     row_types: tuple[RowType, ...] = ()
-    """The types of the rows that are in it."""
+    """The types of its rows."""
     layouts: tuple[Layout, ...] = ()
-    """The structures that are in it."""
+    """The structures in it."""
     codes: tuple[Code, ...] = ()
-    """What its reader can find wrong."""
+    """The faults that its reader can find."""
     read: Callable[[Input], Contents] | None = None
-    """Gives that; None for files of batches, which `log/reader.py` reads, and for files that are
-    not read."""
+    """Reads such a file. None for files of batches, which `log/reader.py` reads, and for files that
+    are not read."""
     holds_batches: bool = False
-    """It is a sequence of record batches."""
+    """Whether it is a sequence of record batches."""
 
     @property
     def words(self) -> str:
@@ -73,22 +73,22 @@ class Kind:
 
     @property
     def named(self) -> list[str]:
-        """How such files are named, for people."""
+        """The names of such files, for people."""
         suffixes = [f"*{self.suffix}"] if self.suffix else []
         return [*self.pattern_words, *suffixes, *sorted(self.names)]
 
     def is_named(self, file: str) -> bool:
-        """Whether a name without its directory is one of this kind."""
+        """Whether a name without its directory is of this kind."""
         if self.pattern is not None and self.pattern.match(file):
             return True
         return file in self.names or (self.suffix != "" and file.endswith(self.suffix))
 
 
 class LazyKind(Kind):
-    """A kind of file of which there is one, by its name; its reader is imported when it is used.
+    """A kind with only one file name; its reader is imported on first use.
 
-    reader: where that is, "module:NAME"; it has the row type as `rows`, the structure as `layout`,
-    and the finding for what cannot be read as `malformed`.
+    reader: the reader's place, "module:NAME". It has the row type as `rows`, the structure as
+    `layout` and the finding for malformed content as `malformed`.
     """
 
     reader: str
@@ -104,7 +104,7 @@ class LazyKind(Kind):
 
     @property
     def read(self) -> Callable[[Input], Contents]:
-        """What reads such a file."""
+        """The reader of such a file."""
         found: Callable[[Input], Contents] = load(self.reader)
         return found
 
@@ -115,12 +115,12 @@ class LazyKind(Kind):
 
     @property
     def layouts(self) -> tuple[Layout, ...]:
-        """What is in it."""
+        """The structure in it."""
         return (load(self.reader).layout,)
 
     @property
     def codes(self) -> tuple[Code, ...]:
-        """What its reader can find wrong."""
+        """The faults that its reader can find."""
         return (load(self.reader).malformed,)
 
 
@@ -129,32 +129,32 @@ class Input:
     """A file to read."""
 
     path: str
-    """The path to open it by."""
+    """The path that opens it."""
     name: str
-    """Its name as it is shown."""
+    """Its name for display."""
     kind: Kind
     base_offset: int | None = None
     """The offset in a segment's name."""
     may_be_link: bool = True
-    """It is not known to be no symbolic link."""
+    """Whether it may be a symbolic link."""
 
     @property
     def named_by_kafka(self) -> bool:
-        """Whether the name is one that brokers give to logs and snapshots."""
+        """Whether the name is one that brokers give logs and snapshots."""
         of_snapshot = self.kind.holds_batches and self.kind.suffix == ""
         return self.base_offset is not None or of_snapshot
 
 
 @dataclass(slots=True)
 class Contents:
-    """What is in a file that is no log."""
+    """The contents of a file that is not a log."""
 
     size: int
     """Its size in bytes."""
     sections: list[Section] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     padding: int = 0
-    """Bytes of zeros after the rows."""
+    """Zero bytes after the rows."""
 
     @property
     def table(self) -> Any:
@@ -166,17 +166,17 @@ PIECE = 1 << 20
 
 
 def read_whole(file: Input, most: int) -> bytes:
-    """All bytes of a small file; raises InputError, also for a file that is no file of Kafka's.
+    """All bytes of a small file; raises InputError, also if it is not a Kafka file.
 
-    most: bytes that a file of this kind can have.
+    most: the largest possible size of such a file.
     """
     data, size = read_filled(file, most)
     return data + bytes(size - len(data))
 
 
 def read_filled(file: Input, most: int) -> tuple[bytes, int]:
-    """The bytes of a file up to the hole at its end, and how many there are with it: an index is
-    preallocated by making a hole, which would be read as zeros. Otherwise as `read_whole`."""
+    """The bytes of a file up to the hole at its end, and the size including the hole: a
+    preallocated index ends in a hole, which would be read as zeros. Otherwise like `read_whole`."""
     source = open_source(file.path, file.name)
     try:
         if source.size is None or source.size > most:
@@ -187,7 +187,7 @@ def read_filled(file: Input, most: int) -> tuple[bytes, int]:
         while at < end and (piece := source.block(at, min(PIECE, end - at), 1)):
             pieces.append(piece)
             at += len(piece)
-        # A file may have grown, and one that says that it has no bytes may have some (/proc).
+        # A file may have grown, and one that reports no bytes may have some (/proc).
         while end >= source.size and (piece := source.block(at, PIECE, 1)):
             pieces.append(piece)
             at += len(piece)

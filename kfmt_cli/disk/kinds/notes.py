@@ -1,6 +1,6 @@
-"""Files in layouts that no broker writes, which are asked for by name (`--layout`).
+"""Files in layouts that no broker writes, selected by name (`--layout`).
 
-`notes-v0` is the simplified message by which some articles explain magic 0.
+`notes-v0` is the simplified message with which some articles explain magic 0.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def checksum(value: bytes | None) -> int:
 
 
 def read_notes(file: Input) -> Contents:
-    """The messages of a file, one after the other; raises InputError."""
+    """The messages of a file, in sequence; raises InputError."""
     data = read_whole(file, MOST_BYTES)
     origin = Origin(file.name)
     findings: list[Finding] = []
@@ -99,5 +99,5 @@ def _length(value: object) -> int:
 
 
 NOTES = Kind("notes_v0", Level.SEGMENT, row_types=(ROWS,), read=read_notes)
-# What --layout names, and the structure that a file of it repeats.
+# The choices of --layout, and the structure repeated in such a file.
 LAYOUTS: dict[str, tuple[Kind, Layout]] = {"notes-v0": (NOTES, LAYOUT)}

@@ -1,6 +1,6 @@
 """Small text files of names and values, straight from their Layout: see `formats/properties.py`.
 
-A file is one row; a name that it lacks is null.
+A file is one row; a missing name is null.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ OTHER = Column(
     only=("has_other", 1),
 )
 
-Said = tuple[int, str, object]  # the byte where it begins, its name, its value
+Said = tuple[int, str, object]  # the byte at which it begins, its name, its value
 Told = Callable[[int, str], None]
 
 
@@ -56,13 +56,13 @@ class PropertiesReader:
     layout: Layout
     malformed: Code
     split: Callable[[str, Told], Iterator[Said]]
-    """The names and values of the file's text; is told whom to tell of lines that have neither."""
+    """Splits a text into names and values; reports other lines to its second argument."""
     spelled: Callable[[str], str]
-    """A field's name as the file has it."""
+    """A field's name as spelled in the file."""
     needed: tuple[tuple[str, ...], ...] = ()
-    """Fields that have to be there, of which any in brackets will do."""
+    """Required fields; of each group, any one suffices."""
     empty: bool = False
-    """Such a file may have no bytes."""
+    """Whether such a file may be empty."""
 
     def __call__(self, file: Input) -> Contents:
         """The row of a file; raises InputError."""
@@ -100,7 +100,7 @@ class PropertiesReader:
 
 
 def _value_of(field: Field, value: object) -> str | int | None:
-    """A value as the field's column has it; raises ValueError."""
+    """A value in the form of the field's column; raises ValueError."""
     if value is None:
         return None
     if isinstance(field.type, ListOf):
@@ -116,7 +116,7 @@ def _value_of(field: Field, value: object) -> str | int | None:
 
 
 def _in_snake_case(value: object) -> object:
-    """The names inside of a value as kfmt spells them."""
+    """The names inside a value in kfmt's spelling."""
     if isinstance(value, list):
         return [_in_snake_case(element) for element in value]
     if isinstance(value, dict):
@@ -138,8 +138,8 @@ def colon_lines(text: str, malformed: Told) -> Iterator[Said]:
 
 
 def java_properties(text: str, malformed: Told) -> Iterator[Said]:
-    """A file of Java's properties. Source: `java.util.Properties.load`."""
-    del malformed  # every text is one
+    """A Java properties file. Source: `java.util.Properties.load`."""
+    del malformed  # every text is valid
     start, logical = 0, ""
     for at, line in _lines(text):
         part = line.lstrip(" \t\f")
@@ -190,7 +190,7 @@ def json_object(text: str, malformed: Told) -> Iterator[Said]:
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
-    """The lines of a text, each with the byte where it begins."""
+    """The lines of a text, each with the byte at which it begins."""
     at = 0
     for line in re.split(r"(?<=\n)", text):
         yield at, line.rstrip("\r\n")
