@@ -81,8 +81,8 @@ class DiskNode:
 
 
 def disk_of(paths: tuple[str, ...], complain: Callable[[str], None]) -> DiskNode:
-    """The tree of the files at some paths. complain: called with each path that cannot be read.
-    Raises UsageError."""
+    """The tree of the files at some paths; raises UsageError. complain: receives unreadable
+    paths."""
     found = [_given(target) for target in targets(paths, complain)]
     if len(found) == 1:
         return found[0]

@@ -1,5 +1,4 @@
-"""Search in the keys and values of a log, directly in the file's bytes if no batch is
-compressed."""
+"""Search in a log's keys and values, directly in the file if no batch is compressed."""
 
 from __future__ import annotations
 
@@ -65,8 +64,7 @@ class SoughtText:
 
     @property
     def options(self) -> list[tuple[str, str]]:
-        """The equivalent options of `kfmt find`, each with its value and for a separate call;
-        raises UsageError."""
+        """The equivalent `kfmt find` options and values, one per call; raises UsageError."""
         literal = self.literal or b""
         if self.kind == REGEX:
             said = self.words

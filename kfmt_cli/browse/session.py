@@ -83,7 +83,7 @@ class Session:
     hits: list[Hit] = field(default_factory=list)
     hit_at: int = -1
     troubles: list[str] = field(default_factory=list)
-    """What could not be read at the given paths."""
+    """Errors from reading the given paths."""
 
     def __post_init__(self) -> None:
         self._parents: dict[int, DiskNode] = {}

@@ -77,8 +77,7 @@ class ShownLog:
         return block
 
     def find(self, row: int) -> tuple[Block, int]:
-        """The block that contains a row, and the index of its batch in the block; raises
-        InputError."""
+        """The block that contains a row, and its batch's index in the block; raises InputError."""
         anchor = self.outline.of_row(row)
         block = None if anchor is None else self.block(anchor)
         if anchor is None or block is None or row - anchor.row >= len(block.batches):

@@ -20,8 +20,7 @@ class Job:
 
     name: str
     work: Work
-    """Called in a task with the request, its pieces and the directory; returns a JSON result per
-    piece."""
+    """Called in a task with request, pieces and directory; returns a JSON result per piece."""
     options: dict[str, object]
     """The options that the results depend on."""
     bundling: Bundling | None = None

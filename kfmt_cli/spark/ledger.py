@@ -46,8 +46,7 @@ class Ledger:
     _file: array[int] = field(default_factory=lambda: array("i"))
     """For each piece, the index of the file with its result, or `OPEN`."""
     _held: dict[int, dict[str, bytes]] = field(default_factory=dict)
-    """Results already read, by the index of their file; as JSON, which takes a fifth of the
-    memory."""
+    """Results already read, by the index of their file; as JSON, for a fifth of the memory."""
     _n_held: int = 0
 
     @property
@@ -132,8 +131,7 @@ class Ledger:
         remove(f"{self.done_folder}/{name}")
 
     def uncut(self, paths: set[str]) -> None:
-        """Undo the splits of some files; reprocess them and all pieces with results in the same
-        files."""
+        """Undo the splits of some files; reprocess all pieces with results in the same files."""
         kept = self.pieces.those(lambda piece: piece.path not in paths or piece.start == 0)
         self.pieces = kept.parted(
             lambda piece: (0, piece.size) if piece.path in paths else (piece.start, piece.end)
@@ -146,8 +144,7 @@ class Ledger:
         return array("I", (i for i, number in enumerate(self._file) if number == OPEN))
 
     def take(self, numbers: array[int], shares: Iterable[Sequence[Piece]]) -> None:
-        """Note the stored results of processed pieces. numbers: their indexes. shares: the pieces
-        by task."""
+        """Note processed pieces. numbers: their indexes. shares: the pieces by task."""
         there, at = names_in(self.done_folder), 0
         for share in shares:
             name = file_of(share)
@@ -160,8 +157,8 @@ class Ledger:
     def done(
         self, is_one: Callable[[Piece], bool] = lambda _: True
     ) -> Iterator[tuple[Piece, Result]]:
-        """The results of all pieces, or of those that satisfy a condition; raises UsageError if one
-        is missing."""
+        """The results of all pieces, or of those that meet a condition; raises UsageError if
+        missing."""
         for piece, number in zip(self.pieces, self._file, strict=True):
             if is_one(piece):
                 results = {} if number == OPEN else self._results_in(number)

@@ -90,8 +90,7 @@ def request_of(options: Mapping[str, str]) -> Request:
 
 
 def stream_of(options: Mapping[str, str]) -> tuple[int | None, bool]:
-    """The bytes that a stream reads per trigger, and whether it starts at the end; raises
-    UsageError."""
+    """The bytes per trigger of a stream, and whether it starts at the end; raises UsageError."""
     given = {_plain(name): value for name, value in options.items()}
     is_latest = _choice(given, "startingoffsets", ("earliest", "latest")) == "latest"
     return _number(given, "maxbytespertrigger"), is_latest

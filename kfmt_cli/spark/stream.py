@@ -101,8 +101,8 @@ class Follower:
         return found
 
     def latest(self, start: Mapping[str, Any], most: int = EVERYTHING) -> dict[str, Any]:
-        """The position after the last complete batch of each partition, or after about `most` bytes
-        in total."""
+        """The position after each partition's last complete batch, or after about `most` bytes in
+        total."""
         found = {folder: Position.of(kept) for folder, kept in start.items()}
         left = most
         for folder, logs in sorted(self.partitions().items()):
@@ -138,8 +138,7 @@ class Follower:
         return at, taken
 
     def _walked(self, log: Piece, start: int, most: int, is_last: bool) -> Position:
-        """The position in a segment after complete batches of at most `most` bytes, but at least
-        one batch."""
+        """The position in a segment after at most `most` bytes, but at least one batch."""
         known = self._known.get(log.path)
         same = known is not None and (known.size, known.modified) == (log.size, log.modified)
         if known is not None and same and known.position.byte - start <= most:
@@ -225,8 +224,7 @@ def _between(logs: Sequence[Piece], first: Position, last: Position) -> Iterator
 
 
 def _begins_at(log: Piece, position: Position) -> bool:
-    """Whether the batch with the next offset begins at the position's byte, or will be appended
-    there."""
+    """Whether the batch with the next offset begins at the position's byte, or is yet to come."""
     if position.segment != _base(log) or not 0 < position.byte <= log.size:
         return False
     if position.byte == log.size:

@@ -36,8 +36,7 @@ from kfmt_cli.spark.plan import Split, plan
 
 
 def splits_of(request: Request) -> list[Split]:
-    """Distribute the request to splits, each with the selections for its directories; raises
-    InputError."""
+    """Distribute the request to splits, with their directories' selections; raises InputError."""
     files = files_of(request)
     splits = plan(request, files)
     if request.table not in (RECORDS.name, BATCHES.name) or not request.asked.needs_logs:
@@ -57,8 +56,7 @@ def _folders(split: Split) -> set[str]:
 
 
 def in_folders(request: Request, files: Iterable[Piece]) -> dict[str, Selection]:
-    """The selection per directory, if its logs have to be read to determine it; raises
-    InputError."""
+    """The selection per directory, if its logs have to be read first; raises InputError."""
     asked = request.asked
     if not asked.needs_logs:
         return {}

@@ -130,8 +130,7 @@ class _AvroBounds:
             self._value(self._names[kind] if isinstance(kind, str) else kind, depth + 1)
 
     def _blocks(self, schema: Any, is_map: bool, depth: int) -> None:
-        """Walk the blocks of an array or a map; a negative count is followed by the block's
-        size."""
+        """Walk the blocks of an array or a map; after a negative count comes the block's size."""
         inside = schema["values"] if is_map else schema["items"]
         while count := self._long():
             if count < 0:

@@ -28,8 +28,7 @@ def avro(schema: Schema) -> Read:
 
 
 def protobuf(schema: Schema) -> Read:
-    """A reader of Protobuf by a descriptor file, as protoc --descriptor_set_out writes it; raises
-    UsageError."""
+    """A reader of Protobuf by a file that protoc --descriptor_set_out writes; raises UsageError."""
     if schema.file is None or not schema.message:
         raise UsageError(
             "protobuf needs descriptors and a message: --value-schema FILE.desc:package.Message"
@@ -103,7 +102,7 @@ def _of_registry(registry: SchemaRegistry, number: int) -> Read | None:
 
 
 def _collect(registry: SchemaRegistry, schema: Registered, needed: dict[Version, str]) -> None:
-    """Collect the texts that a schema refers to, each before those that refer to it; raises
+    """Collect the texts a schema refers to, each before those referring to it; raises
     UsageError."""
     waiting = [(reference, False) for reference in reversed(schema.references)]
     seen: set[Version] = set()
@@ -159,8 +158,7 @@ def _pool(path: Path) -> Any:
 
 
 def _indexed(path: Path) -> Read:
-    """A reader of messages selected by indexes in the last file of a descriptor set; raises
-    UsageError."""
+    """A reader of messages by indexes into a descriptor set's last file; raises UsageError."""
     make = _pool(path)
     files = _files(path).file
     if not files:

@@ -23,8 +23,7 @@ LINUX_FLOCK = "hhqqi4x"
 
 
 def check_unused(partition: Path) -> None:
-    """Raise UsageError, with the reason, if a broker has locked the log directory of a
-    partition."""
+    """Raise UsageError, with the reason, if a broker has locked a partition's log directory."""
     folder = partition.absolute()
     for lock in (folder / LOCK_FILE, folder.parent / LOCK_FILE):
         held = _holder(lock)

@@ -70,7 +70,7 @@ def rebuild(
     """Rebuild the files of the logs of one partition, given in order; raises InputError.
 
     from_nothing: whether no producer wrote before the first log. swaps: completed files of an
-    interrupted segment replacement, which a broker applies first. gaps: receives every batch.
+    interrupted segment replacement, which a broker applies first. gaps: receives the batches kept.
     """
     producers = Producers(known=from_nothing)
     exact: _Exact | None = None
@@ -126,8 +126,7 @@ class _Exact:
             raise InputError(f"{logs[0].name}: {words}") from error
 
     def put(self, done: Rebuilt, first: int, end: int | None) -> None:
-        """Set the files of a log to those of the remaining segments from one offset up to
-        another."""
+        """Set a log's files to those of the remaining segments from one offset up to another."""
         done.files.clear()
         done.entries = 0
         for segment in self._left:
@@ -142,8 +141,7 @@ class _Exact:
 
 
 def _producers_at(log: Input) -> Producers:
-    """The producer state at the beginning of a log: empty at offset 0, otherwise from its
-    snapshot."""
+    """The producer state at the front of a log: empty at offset 0, else from its snapshot."""
     offset = log.base_offset or 0
     producers = Producers(known=offset == 0, end=offset)
     path = Path(log.path).with_name(f"{offset:020}.snapshot")

@@ -74,7 +74,7 @@ def claim_file(parent: Path) -> Claim:
 
 
 def take_away(parent: Path) -> list[Path]:
-    """Remove what killed runs left in a folder; returns the removed paths."""
+    """Remove leftovers of killed runs from a folder; returns the removed paths."""
     gone: list[Path] = []
     folders = ((path, path / LOCK_NAME) for path in sorted(parent.glob(FOLDERS)))
     files = ((path, path) for path in sorted(parent.glob(FILES)))

@@ -1,4 +1,4 @@
-"""The browser application: what its keys do."""
+"""The browser application, with the actions of its keys."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ class LineDialog(ModalScreen[str | None]):
 
 
 class ChoiceLine(Static):
-    """Choices of which one is selected; the marks show which, even without colours."""
+    """A row of choices; the marks show which is selected, even without colours."""
 
     def __init__(
         self,

@@ -17,8 +17,7 @@ FEW = 12  # partitions opened at once
 
 
 class DiskTree(Tree[DiskNode]):
-    """Log directories, topics, partitions and files; a node's children are created when it is
-    opened."""
+    """Log directories, topics, partitions and files; opening a node creates its children."""
 
     DEFAULT_CSS = """
     DiskTree { background: $background; padding: 0; scrollbar-size-horizontal: 0;

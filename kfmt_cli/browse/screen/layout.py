@@ -36,7 +36,7 @@ STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.NOTE:
 
 
 class BrowserLayout(App[None]):
-    """The layout of the screen."""
+    """The panes and lines of the screen."""
 
     TITLE = "kfmt browse"
     ENABLE_COMMAND_PALETTE = False

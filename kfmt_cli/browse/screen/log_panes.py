@@ -179,7 +179,7 @@ class LogPanes(Container):
             return [f" {safe(str(error))}"] * (last - first)
 
     def grow(self) -> None:
-        """Show batches added since."""
+        """Show newly added batches."""
         log = self.session.log
         if log is None:
             return

@@ -66,8 +66,7 @@ def job_of(context: Context, request: Request, lake: Lake) -> Job:
 
 
 def _sweep(to: str, tables: Iterable[str], outputs: set[str]) -> None:
-    """Delete files of killed tasks that never reported them; other files contain their data by
-    now."""
+    """Delete files of killed tasks that never reported them; other files have their data."""
     known = {output.rpartition("/")[2] for output in outputs}
     for table in tables:
         with suppress(InputError):  # no such directory

@@ -1,5 +1,4 @@
-"""verify: checks every batch of a fleet; writes the tables `segments` and `findings`, and a
-summary."""
+"""verify: checks every batch of a fleet; writes tables of segments and findings, and a summary."""
 
 from __future__ import annotations
 

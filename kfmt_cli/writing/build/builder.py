@@ -76,8 +76,7 @@ class SegmentBuilder:
             self.growing.close()
 
     def _runs(self, lines: Sequence[Record | Batch]) -> Iterator[tuple[int, int]]:
-        """The ranges of lines of one file; a line without a name belongs to the previous line's
-        file."""
+        """The ranges of lines of one file; a line without a name belongs to the previous file."""
         first, file = 0, self._file
         files = field_of(lines, "file")
         if len(set(files)) > 1:

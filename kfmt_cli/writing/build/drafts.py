@@ -36,8 +36,7 @@ class BatchBounds:
 
 
 def normalize(rows: RecordTable) -> None:
-    """Give records of magic 0, which have no timestamp, -1 and CreateTime, as Kafka converts
-    them."""
+    """Give records of magic 0, which lack timestamps, -1 and CreateTime, as Kafka does."""
     none = rows.has_timestamp == 0
     rows.timestamp = np.where(none, NO_TIMESTAMP, rows.timestamp)
     rows.timestamp_type = np.where(none, 0, rows.timestamp_type)

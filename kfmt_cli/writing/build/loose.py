@@ -37,8 +37,7 @@ class Plan:
 def plan_loose(
     lines: Sequence[Record], options: Options, partition: OpenPartition, begun: Begun | None
 ) -> Plan:
-    """Plan the batches of some records; raises LineError. begun: the previous batch, if it may
-    grow."""
+    """Plan the batches of some records; raises LineError. begun: the previous batch, if open."""
     chosen = list(lines)
     offsets = _counted(chosen, partition.next_offset)
     check_offsets(chosen, offsets, partition.last_offset)

@@ -1,5 +1,4 @@
-"""Builds messages in the teaching layout from JSON lines, the inverse of `dump --layout
-notes-v0`."""
+"""Builds messages in the teaching layout from JSON lines: inverse of `dump --layout notes-v0`."""
 
 from __future__ import annotations
 

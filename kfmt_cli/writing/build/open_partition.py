@@ -35,8 +35,7 @@ class OpenPartition:
         return max(self.last_offset + 1, self.start)
 
     def count(self, producer: int, n: int) -> int:
-        """Count a producer's next n records; the first one's sequence number, -1 without a
-        producer."""
+        """Count a producer's next n records; the first one's sequence number, -1 if no producer."""
         if producer < 0:
             return -1
         first = self.sequences.get(producer, 0)

@@ -44,7 +44,7 @@ PROGRAM = _program()
 
 
 def common_form(records: Records) -> bytearray:
-    """Encode the records so that the bytes depend only on what a consumer receives."""
+    """Encode the records as bytes that depend only on the data a consumer receives."""
     rows = records.rows
     normalize(rows)
     bodies, sizes = np.empty((2, len(rows)), np.int64)

@@ -52,8 +52,7 @@ class Neighbours:
 
 @dataclass(slots=True)
 class Arranged:
-    """Segments by base offset, in order; and lanes of batches set aside, each in order of
-    offsets."""
+    """Segments by base offset, and lanes of batches set aside, each in order of offsets."""
 
     segments: list[tuple[int, list[Neighbours]]] = field(default_factory=list)
     aside: list[list[Neighbours]] = field(default_factory=list)
@@ -101,8 +100,7 @@ def arrange(logs: Sequence[HeldBatches], spare: HeldBatches | None = None) -> Ar
 
 
 class _NeighbourRows:
-    """The offset ranges from the names of logs. bounds: each log's first offset, and the next
-    log's."""
+    """The offset ranges from log names. bounds: each log's first offset, and the next log's."""
 
     def __init__(self, logs: Sequence[HeldBatches]) -> None:
         self.bases = sorted({log.base_offset for log in logs if len(log.base) and not log.replaces})
@@ -213,7 +211,7 @@ class _Taken:
         return all(int(getattr(self, name)[at]) == int(getattr(log, name)[row]) for name in names)
 
     def fits(self, base: int, last: int, first: int) -> bool:
-        """Whether a range exactly fills the gap between two batches, or between `first` and all of
+        """Whether a range exactly fills the gap between two batches, or from `first` to all of
         them."""
         at = int(np.searchsorted(self.base, base))
         if at == len(self.base) or last + 1 != int(self.base[at]):

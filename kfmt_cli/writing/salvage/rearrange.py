@@ -211,8 +211,7 @@ def _hole(
     at: tuple[int, int],
     between: tuple[int, int | None],
 ) -> Hole:
-    """The hole for a byte range of a log. between: the offset before it, and the next offset
-    kept."""
+    """The hole for a byte range of a log. between: the offset before it, and the next one kept."""
     begin, end = at
     batches = int(((one.positions >= begin) & (one.positions < end)).sum())
     first: int | None = between[0] + 1

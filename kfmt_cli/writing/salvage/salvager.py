@@ -64,8 +64,7 @@ class _SalvagedPiece:
         return bases
 
     def reasons(self, misplaced: IntArray) -> list[tuple[int, str]]:
-        """Why undamaged batches are dropped, by position. misplaced: rows that are out of
-        sequence."""
+        """Why undamaged batches are dropped, by position. misplaced: rows out of sequence."""
         beyond = np.flatnonzero(self.sound & self.beyond)
         named = ((beyond, SEGMENTS_OVERLAP), (misplaced, codes.OFFSETS_BACKWARDS))
         position = self.run.batches.position
@@ -110,8 +109,7 @@ class Salvager:
         found: Callable[[list[Finding]], None],
         advance: Callable[[int], None],
     ) -> Scanned:
-        """Scan a log without writing anything; raises InputError. base: its segment's base
-        offset."""
+        """Scan a log without writing; raises InputError. base: its segment's base offset."""
         tables: list[IntArray] = []
         positions: list[IntArray] = []
         named: list[tuple[int, str]] = []
